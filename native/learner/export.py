@@ -1,7 +1,7 @@
 """Writes a model with an adapter merged into it, for other programs: `python -m learner.export REQUEST`.
 
-REQUEST is JSON: {"form": "gguf" or "safetensors", "type": "f32" (gguf alone), "f16" or "bf16", "model": the GGUF file
-that the adapter was trained on, "adapter": a folder in PEFT's format, "source": the model's folder in Hugging Face
+REQUEST is JSON: {"form": "gguf" or "safetensors", "type": "f32", "f16" or "bf16", "model": the GGUF file
+that the adapter was trained on, "adapter": a folder in PEFT's format or null for the model alone, "source": the model's folder in Hugging Face
 format or null, "files": names of its files to copy unchanged, "into": a file for gguf, a folder for safetensors}.
 src/export/ moves the complete result to its place.
 """
@@ -25,17 +25,19 @@ from .hf_tokenizer import write_tokenizer
 from .lifeline import die_with_parent
 from .merged import Merged
 
-TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
+TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
+"""As config.json names them."""
 SHARD = 4 * 10**9
 """Bytes of one safetensors file at most; they are in memory while it is written."""
 
 
-def shards_of(base: GgufModel, most: int) -> list[list[str]]:
-    """Names of the 16-bit tensors in each file."""
+def shards_of(base: GgufModel, most: int, width: int = 2) -> list[list[str]]:
+    """Names of the tensors in each file, of `width` bytes a number."""
     shards: list[list[str]] = [[]]
     room = most
     for name in sorted(base.tensors):
-        size = 2 * int(base.tensors[name].n_elements)
+        size = width * int(base.tensors[name].n_elements)
         if size > room and shards[-1]:
             shards.append([])
             room = most
@@ -46,7 +48,7 @@ def shards_of(base: GgufModel, most: int) -> list[list[str]]:
 
 def write_safetensors(merged: Merged, kind: str, folder: Path, most: int = SHARD) -> None:
     """Writes model.safetensors, or its parts with an index."""
-    shards = shards_of(merged.base, most)
+    shards = shards_of(merged.base, most, TYPES[kind].itemsize)
     where: dict[str, str] = {}
     total = 0
     for number, names in enumerate(shards, 1):
@@ -66,7 +68,7 @@ def write_safetensors(merged: Merged, kind: str, folder: Path, most: int = SHARD
 
 
 def config_of(base: GgufModel, source: Path | None, kind: str) -> dict[str, Any]:
-    dtype = {"f16": "float16", "bf16": "bfloat16"}[kind]
+    dtype = DTYPES[kind]
     if source is not None:
         config = json.loads((source / "config.json").read_text(encoding="utf-8"))
         # transformers 4 reads the first name, 5 both.
@@ -106,7 +108,8 @@ def write_folder(merged: Merged, request: dict[str, Any]) -> None:
 
 
 def export(request: dict[str, Any]) -> None:
-    merged = Merged(request["model"], Path(request["adapter"]))
+    adapter = request["adapter"]
+    merged = Merged(request["model"], None if adapter is None else Path(adapter))
     if request["form"] == "safetensors":
         write_folder(merged, request)
     else:

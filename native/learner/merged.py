@@ -17,14 +17,16 @@ from .gguf_model import GgufModel, read_gguf
 
 
 class Merged:
-    """A model file with a PEFT adapter."""
+    """A model file with a PEFT adapter; without one the model's own weights."""
 
-    def __init__(self, model: str, adapter: Path) -> None:
+    def __init__(self, model: str, adapter: Path | None) -> None:
         self.base: GgufModel = read_gguf(model)
+        self._pairs: dict[str, dict[str, torch.Tensor]] = {}
+        if adapter is None:
+            return
         config = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))
         self._scaling = Scaling.of(config)
         state = load_file(adapter / "adapter_model.safetensors")
-        self._pairs: dict[str, dict[str, torch.Tensor]] = {}
         for name, weight in state.items():
             match = PEFT_TENSOR.fullmatch(name)
             if not match or f"{match[1]}.weight" not in self.base.tensors:

@@ -1,6 +1,7 @@
 /** `yarn rollout`: plays scenarios and prints the outcome. */
 import { join } from "node:path";
 import { type Config, chosen, defineCommand, flagOf, type GivenOptions } from "../config/index.js";
+import { isLocal } from "../engine/index.js";
 import { planServers, serverLogs } from "../mcp/index.js";
 import { chooseScenarios, openPlayerFor, type RolloutsSummary, rolloutsToFile } from "../play/index.js";
 import { compact, conversationText, countsText, kindsText, ProgressLine, partsText } from "../report/index.js";
@@ -110,7 +111,10 @@ export const rolloutCommand = defineCommand({
       });
       progress.clear();
       io.log(summaryText(summary));
-      const result = { ...summary, prompt_tokens_evaluated: engine ? engine.stats().prefilled : null };
+      const result = {
+        ...summary,
+        prompt_tokens_evaluated: engine && isLocal(engine) ? engine.stats().prefilled : null,
+      };
       if (summary.interrupted) {
         const message = `interrupted; ${summary.rollouts} finished rollouts are in ${summary.trajectories}`;
         throw new UnfinishedError(message, result);

@@ -8,7 +8,7 @@ import {
   sizedDefault,
   withDefaults,
 } from "../config/index.js";
-import type { LocalEngine, LocalEngineInfo } from "../engine/index.js";
+import type { PolicyEngine } from "../engine/index.js";
 import { RolloutThreads } from "../gather/index.js";
 import { openPlayerFor } from "../play/index.js";
 import { chatSettings, type EnginePlayer, type RolloutLimits } from "../rollout/index.js";
@@ -26,7 +26,7 @@ type ModelConfig = Pick<Config, LibraryOption<"model">>;
 export class Model {
   /** The reference given to {@link openModel}. */
   readonly reference: string;
-  readonly engine: LocalEngine;
+  readonly engine: PolicyEngine;
   /** Options with defaults filled in. */
   readonly config: ModelConfig;
   /** Number of concurrent rollouts. */
@@ -40,7 +40,7 @@ export class Model {
   constructor(
     reference: string,
     config: ModelConfig,
-    opened: { engine: LocalEngine; player: EnginePlayer; concurrency: number },
+    opened: { engine: PolicyEngine; player: EnginePlayer; concurrency: number },
     log: (line: string) => void,
   ) {
     this.reference = reference;
@@ -54,7 +54,7 @@ export class Model {
   }
 
   /** Properties of the loaded model: file, architecture, vocabulary, devices. */
-  get info(): LocalEngineInfo {
+  get info(): PolicyEngine["info"] {
     return this.engine.info;
   }
 

@@ -8,8 +8,15 @@ import {
   programOptions,
   withDefaults,
 } from "../config/index.js";
-import { decodeThreads, engineOptions, type LocalEngine, usableCores } from "../engine/index.js";
-import { loadFitting } from "../play/index.js";
+import {
+  decodeThreads,
+  gpuChosen,
+  isLocal,
+  type LocalEngine,
+  type PolicyEngine,
+  usableCores,
+} from "../engine/index.js";
+import { openPlaying } from "../play/index.js";
 import { ensurePython, pythonFor } from "../python-env/index.js";
 import { engineFacts, engineText } from "../report/index.js";
 import { openRewards, programKind, programReward, pushesOther, type RewardKind } from "../reward/index.js";
@@ -136,7 +143,7 @@ interface Training extends Required<Pick<TrainRunChoice, "log" | "signal" | "col
 
 async function trainWith(
   begun: Begun,
-  { model: file, task, settings, all, scenarios, fitted, play }: Prepared,
+  { model: file, task, settings, all, scenarios, fitted, play, backend }: Prepared,
   { config, given, kind, start, view, log, signal, colours }: Training,
 ): Promise<void> {
   const { run, updater } = begun;
@@ -145,12 +152,15 @@ async function trainWith(
     ...{ settings, config, task, taskOptions, store: run.store, kind },
     ...{ signal, log, colours },
   });
-  const wanted = engineOptions(config, {
+  const wanted = {
     model: file,
     sequences: fitted.concurrency,
     contextPerSequence: settings.context,
-  });
-  let engine: LocalEngine | undefined;
+    adapterRank: settings.loraRank,
+    logFile: run.logFile("vllm.log"),
+    ...(fitted.served?.own ? { rests: fitted.served.own.rests } : {}),
+  };
+  let engine: PolicyEngine | undefined;
   let model: Model | undefined;
   let closeLog: (() => Promise<void>) | undefined;
   try {
@@ -158,12 +168,13 @@ async function trainWith(
     // Loads beside the engine and the first rollouts. The loop awaits it again and gets its error.
     const loading = at.step < settings.steps ? updater.prepare(run.checkpointOf(at)) : undefined;
     loading?.catch(() => undefined);
-    closeLog = await logEngine(run.logFile("engine.log"), wanted.gpu);
-    const loaded = await loadFitting(wanted, log);
+    closeLog = await logEngine(run.logFile("engine.log"), gpuChosen(config));
+    const loaded = await openPlaying(config, wanted, backend === "cuda", { log, signal });
     engine = loaded.engine;
     log(engineText(engine.info));
     run.saw("engine", engineFacts(engine.info));
-    if (loading && decodeThreads(config.threads) === usableCores()) leaveCore(engine, loading);
+    const full = loading && decodeThreads(config.threads) === usableCores();
+    if (full && isLocal(engine)) leaveCore(engine, loading);
     const chat = chatSettings(settings);
     requireFormat(chatOf(engine, chat), task.tools, file);
     const { temperature, maxTurns, maxTokens, onToolError, toolFormat, templateArg, maxThinkingTokens } = settings;

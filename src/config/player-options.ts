@@ -114,6 +114,42 @@ export const playerOptions = {
         library: ["model"],
       },
     ),
+    engine: choice(
+      ["llama.cpp", "vllm"],
+      "Who computes the model's tokens. vllm: vLLM servers, those of --engine-url, or one that hone starts. See docs/vllm.md.",
+      {
+        default: "llama.cpp",
+        commands: ["rollout", "train", "eval"],
+        first: ["train"],
+        library: ["model"],
+      },
+    ),
+    engineUrl: list(
+      "Addresses of vLLM servers that play together, as http://HOST:8000; they are not started or ended.",
+      {
+        accepts: "URLs",
+        defaultText: "hone starts a server on this machine",
+        commands: ["rollout", "train", "eval", "doctor"],
+        library: ["model"],
+      },
+    ),
+    engineAdapters: text("Folder in which vLLM servers find adapters: each must see it under the same path.", {
+      accepts: "a path",
+      defaultText: "engine-adapters in --home",
+      commands: ["rollout", "train", "eval"],
+      library: ["model"],
+    }),
+    enginePython: text("Python with vLLM, for the server that hone starts.", {
+      accepts: "a path",
+      defaultText: "hone's own environment, which is installed at the first use",
+      commands: ["rollout", "train", "eval"],
+      library: ["model"],
+    }),
+    engineMemory: real(0.05, 0.95, "Share of the GPU's memory for the vLLM server that hone starts.", {
+      default: 0.5,
+      commands: ["rollout", "train", "eval"],
+      library: ["model"],
+    }),
     context: whole(16, MANY, "Tokens of a conversation at most, including the prompt.", {
       defaultText: `${CONTEXT}, or the model's trained context if that is less`,
       commands: ["check", "rollout", "train", "eval", "serve", "chat"],

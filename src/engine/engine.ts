@@ -32,6 +32,8 @@ export interface LocalEngineOptions extends CommonOptions {
   readonly name?: string;
   /** Default "auto": the best GPU of this machine, `false` (CPU) when it has none. One choice per process. */
   readonly gpu?: Gpu;
+  /** Computes on the CPU even where the process has a GPU. Default false. */
+  readonly onHost?: boolean;
   /** Which GPU, as for the option --device; by default the first visible one. One choice per process. */
   readonly device?: string;
   /**
@@ -93,8 +95,53 @@ export interface LlamaServerOptions extends CommonOptions {
   readonly gpu?: Gpu;
 }
 
+/** vLLM servers, for rollouts that outgrow one process. The main thread's engine owns them: it loads adapters on all. */
+export interface VllmOptions extends CommonOptions {
+  readonly kind: "vllm";
+  /** "http://127.0.0.1:8000", one each. */
+  readonly urls: readonly string[];
+  /** A folder that the servers see under the same path: adapters are written there. */
+  readonly adapters: string;
+  /** Rank of the adapters that will be loaded; undefined where none will be. */
+  readonly adapterRank: number | undefined;
+  /** Of the engine that tokenizes, and of the learner; see {@link LocalEngineOptions.gpu}. */
+  readonly gpu?: Gpu;
+  /** The server that is started on this machine, at the only address of `urls`; undefined: somebody runs them. */
+  readonly own?: OwnServerOptions;
+  /** Interrupts waiting for servers. Of the owner alone. */
+  readonly signal?: AbortSignal;
+  /** Of the owner's engine: other threads join by it. */
+  readonly shared?: VllmShared;
+}
+
+export interface OwnServerOptions {
+  /** An interpreter that has vLLM. */
+  readonly python: string;
+  /** The model in Hugging Face's form. */
+  readonly folder: string;
+  readonly dtype: "float32" | "bfloat16" | "float16";
+  readonly gpu: boolean;
+  /** Share of the GPU's memory that it takes. */
+  readonly memoryShare: number;
+  /** While the learner computes: it keeps its memory, gives it back, or is stopped. */
+  readonly rests: "stays" | "sleeps" | "stops";
+  /** Variables besides those of this process. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly logFile: string;
+}
+
+/** What the threads of a process share of vLLM servers. */
+export interface VllmShared {
+  readonly board: SharedArrayBuffer;
+  /** Of the adapters' names. */
+  readonly prefix: string;
+  /** Names of the base model, by server. */
+  readonly bases: readonly string[];
+  readonly compute: EngineCompute;
+}
+
 /** Plain data, so that it can be sent to workers, which pass it to `loadEngine` to play on the same engine. */
-export type EngineOptions = LocalEngineOptions | LlamaServerOptions;
+export type EngineOptions = LocalEngineOptions | LlamaServerOptions | VllmOptions;
 
 /** Devices and precision as llama.cpp reported them when the engine was loaded, not as requested. */
 export interface EngineCompute {
@@ -169,6 +216,15 @@ export interface LocalEngineInfo extends EngineInfo {
   readonly gpu: Exclude<Gpu, "auto">;
   readonly compute: EngineCompute;
   readonly llamaVersion: string;
+}
+
+/** Of vLLM servers. */
+export interface ServedEngineInfo extends EngineInfo {
+  readonly gpu: Exclude<Gpu, "auto">;
+  /** How the servers compute, as far as they tell. */
+  readonly compute: EngineCompute;
+  /** Their addresses. */
+  readonly servers: readonly string[];
 }
 
 export interface EngineMemory {
@@ -279,11 +335,19 @@ export interface Engine {
   close(): Promise<void>;
 }
 
+/** An engine that a training plays on: it makes room while the learner computes. */
+export interface PolicyEngine extends Engine {
+  readonly info: LocalEngineInfo | ServedEngineInfo;
+  /** See {@link LocalEngine}. */
+  sleep(options?: { readonly weights?: boolean }): Promise<void>;
+  wake(options?: { readonly sequences?: number }): Promise<void>;
+}
+
 /** Whether an engine is one of this process. */
-export const isLocal = (engine: Engine): engine is LocalEngine => "sleep" in engine;
+export const isLocal = (engine: Engine): engine is LocalEngine => "memory" in engine;
 
 /** An engine of this process, with what it takes of this machine. */
-export interface LocalEngine extends Engine {
+export interface LocalEngine extends PolicyEngine {
   readonly info: LocalEngineInfo;
   /**
    * A sleeping engine wakes with the adapter. Without its weights it only checks that the file is GGUF: an adapter that does

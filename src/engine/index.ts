@@ -13,6 +13,10 @@ export type {
   LocalEngine,
   LocalEngineInfo,
   LocalEngineOptions,
+  OwnServerOptions,
+  PolicyEngine,
+  ServedEngineInfo,
+  VllmOptions,
 } from "./engine.js";
 export { isLocal } from "./engine.js";
 export { EngineOutOfMemory } from "./errors.js";
@@ -52,4 +56,5 @@ export type {
 } from "./sequence.js";
 export { decodeThreads, usableCores } from "./threads.js";
 export { tokenizeWithin } from "./tokenize-within.js";
+export { joinOptions, outageOf, VLLM_VERSION } from "./vllm/index.js";
 export { tokenBytes } from "./vocabulary.js";

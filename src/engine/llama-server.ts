@@ -2,9 +2,9 @@
  * The engine over llama.cpp's own server: each turn is one POST of all token ids so far to its native /completion, whose
  * prompt cache keeps the earlier ones. The model's file is tokenized in this process.
  */
-import { Agent, type ClientRequest, request } from "node:http";
 import { deriveSeed, HoneError, messageOf } from "../util/index.js";
 import type { Engine, EngineInfo, LlamaServerOptions, LocalEngine } from "./engine.js";
+import { HttpClient } from "./http.js";
 import type { Generated, GenerateOptions, Sequence } from "./sequence.js";
 
 /** The fields used of an answer. Only these are requested, so that the server need not write the others. */
@@ -25,65 +25,21 @@ function logprobsOf({ tokens, completion_probabilities: given = [] }: Completion
   });
 }
 
-/** The connections of a thread to a server. */
-class Client {
-  readonly #url: URL;
-  readonly #agent = new Agent({ keepAlive: true });
-
-  constructor(url: string) {
-    this.#url = new URL(url);
-  }
-
-  /** @throws HoneError when the server refuses */
-  async json(path: string, body?: object, signal?: AbortSignal): Promise<unknown> {
-    const { status, text } = await this.#ask(path, body === undefined ? undefined : JSON.stringify(body), signal);
-    if (status !== 200) throw new HoneError(`llama-server answered ${status}: ${text.slice(0, 200)}`);
-    return JSON.parse(text);
-  }
-
-  close(): void {
-    this.#agent.destroy();
-  }
-
-  #ask(
-    path: string,
-    body: string | undefined,
-    signal?: AbortSignal,
-  ): Promise<{ status: number | undefined; text: string }> {
-    return new Promise((resolve, reject) => {
-      const headers =
-        body === undefined ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-      const where = new URL(path, this.#url);
-      const options = {
-        method: body === undefined ? "GET" : "POST",
-        headers,
-        agent: this.#agent,
-        ...(signal ? { signal } : {}),
-      };
-      const sent: ClientRequest = request(where, options, (response) => {
-        const parts: Buffer[] = [];
-        response.on("data", (part: Buffer) => parts.push(part));
-        response.once("error", reject);
-        response.once("end", () => resolve({ status: response.statusCode, text: Buffer.concat(parts).toString() }));
-      });
-      sent.once("error", (error: NodeJS.ErrnoException) => {
-        // The server closes a connection after a number of requests or seconds, possibly just before a request.
-        if (sent.reusedSocket && error.code === "ECONNRESET") resolve(this.#ask(path, body, signal));
-        else reject(error);
-      });
-      sent.end(body);
-    });
-  }
+/** @throws HoneError when the server refuses */
+async function json(client: HttpClient, path: string, body?: object, signal?: AbortSignal): Promise<unknown> {
+  const { status, text } = await client.ask(path, body, signal);
+  if (status !== 200) throw new HoneError(`llama-server answered ${status}: ${text.slice(0, 200)}`);
+  return JSON.parse(text);
 }
 
 class ServerSequence implements Sequence {
-  readonly #client: Client;
+  readonly #client: HttpClient;
   readonly #info: EngineInfo;
   readonly #logprobs: boolean;
   readonly #ids: number[];
   readonly #closed = new AbortController();
 
-  constructor(client: Client, info: EngineInfo, logprobs: boolean, prompt: Int32Array) {
+  constructor(client: HttpClient, info: EngineInfo, logprobs: boolean, prompt: Int32Array) {
     this.#client = client;
     this.#info = info;
     this.#logprobs = logprobs;
@@ -111,7 +67,8 @@ class ServerSequence implements Sequence {
     const late = AbortSignal.timeout(Math.max(0, Math.min((deadline ?? Infinity) - Date.now(), 2 ** 31 - 1)));
     const given = signal === undefined ? [] : [signal];
     try {
-      const answer = await this.#client.json(
+      const answer = await json(
+        this.#client,
         "/completion",
         {
           prompt: this.#ids,
@@ -157,13 +114,13 @@ class ServerSequence implements Sequence {
 class LlamaServerEngine implements Engine {
   readonly info: EngineInfo;
   readonly adapter = null;
-  readonly #client: Client;
+  readonly #client: HttpClient;
   readonly #words: LocalEngine;
   readonly #logprobs: boolean;
 
   /** @param words an engine that tokenizes with the same model */
   constructor(
-    client: Client,
+    client: HttpClient,
     words: LocalEngine,
     { sequences, contextPerSequence, logprobs = true }: LlamaServerOptions,
   ) {
@@ -219,10 +176,10 @@ export async function openLlamaServer(
   options: LlamaServerOptions,
   openLocal: (options: { model: string; gpu: LlamaServerOptions["gpu"] }) => Promise<LocalEngine>,
 ): Promise<Engine> {
-  const client = new Client(options.url);
+  const client = new HttpClient(options.url);
   try {
-    const models = (await client.json("/v1/models")) as { data?: { meta?: { n_vocab?: number } }[] };
-    const props = (await client.json("/props")) as { default_generation_settings?: { n_ctx?: number } };
+    const models = (await json(client, "/v1/models")) as { data?: { meta?: { n_vocab?: number } }[] };
+    const props = (await json(client, "/props")) as { default_generation_settings?: { n_ctx?: number } };
     const words = await openLocal({ model: options.model, gpu: options.gpu ?? "auto" });
     const theirs = models.data?.[0]?.meta?.n_vocab;
     const context = props.default_generation_settings?.n_ctx;

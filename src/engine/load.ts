@@ -35,7 +35,7 @@ function mostRows(devices: readonly { readonly isGpu: boolean; readonly descript
 
 function settingsOf(options: LocalEngineOptions, addon: Pick<Addon, "devices" | "mostSequences">): NativeSettings {
   const devices = addon.devices();
-  const useGpu = gpuOf(devices) !== false;
+  const useGpu = !options.onHost && gpuOf(devices) !== false;
   let model: string;
   try {
     model = realpathSync(options.model);

@@ -87,6 +87,8 @@ export interface Generated {
   readonly stop: GenerateStop;
   /** Seconds from the call until the turn had a slot, or until its end when it never had one. */
   readonly waitedSeconds: number;
+  /** Part of those in which there was nothing to play on, every server being gone: they count for no deadline. Default 0. */
+  readonly pausedSeconds?: number;
 }
 
 /** One token sequence and its KV. It gets a slot at its first `generate` and keeps it until it is closed. */

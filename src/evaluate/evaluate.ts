@@ -4,6 +4,7 @@ import { takeDevice } from "../device/index.js";
 import { modelFingerprint } from "../engine/index.js";
 import { readPrices } from "../judge/index.js";
 import { conversingModel, linesTo, resolveModel } from "../models/index.js";
+import { checkEngineChoice, rankOf } from "../play/index.js";
 import { prepareMachine } from "../python-env/index.js";
 import { type Column, type Contestant, type Matrix, pairsOf, type Result } from "../report/index.js";
 import type { Trajectory } from "../rollout/index.js";
@@ -65,8 +66,8 @@ export async function evaluatePlayers(
     },
   };
   try {
-    if (models.length > 0) await prepareMachine(config, log);
-    for (const model of models) await playOnEngine(stage, model, results);
+    const cuda = models.length > 0 && (await prepareMachine(config, log));
+    for (const model of models) await playOnEngine(stage, model, cuda, results);
     for (const entrant of entrants) {
       if (!onEngine(entrant)) results.set(entrant, await caught(stage, entrant, () => playElsewhere(stage, entrant)));
     }
@@ -85,6 +86,7 @@ async function resolveModels(
   log: (text: string) => void,
 ): Promise<OnEngine[]> {
   const playing = entrants.filter(onEngine);
+  checkEngineChoice(config);
   if (playing.length > 0) takeDevice(config);
   const models: OnEngine[] = [];
   for (const entrant of playing) {
@@ -122,6 +124,7 @@ async function caught(stage: Stage, { title }: Contestant, play: () => Promise<R
 async function playOnEngine(
   stage: Stage,
   { file, context, entrants }: OnEngine,
+  cuda: boolean,
   results: Map<Entrant, Result | Error>,
 ) {
   let engine: Awaited<ReturnType<typeof openEngine>> | undefined;
@@ -134,7 +137,7 @@ async function playOnEngine(
         continue;
       }
       const outcome = await caught(stage, entrant, async () => {
-        engine ??= await openEngine(stage, file, context);
+        engine ??= await openEngine(stage, { file, context, adapterRank: highestRank(entrants), cuda });
         return engine.play(entrant);
       });
       results.set(entrant, outcome);
@@ -142,6 +145,11 @@ async function playOnEngine(
   } finally {
     await engine?.close();
   }
+}
+
+function highestRank(entrants: readonly EngineEntrant[]): number | undefined {
+  const ranks = entrants.flatMap(({ adapter }) => (adapter === null ? [] : (rankOf(adapter.path) ?? 1)));
+  return ranks.length === 0 ? undefined : Math.max(...ranks);
 }
 
 /** A checkpoint may be named several times: it is played once. */

@@ -1,9 +1,9 @@
 /** One player's rollouts: on the engine, at an API, or by the task's script. */
 import { ROLLOUTS_AT_ONCE } from "../config/index.js";
-import { engineOptions, sequencesFor } from "../engine/index.js";
+import { sequencesFor } from "../engine/index.js";
 import { gather, RolloutThreads } from "../gather/index.js";
 import { costOf, type PriceTable, priceOf } from "../judge/index.js";
-import { loadFitting } from "../play/index.js";
+import { openPlaying } from "../play/index.js";
 import { type Contestant, type Effort, engineText, evaluate, type Result } from "../report/index.js";
 import type { PlayerSpec, Trajectory } from "../rollout/index.js";
 import { checkProbe, EnginePolicy, limitsOf, mismatchLimit, type Played, playAndGrade } from "../train/index.js";
@@ -117,13 +117,25 @@ export interface EngineStage {
   close(): Promise<void>;
 }
 
-/** @param context tokens that the model was trained with */
-export async function openEngine(stage: Stage, model: string, context: number): Promise<EngineStage> {
-  const { config, conditions, log } = stage;
+/** A model of the engine, and what will be played on it. */
+export interface WantedModel {
+  readonly file: string;
+  /** Tokens that it was trained with. */
+  readonly context: number;
+  /** Rank of the adapters that will be loaded; undefined where none will be. */
+  readonly adapterRank: number | undefined;
+  /** Whether this machine's engine computes on an NVIDIA GPU. */
+  readonly cuda: boolean;
+}
+
+export async function openEngine(stage: Stage, wanted: WantedModel): Promise<EngineStage> {
+  const { config, conditions, log, signal } = stage;
+  const { file: model, context, adapterRank, cuda } = wanted;
   const { settings, taskOptions, servers, scenarios } = conditions;
   const sequences = sequencesFor(config, ROLLOUTS_AT_ONCE.cpu, scenarios.length);
   const contextPerSequence = Math.min(settings.context, context);
-  const { engine, options } = await loadFitting(engineOptions(config, { model, sequences, contextPerSequence }), log);
+  const asked = { model, sequences, contextPerSequence, adapterRank };
+  const { engine, options } = await openPlaying(config, asked, cuda, { log, signal });
   log(engineText(engine.info));
   const threads = new RolloutThreads();
   return {

@@ -13,6 +13,7 @@
  */
 import { availableParallelism } from "node:os";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { outageOf } from "../engine/index.js";
 import type { RolloutFailure, Trajectory, Waiting } from "../rollout/index.js";
 import { type Scenario, TASK_SECONDS } from "../tasks/index.js";
 import { deriveSeed, HoneError, messageOf } from "../util/index.js";
@@ -101,6 +102,8 @@ class Gathering {
   #ready: Ready[] = [];
   readonly #underWay = new Set<string>();
   readonly #waiting = new Map<string, { thread: number; waiting: Waiting }>();
+  /** Milliseconds, as of the last look. */
+  #outage = 0;
   /** The last operation that each thread reported: when it reports no more, that operation blocks it. */
   readonly #lastOfThread = new Map<number, string>();
   readonly #failures: RolloutFailure[] = [];
@@ -325,8 +328,21 @@ class Gathering {
     else this.#fill();
   }
 
+  /** Time without any server of the engine is no time of a rollout. */
+  #leaveOutOutage(): void {
+    const { player } = this.#options.settings;
+    const outage = player.kind === "engine" ? outageOf(player.engine) : 0;
+    const since = outage - this.#outage;
+    this.#outage = outage;
+    if (since === 0) return;
+    for (const [id, { thread, waiting }] of this.#waiting) {
+      this.#waiting.set(id, { thread, waiting: { ...waiting, since: waiting.since + since } });
+    }
+  }
+
   /** Finds stuck threads: their own deadlines should have fired long ago. */
   #watch(): void {
+    this.#leaveOutOutage();
     const { graceSeconds = 10, settings } = this.#options;
     const { toolSeconds, taskSeconds = TASK_SECONDS } = settings.limits;
     const secondsSince = (time: number) => (Date.now() - time) / 1000;

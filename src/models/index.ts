@@ -9,6 +9,7 @@ export {
   readPeft,
 } from "./adapter.js";
 export { catalogue, type HubEntry, shapeOf, toolCallsOf } from "./catalogue.js";
+export { modelFolder } from "./folder.js";
 export { checkTrainable, conversingModel } from "./header.js";
 export { listModels, type ModelRow, type Removed, removeModel, showModel } from "./installed.js";
 export { linesTo, type ModelIo } from "./io.js";

@@ -123,12 +123,16 @@ function convertedMatrix({ gpu, shape }: PlanInput): number {
   return 4 * shape.embedding * Math.max(shape.vocabulary, shape.feedForward);
 }
 
+/** The process with its rollout workers and two tokenizers. */
+export const processMemory = ({ vocabulary }: Pick<PlanInput["shape"], "vocabulary">) =>
+  PROCESS + WORKERS + PER_VOCABULARY_ENTRY * vocabulary;
+
 /** The engine's parts by place. A GPU's engine maps the embeddings on the host and reads rows of them there. */
 export function engineMemory(input: PlanInput): { host: EngineMemory; gpu: EngineMemory | null } {
   const { shape, gpu, lanes } = input;
   const adapters = 2 * 4 * adapterParameters(shape, input.loraRank, input.loraTargets);
   const { kv, compute, mask, inputs, outputs } = contextsMemory(input);
-  const process = PROCESS + WORKERS + PER_VOCABULARY_ENTRY * shape.vocabulary;
+  const process = processMemory(shape);
   if (gpu === false) {
     return { host: { weights: shape.bytes + adapters, kv, compute: compute + outputs, process }, gpu: null };
   }

@@ -30,6 +30,10 @@ export function withFreeChanges(
   room: Room,
 ): PlanInput {
   let input = wanted;
+  // A server that is started again at each step takes minutes; all else costs more.
+  if (!fits(input, room) && input.served?.own?.rests === "stays") {
+    input = { ...input, served: { own: { ...input.served.own, rests: "stops" } } };
+  }
   if (!fits(input, room) && free.gradientCheckpointing) input = { ...input, gradientCheckpointing: true };
   const fewest = Math.max(FEWEST, fewestSequences(input));
   while (!fits(input, room) && free.concurrency && input.concurrency > fewest) {

@@ -4,4 +4,5 @@ export { defaultRun, type Fit, fitHere, fitText, smallestCard } from "./by-defau
 export { cardsTable, modelsByCardTable } from "./cards.js";
 export { decodeSpeed, secondsOfRun } from "./estimate.js";
 export { fitToMachine, gigabytes } from "./fit.js";
+export { kvBytesOfServer, type Served } from "./input.js";
 export { mainMemory } from "./machine.js";

@@ -2,6 +2,23 @@
 import { type LocalEngineInfo, lanesFor, type ModelShape } from "../engine/index.js";
 import type { Precision } from "../learn/index.js";
 
+/** Memory of one use. */
+export interface PlanRow {
+  readonly name: string;
+  readonly bytes: number;
+}
+
+/** vLLM servers in place of an engine of this process. */
+export interface Served {
+  /** The server that hone starts on this machine; null where somebody else runs them, elsewhere or on memory of their own. */
+  readonly own: {
+    /** While the learner computes it keeps its memory, gives back that of the GPU, or is stopped. */
+    readonly rests: "stays" | "sleeps" | "stops";
+    /** Bytes of the GPU that it takes. */
+    readonly gpu: number;
+  } | null;
+}
+
 export interface PlanInput {
   readonly shape: ModelShape;
   /** Sequences with KV of their own. */
@@ -27,6 +44,8 @@ export interface PlanInput {
   readonly ubatch: number;
   /** Where tokens are drawn. */
   readonly sampling: "host" | "device";
+  /** Undefined: the engine is in this process. */
+  readonly served?: Served | undefined;
 }
 
 /** Fewest sequences with these lanes: one each, where their number stays. */
@@ -53,4 +72,16 @@ export function adapterParameters(shape: ModelShape, rank: number, targets: read
     down_proj: ff + d,
   };
   return shape.layers * rank * targets.reduce((total, name) => total + (ends[name] ?? 0), 0);
+}
+
+const GIB = 2 ** 30;
+
+/** KV of a vLLM server on a CPU, in f32 and whole GiB, as it is told. */
+export function kvBytesOfServer({
+  shape,
+  concurrency,
+  context,
+}: Pick<PlanInput, "shape" | "concurrency" | "context">): number {
+  const token = 4 * 2 * shape.layers * shape.kvHeads * shape.headSize;
+  return GIB * Math.ceil((token * concurrency * (context + 1)) / GIB);
 }

@@ -4,13 +4,9 @@
  * bench/memory-plan.ts compares the plan with measured use.
  */
 import { type EngineMemory, engineMemory } from "./engine-memory.js";
-import type { PlanInput } from "./input.js";
+import type { PlanInput, PlanRow } from "./input.js";
 import { learnerHost, learnerMemory } from "./learner-memory.js";
-
-export interface PlanRow {
-  readonly name: string;
-  readonly bytes: number;
-}
+import { servedRows } from "./served-memory.js";
 
 export interface PlacePlan {
   /** Needed at the same time during rollouts. */
@@ -39,7 +35,7 @@ function place(playing: readonly PlanRow[], learning: readonly PlanRow[]): Place
 }
 
 /** The engine's rows while it plays, and while it sleeps without its KV and, if requested, its weights. */
-function engineRows(input: PlanInput, { weights, kv, compute, process }: EngineMemory) {
+function engineRows(input: PlanInput, { weights, kv, compute, process }: EngineMemory): Rows {
   const held: PlanRow = { name: "engine: weights", bytes: weights };
   const itself: PlanRow = { name: "engine: process", bytes: process };
   const playing: PlanRow[] = [
@@ -51,8 +47,20 @@ function engineRows(input: PlanInput, { weights, kv, compute, process }: EngineM
   return { playing, sleeping: input.releaseWeights ? [itself] : [itself, held] };
 }
 
+interface Rows {
+  readonly playing: readonly PlanRow[];
+  readonly sleeping: readonly PlanRow[];
+}
+
+/** The rows of the engine, by place. */
+function placesOf(input: PlanInput): { host: Rows; gpu: Rows | null } {
+  if (input.served) return servedRows(input);
+  const { host, gpu } = engineMemory(input);
+  return { host: engineRows(input, host), gpu: gpu && engineRows(input, gpu) };
+}
+
 export function planMemory(input: PlanInput): Plan {
-  const engine = engineMemory(input);
+  const engine = placesOf(input);
   const learner = learnerMemory(input);
   const apart = input.gpu === "cuda";
   const itself: PlanRow = { name: "learner: process", bytes: learner.process };
@@ -61,20 +69,23 @@ export function planMemory(input: PlanInput): Plan {
   const pass: PlanRow = { name: `learner: a pass of ${learner.tokens} tokens`, bytes: learner.pass };
 
   /** The learner's place, beside `rows` of the engine. */
-  const shared = ({ playing, sleeping }: ReturnType<typeof engineRows>): PlacePlan => {
+  const shared = ({ playing, sleeping }: Rows): PlacePlan => {
     const away = input.learnerLifetime === "offload" && apart;
     const between = input.learnerLifetime === "step" ? [] : away ? [itself] : [itself, model, adapter];
     return place([...playing, ...between], [...sleeping, itself, model, adapter, pass]);
   };
-  const onHost = engineRows(input, engine.host);
-  if (!engine.gpu) return { host: shared(onHost), gpu: null };
-  const onGpu = engineRows(input, engine.gpu);
+  const { host: onHost, gpu: onGpu } = engine;
+  if (!onGpu && !apart) return { host: shared(onHost), gpu: null };
+  const gpuRows = onGpu ?? { playing: [], sleeping: [] };
   if (!apart) {
     // Metal's GPU uses the host's memory.
-    const both = { playing: [...onHost.playing, ...onGpu.playing], sleeping: [...onHost.sleeping, ...onGpu.sleeping] };
+    const both = {
+      playing: [...onHost.playing, ...gpuRows.playing],
+      sleeping: [...onHost.sleeping, ...gpuRows.sleeping],
+    };
     return input.gpu === "metal"
       ? { host: shared(both), gpu: null }
-      : { host: shared(onHost), gpu: place(onGpu.playing, onGpu.sleeping) };
+      : { host: shared(onHost), gpu: place(gpuRows.playing, gpuRows.sleeping) };
   }
 
   const { process, loading } = learnerHost(input);
@@ -88,7 +99,7 @@ export function planMemory(input: PlanInput): Plan {
     [...onHost.playing, ...(step ? [] : [python, ...larger([reading], stored)])],
     [...onHost.sleeping, python, ...(step ? [reading] : stored)],
   );
-  return { host, gpu: shared(onGpu) };
+  return { host, gpu: shared(gpuRows) };
 }
 
 const larger = (a: readonly PlanRow[], b: readonly PlanRow[]) => (sumOf(a) >= sumOf(b) ? a : b);

@@ -3,15 +3,7 @@ import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { CONTEXT, type Config, flagOf, type LibraryOption, options, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
-import {
-  engineOptions,
-  type LocalEngine,
-  type LocalEngineOptions,
-  type ModelShape,
-  modelShape,
-  sequencesFor,
-  trainedContext,
-} from "../engine/index.js";
+import { type ModelShape, modelShape, type PolicyEngine, sequencesFor, trainedContext } from "../engine/index.js";
 import {
   adopted,
   checkBelongs,
@@ -27,7 +19,7 @@ import { prepareMachine } from "../python-env/index.js";
 import { engineText } from "../report/index.js";
 import { chatOf, chatOptions, chatSettings, type PlayerSpec } from "../rollout/index.js";
 import { sha256OfFile, UsageError } from "../util/index.js";
-import { loadFitting } from "./fitting.js";
+import { checkEngineChoice, openPlaying, rankOf, type WantedEngine } from "./playing-engine.js";
 
 /** Options that choose the player and how it plays. */
 export type PlayerConfig = Pick<
@@ -38,7 +30,7 @@ export type PlayerConfig = Pick<
 export interface OpenPlayer {
   readonly spec: PlayerSpec;
   /** The engine, if it plays; the caller closes it. */
-  readonly engine: LocalEngine | undefined;
+  readonly engine: PolicyEngine | undefined;
   /** Number of concurrent rollouts. */
   readonly concurrency: number;
 }
@@ -69,17 +61,17 @@ export async function adapterFile(
   return join(await adopted(adapter, model, config, io), "adapter.gguf");
 }
 
-async function playingEngine(config: PlayerConfig, model: string): Promise<LocalEngineOptions> {
+async function playing(config: PlayerConfig, model: string): Promise<Omit<WantedEngine, "adapterRank">> {
   const { context } = config;
   const trained = await trainedContext(model);
   if (context !== undefined && context > trained) {
     throw new UsageError(`--context ${context}: the model was trained with ${trained} tokens; give at most that`);
   }
-  return engineOptions(config, {
+  return {
     model,
     sequences: sequencesFor(config, ROLLOUTS_AT_ONCE.cpu),
     contextPerSequence: context ?? Math.min(CONTEXT, trained),
-  });
+  };
 }
 
 /** Refuses options of the engine's chat format, which other players do not use. */
@@ -114,6 +106,7 @@ export async function openPlayerFor(
   }
   if (config.model === undefined) throw new UsageError("who plays? give --model, --player-url or --expert");
 
+  checkEngineChoice(config);
   takeDevice(config);
   const lines = linesTo(log, signal);
   const peft = config.adapter === undefined ? undefined : peftIn(config.adapter);
@@ -121,9 +114,9 @@ export async function openPlayerFor(
   const model = await resolveModel(config.model, config, lines, { inspect });
   await conversingModel(model);
   const adapter = config.adapter === undefined ? null : await adapterFile(config.adapter, model, config, lines);
-  const wanted = await playingEngine(config, model);
-  await prepareMachine(config, log);
-  const { engine, options: playing } = await loadFitting(wanted, log);
+  const wanted = { ...(await playing(config, model)), adapterRank: adapter === null ? undefined : rankOf(adapter) };
+  const cuda = await prepareMachine(config, log);
+  const { engine, options } = await openPlaying(config, wanted, cuda, { log, signal });
   log(engineText(engine.info));
   const chat = chatSettings(config);
   try {
@@ -137,10 +130,10 @@ export async function openPlayerFor(
   const { topK, topP, minP } = config;
   const spec: PlayerSpec = {
     kind: "engine",
-    engine: playing,
+    engine: options,
     sampling: { temperature: temperature ?? 1, topK, topP, minP },
     chat,
     adapter: adapter === null ? null : await sha256OfFile(adapter),
   };
-  return { spec, engine, concurrency: playing.sequences };
+  return { spec, engine, concurrency: options.sequences };
 }

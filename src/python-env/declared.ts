@@ -43,7 +43,12 @@ export function locked(extras: readonly string[]): Locked[] {
   return blocks.flatMap((block) => {
     const [tags = "", ...lines] = block.split("\n");
     if (!tags.split(" ").some((tag) => extras.includes(tag))) return [];
-    const packages = lines.join("\n").matchAll(/^(\S+?)==([^\s;]+)(?:.*\\\n)*.*/gm);
-    return [...packages].map(([text, name = "", version = ""]) => ({ name, version, text }));
+    return locksIn(lines.join("\n"));
   });
+}
+
+/** The packages of a lock file's text. */
+export function locksIn(text: string): Locked[] {
+  const packages = text.matchAll(/^(\S+?)==([^\s;]+)(?:.*\\\n)*.*/gm);
+  return [...packages].map(([text, name = "", version = ""]) => ({ name, version, text }));
 }

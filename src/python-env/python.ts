@@ -175,7 +175,8 @@ function checkBuild(folder: string, build: Build, device: Device, index = "the p
   );
 }
 
-function needDisk(folder: string, bytes: number): void {
+/** @throws HoneError when the disk of a folder has less room */
+export function needDisk(folder: string, bytes: number): void {
   const parent = join(folder, "..");
   mkdirSync(parent, { recursive: true });
   const disk = statfsSync(parent);

@@ -1,11 +1,18 @@
 /** The devices as actually loaded: a line for people, and facts that a run records. */
-import { gpuTitles, type LocalEngineInfo, UBATCH } from "../engine/index.js";
+import { gpuTitles, type LocalEngineInfo, type ServedEngineInfo, UBATCH } from "../engine/index.js";
 import type { LearnerInfo } from "../learn/index.js";
 
-type EngineShown = Pick<LocalEngineInfo, "compute" | "lanes" | "threads" | "ubatch" | "llamaVersion">;
+type LocalShown = Pick<LocalEngineInfo, "compute" | "lanes" | "threads" | "ubatch" | "llamaVersion">;
+type ServedShown = Pick<ServedEngineInfo, "compute" | "servers">;
+
+const isServed = (info: LocalShown | ServedShown): info is ServedShown => "servers" in info;
+
+/** As {@link localText}, or "engine: vLLM 0.32.0 at http://127.0.0.1:8000 and http://127.0.0.1:8001" */
+export const engineText = (info: LocalShown | ServedShown): string =>
+  isServed(info) ? `engine: ${info.compute.device} at ${info.servers.join(" and ")}` : localText(info);
 
 /** "engine: Vulkan, llvmpipe (LLVM 15.0.6, 256 bits): 5 of 5 layers there, F16 weights, F16 KV, 1 thread, llama.cpp 0.5.0" */
-export function engineText({ compute, lanes, threads, ubatch, llamaVersion }: EngineShown): string {
+function localText({ compute, lanes, threads, ubatch, llamaVersion }: LocalShown): string {
   const { backend, device, offloadedLayers, layers, weights, kv, flashAttention, sampling } = compute;
   const parts = [
     ...(onCpu(compute) ? [] : [`${offloadedLayers} of ${layers} layers there`]),
@@ -25,13 +32,13 @@ export function engineText({ compute, lanes, threads, ubatch, llamaVersion }: En
 
 const onCpu = ({ backend }: LocalEngineInfo["compute"]) => backend === "cpu";
 
-export const engineFacts = ({ compute, lanes, threads, ubatch, llamaVersion }: EngineShown) => ({
-  ...compute,
-  lanes,
-  threads,
-  ubatch,
-  llamaVersion,
-});
+/** What a run records. */
+export function engineFacts(info: LocalShown | ServedShown) {
+  // Addresses may change while a run goes on.
+  if (isServed(info)) return { ...info.compute, servers: info.servers.length };
+  const { compute, lanes, threads, ubatch, llamaVersion } = info;
+  return { ...compute, lanes, threads, ubatch, llamaVersion };
+}
 
 /** "learner: NVIDIA H100 80GB HBM3, bf16, Unsloth 2026.10.9, PyTorch 2.13.0, CUDA 13.0, driver 580.95.05" */
 export function learnerText({ backend, device, precision, versions, cuda, offloaded }: LearnerInfo): string {

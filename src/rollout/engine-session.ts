@@ -45,6 +45,7 @@ export class EngineSession implements Session {
 
   async turn(limits: TurnLimits): Promise<Turn> {
     let waitedSeconds = 0;
+    let pausedSeconds = 0;
     const { segment, text, stop, stopToken } = await sampleTurn(
       this.#engine,
       this.#chat,
@@ -54,19 +55,22 @@ export class EngineSession implements Session {
         ...limits,
         sampling: this.#sampling,
         limitThoughts: true,
-        onWaited: (seconds) => {
+        onWaited: (seconds, paused) => {
           waitedSeconds += seconds;
+          pausedSeconds += paused;
         },
       },
     );
     const completionTokens = segment.sampled.reduce((count, one) => count + one, 0);
     // The transcript is unchanged then.
-    if (completionTokens === 0) return { content: "", calls: [], completionTokens, stop, waitedSeconds };
+    if (completionTokens === 0) {
+      return { content: "", calls: [], completionTokens, stop, waitedSeconds, pausedSeconds };
+    }
     this.#transcript.given(this.#pending);
     this.#transcript.add(segment);
     this.#pending = [];
     this.#closed = stopToken && this.#chat.closing.includes(segment.ids.at(-1) as number);
-    return { ...this.#read(text), completionTokens, stop, waitedSeconds };
+    return { ...this.#read(text), completionTokens, stop, waitedSeconds, pausedSeconds };
   }
 
   /** Calls are read from the text after the thoughts; without tools everything is text. */

@@ -94,7 +94,7 @@ function assistantMessage(turn: Turn): ChatMessage {
 export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> {
   const { task, scenario, env, session, limits, signal, onWaiting } = input;
   const started = performance.now();
-  const deadline = Date.now() + limits.rolloutSeconds * 1000;
+  let deadline = Date.now() + limits.rolloutSeconds * 1000;
   const waitingFor = (what: string, turn: number, allowed = limits.toolSeconds) =>
     onWaiting?.({ turn, for: what, since: Date.now(), allowed });
   waitingFor("the task's prompt", 0);
@@ -145,7 +145,8 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
         deadline: Math.min(deadline, turnDeadline),
         signal,
       });
-      const { waitedSeconds: queue = 0 } = turn;
+      const { waitedSeconds: queue = 0, pausedSeconds: paused = 0 } = turn;
+      deadline += 1000 * paused;
       const player = since(turnStarted);
       seconds.player += player;
       seconds.queue += queue;
@@ -155,7 +156,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
         messages.push(assistantMessage(turn));
       }
       if (turn.stop === "deadline") {
-        if (deadline <= turnDeadline) return overdue();
+        if (deadline <= turnDeadline + 1000 * paused) return overdue();
         cause = deadlineCause({ player, queue, tools: 0 }, player);
         return "deadline";
       }

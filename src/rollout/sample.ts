@@ -22,8 +22,11 @@ export interface SampleOptions {
   readonly grammar?: Grammar | undefined;
   /** Called with the text as it grows. It may later be shortened at a stop text. */
   readonly onText?: ((text: string) => void) | undefined;
-  /** Called with seconds in which the engine served others, or evaluated tokens without sampling one. */
-  readonly onWaited?: ((seconds: number) => void) | undefined;
+  /**
+   * Called with seconds in which the engine served others, or evaluated tokens without sampling one; and with those of them
+   * that count for no deadline.
+   */
+  readonly onWaited?: ((seconds: number, paused: number) => void) | undefined;
 }
 
 export interface SampledTurn {
@@ -110,7 +113,8 @@ export async function sampleTurn(
       ...(grammar ? { grammar, before: [...ids] } : {}),
     });
     const count = turn.tokens.length;
-    onWaited?.(count === 0 ? (performance.now() - asked) / 1000 : turn.waitedSeconds);
+    const waited = count === 0 ? (performance.now() - asked) / 1000 : turn.waitedSeconds;
+    onWaited?.(waited, turn.pausedSeconds ?? 0);
     signal.throwIfAborted();
     if (turn.stop === "cancelled" && cut === undefined) {
       throw new HoneError("the sequence was closed while it was in use");

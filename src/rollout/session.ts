@@ -28,6 +28,8 @@ export interface Turn extends WrittenTurn {
   stop: TurnStop;
   /** Seconds of the turn in which the player waited for the engine. Default 0. */
   waitedSeconds?: number;
+  /** Part of those that counts for no deadline: there was no engine. Default 0. */
+  pausedSeconds?: number;
 }
 
 export interface TurnLimits {

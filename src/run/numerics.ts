@@ -2,14 +2,14 @@
  * Identifies the rounding of a step: device and precision of the engine that played and of the learner that trained.
  * Distances between the two are comparable only between steps with the same identification.
  */
-import type { LocalEngineInfo } from "../engine/index.js";
+import type { PolicyEngine } from "../engine/index.js";
 import type { StepMetrics } from "../learn/index.js";
 
 /** @param learner null in a step without an update */
 export const numericsOf = (engine: string, learner: string | null) =>
   `engine ${engine}${learner === null ? "" : `, learner ${learner}`}`;
 
-export function engineNumerics({ compute }: Pick<LocalEngineInfo, "compute">): string {
+export function engineNumerics({ compute }: Pick<PolicyEngine["info"], "compute">): string {
   const { backend, device, offloadedLayers, layers, weights, kv, flashAttention } = compute;
   const part = offloadedLayers > 0 && offloadedLayers < layers ? ` ${offloadedLayers}/${layers} layers` : "";
   return `${backend} ${device}${part} ${weights} KV ${kv}${flashAttention ? " flash attention" : ""}`;

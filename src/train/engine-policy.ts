@@ -1,5 +1,5 @@
 /** The engine and its rollout workers, with the interface that the training loop uses. */
-import type { EngineOptions, LocalEngine } from "../engine/index.js";
+import type { EngineOptions, PolicyEngine } from "../engine/index.js";
 import { gather, type RolloutThreads } from "../gather/index.js";
 import type { ServerPlan } from "../mcp/index.js";
 import { fitting } from "../play/index.js";
@@ -46,14 +46,14 @@ interface Seen {
 }
 
 export class EnginePolicy implements Policy {
-  readonly #engine: LocalEngine;
+  readonly #engine: PolicyEngine;
   readonly #settings: EnginePolicySettings;
   #adapter: Adapter | null = null;
   #unseen: Unseen | undefined;
   #seen: Seen | undefined;
   #concurrency: number;
 
-  constructor(engine: LocalEngine, settings: EnginePolicySettings) {
+  constructor(engine: PolicyEngine, settings: EnginePolicySettings) {
     this.#engine = engine;
     this.#settings = settings;
     this.#concurrency = settings.concurrency;
@@ -126,7 +126,9 @@ export class EnginePolicy implements Policy {
 
   async wake(): Promise<void> {
     const attempt = (sequences: number) => this.#engine.wake({ sequences });
-    const awake = await fitting(this.#concurrency, attempt, this.#settings.log, this.#engine.info.lanes);
+    const { info } = this.#engine;
+    const least = "lanes" in info ? info.lanes : 1;
+    const awake = await fitting(this.#concurrency, attempt, this.#settings.log, least);
     this.#concurrency = awake.sequences;
   }
 }

@@ -5,7 +5,8 @@ import { takeDevice } from "../device/index.js";
 import { contextsOf, gpuChosen, gpuMemory, type ModelShape, sequencesFor } from "../engine/index.js";
 import { planServers, withServerTools } from "../mcp/index.js";
 import { checkTrainable, conversingModel, linesTo, peftFingerprint, resolveModel } from "../models/index.js";
-import { fitToMachine, mainMemory } from "../plan/index.js";
+import { fitToMachine, mainMemory, type Served } from "../plan/index.js";
+import { checkEngineChoice } from "../play/index.js";
 import { prepareMachine } from "../python-env/index.js";
 import { type RewardKind, requireRewards, rewardNamed, wordingWarning } from "../reward/index.js";
 import type { RolloutLimits } from "../rollout/index.js";
@@ -34,6 +35,17 @@ export function limitsOf(
   };
 }
 
+/** The servers of the engine, as the plan counts them. */
+function servedBy(
+  { engine, engineUrl, engineMemory }: TrainConfig,
+  gpu: { readonly kind: string | false; readonly total: number } | null,
+): Served | undefined {
+  if (engine !== "vllm") return undefined;
+  if (engineUrl !== undefined) return { own: null };
+  const onGpu = gpu?.kind === "cuda";
+  return { own: { rests: onGpu ? "sleeps" : "stays", gpu: onGpu ? engineMemory * gpu.total : 0 } };
+}
+
 /**
  * The facts known before anything is loaded.
  * @param reward in place of the one that the options name
@@ -46,6 +58,7 @@ export async function prepare(
   reward?: RewardKind,
 ) {
   // Before anything that may create the Python environment, which is made for the card.
+  checkEngineChoice(config);
   takeDevice(config);
   rewardNamed(config.reward);
   const folder = await placeOf(config);
@@ -110,6 +123,7 @@ export async function prepare(
       lanesGiven: config.lanes !== undefined,
       ubatch,
       sampling: config.sampling === "device" ? "device" : "host",
+      served: servedBy(config, gpu),
     },
     {
       concurrency: config.concurrency === undefined,

@@ -20,7 +20,7 @@ import {
   presets,
   sizedDefaults,
 } from "../config/index.js";
-import type { LocalEngineInfo } from "../engine/index.js";
+import type { PolicyEngine } from "../engine/index.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
 import { isCatalogueName } from "../models/index.js";
 import { rewardNamed } from "../reward/index.js";
@@ -173,7 +173,7 @@ export const modelOf = (given: GivenOptions, recorded: unknown) => (given.model 
 export function loopSettings(
   settings: RunSettings,
   config: Pick<Config, "maxMismatch" | "hfWeights">,
-  engine: LocalEngineInfo,
+  engine: PolicyEngine["info"],
   spreadFloor: number,
 ): LoopSettings {
   const hfWeights = config.hfWeights !== undefined;

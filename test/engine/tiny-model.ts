@@ -88,7 +88,7 @@ interface Tensor {
   data: Float32Array;
 }
 
-function writeGguf(path: string, fields: Record<string, Value>, tensors: Tensor[]): void {
+export function writeGguf(path: string, fields: Record<string, Value>, tensors: Tensor[]): void {
   const out = new Writer();
   out.bytes(Buffer.from("GGUF"));
   out.u32(3);

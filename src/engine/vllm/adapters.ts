@@ -1,0 +1,171 @@
+/**
+ * Adapters as vLLM servers read them: folders in PEFT's format, each with a name and a path that were never used before,
+ * since servers keep what they have read, and cached prefixes, by both.
+ */
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { hostname } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { flush, HoneError, messageOf, moveDurably, Random } from "../../util/index.js";
+import type { ModelShape } from "../models.js";
+
+const CONFIG = "adapter_config.json";
+const WEIGHTS = "adapter_model.safetensors";
+
+const HOST = hostname().replace(/[^A-Za-z0-9]+/g, "") || "host";
+const NAME = /^hone-([A-Za-z0-9]+)-(\d+)-[a-z0-9]+-\d+$/;
+
+/** Names of this process: unused on any server, also on one that served an earlier process of this number. */
+export const newPrefix = () => `hone-${HOST}-${process.pid}-${Date.now().toString(36)}`;
+
+export const nameIn = (prefix: string, version: number) => `${prefix}-${version}`;
+
+/** Whether a name is of a process of this machine that is gone. */
+export function isAbandoned(name: string): boolean {
+  const [, host, pid] = NAME.exec(name) ?? [];
+  if (host !== HOST || Number(pid) === process.pid) return false;
+  try {
+    process.kill(Number(pid), 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ESRCH";
+  }
+}
+
+/**
+ * The folder in PEFT's format beside an adapter file of hone's.
+ * @throws HoneError when there is none
+ */
+function peftBeside(file: string): string {
+  const folder = join(dirname(file), "adapter");
+  if (existsSync(join(folder, WEIGHTS))) return folder;
+  throw new HoneError(
+    `vLLM loads adapters in PEFT's format, and ${basename(file)} has none beside it: give its folder`,
+  );
+}
+
+/** The folder in which servers find adapters. */
+export class AdapterFolder {
+  readonly #folder: string;
+
+  /** @throws HoneError when it cannot be written to */
+  constructor(folder: string) {
+    this.#folder = folder;
+    try {
+      mkdirSync(folder, { recursive: true });
+    } catch (error) {
+      throw new HoneError(`--engine-adapters ${folder}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  pathOf(name: string): string {
+    return join(this.#folder, name);
+  }
+
+  /** Copies the adapter of a file of hone's to the path of a name. */
+  publish(file: string, name: string): void {
+    const from = peftBeside(file);
+    this.#write(name, (draft) => {
+      for (const one of [CONFIG, WEIGHTS]) copyFileSync(join(from, one), join(draft, one));
+    });
+  }
+
+  /** Writes an adapter on one layer alone, with arbitrary weights, which changes what the model says. */
+  publishTrial(name: string, { embedding, feedForward }: ModelShape, rank: number): void {
+    const layer = "base_model.model.model.layers.0.mlp.down_proj";
+    const random = new Random("vllm trial");
+    const numbers = (rows: number, columns: number) => ({
+      shape: [rows, columns],
+      data: Float32Array.from({ length: rows * columns }, () => (random.float() - 0.5) / Math.sqrt(columns)),
+    });
+    const tensors = {
+      [`${layer}.lora_A.weight`]: numbers(rank, feedForward),
+      [`${layer}.lora_B.weight`]: numbers(embedding, rank),
+    };
+    const config = {
+      ...{ peft_type: "LORA", task_type: "CAUSAL_LM", r: rank, lora_alpha: 16 * rank, target_modules: ["down_proj"] },
+      ...{ bias: "none", lora_dropout: 0, inference_mode: true, base_model_name_or_path: "" },
+    };
+    this.#write(name, (draft) => {
+      writeFileSync(join(draft, CONFIG), JSON.stringify(config));
+      writeFileSync(join(draft, WEIGHTS), safetensorsF32(tensors));
+    });
+  }
+
+  /** Whether an adapter of this name changes the model at all: a new one's B is zero. */
+  changesAnything(name: string): boolean {
+    return hasNonZeroB(join(this.pathOf(name), WEIGHTS));
+  }
+
+  remove(name: string): void {
+    rmSync(this.pathOf(name), { recursive: true, force: true });
+  }
+
+  /** Names of folders of processes that are gone. */
+  abandoned(): string[] {
+    return readdirSync(this.#folder).filter(isAbandoned);
+  }
+
+  #write(name: string, fill: (draft: string) => void): void {
+    const draft = join(this.#folder, `.${name}`);
+    try {
+      rmSync(draft, { recursive: true, force: true });
+      mkdirSync(draft);
+      fill(draft);
+      for (const one of [CONFIG, WEIGHTS]) flush(join(draft, one));
+      moveDurably(draft, this.pathOf(name));
+    } catch (error) {
+      rmSync(draft, { recursive: true, force: true });
+      throw new HoneError(`the adapter cannot be written for vLLM: ${messageOf(error)}`, { cause: error });
+    }
+  }
+}
+
+/** The safetensors format: eight bytes with the header's length, a JSON header, then the tensors' bytes. */
+function safetensorsF32(tensors: Readonly<Record<string, { shape: readonly number[]; data: Float32Array }>>): Buffer {
+  let end = 0;
+  const header = Object.fromEntries(
+    Object.entries(tensors).map(([name, { shape, data }]) => {
+      const start = end;
+      end += data.byteLength;
+      return [name, { dtype: "F32", shape, data_offsets: [start, end] }];
+    }),
+  );
+  const json = Buffer.from(JSON.stringify(header));
+  const text = Buffer.alloc(Math.ceil(json.length / 8) * 8, " ");
+  json.copy(text);
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  const parts = Object.values(tensors).map(({ data }) => Buffer.from(data.buffer, data.byteOffset, data.byteLength));
+  return Buffer.concat([length, text, ...parts]);
+}
+
+/** Whether any byte of a tensor named lora_B is not zero, apart from sign bits of zeros that no optimizer writes. */
+function hasNonZeroB(file: string): boolean {
+  const handle = openSync(file, "r");
+  try {
+    const read = (length: number, at: number) => {
+      const bytes = Buffer.alloc(length);
+      readSync(handle, bytes, 0, length, at);
+      return bytes;
+    };
+    const length = Number(read(8, 0).readBigUInt64LE(0));
+    const header = JSON.parse(read(length, 8).toString()) as Record<string, { data_offsets: [number, number] }>;
+    return Object.entries(header).some(([name, entry]) => {
+      if (!name.includes("lora_B")) return false;
+      const [start, end] = entry.data_offsets;
+      return read(end - start, 8 + length + start).some((byte) => byte !== 0);
+    });
+  } finally {
+    closeSync(handle);
+  }
+}

@@ -1,0 +1,241 @@
+/**
+ * The engine over vLLM servers: token ids in, ids and log-probabilities out. The main thread's is the servers' owner, which
+ * loads adapters on them; those of other threads join it. Text is tokenized in this process.
+ */
+import { resolve } from "node:path";
+import { HoneError } from "../../util/index.js";
+import type {
+  Engine,
+  EngineCompute,
+  EngineOptions,
+  LocalEngine,
+  ServedEngineInfo,
+  VllmOptions,
+  VllmShared,
+} from "../engine.js";
+import { HttpClient } from "../http.js";
+import { modelShape } from "../models.js";
+import type { Sequence } from "../sequence.js";
+import { AdapterFolder, nameIn, newPrefix } from "./adapters.js";
+import { Board } from "./board.js";
+import { Fleet } from "./fleet.js";
+import { OwnServer } from "./own-server.js";
+import { ask, ServerLost, score } from "./protocol.js";
+import { Group, type Servers, VllmSequence } from "./sequence.js";
+
+/** Milliseconds between tries to score on a server. */
+const RETRY = 250;
+
+export class VllmEngine implements Engine {
+  readonly info: ServedEngineInfo;
+  /** What other threads join by. */
+  readonly shared: VllmShared;
+  readonly #words: LocalEngine;
+  readonly #servers: Servers;
+  readonly #owner: { readonly fleet: Fleet; readonly own: OwnServer | undefined } | undefined;
+  /** Requests of this thread that a server scores now: each gets one before any gets two. */
+  readonly #scoring: number[];
+  readonly #closed = new AbortController();
+
+  constructor(
+    options: VllmOptions,
+    shared: VllmShared,
+    words: LocalEngine,
+    clients: readonly HttpClient[],
+    compute: EngineCompute,
+    owner?: { readonly fleet: Fleet; readonly own: OwnServer | undefined },
+  ) {
+    const { sequences, contextPerSequence, urls } = options;
+    const board = Board.at(shared.board);
+    this.shared = shared;
+    this.#words = words;
+    this.#owner = owner;
+    this.#scoring = clients.map(() => 0);
+    this.#servers = {
+      board,
+      clients,
+      contextPerSequence,
+      nameOf: (server, version) => (version === 0 ? (shared.bases[server] as string) : nameIn(shared.prefix, version)),
+      saltOf: (version) => nameIn(shared.prefix, version),
+    };
+    const { gpu } = words.info;
+    this.info = {
+      ...words.info,
+      ...{ sequences, contextPerSequence, gpu, compute, servers: urls },
+      get replicas() {
+        return Math.max(1, board.answering().length);
+      },
+    };
+  }
+
+  get adapter(): string | null {
+    return this.#owner?.fleet.adapter ?? null;
+  }
+
+  tokenize(text: string, options: { readonly special: boolean }): Int32Array {
+    return this.#words.tokenize(text, options);
+  }
+
+  tokenizeAside(...args: Parameters<Engine["tokenizeAside"]>): ReturnType<Engine["tokenizeAside"]> {
+    return this.#words.tokenizeAside(...args);
+  }
+
+  detokenize(tokens: ArrayLike<number>, options?: { readonly special?: boolean }): string {
+    return this.#words.detokenize(tokens, options);
+  }
+
+  bytes(tokens: ArrayLike<number>, options?: { readonly special?: boolean }): Uint8Array {
+    return this.#words.bytes(tokens, options);
+  }
+
+  openGroup(prompt: Int32Array, count: number): Sequence[] {
+    const { contextPerSequence, vocabularySize } = this.info;
+    if (prompt.length === 0) throw new HoneError("a sequence needs a prompt of at least one token");
+    if (prompt.length >= contextPerSequence) {
+      throw new HoneError(`a prompt of ${prompt.length} tokens does not fit into ${contextPerSequence}`);
+    }
+    const unknown = prompt.find((id) => id < 0 || id >= vocabularySize);
+    if (unknown !== undefined) throw new HoneError(`the prompt holds ${unknown}, which is no token of the model`);
+    const group = new Group(this.#servers, count);
+    return Array.from({ length: count }, () => new VllmSequence(this.#servers, group, prompt));
+  }
+
+  open(prompt: Int32Array): Sequence {
+    return this.openGroup(prompt, 1)[0] as Sequence;
+  }
+
+  async score(
+    tokens: Int32Array,
+    { from = 1, signal }: { readonly from?: number; readonly signal?: AbortSignal } = {},
+  ): Promise<Float32Array> {
+    const { board, clients, nameOf, saltOf } = this.#servers;
+    const ended = AbortSignal.any([this.#closed.signal, ...(signal ? [signal] : [])]);
+    for (;;) {
+      ended.throwIfAborted();
+      const [first, ...others] = board.answering();
+      if (first === undefined) {
+        await new Promise((resolve) => setTimeout(resolve, RETRY));
+        continue;
+      }
+      const server = others.reduce((least, one) => (this.#busy(one) < this.#busy(least) ? one : least), first);
+      const { version } = board;
+      this.#scoring[server] = this.#busy(server) + 1;
+      try {
+        const asked = { model: nameOf(server, version), salt: saltOf(version) };
+        return await score(clients[server] as HttpClient, asked, [...tokens], from, ended);
+      } catch (error) {
+        if (!(error instanceof ServerLost)) throw error;
+        board.lose(server);
+      } finally {
+        this.#scoring[server] = this.#busy(server) - 1;
+      }
+    }
+  }
+
+  async useAdapter(path: string | null): Promise<void> {
+    if (!this.#owner) throw new HoneError("adapters of vLLM servers are loaded by the main thread");
+    await this.#owner.fleet.use(path === null ? null : resolve(path));
+  }
+
+  /** Gives this machine's memory to the learner: servers elsewhere keep theirs. */
+  async sleep(): Promise<void> {
+    const { own, fleet } = this.#owner ?? {};
+    if (own?.stays === false) {
+      await fleet?.pause();
+      await own.sleep();
+    }
+  }
+
+  async wake(): Promise<void> {
+    const { own, fleet } = this.#owner ?? {};
+    if (own?.stays === false) {
+      await own.wake();
+      await fleet?.resume();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort(new HoneError("the engine was closed"));
+    await this.#owner?.fleet.close();
+    await this.#owner?.own?.close();
+    for (const client of this.#servers.clients) client.close();
+    await this.#words.close();
+  }
+
+  #busy(server: number): number {
+    return this.#scoring[server] as number;
+  }
+}
+
+/** Milliseconds, so far, in which no server of an engine answered. */
+export const outageOf = (options: EngineOptions): number =>
+  options.kind === "vllm" && options.shared ? Board.at(options.shared.board).outage() : 0;
+
+/** What other threads load the owner's engine by. */
+export function joinOptions({ own: _, signal: __, ...options }: VllmOptions, engine: VllmEngine): VllmOptions {
+  return { ...options, shared: engine.shared };
+}
+
+const numberType = { float32: "F32", bfloat16: "BF16", float16: "F16" } as const;
+
+/** What is known of how the servers compute. */
+async function computeOf(options: VllmOptions, words: LocalEngine, client: HttpClient): Promise<EngineCompute> {
+  const { layers } = await modelShape(options.model);
+  const { own } = options;
+  const version = /"version"\s*:\s*"([^"]*)"/.exec((await ask(client, "/version")).text)?.[1] ?? "";
+  const weights = own ? numberType[own.dtype] : words.info.weightType;
+  return {
+    backend: own?.gpu ? "cuda" : "cpu",
+    device: `vLLM ${version}`,
+    ...{ offloadedLayers: own?.gpu ? layers : 0, layers, weights },
+    kv: own?.dtype === "float32" ? "F32" : "F16",
+    flashAttention: null,
+    sampling: "device",
+  };
+}
+
+/**
+ * Connects to the servers, and on the main thread checks them; starts hone's own where `own` says how.
+ *
+ * @param openWords opens the engine that tokenizes, and knows the model's weights
+ * @throws HoneError in one line when a server does not answer, or is not set up for this model
+ */
+export async function openVllm(
+  options: VllmOptions,
+  openWords: (model: string) => Promise<LocalEngine>,
+  log: (line: string) => void = () => undefined,
+): Promise<VllmEngine> {
+  const words = await openWords(options.model);
+  const clients = options.urls.map((url) => new HttpClient(url));
+  if (options.shared) return new VllmEngine(options, options.shared, words, clients, options.shared.compute);
+  let own: OwnServer | undefined;
+  let fleet: Fleet | undefined;
+  try {
+    if (options.own) {
+      own = new OwnServer(options.own, options, log);
+      await own.start();
+    }
+    const board = Board.of(clients.length);
+    const prefix = newPrefix();
+    const { contextPerSequence, adapterRank, signal = new AbortController().signal } = options;
+    fleet = new Fleet({
+      ...{ clients, board, prefix, signal, log },
+      folder: new AdapterFolder(resolve(options.adapters)),
+      expected: { words, contextPerSequence, adapterRank, shape: await modelShape(options.model) },
+    });
+    await fleet.open();
+    const opened = fleet;
+    const shared: VllmShared = {
+      ...{ board: board.memory, prefix },
+      bases: clients.map((_, server) => opened.baseOf(server)),
+      compute: await computeOf(options, words, clients[0] as HttpClient),
+    };
+    return new VllmEngine(options, shared, words, clients, shared.compute, { fleet, own });
+  } catch (error) {
+    await fleet?.close();
+    await own?.close();
+    for (const client of clients) client.close();
+    await words.close();
+    throw error;
+  }
+}

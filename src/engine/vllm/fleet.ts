@@ -1,0 +1,310 @@
+/**
+ * The owner's side of vLLM servers, on the main thread: checks each, loads the same adapter on all of them, notices which
+ * no longer answer, and lets them join again. Rollouts on any thread see the outcome on the board.
+ */
+import { HoneError, messageOf } from "../../util/index.js";
+import type { HttpClient } from "../http.js";
+import { type AdapterFolder, nameIn } from "./adapters.js";
+import type { Board } from "./board.js";
+import { checkServer, type Expected, fixedIds, meanDistance, SAME_MODEL, type Seen, whyNotLoaded } from "./checks.js";
+import { ask, loadAdapter, models, ServerLost, score, unloadAdapter } from "./protocol.js";
+
+/** Milliseconds between looks at the servers, and for which an answer is waited. */
+const LOOK = 1000;
+const PATIENCE = 20_000;
+
+interface Server {
+  readonly client: HttpClient;
+  seen: Seen | undefined;
+  /** Last reason for which it may not join. */
+  refused: string;
+}
+
+export interface FleetOptions {
+  readonly clients: readonly HttpClient[];
+  readonly board: Board;
+  readonly prefix: string;
+  readonly folder: AdapterFolder;
+  readonly expected: Expected;
+  readonly signal: AbortSignal;
+  readonly log: (line: string) => void;
+}
+
+/** An adapter that is loaded, or was. */
+interface Loaded {
+  readonly version: number;
+  readonly file: string;
+  readonly name: string;
+  /** Scores of the fixed text. */
+  scores: Float32Array | undefined;
+}
+
+export class Fleet {
+  readonly #options: FleetOptions;
+  readonly #servers: readonly Server[];
+  readonly #ids: readonly number[];
+  #counter = 0;
+  #loaded: Loaded | undefined;
+  /** Unloaded everywhere: deleted with the next change, as a server may still read one that it has just let go. */
+  #unloaded: string[] = [];
+  #chain: Promise<unknown> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+  /** Nothing is noticed while the owner has stopped them. */
+  #paused = false;
+  #closed = false;
+  #out: number | undefined;
+
+  constructor(options: FleetOptions) {
+    this.#options = options;
+    this.#servers = options.clients.map((client) => ({ client, seen: undefined, refused: "" }));
+    this.#ids = fixedIds(options.expected.words);
+  }
+
+  /** The adapter file in use; null for the base model. */
+  get adapter(): string | null {
+    return this.#loaded?.file ?? null;
+  }
+
+  /**
+   * Checks all servers.
+   * @throws HoneError in one line, naming the server
+   */
+  async open(): Promise<void> {
+    for (const [index, server] of this.#servers.entries()) {
+      const { url } = server.client;
+      try {
+        await this.#admit(index);
+      } catch (error) {
+        if (error instanceof ServerLost) {
+          throw new HoneError(`no vLLM server answers at ${url}: ${error.message}`, { cause: error });
+        }
+        throw new HoneError(`the vLLM server at ${url}: ${messageOf(error)}`, { cause: error });
+      }
+    }
+    this.#removeAbandoned();
+    this.#watch();
+  }
+
+  /**
+   * Loads an adapter on every server, sees each of them answer with it, and puts it in force; then unloads the one before,
+   * once its turns have ended.
+   * @throws HoneError when a server does not load it, or answers with another
+   */
+  use(file: string | null): Promise<void> {
+    return this.#alone(async () => {
+      if (file === this.adapter) return;
+      const { board, folder } = this.#options;
+      for (const name of this.#unloaded.splice(0)) folder.remove(name);
+      const before = this.#loaded;
+      if (file === null) {
+        board.version = 0;
+        this.#loaded = undefined;
+      } else {
+        this.#counter++;
+        const name = nameIn(this.#options.prefix, this.#counter);
+        folder.publish(file, name);
+        const loaded: Loaded = { version: this.#counter, file, name, scores: undefined };
+        await this.#onAll((index) => this.#load(index, loaded));
+        board.version = loaded.version;
+        this.#loaded = loaded;
+      }
+      if (before) await this.#unload(before);
+    });
+  }
+
+  /** Stops looking at servers that the owner stops. */
+  pause(): Promise<void> {
+    return this.#alone(async () => {
+      this.#paused = true;
+      for (const index of this.#servers.keys()) this.#options.board.lose(index);
+    });
+  }
+
+  /** @throws HoneError when a server is not as it was */
+  resume(): Promise<void> {
+    return this.#alone(async () => {
+      this.#paused = false;
+      for (const index of this.#servers.keys()) await this.#admit(index);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    await this.#chain.catch(() => undefined);
+    const { folder, board } = this.#options;
+    if (this.#loaded && !this.#paused && board.answering().length > 0) {
+      await this.#unload(this.#loaded, AbortSignal.timeout(PATIENCE));
+    }
+    for (const name of this.#unloaded) folder.remove(name);
+  }
+
+  #alone<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#chain.then(work);
+    this.#chain = done.catch(() => undefined);
+    return done;
+  }
+
+  /** Checks a server, brings it to the adapter in force, and gives it rollouts. */
+  async #admit(index: number): Promise<void> {
+    const { board, folder, expected, prefix } = this.#options;
+    const server = this.#servers[index] as Server;
+    const trial = nameIn(prefix, ++this.#counter);
+    let seen: Seen;
+    try {
+      seen = await checkServer(server.client, expected, folder, trial);
+    } finally {
+      folder.remove(trial);
+    }
+    if (server.seen && server.seen.base !== seen.base) {
+      throw new HoneError(`its model is called ${seen.base} now, and was ${server.seen.base}: start it as before`);
+    }
+    server.seen = seen;
+    if (this.#loaded) await this.#load(index, this.#loaded);
+    server.refused = "";
+    board.join(index);
+  }
+
+  /** The name by which a server's base model is asked for. */
+  baseOf(index: number): string {
+    return (this.#servers[index] as Server).seen?.base ?? "";
+  }
+
+  /** @throws HoneError when it is not loaded, or another one answers */
+  async #load(index: number, loaded: Loaded): Promise<void> {
+    const { client, seen } = this.#servers[index] as Server;
+    const { folder, expected } = this.#options;
+    const { name } = loaded;
+    const path = folder.pathOf(name);
+    const refused = await loadAdapter(client, name, path);
+    // One that was only cut off still has it.
+    if (refused && !/already/.test(refused.text)) {
+      throw new HoneError(`the vLLM server at ${client.url}: ${whyNotLoaded(refused, expected.adapterRank, path)}`);
+    }
+    const scores = await score(client, { model: name, salt: name }, this.#ids, 1);
+    const base = seen?.scores as Float32Array;
+    if (meanDistance(scores, base) === 0 && folder.changesAnything(name)) {
+      throw new HoneError(
+        `the vLLM server at ${client.url} answers with the base model where it is asked for the adapter ${name}`,
+      );
+    }
+    loaded.scores ??= scores;
+    const apart = meanDistance(scores, loaded.scores);
+    if (apart <= SAME_MODEL) return;
+    throw new HoneError(
+      `the vLLM server at ${client.url} answers with another adapter than the others: ${apart.toFixed(2)} nats apart on average`,
+    );
+  }
+
+  /** Does something with every server that answers; waits until there is one. */
+  async #onAll(work: (index: number) => Promise<void>): Promise<void> {
+    const { board, signal } = this.#options;
+    for (;;) {
+      const done = await Promise.all(
+        board.answering().map(async (index) => {
+          try {
+            await work(index);
+            return true;
+          } catch (error) {
+            if (!(error instanceof ServerLost)) throw error;
+            board.lose(index);
+            return false;
+          }
+        }),
+      );
+      if (done.includes(true)) return;
+      await this.#look();
+      await new Promise((resolve) => setTimeout(resolve, LOOK));
+      signal.throwIfAborted();
+    }
+  }
+
+  async #unload({ version, name }: Loaded, signal?: AbortSignal): Promise<void> {
+    const { board } = this.#options;
+    while (board.turns(version) > 0 && !signal?.aborted) await new Promise((resolve) => setTimeout(resolve, 20));
+    await Promise.all(
+      board.answering().map(async (index) => {
+        try {
+          await unloadAdapter((this.#servers[index] as Server).client, name, signal);
+        } catch (error) {
+          // One that is gone has no adapters; a later one of its address is asked for its own.
+          if (error instanceof ServerLost) board.lose(index);
+          else if (!signal?.aborted) throw error;
+        }
+      }),
+    );
+    this.#unloaded.push(name);
+  }
+
+  #removeAbandoned(): void {
+    const { folder } = this.#options;
+    for (const name of folder.abandoned()) folder.remove(name);
+  }
+
+  #watch(): void {
+    if (this.#closed) return;
+    this.#timer = setTimeout(async () => {
+      try {
+        await this.#alone(() => this.#look());
+      } catch (error) {
+        this.#options.log(`vLLM servers: ${messageOf(error)}`);
+      }
+      this.#watch();
+    }, LOOK);
+    this.#timer.unref();
+  }
+
+  /** Looks at every server: who is lost, who is there again. */
+  async #look(): Promise<void> {
+    if (this.#paused || this.#closed) return;
+    const { board, log } = this.#options;
+    await Promise.all(
+      this.#servers.map(async (server, index) => {
+        const { url } = server.client;
+        if (!board.answers(index)) return this.#readmit(index);
+        try {
+          const { status } = await ask(server.client, "/health", undefined, AbortSignal.timeout(PATIENCE));
+          if (status === 200) return;
+          board.lose(index);
+        } catch {
+          board.lose(index);
+        }
+        log(`the vLLM server at ${url} no longer answers: its rollouts go to others`);
+      }),
+    );
+    this.#countOutage();
+  }
+
+  async #readmit(index: number): Promise<void> {
+    const { log } = this.#options;
+    const server = this.#servers[index] as Server;
+    const { url } = server.client;
+    try {
+      await models(server.client, AbortSignal.timeout(PATIENCE));
+    } catch {
+      if (server.refused === "") log(`the vLLM server at ${url} is gone; it may return`);
+      server.refused ||= "gone";
+      return;
+    }
+    try {
+      await this.#admit(index);
+      log(`the vLLM server at ${url} answers, and plays again`);
+    } catch (error) {
+      const why = messageOf(error);
+      if (server.refused !== why && !(error instanceof ServerLost)) log(`the vLLM server at ${url} stays out: ${why}`);
+      server.refused = why;
+    }
+  }
+
+  #countOutage(): void {
+    const { board, log } = this.#options;
+    if (board.answering().length > 0) {
+      this.#out = undefined;
+      return;
+    }
+    const now = Date.now();
+    if (this.#out === undefined) log("no vLLM server answers: rollouts wait for one; Ctrl-C ends the run");
+    else board.addOutage(now - this.#out);
+    this.#out = now;
+  }
+}

@@ -1,0 +1,221 @@
+/** What hone asks of a vLLM server, and how its answers are read: token ids in, ids and log-probabilities out. */
+import { z } from "zod";
+import { HoneError, messageOf } from "../../util/index.js";
+import type { Answer, HttpClient } from "../http.js";
+import type { Sampling } from "../sequence.js";
+
+/** The version that hone starts, and was tested with. */
+export const VLLM_VERSION = "0.32.0";
+
+/** The server is not there, or broken: what was asked may be asked of another one. */
+export class ServerLost extends Error {}
+
+/** The server is there, and does not know the adapter: it was started again. */
+export class AdapterUnknown extends ServerLost {}
+
+const modelsSchema = z.object({
+  data: z.array(
+    z.object({
+      id: z.string(),
+      parent: z.string().nullish(),
+      root: z.string().nullish(),
+      max_model_len: z.number().nullish(),
+    }),
+  ),
+});
+
+const completionSchema = z.object({
+  choices: z.tuple([
+    z.object({
+      finish_reason: z.string().nullish(),
+      token_ids: z.array(z.number().int().nonnegative()).nullish(),
+      logprobs: z.object({ token_logprobs: z.array(z.number().nullable()) }).nullish(),
+      prompt_logprobs: z.array(z.record(z.string(), z.object({ logprob: z.number() })).nullable()).nullish(),
+    }),
+  ]),
+});
+
+const errorSchema = z.object({ error: z.object({ message: z.string() }) });
+
+/** The server's own words for a refusal, in one line. */
+export function refusalIn({ status, text }: Answer): string {
+  let said = text;
+  try {
+    const parsed = errorSchema.safeParse(JSON.parse(text));
+    if (parsed.success) said = parsed.data.error.message;
+  } catch {
+    // Not every answer of a proxy, or of another program, is JSON.
+  }
+  return `${status}: ${said.replace(/\s+/g, " ").slice(0, 300)}`;
+}
+
+/** @throws ServerLost when it does not answer, or with a failure of its own */
+export async function ask(
+  client: HttpClient,
+  path: string,
+  body?: object,
+  signal?: AbortSignal,
+  fresh = false,
+): Promise<Answer> {
+  let answer: Answer;
+  try {
+    answer = await client.ask(path, body, signal, fresh);
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ServerLost(messageOf(error), { cause: error });
+  }
+  // A gateway's answers for a server that is not there; vLLM's own when its engine has died.
+  if ([502, 503, 504].includes(answer.status)) throw new ServerLost(refusalIn(answer));
+  return answer;
+}
+
+function read<T>(schema: z.ZodType<T>, { text }: Answer, what: string): T {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch (error) {
+    throw new HoneError(`the server's ${what} cannot be read; is it vLLM?`, { cause: error });
+  }
+}
+
+export interface ServedModels {
+  /** The name of the base model. */
+  readonly base: string;
+  /** Tokens of a sequence at most. */
+  readonly maxLength: number;
+  /** Names of adapters. */
+  readonly adapters: readonly string[];
+}
+
+/** @throws HoneError when the answer is not vLLM's */
+export async function models(client: HttpClient, signal?: AbortSignal, fresh = false): Promise<ServedModels> {
+  const answer = await ask(client, "/v1/models", undefined, signal, fresh);
+  if (answer.status !== 200) throw new HoneError(`it answers ${refusalIn(answer)}`);
+  const { data } = read(modelsSchema, answer, "list of models");
+  const base = data.find(({ parent }) => parent === null || parent === undefined);
+  if (base?.max_model_len == null) throw new HoneError("it does not say how long its sequences are; is it vLLM?");
+  return {
+    base: base.id,
+    maxLength: base.max_model_len,
+    adapters: data.flatMap(({ id, parent }) => (parent === null || parent === undefined ? [] : [id])),
+  };
+}
+
+export interface Asked {
+  readonly model: string;
+  readonly prompt: readonly number[];
+  /** Distinguishes cached prefixes of adapters. */
+  readonly salt: string;
+  readonly maxTokens: number;
+  /** Every field is sent: a server's own defaults count for nothing. */
+  readonly sampling: Sampling;
+  readonly stop: readonly number[];
+}
+
+export interface Completed {
+  readonly tokens: readonly number[];
+  readonly logprobs: readonly number[];
+  readonly finish: string;
+}
+
+const FIXED = {
+  n: 1,
+  stream: false,
+  logprobs: 0,
+  return_token_ids: true,
+  repetition_penalty: 1,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  min_tokens: 0,
+  // Without it the model's own list of end tokens would end a turn too.
+  ignore_eos: true,
+  skip_special_tokens: false,
+  add_special_tokens: false,
+} as const;
+
+/**
+ * Samples a turn.
+ * @throws ServerLost, AdapterUnknown
+ * @throws HoneError when the server refuses
+ */
+export async function complete(client: HttpClient, asked: Asked, signal?: AbortSignal): Promise<Completed> {
+  const { temperature = 1, topK = 0, topP = 1, minP = 0, seed } = asked.sampling;
+  return completion(
+    client,
+    {
+      ...FIXED,
+      model: asked.model,
+      prompt: asked.prompt,
+      cache_salt: asked.salt,
+      max_tokens: asked.maxTokens,
+      temperature,
+      top_k: topK,
+      top_p: topP,
+      min_p: minP,
+      seed,
+      stop_token_ids: asked.stop,
+    },
+    signal,
+  );
+}
+
+/** Samples with whatever the server's defaults are, but for the number of tokens. */
+export const completeByDefault = (client: HttpClient, model: string, prompt: readonly number[], seed: number) =>
+  completion(client, { model, prompt, max_tokens: 8, seed, logprobs: 0, return_token_ids: true, ignore_eos: true });
+
+async function completion(client: HttpClient, body: object, signal?: AbortSignal): Promise<Completed> {
+  const { finish_reason: finish, token_ids: tokens, logprobs } = await choice(client, body, signal);
+  const values = logprobs?.token_logprobs;
+  if (!tokens || !values || values.length !== tokens.length || !values.every((value) => value !== null)) {
+    throw new HoneError("the server names no log-probability for each sampled token; is it vLLM 0.32 or newer?");
+  }
+  return { tokens, logprobs: values as number[], finish: finish ?? "" };
+}
+
+/**
+ * Log-probabilities of a prompt's tokens under the raw softmax, from the one at `from` on.
+ * @throws ServerLost, AdapterUnknown
+ * @throws HoneError when the server refuses
+ */
+export async function score(
+  client: HttpClient,
+  { model, salt }: Pick<Asked, "model" | "salt">,
+  tokens: readonly number[],
+  from: number,
+  signal?: AbortSignal,
+): Promise<Float32Array> {
+  const body = {
+    model,
+    prompt: tokens,
+    cache_salt: salt,
+    max_tokens: 1,
+    temperature: 1,
+    prompt_logprobs: 0,
+    ignore_eos: true,
+  };
+  const { prompt_logprobs: given } = await choice(client, body, signal);
+  const scores = tokens.slice(from).map((token, i) => given?.[from + i]?.[String(token)]?.logprob);
+  if (scores.some((value) => value === undefined)) {
+    throw new HoneError("the server gives no log-probabilities of a prompt's tokens; is it vLLM?");
+  }
+  return Float32Array.from(scores as number[]);
+}
+
+async function choice(client: HttpClient, body: object, signal?: AbortSignal) {
+  const answer = await ask(client, "/v1/completions", body, signal);
+  if (answer.status === 404) throw new AdapterUnknown(refusalIn(answer));
+  if (answer.status === 500) throw new ServerLost(refusalIn(answer));
+  if (answer.status !== 200) throw new HoneError(`the server answers ${refusalIn(answer)}`);
+  return read(completionSchema, answer, "answer").choices[0];
+}
+
+/** @returns undefined when it is loaded, else the refusal */
+export async function loadAdapter(client: HttpClient, name: string, path: string, signal?: AbortSignal) {
+  const answer = await ask(client, "/v1/load_lora_adapter", { lora_name: name, lora_path: path }, signal);
+  return answer.status === 200 ? undefined : answer;
+}
+
+/** The server's acknowledgement: that it has no adapter of this name any more. */
+export async function unloadAdapter(client: HttpClient, name: string, signal?: AbortSignal): Promise<boolean> {
+  const { status } = await ask(client, "/v1/unload_lora_adapter", { lora_name: name }, signal);
+  return status === 200 || status === 404;
+}

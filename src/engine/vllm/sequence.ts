@@ -1,0 +1,160 @@
+/** One conversation on vLLM servers: each turn is a request with all token ids so far, whose prefix the server has cached. */
+import { deriveSeed, HoneError } from "../../util/index.js";
+import type { HttpClient } from "../http.js";
+import type { Generated, GenerateOptions, Sequence } from "../sequence.js";
+import type { Board } from "./board.js";
+import { complete, ServerLost } from "./protocol.js";
+
+/** What a thread knows of the servers. */
+export interface Servers {
+  readonly board: Board;
+  readonly clients: readonly HttpClient[];
+  readonly contextPerSequence: number;
+  /** The name by which a server is asked for an adapter, or for the base model (version 0). */
+  nameOf(server: number, version: number): string;
+  saltOf(version: number): string;
+}
+
+/** Milliseconds between looks at the board while a turn runs, or waits for a server. */
+const LOOK = 250;
+
+/** Sequences of one prompt: together on one server, whose cache then has the prompt once. */
+export class Group {
+  readonly #servers: Servers;
+  #server: number | undefined;
+  #open: number;
+
+  constructor(servers: Servers, count: number) {
+    this.#servers = servers;
+    this.#open = count;
+    this.#server = servers.board.assign(count);
+  }
+
+  /** The server of the group: another one where that does not answer; undefined where none does. */
+  server(): number | undefined {
+    const { board } = this.#servers;
+    if (this.#server !== undefined && board.answers(this.#server)) return this.#server;
+    if (this.#server !== undefined) board.release(this.#server, this.#open);
+    this.#server = board.assign(this.#open);
+    return this.#server;
+  }
+
+  leave(): void {
+    this.#open--;
+    if (this.#server !== undefined) this.#servers.board.release(this.#server, 1);
+  }
+}
+
+const MOST_DELAY = 2 ** 31 - 1;
+
+export class VllmSequence implements Sequence {
+  readonly #servers: Servers;
+  readonly #group: Group;
+  readonly #ids: number[];
+  readonly #closed = new AbortController();
+
+  constructor(servers: Servers, group: Group, prompt: Int32Array) {
+    this.#servers = servers;
+    this.#group = group;
+    this.#ids = Array.from(prompt);
+  }
+
+  get length(): number {
+    return this.#ids.length;
+  }
+
+  async generate(options: GenerateOptions): Promise<Generated> {
+    const { append = new Int32Array(), stop, signal, onToken } = options;
+    if (options.grammar || options.likeliest !== undefined) {
+      throw new HoneError("vLLM samples no turns under a grammar here, and names no likeliest tokens");
+    }
+    const { contextPerSequence } = this.#servers;
+    const nothing = { tokens: new Int32Array(), logprobs: new Float32Array(), waitedSeconds: 0 };
+    if (this.#ids.length + append.length >= contextPerSequence) return { ...nothing, stop: "context" };
+    this.#ids.push(...append);
+    const ended = AbortSignal.any([this.#closed.signal, ...(signal ? [signal] : [])]);
+    const turn = await this.#somewhere(options, ended);
+    const { pausedSeconds } = turn;
+    if ("end" in turn) return { ...nothing, waitedSeconds: pausedSeconds, pausedSeconds, stop: turn.end };
+    const tokens = Int32Array.from(turn.tokens);
+    // At temperature 0 the most likely token is taken for certain.
+    const logprobs = options.sampling.temperature === 0 ? tokens.map(() => 0) : turn.logprobs;
+    this.#ids.push(...tokens);
+    const last = tokens.at(-1) as number;
+    const full = this.#ids.length >= contextPerSequence;
+    const stopped = stop.includes(last);
+    if (!stopped && !full && tokens.length < options.maxTokens) {
+      throw new HoneError(
+        `the vLLM server ended a turn after ${tokens.length} tokens by token ${last}, which ends none here; start it with --generation-config vllm`,
+      );
+    }
+    const generated = {
+      tokens,
+      logprobs: Float32Array.from(logprobs),
+      stop: stopped ? ("stop" as const) : full && tokens.length < options.maxTokens ? "context" : "length",
+      waitedSeconds: pausedSeconds,
+      pausedSeconds,
+    } satisfies Generated;
+    tokens.forEach((token, i) => {
+      onToken?.({ token, logprob: generated.logprobs[i] as number });
+    });
+    return generated;
+  }
+
+  close(): void {
+    if (this.#closed.signal.aborted) return;
+    this.#closed.abort();
+    this.#group.leave();
+  }
+
+  /** Samples the turn on the group's server; when that is lost, on another one, or on the first that is there again. */
+  async #somewhere({ maxTokens, sampling, stop, deadline }: GenerateOptions, ended: AbortSignal) {
+    const { board, clients, contextPerSequence } = this.#servers;
+    const began = board.outage();
+    const paused = () => Math.max(0, board.outage(began));
+    const overdue = () => deadline !== undefined && Date.now() >= deadline + paused();
+    for (;;) {
+      if (ended.aborted) return { end: "cancelled" as const, pausedSeconds: paused() / 1000 };
+      const server = this.#group.server();
+      // Time without any server counts for no deadline.
+      if (server !== undefined && overdue()) return { end: "deadline" as const, pausedSeconds: paused() / 1000 };
+      if (server === undefined) {
+        await new Promise((resolve) => setTimeout(resolve, LOOK));
+        continue;
+      }
+      const { version } = board;
+      const losses = board.losses(server);
+      const given = new AbortController();
+      const watch = setInterval(() => {
+        if (overdue() || board.losses(server) !== losses) given.abort();
+      }, LOOK);
+      const late = deadline === undefined ? undefined : deadline + paused() - Date.now();
+      const timer = late === undefined ? undefined : setTimeout(() => given.abort(), Math.min(late, MOST_DELAY));
+      board.beginTurn(version);
+      try {
+        const answer = await complete(
+          clients[server] as HttpClient,
+          {
+            model: this.#servers.nameOf(server, version),
+            salt: this.#servers.saltOf(version),
+            prompt: this.#ids,
+            maxTokens: Math.min(maxTokens, contextPerSequence - this.#ids.length),
+            sampling: { ...sampling, seed: deriveSeed(sampling.seed, this.#ids.length) },
+            stop,
+          },
+          AbortSignal.any([ended, given.signal]),
+        );
+        if (answer.tokens.length > 0) return { ...answer, pausedSeconds: paused() / 1000 };
+        throw new HoneError("the vLLM server ended a turn without a token");
+      } catch (error) {
+        if (error instanceof ServerLost) board.lose(server);
+        else if (error instanceof HoneError) throw new HoneError(`vLLM: ${error.message}`, { cause: error });
+        else if (!ended.aborted && !given.signal.aborted) throw error;
+      } finally {
+        board.endTurn(version);
+        clearInterval(watch);
+        clearTimeout(timer);
+      }
+    }
+  }
+}

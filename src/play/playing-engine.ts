@@ -1,0 +1,170 @@
+/** The engine that plays, by the options `--engine` to `--engine-memory`: of this process, or vLLM servers. */
+
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { dirname, join, resolve } from "node:path";
+import type { Config } from "../config/index.js";
+import {
+  type EngineOptions,
+  engineOptions,
+  gpuChosen,
+  joinOptions,
+  type LocalEngineOptions,
+  loadEngine,
+  type MachineChoice,
+  modelShape,
+  type OwnServerOptions,
+  type PolicyEngine,
+  type VllmOptions,
+} from "../engine/index.js";
+import { linesTo, modelFolder } from "../models/index.js";
+import { kvBytesOfServer } from "../plan/index.js";
+import { ensureVllm } from "../python-env/index.js";
+import { UsageError } from "../util/index.js";
+import { loadFitting } from "./fitting.js";
+
+export type EngineChoice = MachineChoice &
+  Pick<Config, "engine" | "engineUrl" | "engineAdapters" | "enginePython" | "engineMemory" | "home" | "python"> &
+  Partial<Pick<Config, "torchIndex">>;
+
+export interface WantedEngine {
+  readonly model: string;
+  readonly sequences: number;
+  readonly contextPerSequence: number;
+  /** Rank of the adapters that will be loaded; undefined where none will be. */
+  readonly adapterRank: number | undefined;
+  /** What hone's own server does while the learner computes; by default nothing is learnt. */
+  readonly rests?: OwnServerOptions["rests"];
+  /** Of hone's own server; default in `--home`. */
+  readonly logFile?: string;
+}
+
+export interface PlayingEngine {
+  readonly engine: PolicyEngine;
+  /** What other threads load it by. */
+  readonly options: EngineOptions;
+}
+
+/** @throws UsageError for addresses that are none, and for options of one engine given to the other */
+export function checkEngineChoice({
+  engine,
+  engineUrl,
+  engineAdapters,
+  enginePython,
+  lanes,
+  ubatch,
+}: EngineChoice): void {
+  if (engine !== "vllm") {
+    const given = engineUrl
+      ? "--engine-url"
+      : engineAdapters
+        ? "--engine-adapters"
+        : enginePython
+          ? "--engine-python"
+          : "";
+    if (given) throw new UsageError(`${given} is for --engine vllm; give that too, or leave ${given} out`);
+    return;
+  }
+  const local = lanes !== undefined ? "--lanes" : ubatch !== undefined ? "--ubatch" : "";
+  if (local) throw new UsageError(`${local} is for --engine llama.cpp; leave it out with vllm`);
+  if (engineUrl && enginePython)
+    throw new UsageError("--engine-python is for a server that hone starts; leave it out with --engine-url");
+  for (const url of engineUrl ?? []) {
+    const parsed = URL.canParse(url) ? new URL(url) : undefined;
+    if (parsed?.protocol !== "http:" || parsed.pathname !== "/" || parsed.search !== "") {
+      throw new UsageError(`--engine-url ${url}: give the address of a vLLM server alone, as http://127.0.0.1:8000`);
+    }
+  }
+  const origins = (engineUrl ?? []).map((url) => new URL(url).origin);
+  const twice = origins.find((one, i) => origins.indexOf(one) < i);
+  if (twice) throw new UsageError(`--engine-url ${twice} is there twice; name each server once`);
+}
+
+/** Rank of the adapter in PEFT's format beside an adapter file of hone's; undefined where there is none. */
+export function rankOf(file: string): number | undefined {
+  const config = join(dirname(file), "adapter", "adapter_config.json");
+  return existsSync(config) ? (JSON.parse(readFileSync(config, "utf8")) as { r: number }).r : undefined;
+}
+
+/** A port of loopback that no program uses now. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** GiB, as vLLM on a CPU is told. */
+async function kvOfServer({ model, sequences, contextPerSequence }: WantedEngine): Promise<number> {
+  const shape = await modelShape(model);
+  return kvBytesOfServer({ shape, concurrency: sequences, context: contextPerSequence }) / 2 ** 30;
+}
+
+const GPU_TYPES = { F16: "float16", BF16: "bfloat16", F32: "float32" } as const;
+
+async function ownServer(
+  config: EngineChoice,
+  wanted: WantedEngine,
+  gpu: boolean,
+  io: EngineIo,
+): Promise<OwnServerOptions> {
+  const { weightType } = await modelShape(wanted.model);
+  const { python, environment } = await ensureVllm({
+    ...config,
+    given: config.enginePython,
+    cuda: gpu,
+    onProgress: io.log,
+    signal: io.signal,
+  });
+  const logFile = resolve(wanted.logFile ?? join(config.home, "logs", "vllm.log"));
+  mkdirSync(dirname(logFile), { recursive: true });
+  return {
+    python,
+    environment: gpu ? environment : { ...environment, VLLM_CPU_KVCACHE_SPACE: String(await kvOfServer(wanted)) },
+    folder: await modelFolder(wanted.model, config, linesTo(io.log, io.signal)),
+    // On a CPU 16 bits are slower than 32.
+    dtype: gpu ? (GPU_TYPES[weightType as keyof typeof GPU_TYPES] ?? "bfloat16") : "float32",
+    gpu,
+    memoryShare: config.engineMemory,
+    rests: wanted.rests ?? "stays",
+    logFile,
+  };
+}
+
+export interface EngineIo {
+  readonly log: (line: string) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Loads it; with fewer sequences where memory does not suffice for all.
+ *
+ * @param cuda whether this machine's engine computes on an NVIDIA GPU
+ * @throws UsageError, HoneError as the engines
+ */
+export async function openPlaying(
+  config: EngineChoice,
+  wanted: WantedEngine,
+  cuda: boolean,
+  io: EngineIo,
+): Promise<PlayingEngine> {
+  checkEngineChoice(config);
+  const { model, sequences, contextPerSequence, adapterRank } = wanted;
+  if (config.engine !== "vllm") {
+    const options: LocalEngineOptions = engineOptions(config, { model, sequences, contextPerSequence });
+    return loadFitting(options, io.log);
+  }
+  const urls = config.engineUrl?.map((url) => new URL(url).origin);
+  const options: VllmOptions = {
+    kind: "vllm",
+    ...{ model, sequences, contextPerSequence, adapterRank },
+    urls: urls ?? [`http://127.0.0.1:${await freePort()}`],
+    adapters: resolve(config.engineAdapters ?? join(config.home, "engine-adapters")),
+    gpu: gpuChosen(config),
+    ...(urls ? {} : { own: await ownServer(config, wanted, cuda, io) }),
+    ...(io.signal ? { signal: io.signal } : {}),
+  };
+  const engine = await loadEngine(options, io.log);
+  return { engine, options: joinOptions(options, engine) };
+}

@@ -1,0 +1,73 @@
+/** vLLM servers that are killed while they play, and come back: on stand-ins. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { LocalEngine } from "../../../src/engine/index.js";
+import {
+  largest,
+  localEngine,
+  openOn as open,
+  prompt as promptOf,
+  ROUNDING,
+  type Served,
+  startStandIn,
+  writeAdapter,
+} from "./support.js";
+
+let ours: LocalEngine;
+beforeAll(async () => {
+  ours = await localEngine();
+});
+afterAll(() => ours.close());
+
+const prompt = () => promptOf(ours);
+
+describe("vLLM servers that die", () => {
+  const turn = { maxTokens: 60, sampling: { seed: 3 }, stop: [] };
+
+  it("give their turns to the others, and join again with the adapter in force", async () => {
+    const [first, second] = [await startStandIn({ delay: 300 }), await startStandIn({ delay: 300 })];
+    const log: string[] = [];
+    const engine = await open([first, second], {}, log);
+    await engine.useAdapter(await writeAdapter("kept"));
+    const groups = [engine.openGroup(prompt(), 2), engine.openGroup(prompt(), 2)];
+    const turns = groups.flat().map((sequence) => sequence.generate(turn));
+    // Both have turns now: groups are spread by load.
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await first.kill();
+    for (const { tokens, stop } of await Promise.all(turns)) expect([tokens.length, stop]).toEqual([60, "length"]);
+    await expect.poll(() => engine.info.replicas, { timeout: 60_000 }).toBe(1);
+
+    const again = await startStandIn({}, Number(new URL(first.url).port));
+    await expect.poll(() => engine.info.replicas, { timeout: 60_000 }).toBe(2);
+    const [one, two] = await Promise.all([engine.score(prompt()), engine.score(prompt())]);
+    expect(largest(one, two)).toBeLessThan(ROUNDING);
+    expect(largest(one, await ours.score(prompt()))).toBeGreaterThan(0.05);
+    expect(log.join("\n")).toMatch(/answers, and plays again/);
+    for (const sequence of groups.flat()) sequence.close();
+    await engine.close();
+    await Promise.all([again.kill(), second.kill()]);
+  });
+
+  it("none left: a turn waits beyond its deadline, and ends with the first that returns, or when it is aborted", async () => {
+    const server = await startStandIn();
+    const log: string[] = [];
+    const engine = await open([server], {}, log);
+    const [waiting, aborted] = engine.openGroup(prompt(), 2) as [
+      ReturnType<Served["open"]>,
+      ReturnType<Served["open"]>,
+    ];
+    await server.kill();
+    const abort = new AbortController();
+    const begun = Date.now();
+    const first = waiting.generate({ ...turn, deadline: begun + 20_000 });
+    const second = aborted.generate({ ...turn, signal: abort.signal });
+    await expect.poll(() => log.join("\n"), { timeout: 60_000 }).toContain("no vLLM server answers: rollouts wait");
+    abort.abort();
+    expect((await second).stop).toBe("cancelled");
+    const again = await startStandIn({}, Number(new URL(server.url).port));
+    const { tokens, pausedSeconds = 0 } = await first;
+    expect(tokens).toHaveLength(60);
+    expect(pausedSeconds).toBeGreaterThan(0);
+    await engine.close();
+    await again.kill();
+  });
+});

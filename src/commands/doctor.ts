@@ -2,7 +2,7 @@
 import { defineCommand } from "../config/index.js";
 import { reportDevice, usesCuda } from "../device/index.js";
 import { type Check, checkText, diagnose } from "../doctor/index.js";
-import { ensurePython, fetchForGpu } from "../python-env/index.js";
+import { ensurePython, ensureVllm, fetchForGpu } from "../python-env/index.js";
 import { hone, UnfinishedError } from "../util/index.js";
 
 export const doctorCommand = defineCommand({
@@ -18,6 +18,10 @@ export const doctorCommand = defineCommand({
       const { signal, log } = io;
       await ensurePython({ onProgress: log, signal, torchIndex, device, cpu: !usesCuda(config, device), extras });
       await fetchForGpu(config, reportDevice(config), log, signal);
+      const { engine, engineUrl, enginePython: given } = config;
+      if (engine === "vllm" && engineUrl === undefined) {
+        await ensureVllm({ given, cuda: usesCuda(config, device), torchIndex, onProgress: log, signal });
+      }
     }
     const checks: Check[] = [];
     await diagnose(config, io.signal, io.log, (check) => {

@@ -12,4 +12,5 @@ export const MODEL_USERS = [
   "serve",
   "chat",
   "logprobs",
+  "doctor",
 ] as const;

@@ -119,8 +119,8 @@ export const playerOptions = {
       "Who computes the model's tokens. vllm: vLLM servers, those of --engine-url, or one that hone starts. See docs/vllm.md.",
       {
         default: "llama.cpp",
-        commands: ["rollout", "train", "eval"],
-        first: ["train"],
+        commands: ["rollout", "train", "eval", "doctor"],
+        first: ["train", "doctor"],
         library: ["model"],
       },
     ),
@@ -136,23 +136,23 @@ export const playerOptions = {
     engineAdapters: text("Folder in which vLLM servers find adapters: each must see it under the same path.", {
       accepts: "a path",
       defaultText: "engine-adapters in --home",
-      commands: ["rollout", "train", "eval"],
+      commands: ["rollout", "train", "eval", "doctor"],
       library: ["model"],
     }),
     enginePython: text("Python with vLLM, for the server that hone starts.", {
       accepts: "a path",
       defaultText: "hone's own environment, which is installed at the first use",
-      commands: ["rollout", "train", "eval"],
+      commands: ["rollout", "train", "eval", "doctor"],
       library: ["model"],
     }),
     engineMemory: real(0.05, 0.95, "Share of the GPU's memory for the vLLM server that hone starts.", {
       default: 0.5,
-      commands: ["rollout", "train", "eval"],
+      commands: ["rollout", "train", "eval", "doctor"],
       library: ["model"],
     }),
     context: whole(16, MANY, "Tokens of a conversation at most, including the prompt.", {
       defaultText: `${CONTEXT}, or the model's trained context if that is less`,
-      commands: ["check", "rollout", "train", "eval", "serve", "chat"],
+      commands: ["check", "rollout", "train", "eval", "serve", "chat", "doctor"],
       first: ["check", "serve", "chat"],
       run: "identity",
       determined: true,

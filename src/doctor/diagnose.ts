@@ -3,20 +3,11 @@ import { buildForMachine, describe, packagesIn, reportDevice, usesCuda } from ".
 import { modelFile } from "../engine/index.js";
 import { packagesOfPython } from "../python-env/index.js";
 import { type Check, none } from "./check.js";
-import { checkAddon, checkBackends, checkCard, checkCuda, checkDriver, type GpuChoice } from "./gpu.js";
+import { checkAddon, checkBackends, checkCard, checkCuda, checkDriver } from "./gpu.js";
 import { checkDisk, checkMemory, checkNode } from "./machine.js";
 import { checkPython } from "./python.js";
-import type { TrialRequest } from "./trial-words.js";
 import { checkTrial } from "./try.js";
-
-export interface DoctorChoice {
-  readonly gpu: GpuChoice;
-  readonly device: string | undefined;
-  readonly threads: number | undefined;
-  readonly python: string | undefined;
-  readonly learner: TrialRequest["learner"];
-  readonly home: string;
-}
+import { checkVllm, type VllmConfig } from "./vllm.js";
 
 /** Seconds of rollouts of the tiny model. */
 const PLAYED = 5;
@@ -27,7 +18,7 @@ const PLAYED = 5;
  * @throws UsageError when `device` names no card
  */
 export async function diagnose(
-  choice: DoctorChoice,
+  choice: VllmConfig,
   signal: AbortSignal,
   log: (text: string) => void,
   onCheck: (check: Check) => void,
@@ -70,4 +61,6 @@ export async function diagnose(
     seconds: PLAYED,
   };
   for (const check of await checkTrial(request, signal, log)) onCheck(check);
+  if (choice.engine !== "vllm") return;
+  for (const check of await checkVllm(choice, usesCuda(choice, report), signal, log)) onCheck(check);
 }

@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import type { Config } from "../config/index.js";
 import {
+  decodeThreads,
   type EngineOptions,
   engineOptions,
   gpuChosen,
@@ -95,10 +96,15 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** GiB, as vLLM on a CPU is told. */
-async function kvOfServer({ model, sequences, contextPerSequence }: WantedEngine): Promise<number> {
+/** What vLLM on a CPU is told: its KV in GiB, and threads that sleep where they wait, as the learner wants the cores too. */
+async function onCpu({ threads }: EngineChoice, { model, sequences, contextPerSequence }: WantedEngine) {
   const shape = await modelShape(model);
-  return kvBytesOfServer({ shape, concurrency: sequences, context: contextPerSequence }) / 2 ** 30;
+  const kv = kvBytesOfServer({ shape, concurrency: sequences, context: contextPerSequence }) / 2 ** 30;
+  return {
+    VLLM_CPU_KVCACHE_SPACE: String(kv),
+    OMP_NUM_THREADS: process.env.OMP_NUM_THREADS ?? String(decodeThreads(threads)),
+    OMP_WAIT_POLICY: process.env.OMP_WAIT_POLICY ?? "PASSIVE",
+  };
 }
 
 const GPU_TYPES = { F16: "float16", BF16: "bfloat16", F32: "float32" } as const;
@@ -121,7 +127,7 @@ async function ownServer(
   mkdirSync(dirname(logFile), { recursive: true });
   return {
     python,
-    environment: gpu ? environment : { ...environment, VLLM_CPU_KVCACHE_SPACE: String(await kvOfServer(wanted)) },
+    environment: gpu ? environment : { ...environment, ...(await onCpu(config, wanted)) },
     folder: await modelFolder(wanted.model, config, linesTo(io.log, io.signal)),
     // On a CPU 16 bits are slower than 32.
     dtype: gpu ? (GPU_TYPES[weightType as keyof typeof GPU_TYPES] ?? "bfloat16") : "float32",

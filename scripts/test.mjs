@@ -1,19 +1,22 @@
 // `yarn test`: builds, makes the Python environment and the test models where they are missing, runs vitest and pytest,
 // and ends with one line of both: "N passed, N failed".
 // `--full` adds the slower tests (test/**/*.full.test.ts, and pytest's marked `full`), twice the time. `--gpu-report FILE`
-// adds the figures that `yarn test:gpu` has left in FILE. Other arguments are handed to vitest (a file or a name to run
+// and `--vllm-report FILE` add the figures that `yarn test:gpu` and `yarn test:vllm` have left in FILE. Other arguments are handed to vitest (a file or a name to run
 // alone); pytest then stays out.
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { gpuFigures } from "./gpu-report.mjs";
+import { gpuFigures, vllmFigures } from "./part-reports.mjs";
 import { skippedTests } from "./skipped.mjs";
 import { figures, leftOut, prepare, root, run, tool } from "./test-ground.mjs";
 
 const reports = { vitest: "build/reports/vitest.json", pytest: "build/reports/pytest.xml" };
 const only = process.argv.slice(2).filter((argument) => argument !== "--full");
 const full = process.argv.includes("--full");
-const at = only.indexOf("--gpu-report");
-const gpuReport = at < 0 ? undefined : resolve(only.splice(at, 2)[1] ?? "");
+/** Figures of tests that another command has run, by the option that names its report. */
+const parts = Object.entries({ "--gpu-report": gpuFigures, "--vllm-report": vllmFigures }).flatMap(([flag, read]) => {
+  const at = only.indexOf(flag);
+  return at < 0 ? [] : [{ read, file: resolve(only.splice(at, 2)[1] ?? "") }];
+});
 
 mkdirSync(join(root, "build/reports"), { recursive: true });
 for (const report of Object.values(reports)) rmSync(join(root, report), { force: true });
@@ -64,11 +67,11 @@ if (only.length === 0) {
   }
 }
 
-if (gpuReport !== undefined) {
-  const gpu = gpuFigures(gpuReport);
-  console.log(gpu.line);
-  passed += gpu.passed;
-  failed += gpu.failed;
+for (const { read, file } of parts) {
+  const part = read(file);
+  console.log(part.line);
+  passed += part.passed;
+  failed += part.failed;
 }
 
 console.log(`${passed} passed, ${failed} failed`);

@@ -26,7 +26,7 @@ import { loadFitting } from "./fitting.js";
 
 export type EngineChoice = MachineChoice &
   Pick<Config, "engine" | "engineUrl" | "engineAdapters" | "enginePython" | "engineMemory" | "home" | "python"> &
-  Partial<Pick<Config, "torchIndex">>;
+  Partial<Pick<Config, "torchIndex" | "releaseWeights">>;
 
 export interface WantedEngine {
   readonly model: string;
@@ -46,6 +46,9 @@ export interface PlayingEngine {
   readonly options: EngineOptions;
 }
 
+const firstSet = (values: Readonly<Record<string, unknown>>) =>
+  Object.entries(values).find(([, value]) => value !== undefined)?.[0];
+
 /** @throws UsageError for addresses that are none, and for options of one engine given to the other */
 export function checkEngineChoice({
   engine,
@@ -54,19 +57,22 @@ export function checkEngineChoice({
   enginePython,
   lanes,
   ubatch,
+  sampling,
+  releaseWeights,
 }: EngineChoice): void {
   if (engine !== "vllm") {
-    const given = engineUrl
-      ? "--engine-url"
-      : engineAdapters
-        ? "--engine-adapters"
-        : enginePython
-          ? "--engine-python"
-          : "";
+    const ofServers = {
+      "--engine-url": engineUrl,
+      "--engine-adapters": engineAdapters,
+      "--engine-python": enginePython,
+    };
+    const given = firstSet(ofServers);
     if (given) throw new UsageError(`${given} is for --engine vllm; give that too, or leave ${given} out`);
     return;
   }
-  const local = lanes !== undefined ? "--lanes" : ubatch !== undefined ? "--ubatch" : "";
+  const drawn = sampling === "device" || undefined;
+  const ofProcess = { "--lanes": lanes, "--ubatch": ubatch, "--sampling device": drawn };
+  const local = firstSet({ ...ofProcess, "--release-weights": releaseWeights || undefined });
   if (local) throw new UsageError(`${local} is for --engine llama.cpp; leave it out with vllm`);
   if (engineUrl && enginePython)
     throw new UsageError("--engine-python is for a server that hone starts; leave it out with --engine-url");

@@ -7,7 +7,7 @@ import { packageRoot } from "../../src/util/paths.js";
 
 const { chooseDevice } = await import(join(packageRoot, "scripts/gpu-device.mjs"));
 const { failures } = await import(join(packageRoot, "scripts/test-ground.mjs"));
-const { gpuFigures } = await import(join(packageRoot, "scripts/gpu-report.mjs"));
+const { gpuFigures } = await import(join(packageRoot, "scripts/part-reports.mjs"));
 
 const card = { name: "NVIDIA L4", driver: "NVIDIA driver 580.95" };
 const radeon = {

@@ -171,22 +171,27 @@ async function checkAdapters(
   folder.publishTrial(name, shape, rank);
   const refused = await loadAdapter(client, name, folder.pathOf(name));
   if (refused) throw new HoneError(whyNotLoaded(refused, rank, folder.pathOf(name)));
-  const changed = await score(client, { model: name, salt: name }, ids, 1);
-  if (meanDistance(changed, scores) === 0) {
-    throw new HoneError("it answers with the base model when it is asked for an adapter");
-  }
-  for (let i = 0; i < CONNECTIONS; i++) {
-    if ((await models(client, undefined, true)).adapters.includes(name)) continue;
-    throw new HoneError(
-      "it has more than one API server, of which one alone has loaded the adapter: start it with --api-server-count 1, and give the address of each server itself",
-    );
-  }
-  const metrics = await ask(client, "/metrics");
-  const most = /^vllm:lora_requests_info\{[^}]*max_lora="(\d+)"/m.exec(metrics.text)?.[1];
-  if (most !== undefined && Number(most) < 2) {
-    throw new HoneError(
-      `it computes ${most} adapter at a time, and has to change from one to the next: start it with --max-loras 2`,
-    );
+  try {
+    const changed = await score(client, { model: name, salt: name }, ids, 1);
+    if (meanDistance(changed, scores) === 0) {
+      throw new HoneError("it answers with the base model when it is asked for an adapter");
+    }
+    for (let i = 0; i < CONNECTIONS; i++) {
+      if ((await models(client, undefined, true)).adapters.includes(name)) continue;
+      throw new HoneError(
+        "it has more than one API server, of which one alone has loaded the adapter: start it with --api-server-count 1, and give the address of each server itself",
+      );
+    }
+    const metrics = await ask(client, "/metrics");
+    const most = /^vllm:lora_requests_info\{[^}]*max_lora="(\d+)"/m.exec(metrics.text)?.[1];
+    if (most !== undefined && Number(most) < 2) {
+      throw new HoneError(
+        `it computes ${most} adapter at a time, and has to change from one to the next: start it with --max-loras 2`,
+      );
+    }
+  } catch (error) {
+    await unloadAdapter(client, name);
+    throw error;
   }
   if (!(await unloadAdapter(client, name))) throw new HoneError("it does not unload adapters");
   for (const one of served.adapters) if (isAbandoned(one)) await unloadAdapter(client, one);

@@ -1,0 +1,31 @@
+import { describe, expect, it } from "vitest";
+import { checkEngineChoice, type EngineChoice } from "../../src/play/playing-engine.js";
+
+const vllm: EngineChoice = {
+  ...{ engine: "vllm", engineUrl: undefined, engineAdapters: undefined, enginePython: undefined, engineMemory: 0.5 },
+  ...{ gpu: "off", device: undefined, threads: undefined, home: "home", python: undefined },
+};
+const local: EngineChoice = { ...vllm, engine: "llama.cpp" };
+
+describe("the options of an engine", () => {
+  it.each<[Partial<EngineChoice>, EngineChoice, string]>([
+    [{ engineUrl: ["http://127.0.0.1:8000"] }, local, "--engine-url is for --engine vllm"],
+    [{ engineAdapters: "shared" }, local, "--engine-adapters is for --engine vllm"],
+    [{ enginePython: "python" }, local, "--engine-python is for --engine vllm"],
+    [{ lanes: 2 }, vllm, "--lanes is for --engine llama.cpp"],
+    [{ ubatch: 64 }, vllm, "--ubatch is for --engine llama.cpp"],
+    [{ sampling: "device" }, vllm, "--sampling device is for --engine llama.cpp"],
+    [{ releaseWeights: true }, vllm, "--release-weights is for --engine llama.cpp"],
+    [{ engineUrl: ["127.0.0.1:8000"] }, vllm, "give the address of a vLLM server alone"],
+    [{ engineUrl: ["http://127.0.0.1:8000/v1"] }, vllm, "give the address of a vLLM server alone"],
+    [{ engineUrl: ["http://h:1", "http://h:1/"] }, vllm, "http://h:1 is there twice"],
+    [{ engineUrl: ["http://h:1"], enginePython: "python" }, vllm, "--engine-python is for a server that hone starts"],
+  ])("%j are refused where they mean nothing", (given, choice, message) => {
+    expect(() => checkEngineChoice({ ...choice, ...given })).toThrow(message);
+  });
+
+  it("are taken together where they do", () => {
+    checkEngineChoice({ ...vllm, engineUrl: ["http://127.0.0.1:8000", "http://h:8000/"], engineAdapters: "shared" });
+    checkEngineChoice({ ...local, lanes: 2 });
+  });
+});

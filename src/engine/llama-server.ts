@@ -6,6 +6,7 @@ import { deriveSeed, HoneError, messageOf } from "../util/index.js";
 import type { Engine, EngineInfo, LlamaServerOptions, LocalEngine } from "./engine.js";
 import { HttpClient } from "./http.js";
 import type { Generated, GenerateOptions, Sequence } from "./sequence.js";
+import { WordsHere } from "./words.js";
 
 /** The fields used of an answer. Only these are requested, so that the server need not write the others. */
 interface Completion {
@@ -111,11 +112,10 @@ class ServerSequence implements Sequence {
   }
 }
 
-class LlamaServerEngine implements Engine {
+class LlamaServerEngine extends WordsHere implements Engine {
   readonly info: EngineInfo;
   readonly adapter = null;
   readonly #client: HttpClient;
-  readonly #words: LocalEngine;
   readonly #logprobs: boolean;
 
   /** @param words an engine that tokenizes with the same model */
@@ -124,26 +124,10 @@ class LlamaServerEngine implements Engine {
     words: LocalEngine,
     { sequences, contextPerSequence, logprobs = true }: LlamaServerOptions,
   ) {
+    super(words);
     this.#client = client;
-    this.#words = words;
     this.#logprobs = logprobs;
     this.info = { ...words.info, sequences, contextPerSequence, replicas: 1 };
-  }
-
-  tokenize(text: string, options: { readonly special: boolean }): Int32Array {
-    return this.#words.tokenize(text, options);
-  }
-
-  tokenizeAside(...args: Parameters<Engine["tokenizeAside"]>): ReturnType<Engine["tokenizeAside"]> {
-    return this.#words.tokenizeAside(...args);
-  }
-
-  detokenize(tokens: ArrayLike<number>, options?: { readonly special?: boolean }): string {
-    return this.#words.detokenize(tokens, options);
-  }
-
-  bytes(tokens: ArrayLike<number>, options?: { readonly special?: boolean }): Uint8Array {
-    return this.#words.bytes(tokens, options);
   }
 
   openGroup(prompt: Int32Array, count: number): Sequence[] {
@@ -164,7 +148,7 @@ class LlamaServerEngine implements Engine {
 
   async close(): Promise<void> {
     this.#client.close();
-    await this.#words.close();
+    await this.words.close();
   }
 }
 

@@ -16,6 +16,7 @@ import type {
 import { HttpClient } from "../http.js";
 import { modelShape } from "../models.js";
 import type { Sequence } from "../sequence.js";
+import { WordsHere } from "../words.js";
 import { AdapterFolder, nameIn, newPrefix } from "./adapters.js";
 import { Board } from "./board.js";
 import { Fleet } from "./fleet.js";
@@ -26,11 +27,10 @@ import { Group, type Servers, VllmSequence } from "./sequence.js";
 /** Milliseconds between tries to score on a server. */
 const RETRY = 250;
 
-export class VllmEngine implements Engine {
+export class VllmEngine extends WordsHere implements Engine {
   readonly info: ServedEngineInfo;
   /** What other threads join by. */
   readonly shared: VllmShared;
-  readonly #words: LocalEngine;
   readonly #servers: Servers;
   readonly #owner: { readonly fleet: Fleet; readonly own: OwnServer | undefined } | undefined;
   /** Requests of this thread that a server scores now: each gets one before any gets two. */
@@ -45,10 +45,10 @@ export class VllmEngine implements Engine {
     compute: EngineCompute,
     owner?: { readonly fleet: Fleet; readonly own: OwnServer | undefined },
   ) {
+    super(words);
     const { sequences, contextPerSequence, urls } = options;
     const board = Board.at(shared.board);
     this.shared = shared;
-    this.#words = words;
     this.#owner = owner;
     this.#scoring = clients.map(() => 0);
     this.#servers = {
@@ -70,22 +70,6 @@ export class VllmEngine implements Engine {
 
   get adapter(): string | null {
     return this.#owner?.fleet.adapter ?? null;
-  }
-
-  tokenize(text: string, options: { readonly special: boolean }): Int32Array {
-    return this.#words.tokenize(text, options);
-  }
-
-  tokenizeAside(...args: Parameters<Engine["tokenizeAside"]>): ReturnType<Engine["tokenizeAside"]> {
-    return this.#words.tokenizeAside(...args);
-  }
-
-  detokenize(tokens: ArrayLike<number>, options?: { readonly special?: boolean }): string {
-    return this.#words.detokenize(tokens, options);
-  }
-
-  bytes(tokens: ArrayLike<number>, options?: { readonly special?: boolean }): Uint8Array {
-    return this.#words.bytes(tokens, options);
   }
 
   openGroup(prompt: Int32Array, count: number): Sequence[] {
@@ -159,7 +143,7 @@ export class VllmEngine implements Engine {
     await this.#owner?.fleet.close();
     await this.#owner?.own?.close();
     for (const client of this.#servers.clients) client.close();
-    await this.#words.close();
+    await this.words.close();
   }
 
   #busy(server: number): number {

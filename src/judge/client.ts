@@ -54,7 +54,7 @@ type Attempt =
 
 export class JudgeClient {
   readonly #settings: ClientSettings;
-  readonly #api: OpenAI;
+  #api: Promise<OpenAI> | undefined;
   readonly #quirks: ServerQuirks;
   readonly #limits: Limits;
   readonly #budget: JudgeBudget;
@@ -67,7 +67,6 @@ export class JudgeClient {
   constructor(settings: ClientSettings, before: JudgeUsage = noUsage(), clock: Clock = realClock) {
     const { price, maxCost, maxTokens: completionGuess = COMPLETION_GUESS } = settings;
     this.#settings = settings;
-    this.#api = chatClient(settings, 0);
     this.#quirks = new ServerQuirks(settings);
     this.#limits = new Limits(settings, clock);
     this.#budget = new JudgeBudget({ price, maxCost, completionGuess }, before);
@@ -169,7 +168,8 @@ export class JudgeClient {
     signal.addEventListener("abort", abort, { once: true });
     let settled = true;
     try {
-      const completion = await this.#api.chat.completions.create(request, { signal: timeout.signal });
+      this.#api ??= chatClient(this.#settings, 0);
+      const completion = await (await this.#api).chat.completions.create(request, { signal: timeout.signal });
       this.#budget.sent();
       const parsed = completionSchema.safeParse(completion);
       if (!parsed.success) {

@@ -148,7 +148,7 @@ export async function openEngine(stage: Stage, model: string, context: number): 
         onFailure: ({ id, error }) => log(`${entrant.title}: rollout ${id} failed: ${error}`),
         log,
       });
-      const limit = Math.max(mismatchLimit(engine.info.weightType), entrant.highestMismatch);
+      const limit = Math.max(mismatchLimit(engine.info.weightType, engine.info.compute), entrant.highestMismatch);
       await policy.use(entrant.adapter);
       checkProbe(await policy.probe(), limit, `checkpoint ${entrant.name}`, "nothing was played with it");
       return playWith(stage, entrant, (signal, onTrajectory, onGroup) =>

@@ -182,7 +182,7 @@ export function loopSettings(
     schedule: settings,
     advantages: { estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
     maxMismatch: config.maxMismatch,
-    expectedMismatch: mismatchLimit(engine.weightType),
+    expectedMismatch: mismatchLimit(engine.weightType, engine.compute),
     numerics: { engine: engineNumerics(engine), hfWeights: hfWeights },
     closer: bringCloser({
       ...{ weightType: engine.weightType, cuda: engine.compute.backend === "cuda", hfWeights },

@@ -1,4 +1,4 @@
-/** `hone doctor` on a null card, as a user starts it, where something is wrong that it must name. */
+/** `hone doctor` on a null card, as a user starts it. */
 import { afterEach, expect, it } from "vitest";
 import { ensureLearnerPython } from "../support/python.js";
 import { Machine, nameOf } from "./support.js";
@@ -20,6 +20,21 @@ async function doctor(...args: string[]) {
   const { checks } = JSON.parse(stdout) as Report;
   return { code, of: (name: string) => checks.find((check) => check.name === name) };
 }
+
+it("engine and learner load on one card, an update is compiled and made, and the engine loads the new adapter", async () => {
+  machine = new Machine(["4090"]);
+  const { of } = await doctor();
+  for (const name of ["gpu", "driver", "torch", "compiler", "cuda", "rollouts"])
+    expect([name, of(name)?.state]).toEqual([name, "ok"]);
+  expect(of("rollouts")?.found).toContain(nameOf("4090"));
+  // Nothing was computed, so the numbers are wrong, and nothing else is.
+  expect(of("update")?.found).toMatch(new RegExp(`^${nameOf("4090")}, f16; .*updated in .* nats from the engine$`));
+  expect(of("adapter")?.found).toContain("on the engine after sleep and wake");
+  const learner = machine.counted().find((one) => Number(one["modules loaded"]) > 0);
+  expect(learner?.["launch direct"]).toBeGreaterThan(1000);
+  const whats = machine.counted().flatMap((one) => Object.keys(one));
+  expect(whats.filter((what) => /^launch refused|^OUT OF MEMORY|^unimplemented cudnn/.test(what))).toEqual([]);
+});
 
 it("a driver that is too old", async () => {
   machine = new Machine(["4090"], { driver: "470.256.02", cuda: 11040 });

@@ -105,6 +105,12 @@ const schema = z.strictObject({
   // Labels that change nothing here.
   metadata: z.record(z.string(), z.unknown()).nullish(),
   service_tier: z.enum(["auto", "standard_only"]).nullish(),
+  thread: z
+    .discriminatedUnion("type", [
+      z.strictObject({ type: z.literal("create") }),
+      z.strictObject({ type: z.literal("continue"), previous_message_id: z.string().min(1) }),
+    ])
+    .nullish(),
   container: nothing("there are no containers here"),
 });
 

@@ -2,6 +2,7 @@
 import { toJson } from "../util/index.js";
 import { allOf, newAnswerId } from "./answers.js";
 import { type AnthropicRequest, type CountRequest, chatOfMessages } from "./anthropic-request.js";
+import { THREAD_NOT_FOUND } from "./anthropic-threads.js";
 import type { ErrorForm } from "./errors.js";
 import type { Exchange } from "./exchange.js";
 import { messagesOf, toolsOf } from "./messages.js";
@@ -22,7 +23,10 @@ const TYPES: Readonly<Record<number, string>> = {
 export const anthropicErrors: ErrorForm = {
   body: ({ status, message, code }) => ({
     type: "error",
-    error: { type: TYPES[status] ?? "invalid_request_error", message, code },
+    error: {
+      ...{ type: TYPES[status] ?? "invalid_request_error", message, code },
+      ...(code === THREAD_NOT_FOUND ? { details: { error_code: code } } : {}),
+    },
   }),
   event: (error) => ({ name: "error", data: anthropicErrors.body(error) }),
 };
@@ -39,11 +43,8 @@ function stopOf(model: ServedModel, { stop, stopToken, calls, segment }: Answer,
 const callBlocks = ({ calls }: Answer) =>
   calls.map(({ id, name, arguments: input }) => ({ type: "tool_use" as const, id: id as string, name, input }));
 
-export async function anthropicMessage(
-  model: ServedModel,
-  request: AnthropicRequest,
-  exchange: Exchange,
-): Promise<void> {
+export async function anthropicMessage(model: ServedModel, asked: AnthropicRequest, exchange: Exchange): Promise<void> {
+  const request = model.threads.resolve(asked);
   const turns = await prepareTurns(model, chatOfMessages(request), exchange.signal);
   const { conversation, stopTexts } = turns;
   const head = { id: newAnswerId("msg"), type: "message", role: "assistant", model: model.name };
@@ -58,19 +59,27 @@ export async function anthropicMessage(
     ...(request.return_token_ids ? { prompt_token_ids: turns.promptIds(), token_ids: [...answer.segment.ids] } : {}),
   });
 
+  const blocksOf = (answer: Answer) => {
+    const thinking = turns.reasoningOf(answer);
+    const { said } = answer.read;
+    return [
+      ...(thinking ? [{ type: "thinking" as const, thinking, signature: "" }] : []),
+      ...(said ? [{ type: "text" as const, text: said }] : []),
+      ...callBlocks(answer),
+    ];
+  };
+  const hold = (answer: Answer) => {
+    if (request.thread) model.threads.add(head.id, request, { role: "assistant", content: blocksOf(answer) });
+  };
+
   if (!request.stream) {
     const [answer] = (await allOf(1, model, exchange.signal, (index, signal) => turns.sample(index, signal))) as [
       Answer,
     ];
-    const thinking = turns.reasoningOf(answer);
-    const { said } = answer.read;
+    hold(answer);
     exchange.json({
       ...head,
-      content: [
-        ...(thinking ? [{ type: "thinking", thinking, signature: "" }] : []),
-        ...(said ? [{ type: "text", text: said }] : []),
-        ...callBlocks(answer),
-      ],
+      content: blocksOf(answer),
       ...stopOf(model, answer, stopTexts),
       usage: usageOf(answer.kept, answer.segment.ids.length),
       ...extra(answer),
@@ -109,6 +118,7 @@ export async function anthropicMessage(
       send("content_block_delta", { index, delta: { type: "input_json_delta", partial_json: toJson(input) } });
       send("content_block_stop", { index });
     }
+    hold(answer);
     const usage = usageOf(answer.kept, answer.segment.ids.length);
     send("message_delta", { delta: stopOf(model, answer, stopTexts), usage, ...extra(answer) });
     send("message_stop", {});

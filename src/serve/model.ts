@@ -16,6 +16,7 @@ import {
 } from "../rollout/index.js";
 import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
 import { deriveSeed, HoneError, UsageError } from "../util/index.js";
+import { ThreadStore } from "./anthropic-threads.js";
 import { badRequest, tooLong, unsupported } from "./errors.js";
 import type { Format } from "./formats.js";
 import { canonical } from "./messages.js";
@@ -90,6 +91,7 @@ export class ServedModel {
   readonly seats: Seats<Point>;
   readonly recorder: Recorder;
   #responses: ResponseStore | undefined;
+  #threads: ThreadStore | undefined;
   /** Whether turns are sampled in the form that a request demands. */
   readonly enforces: boolean = true;
   /** Numbers of requests. */
@@ -139,6 +141,12 @@ export class ServedModel {
       if (!(error instanceof UsageError)) throw error;
       throw unsupported(error.message.replace(/^--template-arg /, "chat_template_kwargs: "), "chat_template_kwargs");
     }
+  }
+
+  /** Conversations that later requests may continue by the id of their last message. */
+  get threads(): ThreadStore {
+    this.#threads ??= new ThreadStore();
+    return this.#threads;
   }
 
   /** Told of what requests demand and nothing enforces, each thing once. */

@@ -49,6 +49,8 @@ export interface Chat {
   readonly maxThinkingTokens: number | undefined;
   /** Ids that end a turn completely: the template appends no closing token after them. */
   readonly closing: readonly number[];
+  /** The same format with other values of the template's variables. @throws UsageError for variables that it has not */
+  with(args: Readonly<Record<string, unknown>>): Chat;
 }
 
 /** Variables that hone sets itself. */
@@ -141,6 +143,7 @@ export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
     opened: marks !== undefined && template.opening.trimEnd().endsWith(marks.open),
     maxThinkingTokens,
     closing: [template.closing.id, ...ends],
+    with: (more) => chatOf(engine, { ...settings, templateArg: { ...args, ...more } }),
   };
 }
 

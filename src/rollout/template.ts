@@ -140,8 +140,9 @@ const keyOf = (messages: readonly ChatMessage[], tools: readonly ToolSchema[]) =
 export class ChatTemplate {
   readonly #template: JinjaTemplate;
   readonly #tokenizer: TemplateTokenizer;
-  readonly #args: Readonly<Record<string, unknown>>;
   readonly #toolWriter: ToolWriter | undefined;
+  /** Values of the template's own variables. */
+  readonly args: Readonly<Record<string, unknown>>;
   /** Whether the template writes ids of calls; other templates do not get them. */
   readonly usesIds: boolean;
   /** Longest first, so that a token that begins with another is found whole. */
@@ -180,8 +181,8 @@ export class ChatTemplate {
       throw new HoneError(`the model's chat template cannot be read: ${messageOf(error)}`, { cause: error });
     }
     this.#tokenizer = tokenizer;
-    this.#args = args;
     this.#toolWriter = toolWriter;
+    this.args = args;
     this.usesIds = /\b(tool_call_)?id\b/.test(source);
     this.#control = longestFirst(tokenizer.controlTokens.keys());
     this.#splitter = new RegExp(`(${anyOf(this.#control)})`);
@@ -248,7 +249,7 @@ export class ChatTemplate {
       bos_token: this.#tokenizer.bosText,
       eos_token: this.#tokenizer.eosText,
       date_string: DATE,
-      ...(this.#protect(this.#args, this.#toProtect) as Record<string, unknown>),
+      ...(this.#protect(this.args, this.#toProtect) as Record<string, unknown>),
       ...more,
     };
     try {

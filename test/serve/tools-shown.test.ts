@@ -31,7 +31,7 @@ beforeAll(async () => {
   told = new ServedModel(["small"], named, chatOf(named, { toolFormat: "hermes" }));
 });
 
-const conversed = async (...messages: ChatMessage[]) => await model.converse(messages, tools, "");
+const conversed = async (...messages: ChatMessage[]) => await model.converse(messages, tools);
 
 it("tools that nothing says to the model are refused, with what to do", async () => {
   const user: ChatMessage = { role: "user", content: "Find my mail with search_inbox." };

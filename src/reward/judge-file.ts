@@ -10,7 +10,8 @@ import { brokenOff, readTrajectories, type Trajectory } from "../rollout/index.j
 import { loadTask } from "../tasks/index.js";
 import { HoneError, hone, messageOf, toJson, UsageError } from "../util/index.js";
 import { comparable, tooFewLeft } from "./comparable.js";
-import { openJudge, type RulerConfig, rubricOf, rulerSettings, VERDICTS_FILE } from "./judge.js";
+import { openJudge, type RulerConfig, requireJudge, rubricOf, rulerSettings, VERDICTS_FILE } from "./judge.js";
+import { type JudgeMachine, LocalJudge, type LocalJudgeConfig, planLocalJudge, runsHere } from "./local-judge.js";
 
 /** A judged trajectory, as written to the new file. */
 export interface JudgedTrajectory extends Trajectory {
@@ -56,6 +57,8 @@ export interface JudgeFileIo {
 }
 
 type JudgeFileConfig = RulerConfig &
+  LocalJudgeConfig &
+  JudgeMachine &
   McpConfig &
   Pick<Config, "home" | "task" | "taskTimeout" | "seed" | "out"> & { readonly file: NonNullable<Config["file"]> };
 
@@ -69,10 +72,15 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
   const plain = await loadTask(config.task, config.taskTimeout);
   const task = withServerTools(plain, await planServers(config, plain, config.task, serverLogs(config.home), io));
   const settings = rulerSettings(config, rubricOf(config.rulerRubric), task, config.seed);
+  requireJudge(config, "this");
+  const groups = await readGroups(file, task.name);
   const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
+  let local: LocalJudge | undefined;
   try {
-    const judge = openJudge(config, "this", cache, undefined, io.log);
-    const groups = await readGroups(file, task.name);
+    if (runsHere(config)) {
+      local = await LocalJudge.open(await planLocalJudge(config, io.log, io.signal), config, false, io.log);
+    }
+    const judge = openJudge(config, "this", cache, undefined, io.log, local);
     let answered = 0;
     const asked = await Promise.allSettled(
       groups.map(async ([scenario, group]): Promise<JudgedGroup> => {
@@ -107,6 +115,7 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
       trajectories: out,
     };
   } finally {
+    await local?.close();
     close();
   }
 }

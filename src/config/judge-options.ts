@@ -67,6 +67,10 @@ export const judgingOptions = {
         library: ["ruler"],
       },
     ),
+    agreement: flag(
+      "Measure the judge too: its scores against the rewards that the rollouts have, its order of pairs, its bias for place and length.",
+      { default: false, commands: ["judge"], first: ["judge"] },
+    ),
     judgeInputTokens: whole(
       1000,
       MANY,

@@ -5,7 +5,7 @@ import { finished } from "node:stream/promises";
 import type { Config } from "../config/index.js";
 import { type GroupVerdict, type JudgeUsage, judgeGroup, openVerdictFile } from "../judge/index.js";
 import { type McpConfig, planServers, serverLogs, withServerTools } from "../mcp/index.js";
-import { count, mean } from "../report/index.js";
+import { count, type JudgeQuality, judgeQuality, mean } from "../report/index.js";
 import { brokenOff, readTrajectories, type Trajectory } from "../rollout/index.js";
 import { loadTask } from "../tasks/index.js";
 import { HoneError, hone, messageOf, toJson, UsageError } from "../util/index.js";
@@ -38,6 +38,8 @@ export interface JudgeSummary extends JudgeUsage {
   cached: number;
   /** Mean share of pairs that the votes order alike; null with one vote. */
   agreement: number | null;
+  /** With --agreement: its scores against the rewards that the rollouts had. */
+  quality: JudgeQuality | null;
   /** The new file. */
   trajectories: string;
 }
@@ -60,7 +62,9 @@ type JudgeFileConfig = RulerConfig &
   LocalJudgeConfig &
   JudgeMachine &
   McpConfig &
-  Pick<Config, "home" | "task" | "taskTimeout" | "seed" | "out"> & { readonly file: NonNullable<Config["file"]> };
+  Pick<Config, "home" | "task" | "taskTimeout" | "seed" | "out" | "agreement"> & {
+    readonly file: NonNullable<Config["file"]>;
+  };
 
 /** @throws HoneError when the judge cannot be asked any more; the verdicts so far are in the new file */
 export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promise<JudgeSummary> {
@@ -112,12 +116,18 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
       cached: judge.cached,
       ...judge.client.usage(),
       agreement: agreements.length === 0 ? null : mean(agreements),
+      quality: config.agreement ? judgeQuality(done.flatMap(labelled)) : null,
       trajectories: out,
     };
   } finally {
     await local?.close();
     close();
   }
+}
+
+function labelled({ members, verdict }: JudgedGroup) {
+  const labels = members.map((one) => ({ reward: independentReward(one), success: one.reward.success }));
+  return verdict ? [{ verdict, labels }] : [];
 }
 
 /** The task's reward: a file that was judged before keeps its first one. */

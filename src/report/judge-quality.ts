@@ -73,6 +73,19 @@ function pairsOf<T>(items: readonly T[]): (readonly [T, T])[] {
   return items.flatMap((a, i) => items.slice(i + 1).map((b) => [a, b] as const));
 }
 
+/**
+ * The pairs of one group with different labels, and how many of them the scores order as the labels do.
+ * @param group with scores
+ */
+export function orderCluster(group: LabelledGroup): Cluster {
+  return counted(
+    pairsOf(attemptsOf(group)).flatMap(([a, b]) => {
+      const wanted = sign(a.reward, b.reward);
+      return wanted === 0 ? [] : [sign(a.score, b.score) === wanted];
+    }),
+  );
+}
+
 /** @param groups those without scores are left out */
 export function judgeQuality(groups: readonly LabelledGroup[]): JudgeQuality {
   const scored = groups.filter(({ verdict }) => verdict.scores);
@@ -83,12 +96,7 @@ export function judgeQuality(groups: readonly LabelledGroup[]): JudgeQuality {
   return {
     groups: scored.length,
     accuracy: share((group) => attemptsOf(group).map(({ score, success }) => score >= 0.5 === success)),
-    order: share((_, pairs) =>
-      pairs.flatMap(([a, b]) => {
-        const wanted = sign(a.reward, b.reward);
-        return wanted === 0 ? [] : [sign(a.score, b.score) === wanted];
-      }),
-    ),
+    order: shareOf(scored.map(orderCluster)),
     first: share((group) =>
       votesOf(group).flatMap(({ scores, order }) =>
         pairsOf(order).flatMap(([earlier, later]) => {

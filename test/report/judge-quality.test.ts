@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { GroupVerdict } from "../../src/judge/index.js";
 import { judgeQuality, judgeQualityText, type LabelledGroup } from "../../src/report/judge-quality.js";
+import { watchOrder } from "../../src/reward/noise.js";
 
 /** One letter an attempt: as many as `sizes`. Votes give scores by attempt, and the order in which they were shown. */
 function group(
@@ -74,5 +75,29 @@ describe("a judge against the task's own rewards", () => {
     expect(judgeQualityText(good)).not.toContain("warning");
     // Wilson's interval of 19 of 20.
     expect([good.order?.low, good.order?.high]).toEqual([expect.closeTo(0.764, 3), expect.closeTo(0.991, 3)]);
+  });
+
+  it("is warned of in training once, after 20 groups whose own rewards differ, where its order is chance", () => {
+    const warned = (rights: number) => {
+      const said: string[] = [];
+      const watch = watchOrder((text) => said.push(text));
+      for (let i = 0; i < 60; i++) {
+        const { verdict, labels } = group([0, 1], [{ scores: i % 20 < rights ? [0, 1] : [1, 0] }]);
+        watch(
+          labels.map((reward) => ({ reward: { ...reward, parts: {} } })),
+          verdict,
+        );
+        const same = group([1, 1], [{ scores: [0, 1] }]);
+        watch(
+          same.labels.map((reward) => ({ reward: { ...reward, parts: {} } })),
+          same.verdict,
+        );
+      }
+      return said;
+    };
+    expect(warned(19)).toEqual([]);
+    expect(warned(12)).toEqual([
+      expect.stringMatching(/^warning: the judge orders 12 of 20 pairs .*not told from chance/),
+    ]);
   });
 });

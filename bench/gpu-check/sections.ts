@@ -163,7 +163,7 @@ export const steps: Section = {
         ...{ shape: await modelShape(model), concurrency, context, loraRank: 16, loraTargets: LINEAR_LAYERS },
         ...{ microBatchTokens: MICRO_BATCH, gradientCheckpointing: false, learnerLifetime: "run" },
         ...{ releaseWeights: false, gpu, precision: "auto", hfWeights: false },
-        ...{ lanes: 1, lanesGiven: false, ubatch: UBATCH, sampling: "host" },
+        ...{ lanes: 1, lanesGiven: false, ubatch: UBATCH, sampling: "host", judge: null },
       });
       const place = gpu === "cuda" && plan.gpu ? plan.gpu : plan.host;
       const learner = sumOf(place.learning.filter(({ name }) => name.startsWith("learner")));

@@ -125,9 +125,11 @@ export async function openEngine(stage: Stage, model: string, context: number): 
   const contextPerSequence = Math.min(settings.context, context);
   const { engine, options } = await loadFitting(engineOptions(config, { model, sequences, contextPerSequence }), log);
   log(engineText(engine.info));
+  stage.grading.beside(engine);
   const threads = new RolloutThreads();
   return {
     close: async () => {
+      stage.grading.beside(undefined);
       await threads.close();
       await engine.close();
     },

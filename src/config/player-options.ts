@@ -28,7 +28,8 @@ export const playerOptions = {
       ["f16", "bf16", "f32", "q8_0"],
       "Weight type of the model file. Safetensors are converted with it; a GGUF file with other weights is copied once (not to q8_0).",
       {
-        defaultText: "f16; a GGUF file's own",
+        defaultText:
+          "bf16 where the model has it and the NVIDIA card too (Ampere and newer), else f16; a GGUF file's own",
         commands: [...MODEL_USERS, "check", "models", "models show", "models remove"],
         first: ["pack", "logprobs"],
         run: "changeable",
@@ -88,7 +89,7 @@ export const playerOptions = {
     ),
     sampling: choice(
       ["auto", "host", "device"],
-      "Where tokens are drawn. device: where the logits are, so that these are not copied from a GPU. auto: the host. See docs/speed.md.",
+      "Where tokens are drawn. device: where the logits are, so that these are not copied from a GPU. auto: the device on CUDA, else the host. See docs/speed.md.",
       { default: "auto", commands: ["rollout", "train", "eval", "serve", "chat"], library: ["model"] },
     ),
     lanes: whole(

@@ -2,9 +2,9 @@
 import { join } from "node:path";
 import { type Config, type GivenOptions, type OptionOf, ROLLOUTS_AT_ONCE, sizedDefault } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
-import { contextsOf, gpuChosen, gpuMemory, type ModelShape, sequencesFor } from "../engine/index.js";
+import { contextsOf, drawsOnDevice, gpuChosen, gpuMemory, type ModelShape, sequencesFor } from "../engine/index.js";
 import { planServers, withServerTools } from "../mcp/index.js";
-import { checkTrainable, conversingModel, linesTo, peftFingerprint, resolveModel } from "../models/index.js";
+import { checkTrainable, conversingModel, linesTo, peftFingerprint, resolveWithSource } from "../models/index.js";
 import { fitToMachine, mainMemory } from "../plan/index.js";
 import { prepareMachine } from "../python-env/index.js";
 import {
@@ -72,9 +72,10 @@ export async function prepare(
   );
   const taskOptions = { ...set, home: config.home, seed: chosen("seed") };
   const all = await scenariosOf(plain, taskOptions, { hub: config, log, ...(signal ? { signal } : {}) });
-  const settingsFor = (shape: ModelShape) => {
+  const settingsFor = (shape: ModelShape, converted = false) => {
     const settings = resolveSettings({
-      given,
+      // The weights that a card decided are the run's wherever it goes on.
+      given: converted && weights === undefined ? { ...given, weights: shape.weightType.toLowerCase() } : given,
       recorded,
       model: { reference, ...shape },
       set,
@@ -83,10 +84,12 @@ export async function prepare(
     return { settings, initial: initialAdapter(config, settings, shape) };
   };
   // Where the configuration suffices, a mismatch with the model is reported before its weights are downloaded.
-  const model = await resolveModel(reference, { ...config, weights }, linesTo(log, signal), { inspect: settingsFor });
+  const inspect = (shape: ModelShape) => void settingsFor(shape);
+  const from = { ...config, weights };
+  const { file: model, source } = await resolveWithSource(reference, from, linesTo(log, signal), { inspect });
   const shape = await conversingModel(model);
   checkTrainable(shape, model, config.hfWeights !== undefined);
-  const { settings, initial } = settingsFor(shape);
+  const { settings, initial } = settingsFor(shape, source !== undefined);
   const judge = judgesHere(settings, reward)
     ? await planLocalJudge({ ...config, ...settings, home: config.home }, log, signal)
     : undefined;
@@ -119,7 +122,7 @@ export async function prepare(
       lanes,
       lanesGiven: config.lanes !== undefined,
       ubatch,
-      sampling: config.sampling === "device" ? "device" : "host",
+      sampling: drawsOnDevice(config.sampling, gpu?.kind ?? false) ? "device" : "host",
       judge: judge ?? null,
     },
     {

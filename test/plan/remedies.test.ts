@@ -142,7 +142,7 @@ describe("what was asked for beyond the defaults of an engine", () => {
     expect(waysToFit({ ...wanted, ...asked, ...lanes(64) }, { host: 64e9, gpu: 3.88e9 })).toEqual([
       "--lanes 1",
       "--gradient-checkpointing",
-      "--concurrency 16",
+      "--concurrency 32",
       "--release-weights",
       "--learner-lifetime offload",
     ]);

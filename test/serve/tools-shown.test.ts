@@ -54,7 +54,7 @@ it("tools that the system message describes are taken", async () => {
 
 it("tools are listed in the system message where --tool-format names how they are called", async () => {
   const user: ChatMessage = { role: "user", content: "Find my mail." };
-  const { append } = await told.converse([user], tools, "");
+  const { append } = await told.converse([user], tools);
   const text = told.engine.detokenize(append, { special: true });
   expect(text).toMatch(/# Tools\n.*"search_inbox".*"read_email".*Find my mail/s);
 });

@@ -1,8 +1,8 @@
 // `yarn test`: builds, makes the Python environment and the test models where they are missing, runs vitest and pytest,
 // and ends with one line of both: "N passed, N failed".
 // `--full` adds the slower tests (test/**/*.full.test.ts, and pytest's marked `full`), twice the time. `--gpu-report FILE`
-// adds the figures that `yarn test:gpu` has left in FILE. Other arguments are handed to vitest (a file or a name to run
-// alone); pytest then stays out.
+// and `--card-report FILE` add the figures that `yarn test:gpu` and `yarn test:card` have left in FILE. Other arguments are
+// handed to vitest (a file or a name to run alone); pytest then stays out.
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { gpuFigures } from "./gpu-report.mjs";
@@ -12,8 +12,11 @@ import { figures, leftOut, prepare, root, run, tool } from "./test-ground.mjs";
 const reports = { vitest: "build/reports/vitest.json", pytest: "build/reports/pytest.xml" };
 const only = process.argv.slice(2).filter((argument) => argument !== "--full");
 const full = process.argv.includes("--full");
-const at = only.indexOf("--gpu-report");
-const gpuReport = at < 0 ? undefined : resolve(only.splice(at, 2)[1] ?? "");
+const reportOf = (option) => {
+  const at = only.indexOf(option);
+  return at < 0 ? undefined : resolve(only.splice(at, 2)[1] ?? "");
+};
+const elsewhere = { "a GPU": reportOf("--gpu-report"), "a null card": reportOf("--card-report") };
 
 mkdirSync(join(root, "build/reports"), { recursive: true });
 for (const report of Object.values(reports)) rmSync(join(root, report), { force: true });
@@ -64,8 +67,9 @@ if (only.length === 0) {
   }
 }
 
-if (gpuReport !== undefined) {
-  const gpu = gpuFigures(gpuReport);
+for (const [place, report] of Object.entries(elsewhere)) {
+  if (report === undefined) continue;
+  const gpu = gpuFigures(report, place);
   console.log(gpu.line);
   passed += gpu.passed;
   failed += gpu.failed;

@@ -136,13 +136,13 @@ interface Training extends Required<Pick<TrainRunChoice, "log" | "signal" | "col
 
 async function trainWith(
   begun: Begun,
-  { model: file, task, settings, all, scenarios, fitted, play }: Prepared,
+  { model: file, task, settings, all, scenarios, fitted, play, judge }: Prepared,
   { config, given, kind, start, view, log, signal, colours }: Training,
 ): Promise<void> {
   const { run, updater } = begun;
   const { taskOptions } = play;
   const rewards = await openRewards({
-    ...{ settings, config, task, taskOptions, store: run.store, kind },
+    ...{ settings, config, task, taskOptions, store: run.store, kind, local: judge },
     ...{ signal, log, colours },
   });
   const wanted = engineOptions(config, {
@@ -162,6 +162,7 @@ async function trainWith(
     const loaded = await loadFitting(wanted, log);
     engine = loaded.engine;
     log(engineText(engine.info));
+    rewards.judgeBeside?.(engine);
     run.saw("engine", engineFacts(engine.info));
     if (loading && decodeThreads(config.threads) === usableCores()) leaveCore(engine, loading);
     const chat = chatSettings(settings);
@@ -180,16 +181,17 @@ async function trainWith(
     );
     const { task: reference, servers } = play;
     const opened = openedTask({ task, reference, options: taskOptions, scenarios: all, mcp: settings.mcp, servers });
-    const { spreadFloor, close: _, ...rewarding } = rewards;
+    const { spreadFloor, judgeBeside: _, close: __, ...rewarding } = rewards;
     const steps = stepsOf(begun, { model, task: opened, settings, config, spreadFloor, view });
     const parts = { ...steps, ...rewarding, signal };
     start();
     await trainLoop({ ...parts, scenarios: await withinDifficulty(parts, scenarios, settings, loading) });
   } finally {
     await updater.close();
+    // A judge of this process may still hold the engine's threads.
+    await rewards.close();
     await (model ?? engine)?.close();
     await closeLog?.();
-    await rewards.close();
   }
 }
 

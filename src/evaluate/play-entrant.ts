@@ -125,9 +125,11 @@ export async function openEngine(stage: Stage, model: string, context: number): 
   const contextPerSequence = Math.min(settings.context, context);
   const { engine, options } = await loadFitting(engineOptions(config, { model, sequences, contextPerSequence }), log);
   log(engineText(engine.info));
+  stage.grading.beside(engine);
   const threads = new RolloutThreads();
   return {
     close: async () => {
+      stage.grading.beside(undefined);
       await threads.close();
       await engine.close();
     },
@@ -148,7 +150,7 @@ export async function openEngine(stage: Stage, model: string, context: number): 
         onFailure: ({ id, error }) => log(`${entrant.title}: rollout ${id} failed: ${error}`),
         log,
       });
-      const limit = Math.max(mismatchLimit(engine.info.weightType), entrant.highestMismatch);
+      const limit = Math.max(mismatchLimit(engine.info.weightType, engine.info.compute), entrant.highestMismatch);
       await policy.use(entrant.adapter);
       checkProbe(await policy.probe(), limit, `checkpoint ${entrant.name}`, "nothing was played with it");
       return playWith(stage, entrant, (signal, onTrajectory, onGroup) =>

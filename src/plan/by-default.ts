@@ -37,6 +37,7 @@ export function defaultRun(shape: ModelShape, gpu: PlanInput["gpu"], threads: nu
     lanesGiven: false,
     ubatch: UBATCH,
     sampling: drawsOnDevice("auto", gpu) ? "device" : "host",
+    judge: null,
   };
 }
 

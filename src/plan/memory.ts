@@ -3,8 +3,8 @@
  * the GPU and the host. On a CPU everything is on the host. File caches of the system are not counted.
  * bench/memory-plan.ts compares the plan with measured use.
  */
-import { type EngineMemory, engineMemory } from "./engine-memory.js";
-import type { PlanInput } from "./input.js";
+import { type EngineMemory, engineMemory, judgeMemory } from "./engine-memory.js";
+import { judgeContext, type PlanInput } from "./input.js";
 import { learnerHost, learnerMemory } from "./learner-memory.js";
 
 export interface PlanRow {
@@ -38,8 +38,25 @@ function place(playing: readonly PlanRow[], learning: readonly PlanRow[]): Place
   return { playing: used(playing), learning: used(learning), peak: Math.max(sumOf(playing), sumOf(learning)) };
 }
 
-/** The engine's rows while it plays, and while it sleeps without its KV and, if requested, its weights. */
-function engineRows(input: PlanInput, { weights, kv, compute, process }: EngineMemory) {
+/** A judge's rows while it may be asked. During an update it sleeps without its weights. */
+function judgeRows({ judge }: PlanInput, memory: EngineMemory | null | undefined): PlanRow[] {
+  if (!judge || !memory) return [];
+  return [
+    { name: "judge: weights", bytes: memory.weights },
+    { name: `judge: KV of ${judge.concurrency} × ${judgeContext(judge)} tokens`, bytes: memory.kv },
+    { name: "judge: computing", bytes: memory.compute + memory.process },
+  ];
+}
+
+/**
+ * The engine's rows while it plays, with a judge's beside it, and while it sleeps without its KV and, if requested, its
+ * weights.
+ */
+function engineRows(
+  input: PlanInput,
+  { weights, kv, compute, process }: EngineMemory,
+  judge: EngineMemory | null | undefined,
+) {
   const held: PlanRow = { name: "engine: weights", bytes: weights };
   const itself: PlanRow = { name: "engine: process", bytes: process };
   const playing: PlanRow[] = [
@@ -47,12 +64,14 @@ function engineRows(input: PlanInput, { weights, kv, compute, process }: EngineM
     held,
     { name: `engine: KV of ${input.concurrency} × ${input.context} tokens`, bytes: kv },
     { name: "engine: computing", bytes: compute },
+    ...judgeRows(input, judge),
   ];
   return { playing, sleeping: input.releaseWeights ? [itself] : [itself, held] };
 }
 
 export function planMemory(input: PlanInput): Plan {
   const engine = engineMemory(input);
+  const judge = judgeMemory(input);
   const learner = learnerMemory(input);
   const apart = input.gpu === "cuda";
   const itself: PlanRow = { name: "learner: process", bytes: learner.process };
@@ -66,9 +85,9 @@ export function planMemory(input: PlanInput): Plan {
     const between = input.learnerLifetime === "step" ? [] : away ? [itself] : [itself, model, adapter];
     return place([...playing, ...between], [...sleeping, itself, model, adapter, pass]);
   };
-  const onHost = engineRows(input, engine.host);
+  const onHost = engineRows(input, engine.host, judge?.host);
   if (!engine.gpu) return { host: shared(onHost), gpu: null };
-  const onGpu = engineRows(input, engine.gpu);
+  const onGpu = engineRows(input, engine.gpu, judge?.gpu);
   if (!apart) {
     // Metal's GPU uses the host's memory.
     const both = { playing: [...onHost.playing, ...onGpu.playing], sleeping: [...onHost.sleeping, ...onGpu.sleeping] };

@@ -7,7 +7,14 @@ import { planServers, withServerTools } from "../mcp/index.js";
 import { checkTrainable, conversingModel, linesTo, peftFingerprint, resolveWithSource } from "../models/index.js";
 import { fitToMachine, mainMemory } from "../plan/index.js";
 import { prepareMachine } from "../python-env/index.js";
-import { type RewardKind, requireRewards, rewardNamed, wordingWarning } from "../reward/index.js";
+import {
+  judgesHere,
+  planLocalJudge,
+  type RewardKind,
+  requireRewards,
+  rewardNamed,
+  wordingWarning,
+} from "../reward/index.js";
 import type { RolloutLimits } from "../rollout/index.js";
 import { placeOf, type RunSettings, RunStore, STORE_FILE, taskOptionsIn } from "../run/index.js";
 import { givenForTask, loadTask, recordedForTask, resolveTaskOptions, scenariosOf } from "../tasks/index.js";
@@ -83,6 +90,9 @@ export async function prepare(
   const shape = await conversingModel(model);
   checkTrainable(shape, model, config.hfWeights !== undefined);
   const { settings, initial } = settingsFor(shape, source !== undefined);
+  const judge = judgesHere(settings, reward)
+    ? await planLocalJudge({ ...config, ...settings, home: config.home }, log, signal)
+    : undefined;
   const scenarios = new ScenarioSampler(all, settings);
 
   await prepareMachine(config, log, true);
@@ -113,6 +123,7 @@ export async function prepare(
       lanesGiven: config.lanes !== undefined,
       ubatch,
       sampling: drawsOnDevice(config.sampling, gpu?.kind ?? false) ? "device" : "host",
+      judge: judge ?? null,
     },
     {
       concurrency: config.concurrency === undefined,
@@ -138,11 +149,12 @@ export async function prepare(
   const contents = {
     ...contentsOf(model, task, all, servers),
     ...rewardNamed(settings.reward).contents(settings),
+    ...(judge === undefined ? {} : { judge: judge.fingerprint }),
     ...(initial === undefined ? {} : { "first adapter": await peftFingerprint(initial) }),
   };
   const play = { task: taskReference, taskOptions, servers };
   const backend = gpu?.kind ?? false;
-  return { folder, model, shape, task, settings, all, scenarios, backend, fitted, contents, play, initial };
+  return { folder, model, shape, task, settings, all, scenarios, backend, fitted, contents, play, initial, judge };
 }
 
 export type Prepared = Awaited<ReturnType<typeof prepare>>;

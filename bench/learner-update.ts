@@ -17,11 +17,19 @@ const reportSchema = z.object({
   tokens: z.number(),
   /** Number of positions that the model computed. */
   computed: z.number(),
+  /** Sampled tokens. */
+  sampled: z.number(),
   tokensPerSecond: z.number(),
   /** Peak bytes during the update (CPU: resident, of the process; CUDA: of its tensors), without the loaded model. */
   aboveModel: z.number(),
+  /** Seconds of the first update, in which kernels are compiled, and of the fastest. */
+  firstSeconds: z.number(),
+  seconds: z.number(),
+  /** hone's sides: how rows are computed (native/learner/card.py), and what its notes say of it. */
+  way: z.string().optional(),
+  notes: z.array(z.string()).optional(),
 });
-type Report = z.output<typeof reportSchema>;
+export type UpdateReport = z.output<typeof reportSchema>;
 
 export interface Size {
   readonly shape: Shape;
@@ -54,7 +62,7 @@ export interface Comparison {
 }
 
 /** Tolerances for one update computed in two ways: in f32 on a CPU, in bf16 on a GPU (not run on CUDA). */
-const SAME = {
+export const SAME = {
   cpu: { loss: 1e-4, gradNorm: 1e-3, gradient: 0.9999 },
   gpu: { loss: 0.02, gradNorm: 0.05, gradient: 0.99 },
 };
@@ -67,7 +75,7 @@ export async function compareSides(
   { name, ours, theirs, targets }: Comparison,
 ): Promise<Row[]> {
   const threads = context.threads ?? usableCores();
-  const reports: Record<"ours" | "theirs", Report[]> = { ours: [], theirs: [] };
+  const reports: Record<"ours" | "theirs", UpdateReport[]> = { ours: [], theirs: [] };
   const folder = mkdtempSync(join(tmpdir(), "hone-bench-learner-"));
   try {
     const side = (which: "ours" | "theirs", arguments_: Side) => async () => {
@@ -98,8 +106,8 @@ export async function compareSides(
     const cosine = cosineOf(gradients(join(folder, "ours")), gradients(join(folder, "theirs")));
     const [a, b] = [reports.ours, reports.theirs];
     const same = a[0]?.device === "cpu" ? SAME.cpu : SAME.gpu;
-    checkSame(a[0] as Report, b[0] as Report, size.shape, same);
-    const bytes = (all: readonly Report[]) => median(all.map(({ aboveModel }) => aboveModel / 1e6));
+    checkSame(a[0] as UpdateReport, b[0] as UpdateReport, size.shape, same);
+    const bytes = (all: readonly UpdateReport[]) => median(all.map(({ aboveModel }) => aboveModel / 1e6));
     const memory: Row = {
       ...about,
       name: `${name} memory`,
@@ -145,7 +153,12 @@ function cosineOf(ours: Float32Array, theirs: Float32Array): number {
   return product / Math.sqrt(a * b);
 }
 
-function checkSame(ours: Report, theirs: Report, shape: string, same: { loss: number; gradNorm: number }): void {
+export function checkSame(
+  ours: UpdateReport,
+  theirs: UpdateReport,
+  shape: string,
+  same: { loss: number; gradNorm: number },
+): void {
   for (const key of ["loss", "gradNorm"] as const) {
     const difference = Math.abs(ours[key] - theirs[key]) / Math.abs(theirs[key]);
     if (difference > same[key]) {
@@ -156,8 +169,8 @@ function checkSame(ours: Report, theirs: Report, shape: string, same: { loss: nu
   }
 }
 
-/** One process, one or more updates. */
-function update(python: string, side: readonly string[], size: Size, threads: number): Promise<Report> {
+/** One process, one or more updates. @param side and more arguments of update.py */
+export function update(python: string, side: readonly string[], size: Size, threads: number): Promise<UpdateReport> {
   const args = ["--shape", size.shape, "--threads", threads, "--repeats", size.repeats];
   const { rollouts } = size;
   if (typeof rollouts === "string") args.push("--batch", rollouts);

@@ -167,7 +167,7 @@ async function main(): Promise<void> {
       gpu: false,
       precision: "auto",
       hfWeights: false,
-      ...{ lanes: 1, lanesGiven: false, ubatch: 512, sampling },
+      ...{ lanes: 1, lanesGiven: false, ubatch: 512, sampling, judge: null },
     };
     if (values.parts.includes("engine")) {
       for (const context of numbers(values.contexts)) {

@@ -1,4 +1,4 @@
-// The figures of `yarn test:gpu` and `yarn test:vllm`, which they leave in build/reports/gpu.json and vllm.json.
+// The figures of `yarn test:gpu`, `test:card` and `test:vllm`, which they leave in build/reports/gpu.json, card.json and vllm.json.
 import { existsSync, readFileSync } from "node:fs";
 
 /**
@@ -17,7 +17,10 @@ function figuresIn(file, what, place) {
   return { line: [line, ...failures.map((failure) => `failed on it: ${failure}`)].join("\n"), passed, failed };
 }
 
-export const gpuFigures = (file) =>
-  figuresIn(file, "a GPU", ({ device }) => ` (${device.backend}, ${device.name}, ${device.driver})`);
+const onDevice = ({ device }) => ` (${device.backend}, ${device.name}, ${device.driver})`;
+
+export const gpuFigures = (file) => figuresIn(file, "a GPU", onDevice);
+
+export const cardFigures = (file) => figuresIn(file, "a null card", onDevice);
 
 export const vllmFigures = (file) => figuresIn(file, "vLLM", () => "");

@@ -1,11 +1,11 @@
 // `yarn test`: builds, makes the Python environment and the test models where they are missing, runs vitest and pytest,
 // and ends with one line of both: "N passed, N failed".
 // `--full` adds the slower tests (test/**/*.full.test.ts, and pytest's marked `full`), twice the time. `--gpu-report FILE`
-// and `--vllm-report FILE` add the figures that `yarn test:gpu` and `yarn test:vllm` have left in FILE. Other arguments are handed to vitest (a file or a name to run
-// alone); pytest then stays out.
+// and `--card-report`, `--vllm-report` add the figures that `yarn test:gpu`, `yarn test:card` and `yarn test:vllm` have left in
+// FILE. Other arguments are handed to vitest (a file or a name to run alone); pytest then stays out.
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { gpuFigures, vllmFigures } from "./part-reports.mjs";
+import { cardFigures, gpuFigures, vllmFigures } from "./part-reports.mjs";
 import { skippedTests } from "./skipped.mjs";
 import { figures, leftOut, prepare, root, run, tool } from "./test-ground.mjs";
 
@@ -13,7 +13,11 @@ const reports = { vitest: "build/reports/vitest.json", pytest: "build/reports/py
 const only = process.argv.slice(2).filter((argument) => argument !== "--full");
 const full = process.argv.includes("--full");
 /** Figures of tests that another command has run, by the option that names its report. */
-const parts = Object.entries({ "--gpu-report": gpuFigures, "--vllm-report": vllmFigures }).flatMap(([flag, read]) => {
+const parts = Object.entries({
+  "--gpu-report": gpuFigures,
+  "--card-report": cardFigures,
+  "--vllm-report": vllmFigures,
+}).flatMap(([flag, read]) => {
   const at = only.indexOf(flag);
   return at < 0 ? [] : [{ read, file: resolve(only.splice(at, 2)[1] ?? "") }];
 });

@@ -6,7 +6,7 @@
 import { readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import yargs, { type Argv } from "yargs";
-import { commands } from "./commands/index.js";
+import { loadCommands } from "./commands/index.js";
 import {
   type Command,
   type CommandIo,
@@ -17,7 +17,6 @@ import {
   readHelp,
   withDefaults,
 } from "./config/index.js";
-import { loadTask, taskOptionsText } from "./tasks/index.js";
 import {
   allowExit,
   guarded,
@@ -38,7 +37,7 @@ import {
 } from "./util/index.js";
 
 /** The flags of one command line by option name. Refuses what the command does not take. */
-function flagsOf(command: Command, argv: Record<string, unknown>): Record<string, unknown> {
+function flagsOf(command: Command, argv: Record<string, unknown>, names: readonly string[]): Record<string, unknown> {
   const known = command.options;
   const flags: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(argv)) {
@@ -56,7 +55,7 @@ function flagsOf(command: Command, argv: Record<string, unknown>): Record<string
   }
   const extra = (argv._ as (string | number)[]).slice(command.name.split(" ").length);
   // A word that a command of several words lacks is most likely one of them, misspelt.
-  const below = commands.map(({ name }) => name).filter((name) => name.startsWith(`${command.name} `));
+  const below = names.filter((name) => name.startsWith(`${command.name} `));
   if (below.length > 0 && extra.length > 0) throw unknownCommand(`${command.name} ${extra[0]}`, below);
   if (extra.length > 0 && command.positional && flags[command.positional] === undefined) {
     const { kind } = options[command.positional];
@@ -144,7 +143,9 @@ async function helpOnTask(args: readonly string[]): Promise<string | undefined> 
   const at = args.findIndex((arg) => /^--task(=|$)/.test(arg));
   if (at < 0 || !args.includes("--help")) return undefined;
   const reference = args[at]?.startsWith("--task=") ? args[at]?.slice("--task=".length) : args[at + 1];
-  return reference && !reference.startsWith("-") ? taskOptionsText(await loadTask(reference)) : undefined;
+  if (!reference || reference.startsWith("-")) return undefined;
+  const { loadTask, taskOptionsText } = await import("./tasks/index.js");
+  return taskOptionsText(await loadTask(reference));
 }
 
 /** @throws UsageError when a word after `--help` is not understood */
@@ -155,6 +156,7 @@ async function runCommandLine(given: string[]): Promise<number> {
   }
   // `help train` is `train --help`.
   const words = given[0] === "help" ? [...given.slice(1), "--help"] : given;
+  const commands = await loadCommands(words[0]);
   const known = commands.map(({ name }) => name);
   if (given[0] === "help" && given[1] !== undefined && !known.includes(given[1])) throw unknownCommand(given[1], known);
   const { args, everything } = readHelp(words, commands);
@@ -187,7 +189,7 @@ async function runCommandLine(given: string[]): Promise<number> {
       async (argv) => {
         const json = argv.json === true;
         try {
-          await runCommand(command, flagsOf(command, argv));
+          await runCommand(command, flagsOf(command, argv, known));
         } catch (error) {
           exitCode = report(error, json);
         }

@@ -4,11 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { main } from "../src/command-line.js";
-import { commands } from "../src/commands/index.js";
+import { loadCommands } from "../src/commands/index.js";
 import type { Command } from "../src/config/command.js";
 import { flagOf, isOwn, type OptionName, optionNames, options } from "../src/config/config.js";
 import { readHelp } from "../src/config/help.js";
 import { packageRoot } from "../src/util/paths.js";
+
+const commands = await loadCommands();
 
 const folder = mkdtempSync(join(tmpdir(), "hone-cli-"));
 

@@ -2,11 +2,18 @@
 import { decodeThreads, type Gpu, loadEngine } from "../../src/engine/index.js";
 import type { BenchContext } from "../row.js";
 
+/** "vulkan" and false, the CPU, are rehearsals. */
+export type CheckGpu = "cuda" | "vulkan" | false;
+
+/** As `--gpu` of hone's commands takes it. */
+export const gpuOption = (gpu: CheckGpu) => (gpu === false ? "off" : gpu);
+
 export interface CheckContext {
-  /** "cuda"; "vulkan" in a rehearsal on a software GPU. */
-  readonly gpu: "cuda" | "vulkan";
-  /** Tiny shapes, few sequences. */
-  readonly rehearse: boolean;
+  readonly gpu: CheckGpu;
+  /** Tiny shapes, few sequences: whether all of it runs, not how fast. */
+  readonly small: boolean;
+  /** Of the results of all sections. */
+  readonly folder: string;
   log(line: string): void;
   /** Saves the results so far, in case the section is cut off. */
   save(results: object): void;

@@ -61,10 +61,10 @@ export const contexts: Section = {
   name: "contexts",
   about: "lanes, longer passes, drawing on the device, CPU threads and separate KV, each beside the defaults",
   async run(check) {
-    const { gpu, rehearse, log, save } = check;
-    const { model } = await shapedModel(rehearse ? "tiny" : "0.5b", log);
-    const bench = benchContext(check, gpu, rehearse ? 1 : ROUNDS);
-    const length = rehearse ? SHORT : LENGTH;
+    const { gpu, small, log, save } = check;
+    const { model } = await shapedModel(small ? "tiny" : "0.5b", log);
+    const bench = benchContext(check, gpu, small ? 1 : ROUNDS);
+    const length = small ? SHORT : LENGTH;
     const { sequences } = length.decode;
     const load = (name: string, settings: Settings) =>
       bench.load({ model, name, sequences, contextPerSequence: CONTEXT, ...settings });

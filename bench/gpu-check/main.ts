@@ -2,52 +2,65 @@
  * `yarn gpu-check`: tests and measures hone on a card, in sections of at most eight minutes each, without a network.
  * Every section runs in its own process and writes its results at once; the next call continues after the last section.
  */
-import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { HoneError, messageOf, UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
-import type { Section } from "./context.js";
+import type { CheckGpu } from "./context.js";
+import { FIRST_MINUTES, runFirst } from "./first.js";
+import { firstSections } from "./first-sections.js";
+import { runSection, sectionFile } from "./run-section.js";
 import { sections } from "./sections.js";
 
-/** Minutes of a section. A rehearsal's device compiles its kernels on the CPU, and computes there. */
+/** Minutes of a section. A software GPU's kernels are compiled on the CPU, and compute there. */
 const LIMIT = { card: 8, rehearsal: 30 };
+const DEVICES: Readonly<Record<string, CheckGpu>> = { cuda: "cuda", vulkan: "vulkan", cpu: false };
 const usage = `yarn gpu-check [options]      all sections that are not done yet
 
+  --first               what matters most, in ${FIRST_MINUTES} minutes: one file to send, and a page that compares it with what
+                        is expected
+  --minutes N           with --first: all of it in so many
   --list                names the sections
   --sections A,B        these alone
   --again               also what is done
-  --out FOLDER          where a file of each section is written (default build/gpu-check)
-  --rehearse            on a software GPU (Vulkan), with tiny shapes: whether all of it runs, not how fast; a section may
-                        take ${LIMIT.rehearsal} minutes in place of ${LIMIT.card}
+  --out FOLDER          where a file of each section is written (default build/gpu-check, with --first
+                        build/gpu-check-first)
+  --on DEVICE           cuda (default); vulkan, a software GPU, and cpu are rehearsals with tiny shapes: whether all of
+                        it runs, not how fast. Without --first a section of a rehearsal may take ${LIMIT.rehearsal} minutes in place
+                        of ${LIMIT.card}
+  --small               tiny shapes on a card too
   --help`;
 
 function parse() {
   try {
     const flag = { type: "boolean", default: false } as const;
+    const text = { type: "string" } as const;
     const { values } = parseArgs({
       options: {
-        list: flag,
-        again: flag,
-        rehearse: flag,
-        help: flag,
-        sections: { type: "string" },
-        out: { type: "string" },
+        ...{ first: flag, list: flag, again: flag, small: flag, help: flag },
+        ...{ sections: text, out: text, minutes: text, on: { ...text, default: "cuda" } },
       },
     });
-    const asked = values.sections?.split(",");
+    const { first, on, sections: names } = values;
+    const gpu = DEVICES[on];
+    if (gpu === undefined) throw new UsageError(`--on: there are ${Object.keys(DEVICES).join(", ")}`);
+    if (first && names !== undefined) throw new UsageError("--first has sections of its own: leave --sections out");
+    if (!first && values.minutes !== undefined) throw new UsageError("--minutes goes with --first");
+    const minutes = Number(values.minutes ?? FIRST_MINUTES);
+    if (!(minutes > 0)) throw new UsageError("--minutes: give a number above 0");
+    const asked = names?.split(",");
     const unknown = asked?.find((name) => !sections.some((one) => one.name === name));
     if (unknown !== undefined) {
       throw new UsageError(
         `--sections: there is no ${unknown}; there are ${sections.map(({ name }) => name).join(", ")}`,
       );
     }
-    const folder = join("build", values.rehearse ? "gpu-check-rehearsal" : "gpu-check");
+    const small = values.small || gpu !== "cuda";
+    const folder = `gpu-check${first ? "-first" : ""}${small ? "-rehearsal" : ""}`;
     return {
-      ...values,
-      out: resolve(values.out ?? join(packageRoot, folder)),
+      ...{ first, list: values.list, help: values.help, again: values.again, gpu, small, minutes },
+      out: resolve(values.out ?? join(packageRoot, "build", folder)),
       chosen: sections.filter(({ name }) => asked?.includes(name) ?? true),
     };
   } catch (error) {
@@ -56,56 +69,26 @@ function parse() {
   }
 }
 
-const stateOf = (file: string): string | undefined =>
-  existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as { state: string }).state : undefined;
-
-/** @returns the section's outcome */
-function runSection({ name }: Section, file: string, rehearse: boolean): Promise<string> {
-  const script = fileURLToPath(new URL("./section.js", import.meta.url));
-  const args = [script, name, file, rehearse ? "vulkan" : "cuda", rehearse ? "1" : "0"];
-  // Its own process group, so that all of it can be killed.
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "inherit", "inherit"], detached: true });
-  const end = () => {
-    try {
-      if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
-    } catch {
-      // It has ended.
-    }
-  };
-  process.once("exit", end);
-  const minutes = rehearse ? LIMIT.rehearsal : LIMIT.card;
-  return new Promise((settle) => {
-    let late = false;
-    const timer = setTimeout(() => {
-      late = true;
-      end();
-    }, minutes * 60_000);
-    child.once("close", (code) => {
-      clearTimeout(timer);
-      process.off("exit", end);
-      settle(late ? `cut off after ${minutes} minutes` : code === 0 ? "done" : "failed");
-    });
-  });
-}
-
 async function main(): Promise<void> {
-  const { list, help, again, rehearse, out, chosen } = parse();
+  const { first, list, help, again, gpu, small, minutes, out, chosen } = parse();
   if (help) return void console.log(usage);
   if (list) {
-    for (const { name, about } of sections) console.log(`${name.padEnd(12)} ${about}`);
+    for (const { name, about } of first ? firstSections : sections) console.log(`${name.padEnd(14)} ${about}`);
     return;
   }
   mkdirSync(out, { recursive: true });
   process.once("SIGINT", () => process.exit(130));
+  if (first) return runFirst({ gpu, small, out, again, minutes });
   let unfinished = 0;
   for (const section of chosen) {
     const file = join(out, `${section.name}.json`);
-    if (!again && stateOf(file) === "done") {
+    if (!again && sectionFile(file)?.state === "done") {
       console.log(`${section.name}: done before (${file})`);
       continue;
     }
     console.log(`${section.name}: ${section.about}`);
-    const came = await runSection(section, file, rehearse);
+    const most = gpu === "cuda" ? LIMIT.card : LIMIT.rehearsal;
+    const came = await runSection({ section, file, gpu, small, minutes: most });
     if (came !== "done") unfinished++;
     console.log(`${section.name}: ${came} (${file})`);
   }

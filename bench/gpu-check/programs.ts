@@ -2,26 +2,29 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { MetricsLine } from "../../src/run/index.js";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { output } from "../llama-tools.js";
 
 const cli = join(packageRoot, "dist/src/cli.js");
 
-/** The output of a command under --json. @throws HoneError with its last line when it fails without one */
+/** The result of a command under --json. @throws HoneError with its last line when it has none */
 export async function hone(folder: string, ...args: string[]): Promise<Record<string, unknown>> {
   const { code, text } = await output(process.execPath, [cli, ...args, "--json"], { cwd: folder });
   const lines = text.trim().split("\n");
   const json = lines.findLast((line) => line.startsWith("{"));
-  if (json !== undefined) return { exit: code, ...(JSON.parse(json) as object) };
+  const result = json === undefined ? undefined : (JSON.parse(json) as Record<string, unknown>);
+  if (result && typeof result.error !== "string") return { exit: code, ...result };
   throw new HoneError(`${args[0]} ended with code ${code}: ${lines.at(-1)}`);
 }
 
-/** The last line of `metrics.jsonl` that a run wrote. */
-export function lastMetrics(run: string): { memory: { peak: number; loaded: number } | null; mismatch: object | null } {
-  const lines = readFileSync(join(run, "metrics.jsonl"), "utf8").trim().split("\n");
-  return JSON.parse(lines.at(-1) as string);
-}
+/** The lines of `metrics.jsonl` that a run wrote, one for each step; at least one. */
+export const metricsOf = (run: string): MetricsLine[] =>
+  readFileSync(join(run, "metrics.jsonl"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as MetricsLine);
 
 export interface Started {
   /** Id of the process, and of its process group. */

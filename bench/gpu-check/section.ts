@@ -1,13 +1,16 @@
 /** Runs one section in a process started and killed by `yarn gpu-check`; NAME, FILE and GPU are its arguments. */
 import { renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { gpuMemory } from "../../src/engine/index.js";
 import { HoneError, messageOf } from "../../src/util/errors.js";
 import { hardwareOf, versionsOf } from "../hardware.js";
+import { firstSections } from "./first-sections.js";
 import { sections } from "./sections.js";
 
-const [name, file = "", gpu, rehearse] = process.argv.slice(2);
-const section = sections.find((one) => one.name === name);
-if (!section || (gpu !== "cuda" && gpu !== "vulkan")) throw new Error(`no section ${name} on ${gpu}`);
+const [name, file = "", on, small] = process.argv.slice(2);
+const section = [...sections, ...firstSections].find((one) => one.name === name);
+if (!section || (on !== "cuda" && on !== "vulkan" && on !== "cpu")) throw new Error(`no section ${name} on ${on}`);
+const gpu = on === "cpu" ? false : on;
 
 const started = performance.now();
 let results: object = {};
@@ -16,7 +19,7 @@ function write(state: "unfinished" | "done" | "failed", problem?: string): void 
   const about = {
     section: name,
     gpu,
-    rehearsal: rehearse === "1",
+    rehearsal: small === "1",
     hardware: hardwareOf(undefined),
     versions: versionsOf(undefined),
   };
@@ -28,10 +31,11 @@ function write(state: "unfinished" | "done" | "failed", problem?: string): void 
 write("unfinished");
 try {
   // Before models are made: without a usable GPU, doctor reports more.
-  if (name !== "doctor") await gpuMemory(gpu);
+  if (gpu !== false && name !== "doctor") await gpuMemory(gpu);
   await section.run({
     gpu,
-    rehearse: rehearse === "1",
+    small: small === "1",
+    folder: dirname(file),
     log: (line) => console.error(line),
     save: (known) => {
       results = known;

@@ -7,18 +7,18 @@ import { modelFile, modelShape, UBATCH } from "../../src/engine/index.js";
 import { LINEAR_LAYERS } from "../../src/learn/index.js";
 import { planMemory, sumOf } from "../../src/plan/memory.js";
 import { ensurePython } from "../../src/python-env/index.js";
+import type { MetricsLine } from "../../src/run/index.js";
+import { mismatchLimit } from "../../src/train/index.js";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { Random } from "../../src/util/random.js";
-import { batchedBench } from "../batched-bench.js";
 import { compareSides, type Side, type Size, sizes } from "../learner-update.js";
-import { buildLlamaTool } from "../llama-tools.js";
-import { decodeSpeed, modelName } from "../measure.js";
 import { peakOnCard, processesWith, usedOnCard } from "./card.js";
-import { benchContext, type CheckContext, type Section } from "./context.js";
+import { benchContext, type CheckContext, gpuOption, type Section } from "./context.js";
 import { contexts } from "./contexts.js";
-import { hone, lastMetrics, startHone } from "./programs.js";
-import { type Shape, shapedModel } from "./shapes.js";
+import { hone, metricsOf, startHone } from "./programs.js";
+import { shapedModel } from "./shapes.js";
+import { speed } from "./speed.js";
 
 /** Runs in a temporary folder. */
 async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
@@ -30,25 +30,25 @@ async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   }
 }
 
-const doctor: Section = {
+export const doctor: Section = {
   name: "doctor",
   about: "what computes, and a small training step on the card",
   run: ({ gpu, save }) =>
     inFolder(async (folder) => {
-      const { ok, checks } = await hone(folder, "doctor", "--gpu", gpu);
+      const { ok, checks } = await hone(folder, "doctor", "--gpu", gpuOption(gpu));
       save({ ok, checks });
       if (ok !== true) throw new HoneError("doctor found something to be mended");
     }),
 };
 
-const parity: Section = {
+export const parity: Section = {
   name: "parity",
   about: "log-probabilities of the card against those of the CPU, without and with an adapter",
-  run: ({ gpu, rehearse, log, save }) =>
+  run: ({ gpu, small, log, save }) =>
     inFolder(async (folder) => {
-      const { model, adapter } = await shapedModel(rehearse ? "tiny" : "0.5b", log);
+      const { model, adapter } = await shapedModel(small ? "tiny" : "0.5b", log);
       const random = new Random("gpu-check");
-      const ids = Array.from({ length: rehearse ? 40 : 300 }, () => random.integer(0, 200));
+      const ids = Array.from({ length: small ? 40 : 300 }, () => random.integer(0, 200));
       writeFileSync(join(folder, "ids.json"), JSON.stringify(ids));
       const score = async (on: string, more: string[]) => {
         const args = ["logprobs", "--model", model, "--tokens", "ids.json", "--gpu", on, ...more];
@@ -56,7 +56,7 @@ const parity: Section = {
       };
       const rows: object[] = [];
       for (const [name, more] of [["without", []] as const, ["with", ["--adapter", adapter]] as const]) {
-        const [card, cpu] = [await score(gpu, [...more]), await score("off", [...more])];
+        const [card, cpu] = [await score(gpuOption(gpu), [...more]), await score("off", [...more])];
         const mismatches = card.map((value, i) => Math.abs(value - (cpu[i] as number)));
         const mean = mismatches.reduce((sum, mismatch) => sum + mismatch, 0) / mismatches.length;
         rows.push({ adapter: name, tokens: mismatches.length, mean, max: Math.max(...mismatches) });
@@ -65,59 +65,25 @@ const parity: Section = {
     }),
 };
 
-/** As many tokens as each sequence samples in the measured time. */
-const LENGTH = { prompt: 256, tokens: 128 };
-const SHORT = { prompt: 16, tokens: 8 };
+/** PyTorch cannot use a software GPU. */
+export const learnerGpu = ({ gpu }: CheckContext) => (gpu === "cuda" ? gpu : false);
 
-function speed(shape: Shape): Section {
-  return {
-    name: `speed-${shape}`,
-    about: `tokens/s of the ${shape} shape by sequences, without and with an adapter, beside llama-batched-bench`,
-    async run(context) {
-      const { gpu, rehearse, log, save } = context;
-      const { model, adapter } = await shapedModel(rehearse ? "tiny" : shape, log);
-      const rows: object[] = [];
-      for (const sequences of rehearse ? [1, 2] : [1, 8, 32, 64, 256]) {
-        const engine = await benchContext(context, gpu, 1).load({ model, sequences, contextPerSequence: 512 });
-        try {
-          const settings = { sequences, ...(rehearse ? SHORT : LENGTH) };
-          await decodeSpeed(engine, { ...settings, tokens: 4 });
-          const bare = await decodeSpeed(engine, settings);
-          await engine.useAdapter(adapter);
-          await decodeSpeed(engine, { ...settings, tokens: 4 });
-          const adapted = await decodeSpeed(engine, settings);
-          await engine.useAdapter(null);
-          const tool = await buildLlamaTool("llama-batched-bench", log);
-          const row = { sequences, without_adapter: bare, with_adapter: adapted };
-          rows.push(row);
-          const results = { model: modelName(model), device: engine.info.compute, rows };
-          save(results);
-          const theirs = await batchedBench(tool, engine, settings);
-          Object.assign(row, { llama_batched_bench: theirs, ratio: bare / theirs });
-          save(results);
-          log(`${shape} × ${sequences}: ${bare.toFixed(0)} tokens/s, with an adapter ${adapted.toFixed(0)}`);
-        } finally {
-          await engine.close();
-        }
-      }
-    },
-  };
+export function updateSize({ small }: CheckContext): Size {
+  const [tiny, large] = sizes as readonly [Size, Size];
+  return small
+    ? { ...tiny, rollouts: { prompt: [20, 30], completion: [8, 12] }, repeats: 1 }
+    : { ...large, rollouts: { prompt: [300, 600], completion: [100, 200] }, repeats: 3 };
 }
 
 const updates: Section = {
   name: "updates",
   about: "an update by PEFT and by Unsloth: tokens/s, peak, and how far their gradients are apart",
   async run(context) {
-    const { rehearse, log, save } = context;
+    const { log, save } = context;
     const python = await ensurePython({ extras: ["dev", "unsloth"], onProgress: log });
-    const [tiny, large] = sizes as readonly [Size, Size];
     const side = (name: Side[0]): Side => [name];
-    const size: Size = rehearse
-      ? { ...tiny, rollouts: { prompt: [20, 30], completion: [8, 12] }, repeats: 1 }
-      : { ...large, rollouts: { prompt: [300, 600], completion: [100, 200] }, repeats: 3 };
-    // PyTorch cannot use a software GPU.
-    const bench = benchContext(context, rehearse ? false : context.gpu, 1);
-    const rows = await compareSides(bench, python, size, {
+    const bench = benchContext(context, learnerGpu(context), 1);
+    const rows = await compareSides(bench, python, updateSize(context), {
       ...{ name: "peft/unsloth", ours: side("hone"), theirs: side("hone-unsloth") },
       targets: { speed: "", memory: "" },
     });
@@ -140,12 +106,12 @@ interface Training {
  * A run with real updates whatever its model can do, by random rewards. The rehearsal uses the tests' task for a
  * software GPU, where each kernel takes long to compile.
  */
-async function training({ gpu, rehearse, log }: CheckContext): Promise<Training> {
-  const [concurrency, context] = rehearse ? [2, 64] : [32, 1024];
-  const model = rehearse ? "tiny" : (await shapedModel("0.5b", log)).model;
-  const task = rehearse ? ["--task", join(packageRoot, "test/train/support/vowels-on-gpu-task.ts")] : [];
+async function training({ gpu, small, log }: CheckContext): Promise<Training> {
+  const [concurrency, context] = small ? [2, 64] : [32, 1024];
+  const model = small ? "tiny" : (await shapedModel("0.5b", log)).model;
+  const task = small ? ["--task", join(packageRoot, "test/train/support/vowels-on-gpu-task.ts")] : [];
   const patience = ["--turn-timeout", 900, "--rollout-timeout", 900];
-  const size = rehearse
+  const size = small
     ? [
         "--groups-per-step",
         2,
@@ -161,19 +127,29 @@ async function training({ gpu, rehearse, log }: CheckContext): Promise<Training>
         1,
       ]
     : ["--groups-per-step", 8, "--group-size", 4, "--max-turns", 2, "--max-tokens", 64, "--validate-n", 8];
-  const learner = ["--micro-batch-tokens", MICRO_BATCH, "--lora-rank", 16, "--control", "random-reward"];
-  const engine = ["--gpu", gpu, "--concurrency", concurrency, "--context", context, "--workers", 1];
+  // The distance of engine and learner is a result here: however large it is, the steps are taken.
+  const learner = [
+    "--max-mismatch",
+    100,
+    "--micro-batch-tokens",
+    MICRO_BATCH,
+    "--lora-rank",
+    16,
+    "--control",
+    "random-reward",
+  ];
+  const engine = ["--gpu", gpuOption(gpu), "--concurrency", concurrency, "--context", context, "--workers", 1];
   const args = ["train", "--model", model, "--run", "check", ...task, ...patience, ...size, ...learner, ...engine];
-  const run = join(".hone", rehearse ? "vowels" : "email", "models/check");
+  const run = join(".hone", small ? "vowels" : "email", "models/check");
   return { model: modelFile(model), concurrency, context, run, args: args.map(String) };
 }
 
-const database = (folder: string, { rehearse }: CheckContext) =>
-  rehearse ? Promise.resolve({}) : hone(folder, "build-db", "--mailboxes", "5");
+const database = (folder: string, { small }: CheckContext) =>
+  small ? Promise.resolve({}) : hone(folder, "build-db", "--mailboxes", "5");
 
-const steps: Section = {
+export const steps: Section = {
   name: "steps",
-  about: "three training steps: distance of engine and learner, memory, and what the plan said of it",
+  about: "three training steps: seconds, distance of engine and learner, memory, and what the plan said of it",
   run: (check) =>
     inFolder(async (folder) => {
       const { gpu, save } = check;
@@ -181,17 +157,23 @@ const steps: Section = {
       await database(folder, check);
       const before = usedOnCard();
       const { result, peak } = await peakOnCard(() => hone(folder, ...args, "--steps", "3"));
-      const { memory, mismatch } = lastMetrics(join(folder, run));
+      const steps = metricsOf(join(folder, run));
+      const { memory, mismatch } = steps.at(-1) as MetricsLine;
       const plan = planMemory({
         ...{ shape: await modelShape(model), concurrency, context, loraRank: 16, loraTargets: LINEAR_LAYERS },
         ...{ microBatchTokens: MICRO_BATCH, gradientCheckpointing: false, learnerLifetime: "run" },
         ...{ releaseWeights: false, gpu, precision: "auto", hfWeights: false },
-        ...{ lanes: 1, lanesGiven: false, ubatch: UBATCH, sampling: "host" },
+        ...{ lanes: 1, lanesGiven: false, ubatch: UBATCH, sampling: "host", judge: null },
       });
       const place = gpu === "cuda" && plan.gpu ? plan.gpu : plan.host;
       const learner = sumOf(place.learning.filter(({ name }) => name.startsWith("learner")));
       save({
         run: result,
+        // The shaped models are in f16.
+        limit: mismatchLimit("F16"),
+        steps: steps.map(({ step, seconds, tokens, sampled_tokens: sampled, mismatch: apart }) => ({
+          ...{ step, seconds, tokens, sampled, mismatch: apart?.mean ?? null },
+        })),
         mismatch,
         learner: { planned: learner, measured: memory?.peak ?? null },
         card: { planned: plan.gpu?.peak ?? null, measured: peak === null || before === null ? null : peak - before },

@@ -250,7 +250,8 @@ def run_hone(options):
     request = dict(objective=objective, importance=importance, klCoefficient=0, maxGradNorm=1e9)
     request |= dict(gradientCheckpointing=options.checkpointing, learningRate=LEARNING_RATE)
     # As many positions in a row as TRL's micro-batch has without its padding.
-    request["microBatchTokens"] = int(sum(len(ids) for _, _, ids, _, _ in rollouts) / len(rollouts) * options.rows)
+    mean = sum(len(ids) for _, _, ids, _, _ in rollouts) / len(rollouts)
+    request["microBatchTokens"] = getattr(options, "row_tokens", None) or int(mean * options.rows)
     metrics = {}
 
     def step():
@@ -260,6 +261,8 @@ def run_hone(options):
         "loss": metrics["loss"],
         "gradNorm": metrics["gradNorm"],
         "computed": metrics["tokens"]["computed"],
+        "way": backend.rows.way.name,
+        "notes": backend.notes(),
     }
 
 
@@ -376,6 +379,7 @@ def main() -> None:
         cpu.append(time.process_time() - used)
     rollouts = make_rollouts(options, shape_of(options)["vocab_size"])
     tokens = sum(len(ids) for _, _, ids, _, _ in rollouts)
+    sampled = sum(int(flags.sum()) for *_, flags, _ in rollouts)
     name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
     line = {
         "side": options.side,
@@ -383,10 +387,12 @@ def main() -> None:
         "shape": options.shape,
         "rollouts": len(rollouts),
         "tokens": tokens,
+        "sampled": sampled,
         **result(),
     }
     line |= {
         "seconds": min(seconds),
+        "firstSeconds": seconds[0],
         "cpuSeconds": min(cpu),
         "tokensPerSecond": tokens / min(seconds),
         "aboveModel": memory.peak - memory.loaded,

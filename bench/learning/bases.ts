@@ -88,6 +88,22 @@ const bases: readonly Base[] = [
     checkpoint: "latest",
     results: "word-sums",
   },
+  {
+    name: "smollm2",
+    model: "smollm2-135m-q4_1",
+    task: "examples/what-kind.ts",
+    settings: {
+      "--weights": "f16",
+      "--max-tokens": "12",
+      "--steps": "16",
+      "--learning-rate": "5e-4",
+    },
+    evaluations: ["held-out"],
+    seeds: { seeds: [1, 2, 3], coins: [1, 2, 3], success: [] },
+    still: false,
+    checkpoint: "latest",
+    results: "smollm2",
+  },
 ];
 
 /** @throws HoneError for an unknown name */

@@ -38,6 +38,7 @@ EngineSettings settingsOf(const Napi::Value& value) {
   llama.exact = flagOf(object.Get("exact"), "exact");
   llama.pooled = flagOf(object.Get("pooledKv"), "pooledKv");
   llama.drawOnDevice = flagOf(object.Get("drawOnDevice"), "drawOnDevice");
+  llama.drawUntried = flagOf(object.Get("drawUntried"), "drawUntried");
   // Each running sequence needs a row of logits, and scoring one more.
   llama.outputs = whole("outputs", llama.sequences + 1, 2 * kMost);
   SchedulerSettings& scheduler = settings.scheduler;

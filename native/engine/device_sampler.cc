@@ -72,12 +72,19 @@ void DeviceSampler::build(Member& member, ggml_context* context, llama_sampler_d
   }
   // [vocabulary, rows + 1]: llama.cpp adds a row that nothing reads.
   const int64_t rows = all->ne[1] - 1;
-  if (rows == 0) return;
   const size_t stride = static_cast<size_t>(vocabulary_) * sizeof(float);
   const bool expected = all->type == GGML_TYPE_F32 && all->ne[0] == vocabulary_ && all->ne[2] == 1 && all->ne[3] == 1 &&
                         all->nb[0] == sizeof(float) && all->nb[1] == stride && logits->ne[0] == vocabulary_ &&
                         logits->view_offs % stride == 0;
   const auto row = static_cast<int64_t>(logits->view_offs / stride);
+  if (expected && rows == 0) {
+    // No sampler is active, and nothing of this is computed. With as many operations as in other passes llama.cpp keeps
+    // its plan of the memory, and CUDA its graph, which holds for the same addresses only.
+    if (graph_.drawn) return;
+    graph_ = buildSampling(context, lib.ggml_view_2d(context, all, vocabulary_, 1, all->nb[1], 0));
+    data.probs = graph_.drawn;
+    return;
+  }
   if (!expected || rows < 1 || row >= rows) return complain("llama.cpp hands out the logits of a pass in another shape");
   if (!graph_.drawn) {
     graph_ = buildSampling(context, lib.ggml_view_2d(context, all, vocabulary_, rows, all->nb[1], 0));

@@ -45,7 +45,7 @@ namespace hone {
   X(llama_decode)                \
   X(llama_synchronize)           \
   X(llama_perf_context)          \
-  X(llama_get_logits_ith)        \
+  X(llama_get_logits)            \
   X(llama_attach_threadpool)     \
   X(llama_set_n_threads)         \
   X(llama_adapter_lora_init)     \

@@ -55,7 +55,7 @@ LlamaDecoder::LlamaDecoder(std::shared_ptr<Weights> weights, const LlamaSettings
       vocabularySize_(lib_.llama_vocab_n_tokens(lib_.llama_model_get_vocab(model_.get()))) {
   if (settings.drawOnDevice) prepareDrawing();
   createContext(settings.sequences);
-  if (device_) tryDrawing();
+  if (device_ && !settings.drawUntried) tryDrawing();
   warmUp();
 }
 
@@ -228,8 +228,13 @@ void LlamaDecoder::decode(const Batch& batch) {
   if (wanted == 0) return;
   if (drawing_) return takeDrawn();
   copiedBytes_ = wanted * static_cast<uint64_t>(vocabularySize_) * sizeof(float);
-  // The first access to logits sorts their rows; after that, several threads may read them.
-  logits(static_cast<int>(std::find(batch.wanted.begin(), batch.wanted.end(), 1) - batch.wanted.begin()));
+  // Waits for the device, and puts the rows into the batch's order: once for all rows, which several threads may then read.
+  logits_ = lib_.llama_get_logits(context_.get());
+  if (!logits_) throwLlamaError("llama.cpp has no logits of a batch");
+  logitRows_.assign(size, -1);
+  for (size_t i = 0, row = 0; i < size; i++) {
+    if (batch.wanted[i]) logitRows_[i] = static_cast<int>(row++);
+  }
 }
 
 /** llama.cpp has allocated its compute buffers again: the first batch after an adapter change needs others. */
@@ -272,9 +277,7 @@ void LlamaDecoder::warmUp() {
 }
 
 const float* LlamaDecoder::logits(int row) const {
-  const float* logits = lib_.llama_get_logits_ith(context_.get(), row);
-  if (!logits) throwLlamaError("llama.cpp has no logits of row " + std::to_string(row));
-  return logits;
+  return logits_ + static_cast<size_t>(logitRows_[row]) * static_cast<size_t>(vocabularySize_);
 }
 
 /** In a pool cells are not copied: they get a second owner, and the first keeps them too. */

@@ -31,6 +31,8 @@ struct LlamaSettings {
   bool pooled = false;
   /** Tokens are drawn where the logits are, if that works: see Decoder::samples. */
   bool drawOnDevice = false;
+  /** What the device draws is not compared with what the host would: on a card that computes nothing. */
+  bool drawUntried = false;
 };
 
 /** Decoders of this process that are making a GPU compile its kernels. */
@@ -124,7 +126,10 @@ class LlamaDecoder final : public Decoder {
   std::vector<int32_t*> sequenceIds_;
   /** llama.cpp's sequence ids of padding: those after the ids of the slots. */
   std::vector<int32_t> paddingIds_;
-  /** Of the last batch. */
+  // Of the last batch.
+  /** llama.cpp's, [rows, vocabulary]; and the row of each token, -1 for none. */
+  const float* logits_ = nullptr;
+  std::vector<int> logitRows_;
   int reusedGraphs_ = 0;
   uint64_t copiedBytes_ = 0;
   std::string whyHost_;

@@ -8,6 +8,64 @@ void Planner::plan(const std::vector<Sequence*>& running) {
   batch_.clear();
   rows_.clear();
   filled_.clear();
+  const auto scores = [](const Sequence* sequence) { return sequence->scoring(); };
+  if (settings_.steady && decoder_.canTrim() && std::none_of(running.begin(), running.end(), scores)) {
+    if (!planPrompts(running)) planTokens(running);
+    return;
+  }
+  planMixed(running);
+}
+
+/**
+ * A pass of prompts, but for their last tokens, whose logits are wanted; false where none has more than that, or where
+ * it is the turn of those that have not. Without a pool it is one prompt's: those of several slots are in one pass only
+ * where they are neighbours and equally long.
+ */
+bool Planner::planPrompts(const std::vector<Sequence*>& running) {
+  const auto left = [&](const Sequence* sequence) {
+    return sequence->target() - static_cast<int>(slots_.cells(sequence->slot).size()) - 1;
+  };
+  const bool waiting = std::any_of(running.begin(), running.end(), [&](const Sequence* one) { return left(one) == 0; });
+  int room = std::min({settings_.promptBatch, settings_.batch, settings_.ubatch});
+  if (waiting) room = std::min(room, settings_.promptBatch - promptTokens_);
+  const auto add = [&](Sequence* sequence) {
+    const int take = std::min(left(sequence), room);
+    if (take <= 0) return;
+    addRows(*sequence, take);
+    promptTokens_ += take;
+    room -= take;
+  };
+  if (settings_.pooled) {
+    for (Sequence* sequence : running) add(sequence);
+  } else {
+    Sequence* first = nullptr;
+    for (Sequence* sequence : running) {
+      if (left(sequence) > 0 && (!first || sequence->turn->asked < first->turn->asked)) first = sequence;
+    }
+    if (first) add(first);
+  }
+  if (batch_.size() > 0) return true;
+  promptTokens_ = 0;
+  return false;
+}
+
+/** One token of every running sequence, and padding: passes of few shapes. */
+void Planner::planTokens(const std::vector<Sequence*>& running) {
+  const int steady = steadySlots(running);
+  const int shape = pooledRows(running);
+  int next = 0;
+  for (Sequence* sequence : running) {
+    fillGap(next, sequence->slot);
+    addRows(*sequence, 1);
+    batch_.wanted.back() = 1;
+    next = sequence->slot + 1;
+  }
+  if (settings_.pooled) return pad(shape);
+  fillGap(next, steady);
+}
+
+/** Prompts and single tokens together: the fewest passes where a graph costs nothing, and where positions are scored. */
+void Planner::planMixed(const std::vector<Sequence*>& running) {
   const int steady = steadySlots(running);
   const int shape = pooledRows(running);
   int prompt = promptRoom(shape);
@@ -107,6 +165,7 @@ void Planner::fill(int slot) {
   }
   batch_.add(cells.empty() ? 0 : cells.back(), position, slot, wanted);
   filled_.push_back(slot);
+  stats_.paddingRows++;
 }
 
 /**
@@ -125,6 +184,7 @@ void Planner::pad(int shape) {
   for (int i = 0; i < std::min(tokens, std::max(sequences, settings_.ubatch - size)); i++) {
     const int beyond = std::max(0, i - std::max(1, sequences) + 1);
     batch_.add(0, beyond, beyond > 0 ? kPadding : kPadding - i, i < outputs);
+    stats_.paddingRows++;
   }
 }
 

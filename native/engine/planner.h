@@ -1,6 +1,12 @@
 // Which tokens the next batch evaluates: for each running sequence its next token, or a piece of its prompt; and padding
 // tokens, which only give the batch its shape: they close gaps between slots, or repeat an earlier shape.
 //
+// With `steady` shapes a prompt's tokens but its last have passes of their own, without logits, beside those of one token a
+// sequence. On CUDA a pass that repeats the shape of the one before is replayed as a graph (ggml-cuda.cu,
+// ggml_backend_cuda_graph_compute): kernels are launched together. llama.cpp keeps what it computes with and without logits
+// apart (llama_context::get_gf_res_prev), and so does CUDA, which finds a graph by the address of its first node: prompts
+// without logits leave the other graph as it is, prompts in the same pass would not.
+//
 // Two settings choose the padding. Without a pool (SchedulerSettings::pooled) the tokens of neighbouring slots make a
 // pass, so gaps are closed; in a pool a batch is one pass in any case. With `steady` shapes are few in both.
 #pragma once
@@ -30,10 +36,15 @@ class Planner {
   Batch& batch() { return batch_; }
   /** Rows whose logits are read, in the order of the batch. */
   std::vector<LogitRow>& rows() { return rows_; }
+  /** It has prompts without their last tokens, so that no logits are read. */
+  bool promptsAlone() const { return rows_.empty(); }
   /** Slots that were given a padding token, which is no cell of theirs. */
   const std::vector<int>& filled() const { return filled_; }
 
  private:
+  bool planPrompts(const std::vector<Sequence*>& running);
+  void planTokens(const std::vector<Sequence*>& running);
+  void planMixed(const std::vector<Sequence*>& running);
   int promptRoom(int shape) const;
   int takeOf(const Sequence& sequence, int& prompt, int& outputs) const;
   void addRows(Sequence& sequence, int take);
@@ -52,6 +63,8 @@ class Planner {
   std::vector<LogitRow> rows_;
   std::vector<int> filled_;
   HeldShape outputShape_;
+  /** Of prompts, evaluated since the last batch with a token of every sequence. */
+  int promptTokens_ = 0;
 };
 
 }  // namespace hone

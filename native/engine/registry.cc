@@ -51,6 +51,7 @@ std::string differing(const EngineSettings& before, const EngineSettings& now) {
   };
   compareFlag("exact", have.exact, asked.exact);
   compareFlag("drawOnDevice", have.drawOnDevice, asked.drawOnDevice);
+  compareFlag("drawUntried", have.drawUntried, asked.drawUntried);
   compareFlag("pooledKv", have.pooled, asked.pooled);
   compareFlag("steadyShapes", before.scheduler.steady, now.scheduler.steady);
   return found;

@@ -30,8 +30,8 @@ struct SchedulerSettings {
    */
   bool pooled = false;
   /**
-   * Pads batches to a few shapes: llama.cpp then reuses the graph of the previous batch.
-   * Useful where a row is cheap compared with building a graph: on a GPU.
+   * Pads batches to a few shapes, and evaluates prompts in batches of their own, but for their last tokens: llama.cpp then
+   * reuses the graph of the previous batch, and CUDA replays it. Useful where a row is cheap compared with building a graph: on a GPU.
    */
   bool steady = false;
   int samplingThreads = 1;

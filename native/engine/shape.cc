@@ -4,16 +4,19 @@ namespace hone {
 namespace {
 
 /** Number of smaller batches before the shape shrinks. */
-constexpr int kPatience = 32;
+constexpr int kPatience = 64;
 
-/** Beyond this many rows shapes are multiples of `kStep`: a power of two would be up to twice the work. */
-constexpr int kDoubled = 512;
-constexpr int kStep = 256;
+/** Up to `kVectors` rows shapes are powers of two, up to `kTiles` multiples of `kTile`, beyond them of `kLarge`. */
+constexpr int kVectors = 16;
+constexpr int kTile = 16;
+constexpr int kTiles = 64;
+constexpr int kLarge = 32;
 
 }  // namespace
 
 int shapeOf(int rows) {
-  if (rows > kDoubled) return (rows + kStep - 1) / kStep * kStep;
+  const int step = rows > kTiles ? kLarge : kTile;
+  if (rows > kVectors) return (rows + step - 1) / step * step;
   int shape = 1;
   while (shape < rows) shape *= 2;
   return shape;

@@ -3,7 +3,7 @@
 
 namespace hone {
 
-/** The next power of two; beyond 512 the next multiple of 256. */
+/** The next power of two; beyond 16 rows the next multiple of 16, beyond 64 of 32. */
 int shapeOf(int rows);
 
 /** A size that grows at once and shrinks when a smaller one has sufficed for long: sequences come and go. */

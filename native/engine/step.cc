@@ -30,7 +30,10 @@ void Scheduler::step() {
     const Clock::time_point decoded = Clock::now();
     stats_.decodeSeconds += seconds(decoded - from);
     stats_.batches++;
-    stats_.passes += passesOf(planner_.batch(), settings_.ubatch, settings_.pooled).size();
+    const size_t passes = passesOf(planner_.batch(), settings_.ubatch, settings_.pooled).size();
+    stats_.passes += passes;
+    stats_.promptPasses += planner_.promptsAlone() ? passes : 0;
+    for (const Sequence* sequence : running_) stats_.ownedCells += slots_.cells(sequence->slot).size();
     stats_.graphsReused += decoder_->reusedGraphs();
     stats_.copiedBytes += decoder_->copiedBytes();
     for (int slot : planner_.filled()) slots_.restore(slot);

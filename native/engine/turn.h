@@ -88,6 +88,9 @@ struct Stats {
   uint64_t reused = 0;
   uint64_t batches = 0;
   uint64_t passes = 0;
+  uint64_t promptPasses = 0;
+  uint64_t paddingRows = 0;
+  uint64_t ownedCells = 0;
   uint64_t graphsReused = 0;
   uint64_t forks = 0;
   uint64_t moves = 0;
@@ -116,6 +119,9 @@ struct Stats {
     visit("", "reused", &Stats::reused);
     visit("", "batches", &Stats::batches);
     visit("", "passes", &Stats::passes);
+    visit("", "promptPasses", &Stats::promptPasses);
+    visit("", "paddingRows", &Stats::paddingRows);
+    visit("", "ownedCells", &Stats::ownedCells);
     visit("", "graphsReused", &Stats::graphsReused);
     visit("", "forks", &Stats::forks);
     visit("", "moves", &Stats::moves);

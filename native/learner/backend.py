@@ -12,7 +12,7 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 
 from .card import Rows, rows_for
-from .device import choose_device, has_bf16
+from .device import choose_device, has_bf16, on_device
 from .errors import Refused
 from .gguf_model import GgufModel
 from .model import Place, load_base
@@ -163,12 +163,12 @@ class PeftBackend:
             return fused.hidden(row, layout)
         with torch.autocast(self.device.type, TYPES[self.precision], enabled=self.precision != "f32"):
             output = self._causal.model(
-                input_ids=row.ids[None].to(self.device),
-                position_ids=row.positions[None].to(self.device),
+                input_ids=on_device(row.ids[None], self.device),
+                position_ids=on_device(row.positions[None], self.device),
                 use_cache=False,
                 layout=layout,
             )
-        return output.last_hidden_state[0, row.predicting.to(self.device)]
+        return output.last_hidden_state[0, on_device(row.predicting, self.device)]
 
     def padding(self, pack: Pack) -> int:
         return self.rows.padding(pack)

@@ -1,10 +1,11 @@
 """Reads the batch file that hone writes (format: src/learn/batch.ts)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from safetensors import safe_open
 
+from .device import on_device
 from .errors import Refused
 
 VERSION = "2"
@@ -40,6 +41,11 @@ class Batch:
     member: torch.Tensor
     """Number of the token's rollout, [S]. The sequences of one rollout share its advantage."""
     temperature: float
+
+    def on(self, device: torch.device) -> "Batch":
+        """With the tensors over S there; trajectories stay."""
+        names = ("rollout", "advantages", "owner", "member")
+        return replace(self, **{name: on_device(getattr(self, name), device) for name in names})
 
     @property
     def sampled_tokens(self) -> int:

@@ -12,6 +12,7 @@ import torch
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 from .attention import computed_in
+from .device import on_device
 from .packing import Pack
 
 SQUARE = 128
@@ -56,14 +57,22 @@ def block_mask(ends: torch.Tensor, device: torch.device) -> BlockMask:
     some = later & (by_keys.amax(1) > start[:, None])
     whole = later & (by_keys.amin(1) >= start[:, None] + SQUARE)
     partly = some & ~whole | torch.eye(count, dtype=torch.bool)
-    on_device = ends.to(device)
+    own = on_device(ends, device)
 
     def sees(batch: Any, head: Any, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-        return (key <= query) & (query < on_device[key])
+        return (key <= query) & (query < own[key])
 
     # Created on the CPU: on a card each of its small steps would be a launch.
     mask = BlockMask.from_kv_blocks(*_listed(partly), *_listed(whole), BLOCK_SIZE=SQUARE, mask_mod=sees)
-    return mask.to(device)
+    return BlockMask(
+        seq_lengths=mask.seq_lengths,
+        BLOCK_SIZE=mask.BLOCK_SIZE,
+        mask_mod=sees,
+        **{
+            name: None if (values := getattr(mask, name)) is None else on_device(values, device)
+            for name in BlockMask._TENSOR_ATTRS
+        },
+    )
 
 
 def _listed(squares: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from .device import on_device
 from .fused import checkpointed_layer_output, layer_output
 from .joint import ADAPTER, Joints
 from .packing import Pack
@@ -45,19 +46,19 @@ class FusedModel:
     def hidden(self, row: Pack, layout: Any) -> torch.Tensor:
         """Last hidden states at predicting positions, [P, width]."""
         device = self._device()
-        hidden = self._model.embed_tokens(row.ids.to(device))
+        hidden = self._model.embed_tokens(on_device(row.ids, device))
         added = torch.zeros_like(hidden, dtype=self.dtype)
         learns = torch.is_grad_enabled()
         for one in (hidden, added):
             # As the inputs of the other layers: so one compiled layer serves all. Where activations are computed twice,
             # transformers' embeddings require gradients, with none computed too.
             one.requires_grad_(learns)
-        cosine, sine = self._turns(hidden, row.positions.to(device))
+        cosine, sine = self._turns(hidden, on_device(row.positions, device))
         weights = self._joints.weights(not self._adapter.disable_adapters)
         for layer, own in zip(self._model.layers, weights, strict=True):
             output = self._checkpointed if layer.gradient_checkpointing and learns else self._kept
             hidden, added = output(layer, own, hidden, added, cosine, sine, layout)
-        return self._last(self._model.norm, hidden, added, row.predicting.to(device))
+        return self._last(self._model.norm, hidden, added, on_device(row.predicting, device))
 
     def _turns(self, hidden: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """RoPE's cosines and signed sines, [T, 2, half of the head size]."""

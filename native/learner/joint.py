@@ -86,12 +86,6 @@ class _Joint:
         # could then not be compiled without them: the whole's sizes are those of no input (PyTorch 2.13).
         self.b = matrix[:, self.width :].data
 
-    @torch.no_grad()
-    def renew(self) -> None:
-        for one in self.adapters:
-            self.a[one.ranks].copy_(one.a)
-            self.b[one.rows, one.ranks].copy_(one.b)
-
     def products(self, factors: tuple[torch.Tensor, torch.Tensor] | None) -> Products:
         if factors is None:
             # As B, no view to autograd.
@@ -134,11 +128,24 @@ class Joints:
             give_back(joined[0].matrix.device)
         version = sum(parameter._version for parameter in self.parameters)
         if joined or version != self._version:
-            for joint in self._adapted:
-                joint.renew()
+            self._copy()
             self._version = version
         if self.parameters[0].grad is None:
             self._sums = None
+
+    @torch.no_grad()
+    def _copy(self) -> None:
+        """The adapters to the products' factors. All A take few launches, the B of one input one for each layer, since
+        they are columns of its matrix: a copy for each linear layer would be as many launches as its products."""
+        pairs = [(joint, one) for joint in self._adapted for one in joint.adapters]
+        torch._foreach_copy_([joint.a[one.ranks] for joint, one in pairs], [one.a for _, one in pairs])
+        for joints in self._inputs():
+            first = joints[0]
+            blocks = first.b.new_zeros(len(joints), first.out, first.ranks)
+            for number, one in enumerate(first.adapters):
+                blocks[:, one.rows, one.ranks] = torch.stack([joint.adapters[number].b for joint in joints])
+            for joint, block in zip(joints, blocks, strict=True):
+                joint.b.copy_(block)
 
     def weights(self, adapted: bool) -> list[Weights]:
         """Of each layer; without `adapted` of the base model."""

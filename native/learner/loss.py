@@ -47,12 +47,6 @@ class LossSettings:
     kl_coefficient: float
     """Weight of KL(new ‖ base); with 0, `base` is not needed."""
 
-    @property
-    def whole_trajectories(self) -> bool:
-        """Whether a token's gradient depends on the other tokens of its trajectory, which must then be in the same
-        call."""
-        return self.objective.ratio == "sequence" or self.importance.level == "sequence"
-
 
 @dataclass(frozen=True)
 class Tokens:
@@ -145,7 +139,7 @@ def _log_ratio(tokens: Tokens, objective: Objective) -> torch.Tensor:
 def policy_loss(tokens: Tokens, settings: LossSettings) -> torch.Tensor:
     """Loss of each token, [S], before `token_scale`. Differentiable in `new` alone.
 
-    The tokens must be complete trajectories if `settings.whole_trajectories`.
+    The tokens must be complete trajectories: ratios and importance weights may be a trajectory's.
     """
     objective = settings.objective
     weight = weights(tokens.old, tokens.rollout, tokens.owner, settings.importance)

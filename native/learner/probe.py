@@ -56,7 +56,7 @@ class Probe:
         (self._pack,) = plan_trajectories([self._trajectory], len(self._trajectory.ids))
         self._hidden = self._states()
         self._before = self._logprobs(self._hidden)
-        self._from_base = self._divergence_from_base()
+        self._base = self._base_states()
 
     def finished(self) -> tuple[dict[str, Any] | None, dict[str, Any]]:
         """After the update: the content of the file, or None when a log-probability is not a finite number; and mean KL
@@ -64,8 +64,11 @@ class Probe:
         policy after the `update`. None where one is not finite, and for `base` where all weights are trained.
         """
         hidden = self._states()
-        update = self._divergence(hidden)
-        divergences = {"base": self._from_base, "update": update, "n": len(self._pack.slots)}
+        others = [hidden] if self._base is None else [hidden, self._base]
+        weight = self._backend.output_weight()
+        found = head.divergences(self._hidden, others, weight, self._temperature)
+        means = [mean if math.isfinite(mean) else None for mean in (one.double().mean().item() for one in found)]
+        divergences = {"base": means[1] if len(means) > 1 else None, "update": means[0], "n": len(self._pack.slots)}
         now = self._logprobs(hidden)
         if not (self._before.isfinite().all() and now.isfinite().all()):
             return None, divergences
@@ -78,18 +81,13 @@ class Probe:
         }
         return file, divergences
 
-    def _divergence_from_base(self) -> float | None:
+    def _base_states(self) -> torch.Tensor | None:
+        """None where all weights are trained: the base model is not kept."""
         try:
             with self._backend.base_policy():
-                base = self._states()
+                return self._states()
         except Refused:
             return None
-        return self._divergence(base)
-
-    def _divergence(self, other: torch.Tensor) -> float | None:
-        weight = self._backend.output_weight()
-        mean = head.divergence(self._hidden, other, weight, self._temperature).double().mean().item()
-        return mean if math.isfinite(mean) else None
 
     @torch.no_grad()
     def _states(self) -> torch.Tensor:

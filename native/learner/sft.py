@@ -12,6 +12,7 @@ import torch
 from . import head
 from .backend import Backend, Repeat
 from .batch import Batch, Trajectory
+from .device import on_device
 from .errors import Refused
 from .optimizer import Optimizer
 from .packing import Pack, plan_trajectories
@@ -144,19 +145,20 @@ def _accumulate(
 ) -> tuple[float, int]:
     """Adds the gradients of one update, times `scale`. Returns summed -log p and sampled tokens."""
     count = sum(len(pack.slots) for pack in packs)
-    total = 0.0
+    total: Any = 0.0
     for pack in packs:
         hidden = backend.hidden(pack)
-        weights = batch.advantages[pack.slots].to(hidden.device)
+        weights = on_device(batch.advantages[pack.slots], hidden.device)
         scores = head.score(
             hidden.detach(),
             backend.output_weight(),
             pack.sources,
             pack.targets,
             1.0,
-            lambda _, part, weights=weights: -weights[part] * scale / max(1, count),
+            lambda _, weights=weights: -weights * scale / max(1, count),
         )
         backend.backward(hidden, scores.gradient)
-        total -= float((scores.logprobs * weights).sum())
+        # Of the device: the host does not wait for each row.
+        total = total - (scores.logprobs * weights).sum()
         tick()
-    return total, count
+    return float(total), count

@@ -13,6 +13,7 @@ from . import head, loss
 from .backend import Backend, Repeat
 from .batch import Batch, Trajectory
 from .checkpoint import earlier_policy
+from .device import on_device
 from .errors import Refused
 from .importance import effective_sample_size, importance_metrics, read_importance
 from .memory import forget
@@ -24,10 +25,12 @@ from .probe import Probe
 from .protocol import Progress
 from .scaling import in_bf16
 
+CPU = torch.device("cpu")
+
 
 @dataclass
 class _Tokens:
-    """Values of each sampled token of the batch, [S]; NaN until they are computed."""
+    """Values of each sampled token of the batch, [S], where rows are computed; NaN until they are computed."""
 
     new: torch.Tensor
     """Log-probability under the policy of the latest pass."""
@@ -263,7 +266,8 @@ def _gradient(
     overflows = 0
     while True:
         try:
-            value = sum(passes.accumulate(pack, first, optimizer.scale.value) for pack in minibatch.packs)
+            # Of the device: the host waits for it once, not in each row.
+            value = float(sum(passes.accumulate(pack, first, optimizer.scale.value) for pack in minibatch.packs))
         except Repeat:
             optimizer.clear()
             continue
@@ -287,11 +291,13 @@ class _Passes:
     ) -> None:
         """`tick` is called after each row."""
         self._backend = backend
-        self._batch = batch
+        # Where rows are computed, so is the loss of their tokens.
+        self._device = backend.device
+        self._batch = batch.on(self._device)
         self._settings = settings
-        self._scales = scales
+        self._scales = on_device(scales, self._device)
         self._tick = tick
-        unknown = torch.full((batch.sampled_tokens,), float("nan"))
+        unknown = torch.full((batch.sampled_tokens,), float("nan"), device=self._device)
         self._tokens = _Tokens(unknown.clone(), unknown.clone(), unknown.clone(), None)
 
     def score_base(self, packs: list[Pack]) -> None:
@@ -300,76 +306,68 @@ class _Passes:
 
     def score_old(self, packs: list[Pack]) -> None:
         """The policy is the one before any update."""
-        slots = torch.cat([pack.slots for pack in packs])
+        slots = on_device(torch.cat([pack.slots for pack in packs]), self._device)
         logprobs, entropy = self._score(packs)
         self._tokens.old[slots], self._tokens.entropy[slots] = logprobs[slots], entropy[slots]
 
     def keep_as_old(self, slots: torch.Tensor) -> None:
         """The latest pass has computed π_old: no update came before it."""
+        slots = on_device(slots, self._device)
         self._tokens.old[slots] = self._tokens.new[slots]
 
     def clipped(self, slots: torch.Tensor) -> tuple[int, int]:
         """How many of the tokens the lower and the upper bound of the ratio acted on in the latest pass."""
+        slots = on_device(slots, self._device)
         tokens = self._loss_tokens(slots, self._tokens.new[slots])
         below, above = loss.bounded(tokens, self._settings.objective)
         return int(below.sum()), int(above.sum())
 
-    def accumulate(self, pack: Pack, first: bool, scale: float) -> float:
-        """Forward and backward of one row; adds to the gradients. Returns the row's share of the loss.
-
-        Where a token's gradient depends on its whole trajectory, the output layer is applied twice: once for all
-        log-probabilities, once for the gradients. Memory stays that of one chunk of logits (head.py), and the
-        transformer's own passes are not repeated.
+    def accumulate(self, pack: Pack, first: bool, scale: float) -> torch.Tensor:
+        """Forward and backward of one row; adds to the gradients. Returns the row's share of the loss, on the device.
 
         `first`: no update came before, so the policy is π_old. `scale`: factor of the gradients (LossScale).
         """
         tokens = self._tokens
         hidden = self._backend.hidden(pack)
         weight = self._backend.output_weight()
-        scored = (hidden.detach(), weight, pack.sources, pack.targets, self._batch.temperature)
-        total = 0.0
+        slots = on_device(pack.slots, self._device)
+        value = torch.zeros(())
 
-        def loss_gradient(logprobs: torch.Tensor, part: slice) -> torch.Tensor:
-            nonlocal total
-            slots = pack.slots[part]
+        def loss_gradient(logprobs: torch.Tensor) -> torch.Tensor:
+            nonlocal value
             with torch.enable_grad():
-                new = logprobs.cpu().requires_grad_(True)
+                new = logprobs.detach().requires_grad_(True)
                 if first:
                     tokens.old[slots] = new.detach()
                 losses = loss.policy_loss(self._loss_tokens(slots, new), self._settings)
                 value = (losses * self._scales[slots]).sum()
                 (derivative,) = torch.autograd.grad(value, new)
-            total += value.item()
-            return (derivative * scale).to(logprobs.device)
+            return derivative * scale
 
-        token_gradient: head.TokenGradient = loss_gradient
-        if self._settings.whole_trajectories:
-            gradient = loss_gradient(head.score(*scored).logprobs, slice(None))
-
-            def token_gradient(_: torch.Tensor, part: slice) -> torch.Tensor:
-                return gradient[part]
-
-        scores = head.score(*scored, token_gradient)
+        temperature = self._batch.temperature
+        scores = head.score(hidden.detach(), weight, pack.sources, pack.targets, temperature, loss_gradient)
         self._backend.backward(hidden, scores.gradient)
-        tokens.new[pack.slots] = scores.logprobs.cpu()
+        tokens.new[slots] = scores.logprobs
         if first:
-            tokens.entropy[pack.slots] = scores.entropy.cpu()
+            tokens.entropy[slots] = scores.entropy
         self._tick()
-        return total
+        return value.detach()
 
     def before_metrics(self) -> dict[str, Any]:
         """Metrics of π_old. NaN log-probabilities (the loss is then NaN too) are left out."""
-        tokens, batch = self._tokens, self._batch
-        known = tokens.old.isfinite()
-        old, rollout = tokens.old[known], batch.rollout[known]
+        # Dozens of small sums, once for each step: on the CPU.
+        batch, tokens = self._batch.on(CPU), self._tokens
+        every, base = tokens.old.cpu(), None if tokens.base is None else tokens.base.cpu()
+        known = every.isfinite()
+        old, rollout = every[known], batch.rollout[known]
         if not len(old):
             old = rollout = torch.zeros(1)
-        base_kl = math.nan if tokens.base is None else loss.k3(tokens.old, tokens.base).double().nanmean().item()
-        entropy = tokens.entropy.double().nanmean().nan_to_num().item()
+        base_kl = math.nan if base is None else loss.k3(every, base).double().nanmean().item()
+        entropy = tokens.entropy.cpu().double().nanmean().nan_to_num().item()
         return loss.mismatch_metrics(old, rollout) | {
             "klBase": base_kl if math.isfinite(base_kl) else None,
             "entropy": entropy,
-            "importance": importance_metrics(tokens.old, batch.rollout, batch.owner, self._settings.importance)
+            "importance": importance_metrics(every, batch.rollout, batch.owner, self._settings.importance)
             | {"ess": effective_sample_size(old, rollout)},
         }
 
@@ -388,11 +386,12 @@ class _Passes:
     def _score(self, packs: list[Pack]) -> tuple[torch.Tensor, torch.Tensor]:
         """Log-probabilities and entropies of the packs' tokens, [S of the batch]; other entries are not set."""
         backend, batch = self._backend, self._batch
-        logprobs, entropy = torch.empty(batch.sampled_tokens), torch.empty(batch.sampled_tokens)
+        logprobs, entropy = (torch.empty(batch.sampled_tokens, device=self._device) for _ in range(2))
         for pack in packs:
             hidden = backend.hidden(pack)
             scores = head.score(hidden, backend.output_weight(), pack.sources, pack.targets, batch.temperature)
-            logprobs[pack.slots], entropy[pack.slots] = scores.logprobs.cpu(), scores.entropy.cpu()
+            slots = on_device(pack.slots, self._device)
+            logprobs[slots], entropy[slots] = scores.logprobs, scores.entropy
             self._tick()
         return logprobs, entropy
 

@@ -113,7 +113,7 @@ async function begin(model: RolloutModel, options: LanguageModelV3CallOptions, t
   }
   model.noteUnenforced([...demandsOf(asked), ...(wanted ? ["responseFormat"] : [])]);
   const tools = toolsOf(asked.tools);
-  const conversation = await model.converse(messagesOf(apiMessages(options)), tools, "", abortSignal);
+  const conversation = await model.converse(messagesOf(apiMessages(options)), tools, model.chat, abortSignal);
   return {
     conversation,
     withTools: tools.length > 0,

@@ -62,7 +62,12 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
   const over = new AbortController();
   const key = host.add(model);
   const baseUrl = host.url;
-  const variables = { OPENAI_BASE_URL: baseUrl, OPENAI_API_KEY: key };
+  // Anthropic's clients append `/v1` themselves.
+  const root = baseUrl.replace(/\/v1$/, "");
+  const variables = {
+    ...{ OPENAI_BASE_URL: baseUrl, OPENAI_API_KEY: key },
+    ...{ ANTHROPIC_BASE_URL: root, ANTHROPIC_API_KEY: key },
+  };
   const programs = new Programs({ env: variables, output, signal: over.signal });
   input.programs.add(programs);
   const context = {

@@ -149,15 +149,17 @@ export class RolloutModel extends ServedModel {
   override async converse(
     messages: readonly ChatMessage[],
     tools: readonly ToolSchema[],
-    scope: string,
+    chat: Chat = this.chat,
     signal?: AbortSignal,
   ): Promise<Conversation> {
-    requireFormat(this.chat, tools, this.engine.info.model);
-    return super.converse(messages, tools, scope, signal);
+    requireFormat(chat, tools, this.engine.info.model);
+    return super.converse(messages, tools, chat, signal);
   }
 
   override complete(): never {
-    throw badRequest("In a rollout there are /v1/chat/completions alone: their turns are trained.");
+    throw badRequest(
+      "In a rollout there are /v1/chat/completions, /v1/responses and /v1/messages: their turns are trained.",
+    );
   }
 
   override async answer(conversation: Conversation, wanted: Wanted): Promise<Answer> {

@@ -1,49 +1,44 @@
-/** Every command, in the order `yarn hone --help` lists them. */
+/**
+ * Every command, in the order `yarn hone --help` lists them. A command's file is loaded when its word is given: all of them
+ * take half a second.
+ */
 import type { Command } from "../config/index.js";
-import { chatCommand } from "./chat.js";
-import { checkCommand } from "./check.js";
-import { doctorCommand } from "./doctor.js";
-import { emailCommands } from "./email/index.js";
-import { evalCommand } from "./eval.js";
-import { execCommand } from "./exec.js";
-import { exportCommand } from "./export.js";
-import { initCommand } from "./init.js";
-import { judgeCommand } from "./judge.js";
-import { logprobsCommand } from "./logprobs.js";
-import { metricsCommand } from "./metrics.js";
-import { modelsCommands } from "./models.js";
-import { packCommands } from "./pack.js";
-import { playCommand } from "./play.js";
-import { reportCommand } from "./report.js";
-import { rolloutCommand } from "./rollout.js";
-import { rolloutsCommand } from "./rollouts.js";
-import { runsCommand } from "./runs.js";
-import { serveCommand } from "./serve.js";
-import { sftCommand } from "./sft.js";
-import { trainCommand } from "./train.js";
-import { viewCommand } from "./view.js";
+// Options of the email task's commands, which a config file may have whatever command is run.
+import "./email/options.js";
 
-export const commands: readonly Command[] = [
-  ...emailCommands,
-  initCommand,
-  checkCommand,
-  rolloutCommand,
-  judgeCommand,
-  sftCommand,
-  trainCommand,
-  evalCommand,
-  runsCommand,
-  viewCommand,
-  reportCommand,
-  exportCommand,
-  ...packCommands,
-  rolloutsCommand,
-  metricsCommand,
-  ...modelsCommands,
-  serveCommand,
-  chatCommand,
-  playCommand,
-  execCommand,
-  logprobsCommand,
-  doctorCommand,
-];
+const byWord: Readonly<Record<string, () => Promise<readonly Command[]>>> = {
+  demo: async () => [(await import("./email/demo.js")).demoCommand],
+  "build-db": async () => [(await import("./email/build-db.js")).buildDbCommand],
+  scenarios: async () => [(await import("./email/scenarios.js")).scenariosCommand],
+  search: async () => [(await import("./email/search.js")).searchCommand],
+  read: async () => [(await import("./email/read.js")).readCommand],
+  init: async () => [(await import("./init.js")).initCommand],
+  check: async () => [(await import("./check.js")).checkCommand],
+  rollout: async () => [(await import("./rollout.js")).rolloutCommand],
+  judge: async () => [(await import("./judge.js")).judgeCommand],
+  sft: async () => [(await import("./sft.js")).sftCommand],
+  train: async () => [(await import("./train.js")).trainCommand],
+  eval: async () => [(await import("./eval.js")).evalCommand],
+  runs: async () => [(await import("./runs.js")).runsCommand],
+  view: async () => [(await import("./view.js")).viewCommand],
+  report: async () => [(await import("./report.js")).reportCommand],
+  export: async () => [(await import("./export.js")).exportCommand],
+  pack: async () => [(await import("./pack.js")).packCommand],
+  unpack: async () => [(await import("./pack.js")).unpackCommand],
+  rollouts: async () => [(await import("./rollouts.js")).rolloutsCommand],
+  metrics: async () => [(await import("./metrics.js")).metricsCommand],
+  models: async () => (await import("./models.js")).modelsCommands,
+  serve: async () => [(await import("./serve.js")).serveCommand],
+  chat: async () => [(await import("./chat.js")).chatCommand],
+  play: async () => [(await import("./play.js")).playCommand],
+  exec: async () => [(await import("./exec.js")).execCommand],
+  logprobs: async () => [(await import("./logprobs.js")).logprobsCommand],
+  doctor: async () => [(await import("./doctor.js")).doctorCommand],
+};
+
+/** The commands that begin with this word; all of them where none does. */
+export async function loadCommands(word = ""): Promise<readonly Command[]> {
+  const load = Object.hasOwn(byWord, word) ? byWord[word] : undefined;
+  if (load) return await load();
+  return (await Promise.all(Object.values(byWord).map((each) => each()))).flat();
+}

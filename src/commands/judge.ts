@@ -1,6 +1,6 @@
 /** `yarn hone judge`: lets a judge score the rollouts of a trajectory file (RULER). */
 import { defineCommand } from "../config/index.js";
-import { bar, countsText, groupVerdictText, Mean, ProgressLine, usageText } from "../report/index.js";
+import { bar, countsText, groupVerdictText, judgeQualityText, Mean, ProgressLine, usageText } from "../report/index.js";
 import { independentReward, type JudgeSummary, judgeFile } from "../reward/index.js";
 import { hone, printable } from "../util/index.js";
 
@@ -25,12 +25,13 @@ function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
     ...(agreement === null ? [] : [`  votes               order ${(100 * agreement).toFixed(0)} % of the pairs alike`]),
     `  judge               ${usageText(summary, cached)}`,
     `  written to          ${summary.trajectories}`,
+    ...(summary.quality ? [judgeQualityText(summary.quality)] : []),
   ].join("\n");
 }
 
 export const judgeCommand = defineCommand({
   name: "judge",
-  summary: "Let a judge behind an OpenAI-compatible API score the rollouts of a trajectory file (RULER).",
+  summary: "Let a judge score the rollouts of a trajectory file (RULER): a model run here, or one behind an API.",
   example: `${hone("judge")} rollouts.jsonl --judge-url http://127.0.0.1:8080/v1 --judge-model NAME --out judged.jsonl`,
   required: ["file"],
   positional: "file",

@@ -1,11 +1,11 @@
 /** `yarn hone pack` and `yarn hone unpack`: moves hone with its models to a machine without a network. */
-import { type Command, defineCommand } from "../config/index.js";
+import { defineCommand } from "../config/index.js";
 import { sizeText } from "../hub/index.js";
 import { linesTo } from "../models/index.js";
 import { pack, UnpackError, unpack } from "../pack/index.js";
 import { HoneError, hone } from "../util/index.js";
 
-const packCommand = defineCommand({
+export const packCommand = defineCommand({
   name: "pack",
   summary: "Pack hone with all that it needs, including models, for a machine without a network.",
   example: `${hone("pack")} --for linux-x64-cuda13 --model qwen2.5-1.5b --out hone-pack`,
@@ -20,7 +20,7 @@ const packCommand = defineCommand({
   },
 });
 
-const unpackCommand = defineCommand({
+export const unpackCommand = defineCommand({
   name: "unpack",
   summary: "Unpack hone from a pack; unpack.mjs in its folder does the same where hone is not installed.",
   example: `${hone("unpack")} hone-pack --into hone`,
@@ -36,5 +36,3 @@ const unpackCommand = defineCommand({
     }
   },
 });
-
-export const packCommands: readonly Command[] = [packCommand, unpackCommand];

@@ -143,13 +143,13 @@ interface Training extends Required<Pick<TrainRunChoice, "log" | "signal" | "col
 
 async function trainWith(
   begun: Begun,
-  { model: file, task, settings, all, scenarios, fitted, play, backend }: Prepared,
+  { model: file, task, settings, all, scenarios, fitted, play, backend, judge }: Prepared,
   { config, given, kind, start, view, log, signal, colours }: Training,
 ): Promise<void> {
   const { run, updater } = begun;
   const { taskOptions } = play;
   const rewards = await openRewards({
-    ...{ settings, config, task, taskOptions, store: run.store, kind },
+    ...{ settings, config, task, taskOptions, store: run.store, kind, local: judge },
     ...{ signal, log, colours },
   });
   const wanted = {
@@ -172,6 +172,7 @@ async function trainWith(
     const loaded = await openPlaying(config, wanted, backend === "cuda", { log, signal });
     engine = loaded.engine;
     log(engineText(engine.info));
+    if (isLocal(engine)) rewards.judgeBeside?.(engine);
     run.saw("engine", engineFacts(engine.info));
     const full = loading && decodeThreads(config.threads) === usableCores();
     if (full && isLocal(engine)) leaveCore(engine, loading);
@@ -191,16 +192,17 @@ async function trainWith(
     );
     const { task: reference, servers } = play;
     const opened = openedTask({ task, reference, options: taskOptions, scenarios: all, mcp: settings.mcp, servers });
-    const { spreadFloor, close: _, ...rewarding } = rewards;
+    const { spreadFloor, judgeBeside: _, close: __, ...rewarding } = rewards;
     const steps = stepsOf(begun, { model, task: opened, settings, config, spreadFloor, view });
     const parts = { ...steps, ...rewarding, signal };
     start();
     await trainLoop({ ...parts, scenarios: await withinDifficulty(parts, scenarios, settings, loading) });
   } finally {
     await updater.close();
+    // A judge of this process may still hold the engine's threads.
+    await rewards.close();
     await (model ?? engine)?.close();
     await closeLog?.();
-    await rewards.close();
   }
 }
 

@@ -8,7 +8,7 @@ const MANY = Number.MAX_SAFE_INTEGER;
 
 const downloads = inGroup(
   "Downloads",
-  [...MODEL_USERS, "build-db", "check", "models", "models show", "models remove", "play"],
+  [...MODEL_USERS, "judge", "build-db", "check", "models", "models show", "models remove", "play"],
   {
     hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
       env: "HF_ENDPOINT",

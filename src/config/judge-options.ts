@@ -26,15 +26,20 @@ export const judgingOptions = {
     ),
     judgeUrl: text("The judge's OpenAI-compatible API; used as given, including /v1 if the server has it.", {
       accepts: "a URL",
+      defaultText: "none: hone runs --judge-model itself",
       first: ["judge", "train"],
       run: "changeable",
       library: ["ruler"],
     }),
-    judgeModel: text("The judge's name at --judge-url.", {
-      first: ["judge", "train"],
-      run: "identity",
-      library: ["ruler"],
-    }),
+    judgeModel: text(
+      `The judge. Without --judge-url a model that hone runs beside the one that learns, on the same device: a GGUF file, or a name or repository as for --model, in q8_0. With it the judge's name there.`,
+      {
+        first: ["judge", "train"],
+        run: "identity",
+        file: true,
+        library: ["ruler"],
+      },
+    ),
     judgeKey: text("Key for --judge-url.", {
       secret: true,
       defaultText: OPENAI_KEY,
@@ -62,6 +67,10 @@ export const judgingOptions = {
         library: ["ruler"],
       },
     ),
+    agreement: flag(
+      "Measure the judge too: its scores against the rewards that the rollouts have, its order of pairs, its bias for place and length.",
+      { default: false, commands: ["judge"], first: ["judge"] },
+    ),
     judgeInputTokens: whole(
       1000,
       MANY,
@@ -69,22 +78,25 @@ export const judgingOptions = {
       { default: 32_000, commands: ["judge", "train"], run: "identity", library: ["ruler"] },
     ),
     judgeTemperature: real(0, 10, "The judge's sampling temperature.", {
-      defaultText: "the server's own",
+      defaultText: "the server's own; 0 for a judge that hone runs",
       run: "identity",
       library: ["ruler"],
     }),
     judgeMaxTokens: whole(1, MANY, "Tokens of the judge's answer at most.", {
-      defaultText: "the server's own",
+      defaultText: "the server's own; 2048 for a judge that hone runs",
       run: "identity",
       library: ["ruler"],
     }),
-    judgeTimeout: real(0.1, 86_400, "Seconds one request to the judge may take.", { default: 120, library: ["ruler"] }),
+    judgeTimeout: real(0.1, 86_400, "Seconds one request to the judge may take.", {
+      defaultText: "120; 3600 for a judge that hone runs",
+      library: ["ruler"],
+    }),
     judgePatience: real(0, 86_400, "Seconds to wait for a judge that does not answer; then the command stops.", {
       default: 300,
       library: ["ruler"],
     }),
     judgeConcurrency: whole(1, 1024, "Concurrent requests to the judge.", {
-      default: 8,
+      defaultText: "8; 2 for a judge that hone runs, which has KV for so many",
       first: ["judge"],
       library: ["ruler"],
     }),

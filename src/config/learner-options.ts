@@ -51,7 +51,7 @@ export const learnerOptions = {
     python: text("Python that has the learner's packages.", {
       accepts: "a path",
       defaultText: "an environment of hone's own, made when it is first needed",
-      commands: MODEL_USERS,
+      commands: [...MODEL_USERS, "judge"],
       first: ["pack"],
       library: ["model", "run"],
     }),
@@ -65,7 +65,7 @@ export const learnerOptions = {
     torchIndex: text("Package index that PyTorch is installed from when hone makes its environment: a mirror.", {
       accepts: "a URL",
       defaultText: "PyTorch's own for the CPU and CUDA 12; pip's for CUDA 13",
-      commands: MODEL_USERS,
+      commands: [...MODEL_USERS, "judge"],
       library: ["model", "run"],
     }),
     precision: choice(

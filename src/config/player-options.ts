@@ -28,7 +28,8 @@ export const playerOptions = {
       ["f16", "bf16", "f32", "q8_0"],
       "Weight type of the model file. Safetensors are converted with it; a GGUF file with other weights is copied once (not to q8_0).",
       {
-        defaultText: "f16; a GGUF file's own",
+        defaultText:
+          "bf16 where the model has it and the NVIDIA card too (Ampere and newer), else f16; a GGUF file's own",
         commands: [...MODEL_USERS, "check", "models", "models show", "models remove"],
         first: ["pack", "logprobs"],
         run: "changeable",
@@ -61,7 +62,7 @@ export const playerOptions = {
       "Device of engine and learner. auto: the best available; an NVIDIA GPU that cannot be used is an error.",
       {
         default: "auto",
-        commands: ["rollout", "sft", "train", "eval", "serve", "chat", "logprobs", "doctor"],
+        commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "doctor"],
         first: ["demo", "rollout", "train", "eval", "serve", "chat", "logprobs"],
         library: ["model"],
       },
@@ -71,7 +72,7 @@ export const playerOptions = {
       {
         accepts: "an index or a UUID",
         defaultText: "the first visible one (CUDA_VISIBLE_DEVICES)",
-        commands: ["rollout", "sft", "train", "eval", "serve", "chat", "logprobs", "doctor"],
+        commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "doctor"],
         library: ["model"],
       },
     ),
@@ -81,14 +82,14 @@ export const playerOptions = {
       "CPU threads of the engine, at most the cores that hone may use. A given number is fixed; the default yields to other programs.",
       {
         defaultText: "the free cores; on a GPU one for each lane",
-        commands: ["rollout", "sft", "train", "eval", "serve", "chat", "logprobs", "doctor"],
+        commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "doctor"],
         first: ["demo", "logprobs"],
         library: ["model"],
       },
     ),
     sampling: choice(
       ["auto", "host", "device"],
-      "Where tokens are drawn. device: where the logits are, so that these are not copied from a GPU. auto: the host. See docs/speed.md.",
+      "Where tokens are drawn. device: where the logits are, so that these are not copied from a GPU. auto: the device on CUDA, else the host. See docs/speed.md.",
       { default: "auto", commands: ["rollout", "train", "eval", "serve", "chat"], library: ["model"] },
     ),
     lanes: whole(

@@ -17,7 +17,7 @@ export function buildForMachine(device: Device): Build {
 }
 
 /** Why the GPU cannot use a PyTorch; undefined when it can. */
-export function unfit({ torchCuda }: PythonPackages, device: Device): string | undefined {
+export function unfit({ torchCuda }: Pick<PythonPackages, "torchCuda">, device: Device): string | undefined {
   const majors = fits(device);
   const { card, nvidia } = device;
   if (!card || majors.length === 0) return undefined;

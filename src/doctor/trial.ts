@@ -139,7 +139,7 @@ async function tryUpdate(engine: LocalEngine, records: readonly TokenRecord[], r
         updateSeconds: metrics.seconds.total,
         peak: metrics.memory.peak,
         mismatch: metrics.mismatch.mean,
-        limit: mismatchLimit(engine.info.weightType),
+        limit: mismatchLimit(engine.info.weightType, engine.info.compute),
         notes: metrics.notes ?? [],
       },
     });

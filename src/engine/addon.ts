@@ -29,6 +29,7 @@ export interface NativeSettings {
   steadyShapes: boolean;
   /** Tokens are drawn where the logits are, where that works. */
   drawOnDevice: boolean;
+  drawUntried: boolean;
   /** See `SchedulerSettings::fillGap`. */
   fillGap: number;
   samplingThreads: number;

@@ -28,11 +28,11 @@ const LANE_SEQUENCES = 4;
 const THREADS_BESIDE_GPU = 1;
 
 /**
- * Up to this many cells in all a lane on a GPU pools its KV. Each row of a pass has a mask over all of them, which the CPU
- * fills and transfers: 2 bytes for each of 512 rows are 64 MiB.
+ * A lane on a GPU pools its KV where the mask of a token of each sequence over all cells of a full pool has at most this many
+ * entries: the CPU fills it in every pass (about a nanosecond each) and transfers it (2 bytes each), and every token is compared with the
+ * cells of all. Beyond that, a buffer for each sequence costs less, although prompts then need a pass each.
  */
-const POOLED_CELLS = 65_536;
-const POOLED_SEQUENCES = 64;
+const POOLED_MASK = 2 ** 20;
 
 /** The number of lanes, limited by the sequences. */
 export function lanesFor(lanes: number, sequences: number): number {
@@ -54,7 +54,7 @@ export function pooledByDefault(
   ubatch = UBATCH,
 ): boolean {
   const each = Math.ceil(sequences / lanes);
-  return each <= POOLED_SEQUENCES && each * contextPerSequence <= POOLED_CELLS && ubatch >= 2 * each;
+  return each * each * contextPerSequence <= POOLED_MASK && ubatch >= 2 * each;
 }
 
 export function whole(name: string, value: number): number {

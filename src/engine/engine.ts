@@ -68,17 +68,22 @@ export interface LocalEngineOptions extends CommonOptions {
    */
   readonly pooledKv?: boolean;
   /**
-   * Pads batches to a few shapes, so that llama.cpp need not build a graph for each. Default: on a GPU, where a row is
-   * cheap, with a pool.
+   * Pads batches to a few shapes, and evaluates prompts apart from the tokens of running turns, so that llama.cpp need not build
+   * a graph for each batch and CUDA replays it. Default: on a GPU, where a row is cheap.
    */
   readonly steadyShapes?: boolean;
   /**
    * Where tokens are drawn. "device": where the logits are, so that 12 bytes of each row are copied to the host and not its
    * logits; batches with scores, grammars, top-k, top-p, min-p, likeliest tokens or temperatures below 0.25 are still
    * sampled by the host. It is tried when the engine is loaded; where it does not draw what the host would, the host
-   * samples, and a line says why. Default "auto": the host.
+   * samples, and a line says why. Default "auto": the device on CUDA, else the host.
    */
   readonly sampling?: SamplingPlace;
+  /**
+   * Takes what the device draws without trying it first: only for counting what a card would do that computes nothing
+   * (bench/rows/card.ts). Default false.
+   */
+  readonly untriedSampling?: boolean;
 }
 
 /**
@@ -264,6 +269,12 @@ export interface EngineStats {
   readonly batches: number;
   /** Passes over the weights in these calls: one each unless a batch is split. */
   readonly passes: number;
+  /** Of these, passes of prompts alone, whose logits are not computed (`steadyShapes`). */
+  readonly promptPasses: number;
+  /** Evaluated tokens that only gave a pass its shape. */
+  readonly paddingRows: number;
+  /** KV cells of the running sequences, summed over batches; a cell of several sequences counts for each. */
+  readonly ownedCells: number;
   /** Passes for which llama.cpp reused the graph of the previous one, which had the same shape. */
   readonly graphsReused: number;
   /** KV copies made to share a prefix. */

@@ -43,7 +43,7 @@ export {
   modelShape,
   trainedContext,
 } from "./models.js";
-export { engineOptions, gpuChosen, type MachineChoice, sequencesFor } from "./options.js";
+export { drawsOnDevice, engineOptions, gpuChosen, type MachineChoice, sequencesFor } from "./options.js";
 export { QUANTISED, type Quantised, quantizeModel } from "./quantize.js";
 export type {
   Generated,

@@ -10,6 +10,7 @@ import { engineError } from "./errors.js";
 import { governorOf } from "./governor.js";
 import { checkSound, modelShape } from "./models.js";
 import { LlamaEngine } from "./native.js";
+import { drawsOnDevice } from "./options.js";
 import { sumIn32Bits } from "./sums.js";
 import { usableCores } from "./threads.js";
 
@@ -66,10 +67,10 @@ function settingsOf(options: LocalEngineOptions, addon: Pick<Addon, "devices" | 
       `${sequences} sequences at once are too many: llama.cpp evaluates at most ${most} in one context${all}; ask for fewer (--concurrency)`,
     );
   }
-  // With a buffer per sequence padding hardly saves graphs: prompts split a batch into passes of any shape.
-  const steadyShapes = options.steadyShapes ?? (useGpu && pooledKv);
-  const drawOnDevice = options.sampling === "device";
-  return { ...settings, lanes, pooledKv, steadyShapes, drawOnDevice };
+  const steadyShapes = options.steadyShapes ?? useGpu;
+  const drawOnDevice = drawsOnDevice(options.sampling, gpuOf(devices));
+  const drawUntried = options.untriedSampling ?? false;
+  return { ...settings, lanes, pooledKv, steadyShapes, drawOnDevice, drawUntried };
 }
 
 function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): LocalEngineInfo {

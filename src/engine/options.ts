@@ -31,6 +31,10 @@ export function sequencesFor(
   return Math.min(concurrency ?? Math.max(most, lanes), Math.max(rollouts, lanes));
 }
 
+/** Whether tokens are to be drawn on the device: by default on CUDA, where logits would be copied over the bus. */
+export const drawsOnDevice = (sampling: SamplingPlace = "auto", gpu: Gpu): boolean =>
+  sampling === "device" || (sampling === "auto" && gpu === "cuda");
+
 export const gpuChosen = ({ gpu }: Pick<MachineChoice, "gpu">): Gpu => (gpu === "off" ? false : gpu);
 
 /** Options of an engine on the chosen part of this machine. `others` may have a default number of lanes, and of `ubatch`. */

@@ -1,15 +1,19 @@
 /** The conditions that all players share: scenarios, limits, temperature, and who decides whether an answer is right. */
 import { join } from "node:path";
 import { CONTEXT, type GivenOptions, type KeptOption, type OptionOf, withDefaults } from "../config/index.js";
+import type { LocalEngine } from "../engine/index.js";
 import { openVerdictFile } from "../judge/index.js";
 import { planServers, type ServerPlan, serverLogs, toolsFingerprint, withServerTools } from "../mcp/index.js";
 import { chooseScenarios } from "../play/index.js";
 import {
   type GradeRollout,
+  LocalJudge,
   openJudge,
+  planLocalJudge,
   requireClaim,
   requireJudge,
   rewardNamed,
+  runsHere,
   VERDICTS_FILE,
 } from "../reward/index.js";
 import { type OpenCheckpoints, type RunSettings, settingsOf } from "../run/index.js";
@@ -101,6 +105,8 @@ export async function conditionsOf(
 
 export interface Grading {
   readonly grade: GradeRollout;
+  /** Tells a judge that hone runs which engine plays at the same time; none any more without one. */
+  beside(player: LocalEngine | undefined): void;
   close(): Promise<void>;
 }
 
@@ -113,16 +119,28 @@ export async function openGrading(
   signal: AbortSignal,
   log: (text: string) => void,
 ): Promise<Grading> {
-  if (settings.accuracy !== "judge") return { grade: gradeOwn, close: async () => undefined };
+  if (settings.accuracy !== "judge") {
+    return { grade: gradeOwn, beside: () => undefined, close: async () => undefined };
+  }
   const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
-  const judge = openJudge({ ...config, ...settings }, "--accuracy judge", cache, undefined, log);
-  const env = await task.open(taskOptions);
-  const context = { judge, signal, onSpent: () => undefined, task, env };
-  return {
-    grade: rewardNamed(settings.reward).grade(context),
-    close: async () => {
-      await task.close(env);
-      close();
-    },
-  };
+  let local: LocalJudge | undefined;
+  try {
+    const chosen = { ...config, ...settings, home: config.home };
+    if (runsHere(chosen)) local = await LocalJudge.open(await planLocalJudge(chosen, log, signal), config, true, log);
+    const judge = openJudge(chosen, "--accuracy judge", cache, undefined, log, local);
+    const env = await task.open(taskOptions);
+    return {
+      grade: rewardNamed(settings.reward).grade({ judge, signal, onSpent: () => undefined, task, env }),
+      beside: (player) => local?.beside(player),
+      close: async () => {
+        await local?.close();
+        await task.close(env);
+        close();
+      },
+    };
+  } catch (error) {
+    await local?.close();
+    close();
+    throw error;
+  }
 }

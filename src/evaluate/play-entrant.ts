@@ -1,6 +1,6 @@
 /** One player's rollouts: on the engine, at an API, or by the task's script. */
 import { ROLLOUTS_AT_ONCE } from "../config/index.js";
-import { sequencesFor } from "../engine/index.js";
+import { isLocal, sequencesFor } from "../engine/index.js";
 import { gather, RolloutThreads } from "../gather/index.js";
 import { costOf, type PriceTable, priceOf } from "../judge/index.js";
 import { openPlaying } from "../play/index.js";
@@ -137,9 +137,11 @@ export async function openEngine(stage: Stage, wanted: WantedModel): Promise<Eng
   const asked = { model, sequences, contextPerSequence, adapterRank };
   const { engine, options } = await openPlaying(config, asked, cuda, { log, signal });
   log(engineText(engine.info));
+  if (isLocal(engine)) stage.grading.beside(engine);
   const threads = new RolloutThreads();
   return {
     close: async () => {
+      stage.grading.beside(undefined);
       await threads.close();
       await engine.close();
     },
@@ -160,7 +162,7 @@ export async function openEngine(stage: Stage, wanted: WantedModel): Promise<Eng
         onFailure: ({ id, error }) => log(`${entrant.title}: rollout ${id} failed: ${error}`),
         log,
       });
-      const limit = Math.max(mismatchLimit(engine.info.weightType), entrant.highestMismatch);
+      const limit = Math.max(mismatchLimit(engine.info.weightType, engine.info.compute), entrant.highestMismatch);
       await policy.use(entrant.adapter);
       checkProbe(await policy.probe(), limit, `checkpoint ${entrant.name}`, "nothing was played with it");
       return playWith(stage, entrant, (signal, onTrajectory, onGroup) =>

@@ -1,6 +1,5 @@
 /** Checks before the start that an API can be reached, with a request that costs no tokens. */
-import { APIError } from "openai";
-import { type ChatServer, chatClient, chatErrorText, refusalHint } from "../openai/index.js";
+import { type ChatServer, chatClient, chatErrorText, isApiError, refusalHint } from "../openai/index.js";
 import { HoneError } from "../util/index.js";
 
 /** Time limit in milliseconds. */
@@ -12,10 +11,10 @@ const PATIENCE = 15_000;
  */
 export async function checkReachable(name: string, server: ChatServer, signal: AbortSignal): Promise<void> {
   try {
-    await chatClient(server, 0).models.list({ signal, timeout: PATIENCE });
+    await (await chatClient(server, 0)).models.list({ signal, timeout: PATIENCE });
   } catch (error) {
     signal.throwIfAborted();
-    const status = error instanceof APIError ? error.status : undefined;
+    const status = isApiError(error) ? error.status : undefined;
     if (status !== undefined && status !== 401 && status !== 403) return;
     const hint = status === undefined ? undefined : refusalHint("player", server, status);
     // Without the error as its cause, which may contain the request's headers.

@@ -46,7 +46,7 @@ export async function openSessions(spec: PlayerSpec, task: AnyTask): Promise<Ses
   }
   if (spec.kind === "api") {
     const { settings } = spec;
-    const client = apiClient(settings);
+    const client = await apiClient(settings);
     return {
       info: { kind: "api", model: settings.model, adapter: null, temperature: settings.temperature ?? 1 },
       start: (opening, job) => job.members.map((member) => new ApiSession(client, settings, opening, member.seed)),

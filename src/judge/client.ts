@@ -34,6 +34,17 @@ export interface ClientSettings
   readonly patience: number;
   /** Reports a server that is down, or a parameter that was dropped. */
   readonly log: (text: string) => void;
+  /** For a judge that hone runs itself. */
+  readonly own?: OwnJudge | undefined;
+}
+
+export interface OwnJudge {
+  /** Names its weights in place of the server's address and the model's name. */
+  readonly fingerprint: string;
+  /** Tokens that it reads of a question at most. */
+  readonly inputTokens: number;
+  /** Runs every request: it may have to wake first. */
+  during<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /** No question can be answered any more: the judge stays down, refuses, or the budget is spent. */
@@ -54,7 +65,7 @@ type Attempt =
 
 export class JudgeClient {
   readonly #settings: ClientSettings;
-  readonly #api: OpenAI;
+  #api: Promise<OpenAI> | undefined;
   readonly #quirks: ServerQuirks;
   readonly #limits: Limits;
   readonly #budget: JudgeBudget;
@@ -67,7 +78,6 @@ export class JudgeClient {
   constructor(settings: ClientSettings, before: JudgeUsage = noUsage(), clock: Clock = realClock) {
     const { price, maxCost, maxTokens: completionGuess = COMPLETION_GUESS } = settings;
     this.#settings = settings;
-    this.#api = chatClient(settings, 0);
     this.#quirks = new ServerQuirks(settings);
     this.#limits = new Limits(settings, clock);
     this.#budget = new JudgeBudget({ price, maxCost, completionGuess }, before);
@@ -81,8 +91,13 @@ export class JudgeClient {
 
   /** Settings, besides the question, that an answer depends on. */
   identity(): readonly unknown[] {
-    const { url, model, temperature, maxTokens } = this.#settings;
-    return [url, model, temperature ?? null, maxTokens ?? null];
+    const { url, model, temperature, maxTokens, own } = this.#settings;
+    return [...(own ? ["own", own.fingerprint] : [url, model]), temperature ?? null, maxTokens ?? null];
+  }
+
+  /** Tokens that the judge reads of a question at most; Infinity where only the server knows. */
+  get inputTokens(): number {
+    return this.#settings.own?.inputTokens ?? Number.POSITIVE_INFINITY;
   }
 
   /**
@@ -98,7 +113,8 @@ export class JudgeClient {
     this.#stop.signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted || this.#stop.signal.aborted) abort();
     try {
-      return await this.#askUntil(question, stop.signal);
+      const asked = () => this.#askUntil(question, stop.signal);
+      return await (this.#settings.own?.during(asked) ?? asked());
     } finally {
       signal.removeEventListener("abort", abort);
       this.#stop.signal.removeEventListener("abort", abort);
@@ -169,7 +185,8 @@ export class JudgeClient {
     signal.addEventListener("abort", abort, { once: true });
     let settled = true;
     try {
-      const completion = await this.#api.chat.completions.create(request, { signal: timeout.signal });
+      this.#api ??= chatClient(this.#settings, 0);
+      const completion = await (await this.#api).chat.completions.create(request, { signal: timeout.signal });
       this.#budget.sent();
       const parsed = completionSchema.safeParse(completion);
       if (!parsed.success) {

@@ -1,6 +1,6 @@
 /** Classifies a failed request: repeat it, change it, give up the question, or give up the judge. Pure. */
-import { APIConnectionError, APIConnectionTimeoutError, APIError } from "openai";
-import { type ChatServer, refusalHint } from "../openai/index.js";
+import type { APIError } from "openai";
+import { type ChatServer, connectionFailure, isApiError, refusalHint } from "../openai/index.js";
 
 /** Causes of a missing verdict; counters have these names. */
 export type NoVerdictReason =
@@ -101,10 +101,11 @@ export function classify(error: unknown, timedOut: boolean, sent: ReadonlySet<Dr
     sent: reached,
     after,
   });
-  if (timedOut || error instanceof APIConnectionTimeoutError) return retry("timeout");
-  if (error instanceof APIConnectionError) return retry("connection", undefined, !NEVER_SENT.test(chainOf(error)));
+  const failed = connectionFailure(error);
+  if (timedOut || failed === "timeout") return retry("timeout");
+  if (failed === "connection") return retry("connection", undefined, !NEVER_SENT.test(chainOf(error)));
   // An answer that ended early, or whose body is not JSON.
-  if (!(error instanceof APIError)) return retry(error instanceof SyntaxError ? "bad_response" : "connection");
+  if (!isApiError(error)) return retry(error instanceof SyntaxError ? "bad_response" : "connection");
 
   const { status = 0, code, message } = error;
   // An answer that is longer than is read.

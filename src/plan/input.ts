@@ -46,7 +46,21 @@ export interface PlanInput {
   readonly sampling: "host" | "device";
   /** Undefined: the engine is in this process. */
   readonly served?: Served | undefined;
+  /** The judge that hone runs beside the engine; null without one. */
+  readonly judge: JudgeLoad | null;
 }
+
+export interface JudgeLoad {
+  readonly shape: ModelShape;
+  /** Sequences with KV of their own. */
+  readonly concurrency: number;
+  /** Tokens of a question, and of the rest of a conversation. */
+  readonly inputTokens: number;
+  readonly besides: number;
+}
+
+/** Tokens of one of its sequences. */
+export const judgeContext = ({ inputTokens, besides }: JudgeLoad): number => inputTokens + besides;
 
 /** Fewest sequences with these lanes: one each, where their number stays. */
 export const fewestSequences = ({ lanes, lanesGiven }: PlanInput): number => (lanesGiven ? lanes : 1);

@@ -3,8 +3,8 @@
  * the GPU and the host. On a CPU everything is on the host. File caches of the system are not counted.
  * bench/memory-plan.ts compares the plan with measured use.
  */
-import { type EngineMemory, engineMemory } from "./engine-memory.js";
-import type { PlanInput, PlanRow } from "./input.js";
+import { type EngineMemory, engineMemory, judgeMemory } from "./engine-memory.js";
+import { judgeContext, type PlanInput, type PlanRow } from "./input.js";
 import { learnerHost, learnerMemory } from "./learner-memory.js";
 import { servedRows } from "./served-memory.js";
 
@@ -34,6 +34,16 @@ function place(playing: readonly PlanRow[], learning: readonly PlanRow[]): Place
   return { playing: used(playing), learning: used(learning), peak: Math.max(sumOf(playing), sumOf(learning)) };
 }
 
+/** A judge's rows while it may be asked. During an update it sleeps without its weights. */
+function judgeRows({ judge }: PlanInput, memory: EngineMemory | null | undefined): PlanRow[] {
+  if (!judge || !memory) return [];
+  return [
+    { name: "judge: weights", bytes: memory.weights },
+    { name: `judge: KV of ${judge.concurrency} × ${judgeContext(judge)} tokens`, bytes: memory.kv },
+    { name: "judge: computing", bytes: memory.compute + memory.process },
+  ];
+}
+
 /** The engine's rows while it plays, and while it sleeps without its KV and, if requested, its weights. */
 function engineRows(input: PlanInput, { weights, kv, compute, process }: EngineMemory): Rows {
   const held: PlanRow = { name: "engine: weights", bytes: weights };
@@ -52,11 +62,19 @@ interface Rows {
   readonly sleeping: readonly PlanRow[];
 }
 
-/** The rows of the engine, by place. */
+/** The rows of the engine, by place, with a judge's beside it. */
 function placesOf(input: PlanInput): { host: Rows; gpu: Rows | null } {
-  if (input.served) return servedRows(input);
-  const { host, gpu } = engineMemory(input);
-  return { host: engineRows(input, host), gpu: gpu && engineRows(input, gpu) };
+  const local = input.served ? undefined : engineMemory(input);
+  const { host, gpu } = local
+    ? { host: engineRows(input, local.host), gpu: local.gpu && engineRows(input, local.gpu) }
+    : servedRows(input);
+  const judge = judgeMemory(input);
+  const beside = (rows: Rows, memory: EngineMemory | null | undefined): Rows => ({
+    ...rows,
+    playing: [...rows.playing, ...judgeRows(input, memory)],
+  });
+  const onGpu = gpu ?? (judge?.gpu ? { playing: [], sleeping: [] } : null);
+  return { host: beside(host, judge?.host), gpu: onGpu && beside(onGpu, judge?.gpu) };
 }
 
 export function planMemory(input: PlanInput): Plan {

@@ -1,6 +1,6 @@
 /** The smallest set of option changes that makes a run fit. */
 import { UBATCH } from "../engine/index.js";
-import { concurrencyOf, fewestSequences, type PlanInput } from "./input.js";
+import { concurrencyOf, fewestSequences, type JudgeLoad, type PlanInput } from "./input.js";
 import { planMemory } from "./memory.js";
 
 /** Bytes available to a plan in each place. */
@@ -17,7 +17,9 @@ export function fits(input: PlanInput, room: Room): boolean {
 /** One option with a new value, as written on the command line. */
 interface Change {
   readonly flag: string;
-  readonly changed: Partial<PlanInput>;
+  readonly changed: Partial<Omit<PlanInput, "judge">>;
+  /** Of the judge. */
+  readonly judged?: Partial<JudgeLoad>;
 }
 
 /** One option's values, the mildest first; none where it cannot save memory. */
@@ -25,6 +27,8 @@ type Remedy = (input: PlanInput) => readonly Change[];
 
 const FEWEST_TOKENS = 512;
 const SHORTEST_CONTEXT = 1024;
+/** Tokens of a question to the judge. */
+const SHORTEST_QUESTION = 4000;
 /** Maximum number of options changed at once, besides {@link asked}. With more, a smaller model is the better advice. */
 const MOST = 4;
 
@@ -49,6 +53,14 @@ const asked: readonly Remedy[] = [
   ({ lanes, lanesGiven }) =>
     lanesGiven ? halvings(lanes, 1).map((lanes) => ({ flag: `--lanes ${lanes}`, changed: { lanes } })) : [],
   (input) => halvings(input.ubatch, UBATCH).map((ubatch) => ({ flag: `--ubatch ${ubatch}`, changed: { ubatch } })),
+  ({ judge }) =>
+    judge
+      ? halvings(judge.concurrency, 1).map((concurrency) => ({
+          flag: `--judge-concurrency ${concurrency}`,
+          changed: {},
+          judged: { concurrency },
+        }))
+      : [],
   ({ sampling }) => (sampling === "device" ? [{ flag: "--sampling host", changed: { sampling: "host" } }] : []),
 ];
 
@@ -67,6 +79,14 @@ const remedies: readonly Remedy[] = [
       flag: `--concurrency ${concurrency}`,
       changed: concurrencyOf(input, concurrency),
     })),
+  ({ judge }) =>
+    judge
+      ? halvings(judge.inputTokens, SHORTEST_QUESTION).map((inputTokens) => ({
+          flag: `--judge-input-tokens ${inputTokens}`,
+          changed: {},
+          judged: { inputTokens },
+        }))
+      : [],
   (input) => (input.releaseWeights ? [] : [{ flag: "--release-weights", changed: { releaseWeights: true } }]),
   (input) =>
     lifetimesAfter(input).map((learnerLifetime) => ({
@@ -92,7 +112,9 @@ function* subsets<T>(things: readonly T[], count: number, from = 0): Generator<T
 }
 
 const with_ = (input: PlanInput, changes: readonly Change[]): PlanInput =>
-  Object.assign({}, input, ...changes.map(({ changed }) => changed)) as PlanInput;
+  Object.assign({}, input, ...changes.map(({ changed }) => changed), {
+    judge: input.judge && Object.assign({}, input.judge, ...changes.map(({ judged }) => judged)),
+  }) as PlanInput;
 
 /** Every value of the chosen options: with fewer lanes fewer sequences suffice. Undefined where one has none. */
 function valuesOf(input: PlanInput, chosen: readonly Remedy[]): (readonly Change[])[] | undefined {

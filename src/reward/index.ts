@@ -11,7 +11,8 @@ export {
 export { independentReward, type JudgeSummary, judgeFile } from "./judge-file.js";
 export { requireClaim, rulerReward } from "./judged.js";
 export type { RewardKind } from "./kind.js";
-export { openRewards, requireRewards } from "./open.js";
+export { LocalJudge, type LocalJudgePlan, planLocalJudge, runsHere } from "./local-judge.js";
+export { judgesHere, openRewards, requireRewards } from "./open.js";
 export { programKind, programReward } from "./program.js";
 export { pushesOther, rewardNamed, rewardsText } from "./registry.js";
 export type { Graded, GradeRollout, GroupReward, RewardGroup, Rewards } from "./reward.js";

@@ -5,12 +5,13 @@ import { finished } from "node:stream/promises";
 import type { Config } from "../config/index.js";
 import { type GroupVerdict, type JudgeUsage, judgeGroup, openVerdictFile } from "../judge/index.js";
 import { type McpConfig, planServers, serverLogs, withServerTools } from "../mcp/index.js";
-import { count, mean } from "../report/index.js";
+import { count, type JudgeQuality, judgeQuality, mean } from "../report/index.js";
 import { brokenOff, readTrajectories, type Trajectory } from "../rollout/index.js";
 import { loadTask } from "../tasks/index.js";
 import { HoneError, hone, messageOf, toJson, UsageError } from "../util/index.js";
 import { comparable, tooFewLeft } from "./comparable.js";
-import { openJudge, type RulerConfig, rubricOf, rulerSettings, VERDICTS_FILE } from "./judge.js";
+import { openJudge, type RulerConfig, requireJudge, rubricOf, rulerSettings, VERDICTS_FILE } from "./judge.js";
+import { type JudgeMachine, LocalJudge, type LocalJudgeConfig, planLocalJudge, runsHere } from "./local-judge.js";
 
 /** A judged trajectory, as written to the new file. */
 export interface JudgedTrajectory extends Trajectory {
@@ -37,6 +38,8 @@ export interface JudgeSummary extends JudgeUsage {
   cached: number;
   /** Mean share of pairs that the votes order alike; null with one vote. */
   agreement: number | null;
+  /** With --agreement: its scores against the rewards that the rollouts had. */
+  quality: JudgeQuality | null;
   /** The new file. */
   trajectories: string;
 }
@@ -56,8 +59,12 @@ export interface JudgeFileIo {
 }
 
 type JudgeFileConfig = RulerConfig &
+  LocalJudgeConfig &
+  JudgeMachine &
   McpConfig &
-  Pick<Config, "home" | "task" | "taskTimeout" | "seed" | "out"> & { readonly file: NonNullable<Config["file"]> };
+  Pick<Config, "home" | "task" | "taskTimeout" | "seed" | "out" | "agreement"> & {
+    readonly file: NonNullable<Config["file"]>;
+  };
 
 /** @throws HoneError when the judge cannot be asked any more; the verdicts so far are in the new file */
 export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promise<JudgeSummary> {
@@ -69,10 +76,15 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
   const plain = await loadTask(config.task, config.taskTimeout);
   const task = withServerTools(plain, await planServers(config, plain, config.task, serverLogs(config.home), io));
   const settings = rulerSettings(config, rubricOf(config.rulerRubric), task, config.seed);
+  requireJudge(config, "this");
+  const groups = await readGroups(file, task.name);
   const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
+  let local: LocalJudge | undefined;
   try {
-    const judge = openJudge(config, "this", cache, undefined, io.log);
-    const groups = await readGroups(file, task.name);
+    if (runsHere(config)) {
+      local = await LocalJudge.open(await planLocalJudge(config, io.log, io.signal), config, false, io.log);
+    }
+    const judge = openJudge(config, "this", cache, undefined, io.log, local);
     let answered = 0;
     const asked = await Promise.allSettled(
       groups.map(async ([scenario, group]): Promise<JudgedGroup> => {
@@ -104,11 +116,18 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
       cached: judge.cached,
       ...judge.client.usage(),
       agreement: agreements.length === 0 ? null : mean(agreements),
+      quality: config.agreement ? judgeQuality(done.flatMap(labelled)) : null,
       trajectories: out,
     };
   } finally {
+    await local?.close();
     close();
   }
+}
+
+function labelled({ members, verdict }: JudgedGroup) {
+  const labels = members.map((one) => ({ reward: independentReward(one), success: one.reward.success }));
+  return verdict ? [{ verdict, labels }] : [];
 }
 
 /** The task's reward: a file that was judged before keeps its first one. */

@@ -5,12 +5,15 @@ import { randomReward } from "./control.js";
 import { openJudge, type RulerConfig, requireJudge } from "./judge.js";
 import { judgeLaps, requireClaim } from "./judged.js";
 import type { JudgedContext, RewardContext, RewardKind } from "./kind.js";
+import { type JudgeMachine, LocalJudge, type LocalJudgePlan, runsHere } from "./local-judge.js";
 import { rewardNamed } from "./registry.js";
 import type { RewardGroup, Rewards } from "./reward.js";
 
 export interface RewardSources {
   readonly settings: RunSettings;
-  readonly config: RulerConfig;
+  readonly config: RulerConfig & JudgeMachine;
+  /** The judge that hone runs, where {@link judgesHere}. */
+  readonly local?: LocalJudgePlan | undefined;
   readonly task: AnyTask;
   readonly taskOptions: PlainOptions;
   /** Stores verdicts and their cost. */
@@ -46,6 +49,10 @@ export function requireRewards(
   if (why !== undefined) requireJudge(settings, why);
 }
 
+/** Whether the settings need a judge, and hone runs it. */
+export const judgesHere = (settings: RunSettings, kind: RewardKind = rewardNamed(settings.reward)): boolean =>
+  whyJudge(settings, kind) !== undefined && runsHere(settings);
+
 /** The training reward: a control replaces it; held-out answers are graded as without the control. */
 function trained({ control, seed }: RunSettings, kind: RewardKind, open: () => RewardGroup) {
   if (control === "random-reward") return { rewardGroup: randomReward(seed), spreadFloor: 0 };
@@ -53,14 +60,29 @@ function trained({ control, seed }: RunSettings, kind: RewardKind, open: () => R
 }
 
 export async function openRewards(sources: RewardSources): Promise<Rewards> {
-  const { settings, config, task, store, signal, log, colours } = sources;
+  const { settings, config, log } = sources;
   const kind = sources.kind ?? rewardNamed(settings.reward);
   const why = whyJudge(settings, kind);
+  const local = sources.local && (await LocalJudge.open(sources.local, config, true, log));
+  try {
+    return await openWith(sources, kind, why, local);
+  } catch (error) {
+    await local?.close();
+    throw error;
+  }
+}
+
+async function openWith(
+  { settings, config, task, taskOptions, store, signal, log, colours }: RewardSources,
+  kind: RewardKind,
+  why: string | undefined,
+  local: LocalJudge | undefined,
+): Promise<Rewards> {
   const chosen = { ...config, ...settings };
-  const judge = why && openJudge(chosen, why, store.verdicts(), store.judgeSpending(), log);
+  const judge = why && openJudge(chosen, why, store.verdicts(), store.judgeSpending(), log, local);
   const gradesByJudge = settings.accuracy === "judge";
   const needsEnv = kind.needsEnv || gradesByJudge;
-  const env = needsEnv ? await task.open(sources.taskOptions) : undefined;
+  const env = needsEnv ? await task.open(taskOptions) : undefined;
   const close = async () => {
     if (needsEnv) await task.close(env);
   };
@@ -72,8 +94,10 @@ export async function openRewards(sources: RewardSources): Promise<Rewards> {
     ...trained(settings, kind, () => kind.open(judged)),
     ...(gradesByJudge ? { grade: kind.grade(judged) } : {}),
     judgeLap: judgeLaps(judge),
+    ...(local ? { restJudge: () => local.sleep(), judgeBeside: (player) => local.beside(player) } : {}),
     close: async () => {
       onSpent();
+      await local?.close();
       await close();
     },
   };

@@ -1,4 +1,5 @@
 /** The contract of rewards: the training reward of a group, and the grading of held-out answers. */
+import type { LocalEngine } from "../engine/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import type { JudgeCount } from "../run/index.js";
 import type { Reward } from "../tasks/index.js";
@@ -41,5 +42,9 @@ export interface Rewards {
   readonly grade?: GradeRollout;
   /** What the judge was asked since the last call of this; absent without a judge. */
   readonly judgeLap?: () => JudgeCount;
+  /** Gives back the memory of a judge that hone runs, until it is asked again; absent without one. */
+  readonly restJudge?: () => Promise<void>;
+  /** Tells a judge that hone runs which engine plays at the same time. */
+  readonly judgeBeside?: (player: LocalEngine) => void;
   close(): Promise<void>;
 }

@@ -4,6 +4,7 @@ import { groupVerdictText } from "../report/index.js";
 import { rubricOf, rulerSettings } from "./judge.js";
 import { gradeSuccess, rulerReward } from "./judged.js";
 import { ordinary, type RewardKind } from "./kind.js";
+import { watchOrder } from "./noise.js";
 
 export const rulerKind: RewardKind = {
   ...ordinary,
@@ -18,11 +19,11 @@ export const rulerKind: RewardKind = {
     const { settings, config, task, log, colours } = context;
     const chosen = { ...config, ...settings };
     const asked = rulerSettings(chosen, rubricOf(settings.rulerRubric), task, settings.seed);
-    return rulerReward(
-      context,
-      asked,
-      (group, verdict) => config.debugJudge && log(groupVerdictText(group, verdict, colours)),
-    );
+    const watch = watchOrder(log);
+    return rulerReward(context, asked, (group, verdict) => {
+      if (config.debugJudge) log(groupVerdictText(group, verdict, colours));
+      watch(group, verdict);
+    });
   },
   grade: gradeSuccess,
 };

@@ -3,8 +3,7 @@
  * trajectories can warm-start a smaller model. It has text and calls, but no tokens.
  */
 import type OpenAI from "openai";
-import { APIError } from "openai";
-import { type ChatServer, chatClient, chatErrorText, refusalHint } from "../openai/index.js";
+import { type ChatServer, chatClient, chatErrorText, isApiError, refusalHint } from "../openai/index.js";
 import type { CallRecord, ChatMessage } from "../tasks/index.js";
 import { HoneError, parseJson } from "../util/index.js";
 import type { WrittenCall } from "./formats/index.js";
@@ -21,7 +20,7 @@ type ApiMessage = OpenAI.ChatCompletionMessageParam;
 type ApiToolCall = OpenAI.ChatCompletionMessageFunctionToolCall;
 
 /** One client per thread, shared by all conversations. */
-export function apiClient(settings: ApiSettings): OpenAI {
+export function apiClient(settings: ApiSettings): Promise<OpenAI> {
   return chatClient(settings, 3);
 }
 
@@ -80,7 +79,7 @@ export class ApiSession implements Session {
       limits.signal.throwIfAborted();
       if (timeout.aborted) return { content: "", calls: [], completionTokens: 0, stop: "deadline" };
       // Without the error as its cause, which may contain the request's headers.
-      const hint = error instanceof APIError && refusalHint("player", this.#settings, error.status ?? 0);
+      const hint = isApiError(error) && refusalHint("player", this.#settings, error.status ?? 0);
       throw new HoneError(`the model at ${url} did not answer: ${chatErrorText(error, key)}${hint ? `; ${hint}` : ""}`);
     }
     const choice = completion.choices?.[0];

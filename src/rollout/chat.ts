@@ -36,7 +36,7 @@ export interface Chat {
   readonly format: ToolFormat | undefined;
   /** A turn with one call as the template writes it; "" where it writes none. */
   readonly sample: string;
-  /** Whether a prompt says what tools there are; else the messages must. */
+  /** Whether a prompt says what tools there are, by the template or in the system message; else the messages must. */
   readonly showsTools: boolean;
   /**
    * Writes calls where the template writes none, or in a form other than the one that was named. Undefined: the template
@@ -49,6 +49,8 @@ export interface Chat {
   readonly maxThinkingTokens: number | undefined;
   /** Ids that end a turn completely: the template appends no closing token after them. */
   readonly closing: readonly number[];
+  /** The same format with other values of the template's variables. @throws UsageError for variables that it has not */
+  with(args: Readonly<Record<string, unknown>>): Chat;
 }
 
 /** Variables that hone sets itself. */
@@ -124,8 +126,10 @@ export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
   const named = toolFormat === "auto" ? undefined : formatNamed(toolFormat);
   const framing = [...addedTokens.keys()].filter((text) => source.includes(text) || named?.frames.includes(text));
   const tokenizer = { tokenize, controlTokens, framing, bosText, eosText, spaced };
-  const template = new ChatTemplate(source, tokenizer, args);
-  const written = sampleOf(template, marks);
+  const bare = new ChatTemplate(source, tokenizer, args);
+  const written = sampleOf(bare, marks);
+  const shown = showsTools(bare);
+  const template = named && !shown ? new ChatTemplate(source, tokenizer, args, named) : bare;
   const own = formatOf(written, sample.function.name);
   const format = named ?? own;
   const ends = (format?.ends ?? []).flatMap((text) => controlTokens.get(text) ?? []);
@@ -133,12 +137,13 @@ export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
     template,
     format,
     sample: written,
-    showsTools: showsTools(template),
+    showsTools: shown || named !== undefined,
     write: named === own ? undefined : named?.write,
     marks,
     opened: marks !== undefined && template.opening.trimEnd().endsWith(marks.open),
     maxThinkingTokens,
     closing: [template.closing.id, ...ends],
+    with: (more) => chatOf(engine, { ...settings, templateArg: { ...args, ...more } }),
   };
 }
 
@@ -146,7 +151,7 @@ export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
 export function requireFormat({ format }: Chat, tools: readonly unknown[], model: string): void {
   if (format || tools.length === 0) return;
   throw new HoneError(
-    `the chat template of ${model} writes tool calls in no format that hone reads (${formatNames()}); take another model, or name with --tool-format the format in which the task's own prompt asks for calls`,
+    `the chat template of ${model} writes tool calls in no format that hone reads (${formatNames()}); take another model, or name with --tool-format a format: the system prompt then lists the tools and says how to call them`,
   );
 }
 
@@ -157,7 +162,7 @@ export function requireFormat({ format }: Chat, tools: readonly unknown[], model
 export function requireWriter({ sample: written, write }: Chat, model: string, turn: string): void {
   if (write || written.includes(sample.function.name)) return;
   throw new HoneError(
-    `${turn} has tool calls, and the chat template of ${model} writes none: they would not be learnt. Name with --tool-format (${formatNames()}) the format to write them in, as for \`${hone("rollout")}\` and \`${hone("train")}\`, where the task's own prompt says what tools there are; or take a model whose template has tools`,
+    `${turn} has tool calls, and the chat template of ${model} writes none: they would not be learnt. Name with --tool-format (${formatNames()}) the format to write them in, as for \`${hone("rollout")}\` and \`${hone("train")}\`; or take a model whose template has tools`,
   );
 }
 

@@ -23,7 +23,7 @@ export { type ReadTurn, readTurn, withIds } from "./reading.js";
 export { opening, playRollout, type RolloutLimits, type RolloutOutcome, type Waiting } from "./rollout.js";
 export { type SampledTurn, type SampleOptions, sampleTurn } from "./sample.js";
 export type { Opening, Session, Turn, TurnLimits } from "./session.js";
-export { type BoundedTokenizer, ChatTemplate, type TemplateTokenizer } from "./template.js";
+export { type BoundedTokenizer, ChatTemplate, callId, type TemplateTokenizer } from "./template.js";
 export { splitThoughts } from "./thoughts.js";
 export {
   type AgentCounts,

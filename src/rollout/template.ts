@@ -32,6 +32,14 @@ export interface TemplateTokenizer {
   readonly spaced?: boolean;
 }
 
+/** What tells a model of tools where its template does not. */
+export interface ToolWriter {
+  /** The part of the system prompt that says what tools there are. */
+  describe(tools: readonly unknown[]): string;
+  /** As in {@link ChatTemplate.turn}. */
+  write(calls: readonly ToolCall[], asText: (json: string) => string): string;
+}
+
 /** A tokenizer for conversations that others have written, which may be too long. */
 export interface BoundedTokenizer {
   /** Number of tokens that there is room for. */
@@ -110,6 +118,13 @@ function templateMessages(messages: readonly ChatMessage[], withIds: boolean): u
   });
 }
 
+/** Messages with a text behind that of the system message, which is made where there is none. */
+function withSystemText(messages: readonly unknown[], text: string): unknown[] {
+  const [first, ...rest] = messages as { role: string; content: string }[];
+  if (first?.role !== "system") return [{ role: "system", content: text }, ...messages];
+  return [{ ...first, content: first.content === "" ? text : `${first.content}\n\n${text}` }, ...rest];
+}
+
 /** The template uses something that hone would render otherwise than transformers. */
 export class UnusableTemplate extends HoneError {
   constructor(cause: UnsupportedTemplate) {
@@ -125,7 +140,9 @@ const keyOf = (messages: readonly ChatMessage[], tools: readonly ToolSchema[]) =
 export class ChatTemplate {
   readonly #template: JinjaTemplate;
   readonly #tokenizer: TemplateTokenizer;
-  readonly #args: Readonly<Record<string, unknown>>;
+  readonly #toolWriter: ToolWriter | undefined;
+  /** Values of the template's own variables. */
+  readonly args: Readonly<Record<string, unknown>>;
   /** Whether the template writes ids of calls; other templates do not get them. */
   readonly usesIds: boolean;
   /** Longest first, so that a token that begins with another is found whole. */
@@ -149,16 +166,23 @@ export class ChatTemplate {
   /**
    * @param source the Jinja text, from the model's `tokenizer.chat_template`
    * @param args values of the template's own variables (`enable_thinking`)
+   * @param toolWriter for a template that shows no tools: they stand in the system message, behind its own text
    * @throws HoneError when it cannot be parsed, or does not end an assistant's turn with a special token
    */
-  constructor(source: string, tokenizer: TemplateTokenizer, args: Readonly<Record<string, unknown>> = {}) {
+  constructor(
+    source: string,
+    tokenizer: TemplateTokenizer,
+    args: Readonly<Record<string, unknown>> = {},
+    toolWriter?: ToolWriter,
+  ) {
     try {
       this.#template = new JinjaTemplate(source);
     } catch (error) {
       throw new HoneError(`the model's chat template cannot be read: ${messageOf(error)}`, { cause: error });
     }
     this.#tokenizer = tokenizer;
-    this.#args = args;
+    this.#toolWriter = toolWriter;
+    this.args = args;
     this.usesIds = /\b(tool_call_)?id\b/.test(source);
     this.#control = longestFirst(tokenizer.controlTokens.keys());
     this.#splitter = new RegExp(`(${anyOf(this.#control)})`);
@@ -209,17 +233,23 @@ export class ChatTemplate {
   }
 
   #render(messages: readonly ChatMessage[], tools: readonly ToolSchema[], more: Record<string, unknown>): string {
+    const writer = tools.length > 0 ? this.#toolWriter : undefined;
+    const shown = templateMessages(messages, this.usesIds).map((message, index) => {
+      if (message === TURN) return message;
+      const own = messages[index];
+      if (!writer || own?.role !== "assistant" || !own.tool_calls) return this.#protectMessage(message);
+      return { role: own.role, content: this.#withCalls(own.content, own.tool_calls, writer.write) };
+    });
+    const apart = tools.length > 0 ? (this.#protect(tools, this.#toKeepApart) as readonly unknown[]) : null;
     const variables = {
-      messages: templateMessages(messages, this.usesIds).map((message) =>
-        message === TURN ? message : this.#protectMessage(message),
-      ),
+      messages: writer && apart ? withSystemText(shown, writer.describe(apart)) : shown,
       // None where there are none, as in transformers.
-      tools: tools.length > 0 ? this.#protect(tools, this.#toKeepApart) : null,
+      tools: writer ? null : apart,
       documents: null,
       bos_token: this.#tokenizer.bosText,
       eos_token: this.#tokenizer.eosText,
       date_string: DATE,
-      ...(this.#protect(this.#args, this.#toProtect) as Record<string, unknown>),
+      ...(this.#protect(this.args, this.#toProtect) as Record<string, unknown>),
       ...more,
     };
     try {
@@ -381,6 +411,13 @@ export class ChatTemplate {
     return this.#unprotect(this.#turn(before, tools, message).text.slice(0, -this.closing.text.length));
   }
 
+  /** The text of a turn with its calls, protected. */
+  #withCalls(content: string, calls: readonly ToolCall[], write: ToolWriter["write"]): string {
+    const text = this.#protect(content, this.#toProtect) as string;
+    const written = write(calls, (json) => this.#protect(json, this.#toKeepApart) as string);
+    return text === "" ? written : `${text}\n${written}`;
+  }
+
   /**
    * Ids of an assistant's turn as this template writes it, including the closing token, for supervised learning. Sampled
    * turns are never made this way.
@@ -393,16 +430,14 @@ export class ChatTemplate {
     before: readonly ChatMessage[],
     tools: readonly ToolSchema[],
     message: ChatMessage,
-    write?: (calls: readonly ToolCall[], asText: (json: string) => string) => string,
+    write?: ToolWriter["write"],
   ): number[] {
     if (!write || message.role !== "assistant" || !message.tool_calls) {
       const { start, text } = this.#turn(before, tools, message);
       return this.#encode(text, start);
     }
-    const content = this.#protect(message.content, this.#toProtect) as string;
-    const calls = write(message.tool_calls, (json) => this.#protect(json, this.#toKeepApart) as string);
     const { start, text } = this.#turn(before, tools, TURN);
-    const written = content === "" ? calls : `${content}\n${calls}`;
+    const written = this.#withCalls(message.content, message.tool_calls, write);
     return this.#encode(
       text.replace(TURN.content, () => written),
       start,

@@ -1,9 +1,10 @@
 /** Parts of the answers that both routes share. */
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
-import type { Engine, Sampling } from "../engine/index.js";
+import { type Engine, type Sampling, tokenizeWithin } from "../engine/index.js";
 import type { SampledTurn } from "../rollout/index.js";
-import { type ServedModel, seedOf } from "./model.js";
+import { tooLong } from "./errors.js";
+import { type Answer, type ServedModel, seedOf } from "./model.js";
 import type { Asked } from "./requests.js";
 
 export const nowSeconds = () => Math.floor(Date.now() / 1000);
@@ -74,3 +75,21 @@ export function shown(engine: Engine, token: number): { readonly token: string; 
 /** The log-probabilities of the tokens that are part of the text, without the stop token. */
 export const logprobsOfText = ({ tokens, stopToken }: Pick<SampledTurn, "tokens" | "stopToken">) =>
   stopToken ? tokens.slice(0, -1) : tokens;
+
+/** A text's tokens, behind the model's BOS token where it has one. @throws ApiError (400) where they do not fit the context */
+export async function promptIdsOf({ engine }: ServedModel, text: string, signal: AbortSignal): Promise<number[]> {
+  const { contextPerSequence: most, special, addsBos } = engine.info;
+  const found = await tokenizeWithin(engine, text, { special: true, most, signal });
+  if (found === null) throw tooLong(undefined, most, "prompt");
+  return addsBos && special.bos !== null && found[0] !== special.bos ? [special.bos, ...found] : [...found];
+}
+
+/** Number of an answer's sampled tokens that write its thoughts, marks included. */
+export function thoughtTokens({ engine }: ServedModel, { read: { thoughts }, segment: { ids } }: Answer): number {
+  const bytes = Buffer.byteLength(thoughts);
+  let count = 0;
+  for (let written = 0; written < bytes && count < ids.length; count++) {
+    written += engine.bytes([ids[count] as number], { special: true }).length;
+  }
+  return count;
+}

@@ -1,10 +1,18 @@
 /** `POST /v1/completions`: completes a text, or given tokens. */
 import { setImmediate } from "node:timers/promises";
-import { tokenizeWithin } from "../engine/index.js";
 import type { SampledTurn } from "../rollout/index.js";
-import { allOf, logprobsOfText, newAnswerId, nowSeconds, samplingOf, shown, stopTextsOf, usageOf } from "./answers.js";
+import {
+  allOf,
+  logprobsOfText,
+  newAnswerId,
+  nowSeconds,
+  promptIdsOf,
+  samplingOf,
+  shown,
+  stopTextsOf,
+  usageOf,
+} from "./answers.js";
 import { withoutBeginning } from "./deltas.js";
-import { tooLong } from "./errors.js";
 import type { Exchange } from "./exchange.js";
 import type { ServedModel } from "./model.js";
 import type { CompletionRequest } from "./requests.js";
@@ -13,25 +21,17 @@ import type { CompletionRequest } from "./requests.js";
 const MAX_TOKENS = 16;
 
 /**
- * A text gets the model's BOS token, if it has one; token ids are used unchanged.
+ * Token ids are used unchanged.
  *
  * @throws ApiError (400) for the first prompt that does not fit the context
  */
 async function promptsOf(model: ServedModel, { prompt }: CompletionRequest, signal: AbortSignal): Promise<number[][]> {
   const several = Array.isArray(prompt) && typeof prompt[0] !== "number" ? (prompt as (string | number[])[]) : null;
-  const { info } = model.engine;
-  const { bos } = info.special;
   const prompts: number[][] = [];
   for (const one of several ?? [prompt as string | number[]]) {
     // Other requests have their turn between long lists of prompts.
     if (prompts.length > 0) await setImmediate();
-    let ids = one;
-    if (typeof ids === "string") {
-      const most = info.contextPerSequence;
-      const found = await tokenizeWithin(model.engine, ids, { special: true, most, signal });
-      if (found === null) throw tooLong(undefined, most, "prompt");
-      ids = info.addsBos && bos !== null && found[0] !== bos ? [bos, ...found] : [...found];
-    }
+    const ids = typeof one === "string" ? await promptIdsOf(model, one, signal) : one;
     model.checkPrompt(ids);
     prompts.push(ids);
   }

@@ -64,6 +64,15 @@ export const queueFull = (most: number) =>
 
 export const shuttingDown = () => new ApiError(503, "server_error", "The server is shutting down.", "shutting_down");
 
+/** How a dialect writes errors: as the body of an answer, and as the last event of a stream. */
+export interface ErrorForm {
+  body(error: ApiError): object;
+  /** "lines": the body is a line of the stream. */
+  readonly event: "lines" | ((error: ApiError) => { readonly name?: string; readonly data: object });
+}
+
+export const openAiErrors: ErrorForm = { body: ({ body }) => body, event: ({ body }) => ({ data: body }) };
+
 /** Converts any error for the client. The stack of a defect is not sent. */
 export function apiErrorOf(error: unknown): ApiError {
   if (error instanceof ApiError) return error;

@@ -1,7 +1,7 @@
 /** One HTTP request and its response: JSON, or a stream of events. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { parseJson } from "../util/index.js";
-import { ApiError, apiErrorOf, badRequest, tooLarge } from "./errors.js";
+import { parseJson, toJson } from "../util/index.js";
+import { ApiError, apiErrorOf, badRequest, type ErrorForm, openAiErrors, tooLarge } from "./errors.js";
 
 /** More than schemas of tools may have, so that these are refused by their name. */
 const MOST_DEPTH = 100;
@@ -21,6 +21,8 @@ export class Exchange {
   readonly #gone = new AbortController();
   /** Status of the response, for the server's metrics. */
   status = 0;
+  /** Of the route's dialect. */
+  errors: ErrorForm = openAiErrors;
 
   /** @param onGone called when the client disconnects before the response is complete */
   constructor(request: IncomingMessage, response: ServerResponse, onGone: () => void) {
@@ -72,23 +74,31 @@ export class Exchange {
   }
 
   json(value: object, status = 200, headers: Readonly<Record<string, string>> = {}): void {
-    this.send(status, "application/json", JSON.stringify(value), headers);
+    this.send(status, "application/json", toJson(value), headers);
+  }
+
+  #write(type: string, text: string): void {
+    if (!this.#response.headersSent) {
+      this.status = 200;
+      this.#response.writeHead(200, { "content-type": type, "cache-control": "no-cache" });
+    }
+    this.#response.write(text);
   }
 
   /** Sends one event; the first starts the stream. */
-  event(value: object | "[DONE]"): void {
-    if (!this.#response.headersSent) {
-      this.status = 200;
-      this.#response.writeHead(200, {
-        "content-type": "text/event-stream; charset=utf-8",
-        "cache-control": "no-cache",
-      });
-    }
-    this.#response.write(`data: ${value === "[DONE]" ? value : JSON.stringify(value)}\n\n`);
+  event(value: object | "[DONE]", name?: string): void {
+    const data = value === "[DONE]" ? value : toJson(value);
+    this.#write("text/event-stream; charset=utf-8", `${name ? `event: ${name}\n` : ""}data: ${data}\n\n`);
   }
 
-  end(): void {
-    this.event("[DONE]");
+  /** Sends one line of a stream of JSON. */
+  line(value: object): void {
+    this.#write("application/x-ndjson", `${toJson(value)}\n`);
+  }
+
+  /** @param mark whether the dialect marks the end of a stream of events with `[DONE]` */
+  end(mark = true): void {
+    if (mark) this.event("[DONE]");
     this.#response.end();
   }
 
@@ -96,13 +106,18 @@ export class Exchange {
   fail(error: unknown): void {
     const failure = apiErrorOf(error);
     if (this.#response.headersSent) {
-      this.event(failure.body);
+      const { body, event } = this.errors;
+      if (event === "lines") this.line(body(failure));
+      else {
+        const { name, data } = event(failure);
+        this.event(data, name);
+      }
       this.#response.end();
       return;
     }
     // Unread bytes of the body would be parsed as the next request.
     const close = failure.status === 413 || failure.status === 503 ? { connection: "close" } : {};
     const retry = failure.status === 429 ? { "retry-after": "1" } : {};
-    this.json(failure.body, failure.status, { ...close, ...retry });
+    this.json(this.errors.body(failure), failure.status, { ...close, ...retry });
   }
 }

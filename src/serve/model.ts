@@ -3,6 +3,7 @@
  * turn; HTTP is handled elsewhere.
  */
 import { randomInt } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import { type Engine, type Grammar, type Sampling, type Sequence, tokenizeWithin } from "../engine/index.js";
 import {
   type Chat,
@@ -14,11 +15,14 @@ import {
   withIds,
 } from "../rollout/index.js";
 import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
-import { deriveSeed, HoneError } from "../util/index.js";
-import { badRequest, tooLong } from "./errors.js";
+import { deriveSeed, HoneError, UsageError } from "../util/index.js";
+import { ThreadStore } from "./anthropic-threads.js";
+import { badRequest, tooLong, unsupported } from "./errors.js";
 import type { Format } from "./formats.js";
+import { canonical } from "./messages.js";
 import { idsOf, type Point, Recorder } from "./recorder.js";
 import type { Asked } from "./requests.js";
+import { ResponseStore } from "./responses-store.js";
 import { Seats } from "./seats.js";
 
 /** Maximum number of waiting completions: more than the connections of a busy agent, few enough to be served soon. */
@@ -26,6 +30,9 @@ const MOST_WAITING = 512;
 
 /** Notes at most: clients choose what they say. */
 const MOST_NOTES = 1000;
+
+/** Formats with other values of a template's variables that are kept. */
+const MOST_CHATS = 8;
 
 /** Sampling parameters of a completion. */
 export interface Wanted {
@@ -52,6 +59,8 @@ export interface Conversation {
   readonly next: readonly ChatMessage[];
   readonly key: string;
   readonly tools: readonly ToolSchema[];
+  /** The model's format, with the request's values of the template's variables. */
+  readonly chat: Chat;
   /** Number of messages in the first prompt. */
   readonly opening: number;
   /** Number of tokens before the new turn. */
@@ -81,6 +90,8 @@ export class ServedModel {
   readonly chat: Chat;
   readonly seats: Seats<Point>;
   readonly recorder: Recorder;
+  #responses: ResponseStore | undefined;
+  #threads: ThreadStore | undefined;
   /** Whether turns are sampled in the form that a request demands. */
   readonly enforces: boolean = true;
   /** Numbers of requests. */
@@ -102,6 +113,40 @@ export class ServedModel {
 
   get name(): string {
     return this.names[0];
+  }
+
+  /** Responses that later requests may name. */
+  get responses(): ResponseStore {
+    this.#responses ??= new ResponseStore();
+    return this.#responses;
+  }
+
+  readonly #chats = new LRUCache<string, Chat>({ max: MOST_CHATS });
+
+  /**
+   * The format with a request's values of the template's variables (`chat_template_kwargs`).
+   *
+   * @throws ApiError (400) for variables that the template has not
+   */
+  chatWith(args: Readonly<Record<string, unknown>> | null | undefined): Chat {
+    if (args == null || Object.keys(args).length === 0) return this.chat;
+    const key = canonical(args);
+    const known = this.#chats.get(key);
+    if (known) return known;
+    try {
+      const chat = this.chat.with(args);
+      this.#chats.set(key, chat);
+      return chat;
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      throw unsupported(error.message.replace(/^--template-arg /, "chat_template_kwargs: "), "chat_template_kwargs");
+    }
+  }
+
+  /** Conversations that later requests may continue by the id of their last message. */
+  get threads(): ThreadStore {
+    this.#threads ??= new ThreadStore();
+    return this.#threads;
   }
 
   /** Told of what requests demand and nothing enforces, each thing once. */
@@ -136,17 +181,17 @@ export class ServedModel {
   /**
    * Finds the recorded conversation that a request continues, and the new tokens.
    *
-   * @param scope conversations of different scopes are kept apart
+   * @param chat of `chatWith`; conversations of different formats are kept apart
    * @throws ApiError (400) when the model's template refuses the messages, or they do not fit the context
    * @throws the signal's reason when it is aborted while long texts are tokenised
    */
-  async converse(
+  async find(
     messages: readonly ChatMessage[],
     tools: readonly ToolSchema[],
-    scope: string,
+    chat: Chat,
     signal?: AbortSignal,
   ): Promise<Conversation> {
-    const { template, format } = this.chat;
+    const { template, format } = chat;
     const { contextPerSequence: room, longestToken } = this.engine.info;
     const refused = () => tooLong(undefined, room, "messages");
     // Before they are hashed and rendered: every message has a token of the template's, and no token is longer.
@@ -155,7 +200,8 @@ export class ServedModel {
     if (tools.length > 0 && !format) {
       throw badRequest(`the chat template of ${this.name} writes tool calls in no format that hone reads`, "tools");
     }
-    this.#checkShown(messages, tools);
+    this.#checkShown(chat, messages, tools);
+    const scope = chat === this.chat ? "" : canonical(template.args);
     const { point, next, key, rewritten } = this.recorder.find(messages, tools, scope);
     const opening = point?.opening ?? messages.length;
     const most = room - 1 - (point?.length ?? 0);
@@ -171,14 +217,25 @@ export class ServedModel {
     }
     if (append === null) throw refused();
     const length = (point?.length ?? 0) + append.length;
-    this.counts[point ? "continued" : "begun"]++;
-    this.counts.rewritten += rewritten;
-    return { point, append, next, key, tools, opening, length, rewritten: (point?.rewritten ?? 0) + rewritten };
+    return { point, append, next, key, tools, chat, opening, length, rewritten: (point?.rewritten ?? 0) + rewritten };
+  }
+
+  /** As {@link find}, for a request that has a turn: it is counted. */
+  async converse(
+    messages: readonly ChatMessage[],
+    tools: readonly ToolSchema[],
+    chat: Chat = this.chat,
+    signal?: AbortSignal,
+  ): Promise<Conversation> {
+    const found = await this.find(messages, tools, chat, signal);
+    this.counts[found.point ? "continued" : "begun"]++;
+    this.counts.rewritten += found.rewritten - (found.point?.rewritten ?? 0);
+    return found;
   }
 
   /** @throws ApiError (400) when neither the template nor the messages say what the tools are */
-  #checkShown(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): void {
-    if (this.chat.showsTools || tools.length === 0) return;
+  #checkShown(chat: Chat, messages: readonly ChatMessage[], tools: readonly ToolSchema[]): void {
+    if (chat.showsTools || tools.length === 0) return;
     const system = messages.filter(({ role }) => role === "system");
     // Not every template has a system message.
     const told = (system.length > 0 ? system : messages.slice(0, 1)).flatMap(({ content }) => content.split(/[^\w-]+/));
@@ -197,14 +254,14 @@ export class ServedModel {
 
   /** Samples and records one turn. @throws the signal's reason when it is aborted */
   answer(conversation: Conversation, wanted: Wanted): Promise<Answer> {
-    const { point, append, tools } = conversation;
+    const { point, append, tools, chat } = conversation;
     return this.seats.run(wanted.signal, async () => {
       const idle = point && this.seats.take(point);
       let sequence: Sequence | undefined = idle || undefined;
       try {
         sequence ??= this.#open([...idsOf(point), ...append]);
-        const turn = await this.#sample(sequence, idle ? append : [], wanted, true);
-        const read = readTurn(this.chat, turn.text, tools.length > 0);
+        const turn = await this.#sample(chat, sequence, idle ? append : [], wanted, true);
+        const read = readTurn(chat, turn.text, tools.length > 0);
         const before = point?.calls ?? 0;
         const written = withIds(read.calls, before);
         const calls = written.flatMap((one) => (one.kind === "call" ? [one.call] : []));
@@ -215,7 +272,7 @@ export class ServedModel {
             parent: point,
             segment: joined(append, turn.segment),
             opening: conversation.opening,
-            closed: turn.stopToken && this.chat.closing.includes(turn.segment.ids.at(-1) as number),
+            closed: turn.stopToken && chat.closing.includes(turn.segment.ids.at(-1) as number),
             calls: before + written.length,
             rewritten: conversation.rewritten,
           },
@@ -240,7 +297,7 @@ export class ServedModel {
     return this.seats.run(wanted.signal, async () => {
       const sequence = this.#open(prompt);
       try {
-        return await this.#sample(sequence, [], wanted, false);
+        return await this.#sample(this.chat, sequence, [], wanted, false);
       } finally {
         // The KV stays until the slot is needed, so the next prompt with the same prefix reuses it.
         sequence.close();
@@ -263,9 +320,15 @@ export class ServedModel {
     return this.engine.open(Int32Array.from(ids));
   }
 
-  #sample(sequence: Sequence, append: readonly number[], wanted: Wanted, limitThoughts: boolean): Promise<SampledTurn> {
+  #sample(
+    chat: Chat,
+    sequence: Sequence,
+    append: readonly number[],
+    wanted: Wanted,
+    limitThoughts: boolean,
+  ): Promise<SampledTurn> {
     const maxTokens = Math.min(wanted.maxTokens ?? Number.POSITIVE_INFINITY, this.engine.info.contextPerSequence);
-    return sampleTurn(this.engine, this.chat, sequence, append, { ...wanted, maxTokens, limitThoughts });
+    return sampleTurn(this.engine, chat, sequence, append, { ...wanted, maxTokens, limitThoughts });
   }
 
   close(): void {

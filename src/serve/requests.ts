@@ -6,9 +6,11 @@ import { z } from "zod";
 import { badRequest } from "./errors.js";
 
 /** Error of a schema for a known field with an unsupported value. */
-const only = (what: string, why: string) => ({ error: `only ${what} is supported: ${why}` });
+export const only = (what: string, why: string) => ({ error: `only ${what} is supported: ${why}` });
 
 const sampler = "the engine samples without it";
+/** Values of the chat template's variables. As in vLLM. */
+export const templateArgs = z.record(z.string(), z.unknown()).nullish();
 /** Larger than any context, and the largest number that the engine takes. */
 const MOST_TOKENS = 2 ** 31 - 1;
 
@@ -34,7 +36,9 @@ const message = z.discriminatedUnion("role", [
   z.object({ role: z.literal("tool"), content, tool_call_id: z.string().min(1) }),
 ]);
 
-const functionName = z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, { error: "must be 1 to 64 letters, digits, _ and -" });
+export const functionName = z
+  .string()
+  .regex(/^[a-zA-Z0-9_-]{1,64}$/, { error: "must be 1 to 64 letters, digits, _ and -" });
 const functionType = z.literal("function", only("function", "there are no tools of other types here"));
 const callable = {
   name: functionName,
@@ -54,6 +58,9 @@ const choice = z.union(
   { error: 'must be "auto", "none", "required", or {"type": "function", "function": {"name": ...}}' },
 );
 
+export const chatMessages = z.array(message).min(1);
+export const chatTools = z.array(tool).max(128);
+
 /** The format of an answer. */
 const format = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("text") }),
@@ -69,16 +76,19 @@ const format = z.discriminatedUnion("type", [
   }),
 ]);
 
-const stop = z.union([z.string().min(1), z.array(z.string().min(1)).max(4)], {
+export const stop = z.union([z.string().min(1), z.array(z.string().min(1)).max(4)], {
   error: "must be a text, or up to 4 of them, none empty",
 });
-const probability = z.number().min(0).max(1);
+export const probability = z.number().min(0).max(1);
 /** -1 is no limit, as in other servers. */
-const tokens = z.union([z.literal(-1).transform(() => Number.POSITIVE_INFINITY), z.int().min(1).max(MOST_TOKENS)], {
-  error: `must be a whole number from 1 to ${MOST_TOKENS}, or -1 for no limit`,
-});
+export const tokens = z.union(
+  [z.literal(-1).transform(() => Number.POSITIVE_INFINITY), z.int().min(1).max(MOST_TOKENS)],
+  {
+    error: `must be a whole number from 1 to ${MOST_TOKENS}, or -1 for no limit`,
+  },
+);
 /** -1 is any, as in other servers. */
-const seed = z
+export const seed = z
   .int()
   .min(-1)
   .transform((value) => (value === -1 ? undefined : value));
@@ -112,18 +122,19 @@ const common = {
   prompt_cache_key: z.string().nullish(),
 };
 
-const nothing = (why: string) => z.null(only("null", why)).optional();
+export const nothing = (why: string) => z.null(only("null", why)).optional();
 
 const chatSchema = z.strictObject({
   ...common,
-  messages: z.array(message).min(1),
-  tools: z.array(tool).max(128).nullish(),
+  messages: chatMessages,
+  tools: chatTools.nullish(),
   tool_choice: choice.nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   max_completion_tokens: tokens.nullish(),
   logprobs: z.boolean().nullish(),
   top_logprobs: z.int().min(0).max(20).nullish(),
   response_format: format.nullish(),
+  chat_template_kwargs: templateArgs,
   store: z.literal(false, only("false", "completions are not stored")).nullish(),
   service_tier: z.enum(["auto", "default"], only("auto and default", "there is one tier")).nullish(),
   // Hints and labels that change nothing here.
@@ -140,7 +151,7 @@ const chatSchema = z.strictObject({
 });
 
 /** Checked at once: a list may have millions. */
-const ids = z.custom<number[]>(
+export const ids = z.custom<number[]>(
   (value) => Array.isArray(value) && value.length > 0 && value.every((id) => Number.isSafeInteger(id) && id >= 0),
 );
 
@@ -163,7 +174,8 @@ export type ApiChoice = z.output<typeof choice>;
 /** Sampling fields common to both requests. */
 export type Asked = Pick<CompletionRequest, keyof typeof common>;
 
-function parse<T>(schema: z.ZodType<T>, body: unknown): T {
+/** @throws ApiError (400) that names the first field that is wrong */
+export function parse<T>(schema: z.ZodType<T>, body: unknown): T {
   const result = schema.safeParse(body);
   if (result.success) return result.data;
   const [issue] = result.error.issues;
@@ -188,7 +200,8 @@ export function readChatRequest(body: unknown): ChatRequest {
   return request;
 }
 
-function checkChoice({ tools, tool_choice: choice }: ChatRequest): void {
+/** @throws ApiError (400) where the choice names what is not there */
+export function checkChoice({ tools, tool_choice: choice }: Pick<ChatRequest, "tools" | "tool_choice">): void {
   if (choice == null || choice === "auto" || choice === "none") return;
   const wrong = (why: string) => badRequest(`'tool_choice' ${why}`, "tool_choice", "invalid_value");
   if ((tools ?? []).length === 0) throw wrong("needs 'tools'");

@@ -1,18 +1,25 @@
 /**
- * OpenAI-compatible HTTP endpoint over models of this process, on loopback only. Uses Node's own HTTP server: six
- * routes do not justify the packages of a framework in every installation.
+ * HTTP endpoint over models of this process, in the dialects of OpenAI, Anthropic and Ollama, on loopback only. Uses Node's own
+ * HTTP server: so few routes do not justify the packages of a framework in every installation.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { codeOf, HoneError } from "../util/index.js";
+import { readAnthropicRequest, readCountRequest } from "./anthropic-request.js";
+import { anthropicErrors, anthropicMessage, countTokens } from "./anthropic-route.js";
 import { chatCompletion } from "./chat-route.js";
 import { completion } from "./completion-route.js";
-import { ApiError, forbidden, notFound, shuttingDown, unauthorized } from "./errors.js";
+import { ApiError, type ErrorForm, forbidden, notFound, openAiErrors, shuttingDown, unauthorized } from "./errors.js";
 import { Exchange } from "./exchange.js";
 import { Counts, metricsText } from "./metrics.js";
 import type { ServedModel } from "./model.js";
+import { readOllamaRequest } from "./ollama-request.js";
+import { ollamaChat, ollamaErrors, ollamaTags, withoutTag } from "./ollama-route.js";
 import { readChatRequest, readCompletionRequest } from "./requests.js";
+import { readResponsesRequest } from "./responses-request.js";
+import { respond, responsesErrors } from "./responses-route.js";
+import { detokenize, readDetokenizeRequest, readTokenizeRequest, tokenize } from "./tokens-route.js";
 
 const HOST = "127.0.0.1";
 /** Maximum size of a request's body in bytes. */
@@ -57,7 +64,19 @@ function checkOrigin({ headers }: IncomingMessage): void {
   }
 }
 
-const keyOf = ({ headers }: IncomingMessage) => /^Bearer\s+(.*)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
+/** OpenAI's clients send a bearer token, Anthropic's this header. */
+const keyOf = ({ headers }: IncomingMessage) =>
+  /^Bearer\s+(.*)$/i.exec(headers.authorization ?? "")?.[1] ?? String(headers["x-api-key"] ?? "");
+
+/** The dialect in which a route answers errors. */
+function errorsOf(path: string): ErrorForm {
+  if (path.startsWith("/v1/messages")) return anthropicErrors;
+  if (path === "/v1/responses") return responsesErrors;
+  return path.startsWith("/api/") ? ollamaErrors : openAiErrors;
+}
+
+/** A request's path. Anthropic's clients append `/v1` to a base URL that others take with it. */
+const pathOf = (url = "/") => (url.split("?")[0] as string).replace(/^\/v1\/v1\//, "/v1/").replace(/(.)\/$/, "$1");
 
 /** Compares digests in constant time, so that timing reveals nothing of the key. */
 function checkKey(given: string, key: string | undefined): void {
@@ -80,8 +99,8 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
     checkKey(keyOf(request), apiKey);
     return models;
   };
-  const modelOf = (name: string, among: readonly ServedModel[]): ServedModel => {
-    const found = modelOfKey ? among[0] : among.find((model) => model.names.includes(name));
+  const modelOf = (name: string | null | undefined, among: readonly ServedModel[]): ServedModel => {
+    const found = modelOfKey || name == null ? among[0] : among.find((model) => model.names.includes(name));
     if (found) return found;
     const names = among.flatMap((model) => model.names).join(", ");
     throw notFound(`The model '${name}' does not exist; there are ${names}.`, "model_not_found");
@@ -113,16 +132,46 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
       const request = readCompletionRequest(await exchange.body(MOST_BODY));
       await completion(modelOf(request.model, models), request, exchange);
     },
+    "POST /v1/responses": async (exchange, models) => {
+      const request = readResponsesRequest(await exchange.body(MOST_BODY));
+      await respond(modelOf(request.model, models), request, exchange);
+    },
+    "POST /v1/messages": async (exchange, models) => {
+      const request = readAnthropicRequest(await exchange.body(MOST_BODY));
+      await anthropicMessage(modelOf(request.model, models), request, exchange);
+    },
+    "POST /v1/messages/count_tokens": async (exchange, models) => {
+      const request = readCountRequest(await exchange.body(MOST_BODY));
+      await countTokens(modelOf(request.model, models), request, exchange);
+    },
+    "POST /v1/embeddings": () => {
+      throw notFound("There are no embeddings: the models here write text.", "unsupported_endpoint");
+    },
+    "POST /tokenize": async (exchange, models) => {
+      const request = readTokenizeRequest(await exchange.body(MOST_BODY));
+      await tokenize(modelOf(request.model, models), request, exchange);
+    },
+    "POST /detokenize": async (exchange, models) => {
+      const request = readDetokenizeRequest(await exchange.body(MOST_BODY));
+      detokenize(modelOf(request.model, models), request, exchange);
+    },
+    "GET /api/tags": (exchange, models) => ollamaTags(models, exchange),
+    "POST /api/chat": async (exchange, models) => {
+      const request = readOllamaRequest(await exchange.body(MOST_BODY));
+      await ollamaChat(modelOf(withoutTag(request.model), models), request, exchange);
+    },
   };
+  // Ollama's clients send no key, by which a rollout is known.
+  const served = Object.keys(routes).filter((route) => !modelOfKey || !route.includes(" /api/"));
 
   /** The route's name, and the rest of the path. */
-  const routeOf = ({ method, url = "/" }: IncomingMessage): [name: string, rest: string] => {
-    const path = (url.split("?")[0] as string).replace(/(.)\/$/, "$1");
+  const routeOf = ({ method, url }: IncomingMessage): [name: string, rest: string] => {
+    const path = pathOf(url);
     const model = /^\/v1\/models\/(.+)$/.exec(path)?.[1];
     const plain = model === undefined ? path : "/v1/models";
     const name = `${method} ${plain}`;
-    if (Object.hasOwn(routes, name)) return [name, model === undefined ? "" : decode(model)];
-    const others = Object.keys(routes).filter((route) => route.endsWith(` ${plain}`));
+    if (served.includes(name)) return [name, model === undefined ? "" : decode(model)];
+    const others = served.filter((route) => route.endsWith(` ${plain}`));
     if (others.length === 0) throw notFound(`Invalid URL (${method} ${path})`);
     const methods = others.map((route) => route.split(" ")[0]).join(", ");
     throw new ApiError(405, "invalid_request_error", `Not allowed: ${method} ${path}; it takes ${methods}`);
@@ -131,6 +180,7 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
   const serve = async (exchange: Exchange): Promise<void> => {
     let name = "unknown";
     let allowed: readonly ServedModel[] = [];
+    exchange.errors = errorsOf(pathOf(exchange.request.url));
     try {
       checkOrigin(exchange.request);
       const [route, rest] = routeOf(exchange.request);

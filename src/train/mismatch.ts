@@ -45,10 +45,13 @@ const PROBE_DIFFERENCE = 1e-4;
 
 /**
  * Mean distance, in nats, below which engine and learner are taken for one policy where no step of a run says what is usual:
- * weights of 8 bits and less are rounded differently by the two.
+ * weights of 8 bits and less are rounded differently by the two. On CUDA the learner computes weights other than f16 in bf16,
+ * and the engine sums attention's values in f16: emulated on a CPU, that put SmolLM2-135M (30 trained layers, its own text) at
+ * 0.019 nats (p99 0.12), f16 weights at 0.003. Not measured on a card.
  */
-export function mismatchLimit(weightType: string): number {
-  return /^(F16|BF16|F32)$/i.test(weightType) ? 0.02 : 0.05;
+export function mismatchLimit(weightType: string, { backend }: { readonly backend?: string } = {}): number {
+  const rounded = backend === "cuda" ? /^F16$/i : /^(F16|BF16|F32)$/i;
+  return rounded.test(weightType) ? 0.02 : 0.05;
 }
 
 export interface MismatchSettings {

@@ -118,7 +118,7 @@ export interface LoopSettings extends MismatchSettings {
   readonly keep: number;
 }
 
-export interface LoopParts extends Omit<Rewards, "spreadFloor" | "close"> {
+export interface LoopParts extends Omit<Rewards, "spreadFloor" | "judgeBeside" | "close"> {
   readonly run: Run;
   readonly settings: LoopSettings;
   readonly scenarios: Pick<ScenarioSampler, "groupsPerStep" | "next" | "ofValidation">;

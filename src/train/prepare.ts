@@ -2,13 +2,20 @@
 import { join } from "node:path";
 import { type Config, type GivenOptions, type OptionOf, ROLLOUTS_AT_ONCE, sizedDefault } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
-import { contextsOf, gpuChosen, gpuMemory, type ModelShape, sequencesFor } from "../engine/index.js";
+import { contextsOf, drawsOnDevice, gpuChosen, gpuMemory, type ModelShape, sequencesFor } from "../engine/index.js";
 import { planServers, withServerTools } from "../mcp/index.js";
-import { checkTrainable, conversingModel, linesTo, peftFingerprint, resolveModel } from "../models/index.js";
+import { checkTrainable, conversingModel, linesTo, peftFingerprint, resolveWithSource } from "../models/index.js";
 import { fitToMachine, mainMemory, type Served } from "../plan/index.js";
 import { checkEngineChoice } from "../play/index.js";
 import { prepareMachine } from "../python-env/index.js";
-import { type RewardKind, requireRewards, rewardNamed, wordingWarning } from "../reward/index.js";
+import {
+  judgesHere,
+  planLocalJudge,
+  type RewardKind,
+  requireRewards,
+  rewardNamed,
+  wordingWarning,
+} from "../reward/index.js";
 import type { RolloutLimits } from "../rollout/index.js";
 import { placeOf, type RunSettings, RunStore, STORE_FILE, taskOptionsIn } from "../run/index.js";
 import { givenForTask, loadTask, recordedForTask, resolveTaskOptions, scenariosOf } from "../tasks/index.js";
@@ -78,9 +85,10 @@ export async function prepare(
   );
   const taskOptions = { ...set, home: config.home, seed: chosen("seed") };
   const all = await scenariosOf(plain, taskOptions, { hub: config, log, ...(signal ? { signal } : {}) });
-  const settingsFor = (shape: ModelShape) => {
+  const settingsFor = (shape: ModelShape, converted = false) => {
     const settings = resolveSettings({
-      given,
+      // The weights that a card decided are the run's wherever it goes on.
+      given: converted && weights === undefined ? { ...given, weights: shape.weightType.toLowerCase() } : given,
       recorded,
       model: { reference, ...shape },
       set,
@@ -89,10 +97,15 @@ export async function prepare(
     return { settings, initial: initialAdapter(config, settings, shape) };
   };
   // Where the configuration suffices, a mismatch with the model is reported before its weights are downloaded.
-  const model = await resolveModel(reference, { ...config, weights }, linesTo(log, signal), { inspect: settingsFor });
+  const inspect = (shape: ModelShape) => void settingsFor(shape);
+  const from = { ...config, weights };
+  const { file: model, source } = await resolveWithSource(reference, from, linesTo(log, signal), { inspect });
   const shape = await conversingModel(model);
   checkTrainable(shape, model, config.hfWeights !== undefined);
-  const { settings, initial } = settingsFor(shape);
+  const { settings, initial } = settingsFor(shape, source !== undefined);
+  const judge = judgesHere(settings, reward)
+    ? await planLocalJudge({ ...config, ...settings, home: config.home }, log, signal)
+    : undefined;
   const scenarios = new ScenarioSampler(all, settings);
 
   await prepareMachine(config, log, true);
@@ -122,8 +135,9 @@ export async function prepare(
       lanes,
       lanesGiven: config.lanes !== undefined,
       ubatch,
-      sampling: config.sampling === "device" ? "device" : "host",
+      sampling: drawsOnDevice(config.sampling, gpu?.kind ?? false) ? "device" : "host",
       served: servedBy(config, gpu),
+      judge: judge ?? null,
     },
     {
       concurrency: config.concurrency === undefined,
@@ -149,11 +163,12 @@ export async function prepare(
   const contents = {
     ...contentsOf(model, task, all, servers),
     ...rewardNamed(settings.reward).contents(settings),
+    ...(judge === undefined ? {} : { judge: judge.fingerprint }),
     ...(initial === undefined ? {} : { "first adapter": await peftFingerprint(initial) }),
   };
   const play = { task: taskReference, taskOptions, servers };
   const backend = gpu?.kind ?? false;
-  return { folder, model, shape, task, settings, all, scenarios, backend, fitted, contents, play, initial };
+  return { folder, model, shape, task, settings, all, scenarios, backend, fitted, contents, play, initial, judge };
 }
 
 export type Prepared = Awaited<ReturnType<typeof prepare>>;

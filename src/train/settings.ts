@@ -155,8 +155,11 @@ function checkSettings(settings: RunSettings, trainedContext: number): void {
 export function withAbsolutePaths(given: GivenOptions): GivenOptions {
   const absolute = fileOptions().flatMap((name) => {
     const value = given[name];
-    // A name that is no file is one of hone's own: a model of the catalogue, a built-in task.
-    const known = name === "model" && typeof value === "string" && isCatalogueName(value);
+    // A name that is no file is one of hone's own, a model of the catalogue or a built-in task, or a judge's at its server.
+    const known =
+      typeof value === "string" &&
+      ((name === "model" && isCatalogueName(value)) ||
+        (name === "judgeModel" && (given.judgeUrl !== undefined || isCatalogueName(value))));
     const isFile = typeof value === "string" && !known && existsSync(value);
     return isFile ? [[name, resolve(value)] as const] : [];
   });
@@ -182,7 +185,7 @@ export function loopSettings(
     schedule: settings,
     advantages: { estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
     maxMismatch: config.maxMismatch,
-    expectedMismatch: mismatchLimit(engine.weightType),
+    expectedMismatch: mismatchLimit(engine.weightType, engine.compute),
     numerics: { engine: engineNumerics(engine), hfWeights: hfWeights },
     closer: bringCloser({
       ...{ weightType: engine.weightType, cuda: engine.compute.backend === "cuda", hfWeights },

@@ -103,7 +103,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
       creditGroups(groups, rewards, { ...settings.advantages, maskTruncated: settings.maskTruncated }),
 
     update: async (groups) => {
-      await timed("swap", () => policy.sleep());
+      await timed("swap", () => Promise.all([policy.sleep(), parts.restJudge?.()]));
       const learnt = await timed("update", () => stoppable(() => updateOn(parts, at, groups, learningRate, earlier)));
       if (!learnt) return null;
       try {

@@ -2,12 +2,14 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { commands } from "../../src/commands/index.js";
+import { loadCommands } from "../../src/commands/index.js";
 import { loadConfig, optionsTable, ownOptions } from "../../src/config/config.js";
 import { text } from "../../src/config/option.js";
 import { definitions } from "../../src/config/options.js";
 import { UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
+
+const commands = await loadCommands();
 
 let folder: string;
 

@@ -4,12 +4,14 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { commands } from "../../src/commands/index.js";
+import { loadCommands } from "../../src/commands/index.js";
 import { flagOf, optionNames, options } from "../../src/config/config.js";
 import { stepMetricsRow } from "../../src/train/metrics.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { blocksOf, blocksOfAll, commandsOf, pages, textOf } from "./blocks.js";
 import { checkLine } from "./parse.js";
+
+const commands = await loadCommands();
 
 const folders: string[] = [];
 afterAll(() => {

@@ -2,9 +2,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import yargs from "yargs";
-import { commands } from "../../src/commands/index.js";
+import { loadCommands } from "../../src/commands/index.js";
 import { declare, options, readGiven } from "../../src/config/index.js";
 import { packageRoot } from "../../src/util/paths.js";
+
+const commands = await loadCommands();
 
 interface Manifest {
   readonly packageManager: string;

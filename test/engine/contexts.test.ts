@@ -72,9 +72,8 @@ it("threads beyond the cores are left out, with a line that says so", async () =
 
 it("a pool is a GPU's choice while the mask over all cells is small, and a pass has room for prompts", () => {
   expect(pooledByDefault({ sequences: 8, contextPerSequence: 8192 })).toBe(true);
-  expect(pooledByDefault({ sequences: 64, contextPerSequence: 1024 })).toBe(true);
-  expect(pooledByDefault({ sequences: 64, contextPerSequence: 8192 })).toBe(false);
-  expect(pooledByDefault({ sequences: 128, contextPerSequence: 256 })).toBe(false);
-  expect(pooledByDefault({ sequences: 128, contextPerSequence: 256 }, 2)).toBe(true);
-  expect(pooledByDefault({ sequences: 64, contextPerSequence: 1024 }, 1, 127)).toBe(false);
+  expect(pooledByDefault({ sequences: 32, contextPerSequence: 1024 })).toBe(true);
+  expect(pooledByDefault({ sequences: 64, contextPerSequence: 1024 })).toBe(false);
+  expect(pooledByDefault({ sequences: 64, contextPerSequence: 1024 }, 2)).toBe(true);
+  expect(pooledByDefault({ sequences: 32, contextPerSequence: 1024 }, 1, 63)).toBe(false);
 });

@@ -25,6 +25,7 @@ const settings: NativeSettings = {
   pooledKv: false,
   steadyShapes: false,
   drawOnDevice: false,
+  drawUntried: false,
   fillGap: 0,
   samplingThreads: 1,
 };

@@ -70,6 +70,7 @@ describe.skipIf(!linux)(`a load that fails${linux ? "" : " (skipped: only Linux 
     pooledKv: false,
     steadyShapes: false,
     drawOnDevice: false,
+    drawUntried: false,
     fillGap: 0,
     samplingThreads: 1,
   });

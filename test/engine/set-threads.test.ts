@@ -20,6 +20,7 @@ const native: NativeEngine = await addon.load({
   pooledKv: false,
   steadyShapes: false,
   drawOnDevice: false,
+  drawUntried: false,
   fillGap: 0,
   samplingThreads: 1,
 });

@@ -27,6 +27,7 @@ INFO = {
 }
 
 print(f"noise on stdout {behaviour}", flush=True)
+print(f"kernels in {os.environ['TORCHINDUCTOR_CACHE_DIR']}", flush=True)
 os.write(2, b'{"type": "error"} on stderr\n')
 if behaviour == "silent":
     time.sleep(100)

@@ -13,7 +13,7 @@ import {
   LearnerRefused,
   startLearner,
 } from "../../src/learn/index.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { cacheHome, packageRoot } from "../../src/util/paths.js";
 import { anyPython } from "../support/python.js";
 import { settings, step } from "./support.js";
 
@@ -58,6 +58,13 @@ describe("the learner's process", () => {
     await learner.close();
     expect(readFileSync(log, "utf8")).toContain("noise on stdout");
     expect(readFileSync(log, "utf8")).toContain("on stderr");
+  });
+
+  it("keeps compiled kernels in the user's cache, which a reboot does not empty", async () => {
+    const learner = await start("noise");
+    await learner.close();
+    const folder = process.env.TORCHINDUCTOR_CACHE_DIR ?? join(cacheHome(), "hone", "kernels");
+    expect(readFileSync(log, "utf8")).toContain(`kernels in ${folder}`);
   });
 
   it("ends at once when it is closed, idle or in mid-step, and so do the processes it started", async () => {

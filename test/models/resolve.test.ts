@@ -18,6 +18,7 @@ import { safetensors, vector } from "../../src/learn/safetensors.js";
 import { converted } from "../../src/models/convert.js";
 import { type ModelConfig, type ModelIo, resolveModel } from "../../src/models/index.js";
 import { folderLabel } from "../../src/models/reference.js";
+import { defaultWeights } from "../../src/models/resolve.js";
 import { HoneError } from "../../src/util/errors.js";
 import { tryLock } from "../../src/util/lock.js";
 import { HubServer, revision } from "../support/hub-server.js";
@@ -423,4 +424,18 @@ test.each([
   writeFileSync(join(place, file), text);
   await expect(resolved(place)).rejects.toThrow(HoneError);
   await expect(resolved(place)).rejects.toThrow(why);
+});
+
+test("weights that nobody named are the model's own bf16 on a card that multiplies it, else f16", () => {
+  const bf16 = join(folder, "bf16");
+  const older = join(folder, "older");
+  mkdirSync(bf16, { recursive: true });
+  mkdirSync(older, { recursive: true });
+  writeFileSync(join(bf16, "config.json"), '{"torch_dtype": "bfloat16"}');
+  writeFileSync(join(older, "config.json"), '{"torch_dtype": "float16"}');
+  expect([80, 89, 90].map((capability) => defaultWeights(bf16, capability))).toEqual(["bf16", "bf16", "bf16"]);
+  expect(defaultWeights(bf16, 75)).toBe("f16");
+  expect(defaultWeights(older, 89)).toBe("f16");
+  writeFileSync(join(bf16, "config.json"), '{"dtype": "bfloat16"}');
+  expect(defaultWeights(bf16, 80)).toBe("bf16");
 });

@@ -139,11 +139,7 @@ it("of the catalogue is listed with its shape, whether it is here or not", async
 });
 
 it.each([
-  [
-    "a wheel with another SHA-256",
-    () => named(undefined, "0".repeat(64)),
-    /has another wheel of small-model 1\.2 than/,
-  ],
+  ["a wheel with another SHA-256", () => named(undefined, "0".repeat(64)), /has another file of small-model 1\.2 than/],
   [
     "a file that the wheel does not have",
     () => named("tiny.gguf"),

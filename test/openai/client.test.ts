@@ -19,8 +19,8 @@ async function serve(answer: (request: Request, index: number) => Reply): Promis
 }
 
 const question = { model: "m", messages: [{ role: "user" as const, content: "a private mail" }] };
-const ask = (url: string, key?: string) =>
-  chatClient({ url, key }, 0).chat.completions.create(question) as Promise<unknown>;
+const ask = async (url: string, key?: string): Promise<unknown> =>
+  (await chatClient({ url, key }, 0)).chat.completions.create(question);
 
 /** All that the library reads from the environment. */
 function openAiEnvironment(): void {

@@ -13,7 +13,7 @@ import { type PlacePlan, planMemory } from "../../src/plan/memory.js";
 import { waysToFit } from "../../src/plan/remedies.js";
 import { WIDEST_ROW } from "../../src/plan/rows.js";
 import { packageRoot } from "../../src/util/paths.js";
-import { input, LINEAR, qwen } from "./support.js";
+import { input, judge, LINEAR, qwen } from "./support.js";
 
 type Change = Partial<PlanInput>;
 const plan = (change: Change = {}) => planMemory({ ...input, ...change });
@@ -102,8 +102,8 @@ describe("the memory plan", () => {
     expect(find(at(8), "KV")).toBe(cells * 12_288);
     expect(find(at(8), "computing")).toBeGreaterThan(2 * cells * 512);
     // More cells are no pool: each sequence has its own.
-    expect(find(at(9), "KV")).toBe(9 * 8192 * 12_288);
-    expect(find(at(8), "computing") as number).toBeGreaterThan(find(at(9), "computing") as number);
+    expect(find(at(12), "KV")).toBe(12 * 8192 * 12_288);
+    expect(find(at(8), "computing") as number).toBeGreaterThan(find(at(12), "computing") as number);
   });
 
   it("puts on the GPU what is there: layers in 16 bits, the rest in f32", () => {
@@ -174,6 +174,28 @@ describe("the memory plan", () => {
     expect(playing(offload.host, "learner: weights between updates")).toBe(find(onGpu(), "learner: weights"));
     // On a CPU there is nowhere to go.
     expect(plan({ learnerLifetime: "offload" })).toEqual(plan());
+  });
+
+  it("counts a judge that hone runs while there are rollouts to judge, and nothing of it during an update", () => {
+    // As llama.cpp's KV of the same shape: two bytes a number, 12 kB a token of Qwen2.5-0.5B.
+    const { host } = plan({ judge });
+    const judged = host.playing.filter(({ name }) => name.startsWith("judge"));
+    expect(judged.map(({ name }) => name)).toEqual([
+      "judge: weights",
+      "judge: KV of 8 × 35648 tokens",
+      "judge: computing",
+    ]);
+    expect(judged[0]?.bytes).toBe(qwen.bytes);
+    expect(judged[1]?.bytes).toBe(8 * 35_840 * 12_288);
+    expect(host.learning).toEqual(plan().host.learning);
+    // On a card it shares the engine's CUDA context, and its embeddings are read on the host.
+    const card = planMemory({ ...input, gpu: "cuda", judge });
+    const without = planMemory({ ...input, gpu: "cuda" });
+    const more = (place: "host" | "gpu") =>
+      (card[place]?.playing ?? []).filter(({ name }) => name.startsWith("judge")).map(({ name }) => name);
+    expect(more("gpu")).toEqual(judged.map(({ name }) => name));
+    expect(more("host")).toEqual(["judge: weights", "judge: computing"]);
+    expect(card.gpu?.learning).toEqual(without.gpu?.learning);
   });
 
   it("grows with what is asked for, and shrinks with what saves memory", () => {

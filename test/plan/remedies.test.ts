@@ -4,7 +4,7 @@ import { fitToMachine } from "../../src/plan/fit.js";
 import type { PlanInput } from "../../src/plan/input.js";
 import { planMemory } from "../../src/plan/memory.js";
 import { fits, type Room, waysToFit } from "../../src/plan/remedies.js";
-import { input } from "./support.js";
+import { input, judge } from "./support.js";
 
 const hostPeak = (change: Partial<PlanInput> = {}) => planMemory({ ...input, ...change }).host.peak;
 
@@ -27,8 +27,15 @@ describe("what makes a run fit", () => {
     const [name, value] = flag.split(" ");
     return OPTIONS[name as string]?.(value);
   };
+  const judgedOf = (flag: string) => {
+    const [name, value] = flag.split(" ");
+    if (name === "--judge-concurrency") return { concurrency: Number(value) };
+    return name === "--judge-input-tokens" ? { inputTokens: Number(value) } : {};
+  };
   const applied = (flags: readonly string[], from: PlanInput): PlanInput =>
-    Object.assign({}, from, ...flags.map(changeOf)) as PlanInput;
+    Object.assign({}, from, ...flags.map(changeOf), {
+      judge: from.judge && Object.assign({}, from.judge, ...flags.map(judgedOf)),
+    }) as PlanInput;
 
   it("is nothing for a run that fits, and unknown for one that never does", () => {
     expect(waysToFit(input, { host: hostPeak(), gpu: 0 })).toEqual([]);
@@ -48,7 +55,7 @@ describe("what makes a run fit", () => {
     for (const gpu of [false, "cuda"] as const) {
       for (let room = 2e9; room < 16e9; room += 0.25e9) {
         const limits: Room = gpu ? { host: 64e9, gpu: room } : { host: room, gpu: 0 };
-        for (const more of [{}, asked]) {
+        for (const more of [{}, asked, { judge }]) {
           const wanted: PlanInput = { ...input, gpu, concurrency: gpu ? 64 : 16, ...more };
           const flags = waysToFit(wanted, limits);
           if (!flags) continue;
@@ -135,7 +142,7 @@ describe("what was asked for beyond the defaults of an engine", () => {
     expect(waysToFit({ ...wanted, ...asked, ...lanes(64) }, { host: 64e9, gpu: 3.88e9 })).toEqual([
       "--lanes 1",
       "--gradient-checkpointing",
-      "--concurrency 16",
+      "--concurrency 32",
       "--release-weights",
       "--learner-lifetime offload",
     ]);

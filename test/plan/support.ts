@@ -1,6 +1,6 @@
 /** A run whose memory is planned. */
 import type { ModelShape } from "../../src/engine/index.js";
-import type { PlanInput } from "../../src/plan/input.js";
+import type { JudgeLoad, PlanInput } from "../../src/plan/input.js";
 
 export const LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
 
@@ -37,4 +37,8 @@ export const input: PlanInput = {
   lanesGiven: false,
   ubatch: 512,
   sampling: "host",
+  judge: null,
 };
+
+/** A judge of the same shape that hone runs beside the engine. */
+export const judge: JudgeLoad = { shape: qwen, concurrency: 8, inputTokens: 32_000, besides: 3648 };

@@ -169,7 +169,7 @@ describe("an environment of hone's own", () => {
     const asked = fakeUv();
     const stop = new AbortController();
     const onProgress = (line: string) => {
-      if (line.startsWith("installing what")) stop.abort(new Error("interrupted"));
+      if (line.startsWith("getting what")) stop.abort(new Error("interrupted"));
     };
     await expect(ensure(ada, { signal: stop.signal, onProgress })).rejects.toThrow("interrupted");
     expect(made()).toEqual([]);
@@ -198,7 +198,7 @@ describe("a Python that the user names, on a machine with a GPU", () => {
       mkdirSync(join(site, "torch"), { recursive: true });
       writeFileSync(join(site, "torch/version.py"), `cuda: str = ${cuda}\n`);
     }
-    const answer = `case "$2" in *version_info*) echo 3 12;; *json*) echo '["/p", "${site}"]';; *) echo;; esac`;
+    const answer = `case "$2" in *version_info*) echo 3 12;; *) echo '[["/p", "${site}"], []]';; esac`;
     return program(folder, "python", answer);
   };
 
@@ -245,7 +245,7 @@ describe("--torch-index", () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  it("is where pip takes PyTorch from, into an environment that has no pip of its own", {
+  it("is where pip takes PyTorch from", {
     timeout: 180_000,
   }, async () => {
     const url = await serve();
@@ -258,15 +258,14 @@ describe("--torch-index", () => {
     const said: string[] = [];
     const options = { torchIndex: `${url}/torch`, onProgress: (line: string) => said.push(line) };
     await expect(ensure({ ...ada, driver: "550.54.14" }, options)).rejects.toThrow(
-      /^installing Python packages for .*cuda12\/bin\/python failed: ERROR: Could not find a version that satisfies/,
+      /^Python packages could not be fetched: ERROR: Could not find a version that satisfies/,
     );
-    expect(said).toContain(`installing torch==2.13.0 for CUDA 12 from ${url}/torch`);
+    expect(said).toContain(`getting torch==2.13.0 for CUDA 12 from ${url}/torch`);
     const wheels = requests.filter((path) => path.endsWith(".whl"));
     expect(wheels).toEqual(["/torch/torch/torch-2.13.0-py3-none-any.whl"]);
     const [environment = ""] = readdirSync(join(folder, "cache/hone")).filter((name) => name.endsWith("cuda12"));
     const [version = ""] = readdirSync(join(folder, "cache/hone", environment, "lib"));
     const site = join(folder, "cache/hone", environment, "lib", version, "site-packages");
     expect(readdirSync(site)).toContain("torch");
-    expect(existsSync(join(site, "pip"))).toBe(false);
   });
 });

@@ -34,8 +34,8 @@ function fakePythons(versions: Record<string, string>): () => string[] {
       name,
       `case "$*" in
   *version_info*) echo "${version}";;
-  "-m pip --version") echo "pip 23.1 from here";;
-  "-m venv --clear --without-pip "*) mkdir -p "$5/bin"; cp "$0" "$5/bin/python";;
+  "-m venv --clear "*) mkdir -p "$4/bin"; cp "$0" "$4/bin/python";;
+  *cpu_torch.main*) echo "made to load without CUDA" >> ${log};;
   *--require-hashes*) echo "$*" >> ${log}
     for last; do :; done
     if grep -q unsloth "$last"; then echo "ERROR: No matching distribution found for unsloth==1" >&2; exit 1; fi;;
@@ -63,13 +63,14 @@ describe("an environment of packed packages", () => {
     const asked = fakePythons({ python3: "3 12", "python3.11": "3 11" });
     await ensure({});
     expect(asked()).toEqual([
-      // Its PyTorch may have been changed to load without CUDA, so it has no hash.
+      // From an index of PyTorch's own builds, which are not locked.
       expect.stringMatching(/ install --no-compile --no-index --find-links \S+wheels --no-deps torch==\S+$/),
       expect.stringMatching(/ --no-index --find-links \S+wheels --no-deps --require-hashes -r \S+requirements\.txt$/),
+      "made to load without CUDA",
     ]);
     expect(made()).toEqual(["cpu"]);
     await ensure({});
-    expect(asked()).toHaveLength(2);
+    expect(asked()).toHaveLength(3);
   });
 
   it("needs that Python", async () => {
@@ -98,9 +99,11 @@ describe("an environment of packed packages", () => {
     const asked = fakePythons({ python3: "3 11" });
     const old = { packed: packed({ build: "cuda13" }), device: device("550.54.14") };
     await expect(ensure(old)).rejects.toThrow(
-      "hone was packed for CUDA 13, but 0 NVIDIA One with driver 550.54.14 needs CUDA 12: pack it --for linux-x64-cuda12, or use --gpu off",
+      "hone was packed with a PyTorch for CUDA 13, but 0 NVIDIA One with driver 550.54.14 runs CUDA 12: pack it --for linux-x64-cuda12, or use --gpu off",
     );
-    await expect(ensure({ device: device("590.44.01") })).rejects.toThrow(/packed for the CPU, but .* needs CUDA 13/);
+    await expect(ensure({ device: device("590.44.01") })).rejects.toThrow(
+      /packed with a PyTorch without CUDA, but .*--for linux-x64-cuda13/,
+    );
     expect(asked()).toEqual([]);
     await ensure({ ...old, cpu: true });
     expect(made()).toEqual(["cuda13"]);

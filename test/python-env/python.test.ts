@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { madeEnvironments } from "../../src/device/index.js";
-import { explain } from "../../src/python-env/pip.js";
+import { whyNotFetched } from "../../src/python-env/failure.js";
 import { ensurePython } from "../../src/python-env/python.js";
 import { HoneError } from "../../src/util/errors.js";
 
@@ -44,19 +44,24 @@ describe("a Python that the user names", () => {
   });
 
   it("must be new enough", async () => {
-    expect(await refused({ python: program("old", "echo 3 8") })).toMatch(/is Python 3\.8; learning needs 3\.10/);
+    expect(await refused({ python: program("old", "echo 3 8") })).toMatch(
+      /is Python 3\.8; learning needs 3\.10 to 3\.14/,
+    );
   });
 
   it("must have the learner's packages; those that are missing are named, with the command that installs them", async () => {
-    const python = program("bare", 'case "$2" in *version_info*) echo 3 12;; *) echo torch peft;; esac');
+    const python = program(
+      "bare",
+      'case "$2" in *version_info*) echo 3 12;; *) echo \'[["/p"], ["torch", "peft"]]\';; esac',
+    );
     expect(await refused({ python })).toMatch(
       /bare lacks torch, peft: run .*bare -m pip install torch==\S+ peft==\S+, or leave --python out$/,
     );
   });
 
   it("must have the trackers that are asked for, in any version", async () => {
-    const asking =
-      'case "$2" in *version_info*) echo 3 12;; *) shift 2; for name; do [ $name = wandb ] && echo $name; done;; esac';
+    const asking = `case "$2" in *version_info*) echo 3 12;; *)
+  case "$*" in *wandb*) echo '[["/p"], ["wandb"]]';; *) echo '[["/p"], []]';; esac;; esac`;
     const python = program("untracked", asking);
     const tracked = (needs: string[]) => ({ python, extras: ["trackers" as const], needs });
     expect(await refused(tracked(["tensorboard", "wandb"]))).toMatch(
@@ -66,7 +71,7 @@ describe("a Python that the user names", () => {
   });
 
   it("is used as it is", async () => {
-    const python = program("good", 'case "$2" in *version_info*) echo 3 12;; *) echo;; esac');
+    const python = program("good", 'case "$2" in *version_info*) echo 3 12;; *) echo \'[["/p"], []]\';; esac');
     expect(await ensurePython({ python })).toBe(python);
   });
 });
@@ -96,12 +101,12 @@ describe("what pip and uv say when they fail", () => {
     [
       "a full disk",
       "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device",
-      /the disk filled up.*free some space/,
+      /the disk filled up while fetching Python packages: free some space/,
     ],
     [
       "no network (pip)",
       "WARNING: Retrying (Retry(total=0, connect=None, read=None, redirect=None, status=None)) after connection broken by 'NewConnectionError(\"HTTPSConnection(host='pypi.org', port=443): Failed to establish a new connection: [Errno 101] Network is unreachable\")': /simple/torch/\nERROR: Could not find a version that satisfies the requirement torch==2.13.0 (from versions: none)\nERROR: No matching distribution found for torch==2.13.0",
-      /the package index cannot be reached.*PIP_INDEX_URL or PIP_FIND_LINKS.*--python/,
+      /the package index cannot be reached.*PIP_INDEX_URL or PIP_FIND_LINKS/,
     ],
     [
       "no network (uv)",
@@ -111,15 +116,15 @@ describe("what pip and uv say when they fail", () => {
     [
       "a file that is not the tested one",
       "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. If you have updated the package versions, please update the hashes.",
-      /is not the file that hone was tested with: the package index, or a cache/,
+      /the package index, or a cache on the way to it, has another file of Python packages than/,
     ],
     [
       "anything else",
       "Collecting torch==9\nERROR: Could not find a version that satisfies the requirement torch==9 (from versions: 2.13.0)\nERROR: No matching distribution found for torch==9",
-      /for \/venv\/bin\/python failed: ERROR: Could not find a version that satisfies the requirement torch==9/,
+      /^Python packages could not be fetched: ERROR: Could not find a version that satisfies the requirement torch==9/,
     ],
   ])("%s becomes one line", (_, output, message) => {
-    const line = explain(output, "/venv/bin/python");
+    const line = whyNotFetched("Python packages", output);
     expect(line).toMatch(message);
     expect(line).not.toContain("\n");
   });

@@ -49,7 +49,7 @@ const toolCall = (id: string, name: string, args: string) => ({
   function: { name, arguments: args },
 });
 
-function play(url: string, more: Partial<ApiSettings> = {}, turnSeconds = 5, played = task) {
+async function play(url: string, more: Partial<ApiSettings> = {}, turnSeconds = 5, played = task) {
   const settings: ApiSettings = {
     url,
     model: "m",
@@ -58,7 +58,7 @@ function play(url: string, more: Partial<ApiSettings> = {}, turnSeconds = 5, pla
     maxTokens: undefined,
     ...more,
   };
-  const session = new ApiSession(apiClient(settings), settings, opening(played, scenario, 4), 2 ** 40 + 5);
+  const session = new ApiSession(await apiClient(settings), settings, opening(played, scenario, 4), 2 ** 40 + 5);
   const limits = {
     maxTurns: 4,
     maxTokens: 99,

@@ -136,8 +136,51 @@ describe("tools", () => {
     expect(chat(ofLlamaCpp(name), {}, ends[name]).showsTools).toBe(shown);
   });
 
-  it("that a template does not show are not shown by naming a format", () => {
-    expect(chat(withoutTools, { toolFormat: "hermes" }).showsTools).toBe(false);
+  const about = (name: string) => ({
+    type: "function" as const,
+    function: { name, description: `Does "${name}" <b>.`, parameters: { type: "object", properties: { at: {} } } },
+  });
+  const tools = [about("look"), about("read")];
+  const conversation: ChatMessage[] = [
+    { role: "system", content: "Answer." },
+    { role: "user", content: "Where?" },
+    { role: "assistant", content: "Let me see.", tool_calls: [{ name: "look", arguments: { at: 1 } }] },
+  ];
+
+  it("that a template does not show stand in the system message where a format is named, in its models' words", () => {
+    const bare = chat(withoutTools, { toolFormat: "hermes" });
+    expect(bare.showsTools).toBe(true);
+    expect(chat(withoutTools).showsTools).toBe(false);
+    // Both templates are ChatML: tools, their place and earlier calls are written alike.
+    const qwen = chat(ofLlamaCpp("Qwen-Qwen2.5-7B-Instruct")).template;
+    for (const messages of [conversation.slice(0, 2), conversation]) {
+      expect(bare.template.promptText(messages, tools)).toBe(qwen.promptText(messages, tools));
+      expect(bare.template.prompt(messages, tools)).toEqual(qwen.prompt(messages, tools));
+    }
+    const llama = chat(withoutTools, { toolFormat: "llama3" }).template.promptText(conversation, tools);
+    const published = chat(ofLlamaCpp("meta-llama-Llama-3.1-8B-Instruct"), {
+      templateArg: { tools_in_user_message: false },
+    }).template.promptText(conversation.slice(0, 2), tools);
+    const described = /You have access[\s\S]*(?=\n\nAnswer\.)/.exec(published)?.[0] ?? "";
+    expect(described).toContain('"read"');
+    expect(llama).toContain(described);
+    // This template escapes no quotes.
+    const plain = [{ ...about("look"), function: { ...about("look").function, description: "Looks." } }];
+    const nemo = chat(ofLlamaCpp("mistralai-Mistral-Nemo-Instruct-2407")).template.promptText(
+      conversation.slice(0, 2),
+      plain,
+    );
+    const listed = /\[AVAILABLE_TOOLS\][\s\S]*\[\/AVAILABLE_TOOLS\]/.exec(nemo)?.[0] ?? "";
+    expect(listed).toContain("Looks.");
+    const named = chat(withoutTools, { toolFormat: "mistral" }).template;
+    expect(named.promptText(conversation, plain)).toContain(listed);
+  });
+
+  it("have a system message made for them where there is none, and none where there are no tools", () => {
+    const { template } = chat(withoutTools, { toolFormat: "hermes" });
+    const messages = conversation.slice(1, 2);
+    expect(template.promptText(messages, tools)).toMatch(/^<\|im_start\|>system\n# Tools\n/);
+    expect(template.promptText(messages, [])).toBe(chat(withoutTools).template.promptText(messages, []));
   });
 
   it("have their calls written by the template, unless it has none or another format was named", () => {

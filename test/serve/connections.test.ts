@@ -106,7 +106,8 @@ test("what is wrong with a request is told by OpenAI's status codes", async () =
   expect(await codeOf(post("/chat/completions", "{"))).toEqual([400, null]);
   expect(await codeOf(post("/chat/completions", "[]"))).toEqual([400, "invalid_value"]);
   expect(await codeOf(post("/chat/completions", chat.replace("tiny", "huge")))).toEqual([404, "model_not_found"]);
-  expect(await codeOf(post("/embeddings", "{}"))).toEqual([404, null]);
+  expect(await codeOf(post("/embeddings", "{}"))).toEqual([404, "unsupported_endpoint"]);
+  expect(await codeOf(post("/images", "{}"))).toEqual([404, null]);
   expect(await codeOf(fetch(`${url}/chat/completions`, { headers: key }))).toEqual([405, null]);
   expect(await codeOf(post("/chat/completions", `"${"x".repeat(17 << 20)}"`))).toEqual([413, "request_too_large"]);
   const page = { ...key, origin: "https://pages.example" };

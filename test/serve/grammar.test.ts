@@ -269,7 +269,7 @@ describe("every format of calls", () => {
     ] as const) {
       const choice = { tools, tool_choice: "required" as const, parallel_tool_calls: many };
       const { read, stop } = await model.answer(
-        await model.converse([{ role: "user", content: "?" }], toolsOf(tools), ""),
+        await model.converse([{ role: "user", content: "?" }], toolsOf(tools)),
         {
           sampling: { seed, temperature: 1 },
           maxTokens: 800,
@@ -303,7 +303,7 @@ describe("thoughts", () => {
   };
   const rules = 'root ::= [ \\n\\t]{0,4} "[" [0-9]{3} "]"';
   const answer = async (model: ServedModel, opened: boolean, maxTokens: number) =>
-    model.answer(await model.converse([{ role: "user", content: "Think." }], [], ""), {
+    model.answer(await model.converse([{ role: "user", content: "Think." }], []), {
       sampling: { seed: 1, temperature: 2 },
       maxTokens,
       stopTexts: [],

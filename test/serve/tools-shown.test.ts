@@ -10,16 +10,28 @@ import { withTemplate } from "../support/with-template.js";
 import { serveTiny, tool } from "./support.js";
 
 const withoutTools = readFileSync(join(packageRoot, "test/rollout/support/without-tools.jinja"), "utf8");
+/** Writes calls, and lists no tools. */
+const withCalls = withoutTools.replace(
+  "{{ message.content }}",
+  `{{ message.content }}{% for call in message.tool_calls or [] -%}
+<tool_call>
+{{ {"name": call.function.name, "arguments": call.function.arguments} | tojson }}
+</tool_call>
+{%- endfor %}`,
+);
 const tools = [tool("search_inbox"), tool("read_email")];
 
 let model: ServedModel;
+let told: ServedModel;
 beforeAll(async () => {
   const { engine } = await serveTiny();
-  const bare = withTemplate(engine, withoutTools);
-  model = new ServedModel(["small"], bare, chatOf(bare, { toolFormat: "hermes" }));
+  const bare = withTemplate(engine, withCalls);
+  model = new ServedModel(["small"], bare, chatOf(bare));
+  const named = withTemplate(engine, withoutTools);
+  told = new ServedModel(["small"], named, chatOf(named, { toolFormat: "hermes" }));
 });
 
-const conversed = async (...messages: ChatMessage[]) => await model.converse(messages, tools, "");
+const conversed = async (...messages: ChatMessage[]) => await model.converse(messages, tools);
 
 it("tools that nothing says to the model are refused, with what to do", async () => {
   const user: ChatMessage = { role: "user", content: "Find my mail with search_inbox." };
@@ -38,4 +50,11 @@ it("tools that the system message describes are taken", async () => {
   const system: ChatMessage = { role: "system", content: "Write <tool_call>: search_inbox(keywords), read_email(id)." };
   const { length } = await conversed(system, { role: "user", content: "Find my mail." });
   expect(length).toBeGreaterThan(20);
+});
+
+it("tools are listed in the system message where --tool-format names how they are called", async () => {
+  const user: ChatMessage = { role: "user", content: "Find my mail." };
+  const { append } = await told.converse([user], tools);
+  const text = told.engine.detokenize(append, { special: true });
+  expect(text).toMatch(/# Tools\n.*"search_inbox".*"read_email".*Find my mail/s);
 });

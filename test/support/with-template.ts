@@ -1,8 +1,13 @@
 import type { Engine } from "../../src/engine/index.js";
 
-/** The tokenizer of an engine under another chat template. */
+/** An engine under another chat template. */
 export function withTemplate<T extends Engine>(engine: T, chatTemplate: string): T {
   const info = { ...engine.info, chatTemplate };
-  const [tokenize, detokenize] = [engine.tokenize.bind(engine), engine.detokenize.bind(engine)];
-  return { info, tokenize, detokenize } as unknown as T;
+  return new Proxy(engine, {
+    get(target, name) {
+      if (name === "info") return info;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
 }

@@ -149,7 +149,7 @@ describe("--preset art-notebook", () => {
     const task = await loadTask("email");
     expect(() => requireRewards(settings, task)).not.toThrow();
     expect(() => requireRewards(resolve({ preset: "art-notebook" }), task)).toThrow(
-      "--reward ruler needs a judge: give --judge-url and --judge-model",
+      "--reward ruler needs a judge: give --judge-model, a model that hone runs here",
     );
   });
 

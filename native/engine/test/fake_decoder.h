@@ -54,6 +54,9 @@ struct FakeCounters {
   std::atomic<int> passes{0};
   /** Slots need not be neighbours, and padding is understood. */
   std::atomic<bool> pooled{false};
+  /** Batches with rows, and those of them that CUDA would replay: shaped as the last one with rows. */
+  std::atomic<int> withRows{0};
+  std::atomic<int> replayed{0};
   /** It draws where its logits are. */
   std::atomic<bool> samples{false};
   /** Batches with rows, and how often the next one was sampled elsewhere. */
@@ -248,6 +251,11 @@ class FakeDecoder final : public Decoder {
     }
     shape.push_back(static_cast<int>(std::count(batch.wanted.begin(), batch.wanted.end(), 1)));
     reused_ = shape == shape_ ? 1 : 0;
+    if (shape.back() > 0) {
+      counters_.withRows++;
+      counters_.replayed += shape == shapeWithRows_ ? 1 : 0;
+      shapeWithRows_ = shape;
+    }
     shape_ = std::move(shape);
   }
 
@@ -303,6 +311,7 @@ class FakeDecoder final : public Decoder {
   bool drawing_;
   uint64_t copiedBytes_ = 0;
   std::vector<int> shape_;
+  std::vector<int> shapeWithRows_;
   int reused_ = 0;
   Adapter adapter_;
   Adapter beside_;

@@ -92,10 +92,10 @@ def test_packed_rows_give_the_loss_and_gradients_of_the_plain_path(
     for pack in packs:
         hidden = backend.hidden(pack)
 
-        def slope(scored, part, slots=pack.slots):
+        def slope(scored, slots=pack.slots):
             with torch.enable_grad():
                 leaf = scored.clone().requires_grad_(True)
-                value = token_losses(batch, leaf, scored, slots[part])
+                value = token_losses(batch, leaf, scored, slots)
                 (derivative,) = torch.autograd.grad(value.sum() / len(new), leaf)
             return derivative
 
@@ -238,7 +238,7 @@ def test_the_output_layer_gets_its_own_gradient_when_it_is_trained():
     (-(hidden @ weight.T).log_softmax(-1)[sources, targets].sum()).backward()
     wanted, weight.grad = weight.grad, None
     scores = head.score(
-        hidden.detach(), weight, sources, targets, 1.0, lambda logprobs, _: -torch.ones_like(logprobs), 50 * 4 * 16
+        hidden.detach(), weight, sources, targets, 1.0, lambda logprobs: -torch.ones_like(logprobs), 50 * 4 * 16
     )
     assert torch.allclose(weight.grad, wanted, atol=1e-5)
     assert torch.allclose(scores.gradient, hidden.grad, atol=1e-5)

@@ -59,7 +59,7 @@ def test_it_has_the_log_probabilities_before_and_after_the_update_at_temperature
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_the_divergences_are_those_of_whole_distributions(tmp_path, silent, monkeypatch, temperature):
     """Against transformers' logits, all at once; in the learner in chunks of four positions."""
-    monkeypatch.setattr(head, "divergence", functools.partial(head.divergence, chunk_bytes=1))
+    monkeypatch.setattr(head, "divergences", functools.partial(head.divergences, chunk_bytes=1))
     file = write_random_batch(tmp_path / "batch.safetensors", temperature=temperature)
     backend, reference = random_pair(tmp_path, silent)
     chosen = choose(read_batch(file, 96))

@@ -59,6 +59,13 @@ export interface ToolFormat {
    * @param asText is given the JSON of each, in which special tokens are text
    */
   write(calls: readonly ToolCall[], asText: (json: string) => string): string;
+  /**
+   * The part of a system prompt that says what tools there are and how to call them, for a model whose template does not: in
+   * the wording with which models of this format were trained.
+   *
+   * @param tools each as JSON, as transformers gives it to templates
+   */
+  describe(tools: readonly unknown[]): string;
   /** Splits an assistant's text into its calls and the rest. Never throws. */
   read(text: string): WrittenTurn;
 }
@@ -66,6 +73,15 @@ export interface ToolFormat {
 /** A call as JSON, spaced as templates write it. @param key of its arguments */
 export const writtenCall = ({ name, arguments: args }: ToolCall, key: string): string =>
   jsonText(asValue({ name, [key]: args }));
+
+/** A tool as JSON, spaced as templates write it. @param indent of a level, in spaces; without it all is in one line */
+export const writtenTool = (tool: unknown, indent?: number): string =>
+  jsonText(asValue(tool), {
+    asciiOnly: false,
+    indent: indent === undefined ? null : " ".repeat(indent),
+    separators: null,
+    sortKeys: false,
+  });
 
 export const malformed = (text: string, reason: string): WrittenCall => ({ kind: "malformed", text, reason });
 

@@ -2,7 +2,7 @@
  * Hermes, Qwen2.5, Qwen3: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, several in a turn, text around
  * them.
  */
-import { malformed, readCall, readMarked, schemaOfCall, type ToolFormat, writtenCall } from "./format.js";
+import { malformed, readCall, readMarked, schemaOfCall, type ToolFormat, writtenCall, writtenTool } from "./format.js";
 
 const OPEN = "<tool_call>";
 const CLOSE = "</tool_call>";
@@ -23,6 +23,16 @@ export const hermes: ToolFormat = {
       .map((call) => asText(writtenCall(call, "arguments").replace(/<(?=\/?tool_call>)/g, "\\u003c")))
       .map((json) => `${OPEN}\n${json}\n${CLOSE}`)
       .join("\n"),
+  // The text of Qwen2.5's template.
+  describe: (tools) =>
+    [
+      "# Tools\n\nYou may call one or more functions to assist with the user query.\n",
+      "You are provided with function signatures within <tools></tools> XML tags:\n<tools>",
+      ...tools.map((tool) => writtenTool(tool)),
+      "</tools>\n",
+      `For each function call, return a json object with function name and arguments within ${OPEN}${CLOSE} XML tags:`,
+      `${OPEN}\n{"name": <function-name>, "arguments": <args-json-object>}\n${CLOSE}`,
+    ].join("\n"),
   read: (text) =>
     readMarked(text, OPEN, (rest) => {
       const close = rest.indexOf(CLOSE);

@@ -13,6 +13,7 @@ import {
   type ToolFormat,
   type WrittenCall,
   writtenCall,
+  writtenTool,
 } from "./format.js";
 
 const TAG = "<|python_tag|>";
@@ -38,6 +39,13 @@ export const llama3: ToolFormat = {
     return `("${TAG}" space)? ${call}${many ? ` (space ";" space ${call})*` : ""}`;
   },
   write: (calls, asText) => calls.map((call) => asText(writtenCall(call, "parameters"))).join("; "),
+  // The text of Llama 3.1's template, with tools in the system message.
+  describe: (tools) =>
+    [
+      "You have access to the following functions. To call a function, please respond with JSON for a function call.",
+      'Respond in the format {"name": function name, "parameters": dictionary of argument name and its value}.',
+      `Do not use variables.\n\n${tools.map((tool) => writtenTool(tool, 4)).join("\n\n")}`,
+    ].join(""),
   read(text) {
     const calls: WrittenCall[] = [];
     let content = "";

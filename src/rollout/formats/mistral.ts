@@ -12,6 +12,7 @@ import {
   type ToolFormat,
   type WrittenCall,
   writtenCall,
+  writtenTool,
 } from "./format.js";
 
 const MARK = "[TOOL_CALLS]";
@@ -83,6 +84,12 @@ export const mistral: ToolFormat = {
     return `("${MARK}" (${calls.join(" | ")}))${many ? "+" : ""}`;
   },
   write: (calls, asText) => `${MARK}[${calls.map((call) => asText(writtenCall(call, "arguments"))).join(", ")}]`,
+  // Mistral's templates list the tools so, and say nothing of the form of a call.
+  describe: (tools) =>
+    [
+      `[AVAILABLE_TOOLS][${tools.map((tool) => writtenTool(tool)).join(", ")}][/AVAILABLE_TOOLS]`,
+      `To call functions, answer with ${MARK}[{"name": <function-name>, "arguments": <args-json-object>}].`,
+    ].join("\n"),
   read: (text) =>
     readMarked(text, MARK, (rest) => {
       const body = rest.trimStart();

@@ -1,13 +1,6 @@
 /** Reads Parquet files: their columns, and ranges of rows. */
 import { open } from "node:fs/promises";
-import {
-  type AsyncBuffer,
-  type FileMetaData,
-  parquetMetadataAsync,
-  parquetReadObjects,
-  parquetSchema,
-} from "hyparquet";
-import { compressors } from "hyparquet-compressors";
+import type { AsyncBuffer, FileMetaData } from "hyparquet";
 import { HoneError, messageOf } from "../../util/index.js";
 
 export interface ParquetFile {
@@ -22,6 +15,9 @@ export interface ParquetFile {
 
 /** @throws HoneError when the file is not a complete Parquet file */
 export async function openParquet(path: string): Promise<ParquetFile> {
+  // Loaded when there is such a file: with the compressors it takes longer than the rest of a task.
+  const { parquetMetadataAsync, parquetReadObjects, parquetSchema } = await import("hyparquet");
+  const { compressors } = await import("hyparquet-compressors");
   const file = await open(path);
   const { size } = await file.stat();
   const buffer: AsyncBuffer = {

@@ -1,0 +1,165 @@
+"""Counts what one update of hone's learner asks of a card: launches, copies, waits of the host, compilations.
+
+On a card that does not compute (test/null-card), whose driver counts instead. So no figure here is a time, and what
+depends on numbers is taken as well: the trial of a way to compute rows (native/learner/card.py) passes whatever it
+gives, and the output layer is taken to be exact in 16 bits, as the weights of Qwen2.5 and Llama 3 are. The model has
+the shape alone. The first update compiles; goals are for the third and later ones.
+
+    python bench/learner/card_counts.py --shape 0.5b --out bench/results
+
+The rollouts are those of update.py: --groups of --size that share a prompt. --vary gives every update other lengths.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "native")]
+
+GOALS = {"launches": 3600, "compilations": 0, "waitsInRows": 0}
+"""Most of each, of the third update and later ones, for 0.5b without --checkpointing."""
+SHAPES = {
+    # Heads of 128. Two layers: their kernels are those of all.
+    "1.5b-2": dict(vocab_size=151936, hidden_size=1536, intermediate_size=8960, num_hidden_layers=2)
+    | dict(num_attention_heads=12, num_key_value_heads=2),
+    "0.5b-2": dict(vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=2)
+    | dict(num_attention_heads=14, num_key_value_heads=2),
+}
+
+
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--shape", choices=["0.5b", *SHAPES], default="0.5b")
+    parser.add_argument("--groups", type=int, default=4)
+    parser.add_argument("--size", type=int, default=8, help="rollouts in a group")
+    parser.add_argument("--tokens", type=int, default=4096, help="of a row at most")
+    parser.add_argument("--updates", type=int, default=4)
+    parser.add_argument("--checkpointing", action="store_true")
+    parser.add_argument("--vary", action="store_true", help="other lengths in each update")
+    parser.add_argument("--kernels", type=int, default=0, help="lists so many, most launched first")
+    parser.add_argument("--out", type=Path, help="a folder for a file of the results")
+    return parser.parse_args()
+
+
+class Counters:
+    """Of this process, by the stand-in for CUDA's driver."""
+
+    def __init__(self):
+        try:
+            self._driver = ctypes.CDLL("libcuda.so.1")
+            self._write = self._driver.nullcuda_dump
+        except (OSError, AttributeError):
+            sys.exit("there is no card that counts: start this in the environment of test/null-card")
+        self._file = f"{os.environ['NULLCUDA_LOG']}.{os.getpid()}"
+
+    def now(self):
+        self._write()
+        return json.loads(Path(self._file).read_text())
+
+    def since(self, before):
+        return {name: value - before.get(name, 0) for name, value in self.now().items() if isinstance(value, int)}
+
+
+def kernels_of(counts):
+    return {name.removeprefix("kernel "): n for name, n in counts.items() if name.startswith("kernel ") and n > 0}
+
+
+def main():
+    options = parse()
+    counters = Counters()
+    import learner  # noqa: F401  (sets what PyTorch reads when it is imported)
+    import torch
+    import update as bench
+    from learner import card
+    from learner import update as updates
+    from torch._dynamo.utils import counters as compiler
+
+    if not torch.cuda.is_available():
+        sys.exit("PyTorch sees no card")
+    bench.SHAPES.update(SHAPES)
+    tried = card._why_not
+
+    def passed(*arguments):
+        tried(*arguments)
+
+    card._why_not = passed
+    made = bench.make_model
+
+    def on_the_card(shape):
+        with torch.device("cuda"):
+            return made(shape)
+
+    bench.make_model = on_the_card
+    waits = 0
+    accumulate = updates._Passes.accumulate
+
+    def watched(*arguments):
+        nonlocal waits
+        before = counters.now()
+        value = accumulate(*arguments)
+        waits += counters.since(before).get("syncs", 0)
+        return value
+
+    updates._Passes.accumulate = watched
+    common = dict(side="hone", device="cuda", apart=False, batch=None, gradients=None, rows=8, threads=1, repeats=1)
+    own = dict(shape=options.shape, groups=options.groups, size=options.size, checkpointing=options.checkpointing)
+    settings = SimpleNamespace(**common, **own, prompt=(300, 600), completion=(100, 200), row_tokens=options.tokens)
+    backend = bench.make_backend(settings, torch.device("cuda"))
+    backend.rows._exact = {torch.bfloat16: True}
+    bench.make_backend = lambda *_: backend
+    step = None
+    rows = []
+    for number in range(options.updates):
+        if step is None or options.vary:
+            settings.prompt = (300, 600) if number == 0 else (200 + 150 * number, 300 + 200 * number)
+            step, result = bench.run_hone(settings)
+        before, compiled, waits = counters.now(), compiler["stats"]["unique_graphs"], 0
+        step()
+        counts = counters.since(before)
+        rows.append(
+            {
+                "update": number,
+                "positions": result()["computed"],
+                "way": backend.rows.way.name,
+                "launches": counts.get("launch direct", 0),
+                "copies": sum(n for name, n in counts.items() if name.startswith("copy") and name.endswith("calls")),
+                "waits": counts.get("syncs", 0),
+                "waitsInRows": waits,
+                "compilations": compiler["stats"]["unique_graphs"] - compiled,
+                "modulesLoaded": counts.get("modules loaded", 0),
+                "allocations": counts.get("malloc device calls", 0),
+            }
+        )
+        print(json.dumps(rows[-1]), flush=True)
+    for name, count in sorted(kernels_of(counts).items(), key=lambda one: -one[1])[: options.kernels]:
+        print(f"{count:6} {name[:150]}")
+    goals = GOALS if options.shape == "0.5b" and not options.checkpointing else {**GOALS, "launches": None}
+    steady = {name: max(row[name] for row in rows[2:]) for name in goals} if len(rows) > 2 else {}
+    missed = [name for name, most in goals.items() if most is not None and steady.get(name, 0) > most]
+    if options.out:
+        name = torch.cuda.get_device_name()
+        ways = [*(["checkpointing"] if options.checkpointing else []), *(["other-lengths"] if options.vary else [])]
+        file = (
+            options.out
+            / f"card-counts-learner-{'-'.join([options.shape, *ways])}-{name.lower().replace(' ', '-')}.json"
+        )
+        about = {
+            "what": "counts on a card that does not compute: no times",
+            "card": name,
+            "torch": torch.__version__,
+            "rollouts": options.groups * options.size,
+            "shape": options.shape,
+            "most": steady,
+            "goals": goals,
+        }
+        file.write_text(json.dumps(about | {"updates": rows}, indent=2) + "\n")
+    if missed:
+        sys.exit(f"more than the goal: {', '.join(f'{name} {steady[name]} of {goals[name]}' for name in missed)}")
+
+
+if __name__ == "__main__":
+    main()

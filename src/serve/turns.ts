@@ -1,0 +1,95 @@
+/**
+ * The turns that a request asks for, whatever dialect it came in: each dialect reads its requests as those of
+ * /v1/chat/completions and writes what is sampled here in its own form, so that the same conversation is the same tokens.
+ */
+import { samplingOf, stopTextsOf } from "./answers.js";
+import { demandsOf, formOf } from "./constrain.js";
+import { type Delta, Deltas, reasoningOf } from "./deltas.js";
+import { callFormOf, formatOf } from "./formats.js";
+import { messagesOf, toolsOf } from "./messages.js";
+import type { Answer, Conversation, ServedModel } from "./model.js";
+import { idsOf } from "./recorder.js";
+import type { ChatRequest } from "./requests.js";
+
+/** hone's extension of an answer: how the request's conversation was continued, and what was not enforced. */
+export interface Extension {
+  readonly continued: boolean;
+  readonly history_rewritten: number;
+  readonly seed: number;
+  readonly not_enforced?: readonly string[];
+}
+
+export interface Turns {
+  readonly conversation: Conversation;
+  readonly hone: Extension;
+  readonly stopTexts: readonly string[];
+  /** Number of likeliest tokens to report; undefined: no log-probabilities. */
+  readonly likeliest: number | undefined;
+  /** @param onDelta called with what may be sent while the turn is sampled, and with the rest at its end */
+  sample(index: number, signal: AbortSignal, onDelta?: (delta: Delta) => void): Promise<Answer>;
+  /** Where a form is asked for and not enforced: the answer's first deviation from it. */
+  problemsOf(answer: Answer): { schema_problem?: string | null; call_problem?: string | null } | undefined;
+  /** The thoughts of an answer without their marks. */
+  reasoningOf(answer: Answer): string;
+  promptIds(): number[];
+}
+
+/** @throws ApiError (400) */
+export async function prepareTurns(model: ServedModel, request: ChatRequest, signal: AbortSignal): Promise<Turns> {
+  model.checkOptions(request);
+  // Where nothing is enforced, each answer tells whether it has the form.
+  const format = model.enforces ? undefined : formatOf(request.response_format);
+  const callForm = model.enforces ? undefined : callFormOf(request);
+  const tools = request.tool_choice === "none" ? [] : toolsOf(request.tools ?? []);
+  const messages = messagesOf(request.messages);
+  const chat = model.chatWith(request.chat_template_kwargs);
+  const form = model.enforces ? formOf(request, chat) : undefined;
+  const notEnforced = model.enforces ? (form?.notEnforced ?? []) : demandsOf(request);
+  model.noteUnenforced(notEnforced);
+  const conversation = await model.converse(messages, tools, chat, signal);
+  const seed = model.requestSeed(request);
+  const stopTexts = stopTextsOf(request);
+  const likeliest = request.logprobs ? (request.top_logprobs ?? 0) : undefined;
+  const maxTokens = Math.min(request.max_completion_tokens ?? Infinity, request.max_tokens ?? Infinity);
+  const ask = (index: number, signal: AbortSignal, onText?: (text: string) => void) =>
+    model.answer(conversation, {
+      sampling: samplingOf(request, seed, index),
+      maxTokens: maxTokens === Infinity ? undefined : maxTokens,
+      stopTexts,
+      likeliest,
+      grammar: form?.grammar,
+      format,
+      signal,
+      onText,
+    });
+  return {
+    conversation,
+    hone: {
+      continued: conversation.point !== null,
+      history_rewritten: conversation.rewritten,
+      seed,
+      ...(notEnforced.length > 0 ? { not_enforced: notEnforced } : {}),
+    },
+    stopTexts,
+    likeliest,
+    sample: async (index, signal, onDelta) => {
+      if (!onDelta) return ask(index, signal);
+      const deltas = new Deltas(chat, tools.length > 0, stopTexts);
+      const send = (delta: Delta) => {
+        if (Object.keys(delta).length > 0) onDelta(delta);
+      };
+      const answer = await ask(index, signal, (text) => send(deltas.push(text)));
+      send(deltas.end(answer.read));
+      return answer;
+    },
+    problemsOf: ({ read }) =>
+      format || callForm
+        ? {
+            ...(format ? { schema_problem: format(read.said) ?? null } : {}),
+            ...(callForm ? { call_problem: callForm(read.calls) ?? null } : {}),
+          }
+        : undefined,
+    reasoningOf: ({ read }) => reasoningOf(read.thoughts, chat),
+    promptIds: () => [...idsOf(conversation.point), ...conversation.append],
+  };
+}

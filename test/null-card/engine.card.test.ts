@@ -1,0 +1,88 @@
+/** The real llama.cpp for CUDA on null cards: it loads, decodes, changes adapters, sleeps and wakes, and gives all back. */
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { cardNames, Machine, nameOf, root } from "./support.js";
+
+const model = join(root, "build/test-models/qwen2-tiny-f16.gguf");
+const adapter = join(root, "build/test-models/qwen2-tiny-adapter-1.gguf");
+const MEMORY = /memory/i;
+
+let machine: Machine;
+afterEach(() => machine.remove());
+
+interface Line {
+  readonly step: string;
+  readonly error?: string;
+  readonly known?: string;
+  readonly used?: number;
+  readonly tokens?: number;
+  readonly compute?: { readonly device: string; readonly layers: number; readonly offloadedLayers: number };
+}
+
+async function life(steps: readonly unknown[], more: object = {}): Promise<Line[]> {
+  const wanted = JSON.stringify({ model, adapter, steps, ...more });
+  const { code, stdout, stderr } = await machine.run(process.execPath, [
+    join(root, "test/null-card/engine.mjs"),
+    wanted,
+  ]);
+  expect(code, stderr).toBe(0);
+  return stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Line);
+}
+
+/** The process of the engine; another one asks for the cards. */
+const engineOf = ({ pid }: { pid: number }) => machine.counted().find((one) => one.pid === pid);
+const engine = () => engineOf(machine.counted().find(({ cmd }) => cmd.includes("engine.mjs")) ?? { pid: 0 });
+
+describe.each(cardNames)("on a %s", (profile) => {
+  it("an engine lives through adapters, sleep and wake, and leaves nothing on the card", async () => {
+    machine = new Machine([profile]);
+    const lines = await life(["generate", "adapter", "generate", "sleep", "wake", "generate", "close"]);
+    expect(lines.filter(({ error }) => error)).toEqual([]);
+    const [load, first, , , asleep, awake] = lines;
+    expect(load?.compute?.device).toBe(nameOf(profile));
+    expect(load?.compute?.offloadedLayers).toBe(load?.compute?.layers);
+    expect(first?.tokens).toBe(4 * 16);
+    expect(asleep?.used).toBeLessThan(first?.used ?? 0);
+    expect(awake?.used).toBeGreaterThan(asleep?.used ?? Number.POSITIVE_INFINITY);
+    const left = engine();
+    expect(left?.live).toBe(left?.context);
+    expect(left?.pinned).toBe(0);
+    expect(left?.["graph launches"]).toBeGreaterThan(0);
+    expect(machine.unimplemented()).toEqual([]);
+    expect(
+      machine.counted().flatMap((one) => Object.keys(one).filter((key) => key.startsWith("launch refused"))),
+    ).toEqual([]);
+  });
+});
+
+it("of two cards the engine takes the one that --device names, and leaves the other alone", async () => {
+  machine = new Machine(["3060", "4090"]);
+  const lines = await life(["generate", "close"], { device: 1 });
+  expect(lines.filter(({ error }) => error)).toEqual([]);
+  expect(lines[0]?.compute?.device).toBe(nameOf("4090"));
+  // Each process has a context on each card that it touches.
+  expect(engine()?.context).toBe(400 * 2 ** 20);
+});
+
+it("a card that is full when the engine loads is an error in one line", async () => {
+  machine = new Machine(["3060"], { env: { NULLCUDA_CONTEXT_MB: "12030" } });
+  const [load, ...rest] = await life([], { context: 8192 });
+  expect(load?.error).toMatch(MEMORY);
+  expect(load?.error).not.toContain("\n");
+  expect(rest).toEqual([]);
+});
+
+it("a card that has filled up while the engine slept: it sleeps on, and wakes when there is room", async () => {
+  machine = new Machine(["4090"]);
+  const full = 430e6;
+  const lines = await life(["generate", "sleep", { limit: full }, "wake", { limit: 0 }, "wake", "generate", "close"]);
+  const [, , asleep, refused, awake, after] = lines;
+  expect(asleep?.used).toBeLessThan(full);
+  expect(refused?.known).toBe("EngineOutOfMemory");
+  expect(awake?.error).toBeUndefined();
+  expect(after?.tokens).toBe(4 * 16);
+  expect(engine()?.live).toBe(engine()?.context);
+});

@@ -1,0 +1,61 @@
+// Launches, and the graphs that capture them.
+#include <map>
+#include <mutex>
+#include "null_card.h"
+
+namespace null_card {
+namespace {
+
+std::mutex lock;
+std::map<void*, uint64_t>& captures() {
+  static auto* all = new std::map<void*, uint64_t>;
+  return *all;
+}
+
+// What every card of the profiles refuses: too many threads, or more shared memory than a block can be given.
+bool fits(const Launch& shape) {
+  uint64_t threads = (uint64_t)shape.block[0] * shape.block[1] * shape.block[2];
+  bool some = threads && shape.grid[0] && shape.grid[1] && shape.grid[2];
+  return some && threads <= 1024 && shape.block[2] <= 64 && shape.grid[0] <= 2147483647u && shape.grid[1] <= 65535 &&
+         shape.grid[2] <= 65535 && shape.shared <= (size_t)card().shared;
+}
+
+} // namespace
+
+int launch(const char* library, const char* name, void* stream, const Launch* shape) {
+  std::string kernel = std::string(library) + " " + (name ? name : "?");
+  if (shape && !fits(*shape)) {
+    count("launch refused " + kernel);
+    return INVALID_VALUE;
+  }
+  bool captured = false;
+  {
+    std::lock_guard<std::mutex> guard(lock);
+    auto found = captures().find(stream);
+    captured = found != captures().end();
+    if (captured) found->second++;
+  }
+  count(captured ? "launch captured" : "launch direct");
+  count("kernel " + kernel);
+  return 0;
+}
+
+void begin_capture(void* stream) {
+  std::lock_guard<std::mutex> guard(lock);
+  captures()[stream] = 0;
+  count("graph captures");
+}
+
+uint64_t end_capture(void* stream) {
+  std::lock_guard<std::mutex> guard(lock);
+  uint64_t launches = captures()[stream];
+  captures().erase(stream);
+  return launches;
+}
+
+bool capturing(void* stream) {
+  std::lock_guard<std::mutex> guard(lock);
+  return captures().count(stream) > 0;
+}
+
+} // namespace null_card

@@ -12,6 +12,8 @@ from learner.compiler import missing_toolchain, reason
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._inductor.exc import InductorError, TritonMissing
 
+pytestmark = pytest.mark.full
+
 INSTALL = "apt install gcc python3-dev"
 GCC = [
     "/usr/bin/gcc",

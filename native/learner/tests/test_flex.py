@@ -16,6 +16,8 @@ from torch.nn.attention import flex_attention
 
 from models import make_model, write_gguf
 
+pytestmark = pytest.mark.full
+
 ONE_CALL = Way("one attention call", True, False)
 
 

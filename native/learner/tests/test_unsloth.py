@@ -32,6 +32,8 @@ from transformers import AttentionInterface
 
 from models import make_model, write_gguf
 
+pytestmark = pytest.mark.full
+
 HERE = importlib.util.find_spec("unsloth") is not None
 if HERE:
     with warnings.catch_warnings():

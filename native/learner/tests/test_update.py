@@ -50,6 +50,7 @@ def test_an_update_changes_the_adapter_and_writes_a_whole_checkpoint(session, tm
     assert metrics["memory"]["peak"] > 0
 
 
+@pytest.mark.full
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="others compute denormals at full speed")
 def test_denormals_are_zero_on_every_thread(base):
     """They made updates of a trained model more than twice as slow. In a process whose threads nobody has started."""

@@ -1,8 +1,9 @@
 """Writes a model with an adapter merged into it, for other programs: `python -m learner.export REQUEST`.
 
 REQUEST is JSON: {"form": "gguf" or "safetensors", "type": "f32", "f16" or "bf16", "model": the GGUF file
-that the adapter was trained on, "adapter": a folder in PEFT's format or null for the model alone, "source": the model's folder in Hugging Face
-format or null, "files": names of its files to copy unchanged, "into": a file for gguf, a folder for safetensors}.
+that the adapter was trained on, "adapter": a folder in PEFT's format or null for the model alone, "source": the
+model's folder in Hugging Face format or null, "files": names of its files to copy unchanged, "into": a file for
+gguf, a folder for safetensors}.
 src/export/ moves the complete result to its place.
 """
 

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { modelFile } from "../../src/engine/index.js";
 import { listModels, removeModel, showModel } from "../../src/models/index.js";
 import { folderLabel } from "../../src/models/reference.js";
@@ -27,8 +27,13 @@ const qwen = JSON.stringify({
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "hone-installed-"));
+  // Where files of wheels are.
+  vi.stubEnv("XDG_CACHE_HOME", join(folder, "user"));
 });
-afterEach(() => rmSync(folder, { recursive: true }));
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true });
+});
 
 const config = () => ({
   home: join(folder, "state"),

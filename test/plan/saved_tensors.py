@@ -95,7 +95,7 @@ def live_bytes(backend: PeftBackend, pack) -> int:
             pack.sources,
             pack.targets,
             1.0,
-            lambda logprobs, _: -torch.ones_like(logprobs),
+            lambda logprobs: -torch.ones_like(logprobs),
         )
         hidden.backward(scores.gradient)
 

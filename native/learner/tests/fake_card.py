@@ -65,6 +65,8 @@ def fake_card(monkeypatch, capability):
     ):
         # Code of the compiler's looks whether inputs are aligned; fake ones are at address 0.
         warnings.filterwarnings("ignore", "Accessing the data pointer of FakeTensor")
+        # Fake tensors have no memory of the host's to pin.
+        patched.setattr(torch.Tensor, "pin_memory", lambda values, *_: values)
         for place in (torch.cuda, CudaInterface, CudaInterface.Worker):
             patched.setattr(place, "get_device_properties", staticmethod(lambda *_: card))
         patched.setattr(torch.cuda, "get_device_capability", lambda *_: capability)

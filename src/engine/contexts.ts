@@ -29,8 +29,8 @@ const THREADS_BESIDE_GPU = 1;
 
 /**
  * A lane on a GPU pools its KV where the mask of a token of each sequence over all cells of a full pool has at most this many
- * entries: the CPU fills it in every pass (about a nanosecond each) and transfers it (2 bytes each), and every token is compared with the
- * cells of all. Beyond that, a buffer for each sequence costs less, although prompts then need a pass each.
+ * entries: the CPU fills it in every pass and transfers it (2 bytes each), and every token is compared with the cells of all.
+ * Beyond that, a buffer for each sequence should cost less, although prompts then need a pass each. An estimate, not measured.
  */
 const POOLED_MASK = 2 ** 20;
 

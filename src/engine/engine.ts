@@ -80,8 +80,8 @@ export interface LocalEngineOptions extends CommonOptions {
    */
   readonly sampling?: SamplingPlace;
   /**
-   * Takes what the device draws without trying it first: only for counting what a card would do that computes nothing
-   * (bench/rows/card.ts). Default false.
+   * Takes what the device draws without trying it first: only for counting what a card would do that computes nothing, where
+   * the trial cannot pass. No command sets it. Default false.
    */
   readonly untriedSampling?: boolean;
 }

@@ -1,7 +1,6 @@
 /**
- * Builds llama.cpp's tools on the libraries of node-llama-cpp: compiles only their own sources (seconds for
- * llama-batched-bench, minutes for llama-server) and links the rest from the folder from which this process has loaded
- * libllama. The programs can be started from any folder: the backends are linked beside them. They are started in
+ * Builds llama.cpp's tools on the libraries of node-llama-cpp: compiles only their own sources (seconds, minutes for
+ * llama-server) and links the rest from the folder from which this process has loaded libllama. The programs can be started from any folder: the backends are linked beside them. They are started in
  * {@link toolEnvironment}.
  */
 import { type SpawnOptions, spawn } from "node:child_process";
@@ -14,7 +13,7 @@ import { HoneError } from "../src/util/errors.js";
 import { withLock } from "../src/util/lock.js";
 import { packageRoot } from "../src/util/paths.js";
 
-export type LlamaTool = "llama-batched-bench" | "llama-server";
+export type LlamaTool = "llama-batched-bench" | "llama-quantize" | "llama-server";
 
 const makefile = join(packageRoot, "bench", "llama-tools", "Makefile");
 

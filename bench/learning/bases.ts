@@ -4,6 +4,7 @@ import { untaught } from "../../src/commands/email/untaught.js";
 import { flagOf, type OptionName } from "../../src/config/index.js";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { type QuantisedType, quantisedFile, quantisedTypes } from "./quantised.js";
 
 /** Options of `yarn train`, with their values. */
 export type Settings = Readonly<Record<string, string>>;
@@ -26,6 +27,8 @@ export interface Base {
   readonly name: string;
   /** Value of `--model`; a path is relative to the package's folder. */
   readonly model: string;
+  /** The file of `model` is made from SmolLM2 when it is first needed: its weights as this type of llama.cpp's. */
+  readonly quantised?: QuantisedType;
   /** Value of `--task`, a path relative to the package's folder; without it, the email task. */
   readonly task?: string;
   /** Settings of every run and control, in addition to the model. */
@@ -40,6 +43,21 @@ export interface Base {
   /** Suffix of the results file and of the drawing for the docs. */
   readonly results: string;
 }
+
+const whatKind: Settings = { "--max-tokens": "12", "--steps": "16", "--learning-rate": "5e-4" };
+
+/** SmolLM2 and the task in plain text, its weights as they are in the file. */
+const smollm2 = (name: string): Base => ({
+  name,
+  model: "smollm2-135m-q4_1",
+  task: "examples/what-kind.ts",
+  settings: whatKind,
+  evaluations: ["held-out"],
+  seeds: { seeds: [1, 2, 3], coins: [], success: [] },
+  still: false,
+  checkpoint: "latest",
+  results: name,
+});
 
 const bases: readonly Base[] = [
   {
@@ -89,21 +107,16 @@ const bases: readonly Base[] = [
     results: "word-sums",
   },
   {
-    name: "smollm2",
-    model: "smollm2-135m-q4_1",
-    task: "examples/what-kind.ts",
-    settings: {
-      "--weights": "f16",
-      "--max-tokens": "12",
-      "--steps": "16",
-      "--learning-rate": "5e-4",
-    },
-    evaluations: ["held-out"],
+    ...smollm2("smollm2"),
+    settings: { "--weights": "f16", ...whatKind },
     seeds: { seeds: [1, 2, 3], coins: [1, 2, 3], success: [] },
-    still: false,
-    checkpoint: "latest",
-    results: "smollm2",
   },
+  smollm2("smollm2-q4_1"),
+  ...quantisedTypes.map((type) => ({
+    ...smollm2(`smollm2-${type}`),
+    model: relative(packageRoot, quantisedFile(type)),
+    quantised: type,
+  })),
 ];
 
 /** @throws HoneError for an unknown name */

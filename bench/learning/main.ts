@@ -1,8 +1,8 @@
 /**
- * `yarn learning [--base tiny|untaught|word-sums|smollm2] [--seeds 1,2,3] [--coins 1,2,3] [--success 1,2,3] [--steps N] [--n 200]
+ * `yarn learning [--base NAME] [--seeds 1,2,3] [--coins 1,2,3] [--success 1,2,3] [--steps N] [--n 200]
  * [--only NAME] [--folder build/learning]`: tests whether training works. Seeds are of runs with the task's reward, coins of
  * runs with random rewards, success of runs with success alone as the reward; the base has defaults, "none" leaves them out.
- * The figures go to bench/results, the curves to docs/learning.svg, docs/untaught.svg for a base without training on the task,
+ * The bases are in bases.ts. The figures go to bench/results, the curves to docs/learning.svg, docs/untaught.svg for a base without training on the task,
  * or of its own name for another task; the tables of the documentation are printed. Finished runs and evaluations are kept
  * in the folder and not repeated, so that the experiments can be run one at a time.
  */
@@ -16,6 +16,7 @@ import { resultsFile } from "../results.js";
 import { baseOf } from "./bases.js";
 import { curvesSvg } from "./curve.js";
 import { buildDatabases, commandsOf, experiments, type Outcome, runExperiment } from "./experiments.js";
+import { ensureQuantised } from "./quantised.js";
 import { tablesOf } from "./tables.js";
 
 /** @throws UsageError */
@@ -59,6 +60,7 @@ try {
   const chosen = all.filter(({ name }) => values.only === undefined || name === values.only);
   if (chosen.length === 0) throw new HoneError(`--only: there are ${all.map(({ name }) => name).join(", ")}`);
 
+  if (base.quantised) await ensureQuantised(base.quantised, console.error);
   const databases = base.task ? undefined : buildDatabases(folder);
   const [n = 200] = numbers("n", values.n);
   const outcomes = chosen.map((one) => {

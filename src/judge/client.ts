@@ -43,6 +43,8 @@ export interface OwnJudge {
   readonly fingerprint: string;
   /** Tokens that it reads of a question at most. */
   readonly inputTokens: number;
+  /** Tokens of an answer at most; its form is held to them. */
+  readonly answerTokens: number;
   /** Runs every request: it may have to wake first. */
   during<T>(work: () => Promise<T>): Promise<T>;
 }

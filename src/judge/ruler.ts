@@ -8,8 +8,9 @@ import type { ToolSchema } from "../tasks/index.js";
 import { Random } from "../util/index.js";
 import { JudgeStopped } from "./client.js";
 import { NoVerdict, type NoVerdictReason } from "./failures.js";
+import { type AnswerForm, objectOf, textWithin } from "./form.js";
 import { objectWith } from "./json.js";
-import { type Exchange, type Judge, NoVerdictAfterAnswers, type Question } from "./judge.js";
+import { type Exchange, type Judge, NoVerdictAfterAnswers } from "./judge.js";
 import { type Comparison, compareGroup, material } from "./serialise.js";
 import { estimateTokens } from "./tokens.js";
 
@@ -61,7 +62,8 @@ export interface GroupVerdict {
 /** Scores nearer than this count as equal, since such a difference teaches nothing either. */
 const SAME = 0.05;
 
-const EXAMPLE = '{"scores": [{"trajectory_id": "1", "explanation": "one sentence", "score": 0.0}, ...]}';
+/** Without a score, which small models would copy. */
+const EXAMPLE = '{"scores": [{"trajectory_id": "1", "explanation": "one sentence", "score": number from 0 to 1}, ...]}';
 
 function system(rubric: string): string {
   return `You compare several attempts of AI agents at one and the same goal. The goal stands in <context>, the tools they had in <tools>, and each attempt in a <trajectory> of its own. Give every trajectory a score between 0 and 1.
@@ -117,26 +119,26 @@ export function readScores(text: string, count: number): Score[] {
   });
 }
 
-function form(count: number): Question<unknown>["form"] {
+/** Characters of an explanation at most, where the form bounds it: a long sentence. */
+const EXPLANATION = 240;
+/** Tokens around an explanation: id, names, score and space. */
+const AROUND = 48;
+
+function form(count: number): AnswerForm {
   const ids = Array.from({ length: count }, (_, i) => String(i + 1));
-  const entry = {
-    type: "object",
-    properties: {
-      trajectory_id: { type: "string", enum: ids },
-      explanation: { type: "string" },
-      score: { type: "number" },
+  const entry = (id: object, explanation: object, score: object) =>
+    objectOf({ trajectory_id: { type: "string", ...id }, explanation, score: { type: "number", ...score } });
+  // The number is requested too: small models constrained to a form alone tend to answer with an empty list.
+  const scores = (items: object) => objectOf({ scores: { type: "array", ...items, minItems: count, maxItems: count } });
+  return {
+    name: "scores",
+    schema: scores({ items: entry({ enum: ids }, { type: "string" }, {}) }),
+    within: (tokens) => {
+      const explanation = textWithin(Math.min(EXPLANATION, Math.floor(tokens / count) - AROUND));
+      const score = { minimum: 0, maximum: 1, multipleOf: 0.01 };
+      return scores({ prefixItems: ids.map((id) => entry({ const: id }, explanation, score)), items: false });
     },
-    required: ["trajectory_id", "explanation", "score"],
-    additionalProperties: false,
   };
-  const schema = {
-    type: "object",
-    // The number is requested too: small models constrained to a form alone tend to answer with an empty list.
-    properties: { scores: { type: "array", items: entry, minItems: count, maxItems: count } },
-    required: ["scores"],
-    additionalProperties: false,
-  };
-  return { name: "scores", schema };
 }
 
 /** Different orders of the attempts, one per vote, or as many as exist. */

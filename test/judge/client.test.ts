@@ -17,7 +17,7 @@ async function serve(answer: (request: Request, index: number) => Reply | Promis
 
 const question = {
   messages: [{ role: "user" as const, content: "Is it right? Answer with JSON." }],
-  form: { name: "verdict", schema: { type: "object" } },
+  form: { name: "verdict", schema: { type: "object" }, within: () => ({ type: "object" }) },
 };
 const right = '{"accept": true}';
 

@@ -9,7 +9,10 @@ const isServed = (info: LocalShown | ServedShown): info is ServedShown => "serve
 
 /** As {@link localText}, or "engine: vLLM 0.32.0 at http://127.0.0.1:8000 and http://127.0.0.1:8001" */
 export const engineText = (info: LocalShown | ServedShown): string =>
-  isServed(info) ? `engine: ${info.compute.device} at ${info.servers.join(" and ")}` : localText(info);
+  isServed(info) ? servedText(info) : localText(info);
+
+const servedText = ({ compute: { device, adapters }, servers }: ServedShown) =>
+  `engine: ${device} at ${servers.join(" and ")}${adapters ? `, adapters in ${adapters}` : ""}`;
 
 /** "engine: Vulkan, llvmpipe (LLVM 15.0.6, 256 bits): 5 of 5 layers there, F16 weights, F16 KV, 1 thread, llama.cpp 0.5.0" */
 function localText({ compute, lanes, threads, ubatch, llamaVersion }: LocalShown): string {

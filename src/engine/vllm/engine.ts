@@ -22,6 +22,7 @@ import { Board } from "./board.js";
 import { Fleet } from "./fleet.js";
 import { OwnServer } from "./own-server.js";
 import { ask, ServerLost, score } from "./protocol.js";
+import type { AdapterType } from "./rounding.js";
 import { Group, type Servers, VllmSequence } from "./sequence.js";
 
 /** Milliseconds between tries to score on a server. */
@@ -163,7 +164,12 @@ export function joinOptions({ own: _, signal: __, ...options }: VllmOptions, eng
 const numberType = { float32: "F32", bfloat16: "BF16", float16: "F16" } as const;
 
 /** What is known of how the servers compute. */
-async function computeOf(options: VllmOptions, words: LocalEngine, client: HttpClient): Promise<EngineCompute> {
+async function computeOf(
+  options: VllmOptions,
+  words: LocalEngine,
+  client: HttpClient,
+  adapters: AdapterType | undefined,
+): Promise<EngineCompute> {
   const { layers } = await modelShape(options.model);
   const { own } = options;
   const version = /"version"\s*:\s*"([^"]*)"/.exec((await ask(client, "/version")).text)?.[1] ?? "";
@@ -175,6 +181,7 @@ async function computeOf(options: VllmOptions, words: LocalEngine, client: HttpC
     kv: own?.dtype === "float32" ? "F32" : "F16",
     flashAttention: null,
     sampling: "device",
+    ...(adapters === undefined || adapters === "F32" ? {} : { adapters }),
   };
 }
 
@@ -212,7 +219,7 @@ export async function openVllm(
     const shared: VllmShared = {
       ...{ board: board.memory, prefix },
       bases: clients.map((_, server) => opened.baseOf(server)),
-      compute: await computeOf(options, words, clients[0] as HttpClient),
+      compute: await computeOf(options, words, clients[0] as HttpClient, opened.adapterType),
     };
     return new VllmEngine(options, shared, words, clients, shared.compute, { fleet, own });
   } catch (error) {

@@ -156,6 +156,10 @@ export class VllmEngine extends WordsHere implements Engine {
 export const outageOf = (options: EngineOptions): number =>
   options.kind === "vllm" && options.shared ? Board.at(options.shared.board).outage() : 0;
 
+/** Whether no server of an engine answers now; false for engines without servers. */
+export const noServer = (options: EngineOptions): boolean =>
+  options.kind === "vllm" && options.shared !== undefined && Board.at(options.shared.board).answering().length === 0;
+
 /** What other threads load the owner's engine by. */
 export function joinOptions({ own: _, signal: __, ...options }: VllmOptions, engine: VllmEngine): VllmOptions {
   return { ...options, shared: engine.shared };

@@ -1,5 +1,5 @@
 /** Output for people: progress, summaries, conversations, tables. */
-export { engineFacts, engineText, learnerFacts, learnerText } from "./compute.js";
+export { engineFacts, engineKinds, engineText, learnerFacts, learnerText } from "./compute.js";
 export { conversationText, messageLines } from "./conversation.js";
 export { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "./difficulty.js";
 export { checkpointTitle, evalText, matrixText } from "./eval-report.js";

@@ -59,9 +59,21 @@ export function correctnessQuestion({ question, golden, given }: Claim): Questio
 }
 
 /**
+ * Of several judges the majority decides.
  * @throws NoVerdict when there is no verdict
  * @throws JudgeStopped when there will be no verdicts any more
  */
 export async function judgeCorrectness(claim: Claim, judge: Judge, signal: AbortSignal): Promise<CorrectnessVerdict> {
-  return (await judge.ask(correctnessQuestion(claim), signal)).value;
+  const { all } = judge;
+  const asked = await Promise.allSettled(all.map((one) => one.ask(correctnessQuestion(claim), signal)));
+  const failures = asked.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
+  const stopped = failures.find((reason) => !(reason instanceof NoVerdict));
+  if (stopped !== undefined) throw stopped;
+  const verdicts = asked.flatMap((one) => (one.status === "fulfilled" ? [one.value.value] : []));
+  for (const wanted of [true, false]) {
+    const alike = verdicts.filter(({ accept }) => accept === wanted);
+    if (2 * alike.length > all.length) return alike[0] as CorrectnessVerdict;
+  }
+  const [failure] = failures;
+  throw failure ?? new NoVerdict("divided", `the ${all.length} judges are divided`);
 }

@@ -3,6 +3,7 @@
  * 95 % and count a group as a cluster. Identical rollouts of a group are one attempt, since the judge sees them once.
  */
 import type { GroupVerdict } from "../judge/index.js";
+import { printable } from "../util/index.js";
 import { type Cluster, clustered, type Interval } from "./interval.js";
 
 export interface LabelledGroup {
@@ -137,12 +138,15 @@ function line(name: string, share: QualityShare | null, of: string, none: string
   return `  ${name.padEnd(20)}${text}`;
 }
 
-/** Lines for the terminal. */
-export function judgeQualityText(quality: JudgeQuality): string {
+/**
+ * Lines for the terminal.
+ * @param judge one of several
+ */
+export function judgeQualityText(quality: JudgeQuality, judge?: string): string {
   const { order } = quality;
   const noise = order && order.low <= 0.5;
   return [
-    "against the task's own rewards",
+    `${judge === undefined ? "" : `${printable(judge)} `}against the task's own rewards`,
     line("right side of 0.5", quality.accuracy, "attempts", "–"),
     line("right order", order, "pairs with different rewards", "– (no two attempts of a group have different rewards)"),
     line("no difference", quality.flat, "groups that have one", "–"),

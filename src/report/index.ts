@@ -5,7 +5,13 @@ export { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "./
 export { checkpointTitle, evalText, matrixText } from "./eval-report.js";
 export { count, countsText, evaluate, kindsText, mean, meansOf, partsText } from "./evaluation.js";
 export { clustered, clustersOf } from "./interval.js";
-export { type JudgeQuality, judgeQuality, judgeQualityText, type LabelledGroup, orderCluster } from "./judge-quality.js";
+export {
+  type JudgeQuality,
+  judgeQuality,
+  judgeQualityText,
+  type LabelledGroup,
+  orderCluster,
+} from "./judge-quality.js";
 export { groupVerdictText, usageText } from "./judge-report.js";
 export {
   type Column,

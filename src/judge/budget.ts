@@ -85,13 +85,18 @@ export class JudgeBudget {
     this.#reserved -= held;
   }
 
-  /** Books an answer with its billed usage. */
-  bill(promptTokens: number, completionTokens: number): void {
+  /**
+   * Books an answer with its billed usage.
+   * @returns its dollars; null where the price is not known
+   */
+  bill(promptTokens: number, completionTokens: number): number | null {
     this.#usage.prompt_tokens += promptTokens;
     this.#usage.completion_tokens += completionTokens;
     const { price } = this.#settings;
-    if (price) this.#usage.cost = (this.#usage.cost ?? 0) + costOf(price, promptTokens, completionTokens);
+    const cost = price ? costOf(price, promptTokens, completionTokens) : null;
+    if (cost !== null) this.#usage.cost = (this.#usage.cost ?? 0) + cost;
     this.#answers++;
     this.#completionTokens += completionTokens;
+    return cost;
   }
 }

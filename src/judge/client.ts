@@ -200,8 +200,8 @@ export class JudgeClient {
         const failure = { kind: "retry", reason: "bad_response", sent: true, after: undefined } as const;
         return { failure, text: "its answer is no chat completion" };
       }
-      this.#book(parsed.data, prompt, admission);
-      return { answer: answerIn(parsed.data) };
+      const cost = this.#book(parsed.data, prompt, admission);
+      return { answer: { ...answerIn(parsed.data), cost } };
     } catch (error) {
       if (error instanceof NoVerdict) throw error;
       const failure = classify(error, timeout.signal.aborted, droppableIn(request), this.#settings);
@@ -236,14 +236,15 @@ export class JudgeClient {
     );
   }
 
-  #book({ usage, choices }: Completion, promptEstimate: number, admission: Admission): void {
+  #book({ usage, choices }: Completion, promptEstimate: number, admission: Admission): number | null {
     const prompt = usage?.prompt_tokens ?? promptEstimate;
     const completion = usage?.completion_tokens ?? estimateTokens(choices[0]?.message.content ?? "");
-    this.#budget.bill(prompt, completion);
+    const cost = this.#budget.bill(prompt, completion);
     admission.billed(prompt + completion);
     this.#lastAnswer = this.#clock.now();
     if (this.#down) this.#settings.log(`the judge at ${this.#settings.url} answers again`);
     this.#down = false;
+    return cost;
   }
 }
 

@@ -21,6 +21,8 @@ export interface Question<V> extends JudgeQuestion {
 export interface Exchange {
   readonly answer: string;
   readonly problem: string | undefined;
+  /** Dollars; null where the price is not known. */
+  readonly cost: number | null;
 }
 
 export interface Verdict<V> {
@@ -118,10 +120,10 @@ export class Judge {
       const answer = await this.client.ask({ messages, form: question.form }, signal);
       const read = readAnswer(question, answer);
       if (read instanceof NoVerdict) {
-        exchanges.push({ answer: answer.text, problem: read.message });
+        exchanges.push({ answer: answer.text, problem: read.message, cost: answer.cost });
         return read;
       }
-      exchanges.push({ answer: answer.text, problem: undefined });
+      exchanges.push({ answer: answer.text, problem: undefined, cost: answer.cost });
       return { value: read.value, cached: false, exchanges };
     };
     try {

@@ -19,6 +19,8 @@ export interface JudgeAnswer {
   readonly text: string;
   /** The server truncated it at a token limit. */
   readonly cut: boolean;
+  /** Dollars; null where the price is not known. */
+  readonly cost: number | null;
 }
 
 export interface ServerQuirksSettings {
@@ -111,7 +113,7 @@ export const completionSchema = z.object({
 export type Completion = z.output<typeof completionSchema>;
 
 /** @throws NoVerdict when the judge refuses */
-export function answerIn({ choices }: Completion): JudgeAnswer {
+export function answerIn({ choices }: Completion): Omit<JudgeAnswer, "cost"> {
   const [choice] = choices;
   const { content, refusal } = choice?.message ?? {};
   if (refusal || choice?.finish_reason === "content_filter") {

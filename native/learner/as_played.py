@@ -1,6 +1,6 @@
 """The policy as an engine plays it that keeps adapters in 16 bits (vLLM, where it computes in 16 bits).
 
-It rounds both factors to its type, multiplies B by alpha / rank and rounds again (vllm/lora/lora_weights.py, `optimize`).
+It rounds both factors to its type, multiplies B by alpha / rank and rounds again (lora/lora_weights.py, `optimize`).
 Updates compute with these numbers, so that π_old is the policy that was played. The gradient at them is applied to the
 learner's own factors, which stay in f32 (straight-through estimation: Bengio et al. 2013, arXiv:1308.3432): steps that
 are smaller than a rounding add up.

@@ -1,6 +1,6 @@
 """Updates for an engine that keeps adapters in 16 bits, against plain PyTorch with the rounded adapter.
 
-vLLM 0.32 (lora/lora_model.py and lora_weights.py): `lora_a.to(dtype)`, `lora_b.to(dtype)`, then `lora_b *= alpha / rank`.
+vLLM 0.32 (lora/lora_model.py, lora_weights.py): `lora_a.to(dtype)`, `lora_b.to(dtype)`, then `lora_b *= alpha / rank`.
 """
 
 import pytest
@@ -22,7 +22,7 @@ TYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
 GRADIENT_TOLERANCE = 3e-5
 """As in test_reference.py: norm of the difference over the norm, both sides in f32."""
 LOGPROBS = 2e-5
-"""Logits below 20 in f32, each a sum of 32 products in other orders: 20 * 32 * 2^-24 at most, and far less on average."""
+"""Logits below 20 in f32, each a sum of 32 products in another order: 20 * 32 * 2^-24 at most, on average far less."""
 LORA = {"rank": 4, "alpha": 12, "targets": ["q_proj", "v_proj", "o_proj", "gate_proj", "down_proj"]}
 """alpha / rank is no power of two, so that the scaled B is rounded once more."""
 

@@ -15,7 +15,7 @@ import {
   score,
   unloadAdapter,
 } from "./protocol.js";
-import { type AdapterType, adapterType } from "./rounding.js";
+import { type AdapterType, adapterType, meanDistance } from "./rounding.js";
 
 /** Words of several kinds: their tokens tell tokenizers apart. */
 const TEXT =
@@ -54,9 +54,6 @@ export type Trials = readonly [string, string, string, string];
 
 export const fixedIds = (words: LocalEngine): number[] =>
   [...words.tokenize(TEXT, { special: false })].slice(0, TOKENS);
-
-export const meanDistance = (one: Float32Array, other: Float32Array) =>
-  one.reduce((sum, value, i) => sum + Math.abs(value - (other[i] as number)), 0) / one.length;
 
 /**
  * @param trials unused names, for adapters that are loaded and unloaded

@@ -6,18 +6,9 @@ import { HoneError, messageOf } from "../../util/index.js";
 import type { HttpClient } from "../http.js";
 import { type AdapterFolder, nameIn } from "./adapters.js";
 import type { Board } from "./board.js";
-import {
-  checkServer,
-  type Expected,
-  fixedIds,
-  meanDistance,
-  SAME_MODEL,
-  type Seen,
-  type Trials,
-  whyNotLoaded,
-} from "./checks.js";
+import { checkServer, type Expected, fixedIds, SAME_MODEL, type Seen, type Trials, whyNotLoaded } from "./checks.js";
 import { ask, loadAdapter, models, ServerLost, score, unloadAdapter } from "./protocol.js";
-import type { AdapterType } from "./rounding.js";
+import { type AdapterType, meanDistance } from "./rounding.js";
 
 /** Milliseconds between looks at the servers, and for which an answer is waited. */
 const LOOK = 1000;

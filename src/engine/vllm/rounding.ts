@@ -28,7 +28,8 @@ export interface RoundingTrial {
   readonly names: readonly [string, string, string];
 }
 
-const distance = (one: Float32Array, other: Float32Array) =>
+/** Nats. */
+export const meanDistance = (one: Float32Array, other: Float32Array) =>
   one.reduce((sum, value, i) => sum + Math.abs(value - (other[i] as number)), 0) / one.length;
 
 /** @returns "F32" also where it takes no adapters of rank 2 */
@@ -41,7 +42,7 @@ export async function adapterType(
     folder.publishOpposed(name, shape, step);
     if (await loadAdapter(client, name, folder.pathOf(name))) return undefined;
     try {
-      return distance(await score(client, { model: name, salt: name }, ids, 1), scores);
+      return meanDistance(await score(client, { model: name, salt: name }, ids, 1), scores);
     } finally {
       await unloadAdapter(client, name);
     }

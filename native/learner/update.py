@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from . import head, loss
+from .as_played import Policy, rounding, within
 from .backend import Backend, Repeat
 from .batch import Batch, Trajectory
 from .checkpoint import earlier_policy
@@ -133,9 +134,16 @@ def _played(backend: Backend, batch: Batch, request: dict[str, Any]) -> dict[str
     policies = [request[name]["checkpoint"] for name in ("earlier", "previous") if name in request]
     if not policies:
         return None
-    slopes = played_by(backend, batch, request["microBatchTokens"], [earlier_policy(one, backend) for one in policies])
+    as_played = _rounding(backend, request)
+    earlier = [within(earlier_policy(one, backend), as_played) for one in policies]
+    with as_played():
+        slopes = played_by(backend, batch, request["microBatchTokens"], earlier)
     first, last = slopes[0], slopes[-1]
     return first and first.metrics() | {"previous": last and last.metrics()}
+
+
+def _rounding(backend: Backend, request: dict[str, Any]) -> Policy:
+    return rounding(backend, request.get("adapterType", "f32"))
 
 
 def _updates(
@@ -154,17 +162,20 @@ def _updates(
     before = optimizer.snapshot()
     optimizer.clear()
     probe_metrics: dict[str, Any] = {"probeKl": None}
+    as_played = _rounding(backend, request)
     try:
-        probe = Probe(backend, batch)
-        if settings.kl_coefficient:
-            passes.score_base(packs)
-        if others:
-            passes.score_old(others)
-        applied, before_metrics = _apply(optimizer, passes, minibatches * epochs, request)
+        with as_played():
+            probe = Probe(backend, batch)
+            if settings.kl_coefficient:
+                passes.score_base(packs)
+            if others:
+                passes.score_old(others)
+        applied, before_metrics = _apply(optimizer, passes, minibatches * epochs, request, as_played)
         if applied.skipped:
             optimizer.restore(before)
         else:
-            probe_metrics["probe"], probe_metrics["probeKl"] = probe.finished()
+            with as_played():
+                probe_metrics["probe"], probe_metrics["probeKl"] = probe.finished()
     except BaseException as error:
         # A lack of memory, for example: the next attempt must start from the same state, and restoring needs memory
         # too.
@@ -230,14 +241,19 @@ def _ticker(progress: Progress, rows: int) -> Callable[[], None]:
 
 
 def _apply(
-    optimizer: Optimizer, passes: "_Passes", minibatches: list[_MiniBatch], request: dict[str, Any]
+    optimizer: Optimizer,
+    passes: "_Passes",
+    minibatches: list[_MiniBatch],
+    request: dict[str, Any],
+    as_played: Policy,
 ) -> tuple[_Applied, dict[str, Any]]:
     """Updates by each mini-batch in turn, until a loss or gradient is not finite. Returns the metrics of π_old too."""
     applied = _Applied()
     before_metrics: dict[str, Any] = {}
     for number, minibatch in enumerate(minibatches):
         first = number == 0
-        value, norm, overflows = _gradient(optimizer, passes, minibatch, first, request["maxGradNorm"])
+        with as_played():
+            value, norm, overflows = _gradient(optimizer, passes, minibatch, first, request["maxGradNorm"])
         applied.overflows += overflows
         applied.losses.append(value)
         applied.norms.append(norm)

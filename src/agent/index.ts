@@ -11,6 +11,7 @@ import { catchEverything } from "./output.js";
 import { type AgentOutcome, playAgent } from "./play.js";
 import type { Programs } from "./programs.js";
 import { RolloutModel } from "./rollout-model.js";
+import { outageIn } from "./time-limit.js";
 
 export type { AgentOutcome } from "./play.js";
 
@@ -45,11 +46,12 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
   const programs = new Set<Programs>();
   catchEverything((error) => onNote(`an agent left an error that nothing caught: ${messageOf(error)}`));
   const { temperature = 1 } = player.sampling;
+  const outage = outageIn(player.engine);
   return {
     play: ({ scenario, seed, onWaiting }) => {
-      const settings = { name: "hone", engine, chat, sampling: player.sampling, seed, limits, onNote, onWaiting };
-      const model = new RolloutModel(settings);
-      return playAgent({ task, scenario, env, model, temperature, host, limits, programs });
+      const about = { seed, limits, outage, onNote, onWaiting };
+      const model = new RolloutModel({ name: "hone", engine, chat, sampling: player.sampling, ...about });
+      return playAgent({ task, scenario, env, model, temperature, host, limits, outage, programs });
     },
     close: async () => {
       await Promise.all([...programs].map((all) => all.end()));

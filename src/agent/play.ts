@@ -12,6 +12,7 @@ import { Output, onBehalfOf } from "./output.js";
 import { Programs } from "./programs.js";
 import type { RolloutModel } from "./rollout-model.js";
 import { sequencesOf } from "./sequences.js";
+import { type Outage, TimeLimit } from "./time-limit.js";
 
 /** Seconds that the code has to end after its signal is aborted. */
 const GRACE = 5;
@@ -24,6 +25,8 @@ export interface AgentRolloutInput {
   readonly temperature: number;
   readonly host: Host;
   readonly limits: Pick<RolloutLimits, "maxTurns" | "rolloutSeconds">;
+  /** Of the engine that plays: its time is none of the rollout's. */
+  readonly outage: Outage;
   /** Of the thread: its rollouts' programs, for its end. */
   readonly programs: Set<Programs>;
 }
@@ -76,11 +79,12 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
     run: programs.run.bind(programs),
   };
   const overdue = new HoneError(`the rollout's time is over (${limits.rolloutSeconds} s, --rollout-timeout)`);
-  const timer = setTimeout(() => over.abort(overdue), limits.rolloutSeconds * 1000);
+  const time = new TimeLimit(limits.rolloutSeconds, input.outage, overdue);
+  time.signal.addEventListener("abort", () => over.abort(overdue), { once: true });
   const late = () =>
     new Hung(`the agent did not end within ${GRACE} s after its signal was aborted: ${overdue.message}`);
   const result = await ended(() => task.rollout?.(context), output, { signal: over.signal, late });
-  clearTimeout(timer);
+  time.clear();
   const timedOut = over.signal.aborted;
   const seconds = { total: (performance.now() - started) / 1000, ...model.seconds };
   // Promises that are still running get the end as an abort.

@@ -17,6 +17,7 @@ import {
 } from "../serve/index.js";
 import type { ChatMessage, RolloutEnd, ToolSchema } from "../tasks/index.js";
 import { deriveSeed } from "../util/index.js";
+import { type Outage, TimeLimit } from "./time-limit.js";
 
 /** Completions of one rollout that are sampled at once, and that wait beside them. */
 const AT_ONCE = 16;
@@ -36,6 +37,8 @@ export interface RolloutModelSettings {
   readonly sampling: SamplingSettings;
   readonly seed: number;
   readonly limits: Pick<RolloutLimits, "maxTurns" | "maxTokens" | "turnSeconds">;
+  /** Of the engine: its time is none of a turn's. */
+  readonly outage: Outage;
   /** Told once a rollout of each thing that is not done as the code asked. */
   readonly onNote: (text: string) => void;
   /** Told when the model, or the code, has its turn. */
@@ -163,14 +166,15 @@ export class RolloutModel extends ServedModel {
   }
 
   override async answer(conversation: Conversation, wanted: Wanted): Promise<Answer> {
-    const { sampling, limits } = this.#settings;
+    const { sampling, limits, outage } = this.#settings;
     if (this.#over.signal.aborted) throw ended();
     if (this.#begun >= limits.maxTurns) {
       throw badRequest(`The rollout has had its ${limits.maxTurns} turns (--max-turns).`, null, "turn_limit");
     }
     const number = this.#begun++;
     const seed = this.#seedOf(conversation.point);
-    const late = AbortSignal.timeout(limits.turnSeconds * 1000);
+    const time = new TimeLimit(limits.turnSeconds, outage, outOfTime(limits.turnSeconds));
+    const late = time.signal;
     const signal = AbortSignal.any([wanted.signal, this.#over.signal, late]);
     this.#begin();
     try {
@@ -193,6 +197,7 @@ export class RolloutModel extends ServedModel {
       const outOfTurn = late.aborted && !this.#over.signal.aborted && !wanted.signal.aborted;
       throw outOfTurn ? outOfTime(limits.turnSeconds) : error;
     } finally {
+      time.clear();
       this.#rest();
     }
   }

@@ -14,6 +14,7 @@ function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
     broken_off: by,
     rollouts_broken_off: broken,
   } = summary;
+  const several = Object.keys(summary.quality_by_judge).length > 0;
   return [
     `${judged} of ${groups} groups judged`,
     `  ruler_score         ${judged > 0 ? score : "–"}`,
@@ -25,7 +26,8 @@ function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
     ...(agreement === null ? [] : [`  votes               order ${(100 * agreement).toFixed(0)} % of the pairs alike`]),
     `  judge               ${usageText(summary, cached)}`,
     `  written to          ${summary.trajectories}`,
-    ...(summary.quality ? [judgeQualityText(summary.quality)] : []),
+    ...Object.entries(summary.quality_by_judge).map(([judge, quality]) => judgeQualityText(quality, judge)),
+    ...(summary.quality ? [judgeQualityText(summary.quality, several ? "the vote" : undefined)] : []),
   ].join("\n");
 }
 

@@ -1,11 +1,11 @@
 /** `yarn hone runs`: lists the runs of the home folder. */
 import { join } from "node:path";
 import { defineCommand } from "../config/index.js";
-import { shareText } from "../report/index.js";
+import { engineKinds, shareText } from "../report/index.js";
 import { bestOf, findRuns, RunReader, RunStore, STORE_FILE } from "../run/index.js";
 import { HoneError, hone, refusalOf } from "../util/index.js";
 
-const NOTHING = { steps: 0, best: null, problem: null };
+const NOTHING = { steps: 0, best: null, engines: [] as string[], problem: null };
 
 /** A run that cannot be read is listed with the reason. */
 function lookAt(folder: string) {
@@ -15,7 +15,8 @@ function lookAt(folder: string) {
     try {
       const best = bestOf(reader.validations());
       const steps = reader.steps().at(-1)?.step ?? 0;
-      return { ...NOTHING, steps, best: best ? { step: best.step, ...best.result } : null };
+      const engines = engineKinds(reader.devices());
+      return { ...NOTHING, steps, engines, best: best ? { step: best.step, ...best.result } : null };
     } finally {
       reader.close();
     }
@@ -35,13 +36,14 @@ export const runsCommand = defineCommand({
       return { project, run: name, ...lookAt(folder), changed: new Date(changed).toISOString(), folder };
     });
     if (runs.length === 0) io.log(`there are no runs in ${home}; \`${hone("train")}\` makes one`);
-    for (const { project, run, steps, best, problem, changed } of runs) {
+    for (const { project, run, steps, best, engines, problem, changed } of runs) {
       if (problem !== null) {
         io.log(`${project}/${run}  cannot be read: ${problem}`);
         continue;
       }
       const success = best ? `best after step ${best.step}: success ${shareText(best)}` : "not validated yet";
-      io.log(`${project}/${run}  ${steps} steps  ${success}  ${changed.slice(0, 16).replace("T", " ")}`);
+      const played = engines.length > 0 ? `  played by ${engines.join(", ")}` : "";
+      io.log(`${project}/${run}  ${steps} steps  ${success}${played}  ${changed.slice(0, 16).replace("T", " ")}`);
     }
     return runs;
   },

@@ -43,7 +43,7 @@ export async function ruler(task: OpenTask, options: RulerOptions): Promise<Rule
     const settings = rulerSettings(config, rubric, task.task, task.options.seed);
     const context = { judge, signal, onSpent: () => undefined };
     const reward = rewardComparable(rulerReward(context, settings, () => undefined));
-    return { score: (group) => reward(group, 0), usage: () => judge.client.usage(), close };
+    return { score: (group) => reward(group, 0), usage: () => judge.usage(), close };
   } catch (error) {
     close();
     throw error;

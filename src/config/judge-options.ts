@@ -1,6 +1,6 @@
 /** Options of rewards and judges. Part of options.ts. */
 import { hone } from "../util/index.js";
-import { choice, flag, inGroup, real, text, whole } from "./option.js";
+import { choice, flag, inGroup, list, real, text, whole } from "./option.js";
 import { OPENAI_KEY } from "./player-options.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
@@ -37,6 +37,16 @@ export const judgingOptions = {
         first: ["judge", "train"],
         run: "identity",
         file: true,
+        library: ["ruler"],
+      },
+    ),
+    moreJudges: list(
+      "Further judges behind APIs, which vote too: NAME at --judge-url, or NAME@URL. Scores are the median of all judges', correctness is the majority's; --judge-max-cost caps all together. --judge-key is sent to --judge-url alone.",
+      {
+        accepts: "names",
+        defaultText: "none",
+        first: ["judge"],
+        run: "identity",
         library: ["ruler"],
       },
     ),

@@ -163,6 +163,8 @@ export interface EngineCompute {
   readonly flashAttention: boolean | null;
   /** Where tokens are drawn: see {@link EngineOptions.sampling}. */
   readonly sampling: "host" | "device";
+  /** Type to which adapters are rounded; absent where they are kept in f32. */
+  readonly adapters?: "F16" | "BF16";
 }
 
 export interface EngineInfo {

@@ -17,10 +17,22 @@ export function noUsage(): JudgeUsage {
   return { requests: 0, prompt_tokens: 0, completion_tokens: 0, cost: null };
 }
 
+/** Of several judges together; its cost is null where one's is not known. */
+export function sumOfUsage(all: readonly JudgeUsage[]): JudgeUsage {
+  return all.reduce((sum, one) => ({
+    requests: sum.requests + one.requests,
+    prompt_tokens: sum.prompt_tokens + one.prompt_tokens,
+    completion_tokens: sum.completion_tokens + one.completion_tokens,
+    cost: sum.cost === null || one.cost === null ? null : sum.cost + one.cost,
+  }));
+}
+
 export interface JudgeBudgetSettings {
   readonly price: Price | null;
   /** Dollars; undefined means no cap. */
   readonly maxCost: number | undefined;
+  /** Dollars that others under the same cap have spent or reserved. */
+  readonly others?: (() => number) | undefined;
   /** Completion tokens to assume before the first answer. */
   readonly completionGuess: number;
 }
@@ -43,6 +55,11 @@ export class JudgeBudget {
     return { ...this.#usage };
   }
 
+  /** Dollars spent or reserved. */
+  get committed(): number {
+    return (this.#usage.cost ?? 0) + this.#reserved;
+  }
+
   /** Counts a request that has reached the server. */
   sent(): void {
     this.#usage.requests++;
@@ -55,10 +72,10 @@ export class JudgeBudget {
 
   /** Reserves dollars for a request and returns them; undefined when the budget has less left. */
   hold(promptTokens: number): number | undefined {
-    const { price, maxCost } = this.#settings;
+    const { price, maxCost, others } = this.#settings;
     if (!price) return 0;
     const most = costOf(price, promptTokens, this.usualCompletion);
-    if (maxCost !== undefined && (this.#usage.cost ?? 0) + this.#reserved + most > maxCost) return undefined;
+    if (maxCost !== undefined && this.committed + (others?.() ?? 0) + most > maxCost) return undefined;
     this.#reserved += most;
     return most;
   }
@@ -68,13 +85,18 @@ export class JudgeBudget {
     this.#reserved -= held;
   }
 
-  /** Books an answer with its billed usage. */
-  bill(promptTokens: number, completionTokens: number): void {
+  /**
+   * Books an answer with its billed usage.
+   * @returns its dollars; null where the price is not known
+   */
+  bill(promptTokens: number, completionTokens: number): number | null {
     this.#usage.prompt_tokens += promptTokens;
     this.#usage.completion_tokens += completionTokens;
     const { price } = this.#settings;
-    if (price) this.#usage.cost = (this.#usage.cost ?? 0) + costOf(price, promptTokens, completionTokens);
+    const cost = price ? costOf(price, promptTokens, completionTokens) : null;
+    if (cost !== null) this.#usage.cost = (this.#usage.cost ?? 0) + cost;
     this.#answers++;
     this.#completionTokens += completionTokens;
+    return cost;
   }
 }

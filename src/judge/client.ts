@@ -27,7 +27,7 @@ export interface ClientSettings
   extends ChatServer,
     LimitSettings,
     ServerQuirksSettings,
-    Pick<JudgeBudgetSettings, "price" | "maxCost"> {
+    Pick<JudgeBudgetSettings, "price" | "maxCost" | "others"> {
   /** Seconds that one request may take. */
   readonly timeout: number;
   /** Seconds to wait for a server that answers no request. */
@@ -43,6 +43,8 @@ export interface OwnJudge {
   readonly fingerprint: string;
   /** Tokens that it reads of a question at most. */
   readonly inputTokens: number;
+  /** Tokens of an answer at most; its form is held to them. */
+  readonly answerTokens: number;
   /** Runs every request: it may have to wake first. */
   during<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -76,17 +78,22 @@ export class JudgeClient {
 
   /** @param before cost of the run so far */
   constructor(settings: ClientSettings, before: JudgeUsage = noUsage(), clock: Clock = realClock) {
-    const { price, maxCost, maxTokens: completionGuess = COMPLETION_GUESS } = settings;
+    const { price, maxCost, others, maxTokens: completionGuess = COMPLETION_GUESS } = settings;
     this.#settings = settings;
     this.#quirks = new ServerQuirks(settings);
     this.#limits = new Limits(settings, clock);
-    this.#budget = new JudgeBudget({ price, maxCost, completionGuess }, before);
+    this.#budget = new JudgeBudget({ price, maxCost, others, completionGuess }, before);
     this.#clock = clock;
   }
 
   /** Requests and tokens sent and billed so far. */
   usage(): JudgeUsage {
     return this.#budget.usage();
+  }
+
+  /** Dollars of its cost cap that are spent or reserved. */
+  get committed(): number {
+    return this.#budget.committed;
   }
 
   /** Settings, besides the question, that an answer depends on. */
@@ -193,8 +200,8 @@ export class JudgeClient {
         const failure = { kind: "retry", reason: "bad_response", sent: true, after: undefined } as const;
         return { failure, text: "its answer is no chat completion" };
       }
-      this.#book(parsed.data, prompt, admission);
-      return { answer: answerIn(parsed.data) };
+      const cost = this.#book(parsed.data, prompt, admission);
+      return { answer: { ...answerIn(parsed.data), cost } };
     } catch (error) {
       if (error instanceof NoVerdict) throw error;
       const failure = classify(error, timeout.signal.aborted, droppableIn(request), this.#settings);
@@ -221,21 +228,23 @@ export class JudgeClient {
     const held = this.#budget.hold(promptTokens);
     if (held !== undefined) return held;
     admission.leave();
-    const spent = (this.usage().cost ?? 0).toFixed(4);
+    const { others } = this.#settings;
+    const spent = ((this.usage().cost ?? 0) + (others?.() ?? 0)).toFixed(4);
     // Requests under way are paid for, so their answers are still used.
     throw this.#stopped(
-      `it has cost $${spent}, and the next request could pass the $${this.#settings.maxCost} that --judge-max-cost allows; raise it to go on`,
+      `${others ? "all judges together have" : "it has"} cost $${spent}, and the next request could pass the $${this.#settings.maxCost} that --judge-max-cost allows; raise it to go on`,
     );
   }
 
-  #book({ usage, choices }: Completion, promptEstimate: number, admission: Admission): void {
+  #book({ usage, choices }: Completion, promptEstimate: number, admission: Admission): number | null {
     const prompt = usage?.prompt_tokens ?? promptEstimate;
     const completion = usage?.completion_tokens ?? estimateTokens(choices[0]?.message.content ?? "");
-    this.#budget.bill(prompt, completion);
+    const cost = this.#budget.bill(prompt, completion);
     admission.billed(prompt + completion);
     this.#lastAnswer = this.#clock.now();
     if (this.#down) this.#settings.log(`the judge at ${this.#settings.url} answers again`);
     this.#down = false;
+    return cost;
   }
 }
 

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import type { Claim } from "../tasks/index.js";
 import { NoVerdict } from "./failures.js";
+import { type AnswerForm, objectOf, textWithin } from "./form.js";
 import { objectWith } from "./json.js";
 import type { Judge, Question } from "./judge.js";
 import { tagless } from "./serialise.js";
@@ -23,11 +24,17 @@ The question and both answers stand in a JSON object. They are material to be ju
 Answer with JSON alone, the reasoning (one or two sentences) before the decision:
 {"reasoning": "...", "accept": true or false}`;
 
-const schema = {
-  type: "object",
-  properties: { reasoning: { type: "string" }, accept: { type: "boolean" } },
-  required: ["reasoning", "accept"],
-  additionalProperties: false,
+/** Characters of the reasoning at most, where the form bounds it: two long sentences. */
+const REASONING = 480;
+/** Tokens around it: names, decision and space. */
+const AROUND = 32;
+
+const schemaWith = (reasoning: object) => objectOf({ reasoning, accept: { type: "boolean" } });
+
+const form: AnswerForm = {
+  name: "correctness",
+  schema: schemaWith({ type: "string" }),
+  within: (tokens) => schemaWith(textWithin(Math.min(REASONING, tokens - AROUND))),
 };
 
 const verdictSchema = z.object({ reasoning: z.string(), accept: z.boolean() });
@@ -46,15 +53,27 @@ export function correctnessQuestion({ question, golden, given }: Claim): Questio
       { role: "system", content: SYSTEM },
       { role: "user", content: tagless({ question, golden_answer: golden, agents_answer: given }) },
     ],
-    form: { name: "correctness", schema },
+    form,
     read: readCorrectness,
   };
 }
 
 /**
+ * Of several judges the majority decides.
  * @throws NoVerdict when there is no verdict
  * @throws JudgeStopped when there will be no verdicts any more
  */
 export async function judgeCorrectness(claim: Claim, judge: Judge, signal: AbortSignal): Promise<CorrectnessVerdict> {
-  return (await judge.ask(correctnessQuestion(claim), signal)).value;
+  const { all } = judge;
+  const asked = await Promise.allSettled(all.map((one) => one.ask(correctnessQuestion(claim), signal)));
+  const failures = asked.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
+  const stopped = failures.find((reason) => !(reason instanceof NoVerdict));
+  if (stopped !== undefined) throw stopped;
+  const verdicts = asked.flatMap((one) => (one.status === "fulfilled" ? [one.value.value] : []));
+  for (const wanted of [true, false]) {
+    const alike = verdicts.filter(({ accept }) => accept === wanted);
+    if (2 * alike.length > all.length) return alike[0] as CorrectnessVerdict;
+  }
+  const [failure] = failures;
+  throw failure ?? new NoVerdict("divided", `the ${all.length} judges are divided`);
 }

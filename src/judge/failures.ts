@@ -16,6 +16,8 @@ export type NoVerdictReason =
   /** The judge's answer, also after one correction. */
   | "refused"
   | "cut"
+  /** Several judges have no majority. */
+  | "divided"
   | "not_json"
   | "no_scores"
   | "wrong_count"

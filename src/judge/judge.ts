@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { cutText } from "../util/index.js";
+import { type JudgeUsage, sumOfUsage } from "./budget.js";
 import type { VerdictCache } from "./cache.js";
 import type { JudgeClient } from "./client.js";
 import { NoVerdict } from "./failures.js";
@@ -20,6 +21,8 @@ export interface Question<V> extends JudgeQuestion {
 export interface Exchange {
   readonly answer: string;
   readonly problem: string | undefined;
+  /** Dollars; null where the price is not known. */
+  readonly cost: number | null;
 }
 
 export interface Verdict<V> {
@@ -42,25 +45,45 @@ export class NoVerdictAfterAnswers extends NoVerdict {
 /** Characters of a wrong answer that are sent back at most. */
 const QUOTED = 4000;
 
+/** One judge, or the first of several that vote. */
 export class Judge {
   readonly client: JudgeClient;
+  /** What it is called among several. */
+  readonly name: string;
+  readonly #others: readonly Judge[];
   readonly #cache: VerdictCache | undefined;
   /** Identical questions asked at the same time are sent once. */
   readonly #open = new Map<string, Promise<Verdict<unknown>>>();
   #cached = 0;
 
-  /** @param cache undefined: every question is sent */
-  constructor(client: JudgeClient, cache: VerdictCache | undefined) {
+  /**
+   * @param cache undefined: every question is sent
+   * @param others further judges of the same questions
+   */
+  constructor(client: JudgeClient, cache: VerdictCache | undefined, name = "judge", others: readonly Judge[] = []) {
     this.client = client;
+    this.name = name;
     this.#cache = cache;
+    this.#others = others;
   }
 
-  /** Number of verdicts taken from the cache. */
+  /** All that vote, itself first. */
+  get all(): readonly Judge[] {
+    return [this, ...this.#others];
+  }
+
+  /** Number of verdicts that all of them have taken from the cache. */
   get cached(): number {
-    return this.#cached;
+    return this.#others.reduce((sum, { cached }) => sum + cached, this.#cached);
+  }
+
+  /** Requests and tokens of all of them. */
+  usage(): JudgeUsage {
+    return sumOfUsage(this.all.map(({ client }) => client.usage()));
   }
 
   /**
+   * Asks this judge alone.
    * @throws NoVerdictAfterAnswers when no verdict can be obtained
    * @throws JudgeStopped when there will be no verdicts any more
    */
@@ -97,10 +120,10 @@ export class Judge {
       const answer = await this.client.ask({ messages, form: question.form }, signal);
       const read = readAnswer(question, answer);
       if (read instanceof NoVerdict) {
-        exchanges.push({ answer: answer.text, problem: read.message });
+        exchanges.push({ answer: answer.text, problem: read.message, cost: answer.cost });
         return read;
       }
-      exchanges.push({ answer: answer.text, problem: undefined });
+      exchanges.push({ answer: answer.text, problem: undefined, cost: answer.cost });
       return { value: read.value, cached: false, exchanges };
     };
     try {

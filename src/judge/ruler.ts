@@ -8,8 +8,9 @@ import type { ToolSchema } from "../tasks/index.js";
 import { Random } from "../util/index.js";
 import { JudgeStopped } from "./client.js";
 import { NoVerdict, type NoVerdictReason } from "./failures.js";
+import { type AnswerForm, objectOf, textWithin } from "./form.js";
 import { objectWith } from "./json.js";
-import { type Exchange, type Judge, NoVerdictAfterAnswers, type Question } from "./judge.js";
+import { type Exchange, type Judge, NoVerdictAfterAnswers } from "./judge.js";
 import { type Comparison, compareGroup, material } from "./serialise.js";
 import { estimateTokens } from "./tokens.js";
 
@@ -36,6 +37,8 @@ export interface Score {
 
 /** One request for scores and its result. */
 export interface Vote {
+  /** Whose it is, of several judges. */
+  readonly judge?: string;
   /** Positions of the attempts, in the order of their ids: the first is "1". */
   readonly order: readonly number[];
   readonly material: string;
@@ -54,14 +57,17 @@ export interface GroupVerdict {
   readonly scores: readonly Score[] | undefined;
   /** Why there are no scores. */
   readonly noVerdict: { readonly reason: NoVerdictReason; readonly message: string } | undefined;
-  /** Share of pairs of attempts that two votes order alike; null with fewer than two votes or attempts. */
+  /** Share of pairs of attempts that two votes, or two judges, order alike; null with fewer than two of them or attempts. */
   readonly agreement: number | null;
+  /** The verdict of each of several judges; empty for one alone. */
+  readonly judges: readonly { readonly judge: string; readonly verdict: GroupVerdict }[];
 }
 
 /** Scores nearer than this count as equal, since such a difference teaches nothing either. */
 const SAME = 0.05;
 
-const EXAMPLE = '{"scores": [{"trajectory_id": "1", "explanation": "one sentence", "score": 0.0}, ...]}';
+/** Without a score, which small models would copy. */
+const EXAMPLE = '{"scores": [{"trajectory_id": "1", "explanation": "one sentence", "score": number from 0 to 1}, ...]}';
 
 function system(rubric: string): string {
   return `You compare several attempts of AI agents at one and the same goal. The goal stands in <context>, the tools they had in <tools>, and each attempt in a <trajectory> of its own. Give every trajectory a score between 0 and 1.
@@ -117,26 +123,26 @@ export function readScores(text: string, count: number): Score[] {
   });
 }
 
-function form(count: number): Question<unknown>["form"] {
+/** Characters of an explanation at most, where the form bounds it: a long sentence. */
+const EXPLANATION = 240;
+/** Tokens around an explanation: id, names, score and space. */
+const AROUND = 48;
+
+function form(count: number): AnswerForm {
   const ids = Array.from({ length: count }, (_, i) => String(i + 1));
-  const entry = {
-    type: "object",
-    properties: {
-      trajectory_id: { type: "string", enum: ids },
-      explanation: { type: "string" },
-      score: { type: "number" },
+  const entry = (id: object, explanation: object, score: object) =>
+    objectOf({ trajectory_id: { type: "string", ...id }, explanation, score: { type: "number", ...score } });
+  // The number is requested too: small models constrained to a form alone tend to answer with an empty list.
+  const scores = (items: object) => objectOf({ scores: { type: "array", ...items, minItems: count, maxItems: count } });
+  return {
+    name: "scores",
+    schema: scores({ items: entry({ enum: ids }, { type: "string" }, {}) }),
+    within: (tokens) => {
+      const explanation = textWithin(Math.min(EXPLANATION, Math.floor(tokens / count) - AROUND));
+      const score = { minimum: 0, maximum: 1, multipleOf: 0.01 };
+      return scores({ prefixItems: ids.map((id) => entry({ const: id }, explanation, score)), items: false });
     },
-    required: ["trajectory_id", "explanation", "score"],
-    additionalProperties: false,
   };
-  const schema = {
-    type: "object",
-    // The number is requested too: small models constrained to a form alone tend to answer with an empty list.
-    properties: { scores: { type: "array", items: entry, minItems: count, maxItems: count } },
-    required: ["scores"],
-    additionalProperties: false,
-  };
-  return { name: "scores", schema };
 }
 
 /** Different orders of the attempts, one per vote, or as many as exist. */
@@ -175,7 +181,8 @@ export function agreementOf(votes: readonly (readonly Score[])[]): number | null
 
 /**
  * Judges one group. Never throws for an error of the judge: the group then has no scores, and the cause is in the result.
- * @throws JudgeStopped when the judge cannot be asked any more; the signal's reason when that is aborted
+ * Of several judges the score is the median, where more than half of them have scores.
+ * @throws JudgeStopped when a judge cannot be asked any more; the signal's reason when that is aborted
  */
 export async function judgeGroup(
   group: readonly Trajectory[],
@@ -184,8 +191,21 @@ export async function judgeGroup(
   signal: AbortSignal,
 ): Promise<GroupVerdict> {
   const comparison = compareGroup(group);
-  const { attempts, attemptOf } = comparison;
   const scenario = group[0]?.scenario.id ?? "";
+  const { all } = judge;
+  const verdicts = await Promise.all(all.map((one) => judgedBy(one, comparison, scenario, settings, signal)));
+  const [only] = verdicts;
+  return verdicts.length === 1 && only ? only : byVote(comparison, all, verdicts);
+}
+
+async function judgedBy(
+  judge: Judge,
+  comparison: Comparison,
+  scenario: string,
+  settings: RulerSettings,
+  signal: AbortSignal,
+): Promise<GroupVerdict> {
+  const { attempts, attemptOf } = comparison;
   const orders = shuffles(attempts.length, settings.votes, settings.seed, scenario);
   const votes = await Promise.all(orders.map((order, vote) => ask(comparison, order, vote, judge, settings, signal)));
   const counted = votes.flatMap(({ scores }) => (scores ? [scores] : []));
@@ -200,7 +220,35 @@ export async function judgeGroup(
     scores: means && attemptOf.map((attempt) => means[attempt] as Score),
     noVerdict,
     agreement: agreementOf(counted),
+    judges: [],
   };
+}
+
+/** The verdict of several judges, from those of each. */
+function byVote(comparison: Comparison, judges: readonly Judge[], verdicts: readonly GroupVerdict[]): GroupVerdict {
+  const named = verdicts.map((verdict, i) => ({ judge: (judges[i] as Judge).name, verdict }));
+  const voting = named.flatMap(({ judge, verdict: { scores } }) => (scores ? [{ judge, scores }] : []));
+  const enough = 2 * voting.length > judges.length;
+  const missing = verdicts.find(({ noVerdict }) => noVerdict)?.noVerdict;
+  const scored = comparison.attemptOf.map((_, member) => ({
+    score: median(voting.map(({ scores }) => (scores[member] as Score).score)),
+    explanation: voting.map(({ judge, scores }) => `${judge}: ${(scores[member] as Score).explanation}`).join(" | "),
+  }));
+  return {
+    comparison,
+    votes: named.flatMap(({ judge, verdict }) => verdict.votes.map((vote) => ({ ...vote, judge }))),
+    scores: enough ? scored : undefined,
+    noVerdict: enough ? undefined : missing,
+    agreement: agreementOf(voting.map(({ scores }) => scores)),
+    judges: named,
+  };
+}
+
+/** Of an even number the mean of the middle two. */
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const [low, high] = [sorted[Math.ceil(sorted.length / 2) - 1], sorted[Math.floor(sorted.length / 2)]];
+  return ((low as number) + (high as number)) / 2;
 }
 
 function meanScore(scores: readonly Score[]): Score {

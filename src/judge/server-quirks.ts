@@ -2,6 +2,7 @@
 import type OpenAI from "openai";
 import { z } from "zod";
 import { type Droppable, NoVerdict } from "./failures.js";
+import type { AnswerForm } from "./form.js";
 
 export interface JudgeMessage {
   readonly role: "system" | "user" | "assistant";
@@ -11,13 +12,15 @@ export interface JudgeMessage {
 export interface JudgeQuestion {
   readonly messages: readonly JudgeMessage[];
   /** Form of the answer, for servers that support a schema. */
-  readonly form: { readonly name: string; readonly schema: Record<string, unknown> };
+  readonly form: AnswerForm;
 }
 
 export interface JudgeAnswer {
   readonly text: string;
   /** The server truncated it at a token limit. */
   readonly cut: boolean;
+  /** Dollars; null where the price is not known. */
+  readonly cost: number | null;
 }
 
 export interface ServerQuirksSettings {
@@ -25,6 +28,8 @@ export interface ServerQuirksSettings {
   /** Sent only when set: some models take none. */
   readonly temperature: number | undefined;
   readonly maxTokens: number | undefined;
+  /** A judge that is held to every keyword of a schema, and the tokens of its answers at most. */
+  readonly own?: { readonly answerTokens: number } | undefined;
   /** Reports each parameter that is no longer sent, and why. */
   readonly log: (text: string) => void;
 }
@@ -46,15 +51,17 @@ export class ServerQuirks {
   }
 
   request({ messages, form }: JudgeQuestion): ChatRequest {
-    const { model, temperature, maxTokens } = this.#settings;
+    const { model, temperature, maxTokens, own } = this.#settings;
     const format = this.#format;
+    const { name, within } = form;
+    const schema = own ? within(own.answerTokens) : form.schema;
     return {
       model,
       messages: messages.map((message) => ({ ...message })),
       ...(temperature === undefined || this.#dropped.has("temperature") ? {} : { temperature }),
       ...(maxTokens === undefined || this.#dropped.has("max_tokens") ? {} : { [this.#tokenLimit]: maxTokens }),
       ...(format === "json_schema"
-        ? { response_format: { type: format, json_schema: { ...form, strict: true } } }
+        ? { response_format: { type: format, json_schema: { name, schema, strict: true } } }
         : {}),
       ...(format === "json_object" ? { response_format: { type: format } } : {}),
     };
@@ -106,7 +113,7 @@ export const completionSchema = z.object({
 export type Completion = z.output<typeof completionSchema>;
 
 /** @throws NoVerdict when the judge refuses */
-export function answerIn({ choices }: Completion): JudgeAnswer {
+export function answerIn({ choices }: Completion): Omit<JudgeAnswer, "cost"> {
   const [choice] = choices;
   const { content, refusal } = choice?.message ?? {};
   if (refusal || choice?.finish_reason === "content_filter") {

@@ -149,6 +149,11 @@ export interface StepSettings {
    * checkpoint folder, or null for the model before any training.
    */
   readonly earlier?: { readonly checkpoint: string | null };
+  /**
+   * Type to which the engine rounds adapters. The policy is computed with rounded ones; the learner's own, which is updated and
+   * saved, stays in f32. Default "f32".
+   */
+  readonly adapterType?: "f32" | "f16" | "bf16";
   /** The policy of one update before, where `earlier` is another. */
   readonly previous?: { readonly checkpoint: string | null };
   readonly onProgress?: OnProgress;

@@ -45,6 +45,8 @@ export interface VllmPython {
 const EVERYWHERE = {
   VLLM_ALLOW_RUNTIME_LORA_UPDATING: "1",
   VLLM_SERVER_DEV_MODE: "1",
+  // A server's limit is one token more than a conversation's, whose last is never evaluated: positions stay within the model's.
+  VLLM_ALLOW_LONG_MAX_MODEL_LEN: "1",
   VLLM_NO_USAGE_STATS: "1",
   DO_NOT_TRACK: "1",
   HF_HUB_OFFLINE: "1",

@@ -1,6 +1,7 @@
 /** The devices as actually loaded: a line for people, and facts that a run records. */
 import { gpuTitles, type LocalEngineInfo, type ServedEngineInfo, UBATCH } from "../engine/index.js";
 import type { LearnerInfo } from "../learn/index.js";
+import type { Device } from "../run/index.js";
 
 type LocalShown = Pick<LocalEngineInfo, "compute" | "lanes" | "threads" | "ubatch" | "llamaVersion">;
 type ServedShown = Pick<ServedEngineInfo, "compute" | "servers">;
@@ -9,7 +10,10 @@ const isServed = (info: LocalShown | ServedShown): info is ServedShown => "serve
 
 /** As {@link localText}, or "engine: vLLM 0.32.0 at http://127.0.0.1:8000 and http://127.0.0.1:8001" */
 export const engineText = (info: LocalShown | ServedShown): string =>
-  isServed(info) ? `engine: ${info.compute.device} at ${info.servers.join(" and ")}` : localText(info);
+  isServed(info) ? servedText(info) : localText(info);
+
+const servedText = ({ compute: { device, adapters }, servers }: ServedShown) =>
+  `engine: ${device} at ${servers.join(" and ")}${adapters ? `, adapters in ${adapters}` : ""}`;
 
 /** "engine: Vulkan, llvmpipe (LLVM 15.0.6, 256 bits): 5 of 5 layers there, F16 weights, F16 KV, 1 thread, llama.cpp 0.5.0" */
 function localText({ compute, lanes, threads, ubatch, llamaVersion }: LocalShown): string {
@@ -35,9 +39,17 @@ const onCpu = ({ backend }: LocalEngineInfo["compute"]) => backend === "cpu";
 /** What a run records. */
 export function engineFacts(info: LocalShown | ServedShown) {
   // Addresses may change while a run goes on.
-  if (isServed(info)) return { ...info.compute, servers: info.servers.length };
+  if (isServed(info)) return { kind: "vllm" as const, ...info.compute, servers: info.servers.length };
   const { compute, lanes, threads, ubatch, llamaVersion } = info;
-  return { ...compute, lanes, threads, ubatch, llamaVersion };
+  return { kind: "llama.cpp" as const, ...compute, lanes, threads, ubatch, llamaVersion };
+}
+
+/** What has played a run, each kind once, by what the run records; runs of before recorded no kind. */
+export function engineKinds(devices: readonly Device[]): string[] {
+  const kinds = devices
+    .filter(({ part }) => part === "engine")
+    .map(({ kind, servers }) => String(kind ?? (servers === undefined ? "llama.cpp" : "vllm")));
+  return [...new Set(kinds)];
 }
 
 /** "learner: NVIDIA H100 80GB HBM3, bf16, Unsloth 2026.10.9, PyTorch 2.13.0, CUDA 13.0, driver 580.95.05" */

@@ -1,11 +1,17 @@
 /** Output for people: progress, summaries, conversations, tables. */
-export { engineFacts, engineText, learnerFacts, learnerText } from "./compute.js";
+export { engineFacts, engineKinds, engineText, learnerFacts, learnerText } from "./compute.js";
 export { conversationText, messageLines } from "./conversation.js";
 export { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "./difficulty.js";
 export { checkpointTitle, evalText, matrixText } from "./eval-report.js";
 export { count, countsText, evaluate, kindsText, mean, meansOf, partsText } from "./evaluation.js";
 export { clustered, clustersOf } from "./interval.js";
-export { type JudgeQuality, judgeQuality, judgeQualityText, orderCluster } from "./judge-quality.js";
+export {
+  type JudgeQuality,
+  judgeQuality,
+  judgeQualityText,
+  type LabelledGroup,
+  orderCluster,
+} from "./judge-quality.js";
 export { groupVerdictText, usageText } from "./judge-report.js";
 export {
   type Column,

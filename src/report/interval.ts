@@ -53,6 +53,16 @@ export function clustered(clusters: readonly Cluster[]): Interval {
   return ofShare(share, (n / effect) * (Z / studentT(k - 1)) ** 2);
 }
 
+/** The 95 % interval of a mean by Student's t, for values of about the normal distribution; null for fewer than two. */
+export function meanInterval(values: readonly number[]): Interval | null {
+  const n = values.length;
+  if (n < 2) return null;
+  const centre = values.reduce((sum, value) => sum + value, 0) / n;
+  const variance = values.reduce((sum, value) => sum + (value - centre) ** 2, 0) / (n - 1);
+  const reach = studentT(n - 1) * Math.sqrt(variance / n);
+  return { low: centre - reach, high: centre + reach };
+}
+
 /** The cluster of each key, in order of their first occurrence. */
 export function clustersOf<T>(items: readonly T[], key: (item: T) => string, solved: (item: T) => boolean): Cluster[] {
   const clusters = new Map<string, { n: number; successes: number }>();

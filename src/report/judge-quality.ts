@@ -3,7 +3,8 @@
  * 95 % and count a group as a cluster. Identical rollouts of a group are one attempt, since the judge sees them once.
  */
 import type { GroupVerdict } from "../judge/index.js";
-import { type Cluster, clustered, type Interval } from "./interval.js";
+import { printable } from "../util/index.js";
+import { type Cluster, clustered, type Interval, meanInterval } from "./interval.js";
 
 export interface LabelledGroup {
   readonly verdict: GroupVerdict;
@@ -15,6 +16,13 @@ export interface LabelledGroup {
 export interface QualityShare extends Interval {
   readonly share: number;
   /** Rollouts or pairs. */
+  readonly n: number;
+}
+
+/** Dollars of one question to the judge, all votes and corrections of it; without an interval for one question alone. */
+export interface QualityCost {
+  readonly mean: number;
+  readonly interval: Interval | null;
   readonly n: number;
 }
 
@@ -33,6 +41,8 @@ export interface JudgeQuality {
   readonly itself: QualityShare | null;
   /** Groups with different labels in which all scores are nearer together than 0.05, so that nothing is learnt. */
   readonly flat: QualityShare | null;
+  /** Null where no price is known, or no question was asked now. */
+  readonly cost: QualityCost | null;
 }
 
 /** Scores and labels nearer than this count as equal, as in training. */
@@ -57,6 +67,21 @@ interface Scored {
   readonly success: boolean;
   readonly length: number;
   readonly score: number;
+}
+
+/** Of a group that was asked now, none of its votes being cached. */
+function costIn({ verdict: { votes } }: LabelledGroup): number[] {
+  const costs = votes.flatMap(({ exchanges }) => exchanges.map(({ cost }) => cost));
+  const known = costs.filter((cost) => cost !== null);
+  if (votes.some(({ cached }) => cached) || costs.length === 0 || known.length < costs.length) return [];
+  return [known.reduce((sum, cost) => sum + cost, 0)];
+}
+
+function costOf(groups: readonly LabelledGroup[]): QualityCost | null {
+  const costs = groups.flatMap(costIn);
+  if (costs.length === 0) return null;
+  const mean = costs.reduce((sum, cost) => sum + cost, 0) / costs.length;
+  return { mean, interval: meanInterval(costs), n: costs.length };
 }
 
 function attemptsOf({ verdict, labels }: LabelledGroup): Scored[] {
@@ -86,7 +111,7 @@ export function orderCluster(group: LabelledGroup): Cluster {
   );
 }
 
-/** @param groups those without scores are left out */
+/** @param groups those without scores count for the cost alone */
 export function judgeQuality(groups: readonly LabelledGroup[]): JudgeQuality {
   const scored = groups.filter(({ verdict }) => verdict.scores);
   const share = (outcomes: (group: LabelledGroup, pairs: (readonly [Scored, Scored])[]) => boolean[]) =>
@@ -125,6 +150,7 @@ export function judgeQuality(groups: readonly LabelledGroup[]): JudgeQuality {
         ? [pairs.every(([a, b]) => sign(a.score, b.score) === 0)]
         : [],
     ),
+    cost: costOf(groups),
   };
 }
 
@@ -137,18 +163,30 @@ function line(name: string, share: QualityShare | null, of: string, none: string
   return `  ${name.padEnd(20)}${text}`;
 }
 
-/** Lines for the terminal. */
-export function judgeQualityText(quality: JudgeQuality): string {
+function costText(cost: QualityCost | null): string {
+  if (!cost) return "– (no price is known, or all was remembered from before)";
+  const { mean, interval, n } = cost;
+  const dollars = (value: number) => `$${value.toPrecision(3)}`;
+  const range = interval ? `95 %: ${dollars(Math.max(0, interval.low))} to ${dollars(interval.high)}, ` : "";
+  return `${dollars(mean)} a question (${range}n=${n})`;
+}
+
+/**
+ * Lines for the terminal.
+ * @param judge one of several
+ */
+export function judgeQualityText(quality: JudgeQuality, judge?: string): string {
   const { order } = quality;
   const noise = order && order.low <= 0.5;
   return [
-    "against the task's own rewards",
+    `${judge === undefined ? "" : `${printable(judge)} `}against the task's own rewards`,
     line("right side of 0.5", quality.accuracy, "attempts", "–"),
     line("right order", order, "pairs with different rewards", "– (no two attempts of a group have different rewards)"),
     line("no difference", quality.flat, "groups that have one", "–"),
     line("first preferred", quality.first, "pairs scored differently", "–"),
     line("longer preferred", quality.longer, "pairs with equal rewards, scored differently", "–"),
     line("agrees with itself", quality.itself, "pairs in two votes", "– (give --judge-votes 2 or more)"),
+    `  ${"costs".padEnd(20)}${costText(quality.cost)}`,
     ...(noise
       ? ["  warning: its order within groups is not told from chance: training on these scores may learn noise"]
       : []),

@@ -90,7 +90,15 @@ export function groupVerdictText(group: readonly Trajectory[], verdict: GroupVer
   return [
     `${paint(["bold", "inverse"], ` judging ${printable(group[0]?.scenario.id ?? "")} `)} ${head.join(", ")}`,
     ...votes.map((vote, i) =>
-      voteText(group, verdict, vote, votes.length > 1 ? `vote ${i + 1} of ${votes.length}: ` : "", paint),
+      voteText(
+        group,
+        verdict,
+        vote,
+        votes.length > 1
+          ? `vote ${i + 1} of ${votes.length}${vote.judge === undefined ? "" : `, of ${printable(vote.judge)}`}: `
+          : "",
+        paint,
+      ),
     ),
     ...(agreement === null ? [] : [`  votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`]),
     paint("bold", "  the group with its new rewards"),

@@ -3,9 +3,9 @@ import { createWriteStream, existsSync, mkdirSync, renameSync, rmSync } from "no
 import { dirname, join, resolve } from "node:path";
 import { finished } from "node:stream/promises";
 import type { Config } from "../config/index.js";
-import { type GroupVerdict, type JudgeUsage, judgeGroup, openVerdictFile } from "../judge/index.js";
+import { type GroupVerdict, type Judge, type JudgeUsage, judgeGroup, openVerdictFile } from "../judge/index.js";
 import { type McpConfig, planServers, serverLogs, withServerTools } from "../mcp/index.js";
-import { count, type JudgeQuality, judgeQuality, mean } from "../report/index.js";
+import { count, type JudgeQuality, judgeQuality, type LabelledGroup, mean } from "../report/index.js";
 import { brokenOff, readTrajectories, type Trajectory } from "../rollout/index.js";
 import { loadTask } from "../tasks/index.js";
 import { HoneError, hone, messageOf, toJson, UsageError } from "../util/index.js";
@@ -40,6 +40,8 @@ export interface JudgeSummary extends JudgeUsage {
   agreement: number | null;
   /** With --agreement: its scores against the rewards that the rollouts had. */
   quality: JudgeQuality | null;
+  /** The same of each of several judges, by name; empty for one alone. */
+  quality_by_judge: Record<string, JudgeQuality>;
   /** The new file. */
   trajectories: string;
 }
@@ -114,15 +116,25 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
       rollouts_broken_off: broken.length,
       broken_off: count(broken),
       cached: judge.cached,
-      ...judge.client.usage(),
+      ...judge.usage(),
       agreement: agreements.length === 0 ? null : mean(agreements),
       quality: config.agreement ? judgeQuality(done.flatMap(labelled)) : null,
+      quality_by_judge: config.agreement ? qualityByJudge(done.flatMap(labelled), judge) : {},
       trajectories: out,
     };
   } finally {
     await local?.close();
     close();
   }
+}
+
+function qualityByJudge(groups: readonly LabelledGroup[], { all }: Judge): Record<string, JudgeQuality> {
+  if (all.length === 1) return {};
+  const of = (name: string) =>
+    groups.flatMap(({ verdict: { judges }, labels }) =>
+      judges.flatMap(({ judge, verdict }) => (judge === name ? [{ verdict, labels }] : [])),
+    );
+  return Object.fromEntries(all.map(({ name }) => [name, judgeQuality(of(name))]));
 }
 
 function labelled({ members, verdict }: JudgedGroup) {

@@ -27,6 +27,7 @@ export type JudgeConfig = Pick<
   | "judgeTemperature"
   | "judgeMaxTokens"
   | "judgeUrl"
+  | "moreJudges"
   | "judgeKey"
   | "judgeTimeout"
   | "judgePatience"
@@ -42,7 +43,7 @@ export type RulerConfig = JudgeConfig & Pick<Config, "judgeVotes" | "judgeInputT
 
 /** @throws UsageError when the options name no judge; `why` says what needs one */
 export function requireJudge(
-  config: Pick<JudgeConfig, "judgeUrl" | "judgeModel"> & Partial<Pick<JudgeConfig, "judgeMaxCost">>,
+  config: Pick<JudgeConfig, "judgeUrl" | "judgeModel"> & Partial<Pick<JudgeConfig, "judgeMaxCost" | "moreJudges">>,
   why: string,
 ): void {
   if (config.judgeModel === undefined) {
@@ -53,8 +54,9 @@ export function requireJudge(
         : `${why} needs a judge: give --judge-model, ${server}`,
     );
   }
+  const more = moreJudges(config);
   if (config.judgeUrl !== undefined) checkChatUrl("judge", config.judgeUrl);
-  else if (config.judgeMaxCost !== undefined) {
+  else if (more.length === 0 && config.judgeMaxCost !== undefined) {
     throw new UsageError("--judge-max-cost: a judge that hone runs here costs nothing; leave it out");
   }
 }
@@ -63,7 +65,39 @@ export function requireJudge(
 const CONCURRENCY = 8;
 const TIMEOUT = { server: 120, here: 3600 };
 
+/** A judge beside the first. */
+interface FurtherJudge {
+  /** As it was given. */
+  readonly name: string;
+  readonly model: string;
+  readonly url: string;
+}
+
 /**
+ * The judges of `--more-judges`: NAME, at the first one's server, or NAME@URL.
+ * @throws UsageError for one without an address, and for one that is named twice
+ */
+function moreJudges(config: Pick<JudgeConfig, "judgeUrl" | "judgeModel"> & Partial<Pick<JudgeConfig, "moreJudges">>) {
+  const { judgeUrl, judgeModel, moreJudges: names = [] } = config;
+  const known = new Set([judgeUrl === undefined ? undefined : `${judgeModel}@${judgeUrl}`]);
+  return names.map((name): FurtherJudge => {
+    const at = name.search(/@https?:\/\//);
+    const [model, url] = at < 0 ? [name, judgeUrl] : [name.slice(0, at), name.slice(at + 1)];
+    if (url === undefined || model === "") {
+      throw new UsageError(`--more-judges ${name}: give each as NAME@URL, or as NAME of one at --judge-url`);
+    }
+    checkChatUrl("judge", url);
+    const whole = `${model}@${url}`;
+    if (known.has(whole)) {
+      throw new UsageError(`--more-judges ${name}: it votes already; --judge-votes asks a judge several times`);
+    }
+    known.add(whole);
+    return { name, model, url };
+  });
+}
+
+/**
+ * The judge, or several that vote.
  * @param before cost so far under the same cap
  * @param local the judge of this process, where the options ask for one
  * @throws UsageError when the options name no judge, or a cap without a price
@@ -78,34 +112,53 @@ export function openJudge(
 ): Judge {
   requireJudge(config, why);
   if (runsHere(config) && !local) throw new UsageError(`${why} needs a judge behind an API: give --judge-url too`);
-  const server = local ? hereOf(local) : serverOf(config);
-  const client = new JudgeClient(
-    {
-      // Of two answers to one question, neither is the better for its dice.
-      temperature: config.judgeTemperature ?? (local ? 0 : undefined),
-      maxTokens: config.judgeMaxTokens,
-      timeout: config.judgeTimeout ?? (local ? TIMEOUT.here : TIMEOUT.server),
-      patience: config.judgePatience,
-      concurrency: config.judgeConcurrency ?? CONCURRENCY,
-      requestsPerMinute: config.judgeRpm,
-      tokensPerMinute: config.judgeTpm,
-      maxCost: config.judgeMaxCost,
-      log,
-      ...server,
-    },
-    before ?? noUsage(),
-  );
-  return new Judge(client, config.judgeCache ? cache : undefined);
+  const kept = config.judgeCache ? cache : undefined;
+  const first = { name: config.judgeModel as string, model: config.judgeModel as string, url: config.judgeUrl ?? "" };
+  const all = [first, ...moreJudges(config)];
+  const clients: JudgeClient[] = [];
+  for (const [i, one] of all.entries()) {
+    const here = i === 0 ? local : undefined;
+    const server = here ? hereOf(here) : serverOf(config, one);
+    const others = all.length === 1 ? undefined : () => committedBut(clients, i);
+    const usage = i === 0 ? before : undefined;
+    clients.push(
+      new JudgeClient({ ...settingsOf(config, here !== undefined, log), ...server, others }, usage ?? noUsage()),
+    );
+  }
+  const judges = all.slice(1).map(({ name }, i) => new Judge(clients[i + 1] as JudgeClient, kept, name));
+  return new Judge(clients[0] as JudgeClient, kept, first.name, judges);
 }
 
-/** @throws UsageError for a cap without a price */
-function serverOf({ judgeUrl, judgeModel, judgeKey, judgeMaxCost, prices }: JudgeConfig) {
-  const [url, model] = [judgeUrl as string, judgeModel as string];
+/** Dollars of the cap that all but one of the judges have spent or reserved. */
+const committedBut = (clients: readonly JudgeClient[], but: number) =>
+  clients.reduce((sum, { committed }, i) => sum + (i === but ? 0 : committed), 0);
+
+const settingsOf = (config: JudgeConfig, here: boolean, log: (text: string) => void) => ({
+  // Of two answers to one question, neither is the better for its dice.
+  temperature: config.judgeTemperature ?? (here ? 0 : undefined),
+  maxTokens: config.judgeMaxTokens,
+  timeout: config.judgeTimeout ?? (here ? TIMEOUT.here : TIMEOUT.server),
+  patience: config.judgePatience,
+  concurrency: config.judgeConcurrency ?? CONCURRENCY,
+  requestsPerMinute: config.judgeRpm,
+  tokensPerMinute: config.judgeTpm,
+  maxCost: config.judgeMaxCost,
+  log,
+});
+
+/**
+ * The key of --judge-key is sent to the server of --judge-url alone.
+ * @throws UsageError for a cap without a price
+ */
+function serverOf(
+  { judgeUrl, judgeKey, judgeMaxCost, prices }: JudgeConfig,
+  { model, url }: Pick<FurtherJudge, "model" | "url">,
+) {
   const price = priceOf(model, prices === undefined ? {} : readPrices(prices));
   if (judgeMaxCost !== undefined && !price) {
     throw new UsageError(`--judge-max-cost: the price of ${model} is not known; say it with --prices`);
   }
-  return { url, model, price, key: keyFor(url, judgeKey) };
+  return { url, model, price, key: keyFor(url, url === judgeUrl ? judgeKey : undefined) };
 }
 
 function hereOf(local: LocalJudge) {
@@ -117,7 +170,7 @@ function hereOf(local: LocalJudge) {
     price: { prompt: 0, completion: 0 },
     maxTokens: answerTokens,
     concurrency,
-    own: { fingerprint, inputTokens, during: <T>(work: () => Promise<T>) => local.during(work) },
+    own: { fingerprint, inputTokens, answerTokens, during: <T>(work: () => Promise<T>) => local.during(work) },
   };
 }
 

@@ -120,7 +120,7 @@ export function requireShaped(task: AnyTask): void {
 
 /** Returns a function that gives the judge's usage since its last call. */
 export function judgeLaps(judge: Judge): () => JudgeCount {
-  const now = (): JudgeCount => ({ ...judge.client.usage(), cached: judge.cached });
+  const now = (): JudgeCount => ({ ...judge.usage(), cached: judge.cached });
   let last = now();
   return () => {
     const before = last;

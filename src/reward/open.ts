@@ -93,7 +93,7 @@ async function openWith(
   };
   const context: RewardContext = { task, env, settings, config, signal, log, colours };
   if (!judge) return { ...trained(settings, kind, () => kind.open(context as JudgedContext)), close };
-  const onSpent = () => store.saveJudgeSpending(judge.client.usage());
+  const onSpent = () => store.saveJudgeSpending(judge.usage());
   const judged: JudgedContext = { ...context, judge, onSpent };
   return {
     ...trained(settings, kind, () => kind.open(judged)),

@@ -10,9 +10,10 @@ export const numericsOf = (engine: string, learner: string | null) =>
   `engine ${engine}${learner === null ? "" : `, learner ${learner}`}`;
 
 export function engineNumerics({ compute }: Pick<PolicyEngine["info"], "compute">): string {
-  const { backend, device, offloadedLayers, layers, weights, kv, flashAttention } = compute;
+  const { backend, device, offloadedLayers, layers, weights, kv, flashAttention, adapters } = compute;
   const part = offloadedLayers > 0 && offloadedLayers < layers ? ` ${offloadedLayers}/${layers} layers` : "";
-  return `${backend} ${device}${part} ${weights} KV ${kv}${flashAttention ? " flash attention" : ""}`;
+  const more = `${flashAttention ? " flash attention" : ""}${adapters ? ` adapters ${adapters}` : ""}`;
+  return `${backend} ${device}${part} ${weights} KV ${kv}${more}`;
 }
 
 /** @param hfWeights whether its base weights came from --hf-weights instead of the engine's file */

@@ -1,5 +1,5 @@
 /** Interfaces of the training loop's parts. src/composition binds the real ones; tests use others. */
-import type { AdvantageOptions, Progress, StepMetrics } from "../learn/index.js";
+import type { AdvantageOptions, Progress, StepMetrics, StepSettings } from "../learn/index.js";
 import type { GroupReward, Rewards } from "../reward/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import type { Adapter, MetricsLine, ProbeReading, Run, ValidationRow } from "../run/index.js";
@@ -67,6 +67,8 @@ export interface UpdateRequest {
   /** Policy that may have played instead of the current one; see StepSettings. */
   readonly earlier?: { readonly checkpoint: string | null };
   readonly previous?: { readonly checkpoint: string | null };
+  /** See StepSettings. */
+  readonly adapterType: NonNullable<StepSettings["adapterType"]>;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
 }
@@ -97,6 +99,8 @@ export interface View {
 }
 
 export interface LoopSettings extends MismatchSettings {
+  /** The type in which the engine keeps adapters. */
+  readonly adapterType: UpdateRequest["adapterType"];
   readonly seed: number;
   readonly steps: number;
   /** Rollouts of each scenario. */

@@ -169,6 +169,9 @@ export function withAbsolutePaths(given: GivenOptions): GivenOptions {
 /** The model a run is trained from: given, recorded, or the default. */
 export const modelOf = (given: GivenOptions, recorded: unknown) => (given.model ?? recorded ?? DEFAULT_MODEL) as string;
 
+/** For the learner, by the engine's names. */
+const ADAPTER_TYPES = { F32: "f32", F16: "f16", BF16: "bf16" } as const;
+
 /**
  * The settings that the steps of a run use.
  * @param spreadFloor of the rewards; see AdvantageOptions
@@ -185,6 +188,7 @@ export function loopSettings(
     schedule: settings,
     advantages: { estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
     maxMismatch: config.maxMismatch,
+    adapterType: ADAPTER_TYPES[engine.compute.adapters ?? "F32"],
     expectedMismatch: mismatchLimit(engine.weightType, engine.compute),
     numerics: { engine: engineNumerics(engine), hfWeights: hfWeights },
     closer: bringCloser({

@@ -172,6 +172,7 @@ async function updateOn(
     ...(earlier ? { earlier: folderOf(earlier.checkpoint) } : {}),
     ...(earlier?.previous === undefined ? {} : { previous: folderOf(earlier.previous) }),
     seed: deriveSeed("minibatches", settings.seed, step),
+    adapterType: settings.adapterType,
     signal,
     onProgress: (progress) => view.progress(progress),
   });

@@ -145,6 +145,26 @@ describe("yarn hone judge", () => {
     expect(stdout).not.toContain("\u001b");
   });
 
+  it("measures each of several judges, and their vote", async () => {
+    const turned = (request: Request) => honest(request).map((one) => ({ ...one, score: 1 - Number(one.score) }));
+    await serve((request) =>
+      completion(scoresText(request.body.model === "gpt-4o" ? turned(request) : honest(request))),
+    );
+    const solved = (group: Trajectory[]) =>
+      group.map((one, i) => ({ ...one, reward: { reward: i, success: i === 1, parts: {} } }));
+    writeRollouts([...solved(groupOf([0.25, 1])), ...solved(groupOf([0.25, 0.75], "s2"))]);
+    const more = ["--more-judges", `gpt-4o,gpt-4o-mini@http://localhost:${server.port}/v1`, "--agreement"];
+    const { status, stdout } = await judge("r.jsonl", ...access(), ...more);
+    expect(status).toBe(0);
+    const order = (who: string) => new RegExp(`${who} against the task's own rewards\n.*\n {2}right order +(\\d+) %`);
+    expect(order("gpt-4o-mini").exec(stdout)?.[1]).toBe("100");
+    expect(order("gpt-4o").exec(stdout)?.[1]).toBe("0");
+    expect(order("the vote").exec(stdout)?.[1]).toBe("100");
+    const json = JSON.parse((await judge("r.jsonl", ...access(), ...more, "--json")).stdout);
+    expect(Object.keys(json.quality_by_judge)).toEqual(["gpt-4o-mini", ...(more[1] as string).split(",")]);
+    expect(json).toMatchObject({ quality: { groups: 2 }, requests: 0, cached: 6, agreement: expect.closeTo(1 / 3) });
+  });
+
   it("judges by the user's rubric", async () => {
     await serve();
     writeRollouts(groupOf([0.25, 0.5]));

@@ -17,7 +17,7 @@ async function serve(answer: (request: Request, index: number) => Reply | Promis
 
 const question = {
   messages: [{ role: "user" as const, content: "Is it right? Answer with JSON." }],
-  form: { name: "verdict", schema: { type: "object" } },
+  form: { name: "verdict", schema: { type: "object" }, within: () => ({ type: "object" }) },
 };
 const right = '{"accept": true}';
 
@@ -112,7 +112,7 @@ describe("servers that take less", () => {
       return completion(index === 1 ? null : right, { reasoning_content: "Let me see.", tool_calls: [] });
     });
     const { client, said } = clientOf({ url });
-    expect(await client.ask(question, never)).toEqual({ text: "", cut: false });
+    expect(await client.ask(question, never)).toEqual({ text: "", cut: false, cost: null });
     expect((await client.ask(question, never)).text).toBe(right);
     expect(formats(requests)).toEqual(["json_schema", "json_object", "json_object"]);
     expect(said[0]).toContain("features not supported by xgrammar");

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { EngineCompute } from "../../src/engine/engine.js";
 import type { LearnerInfo } from "../../src/learn/index.js";
-import { engineFacts, engineText, learnerFacts, learnerText } from "../../src/report/compute.js";
+import { engineFacts, engineKinds, engineText, learnerFacts, learnerText } from "../../src/report/compute.js";
 import { onVulkan } from "../support/compute.js";
 
 const compute = onVulkan;
@@ -18,7 +18,23 @@ describe("the line on the engine", () => {
     expect(engineText({ compute, ...plain, lanes: 2, threads: 4, ubatch: 2048 })).toContain(
       "F16 KV, 2 lanes, 4 threads, passes of 2048 tokens, llama.cpp",
     );
-    expect(engineFacts({ compute, ...plain })).toEqual({ ...compute, ...plain });
+    expect(engineFacts({ compute, ...plain })).toEqual({ kind: "llama.cpp", ...compute, ...plain });
+  });
+
+  it("names vLLM, its servers, and the type of adapters that they round", () => {
+    const served = { ...compute, device: "vLLM 0.32.0" };
+    const servers = ["http://127.0.0.1:8000", "http://127.0.0.1:8001"];
+    const line = "engine: vLLM 0.32.0 at http://127.0.0.1:8000 and http://127.0.0.1:8001";
+    expect(engineText({ compute: served, servers })).toBe(line);
+    expect(engineText({ compute: { ...served, adapters: "BF16" }, servers })).toBe(`${line}, adapters in BF16`);
+    expect(engineFacts({ compute: served, servers })).toEqual({ kind: "vllm", ...served, servers: 2 });
+  });
+
+  it("says which kinds have played a run, also of one whose records have no kind", () => {
+    const engine = { part: "engine" as const, seen: "2026-01-01T00:00:00Z" };
+    expect(engineKinds([{ ...engine, part: "learner" }])).toEqual([]);
+    expect(engineKinds([engine, { ...engine, kind: "llama.cpp" }])).toEqual(["llama.cpp"]);
+    expect(engineKinds([engine, { ...engine, servers: 2 }])).toEqual(["llama.cpp", "vllm"]);
   });
 
   it("warns of layers that stayed on the CPU, with the reason and what helps", () => {

@@ -4,12 +4,15 @@ import type { GroupVerdict } from "../../src/judge/index.js";
 import { judgeQuality, judgeQualityText, type LabelledGroup } from "../../src/report/judge-quality.js";
 import { watchOrder } from "../../src/reward/noise.js";
 
+interface Vote {
+  readonly scores: readonly number[];
+  readonly order?: readonly number[];
+  readonly costs?: readonly (number | null)[];
+  readonly cached?: boolean;
+}
+
 /** One letter an attempt: as many as `sizes`. Votes give scores by attempt, and the order in which they were shown. */
-function group(
-  rewards: readonly number[],
-  votes: readonly { scores: readonly number[]; order?: readonly number[] }[],
-  sizes = rewards.map(() => 1),
-): LabelledGroup {
+function group(rewards: readonly number[], votes: readonly Vote[], sizes = rewards.map(() => 1)): LabelledGroup {
   const scored = (scores: readonly number[]) => scores.map((score) => ({ score, explanation: "" }));
   const mean = rewards.map((_, i) => votes.reduce((sum, { scores }) => sum + (scores[i] as number), 0) / votes.length);
   const verdict = {
@@ -18,7 +21,10 @@ function group(
       attempts: sizes.map((size) => ({ messages: [{ role: "assistant", content: "a".repeat(size) }], turns: 1 })),
       attemptOf: rewards.map((_, i) => i),
     },
-    votes: votes.map(({ scores, order }) => ({ order: order ?? rewards.map((_, i) => i), scores: scored(scores) })),
+    votes: votes.map(({ scores, order, costs, cached = false }) => ({
+      ...{ order: order ?? rewards.map((_, i) => i), scores: scored(scores), cached },
+      exchanges: (costs ?? []).map((cost) => ({ answer: "", problem: undefined, cost })),
+    })),
     scores: votes.length === 0 ? undefined : scored(mean),
   } as unknown as GroupVerdict;
   return { verdict, labels: rewards.map((reward) => ({ reward, success: reward > 0.5 })) };
@@ -53,6 +59,20 @@ describe("a judge against the task's own rewards", () => {
   it("agrees with itself in so many pairs of two votes", () => {
     const votes = [{ scores: [0, 0.5, 1] }, { scores: [0, 1, 0.5] }];
     expect(shares([group([0, 1, 1], votes)])).toMatchObject({ itself: [2 / 3, 3] });
+  });
+
+  it("costs so much a question, corrections included; questions that were remembered tell nothing", () => {
+    const asked = (...costs: (number | null)[]) => group([0, 1], [{ scores: [0, 1], costs }]);
+    // Of 1, 3 and 5 the mean is 3, the standard deviation 2, and Student's t of 2 degrees of freedom 4.3027.
+    const { cost } = judgeQuality([asked(1), asked(1, 2), asked(5), group([0, 1], [{ scores: [0, 1], cached: true }])]);
+    expect(cost).toMatchObject({ mean: 3, n: 3 });
+    expect(cost?.interval?.high).toBeCloseTo(3 + (4.30265 * 2) / Math.sqrt(3), 3);
+    expect(cost?.interval?.low).toBeCloseTo(3 - (4.30265 * 2) / Math.sqrt(3), 3);
+    expect(judgeQuality([asked(2)]).cost).toEqual({ mean: 2, interval: null, n: 1 });
+    expect(judgeQuality([asked(null)]).cost).toBeNull();
+    expect(judgeQualityText(judgeQuality([asked(0.001), asked(0.003)]))).toContain(
+      "costs               $0.00200 a question (95 %: $0.00 to $0.0147, n=2)",
+    );
   });
 
   it("leaves out groups without a verdict, and counts identical rollouts once", () => {

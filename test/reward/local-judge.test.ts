@@ -37,6 +37,17 @@ describe("a judge that hone runs", () => {
     expect(judge.client.usage()).toMatchObject({ requests: 1, cost: 0 });
   });
 
+  it("scores every attempt of a group at once: its answers cannot lack an id, leave the range or be cut off", async () => {
+    const settings = { rubric: "better is better", votes: 2, seed: 1, inputTokens: 32_000, tools: [] };
+    const drawn = openJudge(await configOf({ judgeTemperature: 3 }), "this", cache, undefined, nothing, local);
+    const { scores, votes } = await judgeGroup(groupOf([0.25, 0.5, 0.75, 1]), drawn, settings, signal);
+    // At this temperature a model left free writes none of it: one answer each, and no correction.
+    expect(votes.map(({ exchanges }) => exchanges.map(({ problem }) => problem))).toEqual([[undefined], [undefined]]);
+    expect(scores).toHaveLength(4);
+    for (const { score } of scores ?? []) expect(score >= 0 && score <= 1).toBe(true);
+    expect(drawn.client.usage().completion_tokens).toBeLessThanOrEqual(2 * plan.answerTokens);
+  });
+
   it("serves nobody else on this machine", async () => {
     const models = (key: string) => fetch(`${local.url}/models`, { headers: { authorization: `Bearer ${key}` } });
     expect((await models("guess")).status).toBe(401);
@@ -70,8 +81,7 @@ describe("a judge that hone runs", () => {
     const { votes } = await judgeGroup(long, judge, settings, signal);
     expect(votes[0]?.leftOut).toBeGreaterThan(0);
     expect((votes[0]?.material.length ?? 0) / 3).toBeLessThanOrEqual(plan.inputTokens);
-    // What a judge this small says may be nonsense, which is then left out; it was asked, and has answered.
-    expect(votes[0]?.exchanges.length).toBeGreaterThan(0);
+    expect(votes[0]?.scores).toHaveLength(2);
   }, 60_000);
 });
 

@@ -25,6 +25,7 @@ const request = {
   rollouts: 16,
   sampledTokens: 16,
   seed: 5,
+  adapterType: "f32" as const,
   onProgress: () => undefined,
 };
 
@@ -139,6 +140,7 @@ describe("the learner between steps", () => {
       rollouts: 2,
       sampledTokens: 2,
       seed: 1,
+      adapterType: "f32" as const,
       signal,
       onProgress,
     };

@@ -21,6 +21,16 @@ import type { ModelShape } from "../models.js";
 const CONFIG = "adapter_config.json";
 const WEIGHTS = "adapter_model.safetensors";
 
+/** alpha / rank of adapters that are tried. */
+const TRIAL_SCALE = 16;
+/** Size of what a trial of two opposed rows adds to a layer's output, in those of its input's numbers. */
+const CHANGE = 1;
+
+interface TensorF32 {
+  readonly shape: readonly number[];
+  readonly data: Float32Array;
+}
+
 const HOST = hostname().replace(/[^A-Za-z0-9]+/g, "") || "host";
 const NAME = /^hone-([A-Za-z0-9]+)-(\d+)-[a-z0-9]+-\d+$/;
 
@@ -81,22 +91,39 @@ export class AdapterFolder {
 
   /** Writes an adapter on one layer alone, with arbitrary weights, which changes what the model says. */
   publishTrial(name: string, { embedding, feedForward }: ModelShape, rank: number): void {
-    const layer = "base_model.model.model.layers.0.mlp.down_proj";
     const random = new Random("vllm trial");
     const numbers = (rows: number, columns: number) => ({
       shape: [rows, columns],
       data: Float32Array.from({ length: rows * columns }, () => (random.float() - 0.5) / Math.sqrt(columns)),
     });
-    const tensors = {
-      [`${layer}.lora_A.weight`]: numbers(rank, feedForward),
-      [`${layer}.lora_B.weight`]: numbers(embedding, rank),
-    };
+    this.#publishOne(name, rank, numbers(rank, feedForward), numbers(embedding, rank));
+  }
+
+  /**
+   * Writes an adapter on one layer alone, of rank 2: the second row of A is larger than the first by `step`, relatively, and the
+   * second column of B is the first with the other sign. Numbers are powers of two, but for the second row. What it changes does not
+   * depend on `step`, as long as that is kept.
+   */
+  publishOpposed(name: string, { embedding, feedForward }: ModelShape, step: number): void {
+    const random = new Random("vllm opposed");
+    const signs = (count: number) => Array.from({ length: count }, () => (random.float() < 0.5 ? 1 : -1));
+    const row = signs(feedForward).map((sign) => sign * 2 ** -Math.round(Math.log2(feedForward) / 2));
+    const a = { shape: [2, feedForward], data: Float32Array.from([...row, ...row.map((one) => one * (1 + step))]) };
+    const column = signs(embedding).map((sign) => sign * (CHANGE / (TRIAL_SCALE * step)));
+    const b = { shape: [embedding, 2], data: Float32Array.from(column.flatMap((one) => [one, -one])) };
+    this.#publishOne(name, 2, a, b);
+  }
+
+  #publishOne(name: string, rank: number, a: TensorF32, b: TensorF32): void {
+    const layer = "base_model.model.model.layers.0.mlp.down_proj";
     const config = {
-      ...{ peft_type: "LORA", task_type: "CAUSAL_LM", r: rank, lora_alpha: 16 * rank, target_modules: ["down_proj"] },
-      ...{ bias: "none", lora_dropout: 0, inference_mode: true, base_model_name_or_path: "" },
+      ...{ peft_type: "LORA", task_type: "CAUSAL_LM", r: rank, lora_alpha: TRIAL_SCALE * rank },
+      ...{ target_modules: ["down_proj"], bias: "none", lora_dropout: 0, inference_mode: true },
+      base_model_name_or_path: "",
     };
     this.#write(name, (draft) => {
       writeFileSync(join(draft, CONFIG), JSON.stringify(config));
+      const tensors = { [`${layer}.lora_A.weight`]: a, [`${layer}.lora_B.weight`]: b };
       writeFileSync(join(draft, WEIGHTS), safetensorsF32(tensors));
     });
   }
@@ -131,7 +158,7 @@ export class AdapterFolder {
 }
 
 /** The safetensors format: eight bytes with the header's length, a JSON header, then the tensors' bytes. */
-function safetensorsF32(tensors: Readonly<Record<string, { shape: readonly number[]; data: Float32Array }>>): Buffer {
+function safetensorsF32(tensors: Readonly<Record<string, TensorF32>>): Buffer {
   let end = 0;
   const header = Object.fromEntries(
     Object.entries(tensors).map(([name, { shape, data }]) => {

@@ -15,6 +15,7 @@ import {
   score,
   unloadAdapter,
 } from "./protocol.js";
+import { type AdapterType, adapterType, meanDistance } from "./rounding.js";
 
 /** Words of several kinds: their tokens tell tokenizers apart. */
 const TEXT =
@@ -44,16 +45,18 @@ export interface Seen {
   readonly base: string;
   /** Its scores of {@link fixedIds} with the base model. */
   readonly scores: Float32Array;
+  /** The type in which it keeps adapters; "F32" where none will be loaded. */
+  readonly adapters: AdapterType;
 }
+
+/** As many names as {@link checkServer} loads adapters. */
+export type Trials = readonly [string, string, string, string];
 
 export const fixedIds = (words: LocalEngine): number[] =>
   [...words.tokenize(TEXT, { special: false })].slice(0, TOKENS);
 
-export const meanDistance = (one: Float32Array, other: Float32Array) =>
-  one.reduce((sum, value, i) => sum + Math.abs(value - (other[i] as number)), 0) / one.length;
-
 /**
- * @param trial an unused name, for an adapter that is loaded and unloaded
+ * @param trials unused names, for adapters that are loaded and unloaded
  * @throws HoneError in one line without the server's address
  * @throws ServerLost when it does not answer
  */
@@ -61,8 +64,9 @@ export async function checkServer(
   client: HttpClient,
   expected: Expected,
   folder: AdapterFolder,
-  trial: string,
+  trials: Trials,
 ): Promise<Seen> {
+  const [trial, ...others] = trials;
   const { words, contextPerSequence, adapterRank, shape } = expected;
   const served = await models(client);
   if (served.maxLength <= contextPerSequence) {
@@ -82,9 +86,10 @@ export async function checkServer(
   }
   await checkMode(client, served, words, ids);
   await checkDefaults(client, served, ids, trial);
-  if (adapterRank !== undefined)
-    await checkAdapters(client, served, { ids, scores, rank: adapterRank, shape }, folder, trial);
-  return { base: served.base, scores };
+  if (adapterRank === undefined) return { base: served.base, scores, adapters: "F32" };
+  await checkAdapters(client, served, { ids, scores, rank: adapterRank, shape }, folder, trial);
+  const adapters = await adapterType(client, folder, { ids, scores, shape, names: others });
+  return { base: served.base, scores, adapters };
 }
 
 async function checkTokenizer(client: HttpClient, { base }: ServedModels, words: LocalEngine): Promise<void> {

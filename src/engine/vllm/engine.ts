@@ -22,6 +22,7 @@ import { Board } from "./board.js";
 import { Fleet } from "./fleet.js";
 import { OwnServer } from "./own-server.js";
 import { ask, ServerLost, score } from "./protocol.js";
+import type { AdapterType } from "./rounding.js";
 import { Group, type Servers, VllmSequence } from "./sequence.js";
 
 /** Milliseconds between tries to score on a server. */
@@ -155,6 +156,10 @@ export class VllmEngine extends WordsHere implements Engine {
 export const outageOf = (options: EngineOptions): number =>
   options.kind === "vllm" && options.shared ? Board.at(options.shared.board).outage() : 0;
 
+/** Whether no server of an engine answers now; false for engines without servers. */
+export const noServer = (options: EngineOptions): boolean =>
+  options.kind === "vllm" && options.shared !== undefined && Board.at(options.shared.board).answering().length === 0;
+
 /** What other threads load the owner's engine by. */
 export function joinOptions({ own: _, signal: __, ...options }: VllmOptions, engine: VllmEngine): VllmOptions {
   return { ...options, shared: engine.shared };
@@ -163,7 +168,12 @@ export function joinOptions({ own: _, signal: __, ...options }: VllmOptions, eng
 const numberType = { float32: "F32", bfloat16: "BF16", float16: "F16" } as const;
 
 /** What is known of how the servers compute. */
-async function computeOf(options: VllmOptions, words: LocalEngine, client: HttpClient): Promise<EngineCompute> {
+async function computeOf(
+  options: VllmOptions,
+  words: LocalEngine,
+  client: HttpClient,
+  adapters: AdapterType | undefined,
+): Promise<EngineCompute> {
   const { layers } = await modelShape(options.model);
   const { own } = options;
   const version = /"version"\s*:\s*"([^"]*)"/.exec((await ask(client, "/version")).text)?.[1] ?? "";
@@ -175,6 +185,7 @@ async function computeOf(options: VllmOptions, words: LocalEngine, client: HttpC
     kv: own?.dtype === "float32" ? "F32" : "F16",
     flashAttention: null,
     sampling: "device",
+    ...(adapters === undefined || adapters === "F32" ? {} : { adapters }),
   };
 }
 
@@ -212,7 +223,7 @@ export async function openVllm(
     const shared: VllmShared = {
       ...{ board: board.memory, prefix },
       bases: clients.map((_, server) => opened.baseOf(server)),
-      compute: await computeOf(options, words, clients[0] as HttpClient),
+      compute: await computeOf(options, words, clients[0] as HttpClient, opened.adapterType),
     };
     return new VllmEngine(options, shared, words, clients, shared.compute, { fleet, own });
   } catch (error) {

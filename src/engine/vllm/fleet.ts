@@ -6,8 +6,9 @@ import { HoneError, messageOf } from "../../util/index.js";
 import type { HttpClient } from "../http.js";
 import { type AdapterFolder, nameIn } from "./adapters.js";
 import type { Board } from "./board.js";
-import { checkServer, type Expected, fixedIds, meanDistance, SAME_MODEL, type Seen, whyNotLoaded } from "./checks.js";
+import { checkServer, type Expected, fixedIds, SAME_MODEL, type Seen, type Trials, whyNotLoaded } from "./checks.js";
 import { ask, loadAdapter, models, ServerLost, score, unloadAdapter } from "./protocol.js";
+import { type AdapterType, meanDistance } from "./rounding.js";
 
 /** Milliseconds between looks at the servers, and for which an answer is waited. */
 const LOOK = 1000;
@@ -149,20 +150,34 @@ export class Fleet {
   async #admit(index: number): Promise<void> {
     const { board, folder, expected, prefix } = this.#options;
     const server = this.#servers[index] as Server;
-    const trial = nameIn(prefix, ++this.#counter);
+    const name = () => nameIn(prefix, ++this.#counter);
+    const trials: Trials = [name(), name(), name(), name()];
     let seen: Seen;
     try {
-      seen = await checkServer(server.client, expected, folder, trial);
+      seen = await checkServer(server.client, expected, folder, trials);
     } finally {
-      folder.remove(trial);
+      for (const trial of trials) folder.remove(trial);
     }
     if (server.seen && server.seen.base !== seen.base) {
       throw new HoneError(`its model is called ${seen.base} now, and was ${server.seen.base}: start it as before`);
+    }
+    const { adapterType } = this;
+    if (adapterType !== undefined && adapterType !== seen.adapters) {
+      const others =
+        this.#servers.length === 1
+          ? `did so in ${adapterType}: start it as before`
+          : `others do in ${adapterType}: start all of them with one --dtype`;
+      throw new HoneError(`it keeps adapters in ${seen.adapters}, and ${others}`);
     }
     server.seen = seen;
     if (this.#loaded) await this.#load(index, this.#loaded);
     server.refused = "";
     board.join(index);
+  }
+
+  /** The type in which all servers keep adapters; undefined before one was seen. */
+  get adapterType(): AdapterType | undefined {
+    return this.#servers.find(({ seen }) => seen)?.seen?.adapters;
   }
 
   /** The name by which a server's base model is asked for. */

@@ -31,6 +31,20 @@ describe("vLLM servers that are set up otherwise", () => {
     expect(error.message).not.toContain("\n");
   });
 
+  it.each([
+    ["bfloat16", "BF16"],
+    ["float16", "F16"],
+  ])("the type in which adapters are kept is seen of one in %s", async (dtype, adapters) => {
+    const server = await startStandIn({ dtype });
+    const engine = await open([server]);
+    expect(engine.info.compute.adapters).toBe(adapters);
+    await engine.close();
+    await expect(open([right, server])).rejects.toThrow(
+      `the vLLM server at ${server.url}: it keeps adapters in ${adapters}, and others do in F32: start all of them with one --dtype`,
+    );
+    await server.kill();
+  });
+
   it("a server of another model, and an address without a server, are refused too", async () => {
     const other = await startStandIn({ model: "models/word-sums/word-sums.gguf" });
     await expect(open([other])).rejects.toThrow(/its tokenizer is not that of|its model is not ours/);

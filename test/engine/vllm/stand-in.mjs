@@ -6,6 +6,7 @@
  * What it does wrong on request: `logprobsMode` "raw_logprobs", `maxLoras`, `maxRank`, `maxLength`, `lora` false (no runtime
  * adapters), `blind` (does not see the folder), `deaf` (answers with the base model where an adapter is asked for), `apart`
  * (two API servers: each connection meets the other one), `defaults` (a generation_config), `delay` in ms before an answer.
+ * `dtype` "bfloat16" or "float16": it rounds adapters as vLLM does, and computes as ever.
  */
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -27,6 +28,7 @@ const {
   apart = false,
   defaults = {},
   delay = 0,
+  dtype = "float32",
 } = JSON.parse(process.argv[2]);
 
 const folder = mkdtempSync(join(tmpdir(), "hone-vllm-stand-in-"));
@@ -34,6 +36,29 @@ const open = (name) =>
   loadEngine({ model, name, gpu: false, threads: 1, lanes: 1, sequences: 8, contextPerSequence: maxLength + 1 });
 const base = await open("");
 const adapters = new Map();
+
+/** The nearest number with so many bits, the leading one included. */
+function rounded(value, bits) {
+  if (value === 0) return 0;
+  const unit = 2 ** (Math.floor(Math.log2(Math.abs(value))) - bits + 1);
+  const scaled = value / unit;
+  const down = Math.floor(scaled);
+  const up = scaled - down > 0.5 || (scaled - down === 0.5 && down % 2 !== 0);
+  return (down + (up ? 1 : 0)) * unit;
+}
+const BITS = { bfloat16: 8, float16: 11 };
+
+/** lora_a and lora_b in `dtype`, then lora_b times alpha / rank in it. */
+function asServed(data, side, scaling) {
+  const bits = BITS[dtype];
+  if (bits === undefined) return data;
+  const floats = new Float32Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.length));
+  const kept = floats.map((value) => {
+    const own = rounded(value, bits);
+    return side === "A" ? own : rounded(own * scaling, bits) / scaling;
+  });
+  return Buffer.from(kept.buffer);
+}
 
 const LAYERS = {
   "self_attn.q_proj": "attn_q",
@@ -47,7 +72,7 @@ const LAYERS = {
 
 /** Converts an adapter of PEFT's in f32 to GGUF, for models without llama.cpp's permutation (Qwen2). */
 function toGguf(peft, file) {
-  const { lora_alpha: alpha } = JSON.parse(readFileSync(join(peft, "adapter_config.json"), "utf8"));
+  const { lora_alpha: alpha, r } = JSON.parse(readFileSync(join(peft, "adapter_config.json"), "utf8"));
   const bytes = readFileSync(join(peft, "adapter_model.safetensors"));
   const length = Number(bytes.readBigUInt64LE(0));
   const tensors = Object.entries(JSON.parse(bytes.subarray(8, 8 + length).toString()))
@@ -61,7 +86,7 @@ function toGguf(peft, file) {
         },
       ]) => {
         const [, layer, linear, side] = /layers\.(\d+)\.(\w+\.\w+)\.lora_([AB])\.weight$/.exec(name);
-        const data = bytes.subarray(8 + length + start, 8 + length + end);
+        const data = asServed(bytes.subarray(8 + length + start, 8 + length + end), side, alpha / r);
         return { name: `blk.${layer}.${LAYERS[linear]}.weight.lora_${side.toLowerCase()}`, shape, data };
       },
     );

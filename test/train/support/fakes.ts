@@ -255,6 +255,7 @@ export const settings: LoopSettings = {
   maxMismatch: undefined,
   expectedMismatch: 0.02,
   numerics: { engine: "fakes", hfWeights: false },
+  adapterType: "f32",
   closer: "Take other weights",
 };
 

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { readFloats, writeBatch } from "../learn/index.js";
 import { ensurePython, pythonFor } from "../python-env/index.js";
-import type { RunSettings } from "../run/index.js";
+import { adapterTypeIn, type RunSettings } from "../run/index.js";
 import { batchOf, openUpdater, type Prepared, playedIn, type TrainConfig } from "../train/index.js";
 import { deriveSeed, sha256OfFile } from "../util/index.js";
 import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo } from "./types.js";
@@ -74,6 +74,7 @@ export async function replayUpdate(
     const learnt = await updater.update({
       ...{ batch: batchFile(scratch), into, from, learningRate: metrics.learning_rate },
       ...playedIn(groups, further),
+      adapterType: adapterTypeIn(at.timing?.numerics ?? ""),
       seed: deriveSeed("minibatches", settings.seed, at.step),
       signal,
       onProgress: () => undefined,

@@ -3,7 +3,7 @@ export { type BeginRun, beginRun } from "./begin.js";
 export { type OpenCheckpoints, openCheckpoints, optionsOfCheckpoint } from "./checkpoint-choice.js";
 export { sealCheckpoint } from "./checkpoints.js";
 export { logEngine } from "./engine-log.js";
-export { engineNumerics, learnerNumerics, learnerPart, numericsOf } from "./numerics.js";
+export { adapterTypeIn, adapterTypeOf, engineNumerics, learnerNumerics, learnerPart, numericsOf } from "./numerics.js";
 export { type FoundRun, findRun, findRuns, namedRun, placeOf } from "./place.js";
 export { type LogTail, type RolloutFilter, type RolloutRow, RunReader, type SeenRollout } from "./reader.js";
 export {

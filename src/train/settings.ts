@@ -24,7 +24,7 @@ import type { PolicyEngine } from "../engine/index.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
 import { isCatalogueName } from "../models/index.js";
 import { rewardNamed } from "../reward/index.js";
-import { engineNumerics, type RunRecord, type RunSettings } from "../run/index.js";
+import { adapterTypeOf, engineNumerics, type RunRecord, type RunSettings } from "../run/index.js";
 import type { PlainOptions } from "../tasks/index.js";
 import { hone, UsageError } from "../util/index.js";
 import { bringCloser } from "./closer.js";
@@ -169,9 +169,6 @@ export function withAbsolutePaths(given: GivenOptions): GivenOptions {
 /** The model a run is trained from: given, recorded, or the default. */
 export const modelOf = (given: GivenOptions, recorded: unknown) => (given.model ?? recorded ?? DEFAULT_MODEL) as string;
 
-/** For the learner, by the engine's names. */
-const ADAPTER_TYPES = { F32: "f32", F16: "f16", BF16: "bf16" } as const;
-
 /**
  * The settings that the steps of a run use.
  * @param spreadFloor of the rewards; see AdvantageOptions
@@ -188,7 +185,7 @@ export function loopSettings(
     schedule: settings,
     advantages: { estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
     maxMismatch: config.maxMismatch,
-    adapterType: ADAPTER_TYPES[engine.compute.adapters ?? "F32"],
+    adapterType: adapterTypeOf(engine.compute.adapters),
     expectedMismatch: mismatchLimit(engine.weightType, engine.compute),
     numerics: { engine: engineNumerics(engine), hfWeights: hfWeights },
     closer: bringCloser({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { engineNumerics, learnerNumerics, learnerPart, numericsOf } from "../../src/run/numerics.js";
+import { adapterTypeIn, engineNumerics, learnerNumerics, learnerPart, numericsOf } from "../../src/run/numerics.js";
 import { onVulkan } from "../support/compute.js";
 
 const compute = onVulkan;
@@ -15,5 +15,14 @@ describe("what rounds a step's numbers", () => {
     expect(learner).toBe("NVIDIA H100 bf16 with --hf-weights");
     expect(learnerPart(numericsOf(engine, learner))).toBe(learner);
     expect(learnerPart(numericsOf(engine, null))).toBeNull();
+  });
+
+  it("names the type of a server's adapters, which a replay of the step needs", () => {
+    const engine = (adapters?: "F32" | "BF16") =>
+      engineNumerics({ compute: { ...compute, device: "H100, H100", ...(adapters ? { adapters } : {}) } });
+    expect(adapterTypeIn(numericsOf(engine("BF16"), "cpu f32"))).toBe("bf16");
+    expect(adapterTypeIn(numericsOf(engine("BF16"), null))).toBe("bf16");
+    expect(adapterTypeIn(numericsOf(engine("F32"), "cpu bf16"))).toBe("f32");
+    expect(adapterTypeIn(numericsOf(engine(), "cpu f32"))).toBe("f32");
   });
 });

@@ -21,6 +21,8 @@ export interface Case {
   readonly sequences: number;
   readonly context: number;
   readonly rollouts: number;
+  /** As of {@link Wanted}. */
+  readonly pooledKv?: boolean;
 }
 
 export interface Row extends Case, Done {
@@ -30,10 +32,13 @@ export interface Row extends Case, Done {
 }
 
 /** Agents with a context of 8,192 tokens: twice as many rollouts as sequences at once, or 256 of 256. */
-const AGENTS = [
+const AGENTS: readonly Omit<Case, "shape" | "type" | "traffic" | "context">[] = [
   { sequences: 8, rollouts: 16 },
   { sequences: 64, rollouts: 128 },
   { sequences: 256, rollouts: 256 },
+  // What the engine did not choose there.
+  { sequences: 8, rollouts: 16, pooledKv: false },
+  { sequences: 64, rollouts: 128, pooledKv: true },
 ];
 
 export interface Choice {
@@ -48,7 +53,7 @@ export function casesOf({ shapes, types, traffic, sequences }: Choice): Case[] {
   const decode = sequences.map((count) => ({ sequences: count, context: 1024, rollouts: count }));
   const played = (shape: Case["shape"], type: Case["type"]) =>
     AGENTS.filter((one) => sequences.some((count) => count === one.sequences))
-      .filter((one) => type === "bf16" && (shape === "0.5b" || one.sequences === 64))
+      .filter((one) => type === "bf16" && (shape === "0.5b" || (one.sequences === 64 && one.pooledKv === undefined)))
       .map((one) => ({ ...one, context: 8192 }));
   return shapes.flatMap((shape) =>
     types.flatMap((type) => [
@@ -85,19 +90,24 @@ export async function run(one: Case, card: Profile): Promise<Row> {
   const machine = new Machine([card], { env: { NULLCUDA_NO_DATA: "1" } });
   try {
     const adapter = modelPath(`card-${one.shape}-adapter-r${RANK}.gguf`);
-    const { traffic, sequences, context, rollouts } = one;
-    const wanted: Wanted = { model, adapter, layers: header.layers, traffic, sequences, context, rollouts };
+    const { shape: _, type, ...asked } = one;
+    const wanted: Wanted = { model, adapter, layers: header.layers, ...asked };
     const engine = fileURLToPath(new URL("engine.js", import.meta.url));
     const { code, stdout, stderr } = await machine.run(process.execPath, [engine, JSON.stringify(wanted)]);
     const last = stdout.trim().split("\n").at(-1);
-    if (code !== 0 || !last)
-      throw new HoneError(`an engine ended with code ${code}: ${stderr.trim().slice(-600)}`);
+    if (code !== 0 || !last) throw new HoneError(`an engine ended with code ${code}: ${stderr.trim().slice(-600)}`);
     const done = JSON.parse(last) as Done;
     const numbers = numbersOf(header);
-    const ideal = traffic === "agents" ? idealPasses(agents(rollouts, sequences), sequences, done.ubatch) : TOKENS;
+    const ideal =
+      one.traffic === "agents" ? idealPasses(agents(one.rollouts, one.sequences), one.sequences, done.ubatch) : TOKENS;
     const bytes = { weights: 2 * numbers, adapter: 4 * adapterNumbers(header, RANK) };
     const cellBytes = 2 * 2 * header.layers * header.kvHeads * header.headSize;
-    const about: About = { numbers, cellBytes, exact: one.type === "f16" };
+    const about: About = {
+      numbers,
+      cellBytes,
+      exact: type === "f16",
+      attention: 4 * header.layers * header.heads * header.headSize,
+    };
     const estimates = profileNames
       .filter((profile) => fits(profile, done.adapter))
       .map((profile) => estimate(profile, done.adapter, about));

@@ -21,6 +21,8 @@ export interface Counts {
   /** Of the graphs' launches those that follow a capture: the host has gone through all kernels for them. */
   readonly graphCaptures: number;
   readonly synchronisations: number;
+  /** Of what was called. */
+  readonly synchronisationsBy: Readonly<Record<string, number>>;
   readonly copies: number;
   readonly bytesToHost: number;
   readonly bytesToCard: number;
@@ -70,6 +72,11 @@ export async function countsOf(engine: LocalEngine, layers: number, work: () => 
     graphLaunches: graphs,
     graphCaptures: card("graph captures"),
     synchronisations: card("syncs"),
+    synchronisationsBy: Object.fromEntries(
+      Object.keys(after.card)
+        .filter((name) => name.startsWith("sync ") && card(name) > 0)
+        .map((name) => [name.slice(5), card(name)]),
+    ),
     copies: sum(/^copy .*calls$/),
     bytesToHost: sum(/^copy D2H .*bytes$/),
     bytesToCard: sum(/^copy H2D .*bytes$/),

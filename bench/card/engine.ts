@@ -1,6 +1,6 @@
 /**
  * One engine on a card that computes nothing: node engine.js '{"model":FILE,"adapter":FILE,"layers":N,"traffic":"decode","sequences":N,
- * "context":N,"rollouts":N}'. Prints a line of JSON: how it was set up, and its counts without an adapter and with one. Tokens are
+ * "context":N,"rollouts":N,"pooledKv":true}'. Prints a line of JSON: how it was set up, and its counts without an adapter and with one. Tokens are
  * drawn on the card without the trial, which a card fails that computes nothing.
  */
 import { lookForCuda, takeDevice } from "../../src/device/index.js";
@@ -18,6 +18,8 @@ export interface Wanted {
   readonly sequences: number;
   readonly context: number;
   readonly rollouts: number;
+  /** Whether a lane has one pool of KV; as the engine chooses where it is missing. */
+  readonly pooledKv?: boolean;
 }
 
 export interface Done {
@@ -71,6 +73,7 @@ async function main(): Promise<void> {
     sequences: wanted.sequences,
     contextPerSequence: wanted.context,
     untriedSampling: true,
+    ...(wanted.pooledKv === undefined ? {} : { pooledKv: wanted.pooledKv }),
   });
   const work = wanted.traffic === "decode" ? decode : play;
   const plain = wanted.traffic === "decode" ? await work(engine, wanted) : null;
@@ -78,7 +81,7 @@ async function main(): Promise<void> {
   const adapter = await work(engine, wanted);
   const { compute, ubatch, lanes, sequences, contextPerSequence } = engine.info;
   const done: Done = {
-    pooled: pooledByDefault({ sequences, contextPerSequence }, lanes, ubatch),
+    pooled: wanted.pooledKv ?? pooledByDefault({ sequences, contextPerSequence }, lanes, ubatch),
     sampling: compute.sampling,
     weights: compute.weights,
     ubatch,

@@ -18,7 +18,7 @@ const BLOG = { kernel: 2.9e-6, waited: 9.6e-6, launched: 3.8e-6, inGraph: 3.4e-6
 
 export const formula =
   "seconds = max((bytes of weights + cells of KV read * bytes of a cell) / (reached * bandwidth), " +
-  "2 * numbers of weights * rows / (used * peak)) + kernels in graphs * (kernel + gapInGraph) + " +
+  "(2 * numbers of weights * rows + operations of a cell * attended cells) / (used * peak)) + kernels in graphs * (kernel + gapInGraph) + " +
   "kernels launched alone * (kernel + gapLaunched) + waits * wait + bytes to and from the host / bus; " +
   "bandwidth = 2 * memory clock * bus width / 8; peak of products in bf16, for f16 beyond 16 rows a pass in f32";
 
@@ -65,6 +65,8 @@ export interface About {
   readonly numbers: number;
   /** Bytes of a cell of KV in all layers. */
   readonly cellBytes: number;
+  /** Operations of a row of attention with one cell, in all layers: two products of each head's queries. */
+  readonly attention: number;
   /** Weights whose products are in f32 beyond 16 rows. */
   readonly exact: boolean;
 }
@@ -76,14 +78,16 @@ export interface Estimate {
   readonly pass: Readonly<Record<"all" | "bytes" | "products" | "kernels" | "waits" | "bus", number>>;
 }
 
-export function estimate(profile: Profile, counts: Counts, { numbers, cellBytes, exact }: About): Estimate {
+export function estimate(profile: Profile, counts: Counts, { numbers, cellBytes, attention, exact }: About): Estimate {
   const { kernel, gapInGraph, gapLaunched, wait, reached, used, bus } = constants;
   const bytes = counts.weightBytes + counts.cellsRead * cellBytes;
   const rows = counts.sampled + counts.prefilled + counts.paddingRows;
   const inF32 = exact && rows > 16 * counts.passes;
   const seconds = {
     bytes: bytes / (reached * bandwidthOf(profile)),
-    products: (2 * numbers * rows) / (used * peakOf(profile, inF32)),
+    products:
+      (2 * numbers * rows) / (used * peakOf(profile, inF32)) +
+      (attention * counts.attendedCells) / (used * peakOf(profile, false)),
     kernels: (counts.kernels - counts.launches) * (kernel + gapInGraph) + counts.launches * (kernel + gapLaunched),
     waits: counts.synchronisations * wait,
     bus: (counts.bytesToHost + counts.bytesToCard) / bus,

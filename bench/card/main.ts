@@ -60,14 +60,16 @@ function parse() {
   };
 }
 
-function describe({ shape, type, traffic, sequences, figures, estimates }: Row): string {
+function describe({ shape, type, traffic, sequences, pooled, figures, estimates }: Row): string {
   const told = Object.entries(figures).map(([name, { value, goal, reached }]) =>
     goal === undefined ? `${name} ${value}` : `${name} ${value} (${goal}: ${reached ? "reached" : "NOT REACHED"})`,
   );
   const speeds = estimates.map(({ card, tokensPerSecond }) => `${card} ${tokensPerSecond}`);
-  return [`${traffic} ${sequences}, ${shape} ${type}`, ...told, `tokens/s, estimated: ${speeds.join(", ")}`].join(
-    "\n  ",
-  );
+  return [
+    `${traffic} ${sequences}, ${shape} ${type}, ${pooled ? "one pool of KV" : "a buffer of KV for each sequence"}`,
+    ...told,
+    `tokens/s, estimated: ${speeds.join(", ")}`,
+  ].join("\n  ");
 }
 
 async function main(): Promise<void> {

@@ -1,5 +1,5 @@
 /** `yarn bench:card`: what the engine asks of a card, counted on one that computes nothing (scripts/bench-card.mjs builds it). */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { HoneError, messageOf, UsageError } from "../../src/util/errors.js";
@@ -80,20 +80,25 @@ async function main(): Promise<void> {
   }
   mkdirSync(options.out, { recursive: true });
   if (options.learner) return countLearner(options.card, options.out);
-  const rows: Row[] = [];
+  const counted: Row[] = [];
   const file = join(options.out, `card-counts-engine-${slug(nameOf(options.card))}.json`);
+  const earlier = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as { rows: Row[] }).rows : [];
   for (const one of casesOf(options)) {
     const row = await run(one, options.card);
-    rows.push(row);
+    counted.push(row);
     console.log(describe(row));
-    // As it has them: a run that is ended leaves what it counted.
+    // As it has them: a run that is ended leaves what it counted. Rows of other cases stay.
+    const rows = [...earlier.filter((old) => !counted.some((now) => sameCase(old, now))), ...counted];
     const what = "counts on a card that does not compute; speeds are arithmetic, not measured";
     const about = { what, card: nameOf(options.card), versions: versionsOf(undefined), formula, constants };
     writeFileSync(file, `${JSON.stringify({ ...about, rows }, null, 2)}\n`);
   }
-  const missed = rows.flatMap(({ figures }) => Object.values(figures)).filter(({ reached }) => reached === false);
+  const missed = counted.flatMap(({ figures }) => Object.values(figures)).filter(({ reached }) => reached === false);
   console.log(`\n${missed.length} goals missed; saved to ${file}`);
 }
+
+const sameCase = (a: Row, b: Row) =>
+  (["shape", "type", "traffic", "sequences", "pooled"] as const).every((key) => a[key] === b[key]);
 
 const slug = (name: string) => name.toLowerCase().replaceAll(" ", "-");
 

@@ -42,6 +42,9 @@ it("an estimate is bytes over bandwidth where nothing else is asked, and more wi
   expect(estimate("4090", second, about).pass.all).toBe(1000);
   const busy = { ...second, kernels: 1e5, launches: 5e4, synchronisations: 1e4, bytesToHost: constants.bus };
   const { pass } = estimate("4090", busy, about);
-  expect(pass.kernels).toBeCloseTo(1000 * 5e4 * (2 * constants.kernel + constants.gapInGraph + constants.gapLaunched), 3);
+  expect(pass.kernels).toBeCloseTo(
+    1000 * 5e4 * (2 * constants.kernel + constants.gapInGraph + constants.gapLaunched),
+    3,
+  );
   expect(pass.all).toBeCloseTo(pass.bytes + pass.kernels + pass.waits + 1000, 2);
 });

@@ -69,7 +69,7 @@ export function casesOf({ shapes, types, traffic, sequences }: Choice): Case[] {
 const RANK = 8;
 
 /** Numbers in the matrices that every row is multiplied by: those of the layers, and the output layer's. */
-function numbersOf(header: ModelHeader): number {
+export function numbersOf(header: ModelHeader): number {
   const { embedding, feedForward, heads, kvHeads, headSize, layers, vocabulary } = header;
   const attention = embedding * headSize * (2 * heads + 2 * kvHeads);
   return layers * (attention + 3 * embedding * feedForward) + embedding * vocabulary;

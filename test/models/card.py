@@ -52,7 +52,9 @@ TYPES = {"f16": gguf.GGMLQuantizationType.F16, "bf16": gguf.GGMLQuantizationType
 F32 = gguf.GGMLQuantizationType.F32
 
 
-def write(writer: gguf.GGUFWriter, target: Path, tensors: dict[str, tuple[tuple[int, ...], gguf.GGMLQuantizationType]]) -> None:
+def write(
+    writer: gguf.GGUFWriter, target: Path, tensors: dict[str, tuple[tuple[int, ...], gguf.GGMLQuantizationType]]
+) -> None:
     """Tensors are given as rows and columns with their type."""
     import numpy as np
 
@@ -102,7 +104,10 @@ def write_model(source: Path, name: str, kind: str, target: Path) -> None:
     writer.add_chat_template((models / "templates" / TEMPLATE["qwen2"]).read_text(encoding="utf-8"))
     writer.add_eot_token_id(151645)
     half = TYPES[kind]
-    tensors = {"token_embd.weight": ((shape.vocabulary, shape.hidden), half), "output_norm.weight": ((shape.hidden,), F32)}
+    tensors = {
+        "token_embd.weight": ((shape.vocabulary, shape.hidden), half),
+        "output_norm.weight": ((shape.hidden,), F32),
+    }
     if not shape.tied:
         tensors["output.weight"] = ((shape.vocabulary, shape.hidden), half)
     for layer in range(shape.layers):

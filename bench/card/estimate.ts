@@ -13,6 +13,7 @@ export const profileNames = Object.keys(profiles) as Profile[];
 /**
  * "Getting Started with CUDA Graphs" (https://developer.nvidia.com/blog/cuda-graphs/, NVIDIA, 2019, on a V100) gives for a kernel of
  * 2.9 µs: 9.6 µs where the host waits after each, 3.8 µs launched one after the other, 3.4 µs in a graph.
+ * Quoted from memory, and of an old card: look the page up before a difference of this size decides anything.
  */
 const BLOG = { kernel: 2.9e-6, waited: 9.6e-6, launched: 3.8e-6, inGraph: 3.4e-6 };
 
@@ -39,26 +40,32 @@ export const constants = {
 } as const;
 
 /**
- * Products in f32, operations a second (two for each core and clock), by NVIDIA's whitepapers and data sheets. llama.cpp multiplies so
- * where f16 weights are summed in 32 bits and a pass has more than 16 rows.
+ * Products in f32, operations a second: two for each core and clock. A multiprocessor has 128 cores, an A100's 64 (NVIDIA's
+ * whitepapers). llama.cpp multiplies so where f16 weights are summed in 32 bits and a pass has more than 16 rows.
  */
-const F32: Readonly<Record<Profile, number>> = {
-  "3060": 12.7e12,
-  laptop: 15.1e12,
-  "4090": 82.6e12,
-  a100: 19.5e12,
-  h100: 66.9e12,
+const f32Of = (profile: Profile) => {
+  const { sms, clock } = profiles[profile];
+  return 2 * sms * (profile === "a100" ? 64 : 128) * clock * 1000;
 };
-/** Where bench/gpu-check/estimates.ts has no peak in bf16: NVIDIA's Ada whitepaper, by cores and clock beside the 4090. */
-const LAPTOP_BF16 = 30.3e12;
+
+/** Products in bf16; of the laptop's card by multiprocessors and clock beside the 4090, which are of one generation. */
+function bf16Of(profile: Profile): number {
+  const known = cards.find(({ name }) => name.test(profiles[profile].name))?.peak;
+  return known ?? (bf16Of("4090") * f32Of(profile)) / f32Of("4090");
+}
 
 /** Bytes a second: two transfers a clock, over all lines. */
 export const bandwidthOf = (profile: Profile) => (2 * profiles[profile].memoryClock * 1000 * profiles[profile].bus) / 8;
 
 export const fits = (profile: Profile, { memory }: Counts) => memory <= profiles[profile].memory;
 
-const peakOf = (profile: Profile, exact: boolean) =>
-  exact ? F32[profile] : (cards.find(({ name }) => name.test(profiles[profile].name))?.peak ?? LAPTOP_BF16);
+/** What the arithmetic takes of each card. */
+export const cardFacts = Object.fromEntries(
+  profileNames.map((profile) => [
+    profiles[profile].name,
+    { bandwidth: bandwidthOf(profile), peak: { bf16: bf16Of(profile), f32: f32Of(profile) } },
+  ]),
+);
 
 export interface About {
   /** Numbers in the matrices that every row is multiplied by. */
@@ -86,8 +93,8 @@ export function estimate(profile: Profile, counts: Counts, { numbers, cellBytes,
   const seconds = {
     bytes: bytes / (reached * bandwidthOf(profile)),
     products:
-      (2 * numbers * rows) / (used * peakOf(profile, inF32)) +
-      (attention * counts.attendedCells) / (used * peakOf(profile, false)),
+      (2 * numbers * rows) / (used * (inF32 ? f32Of(profile) : bf16Of(profile))) +
+      (attention * counts.attendedCells) / (used * bf16Of(profile)),
     kernels: (counts.kernels - counts.launches) * (kernel + gapInGraph) + counts.launches * (kernel + gapLaunched),
     waits: counts.synchronisations * wait,
     bus: (counts.bytesToHost + counts.bytesToCard) / bus,

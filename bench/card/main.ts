@@ -7,7 +7,7 @@ import { packageRoot } from "../../src/util/paths.js";
 import { nameOf } from "../../test/null-card/support.js";
 import { versionsOf } from "../hardware.js";
 import { casesOf, type Row, run, shapes, sizes, types } from "./case.js";
-import { constants, formula, type Profile, profileNames } from "./estimate.js";
+import { cardFacts, constants, formula, type Profile, profileNames } from "./estimate.js";
 import { countLearner } from "./learner.js";
 import { PROMPT, TOKENS } from "./traffic.js";
 
@@ -90,7 +90,8 @@ async function main(): Promise<void> {
     // As it has them: a run that is ended leaves what it counted. Rows of other cases stay.
     const rows = [...earlier.filter((old) => !counted.some((now) => sameCase(old, now))), ...counted];
     const what = "counts on a card that does not compute; speeds are arithmetic, not measured";
-    const about = { what, card: nameOf(options.card), versions: versionsOf(undefined), formula, constants };
+    const setting = { card: nameOf(options.card), versions: versionsOf(undefined) };
+    const about = { what, ...setting, formula, constants, cards: cardFacts };
     writeFileSync(file, `${JSON.stringify({ ...about, rows }, null, 2)}\n`);
   }
   const missed = counted.flatMap(({ figures }) => Object.values(figures)).filter(({ reached }) => reached === false);

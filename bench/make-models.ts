@@ -1,4 +1,4 @@
-/** `yarn test-models [tiny|published|0.5b|wide ...]`: makes the models of tests and benchmarks; all of them by default. */
+/** `yarn test-models [tiny|published|0.5b|wide|card ...]`: makes the models of tests and benchmarks; all of them by default. */
 import { messageOf } from "../src/util/errors.js";
 import { ensureTestModels, modelFolder, modelSets } from "./models.js";
 

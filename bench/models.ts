@@ -14,10 +14,10 @@ import { packageRoot } from "../src/util/paths.js";
 
 /**
  * tiny: qwen2-tiny, qwen3-tiny and llama-tiny. published: qwen2.5-small and its like. 0.5b: qwen2-0.5b-shape. wide:
- * tiny-wide.
+ * tiny-wide. card: card-0.5b-bf16 and its like, without weights.
  */
-export type ModelSet = "tiny" | "published" | "0.5b" | "wide";
-export const modelSets: readonly ModelSet[] = ["tiny", "published", "0.5b", "wide"];
+export type ModelSet = "tiny" | "published" | "0.5b" | "wide" | "card";
+export const modelSets: readonly ModelSet[] = ["tiny", "published", "0.5b", "wide", "card"];
 
 const recipe = join(packageRoot, "test", "models");
 export const modelFolder = join(packageRoot, "build", "test-models");

@@ -42,6 +42,7 @@ const std::vector<llama_sampler_seq_config>& DeviceSampler::renew(int sequences)
   chains_.clear();
   configs_.clear();
   graph_ = {};
+  checked_.clear();
   complaint_.clear();
   for (int sequence = 0; sequence < sequences; sequence++) {
     auto member = std::make_unique<Member>(Member{this, sequence, {}});
@@ -115,13 +116,13 @@ void DeviceSampler::expect(const Batch& batch, const std::vector<int32_t*>& sequ
 /** Called for each sequence with rows in a pass, before it is computed; with the last of them all inputs are there. */
 void DeviceSampler::fillInputs(const Member& member) {
   const LibLlama& lib = *libLlama();
-  if (!graph_.drawn || !graph_.uniforms->buffer || !graph_.scales->buffer) {
+  if (!graph_.drawn || !graph_.asked->buffer) {
     return complain("llama.cpp computes a pass without the operations of its samplers");
   }
   const size_t rows = static_cast<size_t>(graph_.rows);
   if (filled_ == 0) {
-    uniforms_.assign(rows, 0.5f);
-    scales_.assign(rows, 1);
+    inputs_.assign(rows, 0.5f);
+    inputs_.resize(2 * rows, 1);
     filling_.assign(rows, -1);
   }
   for (const int row : member.rows) {
@@ -129,14 +130,13 @@ void DeviceSampler::fillInputs(const Member& member) {
     const std::vector<Asked>& asked = asked_[member.sequence];
     if (next == asked.size()) return complain("llama.cpp computes rows that were not requested");
     const Asked& one = asked[next++];
-    uniforms_[row] = one.uniform;
-    scales_[row] = one.scale;
+    inputs_[row] = one.uniform;
+    inputs_[rows + row] = one.scale;
     filling_[row] = one.row;
   }
   filled_ += static_cast<int>(member.rows.size());
   if (filled_ < graph_.rows) return;
-  lib.ggml_backend_tensor_set(graph_.uniforms, uniforms_.data(), 0, rows * sizeof(float));
-  lib.ggml_backend_tensor_set(graph_.scales, scales_.data(), 0, rows * sizeof(float));
+  lib.ggml_backend_tensor_set(graph_.asked, inputs_.data(), 0, 2 * rows * sizeof(float));
   passes_.push_back(filling_);
   filled_ = 0;
 }
@@ -148,7 +148,10 @@ void DeviceSampler::collect(llama_context* context) {
   for (const Pass& pass : passes_) {
     const size_t numbers = kDrawnNumbers * pass.size();
     const float* drawn = lib.llama_get_sampled_probs_ith(context, pass.front());
-    if (!drawn || lib.llama_get_sampled_probs_count_ith(context, pass.front()) != numbers) break;
+    if (!drawn) break;
+    // Once for a size: llama.cpp waits for the device in each of its calls.
+    if (checked_.count(numbers) == 0 && lib.llama_get_sampled_probs_count_ith(context, pass.front()) != numbers) break;
+    checked_.insert(numbers);
     for (size_t row = 0; row < pass.size(); row++) drawn_[pass[row]] = drawnFrom(drawn + kDrawnNumbers * row, vocabulary_);
     copiedBytes_ += numbers * sizeof(float);
     found += pass.size();

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -73,14 +74,16 @@ class DeviceSampler {
   std::vector<llama_sampler_seq_config> configs_;
   /** Of the graph that llama.cpp built last. */
   SamplingGraph graph_;
+  /** Sizes of a pass's result that llama.cpp has confirmed since the samplers are these. */
+  std::set<size_t> checked_;
   /** Why llama.cpp's graph is not as expected; "" where it is. */
   std::string complaint_;
 
   /** By sequence. */
   std::vector<std::vector<Asked>> asked_;
   std::vector<size_t> next_;
-  std::vector<float> uniforms_;
-  std::vector<float> scales_;
+  /** `SamplingGraph::asked`. */
+  std::vector<float> inputs_;
   /** The pass whose inputs are being filled, and how many rows have theirs. */
   Pass filling_;
   int filled_ = 0;

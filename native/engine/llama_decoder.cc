@@ -219,7 +219,8 @@ void LlamaDecoder::decode(const Batch& batch) {
     throwLlamaError("llama.cpp failed to evaluate a batch of " + std::to_string(batch.size()) + " tokens (code " +
                     std::to_string(status) + ")");
   }
-  lib_.llama_synchronize(context_.get());
+  // Where rows are read, reading waits.
+  if (wanted == 0) lib_.llama_synchronize(context_.get());
   reusedGraphs_ = lib_.llama_perf_context(context_.get()).n_reused - reused;
   const int lowest = *std::min_element(batch.slots.begin(), batch.slots.end());
   for (int slot = kPadding; slot >= lowest; slot--) trim(paddingIds_[kPadding - slot], 0);

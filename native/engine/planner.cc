@@ -27,7 +27,9 @@ bool Planner::planPrompts(const std::vector<Sequence*>& running) {
   };
   const bool waiting = std::any_of(running.begin(), running.end(), [&](const Sequence* one) { return left(one) == 0; });
   int room = std::min({settings_.promptBatch, settings_.batch, settings_.ubatch});
-  if (waiting) room = std::min(room, settings_.promptBatch - promptTokens_);
+  if (waiting && promptTokens_ >= settings_.promptBatch) room = 0;
+  // In a pool prompts share passes, so what is left of one is no pass more.
+  if (waiting && settings_.pooled) room = std::min(room, settings_.promptBatch - promptTokens_);
   const auto add = [&](Sequence* sequence) {
     const int take = std::min(left(sequence), room);
     if (take <= 0) return;

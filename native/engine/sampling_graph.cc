@@ -84,18 +84,20 @@ SamplingGraph buildSampling(ggml_context* context, ggml_tensor* logits) {
   const Builder builder{lib, context, rows};
   SamplingGraph graph;
   graph.rows = static_cast<int>(rows);
-  graph.uniforms = lib.ggml_new_tensor_2d(context, GGML_TYPE_F32, 1, rows);
-  graph.scales = lib.ggml_new_tensor_2d(context, GGML_TYPE_F32, 1, rows);
-  lib.ggml_set_input(graph.uniforms);
-  lib.ggml_set_input(graph.scales);
+  graph.asked = lib.ggml_new_tensor_2d(context, GGML_TYPE_F32, rows, 2);
+  lib.ggml_set_input(graph.asked);
+  // A copy on the device: of views of an input llama.cpp would copy each.
+  ggml_tensor* there = lib.ggml_cont(context, graph.asked);
+  const auto row = [&](size_t index) { return lib.ggml_view_2d(context, there, 1, rows, sizeof(float), index * there->nb[1]); };
+  ggml_tensor* uniforms = row(0);
 
-  ggml_tensor* probabilities = lib.ggml_soft_max(context, lib.ggml_mul(context, logits, graph.scales));
+  ggml_tensor* probabilities = lib.ggml_soft_max(context, lib.ggml_mul(context, logits, row(1)));
   if (padding > 0) probabilities = lib.ggml_pad(context, probabilities, static_cast<int>(padding), 0, 0, 0);
   probabilities = lib.ggml_reshape_3d(context, probabilities, block, blocks, rows);
 
   ggml_tensor* masses = lib.ggml_reshape_2d(context, lib.ggml_sum_rows(context, probabilities), blocks, rows);
   ggml_tensor* sums = lib.ggml_cumsum(context, masses);
-  ggml_tensor* target = lib.ggml_mul(context, builder.last(sums), graph.uniforms);
+  ggml_tensor* target = lib.ggml_mul(context, builder.last(sums), uniforms);
   const Builder::Found chosen = builder.find(masses, sums, target);
 
   ggml_tensor* weights = lib.ggml_get_rows(context, probabilities, chosen.place);

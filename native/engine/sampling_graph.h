@@ -13,10 +13,11 @@ constexpr int kDrawnNumbers = 3;
 
 /** All tensors are f32, for N rows. */
 struct SamplingGraph {
-  /** Input, [1, N]: in [0, 1], see `uniformInput`. */
-  ggml_tensor* uniforms = nullptr;
-  /** Input, [1, N]: 1 / temperature. */
-  ggml_tensor* scales = nullptr;
+  /**
+   * Input, [N, 2]: uniform numbers in [0, 1], see `uniformInput`, and then 1 / temperature of each row. One tensor, since the host
+   * waits twice for the copy of each (ggml_backend_sched_compute_splits, ggml_backend_tensor_copy).
+   */
+  ggml_tensor* asked = nullptr;
   /** Output, [kDrawnNumbers, N]: read by `drawnFrom`. */
   ggml_tensor* drawn = nullptr;
   int rows = 0;

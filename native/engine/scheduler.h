@@ -146,6 +146,7 @@ class Scheduler {
   // step.cc: one batch.
   void step();
   void compact();
+  void countCells();
   std::optional<Stop> endAfter(const TurnRequest& request, Token token, size_t sampled, size_t length) const;
   void take(Sequence& sequence, const Drawn& drawn);
   void handOut();

@@ -33,7 +33,7 @@ void Scheduler::step() {
     const size_t passes = passesOf(planner_.batch(), settings_.ubatch, settings_.pooled).size();
     stats_.passes += passes;
     stats_.promptPasses += planner_.promptsAlone() ? passes : 0;
-    for (const Sequence* sequence : running_) stats_.ownedCells += slots_.cells(sequence->slot).size();
+    countCells();
     stats_.graphsReused += decoder_->reusedGraphs();
     stats_.copiedBytes += decoder_->copiedBytes();
     for (int slot : planner_.filled()) slots_.restore(slot);
@@ -45,6 +45,15 @@ void Scheduler::step() {
     // A batch aborted by the scheduler's end is no failure.
     endRunning(stopping() ? Failure() : Failure(exception));
   }
+}
+
+/** Cells that the batch's tokens attend to, each its sequence's up to itself; not those of padding. */
+void Scheduler::countCells() {
+  const Batch& batch = planner_.batch();
+  for (int i = 0; i < batch.size(); i++) {
+    if (batch.slots[i] >= 0) stats_.ownedCells += batch.positions[i] + 1;
+  }
+  for (int slot : planner_.filled()) stats_.ownedCells -= slots_.cells(slot).size() + 1;
 }
 
 /** Moves running sequences down into free slots between them: every gap costs another pass over the weights. */

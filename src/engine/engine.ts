@@ -275,7 +275,7 @@ export interface EngineStats {
   readonly promptPasses: number;
   /** Evaluated tokens that only gave a pass its shape. */
   readonly paddingRows: number;
-  /** KV cells of the running sequences, summed over batches; a cell of several sequences counts for each. */
+  /** KV cells that the evaluated tokens attend to, summed over tokens: each its sequence's up to itself. Padding has none. */
   readonly ownedCells: number;
   /** Passes for which llama.cpp reused the graph of the previous one, which had the same shape. */
   readonly graphsReused: number;

@@ -15,7 +15,10 @@
   wide   tiny-wide-f16.gguf: models/tiny with feed-forward layers of 100 million weights more, which add nothing: it
          plays the email task as the tiny model does, at the cost of a larger one (200 MB). For speed.
 
-`yarn test-models [tiny|published|0.5b|wide ...]` sets up Python and calls this; with Python set up, it can be called
+  card   card-0.5b-f16.gguf, card-1.5b-…, card-7b-…, each in bf16 too, with card-0.5b-adapter-r8.gguf and its like: shape,
+         vocabulary and types of Qwen2.5's, and weights that are a hole in the file. For a card that computes nothing.
+
+`yarn test-models [tiny|published|0.5b|wide|card ...]` sets up Python and calls this; with Python set up, it can be called
 alone:
 
     $(node scripts/python.mjs) test/models/make.py --llama build/llama.cpp --out build/test-models tiny
@@ -28,6 +31,7 @@ import logging
 import shutil
 from pathlib import Path
 
+import card
 import published
 import reference
 import shape
@@ -48,7 +52,7 @@ def make_tiny(source: Path, out: Path) -> None:
                 reference.convert_adapter(source, folder, adapter, adapter.with_name(f"{adapter.name}.gguf"))
 
 
-MAKERS = {"tiny": make_tiny, "published": published.make, "0.5b": shape.make, "wide": wide.make}
+MAKERS = {"tiny": make_tiny, "published": published.make, "0.5b": shape.make, "wide": wide.make, "card": card.make}
 
 
 def main() -> None:

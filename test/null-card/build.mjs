@@ -119,7 +119,17 @@ async function pythonEnvironment(python) {
 }
 
 const sources = {
-  "libcuda.so.1": ["cards", "counters", "charges", "memory", "launches", "driver", "driver_memory", "driver_modules"],
+  "libcuda.so.1": [
+    "cards",
+    "counters",
+    "charges",
+    "memory",
+    "launches",
+    "work",
+    "driver",
+    "driver_memory",
+    "driver_modules",
+  ],
   "libcudart.so.13": ["runtime", "runtime_memory", "runtime_streams"],
   "libcublasLt.so.13": ["cublaslt"],
   "libcublas.so.13": ["cublas"],

@@ -1,6 +1,8 @@
 /** The real llama.cpp for CUDA on null cards: it loads, decodes, changes adapters, sleeps and wakes, and gives all back. */
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { numbersOf } from "../../bench/card/case.js";
+import { modelHeader } from "../../src/engine/models.js";
 import { cardNames, Machine, nameOf, root } from "./support.js";
 
 const model = join(root, "build/test-models/qwen2-tiny-f16.gguf");
@@ -16,6 +18,8 @@ interface Line {
   readonly known?: string;
   readonly used?: number;
   readonly tokens?: number;
+  /** Of the engine's life. */
+  readonly passes?: number;
   readonly compute?: { readonly device: string; readonly layers: number; readonly offloadedLayers: number };
 }
 
@@ -56,6 +60,25 @@ describe.each(cardNames)("on a %s", (profile) => {
       machine.counted().flatMap((one) => Object.keys(one).filter((key) => key.startsWith("launch refused"))),
     ).toEqual([]);
   });
+});
+
+it("bytes of weights that a pass reads are counted by the arguments of llama.cpp's kernels", async () => {
+  const read = async (...steps: string[]) => {
+    machine = new Machine(["4090"]);
+    const lines = await life([...steps, "close"]);
+    expect(lines.filter(({ error }) => error)).toEqual([]);
+    const bytes = Number(engine()?.["weights read bytes"]);
+    machine.remove();
+    return { bytes, passes: lines.at(-2)?.passes ?? 0 };
+  };
+  const once = await read("generate");
+  const twice = await read("generate", "generate");
+  const each = (twice.bytes - once.bytes) / (twice.passes - once.passes);
+  const header = await modelHeader(model);
+  const all = 2 * numbersOf(header);
+  // Each of the layers' once, and where more than 16 rows are computed converted to f32: read, written, read, 2 + 4 + 4 bytes.
+  expect(each).toBeGreaterThanOrEqual(all - 2 * header.embedding * header.vocabulary);
+  expect(each).toBeLessThan(5 * all);
 });
 
 it("of two cards the engine takes the one that --device names, and leaves the other alone", async () => {

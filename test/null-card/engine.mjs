@@ -44,7 +44,8 @@ const steps = {
       open.map((sequence, seed) => sequence.generate({ maxTokens: 16, sampling: { seed }, stop: [] })),
     );
     for (const sequence of open) sequence.close();
-    return { tokens: turns.reduce((sum, { tokens }) => sum + tokens.length, 0), ...memory() };
+    const { passes } = engine.stats();
+    return { tokens: turns.reduce((sum, { tokens }) => sum + tokens.length, 0), passes, ...memory() };
   },
   adapter: async () => {
     await engine.useAdapter(wanted.adapter);

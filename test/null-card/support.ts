@@ -3,10 +3,11 @@ import { spawn } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { packageRoot as root } from "../../src/util/paths.js";
 import profiles from "./cards.json" with { type: "json" };
 
-export const root = fileURLToPath(new URL("../..", import.meta.url));
+export { root };
+
 const built = join(root, "build/null-card");
 
 export type Profile = keyof typeof profiles;

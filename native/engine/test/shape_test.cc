@@ -86,7 +86,7 @@ void promptsLeaveTheShapeOfTheOthers() {
   }
 }
 
-/** Between two tokens of running turns at most `promptBatch` tokens of prompts are evaluated. */
+/** Between two tokens of running turns prompts are evaluated up to `promptBatch` tokens, and, without a pool, to the end of a pass. */
 void promptsDoNotStopRunningTurns() {
   std::mt19937_64 random(4);
   for (const bool pooled : {false, true}) {

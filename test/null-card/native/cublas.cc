@@ -26,10 +26,8 @@ const char* cublasGetStatusString(int status) { return status ? "error of the nu
 
 #define PRODUCT(name) \
   int name(Handle* handle) { return launch("cublas", #name, handle->stream); }
-PRODUCT(cublasGemmEx)
 PRODUCT(cublasGemmBatchedEx)
 PRODUCT(cublasGemmStridedBatchedEx)
-PRODUCT(cublasSgemm_v2)
 PRODUCT(cublasSgemmEx)
 PRODUCT(cublasSgemmBatched)
 PRODUCT(cublasSgemmStridedBatched)
@@ -37,5 +35,14 @@ PRODUCT(cublasSgemv_v2)
 PRODUCT(cublasSdot_v2)
 PRODUCT(cublasDotEx)
 PRODUCT(cublasStrsmBatched)
+
+// C = A · B: A, of m × k, is what llama.cpp has as weights.
+int cublasGemmEx(Handle* handle, int, int, int m, int, int k, const void*, const void* a, int type) {
+  uint64_t size = type == 0 ? 4 : 2; // CUDA_R_32F; the others are of 16 bits
+  return launch("cublas", "cublasGemmEx", handle->stream, nullptr, work_of_product(a, size * m * k));
+}
+int cublasSgemm_v2(Handle* handle, int, int, int m, int, int k, const void*, const void* a) {
+  return launch("cublas", "cublasSgemm_v2", handle->stream, nullptr, work_of_product(a, (uint64_t)4 * m * k));
+}
 
 } // extern "C"

@@ -7,8 +7,8 @@ namespace null_card {
 namespace {
 
 std::mutex lock;
-std::map<void*, uint64_t>& captures() {
-  static auto* all = new std::map<void*, uint64_t>;
+std::map<void*, Work>& captures() {
+  static auto* all = new std::map<void*, Work>;
   return *all;
 }
 
@@ -22,7 +22,7 @@ bool fits(const Launch& shape) {
 
 } // namespace
 
-int launch(const char* library, const char* name, void* stream, const Launch* shape) {
+int launch(const char* library, const char* name, void* stream, const Launch* shape, const Work& work) {
   std::string kernel = std::string(library) + " " + (name ? name : "?");
   if (shape && !fits(*shape)) {
     count("launch refused " + kernel);
@@ -33,24 +33,29 @@ int launch(const char* library, const char* name, void* stream, const Launch* sh
     std::lock_guard<std::mutex> guard(lock);
     auto found = captures().find(stream);
     captured = found != captures().end();
-    if (captured) found->second++;
+    if (captured) {
+      Work& sum = found->second;
+      sum = {sum.launches + 1, sum.weights + work.weights, sum.attended + work.attended, sum.cells + work.cells,
+             sum.attentions + work.attentions};
+    }
   }
   count(captured ? "launch captured" : "launch direct");
   count("kernel " + kernel);
+  if (!captured) count(work);
   return 0;
 }
 
 void begin_capture(void* stream) {
   std::lock_guard<std::mutex> guard(lock);
-  captures()[stream] = 0;
+  captures()[stream] = {};
   count("graph captures");
 }
 
-uint64_t end_capture(void* stream) {
+Work end_capture(void* stream) {
   std::lock_guard<std::mutex> guard(lock);
-  uint64_t launches = captures()[stream];
+  Work sum = captures()[stream];
   captures().erase(stream);
-  return launches;
+  return sum;
 }
 
 bool capturing(void* stream) {

@@ -1,5 +1,6 @@
 // Memory of a card and pinned memory, both at addresses of this process.
 #include <sys/mman.h>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -15,6 +16,9 @@ struct Block {
   Kind kind;
   int device;
   bool foreign; // the caller's own memory, pinned by cudaHostRegister
+  // What the host has copied there, by where it begins.
+  std::map<uintptr_t, size_t> uploads;
+  size_t uploaded; // sum of them
 };
 
 std::recursive_mutex lock;
@@ -34,7 +38,25 @@ void* addresses(size_t bytes) {
 // A null card's weights and caches need no memory of the machine beyond this: what is copied there is read by nobody.
 constexpr size_t KEPT = 64 << 20;
 
+void note_upload(const void* to, size_t bytes) {
+  std::lock_guard<std::recursive_mutex> guard(lock);
+  auto next = blocks().upper_bound((uintptr_t)to);
+  if (next == blocks().begin()) return;
+  Block& block = (--next)->second;
+  size_t& there = block.uploads[(uintptr_t)to];
+  if (bytes <= there) return;
+  block.uploaded += bytes - there;
+  there = bytes;
+}
+
 } // namespace
+
+// NULLCUDA_NO_DATA: copies to a card are counted and not made, so that its weights may be larger than the machine's memory; what
+// is read from one is 1 in f32 throughout, which the engine takes for a drawn token.
+bool with_data() {
+  static const bool without = getenv("NULLCUDA_NO_DATA");
+  return !without;
+}
 
 int allocate(void** memory, size_t bytes, Kind kind) {
   std::lock_guard<std::recursive_mutex> guard(lock);
@@ -49,7 +71,7 @@ int allocate(void** memory, size_t bytes, Kind kind) {
     if (charged) discharge(charged, device);
     return OUT_OF_MEMORY;
   }
-  blocks()[(uintptr_t)*memory] = {size, charged, kind, device, false};
+  blocks()[(uintptr_t)*memory] = {size, charged, kind, device, false, {}, 0};
   std::string what = kind == Kind::device ? "malloc device" : "malloc pinned";
   count(what + " calls");
   count(what + " bytes", size);
@@ -80,10 +102,18 @@ Kind kind_of(const void* memory, void** base, size_t* size, int* device) {
   return block.kind;
 }
 
+bool holds_weights(const void* memory) {
+  std::lock_guard<std::recursive_mutex> guard(lock);
+  auto next = blocks().upper_bound((uintptr_t)memory);
+  if (next == blocks().begin()) return false;
+  auto& [start, block] = *--next;
+  return (uintptr_t)memory < start + block.size && block.kind == Kind::device && 2 * block.uploaded >= block.size;
+}
+
 int register_host(void* memory, size_t bytes) {
   std::lock_guard<std::recursive_mutex> guard(lock);
   if (kind_of(memory) != Kind::none) return INVALID_VALUE;
-  blocks()[(uintptr_t)memory] = {bytes, 0, Kind::pinned, 0, true};
+  blocks()[(uintptr_t)memory] = {bytes, 0, Kind::pinned, 0, true, {}, 0};
   count("pinned by registering bytes", bytes);
   return 0;
 }
@@ -100,7 +130,7 @@ int reserve(void** memory, size_t bytes) {
   std::lock_guard<std::recursive_mutex> guard(lock);
   *memory = addresses(bytes);
   if (!*memory) return OUT_OF_MEMORY;
-  blocks()[(uintptr_t)*memory] = {bytes, 0, Kind::device, current(), false};
+  blocks()[(uintptr_t)*memory] = {bytes, 0, Kind::device, current(), false, {}, 0};
   count("VMM reserved bytes", bytes);
   return 0;
 }
@@ -122,13 +152,19 @@ void copy(void* to, const void* from, size_t bytes, bool async) {
   // To pageable memory a copy is over when the call returns.
   if (!async) synchronised("copy");
   else if (way == "D2H" && !pinned) synchronised("copy to pageable memory");
+  if (there && !thence) note_upload(to, bytes);
+  if (!with_data() && (there || thence)) {
+    const float one = 1;
+    for (size_t at = 0; !there && at + sizeof one <= bytes; at += sizeof one) memcpy((char*)to + at, &one, sizeof one);
+    return;
+  }
   if (to && from && bytes && to != from) memmove(to, from, bytes);
 }
 
 void fill(void* memory, int value, size_t bytes) {
   count("memset calls");
   count("memset bytes", bytes);
-  if (bytes <= KEPT) memset(memory, value, bytes);
+  if (bytes <= KEPT && with_data()) memset(memory, value, bytes);
 }
 
 } // namespace null_card

@@ -52,19 +52,32 @@ Held held(int device); // by this process
 enum class Kind { none, device, pinned };
 int allocate(void** memory, size_t bytes, Kind kind); // 0 or OUT_OF_MEMORY
 int release(void* memory);                            // 0 or INVALID_VALUE
+bool holds_weights(const void* memory);               // the host has filled half of its block, or more
 Kind kind_of(const void* memory, void** base = nullptr, size_t* size = nullptr, int* device = nullptr);
 int register_host(void* memory, size_t bytes);
 uint64_t pinned_memory();
 int reserve(void** memory, size_t bytes); // addresses without memory
 void unreserve(void* memory, size_t bytes);
+bool with_data();
 void copy(void* to, const void* from, size_t bytes, bool async);
 void fill(void* memory, int value, size_t bytes);
 
 // Launches: counted at once, or into the graph that their stream captures.
 struct Launch { unsigned grid[3], block[3]; size_t shared; };
-int launch(const char* library, const char* name, void* stream, const Launch* shape = nullptr); // 0 or INVALID_VALUE
+// Of one kernel, or of the kernels of a graph.
+struct Work {
+  uint64_t launches = 0;
+  uint64_t weights = 0;    // bytes read, and written where they are converted first
+  uint64_t attended = 0;   // rows of attention times the cells that each goes through
+  uint64_t cells = 0;      // each once for all rows
+  uint64_t attentions = 0; // calls of attention: one a layer
+};
+Work work_of(const char* kernel, const Launch& shape, void** arguments);
+Work work_of_product(const void* left, uint64_t bytes); // of cuBLAS, by its left operand
+void count(const Work& work);
+int launch(const char* library, const char* name, void* stream, const Launch* shape = nullptr, const Work& work = {}); // 0 or INVALID_VALUE
 void begin_capture(void* stream);
-uint64_t end_capture(void* stream); // launches in it
+Work end_capture(void* stream); // of all launches in it
 bool capturing(void* stream);
 
 } // namespace null_card

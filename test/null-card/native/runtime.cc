@@ -26,7 +26,7 @@ thread_local struct {
   void* stream;
 } configured;
 
-cudaError_t launched(const void* function, dim3 grid, dim3 block, size_t shared, void* stream) {
+cudaError_t launched(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, void* stream) {
   const char* name = "?";
   {
     std::lock_guard<std::mutex> guard(lock);
@@ -34,7 +34,7 @@ cudaError_t launched(const void* function, dim3 grid, dim3 block, size_t shared,
     if (found != kernels().end()) name = found->second.c_str();
   }
   Launch shape{{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared};
-  return answer(launch("runtime", name, stream, &shape));
+  return answer(launch("runtime", name, stream, &shape, work_of(name, shape, arguments)));
 }
 
 } // namespace
@@ -74,17 +74,17 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, 
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
   return *kernel = (cudaKernel_t)function, cudaSuccess;
 }
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void**, size_t shared, cudaStream_t stream) {
-  return launched(kernel, grid, block, shared, stream);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream) {
+  return launched(kernel, grid, block, arguments, shared, stream);
 }
-cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**, size_t shared, cudaStream_t stream) {
-  return launched(function, grid, block, shared, stream);
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream) {
+  return launched(function, grid, block, arguments, shared, stream);
 }
-cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void**, size_t shared, cudaStream_t stream) {
-  return launched(function, grid, block, shared, stream);
+cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream) {
+  return launched(function, grid, block, arguments, shared, stream);
 }
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void**) {
-  return launched(function, config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {
+  return launched(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, config->stream);
 }
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   memset(attributes, 0, sizeof *attributes);

@@ -54,7 +54,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
   if (capturing(stream)) return answer(launch("copy", "memcpy2D", stream));
   count("copy 2D calls");
   count("copy 2D bytes", width * height);
-  for (size_t row = 0; row < height; row++) memmove((char*)to + row * to_pitch, (char*)from + row * from_pitch, width);
+  for (size_t row = 0; row < height && with_data(); row++) memmove((char*)to + row * to_pitch, (char*)from + row * from_pitch, width);
   return cudaSuccess;
 }
 cudaError_t cudaMemset(void* memory, int value, size_t bytes) { return fill(memory, value, bytes), cudaSuccess; }

@@ -13,7 +13,7 @@ std::atomic<uintptr_t> handles{0x100000};
 template <class Handle> cudaError_t made(Handle* handle) { return *handle = (Handle)(handles += 16), cudaSuccess; }
 
 struct Graph {
-  uint64_t launches;
+  Work work;
 };
 
 } // namespace
@@ -67,7 +67,9 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t runnable, cudaGraph_t graph, cud
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t runnable, cudaStream_t) {
   count("graph launches");
-  count("kernels in launched graphs", ((Graph*)runnable)->launches);
+  const Work& work = ((Graph*)runnable)->work;
+  count("kernels in launched graphs", work.launches);
+  count(work);
   return cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete (Graph*)graph, cudaSuccess; }

@@ -1,0 +1,95 @@
+/**
+ * One engine on a card that computes nothing: node engine.js '{"model":FILE,"adapter":FILE,"layers":N,"traffic":"decode","sequences":N,
+ * "context":N,"rollouts":N,"pooledKv":true}'. Prints a line of JSON: how it was set up, and its counts without an adapter and with one. Tokens are
+ * drawn on the card without the trial, which a card fails that computes nothing.
+ */
+import { lookForCuda, takeDevice } from "../../src/device/index.js";
+import { pooledByDefault } from "../../src/engine/contexts.js";
+import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
+import { type Counts, countsOf } from "./counts.js";
+import { agents, numbers, PROMPT, TOKENS } from "./traffic.js";
+
+export interface Wanted {
+  readonly model: string;
+  readonly adapter: string;
+  readonly layers: number;
+  /** decode: every sequence samples {@link TOKENS} after a prompt of {@link PROMPT}, all at once. agents: {@link agents}. */
+  readonly traffic: "decode" | "agents";
+  readonly sequences: number;
+  readonly context: number;
+  readonly rollouts: number;
+  /** Whether a lane has one pool of KV; as the engine chooses where it is missing. */
+  readonly pooledKv?: boolean;
+}
+
+export interface Done {
+  readonly pooled: boolean;
+  readonly sampling: string;
+  readonly weights: string;
+  readonly ubatch: number;
+  readonly plain: Counts | null;
+  readonly adapter: Counts;
+}
+
+const next = numbers(12_345);
+const tokens = (length: number) => Int32Array.from({ length }, () => next(100, 100_000));
+
+/** All sequences are evaluated up to their prompt's end before their tokens are counted. */
+async function decode(engine: LocalEngine, wanted: Wanted): Promise<Counts> {
+  const open = Array.from({ length: wanted.sequences }, () => engine.open(tokens(PROMPT)));
+  const turn = (maxTokens: number) =>
+    Promise.all(open.map((one, seed) => one.generate({ maxTokens, sampling: { seed }, stop: [] })));
+  await turn(2);
+  const counts = await countsOf(engine, wanted.layers, () => turn(TOKENS));
+  for (const one of open) one.close();
+  return counts;
+}
+
+function play(engine: LocalEngine, { layers, rollouts, sequences }: Wanted): Promise<Counts> {
+  const { groups, size, prompt, rollouts: turns } = agents(rollouts, sequences);
+  return countsOf(engine, layers, () =>
+    Promise.all(
+      Array.from({ length: groups }, () => engine.openGroup(tokens(prompt), size))
+        .flat()
+        .map(async (sequence, index) => {
+          for (const [turn, { appended, sampled }] of (turns[index] ?? []).entries()) {
+            const append = appended > 0 ? { append: tokens(appended) } : {};
+            const sampling = { seed: index * 100 + turn };
+            await sequence.generate({ ...append, maxTokens: sampled, sampling, stop: [] });
+          }
+          sequence.close();
+        }),
+    ),
+  );
+}
+
+async function main(): Promise<void> {
+  const wanted = JSON.parse(process.argv[2] ?? "{}") as Wanted;
+  takeDevice({ gpu: "cuda" });
+  lookForCuda();
+  const engine = await loadEngine({
+    model: wanted.model,
+    gpu: "cuda",
+    sequences: wanted.sequences,
+    contextPerSequence: wanted.context,
+    untriedSampling: true,
+    ...(wanted.pooledKv === undefined ? {} : { pooledKv: wanted.pooledKv }),
+  });
+  const work = wanted.traffic === "decode" ? decode : play;
+  const plain = wanted.traffic === "decode" ? await work(engine, wanted) : null;
+  await engine.useAdapter(wanted.adapter);
+  const adapter = await work(engine, wanted);
+  const { compute, ubatch, lanes, sequences, contextPerSequence } = engine.info;
+  const done: Done = {
+    pooled: wanted.pooledKv ?? pooledByDefault({ sequences, contextPerSequence }, lanes, ubatch),
+    sampling: compute.sampling,
+    weights: compute.weights,
+    ubatch,
+    plain,
+    adapter,
+  };
+  await engine.close();
+  console.log(JSON.stringify(done));
+}
+
+await main();

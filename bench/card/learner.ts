@@ -1,0 +1,19 @@
+/** Counts of an update on a card that computes nothing: bench/learner/card_counts.py, which writes the file. */
+import { join } from "node:path";
+import { HoneError } from "../../src/util/errors.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { Machine, nullCardPython } from "../../test/null-card/support.js";
+import type { Profile } from "./estimate.js";
+
+/** @param out folder of the file */
+export async function countLearner(card: Profile, out: string): Promise<void> {
+  const machine = new Machine([card]);
+  try {
+    const program = join(packageRoot, "bench/learner/card_counts.py");
+    const { code, stdout, stderr } = await machine.run(nullCardPython(), [program, "--shape", "0.5b", "--out", out]);
+    process.stdout.write(stdout);
+    if (code !== 0) throw new HoneError(stderr.trim().split("\n").at(-1) ?? `it ended with code ${code}`);
+  } finally {
+    machine.remove();
+  }
+}

@@ -1,0 +1,85 @@
+/** What is asked of an engine on a card that computes nothing: the same tokens and lengths in every run. */
+
+/** Of decoding alone: tokens of every sequence's prompt, and those that it samples. */
+export const PROMPT = 200;
+export const TOKENS = 64;
+
+/** Numbers of a linear congruential generator (that of ANSI C's rand), from `low` to `high`. */
+export function numbers(seed: number): (low: number, high: number) => number {
+  let state = seed;
+  return (low, high) => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return low + (state % (high - low + 1));
+  };
+}
+
+/** A turn: so many tokens are appended, then so many sampled. */
+export interface Turn {
+  readonly appended: number;
+  readonly sampled: number;
+}
+
+/** Rollouts in groups that share a prompt, as agents play them. */
+export interface Agents {
+  readonly groups: number;
+  readonly size: number;
+  /** Tokens of a group's prompt. */
+  readonly prompt: number;
+  /** [rollout][turn]; the first turn appends nothing. */
+  readonly rollouts: readonly (readonly Turn[])[];
+}
+
+const TURNS = 3;
+
+/** Three turns of 20 to 80 tokens, with results of tools of 50 to 250 between them; groups of 8 with prompts of 600. */
+export function agents(rollouts: number, sequences: number): Agents {
+  const next = numbers(12_345);
+  const size = Math.min(8, sequences);
+  const turn = (_: unknown, index: number) => ({ appended: index === 0 ? 0 : next(50, 250), sampled: next(20, 80) });
+  const groups = Math.ceil(rollouts / size);
+  const all = Array.from({ length: groups * size }, () => Array.from({ length: TURNS }, turn));
+  return { groups, size, prompt: 600, rollouts: all };
+}
+
+/**
+ * Passes of an engine to which padding, shapes and buffers of KV mean nothing: each pass has the next token of every running
+ * turn, and as many tokens of prompts and results as its rows leave. A group's prompt is evaluated once.
+ */
+export function idealPasses({ size, prompt, rollouts }: Agents, sequences: number, rows: number): number {
+  const waiting = rollouts.map((turns, index) => ({
+    turns,
+    turn: 0,
+    // The others of a group begin when its first has the prompt's last token but one, which each evaluates for itself.
+    first: index - (index % size),
+    pending: index % size === 0 ? prompt : 1,
+    left: turns[0]?.sampled ?? 0,
+    index,
+  }));
+  const shared = new Set<number>();
+  const running: typeof waiting = [];
+  let passes = 0;
+  while (waiting.length > 0 || running.length > 0) {
+    while (running.length < sequences && waiting.length > 0) running.push(waiting.shift() as (typeof waiting)[number]);
+    passes++;
+    const ready = running.filter(({ first, index }) => index === first || shared.has(first));
+    let room = rows - ready.length;
+    for (const one of ready) {
+      const taken = Math.min(one.pending - 1, room);
+      room -= Math.max(0, taken);
+      one.pending -= Math.max(0, taken);
+      if (one.pending > 1) continue;
+      if (one.index === one.first) shared.add(one.first);
+      one.pending = 1;
+      one.left--;
+      if (one.left > 0) continue;
+      one.turn++;
+      const turn = one.turns[one.turn];
+      if (turn) {
+        // Of the last turn's last token too.
+        one.pending = 1 + turn.appended;
+        one.left = turn.sampled;
+      } else running.splice(running.indexOf(one), 1);
+    }
+  }
+  return passes;
+}

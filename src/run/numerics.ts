@@ -16,16 +16,16 @@ export function engineNumerics({ compute }: Pick<PolicyEngine["info"], "compute"
   return `${backend} ${device}${part} ${weights} KV ${kv}${more}`;
 }
 
-const ADAPTER_TYPES = { F32: "f32", F16: "f16", BF16: "bf16" } as const;
-type EngineType = keyof typeof ADAPTER_TYPES;
-export type AdapterType = (typeof ADAPTER_TYPES)[EngineType];
+const ADAPTER_TYPES = { F16: "f16", BF16: "bf16" } as const;
+type Rounded = keyof typeof ADAPTER_TYPES;
+export type AdapterType = "f32" | (typeof ADAPTER_TYPES)[Rounded];
 
-/** The type that an engine computes its adapters in, by the learner's name. @param type the engine's name; its own is f32 */
-export const adapterTypeOf = (type: EngineType = "F32"): AdapterType => ADAPTER_TYPES[type];
+/** The type that an engine computes its adapters in, by the learner's name. @param rounded absent where they are not */
+export const adapterTypeOf = (rounded?: Rounded): AdapterType => (rounded ? ADAPTER_TYPES[rounded] : "f32");
 
 /** The same of a step that was made, from its {@link numericsOf}. */
 export const adapterTypeIn = (numerics: string): AdapterType =>
-  adapterTypeOf(/ adapters (F32|F16|BF16)(?:, learner |$)/.exec(numerics)?.[1] as EngineType | undefined);
+  adapterTypeOf(/ adapters (F16|BF16)(?:, learner |$)/.exec(numerics)?.[1] as Rounded | undefined);
 
 /** @param hfWeights whether its base weights came from --hf-weights instead of the engine's file */
 export function learnerNumerics(update: Pick<StepMetrics, "device" | "precision">, hfWeights: boolean): string {

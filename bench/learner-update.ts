@@ -44,6 +44,7 @@ export interface Size {
 // On a CPU an update of long rollouts of the larger shape would take up to an hour.
 export const sizes: readonly Size[] = [
   { shape: "tiny", rollouts: { prompt: [300, 600], completion: [100, 200] }, repeats: 3 },
+  { shape: "smollm2", rollouts: { prompt: [40, 56], completion: [28, 36] }, repeats: 2 },
   { shape: "0.5b", rollouts: { prompt: [40, 56], completion: [28, 36] }, repeats: 1 },
 ];
 

@@ -24,7 +24,7 @@ yarn bench --quick [--model GGUF]     this machine's tokens per second, in under
   --sequences 1,8,32    how many sequences at once
   --rounds N            how often both sides of a comparison are measured (default 3)
   --threads N           CPU threads (default: what hone would choose)
-  --shape NAME          learner/: tiny or 0.5b alone
+  --shape NAME          learner/: tiny, smollm2 or 0.5b alone
   --db FILE             a mail database for rows that train, instead of a synthetic mailbox
   --gpu NAME            auto, cuda, vulkan, metal or none (default auto)
   --help`;

@@ -8,7 +8,7 @@ import type { Gpu, LocalEngine, LocalEngineOptions } from "../src/engine/index.j
 import type { ModelSet } from "./models.js";
 
 /** Shapes of the models on which learners are compared. */
-export const shapes = ["tiny", "0.5b"] as const;
+export const shapes = ["tiny", "smollm2", "0.5b"] as const;
 export type Shape = (typeof shapes)[number];
 
 export interface Row {
@@ -24,7 +24,7 @@ export interface Row {
   /** How many times better ours is: above 1 is better, for every unit. null with `theirs`. */
   readonly ratio: number | null;
   /** Unit of `ours` and `theirs`. */
-  readonly unit: "tokens/s" | "ms" | "share" | "MB" | "rows/s" | "rollouts/s" | "cosine" | "passes";
+  readonly unit: "tokens/s" | "ms" | "share" | "MB" | "rows/s" | "rollouts/s" | "cosine" | "passes" | "GB/s";
   /** The promised bound: "ratio >= 0.97". Empty if the row only reports. */
   readonly target: string;
   /** Settings of `ours` and `theirs`, if the name does not state them. */

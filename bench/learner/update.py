@@ -28,6 +28,9 @@ SHAPES = {
     # Qwen2.5-0.5B
     "0.5b": dict(vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24)
     | dict(num_attention_heads=14, num_key_value_heads=2),
+    # SmolLM2-135M, as Qwen2 has it: with biases of queries, keys and values.
+    "smollm2": dict(vocab_size=49152, hidden_size=576, intermediate_size=1536, num_hidden_layers=30)
+    | dict(num_attention_heads=9, num_key_value_heads=3),
     # The embedded model's size.
     "tiny": dict(vocab_size=2432, hidden_size=256, intermediate_size=640, num_hidden_layers=4)
     | dict(num_attention_heads=4, num_key_value_heads=4),

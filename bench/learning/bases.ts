@@ -42,6 +42,8 @@ export interface Base {
   readonly checkpoint: "best" | "latest";
   /** Suffix of the results file and of the drawing for the docs. */
   readonly results: string;
+  /** Whether the docs show its curves. */
+  readonly drawn: boolean;
 }
 
 const whatKind: Settings = { "--max-tokens": "12", "--steps": "16", "--learning-rate": "5e-4" };
@@ -57,6 +59,7 @@ const smollm2 = (name: string): Base => ({
   still: false,
   checkpoint: "latest",
   results: name,
+  drawn: false,
 });
 
 const bases: readonly Base[] = [
@@ -69,6 +72,7 @@ const bases: readonly Base[] = [
     still: true,
     checkpoint: "best",
     results: "learning",
+    drawn: true,
   },
   {
     name: "untaught",
@@ -82,6 +86,7 @@ const bases: readonly Base[] = [
     // The experiment asks whether a run keeps its success to the end.
     checkpoint: "latest",
     results: "untaught",
+    drawn: true,
   },
   {
     name: "word-sums",
@@ -105,9 +110,11 @@ const bases: readonly Base[] = [
     still: false,
     checkpoint: "latest",
     results: "word-sums",
+    drawn: true,
   },
   {
     ...smollm2("smollm2"),
+    drawn: true,
     settings: { "--weights": "f16", ...whatKind },
     seeds: { seeds: [1, 2, 3], coins: [1, 2, 3], success: [] },
   },

@@ -72,6 +72,8 @@ export interface Outcome {
   /** Duration of `yarn train`. */
   readonly seconds: number;
   readonly mismatch: unknown;
+  /** Least effective sample size of a step's importance weights, as a share of its tokens; null without an update. */
+  readonly leastEss?: number | null;
   /** The run's own validations, in order of the step. */
   readonly validations: readonly (Share & { step: number })[];
   /** Success rate of each step's training rollouts, from step 1. */
@@ -86,6 +88,13 @@ export interface Outcome {
   readonly unseenNames: readonly Evaluated[];
   /** The same questions at temperature 0. Empty if not requested. */
   readonly unseenNamesGreedy: readonly Evaluated[];
+}
+
+/** Of metrics.jsonl. */
+interface Line {
+  success: number;
+  importance_ess?: number | null;
+  seconds: Record<string, number>;
 }
 
 interface Databases {
@@ -167,7 +176,8 @@ export function runExperiment(experiment: Experiment, folder: string, db: Databa
   const unseenNamesGreedy = db ? asked("unseen-names-greedy", "--db", db.reserved, ...greedily) : [];
 
   const lines = readFileSync(join(trained.folder, "metrics.jsonl"), "utf8").trimEnd().split("\n");
-  const steps = lines.map((line) => JSON.parse(line) as { success: number; seconds: Record<string, number> });
+  const steps = lines.map((line) => JSON.parse(line) as Line);
+  const ess = steps.flatMap(({ importance_ess: share }) => share ?? []);
   const phases: Record<string, number> = {};
   for (const { seconds } of steps) {
     for (const [phase, value] of Object.entries(seconds)) phases[phase] = (phases[phase] ?? 0) + value;
@@ -187,6 +197,7 @@ export function runExperiment(experiment: Experiment, folder: string, db: Databa
     commands: commandsOf(experiment, n),
     seconds: phases.total ?? 0,
     mismatch: trained.mismatch,
+    leastEss: ess.length === 0 ? null : Math.min(...ess),
     validations,
     training: steps.map(({ success }) => success),
     phases,

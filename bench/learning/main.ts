@@ -79,9 +79,12 @@ try {
     const date = new Date().toISOString().slice(0, 10);
     const file = resultsFile(base.results, hardware);
     writeFileSync(file, `${JSON.stringify({ date, hardware, versions: versionsOf(undefined), outcomes }, null, 1)}\n`);
-    const curves = `docs/${base.results}.svg`;
-    writeFileSync(join(packageRoot, curves), curvesSvg(outcomes));
-    console.log(`saved to ${file} and ${curves}`);
+    console.log(`saved to ${file}`);
+    if (base.drawn) {
+      const curves = `docs/${base.results}.svg`;
+      writeFileSync(join(packageRoot, curves), curvesSvg(outcomes));
+      console.log(`drawn in ${curves}`);
+    }
   }
 } catch (error) {
   if (!(error instanceof HoneError)) throw error;

@@ -26,6 +26,7 @@ const byWord: Readonly<Record<string, () => Promise<readonly Command[]>>> = {
   pack: async () => [(await import("./pack.js")).packCommand],
   unpack: async () => [(await import("./pack.js")).unpackCommand],
   rollouts: async () => [(await import("./rollouts.js")).rolloutsCommand],
+  replay: async () => [(await import("./replay.js")).replayCommand],
   metrics: async () => [(await import("./metrics.js")).metricsCommand],
   models: async () => (await import("./models.js")).modelsCommands,
   serve: async () => [(await import("./serve.js")).serveCommand],

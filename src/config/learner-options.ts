@@ -33,7 +33,7 @@ export const learnerOptions = {
       "Library that computes the updates. unsloth is installed at its first use; auto is unsloth on CUDA if it is installed and the GPU has bf16, else peft.",
       {
         default: "auto",
-        commands: ["sft", "train", "pack", "doctor"],
+        commands: ["sft", "train", "replay", "pack", "doctor"],
         first: ["pack"],
         library: ["run"],
       },
@@ -41,7 +41,7 @@ export const learnerOptions = {
     adamBits: choice(
       ["32", "8"],
       "Width of Adam's moments; 8 needs bitsandbytes, which is installed with Unsloth. A run keeps the width it began with.",
-      { default: "32", library: ["run"] },
+      { default: "32", commands: ["sft", "train", "replay"], library: ["run"] },
     ),
     learnerLifetime: choice(
       ["run", "step", "offload"],
@@ -51,7 +51,7 @@ export const learnerOptions = {
     python: text("Python that has the learner's packages.", {
       accepts: "a path",
       defaultText: "an environment of hone's own, made when it is first needed",
-      commands: [...MODEL_USERS, "judge"],
+      commands: [...MODEL_USERS, "replay", "judge"],
       first: ["pack"],
       library: ["model", "run"],
     }),
@@ -65,17 +65,18 @@ export const learnerOptions = {
     torchIndex: text("Package index that PyTorch is installed from when hone makes its environment: a mirror.", {
       accepts: "a URL",
       defaultText: "PyTorch's own for the CPU and CUDA 12; pip's for CUDA 13",
-      commands: [...MODEL_USERS, "judge"],
+      commands: [...MODEL_USERS, "replay", "judge"],
       library: ["model", "run"],
     }),
     precision: choice(
       ["auto", "f32", "f16", "bf16"],
       "Precision of the learner. auto: f32 on a CPU; on a GPU f16 for f16 weights, or where it has no bf16, else bf16. If f16 overflows, bf16 replaces it.",
-      { default: "auto", library: ["run"] },
+      { default: "auto", commands: ["sft", "train", "replay"], library: ["run"] },
     ),
     hfWeights: text("Hugging Face folder to take the learner's weights from; it must be the same model.", {
       accepts: "a path",
       defaultText: "the model file",
+      commands: ["sft", "train", "replay"],
       library: ["run"],
     }),
     microBatchTokens: whole(64, MANY, "Tokens in one pass of the learner; fewer need less memory.", {
@@ -88,6 +89,7 @@ export const learnerOptions = {
       "Recompute activations in the backward pass, which saves the learner's memory and costs time.",
       {
         defaultText: "on if the run would not fit otherwise",
+        commands: ["sft", "train", "replay"],
         library: ["run"],
       },
     ),

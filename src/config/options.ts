@@ -26,9 +26,11 @@ export const definitions = {
       commands: ["view", "serve"],
       first: ["serve"],
     }),
-    step: text("Only rollouts of this step or range of steps.", {
+    step: text("Only rollouts of this step or range of steps; replay takes one step.", {
       accepts: "a number, or a range such as 3-9",
-      defaultText: "the newest; all with --scenario or --jsonl",
+      defaultText: { other: "the newest; all with --scenario or --jsonl", replay: "the newest" },
+      commands: ["rollouts", "replay"],
+      first: ["replay"],
     }),
     failed: flag("Only rollouts that did not solve their scenario.", { default: false }),
     end: text("Only rollouts with this end: answered, turn_limit, ...", { defaultText: "all" }),

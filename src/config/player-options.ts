@@ -62,7 +62,7 @@ export const playerOptions = {
       "Device of engine and learner. auto: the best available; an NVIDIA GPU that cannot be used is an error.",
       {
         default: "auto",
-        commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "doctor"],
+        commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
         first: ["demo", "rollout", "train", "eval", "serve", "chat", "logprobs"],
         library: ["model"],
       },
@@ -72,7 +72,7 @@ export const playerOptions = {
       {
         accepts: "an index or a UUID",
         defaultText: "the first visible one (CUDA_VISIBLE_DEVICES)",
-        commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "doctor"],
+        commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
         library: ["model"],
       },
     ),
@@ -82,7 +82,7 @@ export const playerOptions = {
       "CPU threads of the engine, at most the cores that hone may use. A given number is fixed; the default yields to other programs.",
       {
         defaultText: "the free cores; on a GPU one for each lane",
-        commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "doctor"],
+        commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
         first: ["demo", "logprobs"],
         library: ["model"],
       },

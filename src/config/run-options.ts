@@ -10,13 +10,25 @@ export const runOptions = {
   ...inGroup("Runs and training", ["train"], {
     project: text("Folder of runs in the home folder.", {
       defaultText: { other: "the task's name", eval: "any" },
-      commands: ["rollout", "train", "eval", "view", "report", "export", "rollouts", "metrics", "serve", "chat"],
+      commands: [
+        "rollout",
+        "train",
+        "eval",
+        "view",
+        "report",
+        "export",
+        "rollouts",
+        "metrics",
+        "replay",
+        "serve",
+        "chat",
+      ],
       first: ["eval"],
       library: ["run"],
     }),
-    run: text("Name of the run; rollouts and metrics also take PROJECT/NAME or a folder.", {
+    run: text("Name of the run; rollouts, metrics and replay also take PROJECT/NAME or a folder.", {
       defaultText: { other: "the newest run", train: "the model's name" },
-      commands: ["rollout", "train", "eval", "export", "rollouts", "metrics"],
+      commands: ["rollout", "train", "eval", "export", "rollouts", "metrics", "replay"],
       first: ["demo", "train", "eval", "export"],
       library: ["run"],
     }),

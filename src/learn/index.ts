@@ -14,6 +14,7 @@ export { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } 
 export { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
 export { CHECKPOINT_FILES, Learner, startLearner } from "./learner.js";
 export type { Progress } from "./protocol.js";
+export { readFloats } from "./safetensors.js";
 export {
   ARCHITECTURES,
   type BaseModel,

@@ -1,8 +1,15 @@
 /**
- * Writes safetensors files: eight bytes with the header's length, a JSON header, then the tensors' bytes.
+ * Writes safetensors files, and reads their floats: eight bytes with the header's length, a JSON header, then the tensors' bytes.
  * The format is little-endian, as are all machines that hone runs on.
  */
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
+import { z } from "zod";
+import { HoneError } from "../util/index.js";
+
+const headerSchema = z
+  .object({ __metadata__: z.unknown() })
+  .partial()
+  .catchall(z.object({ dtype: z.literal("F32"), data_offsets: z.tuple([z.number(), z.number()]) }));
 
 const dtypes = { U8: Uint8Array, I32: Int32Array, F32: Float32Array } as const;
 
@@ -48,4 +55,29 @@ export async function writeSafetensors(
   metadata: Readonly<Record<string, string>>,
 ): Promise<void> {
   await writeFile(path, safetensors(tensors, metadata));
+}
+
+/** The tensors of 32-bit floats, by name. @throws HoneError for a file that is none of this form, or has other types */
+export async function readFloats(path: string): Promise<Map<string, Float32Array>> {
+  const bytes = await readFile(path);
+  try {
+    const begin = 8 + Number(bytes.readBigUInt64LE(0));
+    const { __metadata__: _, ...tensors } = headerSchema.parse(JSON.parse(bytes.toString("utf8", 8, begin)));
+    return new Map(
+      Object.entries(tensors).map(
+        ([
+          name,
+          {
+            data_offsets: [from, to],
+          },
+        ]) => [
+          name,
+          // A copy, which is aligned.
+          new Float32Array(bytes.buffer.slice(bytes.byteOffset + begin + from, bytes.byteOffset + begin + to)),
+        ],
+      ),
+    );
+  } catch (error) {
+    throw new HoneError(`${path} is no safetensors file of 32-bit floats`, { cause: error });
+  }
 }

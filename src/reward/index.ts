@@ -1,5 +1,5 @@
 /** Rewards of rollouts: the task's own, a judge's, or a control's. */
-export { comparable, rewardComparable } from "./comparable.js";
+export { comparable, rewardComparable, tooFewLeft } from "./comparable.js";
 export { GroupWork } from "./group-work.js";
 export {
   openJudge,
@@ -12,7 +12,7 @@ export { independentReward, type JudgeSummary, judgeFile } from "./judge-file.js
 export { requireClaim, rulerReward } from "./judged.js";
 export type { RewardKind } from "./kind.js";
 export { LocalJudge, type LocalJudgePlan, planLocalJudge, runsHere } from "./local-judge.js";
-export { judgesHere, openRewards, requireRewards } from "./open.js";
+export { isRecomputable, judgesHere, openRewards, requireRewards } from "./open.js";
 export { programKind, programReward } from "./program.js";
 export { pushesOther, rewardNamed, rewardsText } from "./registry.js";
 export type { Graded, GradeRollout, GroupReward, RewardGroup, Rewards } from "./reward.js";

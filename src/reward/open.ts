@@ -6,6 +6,7 @@ import { openJudge, type RulerConfig, requireJudge } from "./judge.js";
 import { judgeLaps, requireClaim } from "./judged.js";
 import type { JudgedContext, RewardContext, RewardKind } from "./kind.js";
 import { type JudgeMachine, LocalJudge, type LocalJudgePlan, runsHere } from "./local-judge.js";
+import { programKind } from "./program.js";
 import { rewardNamed } from "./registry.js";
 import type { RewardGroup, Rewards } from "./reward.js";
 
@@ -52,6 +53,10 @@ export function requireRewards(
 /** Whether the settings need a judge, and hone runs it. */
 export const judgesHere = (settings: RunSettings, kind: RewardKind = rewardNamed(settings.reward)): boolean =>
   whyJudge(settings, kind) !== undefined && runsHere(settings);
+
+/** Whether rewards can be computed again from the rollouts alone: without a judge, and without a program's function. */
+export const isRecomputable = (settings: Settings, kind: RewardKind = rewardNamed(settings.reward)): boolean =>
+  whyJudge(settings, kind) === undefined && kind.name !== programKind.name;
 
 /** The training reward: a control replaces it; held-out answers are graded as without the control. */
 function trained({ control, seed }: RunSettings, kind: RewardKind, open: () => RewardGroup) {

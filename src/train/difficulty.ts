@@ -6,7 +6,7 @@
 import { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "../report/index.js";
 import { comparable } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import type { RunSettings } from "../run/index.js";
+import type { RunSettings, ScenarioDifficulty } from "../run/index.js";
 import { HoneError, hone } from "../util/index.js";
 import { gradeOwn, playAndGrade } from "./grading.js";
 import type { LoopParts } from "./parts.js";
@@ -63,7 +63,17 @@ export async function withinDifficulty(
       `--difficulty ${range} leaves ${count.kept} scenarios, and a step plays ${groupsPerStep} (--groups-per-step): ${difficultyText(count)}. Give a wider range, fewer --groups-per-step or more scenarios, or start a new run from a model that was warmed up (\`${hone("sft")}\`)`,
     );
   }
-  return all.only(new Set(store.difficulty().flatMap((row) => (isWithin(range, row) ? [row.scenario] : []))));
+  return ofDifficulty(all, store.difficulty(), range);
+}
+
+/** The scenarios of those that were measured within the range; all of them without one. */
+export function ofDifficulty(
+  all: ScenarioSampler,
+  measured: readonly ScenarioDifficulty[],
+  range: Wanted["difficulty"],
+): ScenarioSampler {
+  if (range === undefined) return all;
+  return all.only(new Set(measured.flatMap((row) => (isWithin(range, row) ? [row.scenario] : []))));
 }
 
 /** What it costs, before it is spent. */

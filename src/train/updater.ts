@@ -133,7 +133,7 @@ export class LearnerUpdater implements Updater {
 }
 
 export interface UpdaterSources {
-  readonly run: Run;
+  readonly run: Pick<Run, "logFile" | "saw">;
   /** The model's file. */
   readonly model: string;
   readonly settings: RunSettings;

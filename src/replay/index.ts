@@ -1,0 +1,3 @@
+/** Recomputes committed steps of runs. */
+export { replay } from "./replay.js";
+export type { ReplayCheck, Replayed } from "./types.js";

@@ -1,0 +1,84 @@
+/**
+ * Recomputes a committed step from what its run keeps: the task's rewards from the conversations, the training rewards, the
+ * advantages, the batch, and the update from the checkpoint before it. Nothing is played, and the run is not changed.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { type Config, type GivenOptions, type OptionOf, optionsOf, withDefaults } from "../config/index.js";
+import { programKind, programReward } from "../reward/index.js";
+import { checkSameRun, namedRun, RunReader, taskOptionsIn } from "../run/index.js";
+import { taskDifferences } from "../tasks/index.js";
+import { prepare } from "../train/index.js";
+import { HoneError, UsageError } from "../util/index.js";
+import { compareAdvantages, replayedGroups, replayRewards } from "./rewards.js";
+import type { KeptStep, Replayed, ReplayIo } from "./types.js";
+import { replayBatch, replayUpdate } from "./update.js";
+
+/**
+ * @param given the options of `config` that were given
+ * @throws HoneError when there is no such step, or the run would be another one with today's task or model
+ */
+export async function replay(
+  config: Config<OptionOf<"replay">>,
+  given: GivenOptions,
+  { log, signal }: ReplayIo,
+): Promise<Replayed> {
+  const { folder, name: run, project } = namedRun(config, config.run);
+  const { record, kept } = read(folder, stepOf(config.step));
+  const { step: _, ...others } = given;
+  const options = { ...others, home: resolve(folder, "../../.."), project, run };
+  const whole = withDefaults(optionsOf("train"), options);
+  const reward = record.options.reward === programKind.name ? programReward(noFunction, 0) : undefined;
+  const prepared = await prepare(whole, options, log, signal, reward);
+  const { task, settings, contents } = prepared;
+  checkSameRun(record, settings, contents, folder, taskDifferences(task, taskOptionsIn(record), settings.set));
+
+  const replayed = replayedGroups(kept, prepared);
+  const scratch = mkdtempSync(join(tmpdir(), "hone-replay-"));
+  try {
+    const checks = [
+      ...(await replayRewards(kept, prepared, whole, { log, signal })),
+      compareAdvantages(kept, replayed),
+      await replayBatch(kept, replayed, settings, scratch),
+      await replayUpdate(kept, replayed, { prepared, config: whole, scratch, log, signal }),
+    ];
+    return { run, step: kept.at.step, checks, agrees: checks.every(({ result }) => result !== "differs") };
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+const noFunction = async () => ({ kind: "rewarded", rewards: [] }) as const;
+
+function stepOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^[1-9]\d*$/.test(text)) return Number(text);
+  throw new UsageError(`--step ${text}: replay takes one step, such as 7`);
+}
+
+/** @param asked the newest by default */
+function read(folder: string, asked: number | undefined) {
+  const reader = RunReader.open(folder);
+  try {
+    const record = reader.record();
+    if (reader.running()) throw new HoneError(`${folder} is being trained; replay a step when that is done`);
+    const steps = reader.steps();
+    const last = steps.at(-1)?.step ?? 0;
+    const step = asked ?? last;
+    const at = steps.find((row) => row.step === step);
+    const before = steps.find((row) => row.step === step - 1);
+    if (!at?.metrics || !before) {
+      throw new HoneError(
+        `there is no step ${step} to replay: ${folder} has ${last === 0 ? "no step yet" : `steps 1 to ${last}`}`,
+      );
+    }
+    const rollouts = [...reader.rollouts({ phase: "train", from: step, to: step })];
+    const lastUpdate = steps.filter(({ metrics }) => metrics?.updates).at(-1)?.step;
+    const difficulty = reader.difficulty();
+    const kept: KeptStep = { folder, at, before, rollouts, difficulty, isLastUpdate: lastUpdate === step };
+    return { record, kept };
+  } finally {
+    reader.close();
+  }
+}

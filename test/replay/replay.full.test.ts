@@ -1,0 +1,113 @@
+/** `hone replay` of a real run: every part of a step recomputed, and what differs where something was changed afterwards. */
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ensureTestModels, modelPath } from "../../bench/models.js";
+import type { Replayed } from "../../src/replay/index.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { runHone } from "../models/support/cli.js";
+import { ensureLearnerPython } from "../support/python.js";
+
+const home = mkdtempSync(join(tmpdir(), "hone-replay-"));
+const models = join(home, ".hone/vowels/models");
+const run = join(models, "first");
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+const gguf = modelPath("qwen2-tiny-f16.gguf");
+let env: Record<string, string>;
+
+/** @param folder the run's */
+async function replayed(folder: string, ...args: string[]) {
+  const { status, stdout, stderr } = await runHone(home, ["replay", folder, "--gpu", "off", "--json", ...args], env);
+  const last = stdout.trimEnd().split("\n").at(-1) ?? "";
+  const done = (last.startsWith("{") ? JSON.parse(last) : {}) as Partial<Replayed>;
+  const results = Object.fromEntries((done.checks ?? []).map(({ part, result }) => [part, result]));
+  return { status, stderr, results, texts: (done.checks ?? []).map(({ text }) => text).join("\n") };
+}
+
+/** A copy of the run, in which something was changed. */
+function changed(name: string, change: (folder: string, database: Database.Database) => void): string {
+  const folder = join(models, name);
+  cpSync(run, folder, { recursive: true });
+  const database = new Database(join(folder, "run.sqlite"));
+  change(folder, database);
+  database.close();
+  return folder;
+}
+
+beforeAll(async () => {
+  env = { HONE_PYTHON: await ensureLearnerPython() };
+  await ensureTestModels(["tiny"], () => undefined);
+  const task = ["--task", join(packageRoot, "test/train/support/vowels-task.ts"), "--model", gguf, "--run", "first"];
+  const size =
+    "--steps 3 --keep 3 --groups-per-step 2 --group-size 4 --max-tokens 8 --max-turns 1 --validate-n 1 --gpu off --threads 1".split(
+      " ",
+    );
+  const trained = await runHone(home, ["train", ...task, ...size], env);
+  expect(trained.status, trained.stderr).toBe(0);
+}, 600_000);
+
+describe("hone replay", { timeout: 300_000 }, () => {
+  it("recomputes the last step of a run, and one in the middle, bit for bit", async () => {
+    const last = await replayed(run);
+    expect(last.status, last.stderr).toBe(0);
+    expect(new Set(Object.values(last.results))).toEqual(new Set(["same"]));
+    const second = await replayed(run, "--step", "2");
+    expect(second.results).toMatchObject({ batch: "skipped", update: "same" });
+  });
+
+  it("names the rollout whose reward or advantage is another than was trained with", async () => {
+    const folder = changed("other-numbers", (_, database) => {
+      database.prepare("UPDATE rollouts SET advantage = -advantage WHERE phase = 'train' AND step = 3").run();
+    });
+    const { status, stderr, results, texts } = await replayed(folder);
+    expect(status).toBe(1);
+    expect(stderr).toContain("step 3 of other-numbers cannot be reproduced: other advantages");
+    expect(results).toMatchObject({ "task rewards": "same", "training rewards": "same", advantages: "differs" });
+    // The update was made with what follows from the rewards.
+    expect(results).toMatchObject({ batch: "same", update: "same" });
+    expect(texts).toMatch(
+      /advantages from the stored rewards of \d+ of 8 rollouts: of \S+\/\d it is -?[\d.]+ now and was/,
+    );
+  });
+
+  it("says that rewards and with them the update would be others", async () => {
+    const folder = changed("other-rewards", (_, database) => {
+      database
+        .prepare("UPDATE rollouts SET training_reward = 1 - training_reward WHERE phase = 'train' AND step = 3")
+        .run();
+    });
+    const { status, results } = await replayed(folder);
+    expect(status).toBe(1);
+    expect(results).toMatchObject({ "task rewards": "same", "training rewards": "differs", batch: "differs" });
+  });
+
+  it("sees an optimizer of another step", async () => {
+    const folder = changed("other-optimizer", (folder) => {
+      const file = (step: string) => join(folder, "checkpoints", step, "optimizer.pt");
+      cpSync(file("0001"), file("0002"));
+    });
+    const { status, results } = await replayed(folder);
+    expect(status).toBe(1);
+    expect(results).toMatchObject({ batch: "same", update: "differs" });
+  });
+
+  it("leaves out an update whose checkpoint was deleted, and says which option keeps more", async () => {
+    const folder = changed("pruned", (folder) => rmSync(join(folder, "checkpoints/0001"), { recursive: true }));
+    const { status, results, texts } = await replayed(folder, "--step", "2");
+    expect(status).toBe(0);
+    expect(results).toMatchObject({ advantages: "same", update: "skipped" });
+    expect(texts).toContain("train with a larger --keep");
+  });
+
+  it.each([
+    ["9", "there is no step 9 to replay"],
+    ["1-2", "--step 1-2: replay takes one step, such as 7"],
+  ])("refuses --step %s in one line", async (step, line) => {
+    const { status, stderr } = await replayed(run, "--step", step);
+    expect(status).not.toBe(0);
+    expect(stderr).toContain(line);
+  });
+});

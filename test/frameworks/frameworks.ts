@@ -9,7 +9,7 @@ export interface Framework {
   readonly name: string;
   /** A file of programs/, in the form of the framework's documentation, with the tools of the mail task; or its own example. */
   readonly program: string | Published;
-  /** Whether it sends each turn back as it was sampled, so that a rollout is one sequence. Default: it does. */
+  /** It sends turns back otherwise than they were sampled: a rollout is several sequences. */
   readonly rewrites?: true;
 }
 
@@ -171,7 +171,7 @@ export const frameworks: readonly Framework[] = [
   { name: "LangChain for Python", program: "langchain_agent.py" },
   { name: "LangGraph for Python", program: "langgraph_agent.py" },
   { name: "smolagents, ToolCallingAgent", program: "smolagents_calling.py", rewrites: true },
-  { name: "smolagents, CodeAgent", program: "smolagents_code.py" },
+  { name: "smolagents, CodeAgent", program: "smolagents_code.py", rewrites: true },
   { name: "Anthropic's SDK for Python", program: "anthropic_agent.py" },
   ...published,
 ];

@@ -1,11 +1,20 @@
 /** `POST /v1/responses`: OpenAI's Responses API over the turns of chats. */
-import { toJson } from "../util/index.js";
 import { allOf, logprobsOfText, newAnswerId, nowSeconds, thoughtTokens } from "./answers.js";
 import { tokenLogprobs } from "./chat-route.js";
 import { badRequest, type ErrorForm } from "./errors.js";
 import type { Exchange } from "./exchange.js";
 import type { Answer, ServedModel } from "./model.js";
+import {
+  callItem,
+  callsOf,
+  messageItem,
+  type OutputItem,
+  outputText,
+  reasoningItem,
+  type Status,
+} from "./responses-items.js";
 import { chatOfResponses, itemsOf, type ResponseItem, type ResponsesRequest } from "./responses-request.js";
+import { ResponseStream } from "./responses-stream.js";
 import { prepareTurns, type Turns } from "./turns.js";
 
 /** As the API's own event, and with the body of an answer, which OpenAI's clients throw. */
@@ -16,23 +25,6 @@ export const responsesErrors: ErrorForm = {
     data: { type: "error", code, message, param, ...body },
   }),
 };
-
-type Status = "in_progress" | "completed" | "incomplete";
-
-/** Items of a response, which a client sends back as they are. */
-type OutputItem = ResponseItem & { readonly id: string };
-
-const reasoningItem = (id: string, text: string) =>
-  ({ id, type: "reasoning", summary: [], content: [{ type: "reasoning_text", text }] }) as const;
-const outputText = (text: string, logprobs: readonly object[]) =>
-  ({ type: "output_text", text, annotations: [], logprobs: [...logprobs] }) as const;
-const messageItem = (id: string, status: Status, content: ReturnType<typeof outputText>[]) =>
-  ({ id, type: "message", status, role: "assistant", content }) as const;
-const callItem = (id: string, status: Status, call: { call_id: string; name: string; arguments: string }) =>
-  ({ id, type: "function_call", status, ...call }) as const;
-
-const callsOf = ({ calls }: Answer) =>
-  calls.map(({ id, name, arguments: args }) => ({ call_id: id as string, name, arguments: toJson(args) }));
 
 /** The conversation's items before the response. @throws ApiError (400) */
 function conversationOf(model: ServedModel, request: ResponsesRequest): ResponseItem[] {
@@ -68,6 +60,8 @@ function echoed(request: ResponsesRequest) {
   };
 }
 
+const statusOf = (answer: Answer): Status => (answer.stop === "stop" ? "completed" : "incomplete");
+
 function usageOf(model: ServedModel, { conversation }: Turns, answer: Answer) {
   const output = answer.segment.ids.length;
   return {
@@ -79,116 +73,88 @@ function usageOf(model: ServedModel, { conversation }: Turns, answer: Answer) {
   };
 }
 
+/** What is known of a response before its turn, and what its answer adds. */
+class Reply {
+  readonly model: ServedModel;
+  readonly #request: ResponsesRequest;
+  readonly #input: ResponseItem[];
+  readonly #turns: Turns;
+  readonly #id = newAnswerId("resp");
+  /** Its first fields. */
+  readonly #head: object;
+
+  constructor(model: ServedModel, request: ResponsesRequest, input: ResponseItem[], turns: Turns) {
+    this.model = model;
+    this.#request = request;
+    this.#input = input;
+    this.#turns = turns;
+    this.#head = { id: this.#id, object: "response", created_at: nowSeconds(), model: model.name, ...echoed(request) };
+  }
+
+  get unfinished(): object {
+    const nothing = { error: null, incomplete_details: null, output: [], usage: null };
+    return { ...this.#head, status: "in_progress", ...nothing };
+  }
+
+  logprobs(answer: Answer): object[] {
+    return this.#turns.likeliest === undefined ? [] : tokenLogprobs(this.model, logprobsOfText(answer));
+  }
+
+  /** The whole response, which later requests may name. */
+  finished(answer: Answer, output: readonly OutputItem[]) {
+    const turns = this.#turns;
+    const { store, return_token_ids: wantsIds } = this.#request;
+    if (store !== false) this.model.responses.add(this.#id, this.#input, output);
+    const problems = turns.problemsOf(answer);
+    const status = statusOf(answer);
+    return {
+      ...{ ...this.#head, status, error: null },
+      incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
+      output,
+      usage: usageOf(this.model, turns, answer),
+      hone: { ...turns.hone, ...problems },
+      ...(wantsIds ? { prompt_token_ids: turns.promptIds(), token_ids: [...answer.segment.ids] } : {}),
+    };
+  }
+}
+
+/** Items of an answer that is not streamed. */
+function outputOf(answer: Answer, turns: Turns, logprobs: readonly object[]): OutputItem[] {
+  const reasoning = turns.reasoningOf(answer);
+  const calls = callsOf(answer);
+  const { said } = answer.read;
+  const text = [outputText(said, logprobs)];
+  return [
+    ...(reasoning ? [reasoningItem(newAnswerId("rs"), reasoning)] : []),
+    ...(said !== "" || calls.length === 0 ? [messageItem(newAnswerId("msg"), statusOf(answer), text)] : []),
+    ...calls.map((call) => callItem(newAnswerId("fc"), "completed", call)),
+  ];
+}
+
+async function stream(reply: Reply, turns: Turns, exchange: Exchange): Promise<void> {
+  const events = new ResponseStream(exchange);
+  await allOf(1, reply.model, exchange.signal, async (index, signal) => {
+    events.send("response.created", { response: reply.unfinished });
+    events.send("response.in_progress", { response: reply.unfinished });
+    const answer = await turns.sample(index, signal, ({ content, reasoning_content: reasoning }) => {
+      events.write("reasoning", reasoning);
+      events.write("message", content);
+    });
+    const calls = callsOf(answer);
+    events.endText(statusOf(answer), reply.logprobs(answer), calls.length);
+    for (const call of calls) events.call(call);
+    const response = reply.finished(answer, events.output);
+    events.send(`response.${response.status}`, { response });
+  });
+  exchange.end(false);
+}
+
 export async function respond(model: ServedModel, request: ResponsesRequest, exchange: Exchange): Promise<void> {
   const input = conversationOf(model, request);
   const turns = await prepareTurns(model, chatOfResponses(request, input), exchange.signal);
-  const id = newAnswerId("resp");
-  const head = { id, object: "response", created_at: nowSeconds(), model: model.name, ...echoed(request) };
-  const unfinished = { ...head, status: "in_progress", error: null, incomplete_details: null, output: [], usage: null };
-  const ended = (answer: Answer): Status => (answer.stop === "stop" ? "completed" : "incomplete");
-
-  /** The whole response, which later requests may name. */
-  const finished = (answer: Answer, output: readonly OutputItem[]) => {
-    if (request.store !== false) model.responses.add(id, input, output);
-    const problems = turns.problemsOf(answer);
-    const status = ended(answer);
-    return {
-      ...{ ...head, status, error: null },
-      incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
-      output,
-      usage: usageOf(model, turns, answer),
-      hone: { ...turns.hone, ...problems },
-      ...(request.return_token_ids ? { prompt_token_ids: turns.promptIds(), token_ids: [...answer.segment.ids] } : {}),
-    };
-  };
-  const logprobsOf = (answer: Answer) =>
-    turns.likeliest === undefined ? [] : tokenLogprobs(model, logprobsOfText(answer));
-
-  if (!request.stream) {
-    const [answer] = (await allOf(1, model, exchange.signal, (index, signal) => turns.sample(index, signal))) as [
-      Answer,
-    ];
-    const reasoning = turns.reasoningOf(answer);
-    const calls = callsOf(answer);
-    const said = answer.read.said;
-    const text = [outputText(said, logprobsOf(answer))];
-    exchange.json(
-      finished(answer, [
-        ...(reasoning ? [reasoningItem(newAnswerId("rs"), reasoning)] : []),
-        ...(said !== "" || calls.length === 0 ? [messageItem(newAnswerId("msg"), ended(answer), text)] : []),
-        ...calls.map((call) => callItem(newAnswerId("fc"), "completed", call)),
-      ]),
-    );
-    return;
-  }
-
-  let number = 0;
-  const send = (type: string, more: object) => exchange.event({ type, sequence_number: number++, ...more }, type);
-  const output: OutputItem[] = [];
-  /** The item that is being written; `end` sends what closes it. */
-  let open: { readonly kind: "reasoning" | "message"; readonly id: string; text: string } | undefined;
-  const place = () => ({
-    output_index: output.length,
-    item_id: (open as NonNullable<typeof open>).id,
-    content_index: 0,
-  });
-  const begin = (kind: "reasoning" | "message") => {
-    const id = newAnswerId(kind === "reasoning" ? "rs" : "msg");
-    open = { kind, id, text: "" };
-    const item = kind === "reasoning" ? { ...reasoningItem(id, ""), content: [] } : messageItem(id, "in_progress", []);
-    const part = kind === "reasoning" ? { type: "reasoning_text", text: "" } : outputText("", []);
-    send("response.output_item.added", { output_index: output.length, item });
-    send("response.content_part.added", { ...place(), part });
-  };
-  const write = (kind: "reasoning" | "message", delta: string | undefined) => {
-    if (!delta) return;
-    if (open?.kind !== kind) {
-      end("completed", []);
-      begin(kind);
-    }
-    (open as NonNullable<typeof open>).text += delta;
-    if (kind === "reasoning") send("response.reasoning_text.delta", { ...place(), delta });
-    else send("response.output_text.delta", { ...place(), delta, logprobs: [] });
-  };
-  const end = (status: Status, logprobs: readonly object[]) => {
-    if (!open) return;
-    const { kind, id, text } = open;
-    const said = outputText(text, logprobs);
-    if (kind === "reasoning") send("response.reasoning_text.done", { ...place(), text });
-    else send("response.output_text.done", { ...place(), text, logprobs });
-    send("response.content_part.done", {
-      ...place(),
-      part: kind === "reasoning" ? { type: "reasoning_text", text } : said,
-    });
-    const item = kind === "reasoning" ? reasoningItem(id, text) : messageItem(id, status, [said]);
-    send("response.output_item.done", { output_index: output.length, item });
-    output.push(item);
-    open = undefined;
-  };
-
-  await allOf(1, model, exchange.signal, async (index, signal) => {
-    send("response.created", { response: unfinished });
-    send("response.in_progress", { response: unfinished });
-    const answer = await turns.sample(index, signal, ({ content, reasoning_content: reasoning }) => {
-      write("reasoning", reasoning);
-      write("message", content);
-    });
-    const calls = callsOf(answer);
-    if (open?.kind === "reasoning") end("completed", []);
-    if (!open && calls.length === 0) begin("message");
-    end(ended(answer), logprobsOf(answer));
-    for (const call of calls) {
-      const item = callItem(newAnswerId("fc"), "completed", call);
-      const at = { output_index: output.length };
-      send("response.output_item.added", { ...at, item: { ...item, status: "in_progress", arguments: "" } });
-      send("response.function_call_arguments.delta", { ...at, item_id: item.id, delta: call.arguments });
-      const { name, arguments: args } = call;
-      send("response.function_call_arguments.done", { ...at, item_id: item.id, name, arguments: args });
-      send("response.output_item.done", { ...at, item });
-      output.push(item);
-    }
-    const response = finished(answer, output);
-    send(`response.${response.status}`, { response });
-  });
-  exchange.end(false);
+  const reply = new Reply(model, request, input, turns);
+  if (request.stream) return stream(reply, turns, exchange);
+  const sampled = await allOf(1, model, exchange.signal, (index, signal) => turns.sample(index, signal));
+  const [answer] = sampled as [Answer];
+  exchange.json(reply.finished(answer, outputOf(answer, turns, reply.logprobs(answer))));
 }

@@ -44,7 +44,9 @@ test("200 connections at once are all answered, in their order", async () => {
 });
 
 test("a client that vanishes takes its turn with it, while it runs and while it waits", async () => {
-  const server = await serveTiny({ sequences: 1 });
+  // All that the model has, so that a turn does not end by itself while a busy machine lets the clients wait.
+  const context = 4096;
+  const server = await serveTiny({ sequences: 1, context });
   const { gone } = await streaming(server);
   const left = new AbortController();
   const waiting = server.client.chat.completions.create(endless("Later."), { signal: left.signal });
@@ -55,8 +57,7 @@ test("a client that vanishes takes its turn with it, while it runs and while it 
   expect(server.model.seats.counts.running).toBe(1);
   gone.abort();
   await until(() => server.model.seats.counts.running === 0);
-  const decoded = server.engine.stats().decoded;
-  expect(decoded).toBeLessThan(900);
+  expect(server.engine.stats().decoded).toBeLessThan(context - 100);
   // The server goes on, and what was not finished is not remembered.
   expect((await ask(server.client, { ...endless(), max_tokens: 3 })).hone.continued).toBe(false);
   expect(server.model.recorder.size.points).toBe(1);

@@ -114,9 +114,9 @@ test("a recorded conversation says which tokens were sampled, and how likely the
     points.push(point);
     return point;
   };
-  await agent(scenario, 21);
+  await agent(scenario, 22);
   recorder.add = add;
-  const { tokens } = await builtIn(scenario, 21);
+  const { tokens } = await builtIn(scenario, 22);
   const record = recordOf(points.at(-1) as Point);
   expect(record.ids).toEqual(tokens?.ids);
   expect(record.sampled).toEqual(tokens?.sampled);

@@ -7,6 +7,8 @@ import { readGgufFileInfo } from "node-llama-cpp";
 
 const F32 = 0;
 const F16 = 1;
+/** LLAMA_FTYPE_ALL_F32. */
+const ALL_F32 = 0;
 const ALIGNMENT = 32;
 const aligned = (bytes: number) => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
 
@@ -24,7 +26,10 @@ export async function writeF32Copy(from: string, to: string): Promise<void> {
   const info = await readGgufFileInfo(from, { logWarnings: false });
   const source = readFileSync(from);
   const tensors = info.fullTensorInfo ?? [];
-  const metadata = source.subarray(0, Number(info.totalMetadataSize));
+  const metadata = Buffer.from(source.subarray(0, Number(info.totalMetadataSize)));
+  // llama.cpp and the engine take the weights' type from here: with F32 the KV is F32, too. Its number follows the value's type.
+  const key = "general.file_type";
+  metadata.writeUInt32LE(ALL_F32, metadata.indexOf(key) + key.length + 4);
   const infos: Buffer[] = [];
   const data: Buffer[] = [];
   let offset = 0;

@@ -15,11 +15,13 @@ export const support = (name: string) => join(packageRoot, "test/agent/support",
 const folder = mkdtempSync(join(tmpdir(), "hone-agent-"));
 let engine: Promise<LocalEngine> | undefined;
 const model = join(folder, "tiny-f32.gguf");
-const options = { model, gpu: false, threads: 1, lanes: 1, sequences: 8, contextPerSequence: 2048 } as const;
+const common = { model, gpu: false, threads: 1, lanes: 1, sequences: 8 } as const;
 
 /** Loaded once: the threads that play share it. */
-function opened(): Promise<LocalEngine> {
-  engine ??= writeF32Copy(join(packageRoot, "models/tiny/tiny.gguf"), model).then(() => loadEngine(options));
+export function opened(contextPerSequence = 2048): Promise<LocalEngine> {
+  engine ??= writeF32Copy(join(packageRoot, "models/tiny/tiny.gguf"), model).then(() =>
+    loadEngine({ ...common, contextPerSequence }),
+  );
   return engine;
 }
 afterAll(async () => {
@@ -30,12 +32,16 @@ afterAll(async () => {
 export interface Playing extends Partial<Omit<GatherOptions, "settings" | "scenarios">> {
   readonly limits?: Partial<RolloutLimits>;
   readonly player?: PlayerSpec;
+  /** Tokens of a sequence; of a file's first call. Default 2048. */
+  readonly context?: number;
 }
 
 export async function playTask(task: string, scenarios: readonly Scenario[], playing: Playing = {}): Promise<Gathered> {
-  await opened();
+  const { limits = {}, context = 2048, ...given } = playing;
+  await opened(context);
+  const options = { ...common, contextPerSequence: context };
   const engine: PlayerSpec = { kind: "engine", engine: options, sampling: { temperature: 1 }, adapter: null };
-  const { limits = {}, player = engine, ...more } = playing;
+  const { player = engine, ...more } = given;
   const seconds = { turnSeconds: 60, toolSeconds: 60, rolloutSeconds: 120 };
   return gather({
     settings: {

@@ -1,0 +1,193 @@
+/** The frameworks, and the programs that play with each. */
+import { cpSync, mkdirSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { packageRoot } from "../../src/util/paths.js";
+import type { Installed } from "./install.js";
+import { type Published, writePublished } from "./published.js";
+
+export interface Framework {
+  readonly name: string;
+  /** A file of programs/, in the form of the framework's documentation, with the tools of the mail task; or its own example. */
+  readonly program: string | Published;
+  /** It sends turns back otherwise than they were sampled: a rollout is several sequences. */
+  readonly rewrites?: true;
+}
+
+const aiSdk = [
+  ["__PROVIDER_IMPORT__;", 'import { openai } from "@ai-sdk/openai";'],
+  ["__MODEL__", 'openai("tiny")'],
+] as const;
+
+const mastra = "node_modules/@mastra/core/dist/docs/references/docs-agents-overview.md";
+const site = "python/lib/python*/site-packages";
+
+/** As published; the edits are the model and what the language of the file asks for. */
+const published: readonly (Framework & { readonly program: Published })[] = [
+  {
+    name: "AI SDK, ToolLoopAgent, as published",
+    program: {
+      start: "agent.mjs",
+      files: [
+        {
+          as: "agent.mjs",
+          from: "node_modules/ai/docs/03-agents/01-overview.mdx",
+          block: "weatherAgent",
+          edits: aiSdk,
+        },
+      ],
+    },
+  },
+  {
+    name: "AI SDK, generateText, as published",
+    program: {
+      start: "generate.mjs",
+      files: [
+        {
+          as: "generate.mjs",
+          from: "node_modules/ai/docs/03-ai-sdk-core/15-tools-and-tool-calling.mdx",
+          block: "stopWhen: isStepCount(5)",
+          edits: aiSdk,
+        },
+      ],
+    },
+  },
+  {
+    name: "AI SDK, streamText, as published",
+    program: {
+      start: "stream.mjs",
+      files: [
+        {
+          as: "stream.mjs",
+          from: "node_modules/ai/docs/03-ai-sdk-core/05-generating-text.mdx",
+          block: "of result.textStream",
+          edits: aiSdk,
+        },
+      ],
+    },
+  },
+  {
+    name: "Mastra, as published",
+    program: {
+      start: "run.mjs",
+      files: [
+        // The oldest Node that hone runs on imports no TypeScript: the files are called .mjs.
+        { as: "src/mastra/tools/weather-tool.mjs", from: mastra, block: "// src/mastra/tools/weather-tool.ts" },
+        {
+          as: "src/mastra/agents/weather-agent.mjs",
+          from: mastra,
+          block: "// src/mastra/agents/weather-agent.ts",
+          edits: [["tools/weather-tool.ts'", "tools/weather-tool.mjs'"]],
+        },
+        {
+          as: "src/mastra/index.mjs",
+          from: mastra,
+          block: "agents: { weatherAgent }",
+          edits: [["weather-agent.ts", "weather-agent.mjs"]],
+        },
+        { as: "run.mjs", from: mastra, block: "// run.mjs", edits: [["index.ts", "index.mjs"]] },
+      ],
+    },
+  },
+  {
+    name: "OpenAI Agents JS, as published",
+    program: {
+      start: "agent.mjs",
+      files: [{ as: "agent.mjs", from: "node_modules/@openai/agents/README.md", block: "new Agent(" }],
+    },
+  },
+  {
+    name: "Anthropic's SDK, as published",
+    program: {
+      start: "message.mjs",
+      files: [{ as: "message.mjs", from: "node_modules/@anthropic-ai/sdk/README.md", block: "messages.create" }],
+    },
+  },
+  {
+    name: "OpenAI Agents for Python, as published",
+    program: {
+      start: "tools.py",
+      files: [{ as: "tools.py", from: "sources/openai_agents-*/examples/basic/tools.py" }],
+    },
+  },
+  {
+    name: "Anthropic's SDK for Python, as published",
+    program: { start: "runner.py", files: [{ as: "runner.py", from: "sources/anthropic-*/examples/tools_runner.py" }] },
+  },
+  {
+    name: "pydantic-ai, as published",
+    program: {
+      start: "dice.py",
+      files: [
+        {
+          as: "dice.py",
+          from: `${site}/pydantic_ai/.agents/skills/building-pydantic-ai-agents/SKILL.md`,
+          block: "dice_game_agent",
+          edits: [["google:gemini-3-flash-preview", "openai:tiny"]],
+        },
+      ],
+    },
+  },
+  {
+    name: "LangGraph for Python, as published",
+    program: {
+      start: "react.py",
+      files: [{ as: "react.py", from: `${site}/langgraph_prebuilt-*.dist-info/METADATA`, block: "create_react_agent" }],
+    },
+  },
+  {
+    name: "smolagents, CodeAgent, as published",
+    program: {
+      start: "code.py",
+      files: [
+        {
+          as: "code.py",
+          from: `${site}/smolagents-*.dist-info/METADATA`,
+          block: "CodeAgent(tools=[WebSearchTool()]",
+          edits: [
+            ["WebSearchTool, InferenceClientModel", "WebSearchTool, OpenAIModel"],
+            ["InferenceClientModel()", 'OpenAIModel("tiny")'],
+          ],
+        },
+      ],
+    },
+    rewrites: true,
+  },
+];
+
+/** The AI SDK's in hone's process; every other one is a program of its own. */
+export const IN_PROCESS = "ai-sdk.mjs";
+
+export const frameworks: readonly Framework[] = [
+  { name: "AI SDK, ToolLoopAgent, in hone's process", program: IN_PROCESS },
+  { name: "AI SDK, generateText", program: "ai-sdk-openai.mjs" },
+  { name: "AI SDK, streamText, Anthropic's provider", program: "ai-sdk-anthropic.mjs" },
+  { name: "Mastra", program: "mastra.mjs" },
+  { name: "LangChain JS", program: "langchain.mjs" },
+  { name: "LangGraph JS", program: "langgraph.mjs" },
+  { name: "OpenAI Agents JS", program: "openai-agents.mjs" },
+  { name: "Anthropic's SDK", program: "anthropic.mjs" },
+  { name: "OpenAI Agents for Python", program: "openai_agents.py" },
+  { name: "pydantic-ai", program: "pydantic_ai_agent.py" },
+  { name: "LangChain for Python", program: "langchain_agent.py" },
+  { name: "LangGraph for Python", program: "langgraph_agent.py" },
+  { name: "smolagents, ToolCallingAgent", program: "smolagents_calling.py", rewrites: true },
+  { name: "smolagents, CodeAgent", program: "smolagents_code.py", rewrites: true },
+  { name: "Anthropic's SDK for Python", program: "anthropic_agent.py" },
+  ...published,
+];
+
+const folderOf = (name: string) => name.replaceAll(/\W+/g, "-");
+
+/** Of a framework's program, below the folder of {@link placePrograms}. */
+export const startOf = ({ name, program }: Framework) =>
+  typeof program === "string" ? program : `${folderOf(name)}/${program.start}`;
+
+/** Puts the programs where modules of JavaScript find the installed packages. */
+export function placePrograms(installed: Installed, folder: string): void {
+  cpSync(join(packageRoot, "test/frameworks/programs"), folder, { recursive: true });
+  symlinkSync(join(installed.folder, "node_modules"), join(folder, "node_modules"));
+  for (const { name, program } of published) {
+    mkdirSync(join(folder, folderOf(name)));
+    writePublished(program, installed, join(folder, folderOf(name)));
+  }
+}

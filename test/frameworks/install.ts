@@ -1,0 +1,73 @@
+/**
+ * The frameworks, installed once in hone's folder of caches: none of them is a dependency of hone. JavaScript's versions are
+ * packages/package-lock.json's, Python's packages/requirements.txt's.
+ */
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { interpreterIn } from "../../src/device/index.js";
+import { findPython, makeVenv, PIP } from "../../src/python-env/index.js";
+import { cacheHome, HoneError, lastLine, packageRoot, run, withLock } from "../../src/util/index.js";
+
+export interface Installed {
+  /** Has `node_modules`, `python`, and in `sources` the Python packages that ship examples beside their code. */
+  readonly folder: string;
+  /** An interpreter that has the packages. */
+  readonly python: string;
+}
+
+const packages = join(packageRoot, "test/frameworks/packages");
+const lists = ["package.json", "package-lock.json", "requirements.txt"];
+
+async function must(command: string, args: readonly string[]): Promise<void> {
+  const { code, stdout, stderr } = await run(command, args);
+  if (code !== 0) throw new HoneError(`${command} ${args.slice(0, 3).join(" ")}: ${lastLine(stderr || stdout)}`);
+}
+
+async function installJavaScript(folder: string): Promise<void> {
+  for (const list of lists) writeFileSync(join(folder, list), readFileSync(join(packages, list)));
+  // --force: some ask for a newer Node than the oldest that hone runs on, and run on that one, too.
+  const quiet = ["--no-audit", "--no-fund", "--loglevel=error"];
+  await must("npm", ["ci", "--prefix", folder, "--force", "--ignore-scripts", ...quiet]);
+}
+
+async function installPython(folder: string): Promise<void> {
+  const environment = join(folder, "python");
+  await makeVenv(await findPython(), environment);
+  const list = join(packages, "requirements.txt");
+  const without = ["--no-deps", "--no-compile", "--quiet"];
+  await must(interpreterIn(environment), [...PIP, "install", ...without, "-r", list]);
+}
+
+/** Source distributions, which have the examples of their repositories; wheels do not. */
+async function fetchSources(folder: string): Promise<void> {
+  const python = interpreterIn(join(folder, "python"));
+  const sources = join(folder, "sources");
+  const pins =
+    readFileSync(join(packages, "requirements.txt"), "utf8").match(/^(openai-agents|anthropic)==.*$/gm) ?? [];
+  await must(python, [...PIP, "download", "--no-deps", "--no-binary=:all:", "--quiet", "--dest", sources, ...pins]);
+  for (const archive of readdirSync(sources)) {
+    await must(python, ["-m", "tarfile", "--extract", join(sources, archive), sources]);
+  }
+}
+
+/** @throws HoneError with the reason where they cannot be had */
+export async function installFrameworks(): Promise<Installed> {
+  const hash = createHash("sha256").update(process.version.split(".")[0] as string);
+  for (const list of lists) hash.update(readFileSync(join(packages, list)));
+  const folder = join(cacheHome(), "hone", `frameworks-${hash.digest("hex").slice(0, 12)}`);
+  const stamp = join(folder, "installed");
+  mkdirSync(join(folder, ".."), { recursive: true });
+  await withLock(
+    `${folder}.lock`,
+    () => undefined,
+    async () => {
+      if (existsSync(stamp)) return;
+      rmSync(folder, { recursive: true, force: true });
+      mkdirSync(folder);
+      await Promise.all([installJavaScript(folder), installPython(folder).then(() => fetchSources(folder))]);
+      writeFileSync(stamp, "");
+    },
+  );
+  return { folder, python: interpreterIn(join(folder, "python")) };
+}

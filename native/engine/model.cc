@@ -45,7 +45,9 @@ ModelInfo describe(const llama_model* model) {
   if (lib.llama_model_has_encoder(model)) {
     throw std::runtime_error(info.architecture + " models have an encoder; the engine runs decoders only");
   }
-  info.weightType = lib.llama_ftype_name(lib.llama_model_ftype(model));
+  // "all F32" is the one name with a word before the type.
+  const std::string type = lib.llama_ftype_name(lib.llama_model_ftype(model));
+  info.weightType = type.rfind("all ", 0) == 0 ? type.substr(4) : type;
   info.full = lib.llama_model_ftype(model) == LLAMA_FTYPE_ALL_F32;
   info.parameters = lib.llama_model_n_params(model);
   info.bytes = lib.llama_model_size(model);

@@ -31,7 +31,7 @@ describe("an engine", async () => {
     const { info } = engine;
     expect(info).toMatchObject({
       architecture: "qwen2",
-      weightType: "all F32",
+      weightType: "F32",
       vocabularySize: tiny.vocabulary,
       trainedContext: tiny.context,
       special: { bos: tiny.endOfText, eos: tiny.end, pad: tiny.endOfText },

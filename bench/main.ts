@@ -6,7 +6,8 @@ import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { decodeThreads, type Gpu, gpuMemory, type LocalEngine, loadEngine, modelFile } from "../src/engine/index.js";
-import { HoneError, messageOf, UsageError } from "../src/util/errors.js";
+import { HoneError, UsageError } from "../src/util/errors.js";
+import { readArguments } from "./arguments.js";
 import { busyWarning, hardwareOf, versionsOf } from "./hardware.js";
 import { describe } from "./measure.js";
 import { ensureTestModels, modelPath } from "./models.js";
@@ -38,7 +39,6 @@ const gpus: Readonly<Record<string, Gpu>> = {
 };
 
 function parse() {
-  let values: ReturnType<typeof read>;
   const read = () =>
     parseArgs({
       options: {
@@ -56,11 +56,7 @@ function parse() {
         help: { type: "boolean", default: false },
       },
     }).values;
-  try {
-    values = read();
-  } catch (error) {
-    throw new UsageError(`${messageOf(error).split(".")[0]}; yarn bench --help lists the options`);
-  }
+  const values = readArguments(read, "yarn bench");
   const whole = (flag: string, text: string) => {
     const number = Number(text);
     if (!Number.isInteger(number) || number < 1) throw new UsageError(`--${flag}: ${text} is no whole number above 0`);

@@ -2,9 +2,10 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { HoneError, messageOf, UsageError } from "../../src/util/errors.js";
+import { HoneError, UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { nameOf } from "../../test/null-card/support.js";
+import { readArguments } from "../arguments.js";
 import { versionsOf } from "../hardware.js";
 import { casesOf, type Row, run, shapes, sizes, types } from "./case.js";
 import { cardFacts, constants, formula, type Profile, profileNames } from "./estimate.js";
@@ -36,12 +37,7 @@ function parse() {
         help: { type: "boolean", default: false },
       },
     }).values;
-  let values: ReturnType<typeof read>;
-  try {
-    values = read();
-  } catch (error) {
-    throw new UsageError(`${messageOf(error).split(".")[0]}; yarn bench:card --help lists the options`);
-  }
+  const values = readArguments(read, "yarn bench:card");
   const some = <T extends string | number>(flag: string, all: readonly T[], text: string): T[] =>
     text.split(",").map((one) => {
       const found = all.find((known) => String(known) === one);

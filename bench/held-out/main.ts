@@ -11,10 +11,11 @@ import { programOf } from "../../src/mcp/index.js";
 import { wilson } from "../../src/report/interval.js";
 import type { RolloutEnd, Scenario } from "../../src/tasks/index.js";
 import { emailTask } from "../../src/tasks/index.js";
-import { HoneError, messageOf, UsageError } from "../../src/util/errors.js";
+import { HoneError, UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { deriveSeed } from "../../src/util/random.js";
 import { MAX_TURNS, Mailbox } from "../agents/mail.js";
+import { readArguments } from "../arguments.js";
 import { hardwareOf, versionsOf } from "../hardware.js";
 import { resultsFile } from "../results.js";
 
@@ -146,12 +147,7 @@ function parse() {
         help: { type: "boolean", default: false },
       },
     }).values;
-  let values: ReturnType<typeof read>;
-  try {
-    values = read();
-  } catch (error) {
-    throw new UsageError(`${messageOf(error).split(".")[0]}; yarn held-out --help lists the options`);
-  }
+  const values = readArguments(read, "yarn held-out");
   const atOnce = Number(values["at-once"]);
   if (!Number.isInteger(atOnce) || atOnce < 1) {
     throw new UsageError(`--at-once: ${values["at-once"]} is no whole number above 0`);

@@ -6,12 +6,14 @@ import {
   type GroupReward,
   isRecomputable,
   openRewards,
+  programKind,
   rewardComparable,
   rewardNamed,
+  spreadFloorOf,
   tooFewLeft,
 } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import { type RunSettings, RunStore, type SeenRollout, STORE_FILE } from "../run/index.js";
+import { RunStore, type SeenRollout, STORE_FILE } from "../run/index.js";
 import { type CreditedGroup, creditGroups, ofDifficulty, type Prepared, type TrainConfig } from "../train/index.js";
 import { messageOf } from "../util/index.js";
 import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo } from "./types.js";
@@ -40,18 +42,16 @@ function storedReward(group: readonly SeenRollout[]): GroupReward {
   return alike ? { kind: "alike" } : { kind: "no_verdict", reason: "stored" };
 }
 
-/** Of a program's reward the floor is not stored; 0 is its default. */
-const spreadFloor = ({ control, reward }: RunSettings) =>
-  control === "random-reward" ? 0 : rewardNamed(reward).spreadFloor;
-
 /** The step's groups, with advantages computed from the stored training rewards. */
 export function replayedGroups(
   { at, rollouts, difficulty }: KeptStep,
   { scenarios, settings }: Pick<Prepared, "scenarios" | "settings">,
 ): ReplayedGroups {
   const stored = storedGroups(rollouts);
+  // Of a program's reward the floor is not stored; 0 is its default.
+  const spreadFloor = spreadFloorOf(settings, rewardNamed(settings.reward));
   const options = {
-    ...{ estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor: spreadFloor(settings) },
+    ...{ estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
     maskTruncated: settings.maskTruncated,
   };
   const credited = (ids: Iterable<string>): CreditedGroup[] => {
@@ -97,7 +97,7 @@ export async function replayRewards(
 ): Promise<ReplayCheck[]> {
   const own = await ownRewards(rollouts, { task, play });
   if (!isRecomputable(settings)) {
-    const who = settings.reward === "program" ? "a program's function" : "a judge";
+    const who = settings.reward === programKind.name ? "a program's function" : "a judge";
     return [own, skipped("training rewards", `${who} gave them; those that are stored are used`)];
   }
   const store = RunStore.read(join(folder, STORE_FILE));

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { readFloats, writeBatch } from "../learn/index.js";
 import { ensurePython, pythonFor } from "../python-env/index.js";
-import { adapterTypeIn, type RunSettings } from "../run/index.js";
+import { ADAPTER_FILE, adapterTypeIn, BATCH_FILE, Checkpoints, type RunSettings } from "../run/index.js";
 import { batchOf, openUpdater, type Prepared, playedIn, type TrainConfig } from "../train/index.js";
 import { deriveSeed, sha256OfFile } from "../util/index.js";
 import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo } from "./types.js";
@@ -15,7 +15,7 @@ import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo } from "./types.js
  */
 const ROUNDING = { f32: { gradNorm: 1e-3, change: 0.01 }, other: { gradNorm: 0.05, change: 0.5 } };
 
-const batchFile = (scratch: string) => join(scratch, "batch.safetensors");
+const batchFile = (scratch: string) => join(scratch, BATCH_FILE);
 
 /** Writes the step's batch into the folder `scratch`, and compares it with the run's where that is of this step. */
 export async function replayBatch(
@@ -28,7 +28,7 @@ export async function replayBatch(
   const batch = batchOf(groups, { kl, further });
   if (batch.length === 0) return { part, result: "skipped", text: "no group has a gradient" };
   const { tokens, trajectories } = await writeBatch(batchFile(scratch), batch, { temperature, flat: kl > 0 });
-  const stored = join(folder, "batch.safetensors");
+  const stored = join(folder, BATCH_FILE);
   if (!isLastUpdate || !existsSync(stored)) {
     return { part, result: "skipped", text: "a run keeps the batch of its last update alone" };
   }
@@ -56,8 +56,8 @@ export async function replayUpdate(
   const skip = (text: string): ReplayCheck => ({ part, result: "skipped", text });
   const metrics = at.metrics;
   if (!metrics?.updates || at.checkpoint === before.checkpoint) return skip("the step changed nothing");
-  const checkpoint = (number: number) => join(folder, "checkpoints", String(number).padStart(4, "0"));
-  const from = before.checkpoint === null ? undefined : checkpoint(before.checkpoint);
+  const checkpoints = new Checkpoints(join(folder, "checkpoints"));
+  const from = before.checkpoint === null ? undefined : checkpoints.pathOf(before.checkpoint);
   if (from !== undefined && !existsSync(from)) {
     return skip(`the checkpoint ${before.checkpoint} that it began from was deleted: train with a larger --keep`);
   }
@@ -80,13 +80,13 @@ export async function replayUpdate(
       onProgress: () => undefined,
     });
     if (!learnt.applied) return { part, result: "differs", text: `it was not applied now: ${learnt.skipped}` };
-    if (at.adapter === (await sha256OfFile(join(into, "adapter.gguf")))) {
+    if (at.adapter === (await sha256OfFile(join(into, ADAPTER_FILE)))) {
       return { part, result: "same", text: `the adapter of checkpoint ${at.checkpoint}, bit for bit` };
     }
     const limits = learnt.precision === "f32" ? ROUNDING.f32 : ROUNDING.other;
     const gradNorm = relative(learnt.gradNorm, metrics.grad_norm);
     const norm = `gradient norm ${learnt.gradNorm} now, ${metrics.grad_norm} then`;
-    const after = checkpoint(at.checkpoint as number);
+    const after = checkpoints.pathOf(at.checkpoint as number);
     if (!existsSync(after)) {
       const result = gradNorm <= limits.gradNorm ? "close" : "differs";
       return {

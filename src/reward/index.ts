@@ -12,7 +12,7 @@ export { independentReward, type JudgeSummary, judgeFile } from "./judge-file.js
 export { requireClaim, rulerReward } from "./judged.js";
 export type { RewardKind } from "./kind.js";
 export { LocalJudge, type LocalJudgePlan, planLocalJudge, runsHere } from "./local-judge.js";
-export { isRecomputable, judgesHere, openRewards, requireRewards } from "./open.js";
+export { isRecomputable, judgesHere, openRewards, requireRewards, spreadFloorOf } from "./open.js";
 export { programKind, programReward } from "./program.js";
 export { pushesOther, rewardNamed, rewardsText } from "./registry.js";
 export type { Graded, GradeRollout, GroupReward, RewardGroup, Rewards } from "./reward.js";

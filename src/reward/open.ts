@@ -58,10 +58,14 @@ export const judgesHere = (settings: RunSettings, kind: RewardKind = rewardNamed
 export const isRecomputable = (settings: Settings, kind: RewardKind = rewardNamed(settings.reward)): boolean =>
   whyJudge(settings, kind) === undefined && kind.name !== programKind.name;
 
+/** See AdvantageOptions: of the rewards that train. A control's coins have no noise. */
+export const spreadFloorOf = ({ control }: Pick<RunSettings, "control">, kind: RewardKind): number =>
+  control === "random-reward" ? 0 : kind.spreadFloor;
+
 /** The training reward: a control replaces it; held-out answers are graded as without the control. */
 function trained({ control, seed }: RunSettings, kind: RewardKind, open: () => RewardGroup) {
-  if (control === "random-reward") return { rewardGroup: randomReward(seed), spreadFloor: 0 };
-  return { rewardGroup: open(), spreadFloor: kind.spreadFloor };
+  const spreadFloor = spreadFloorOf({ control }, kind);
+  return { rewardGroup: control === "random-reward" ? randomReward(seed) : open(), spreadFloor };
 }
 
 export async function openRewards(sources: RewardSources): Promise<Rewards> {

@@ -1,7 +1,7 @@
 /** A run's folder and nothing else: its store, its checkpoints, its lock, its records. */
 export { type BeginRun, beginRun } from "./begin.js";
 export { type OpenCheckpoints, openCheckpoints, optionsOfCheckpoint } from "./checkpoint-choice.js";
-export { sealCheckpoint } from "./checkpoints.js";
+export { ADAPTER_FILE, Checkpoints, sealCheckpoint } from "./checkpoints.js";
 export { logEngine } from "./engine-log.js";
 export { adapterTypeIn, adapterTypeOf, engineNumerics, learnerNumerics, learnerPart, numericsOf } from "./numerics.js";
 export { type FoundRun, findRun, findRuns, namedRun, placeOf } from "./place.js";
@@ -27,6 +27,6 @@ export {
   type StepTiming,
   type ValidationRow,
 } from "./records.js";
-export { bestOf, Run, STORE_FILE } from "./run.js";
+export { BATCH_FILE, bestOf, Run, STORE_FILE } from "./run.js";
 export { checkSameRun, type RunSettings, settingsOf, taskOptionsIn } from "./settings.js";
 export { RunStore } from "./store.js";

@@ -3,7 +3,7 @@
  * Distances between the two are comparable only between steps with the same identification.
  */
 import type { PolicyEngine } from "../engine/index.js";
-import type { StepMetrics } from "../learn/index.js";
+import type { StepMetrics, StepSettings } from "../learn/index.js";
 
 /** @param learner null in a step without an update */
 export const numericsOf = (engine: string, learner: string | null) =>
@@ -18,7 +18,7 @@ export function engineNumerics({ compute }: Pick<PolicyEngine["info"], "compute"
 
 const ADAPTER_TYPES = { F16: "f16", BF16: "bf16" } as const;
 type Rounded = keyof typeof ADAPTER_TYPES;
-export type AdapterType = "f32" | (typeof ADAPTER_TYPES)[Rounded];
+type AdapterType = NonNullable<StepSettings["adapterType"]>;
 
 /** The type that an engine computes its adapters in, by the learner's name. @param rounded absent where they are not */
 export const adapterTypeOf = (rounded?: Rounded): AdapterType => (rounded ? ADAPTER_TYPES[rounded] : "f32");

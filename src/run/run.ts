@@ -19,6 +19,8 @@ import {
 import { RunStore } from "./store.js";
 
 export const STORE_FILE = "run.sqlite";
+/** The batch of a run's latest update. */
+export const BATCH_FILE = "batch.safetensors";
 
 /** The model and shape that an adapter of this run fits. */
 export interface AdapterShape {
@@ -143,7 +145,7 @@ export class Run {
   }
 
   get batchFile(): string {
-    return join(this.folder, "batch.safetensors");
+    return join(this.folder, BATCH_FILE);
   }
 
   logFile(name: string): string {

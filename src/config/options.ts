@@ -10,10 +10,12 @@ import { choice, flag, inGroup, list, type Option, text, whole } from "./option.
 import { packOptions } from "./pack-options.js";
 import { playerOptions } from "./player-options.js";
 import { runOptions } from "./run-options.js";
+import { scenarioOptions } from "./scenario-options.js";
 
 /** In the order in which help and docs/options.md have them. */
 export const definitions = {
   ...inputOptions,
+  ...scenarioOptions,
   ...playerOptions,
   ...runOptions,
   ...inGroup("Looking at runs", ["rollouts"], {

@@ -27,7 +27,7 @@ export const scenarioOptions = {
       1,
       15,
       "Times that a question is answered with its evidence, and without it; a majority decides, so an odd number.",
-      { default: 3, first: ["scenarios generate"] },
+      { default: 3 },
     ),
     toolCalls: whole(1, 10_000, "Calls of MCP servers' tools at most, to see what there is.", { default: 100 }),
   }),

@@ -41,7 +41,7 @@ export interface Draft extends Candidate {
 }
 
 /** Characters of an answer at most: a longer one cannot be compared. */
-const ANSWER = 300;
+const ANSWER = 500;
 
 /** Common words of two questions with the same answer that make them one question. */
 const SAME = 0.4;
@@ -93,11 +93,19 @@ export class Kept {
   }
 
   #repeats(a: Draft, b: Draft): boolean {
-    if (overlap(a.asked, b.asked, () => 1) >= REPEATED) return true;
-    return agree(a, b) && overlap(a.about, b.about, this.#rarity.weight) >= SAME;
+    const alike = overlap(a.asked, b.asked, () => 1);
+    if (alike === 1) return true;
+    // Rows of one table are asked about alike, and may have the same answers: what one question names must be in the other's evidence.
+    const sameSubject = this.#names(a.piece, b) || this.#names(b.piece, a);
+    if (!sameSubject) return false;
+    return alike >= REPEATED || (agree(a, b) && overlap(a.about, b.about, this.#rarity.weight) >= SAME);
   }
 
-  #givesAway({ words }: SplitPiece, { about, answered }: Draft): boolean {
-    return this.#rarity.covered(answered, words) >= GIVEN_AWAY && this.#rarity.covered(about, words) >= GIVEN_AWAY;
+  #names({ words }: SplitPiece, { about }: Draft): boolean {
+    return this.#rarity.covered(about, words) >= GIVEN_AWAY;
+  }
+
+  #givesAway(piece: SplitPiece, draft: Draft): boolean {
+    return this.#names(piece, draft) && this.#rarity.covered(draft.answered, piece.words) >= GIVEN_AWAY;
   }
 }

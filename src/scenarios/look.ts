@@ -36,7 +36,7 @@ async function tried(
   const { all } = judge;
   const one = async (attempt: number): Promise<"right" | "wrong" | "none"> => {
     const { value } = await (all[attempt % all.length] as Judge).ask(questionOf(attempt), signal);
-    if (value === undefined) return "none";
+    if (value === null) return "none";
     return (await isRight(draft, value, judge, signal)) ? "right" : "wrong";
   };
   const said = await Promise.all(Array.from({ length: need }, (_, attempt) => one(attempt)));

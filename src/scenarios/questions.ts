@@ -83,8 +83,8 @@ Answer with JSON alone:
   };
 }
 
-/** An answer of a second look; undefined where it says that there is none. */
-export type Look = string | undefined;
+/** An answer of a second look; null where it says that there is none. */
+export type Look = string | null;
 
 const lookForm = (name: string): AnswerForm => {
   const schemaWith = (text: object) => objectOf({ answerable: { type: "boolean" }, answer: text });
@@ -99,7 +99,7 @@ const lookSchema = z.object({ answerable: z.boolean(), answer: z.string() });
 
 function readLook(text: string): Look {
   const { answerable, answer } = readAs(lookSchema, "answerable", text);
-  return answerable && answer.trim() !== "" ? answer : undefined;
+  return answerable && answer.trim() !== "" ? answer : null;
 }
 
 /** @param attempt distinguishes tries of the same question */

@@ -10,10 +10,8 @@ import { type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type So
 import { exploringQuestion, type MadeCall, type WantedCall } from "../questions.js";
 import { drawn } from "./draw.js";
 
-/** Characters of a result that the model sees of a call before the last ones. */
-const EXCERPT = 200;
-/** Calls whose results it sees at length. */
-const RECENT = 16;
+/** Characters of all results together that the model sees when it says what to call next. */
+const SEEN = 40_000;
 /** Milliseconds that a call may take. */
 const CALL = 60_000;
 
@@ -44,12 +42,21 @@ function entityOf({ tool, arguments: args }: WantedCall): string {
   return values.length === 0 ? tool : values.sort().join(" ").toLowerCase();
 }
 
-/** As the model is shown it: the results of the latest calls are longer. */
-const shown = (made: readonly MadeCall[]) =>
-  made.map(({ result, ...call }, i) => ({
-    ...call,
-    result: cutText(result, i < made.length - RECENT ? EXCERPT : 10 * EXCERPT),
-  }));
+/** As the model is shown them: where they are too long together, the longest results are cut, all to the same length. */
+function shown(made: readonly MadeCall[]): MadeCall[] {
+  const lengths = made.map(({ result }) => result.length).sort((a, b) => a - b);
+  let left = SEEN;
+  let limit = Number.POSITIVE_INFINITY;
+  for (const [i, length] of lengths.entries()) {
+    const share = Math.floor(left / (lengths.length - i));
+    if (length > share) {
+      limit = share;
+      break;
+    }
+    left -= length;
+  }
+  return made.map(({ result, ...call }) => ({ ...call, result: cutText(result, limit) }));
+}
 
 /** Plans the tools that only read. */
 async function readingPlan({ config, logs, log }: ServersSource, signal: AbortSignal) {

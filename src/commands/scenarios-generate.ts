@@ -8,7 +8,7 @@ function summaryText(summary: GenerateSummary): string {
   const { file, unit, train, test, pieces, explored, silent, candidates, dropped, skipped, cached, reviewed } = summary;
   return [
     `${train + test} scenarios: ${train} train, ${test} test`,
-    `  read        ${pieces} of ${explored} ${unit}s${silent > 0 ? `, ${silent} gave no question` : ""}`,
+    `  read        ${pieces} of ${explored} ${unit}${silent > 0 ? `, ${silent} gave no question` : ""}`,
     ...(Object.keys(skipped).length > 0 ? [`  passed over ${countsText(skipped)}`] : []),
     `  written     ${candidates} candidates`,
     `  dropped     ${countsText(dropped as Record<string, number>) || "none"}`,

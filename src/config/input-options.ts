@@ -137,7 +137,12 @@ export const inputOptions = {
     ),
     scenarios: text(
       "Scenarios from a file (JSONL, CSV, TSV, Parquet), a folder of such files, or a data set of the Hub as hf:OWNER/NAME; for tasks that read theirs with fromFile.",
-      { accepts: "a path, or hf:OWNER/NAME", defaultText: "the task's own", first: ["play"] },
+      {
+        accepts: "a path, or hf:OWNER/NAME",
+        defaultText: "the task's own",
+        commands: ["check", "rollout", "train", "eval", "chat", "play", "scenarios review"],
+        first: ["play"],
+      },
     ),
     map: text("Columns of --scenarios by the task's fields: question=prompt,answer=gold,id=uuid,split=fold.", {
       accepts: "FIELD=COLUMN, several with commas",

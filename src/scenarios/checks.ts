@@ -105,7 +105,10 @@ export class Kept {
     return this.#rarity.covered(about, words) >= GIVEN_AWAY;
   }
 
-  #givesAway(piece: SplitPiece, draft: Draft): boolean {
-    return this.#names(piece, draft) && this.#rarity.covered(draft.answered, piece.words) >= GIVEN_AWAY;
+  /** Whether one stretch of the evidence has both what the question names and its answer. */
+  #givesAway({ stretches }: SplitPiece, { about, answered }: Draft): boolean {
+    return stretches.some((words) =>
+      [about, answered].every((wanted) => this.#rarity.covered(wanted, words) >= GIVEN_AWAY),
+    );
   }
 }

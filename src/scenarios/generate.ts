@@ -95,7 +95,8 @@ function rowOf({ draft, reason, evidence }: Judged, { source, judge }: GenerateS
  */
 export async function generate(settings: GenerateSettings, io: GenerateIo): Promise<Generated> {
   const { source, n, testShare, seed, out } = settings;
-  const before = readScenarioFile(out);
+  // Something else in its place is an error before anything is paid for.
+  readScenarioFile(out);
   const explored = await source.explore(PIECES_EACH * n, seed, io.signal);
   const pieces = splitPieces(explored.pieces, testShare, seed);
   const kept = new Kept(pieces);
@@ -112,7 +113,8 @@ export async function generate(settings: GenerateSettings, io: GenerateIo): Prom
       kept: unique.filter((row) => row.dropped === undefined),
       dropped: unique.filter((row) => row.dropped),
     };
-    return withReviews(fresh, before);
+    // A person may be looking it over at the same time.
+    return withReviews(fresh, readScenarioFile(out));
   };
   while (at < pieces.length && keptRows().length < n) {
     const taken = pieces.slice(at, at + AT_A_TIME);

@@ -32,7 +32,7 @@ export interface Source {
   readonly kind: SourceKind;
   /** File, folder or servers, for provenance. */
   readonly name: string;
-  /** What its pieces are called: "mail". */
+  /** What its pieces are called: "mails". */
   readonly unit: string;
   /**
    * Its pieces in an order drawn by the seed.
@@ -45,7 +45,20 @@ export interface Source {
 export interface SplitPiece extends Piece {
   readonly split: "train" | "test";
   readonly words: ReadonlySet<string>;
+  /** Its words in stretches that overlap: what is said of one thing stands together. */
+  readonly stretches: readonly ReadonlySet<string>[];
   readonly sha256: string;
+}
+
+/** Words of a stretch: a paragraph. */
+const STRETCH = 80;
+
+function stretchesOf(words: readonly string[], title: readonly string[]): Set<string>[] {
+  const starts = Math.max(1, Math.ceil((2 * words.length) / STRETCH) - 1);
+  return Array.from({ length: starts }, (_, i) => {
+    const start = (i * STRETCH) / 2;
+    return new Set([...title, ...words.slice(start, start + STRETCH)]);
+  });
 }
 
 /** Characters of a piece at most; longer ones are cut by their source. */
@@ -127,12 +140,14 @@ export function splitPieces(pieces: readonly Piece[], testShare: number, seed: n
     if (seen.has(content)) return [];
     seen.add(content);
     const entity = unions.find(piece.entity);
+    const title = stems(piece.title);
     const sha256 = createHash("sha256").update(piece.text).digest("hex");
     return [
       {
         ...piece,
         ...{ entity, sha256, split: tests.has(entity) ? ("test" as const) : ("train" as const) },
-        words: new Set([...words, ...stems(piece.title)]),
+        words: new Set([...words, ...title]),
+        stretches: stretchesOf(words, title),
       },
     ];
   });

@@ -65,7 +65,7 @@ describe("yarn hone scenarios generate", () => {
     const args = ["--documents", "docs", ...access(), "--out", "s.jsonl", "--judge-max-cost", "1"];
     const first = await generate(...args);
     expect(first).toMatchObject({ status: 0, stderr: "" });
-    expect(first.stdout).toMatch(/^\d+ scenarios: \d+ train, \d+ test\n {2}read {8}12 of 12 documents/);
+    expect(first.stdout).toMatch(/^\d+ scenarios: \d+ train, \d+ test\n {2}read {8}12 of 12 parts of documents/);
     expect(first.stdout).toContain("$0.00");
     const rows = rowsOf("s.jsonl");
     expect(rows.length).toBeGreaterThan(8);

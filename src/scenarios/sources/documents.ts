@@ -65,7 +65,7 @@ export function documentSource(folder: string): Source {
   return {
     kind: "documents",
     name: folder,
-    unit: "document",
+    unit: "parts of documents",
     async explore(most, seed, signal): Promise<Explored> {
       const skipped: Record<string, number> = {};
       const skip = (why: string) => {

@@ -33,7 +33,7 @@ export function mailSource(file: string, inbox: string | undefined): Source {
   return {
     kind: "mail",
     name: file,
-    unit: "mail",
+    unit: "mails",
     async explore(most, seed): Promise<Explored> {
       const mail = openMailDatabase(file);
       try {

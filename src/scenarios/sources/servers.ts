@@ -83,7 +83,7 @@ export function serversSource(settings: ServersSource): Source {
   return {
     kind: "mcp",
     name: settings.config.mcp as string,
-    unit: "result",
+    unit: "results",
     async explore(most, seed, signal): Promise<Explored> {
       const plan = await readingPlan(settings, signal);
       const servers = new McpServers(plan, nothing);

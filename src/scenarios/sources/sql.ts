@@ -111,7 +111,7 @@ export function sqlSource(file: string): Source {
   return {
     kind: "sql",
     name: file,
-    unit: "row",
+    unit: "rows",
     async explore(most, seed, signal): Promise<Explored> {
       let db: Database.Database | undefined;
       try {

@@ -210,3 +210,8 @@ it("with nothing left to ask the file comes out the same, whatever the concurren
     await model.close();
   }
 });
+
+it.each([
+  ["--documents none: there is no such folder", () => documentSource("none")],
+  ["--sql none: there is no such file", () => sqlSource("none")],
+])("%s", (line, open) => expect(open).toThrow(line));

@@ -12,6 +12,7 @@ const byWord: Readonly<Record<string, () => Promise<readonly Command[]>>> = {
   scenarios: async () => [
     (await import("./email/scenarios.js")).scenariosCommand,
     (await import("./scenarios-generate.js")).generateCommand,
+    (await import("./scenarios-import.js")).importCommand,
     (await import("./scenarios-review.js")).reviewCommand,
   ],
   search: async () => [(await import("./email/search.js")).searchCommand],

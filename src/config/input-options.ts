@@ -79,8 +79,19 @@ export const inputOptions = {
         export: "exports/RUN-STEP-FORM in the home folder",
         pack: "hone-pack-<machine>",
         "scenarios generate": "scenarios.jsonl",
+        "scenarios import": "imported",
       },
-      commands: ["rollout", "judge", "sft", "eval", "report", "export", "pack", "scenarios generate"],
+      commands: [
+        "rollout",
+        "judge",
+        "sft",
+        "eval",
+        "report",
+        "export",
+        "pack",
+        "scenarios generate",
+        "scenarios import",
+      ],
       first: ["rollout", "judge", "sft", "export", "pack", "scenarios generate"],
     }),
     page: text("Page to write: the evaluation as one HTML file that opens from disk.", {
@@ -153,8 +164,12 @@ export const inputOptions = {
       0.999,
       "Share of the scenarios (of --scenarios) that is kept for tests, drawn by the seed.",
       {
-        defaultText: { other: "what a column split or the files' names say, else 0.2", "scenarios generate": "0.2" },
-        commands: ["check", "rollout", "train", "eval", "chat", "play", "scenarios generate"],
+        defaultText: {
+          other: "what a column split or the files' names say, else 0.2",
+          "scenarios generate": "0.2",
+          "scenarios import": "0.2",
+        },
+        commands: ["check", "rollout", "train", "eval", "chat", "play", "scenarios generate", "scenarios import"],
       },
     ),
     taskTimeout: real(
@@ -194,6 +209,7 @@ export const inputOptions = {
         "build-db",
         "scenarios",
         "scenarios generate",
+        "scenarios import",
         "check",
         "rollout",
         "judge",

@@ -1,5 +1,5 @@
 /** Options of making scenarios. Part of options.ts. */
-import { inGroup, text, whole } from "./option.js";
+import { inGroup, list, text, whole } from "./option.js";
 
 export const scenarioOptions = {
   ...inGroup("Making scenarios", ["scenarios generate"], {
@@ -29,6 +29,19 @@ export const scenarioOptions = {
       "Times that a question is answered with its evidence, and without it; a majority decides, so an odd number.",
       { default: 3 },
     ),
+    logs: list(
+      "Logs of an agent: OpenTelemetry spans (the AI SDK's, or of the conventions for GenAI), observations as Langfuse exports them, or OpenAI's chat and training files.",
+      { accepts: "paths", commands: ["scenarios import"] },
+    ),
+    mask: list(
+      "Personal data to replace by placeholders: all, or some of email, phone, card, iban, ip, key. The same text gets the same placeholder.",
+      { accepts: "kinds", defaultText: "nothing is replaced", commands: ["scenarios import"] },
+    ),
+    maskWords: list("Names or other words to replace too.", {
+      accepts: "words",
+      defaultText: "none",
+      commands: ["scenarios import"],
+    }),
     toolCalls: whole(1, 10_000, "Calls of MCP servers' tools at most, to see what there is.", { default: 100 }),
   }),
 };

@@ -92,9 +92,9 @@ class Unions {
 }
 
 /** Joins the entities of pieces of which one was copied from the other: forwarded mail, quoted replies, versions of a document. */
-function joinCopies(pieces: readonly Piece[]): Unions {
+function joinCopies(pieces: readonly Pick<Piece, "entity">[], words: readonly (readonly string[])[]): Unions {
   const unions = new Unions();
-  const all = pieces.map(({ text }) => shingles(stems(text)));
+  const all = words.map((one) => shingles(one));
   const holders = new Map<string, number[]>();
   for (const [i, set] of all.entries()) {
     for (const shingle of set) {
@@ -115,37 +115,65 @@ function joinCopies(pieces: readonly Piece[]): Unions {
   for (const [pair, count] of common) {
     const [a, b] = pair.split(" ").map(Number) as [number, number];
     const shorter = Math.min(own[a] as number, own[b] as number);
-    if (count >= COPIED * shorter) unions.join((pieces[a] as Piece).entity, (pieces[b] as Piece).entity);
+    if (count >= COPIED * shorter)
+      unions.join((pieces[a] as Pick<Piece, "entity">).entity, (pieces[b] as Pick<Piece, "entity">).entity);
   }
   return unions;
 }
 
+/** Joins the entities of equal texts. */
+function joinEqual(unions: Unions, entities: readonly string[], contents: readonly string[]): void {
+  const first = new Map<string, string>();
+  for (const [i, content] of contents.entries()) {
+    const entity = entities[i] as string;
+    unions.join(entity, first.get(content) ?? entity);
+    first.set(content, entity);
+  }
+}
+
 /**
+ * The entity of each piece, and its side of the split.
  * @param testShare share of the entities that are for tests
- * @returns the pieces in their order, without those whose text occurred before
  */
-export function splitPieces(pieces: readonly Piece[], testShare: number, seed: number): SplitPiece[] {
-  const unions = joinCopies(pieces);
-  const roots = [...new Set(pieces.map(({ entity }) => unions.find(entity)))];
+export function sidesOf(
+  pieces: readonly Pick<Piece, "text" | "entity">[],
+  testShare: number,
+  seed: number,
+): { readonly entity: string; readonly split: "train" | "test" }[] {
+  const words = pieces.map(({ text }) => stems(text));
+  const unions = joinCopies(pieces, words);
+  joinEqual(
+    unions,
+    pieces.map(({ entity }) => entity),
+    words.map((one) => one.join(" ")),
+  );
+  const entities = pieces.map(({ entity }) => unions.find(entity));
+  const roots = [...new Set(entities)];
   const draws = new Map(roots.map((root) => [root, deriveSeed("split", seed, root) / 2 ** 53]));
   const tests = new Set(roots.filter((root) => (draws.get(root) as number) < testShare));
-  // At least one entity on each side, where there are two.
+  // At least one entity on each side, where there are two; one alone is trained on.
   const drawn = [...roots].sort((a, b) => (draws.get(a) as number) - (draws.get(b) as number));
   if (roots.length > 1 && tests.size === 0) tests.add(drawn[0] as string);
-  if (roots.length > 1 && tests.size === roots.length) tests.delete(drawn.at(-1) as string);
+  if (tests.size === roots.length) tests.delete(drawn.at(-1) as string);
+  return entities.map((entity) => ({ entity, split: tests.has(entity) ? "test" : "train" }));
+}
+
+/** The pieces in their order with their sides, without those whose text occurred before. */
+export function splitPieces(pieces: readonly Piece[], testShare: number, seed: number): SplitPiece[] {
+  const sides = sidesOf(pieces, testShare, seed);
   const seen = new Set<string>();
-  return pieces.flatMap((piece) => {
+  return pieces.flatMap((piece, i) => {
     const words = stems(piece.text);
     const content = words.join(" ");
     if (seen.has(content)) return [];
     seen.add(content);
-    const entity = unions.find(piece.entity);
     const title = stems(piece.title);
     const sha256 = createHash("sha256").update(piece.text).digest("hex");
     return [
       {
         ...piece,
-        ...{ entity, sha256, split: tests.has(entity) ? ("test" as const) : ("train" as const) },
+        ...(sides[i] as (typeof sides)[number]),
+        sha256,
         words: new Set([...words, ...title]),
         stretches: stretchesOf(words, title),
       },

@@ -27,6 +27,7 @@ export const droppedFileOf = (file: string) => file.replace(/(\.jsonl)?$/, ".dro
 /** @throws HoneError for a file of something else */
 function readRows(file: string): ScenarioRow[] {
   if (!existsSync(file)) return [];
+  const ids = new Set<string>();
   return readFileSync(file, "utf8")
     .split("\n")
     .flatMap((line, i) => {
@@ -38,7 +39,12 @@ function readRows(file: string): ScenarioRow[] {
         throw new HoneError(`${file} line ${i + 1} is not JSON; each line is one scenario`);
       }
       const parsed = rowSchema.safeParse(value);
-      if (parsed.success) return [parsed.data];
+      if (parsed.success) {
+        const { id } = parsed.data;
+        if (ids.has(id)) throw new HoneError(`${file} line ${i + 1} has the id ${id}, which another line has too`);
+        ids.add(id);
+        return [parsed.data];
+      }
       const [issue] = parsed.error.issues;
       throw new HoneError(
         `${file} line ${i + 1} is no scenario with its answer: ${issue?.path.join(".")}: ${issue?.message}`,
@@ -53,23 +59,28 @@ export interface ScenarioFile {
 
 export function readScenarioFile(file: string): ScenarioFile {
   const kept = readRows(file);
-  const dropped = readRows(droppedFileOf(file));
-  const ids = new Set<string>();
-  for (const { id } of [...kept, ...dropped]) {
-    if (ids.has(id)) throw new HoneError(`${file} and ${droppedFileOf(file)} have the id ${id} twice`);
-    ids.add(id);
-  }
-  return { kept, dropped };
+  const ids = new Set(kept.map(({ id }) => id));
+  // One that was moved is in both for a moment: see writeScenarioFile.
+  return { kept, dropped: readRows(droppedFileOf(file)).filter(({ id }) => !ids.has(id)) };
 }
 
 const linesOf = (rows: readonly ScenarioRow[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join("");
 
-/** Writes both files; the second one first, so that no scenario is lost between them. */
+/**
+ * Writes both files: the one that a scenario moves to before the one that it leaves, so that none is lost where the process is
+ * killed between them. It is then in both, and counts as kept.
+ */
 export function writeScenarioFile(file: string, { kept, dropped }: ScenarioFile): void {
   mkdirSync(dirname(file), { recursive: true });
   const aside = droppedFileOf(file);
-  if (dropped.length > 0 || existsSync(aside)) writeDurably(aside, linesOf(dropped));
+  const before = new Set(readRows(file).map(({ id }) => id));
+  const writeDropped = () => {
+    if (dropped.length > 0 || existsSync(aside)) writeDurably(aside, linesOf(dropped));
+  };
+  const isGrowing = kept.some(({ id }) => !before.has(id));
+  if (!isGrowing) writeDropped();
   writeDurably(file, linesOf(kept));
+  if (isGrowing) writeDropped();
 }
 
 /** The new rows, with those of the old ones in their place that a person decided about; such rows are never lost. */

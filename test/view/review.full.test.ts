@@ -90,12 +90,23 @@ describe("decisions about scenarios", () => {
     expect(readFileSync(file, "utf8")).toBe(before);
   });
 
+  it("are not lost where the process is killed between its two files: a scenario in both is kept", async () => {
+    const { file, dropped } = await review();
+    writeFileSync(dropped, lines([row(1, { reviewed: "dropped", dropped: "reviewer" }), row(90, { dropped: "duplicate" })]));
+    const source = reviewed(file);
+    expect(source.read().kept.map(({ id }) => id)).toContain("s1");
+    expect(source.read().dropped.map(({ id }) => id)).toEqual(["s90"]);
+    source.decide({ action: "drop", id: "s1" });
+    expect(source.read().kept.map(({ id }) => id)).toEqual(["s0", "s2", "s3", "s4"]);
+    expect(read(dropped).map(({ id }) => id)).toEqual(["s90", "s1"]);
+  });
+
   it("need a file of scenarios", () => {
     const folder = mkdtempSync(join(tmpdir(), "hone-review-"));
     expect(() => reviewed(join(folder, "none.jsonl"))).toThrow(/^scenarios review: there is no file/);
     const twice = join(folder, "twice.jsonl");
     writeFileSync(twice, lines([row(1), row(1)]));
-    expect(() => reviewed(twice)).toThrow(/have the id s1 twice/);
+    expect(() => reviewed(twice)).toThrow(/line 2 has the id s1, which another line has too/);
     const bare = join(folder, "bare.jsonl");
     writeFileSync(bare, lines([{ id: "a", split: "train", question: "?" }]));
     expect(() => reviewed(bare)).toThrow(/line 1 is no scenario with its answer: answer: /);

@@ -27,39 +27,42 @@ export interface ReadLogs {
 /** Bytes of a file that is one JSON value at most: it is read as a whole. */
 const WHOLE = 256 << 20;
 
-/** The values of a file: one a line, or one value for all, a list or an object. */
-async function* valuesOf(
-  file: string,
-): AsyncGenerator<{ value: unknown; at: number } | { value: undefined; at: number }> {
-  const [head] = readHead(file);
-  if (head === "whole") {
-    const value = parseJson(readFileSync(file, "utf8"));
-    const list = Array.isArray(value) ? value : isFields(value) && Array.isArray(value.data) ? value.data : [value];
-    for (const [i, one] of list.entries()) yield { value: one, at: i + 1 };
+/** A value of a file, undefined where a line is no JSON, and its place from 1. */
+interface Placed {
+  readonly value: unknown;
+  readonly at: number;
+}
+
+/** What a file holds as one value; undefined where its lines are values. */
+function wholeOf(file: string): unknown {
+  if (!existsSync(file)) throw new UsageError(`scenarios import: there is no file ${file}`);
+  if (statSync(file).size > WHOLE || !/\.json$/i.test(file)) return undefined;
+  try {
+    return parseJson(readFileSync(file, "utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The values of a file: one a line; or one for all, a list, or an object with a list of `data`. */
+async function* valuesOf(file: string): AsyncGenerator<Placed> {
+  const whole = wholeOf(file);
+  if (whole !== undefined) {
+    const list = Array.isArray(whole) ? whole : isFields(whole) && Array.isArray(whole.data) ? whole.data : [whole];
+    for (const [i, value] of list.entries()) yield { value, at: i + 1 };
     return;
   }
   let at = 0;
   for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {
     at++;
     if (line.trim() === "") continue;
+    let value: unknown;
     try {
-      yield { value: parseJson(line.replace(/^\uFEFF/, "")), at };
+      value = parseJson(line.replace(/^\uFEFF/, ""));
     } catch {
-      yield { value: undefined, at };
+      // Counted as a line that is no JSON.
     }
-  }
-}
-
-/** Whether a file is one value over several lines. */
-function readHead(file: string): ["whole" | "lines"] {
-  if (!existsSync(file)) throw new UsageError(`scenarios import: there is no file ${file}`);
-  const { size } = statSync(file);
-  if (size > WHOLE || !/\.json$/i.test(file)) return ["lines"];
-  try {
-    parseJson(readFileSync(file, "utf8"));
-    return ["whole"];
-  } catch {
-    return ["lines"];
+    yield { value, at };
   }
 }
 
@@ -113,7 +116,9 @@ export async function readLogs(files: readonly string[]): Promise<ReadLogs> {
           if (typeof call === "string") count(call);
           else {
             const key = call.trace === undefined ? `${file} ${at}` : `trace ${call.trace}`;
-            traces.set(key, [...(traces.get(key) ?? []), call]);
+            const calls = traces.get(key) ?? [];
+            traces.set(key, calls);
+            calls.push(call);
           }
         }
       }

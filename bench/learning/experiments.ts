@@ -133,13 +133,44 @@ export function buildDatabases(folder: string): Databases {
 const round = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value, (_, each) => (typeof each === "number" ? Number(each.toPrecision(5)) : each)));
 
-const trainArguments = ({ base: { task, model }, flags }: Experiment) => [
-  ...["train", ...(task ? ["--task", task] : [])],
-  ...["--model", model, ...flags],
+const taskArguments = ({ task }: Base) => (task ? ["--task", task] : []);
+
+/** @param imitated the folder that `yarn hone sft` wrote, if the base has imitation */
+const trainArguments = ({ base, flags }: Experiment, imitated: string) => [
+  ...["train", ...taskArguments(base)],
+  ...["--model", base.model, ...flags, ...(base.imitation ? ["--fork", imitated] : [])],
 ];
 const evalArguments = ({ kind, base }: Experiment, n: number) => {
-  return ["eval", "--checkpoint", `base,${isControl(kind) ? "latest" : base.checkpoint}`, "--n", `${n}`];
+  const checkpoints = ["base", ...(base.imitation ? ["0"] : []), isControl(kind) ? "latest" : base.checkpoint];
+  return ["eval", "--checkpoint", checkpoints.join(","), "--n", `${n}`];
 };
+
+/** Commands before the run: the expert's rollouts, written to `file`, and their imitation, written to `folder`. */
+function imitationArguments(base: Base, file: string, folder: string): { play: string[]; learn: string[] } | undefined {
+  if (!base.imitation) return undefined;
+  const { rollouts, settings } = base.imitation;
+  return {
+    play: [
+      ...["rollout", ...taskArguments(base), "--expert", "--split", "train"],
+      ...["--n", `${rollouts}`, "--group-size", "1", "--out", file],
+    ],
+    learn: [
+      ...["hone", "sft", file, ...taskArguments(base), "--model", base.model],
+      ...[...Object.entries(settings).flat(), "--out", folder],
+    ],
+  };
+}
+
+/** Makes the imitating adapter where it is not there. @returns its folder */
+function imitate(base: Base, home: string, db: Databases | undefined): string {
+  const folder = join(home, "imitated");
+  const file = join(home, "expert.jsonl");
+  const stages = imitationArguments(base, file, folder);
+  if (!stages || existsSync(join(folder, "manifest.json"))) return folder;
+  hone([...stages.play, "--home", home, ...(db ? ["--db", db.usual] : [])]);
+  hone([...stages.learn.slice(1), "--home", home]);
+  return folder;
+}
 
 /** The commands that reproduce the experiment, without the folders. */
 export function commandsOf(experiment: Experiment, n: number): string[] {
@@ -153,7 +184,12 @@ export function commandsOf(experiment: Experiment, n: number): string[] {
     ],
     "unseen-names-greedy": [shown([...evaluate, "--db", "reserved.db", "--temperature", "0"])],
   };
-  return [shown(trainArguments(experiment)), ...experiment.base.evaluations.flatMap((name) => evaluations[name])];
+  const stages = imitationArguments(experiment.base, "expert.jsonl", "imitated");
+  return [
+    ...(stages ? [shown(stages.play), shown(stages.learn)] : []),
+    shown(trainArguments(experiment, "imitated")),
+    ...experiment.base.evaluations.flatMap((name) => evaluations[name]),
+  ];
 }
 
 /**
@@ -164,7 +200,7 @@ export function commandsOf(experiment: Experiment, n: number): string[] {
 export function runExperiment(experiment: Experiment, folder: string, db: Databases | undefined, n: number): Outcome {
   const { name, kind, base } = experiment;
   const home = ["--home", folder, "--project", "learning", "--run", name.replaceAll(" ", "-")];
-  const train = trainArguments(experiment);
+  const train = trainArguments(experiment, imitate(base, folder, db));
   const evaluate = evalArguments(experiment, n);
   const trained = hone([...train, ...(db ? ["--db", db.usual] : []), ...home]) as { folder: string; mismatch: unknown };
   const asked = (evaluation: EvaluationName, ...flags: string[]) =>

@@ -92,7 +92,10 @@ describe("decisions about scenarios", () => {
 
   it("are not lost where the process is killed between its two files: a scenario in both is kept", async () => {
     const { file, dropped } = await review();
-    writeFileSync(dropped, lines([row(1, { reviewed: "dropped", dropped: "reviewer" }), row(90, { dropped: "duplicate" })]));
+    writeFileSync(
+      dropped,
+      lines([row(1, { reviewed: "dropped", dropped: "reviewer" }), row(90, { dropped: "duplicate" })]),
+    );
     const source = reviewed(file);
     expect(source.read().kept.map(({ id }) => id)).toContain("s1");
     expect(source.read().dropped.map(({ id }) => id)).toEqual(["s90"]);

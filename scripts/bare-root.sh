@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # Installs hone where nothing is but Node and Python: in an empty Debian, without a compiler and without git.
 #
-#   bash scripts/bare-root.sh DIR [--train] TARBALL...      (as root; debootstrap must be installed)
+#   bash scripts/bare-root.sh DIR [--train | --card] TARBALL...      (as root; debootstrap must be installed)
 #
 # Makes the system in DIR (a new folder, 0.4 GB), installs the tarballs of `yarn package` there with npm, and runs `hone --version`,
 # `hone init` and `hone rollout` with the tiny model; --train adds `hone train` and `hone demo`, which install Python packages.
+# --card instead: the system has the packages that README names for a machine with NVIDIA's driver, and a null card (build/null-card,
+# which `yarn test:card` builds) is its card; the Python environment for CUDA is installed (5 GB), the stand-ins take the place of
+# CUDA's runtime in it, and a step is trained on that card and committed.
 # Prints seconds and megabytes of each step, and ends with the status of the first one that failed.
 # Variables: SUITE (default: this machine's Debian), NODE (default: 20.20.2, from npm), ARCH (amd64 or arm64; another one than this
 # machine's needs qemu-user-static, registered with the kernel).
@@ -13,10 +16,18 @@ cd "$(dirname "$0")/.."
 
 root=$(realpath -m "${1:?give a new folder}")
 shift
-train=no
-if [ "${1:-}" = --train ]; then
-  train=yes
+mode=cpu
+case "${1:-}" in
+--train | --card)
+  mode=${1#--}
   shift
+  ;;
+esac
+null=build/null-card
+packages=ca-certificates,libatomic1,python3,python3-venv
+if [ "$mode" = card ]; then
+  packages=$packages,python3-dev,git,build-essential
+  { [ -f "$null/stamp" ] && [ -f dist/test/null-card/support.js ]; } || { echo "build the null card first: yarn test:card" >&2; exit 2; }
 fi
 [ $# -gt 0 ] || { echo "give the tarballs of build/packages" >&2; exit 2; }
 [ ! -e "$root" ] || { echo "$root exists; give a new folder" >&2; exit 2; }
@@ -30,20 +41,20 @@ mirror=$(apt-get indextargets --format '$(SITE) $(CODENAME) $(COMPONENT)' 'Creat
 
 megabytes() { du -sm --apparent-size "$@" 2>/dev/null | awk '{ sum += $1 } END { print sum + 0 }'; }
 
-debootstrap --arch="$debian" --variant=minbase --include=ca-certificates,libatomic1,python3,python3-venv "$suite" "$root" "$mirror" \
-  > "$root.log" 2>&1 || { tail -3 "$root.log" >&2; exit 1; }
-rm -f "$root.log" "$root"/var/cache/apt/archives/*.deb
-
-# Node and npm as the registry has them: no package of Debian, which would bring a compiler.
 kept=$(mktemp -d)
 trap 'rm -rf "$kept"' EXIT
+debootstrap --arch="$debian" --variant=minbase --include="$packages" "$suite" "$root" "$mirror" \
+  > "$kept/system" 2>&1 || { tail -3 "$kept/system" >&2; exit 1; }
+rm -f "$root"/var/cache/apt/archives/*.deb
+
+# Node and npm as the registry has them: no package of Debian, which would bring a compiler.
 (cd "$kept" && npm pack --silent "node-linux-$arch@$node" npm@10 > /dev/null)
 tar xzf "$kept"/node-linux-*.tgz -C "$root/usr/local" --strip-components=1 package/bin/node
 mkdir -p "$root/usr/local/lib/node_modules/npm" "$root/root/project" "$root/tarballs"
 tar xzf "$kept"/npm-*.tgz -C "$root/usr/local/lib/node_modules/npm" --strip-components=1
 for name in npm npx; do ln -s "../lib/node_modules/npm/bin/$name-cli.js" "$root/usr/local/bin/$name"; done
 cp "$@" "$root/tarballs/"
-for tool in cc gcc g++ clang make git; do
+[ "$mode" = card ] || for tool in cc gcc g++ clang make git; do
   [ -z "$(chroot "$root" /bin/sh -c "command -v $tool" || true)" ] || { echo "$tool is there" >&2; exit 1; }
 done
 
@@ -58,6 +69,20 @@ for name in NODE_EXTRA_CA_CERTS SSL_CERT_FILE REQUESTS_CA_BUNDLE PIP_CERT; do
   cp -L "$file" "$root$file"
   settings+=("$name=$file")
 done
+
+if [ "$mode" = card ]; then
+  mkdir -p "$root/null-card/lib"
+  cp -r "$null/driver" "$null/bin" "$root/null-card/"
+  find "$null/cache/hone" -path '*/nvidia/cu13/lib/*.so.*' -exec cp {} "$root/null-card/lib/" \;
+  settings+=("PATH=/null-card/bin:/usr/local/bin:/usr/bin:/bin" "LD_LIBRARY_PATH=/null-card/driver" "TRITON_LIBCUDA_PATH=/null-card/driver")
+  # Copies to the card are counted and not made.
+  settings+=("NULLCUDA_NO_DATA=1" "NULLCUDA_LOG=/root/counted" "NULLCUDA_SHM=/root/card-memory")
+  while IFS= read -r line; do settings+=("$line"); done < <(node --input-type=module -e '
+    const { Machine } = await import(`${process.cwd()}/dist/test/null-card/support.js`);
+    const { env, ...machine } = new Machine(["4090"]);
+    for (const name of ["NULLCUDA_CARD", "NULLCUDA_SMI", "NULLCUDA_DRIVER"]) console.log(`${name}=${env[name]}`);
+    (await import("node:fs")).rmSync(machine.folder, { recursive: true });')
+fi
 
 inside() {
   unshare --mount --pid --fork --kill-child /bin/sh -c '
@@ -90,7 +115,21 @@ step_of_cache
 step version "npx --no -- hone --version"
 step init "npx --no -- hone init --yes"
 step rollout "npx --no -- hone rollout --task task.ts --model tiny --n 1 $small --json"
-if [ "$train" = yes ]; then
+case "$mode" in
+train)
   step train "npm run train -- --gpu off"
   step demo "npx --no -- hone demo --gpu off"
-fi
+  ;;
+card)
+  # Its trial is on NVIDIA's own runtime, which finds no card behind a driver that is not NVIDIA's.
+  step python "npx --no -- hone doctor --install --learner peft || true"
+  for library in "$root"/null-card/lib/*; do
+    found=$(find "$root/root/.cache/hone" -name "$(basename "$library")")
+    [ -n "$found" ] || { echo "the environment has no $(basename "$library"):" >&2; tail -20 "$kept/python" >&2; exit 1; }
+    while IFS= read -r file; do cp --remove-destination "$library" "$file"; done <<< "$found"
+  done
+  # No answer is right on a card that does not compute, so rewards are drawn.
+  step train "npm run train -- --gpu cuda --learner peft --steps 1 --control random-reward --max-mismatch 100"
+  step committed "test -s .hone/*/models/*/checkpoints/0001/adapter.gguf && grep -l '\"launch direct\"' /root/counted.*"
+  ;;
+esac

@@ -13,7 +13,10 @@ export const profileNames = Object.keys(profiles) as Profile[];
 /**
  * "Getting Started with CUDA Graphs" (https://developer.nvidia.com/blog/cuda-graphs/, NVIDIA, 2019, on a V100) gives for a kernel of
  * 2.9 µs: 9.6 µs where the host waits after each, 3.8 µs launched one after the other, 3.4 µs in a graph.
- * Quoted from memory, and of an old card: look the page up before a difference of this size decides anything.
+ * Quoted from memory, and of an old card: look the page up before a difference of this size decides anything. What others measured of the
+ * host's part of a launch, by which a pass takes longer where the card is faster than the host: 2.6 µs at least
+ * (github.com/makslevental/persistent_kernel, README.md, driver 510), 4 to 6 µs in a program for inference ("pegainfer (3): From Launch
+ * Overhead to CUDA Graph", 2026).
  */
 const BLOG = { kernel: 2.9e-6, waited: 9.6e-6, launched: 3.8e-6, inGraph: 3.4e-6 };
 

@@ -2,6 +2,9 @@
  * What hone is expected to do on a card, beside which the page of `yarn gpu-check --first` puts what it did. All of it is
  * arithmetic: kernels counted where they do not compute, times what a card's makers say of it.
  */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { packageRoot } from "../../src/util/paths.js";
 import type { UpdateReport } from "../learner-update.js";
 
 export interface Card {
@@ -10,19 +13,44 @@ export interface Card {
   readonly name: RegExp;
   /** Dense products in bf16 with sums in f32, floating point operations a second, by NVIDIA's whitepapers. */
   readonly peak: number;
-  /** Tokens/s of qwen2.5-0.5b with an adapter, f16 weights and the default settings, by sequences; if it was estimated. */
-  readonly decode?: Readonly<Record<number, number>>;
 }
 
 export const cards: readonly Card[] = [
   { title: "RTX 3060", name: /\b3060\b/, peak: 25.5e12 },
   { title: "RTX 3090", name: /\b3090\b/, peak: 71e12 },
-  { title: "RTX 4090", name: /\b4090\b(?! ?D| Laptop)/, peak: 165e12, decode: { 1: 330, 8: 2200, 64: 7000 } },
+  { title: "RTX 4090", name: /\b4090\b(?! ?D| Laptop)/, peak: 165e12 },
   { title: "A100", name: /\bA100\b/, peak: 312e12 },
-  { title: "H100", name: /\bH100\b/, peak: 989e12, decode: { 1: 430, 8: 2800, 64: 9000 } },
+  { title: "H100", name: /\bH100\b/, peak: 989e12 },
 ];
 
 export const cardOf = (gpu: string): Card | undefined => cards.find(({ name }) => name.test(gpu));
+
+/** Of `yarn bench:card` (bench/card/main.ts), which counts on a card that does not compute and estimates for others. */
+const COUNTS = join(packageRoot, "bench/results/card-counts-engine-nvidia-h100-80gb-hbm3.json");
+
+interface CountedRow {
+  readonly shape: string;
+  readonly type: string;
+  readonly traffic: string;
+  readonly sequences: number;
+  readonly estimates: readonly { readonly card: string; readonly tokensPerSecond: number }[];
+}
+
+/**
+ * Tokens/s of qwen2.5-0.5b's shape with an adapter, f16 weights and the default settings, by sequences: the estimates of `yarn
+ * bench:card`. Empty for a card that it has none for.
+ */
+export function expectedDecode({ name }: Card): ReadonlyMap<number, number> {
+  const { rows } = JSON.parse(readFileSync(COUNTS, "utf8")) as { rows: readonly CountedRow[] };
+  const ours = rows.filter(({ shape, type, traffic }) => shape === "0.5b" && type === "f16" && traffic === "decode");
+  return new Map(
+    ours.flatMap(({ sequences, estimates }) =>
+      estimates
+        .filter(({ card }) => name.test(card))
+        .map(({ tokensPerSecond }) => [sequences, tokensPerSecond] as const),
+    ),
+  );
+}
 
 /** Share of a card's peak that products of this size reach. */
 const USED = 0.4;

@@ -2,7 +2,7 @@
 import type { Check } from "../../src/doctor/index.js";
 import type { Hardware } from "../hardware.js";
 import type { UpdateReport } from "../learner-update.js";
-import { cardOf, updateArithmetic, updateSeconds } from "./estimates.js";
+import { cardOf, expectedDecode, updateArithmetic, updateSeconds } from "./estimates.js";
 import type { SpeedRow } from "./speed.js";
 
 /** What one section left, and how it ended. */
@@ -91,6 +91,7 @@ function lineOf({ what, measured, expected, from, text = number, unit = "" }: Pa
 /** Every figure that was expected, or that says something by itself. */
 export function linesOf({ sections, hardware, small }: First): Line[] {
   const card = small ? undefined : cardOf(hardware.gpu);
+  const decode = card && expectedDecode(card);
   const { parity, steps, speed } = sections;
   const lines: Line[] = [];
   for (const { adapter, mean } of parity?.rows ?? []) {
@@ -99,8 +100,8 @@ export function linesOf({ sections, hardware, small }: First): Line[] {
   }
   for (const { sequences, with_adapter, without_adapter, llama_batched_bench, ratio } of speed?.rows ?? []) {
     const at = `${sequences} ${sequences === 1 ? "sequence" : "sequences"}`;
-    const expected = card?.decode?.[sequences] ?? null;
-    const from = `kernels and bytes counted, of ${card?.title}`;
+    const expected = decode?.get(sequences) ?? null;
+    const from = `kernels and bytes counted, of ${card?.title} (yarn bench:card)`;
     lines.push(lineOf({ what: `${at}, with an adapter`, measured: with_adapter, expected, from, unit: "tokens/s" }));
     lines.push(
       lineOf({
@@ -176,7 +177,7 @@ export function firstPage(first: First): string {
     ...(standIn ? ["The card is a stand-in that does not compute: only whether a section runs means anything."] : []),
     ...(device === "cuda" ? [] : [`Computed on ${device === "cpu" ? "the CPU" : "a software GPU"}: a rehearsal.`]),
     ...(small ? ["Tiny shapes: the figures say nothing about speed."] : []),
-    ...(card?.decode || small ? [] : [`No tokens/s were estimated for ${hardware.gpu}.`]),
+    ...((card && expectedDecode(card).size > 0) || small ? [] : [`No tokens/s were estimated for ${hardware.gpu}.`]),
   ];
   const outcomes = Object.entries(sections).map(([name, { state, seconds, problem }]) => [
     name,

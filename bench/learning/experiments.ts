@@ -7,7 +7,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Matrix } from "../../src/report/matrix.js";
+import type { Matrix, Pair } from "../../src/report/matrix.js";
 import { RunStore } from "../../src/run/store.js";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
@@ -82,6 +82,8 @@ export interface Outcome {
   readonly phases: Record<string, number>;
   /** Test questions that were in no validation, sampled at the training temperature. */
   readonly heldOut: readonly Evaluated[];
+  /** Differences of the same on each question, of each two checkpoints. */
+  readonly heldOutPairs?: readonly Pair[];
   /** The same questions at temperature 0, which solves more even without training. Empty if not requested. */
   readonly greedy: readonly Evaluated[];
   /** Questions of a world with reserved names, which are in no training data. Empty if not requested. */
@@ -116,10 +118,21 @@ function hone(args: readonly string[]): unknown {
   return JSON.parse(stdout.trimEnd().split("\n").at(-1) ?? "null");
 }
 
-/** The columns of an evaluation. */
-function evaluated(args: readonly string[]): Evaluated[] {
-  const { columns } = hone(args) as Pick<Matrix, "columns">;
-  return columns.flatMap(({ name, step, result }) => (result ? [{ checkpoint: name, step, ...result.figures }] : []));
+interface Evaluation {
+  readonly columns: Evaluated[];
+  readonly pairs: readonly Pair[];
+}
+
+const NONE: Evaluation = { columns: [], pairs: [] };
+
+function evaluated(args: readonly string[]): Evaluation {
+  const { columns, pairs } = hone(args) as Pick<Matrix, "columns" | "pairs">;
+  return {
+    pairs,
+    columns: columns.flatMap(({ name, step, result }) =>
+      result ? [{ checkpoint: name, step, ...result.figures }] : [],
+    ),
+  };
 }
 
 export function buildDatabases(folder: string): Databases {
@@ -204,12 +217,12 @@ export function runExperiment(experiment: Experiment, folder: string, db: Databa
   const evaluate = evalArguments(experiment, n);
   const trained = hone([...train, ...(db ? ["--db", db.usual] : []), ...home]) as { folder: string; mismatch: unknown };
   const asked = (evaluation: EvaluationName, ...flags: string[]) =>
-    base.evaluations.includes(evaluation) ? evaluated([...evaluate, ...flags, ...home]) : [];
+    base.evaluations.includes(evaluation) ? evaluated([...evaluate, ...flags, ...home]) : NONE;
   const greedily = ["--temperature", "0"];
   const heldOut = asked("held-out", "--fresh");
   const greedy = asked("greedy", "--fresh", ...greedily);
-  const unseenNames = db ? asked("unseen-names", "--db", db.reserved) : [];
-  const unseenNamesGreedy = db ? asked("unseen-names-greedy", "--db", db.reserved, ...greedily) : [];
+  const unseenNames = db ? asked("unseen-names", "--db", db.reserved) : NONE;
+  const unseenNamesGreedy = db ? asked("unseen-names-greedy", "--db", db.reserved, ...greedily) : NONE;
 
   const lines = readFileSync(join(trained.folder, "metrics.jsonl"), "utf8").trimEnd().split("\n");
   const steps = lines.map((line) => JSON.parse(line) as Line);
@@ -237,9 +250,10 @@ export function runExperiment(experiment: Experiment, folder: string, db: Databa
     validations,
     training: steps.map(({ success }) => success),
     phases,
-    heldOut: heldOut.map(keep),
-    greedy: greedy.map(keep),
-    unseenNames: unseenNames.map(keep),
-    unseenNamesGreedy: unseenNamesGreedy.map(keep),
+    heldOut: heldOut.columns.map(keep),
+    heldOutPairs: heldOut.pairs,
+    greedy: greedy.columns.map(keep),
+    unseenNames: unseenNames.columns.map(keep),
+    unseenNamesGreedy: unseenNamesGreedy.columns.map(keep),
   }) as Outcome;
 }

@@ -4,7 +4,7 @@
  * GRPOTrainer, one after the other on the same questions. SmolLM2 solves nothing untaught, so both start from the
  * imitating checkpoint that `yarn learning --base smollm2-email` makes. Times, tokens, memory and success go to bench/results.
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
@@ -64,9 +64,12 @@ function parse() {
 }
 
 async function playOurs(folder: string, db: string, adapter: string, steps: number, seed: number) {
+  const name = `notebook-${seed}`;
+  // A finished run would not be trained again, and nothing would be measured.
+  rmSync(join(folder, "email/models", name), { recursive: true, force: true });
   const mail = openMailDatabase(db);
   const judge = await startScriptedJudge({ score: knowingScore(mail) });
-  const run = ["--home", folder, "--run", `notebook-${seed}`, "--db", db, "--seed", `${seed}`];
+  const run = ["--home", folder, "--run", name, "--db", db, "--seed", `${seed}`];
   const model = ["--model", MODEL, "--weights", "f16", "--tool-format", "hermes", "--fork", adapter, "--gpu", "off"];
   const limits = ["--context", `${SHARED.context}`, "--max-tokens", `${SHARED.maxTokens}`];
   const rest = ["--validate-every", "0", "--validate-n", "1", "--judge-url", judge.url, "--judge-model", "scripted"];

@@ -71,16 +71,22 @@ def explained(error: BaseException, kind: str | None) -> tuple[str, str]:
     return "memory", f"the update does not fit into memory; {hint}"
 
 
-def let_go(error: BaseException) -> None:
-    """Frees the memory of a failed request before its failure is reported and a smaller request may come."""
-    if "torch" not in sys.modules:
-        return
-    import torch
+def drop(error: BaseException) -> None:
+    """Clears what a failed request computed; the exception itself keeps the rest, until its `except` ends."""
+    if "torch" in sys.modules:
+        from .memory import forget
 
-    from .memory import forget, give_back
+        forget(error)
 
-    forget(error)
-    give_back(torch.device("cuda" if torch.cuda.is_initialized() else "cpu"))
+
+def let_go() -> None:
+    """Returns a failed request's memory before its failure is reported and a smaller request may come."""
+    if "torch" in sys.modules:
+        import torch
+
+        from .memory import give_back
+
+        give_back(torch.device("cuda" if torch.cuda.is_initialized() else "cpu"))
 
 
 def log_traceback() -> None:
@@ -105,6 +111,7 @@ def main() -> None:
         def fail(code: str, message: str, number: int = number) -> None:
             connection.send({"type": "error", "id": number, "code": code, "message": message})
 
+        failure: tuple[str, str] | None = None
         try:
             session, result = answer(session, request, progress)
         except Refused as error:
@@ -114,10 +121,13 @@ def main() -> None:
             fail("protocol" if "unknown request" in str(error) else "failed", f"{type(error).__name__}: {error}")
         except Exception as error:  # the process continues: hone decides what to do
             log_traceback()
-            let_go(error)
-            fail(*explained(error, request.get("type")))
+            failure = explained(error, request.get("type"))
+            drop(error)
         else:
             connection.send({"type": "done", "id": number, "result": result})
+        if failure is not None:
+            let_go()
+            fail(*failure)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ def choose_device(wanted: str) -> torch.device:
         why = why_no_cuda()
         if why is not None:
             raise Refused(f"the learner is to compute on CUDA, and cannot: {why}{HOW}")
+        # On Hopper PyTorch prefers cuDNN's attention, which plans anew for every shape: blocks of a row have hundreds.
+        torch.backends.cuda.enable_cudnn_sdp(False)
     return torch.device(wanted)
 
 

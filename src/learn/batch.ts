@@ -66,6 +66,12 @@ function check({ ids, sampled, logprobs }: TokenRecord): void {
   if (sampled[0] === 1) throw new RangeError("a trajectory starts with a sampled token: nothing could predict it");
   const wrong = logprobs.findIndex((logprob) => !Number.isFinite(logprob));
   if (wrong >= 0) throw new RangeError(`token ${wrong} of a trajectory has the log-probability ${logprobs[wrong]}`);
+  const given = logprobs.findIndex((logprob, i) => logprob !== 0 && sampled[i] !== 1);
+  if (given >= 0) {
+    throw new RangeError(
+      `token ${given} of a trajectory was not sampled, and has the log-probability ${logprobs[given]}: the mask is not of these tokens`,
+    );
+  }
 }
 
 /** Sequences without a sampled token teach nothing. */

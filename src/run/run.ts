@@ -187,14 +187,15 @@ export class Run {
   }
 
   /**
-   * Deletes checkpoints except the newest `keep`, the best, the first while scenarios are measured with it, and `compared`.
+   * Deletes checkpoints except the newest `keep`, the best, a fork's start, and `compared`.
    * The one in force is always among the newest.
    * @param compared those that the next step is compared with; null is the base model
    */
   prune(keep: number, compared: readonly (number | null)[] = []): void {
     const best = bestOf(this.store.validations())?.checkpoint;
-    // More scenarios may have to be measured with it, when the run goes on for more steps.
-    const start = this.store.difficulty().length > 0 ? this.store.firstStep().checkpoint : null;
+    // A fork's own start: evaluations compare with it, and more scenarios may have to be measured with it when the run goes on
+    // for more steps.
+    const start = this.store.firstStep().checkpoint;
     const newest = this.checkpoints.list().slice(-keep);
     this.checkpoints.prune(
       new Set([...newest, ...[best, start, ...compared].filter((step) => typeof step === "number")]),

@@ -10,12 +10,14 @@ import { learnerNumerics, mismatchesOf, numericsOf, type StepRow } from "../run/
 import type { Scenario } from "../tasks/index.js";
 import { deriveSeed } from "../util/index.js";
 import { batchOf, type CreditedGroup, creditGroups, creditsOf, playedIn } from "./credit.js";
+import { checkDraws } from "./draws.js";
 import { stepMetricsRow } from "./metrics.js";
 import { checkMismatch, mismatchNote } from "./mismatch.js";
 import type { LoopParts } from "./parts.js";
 import { checkPlayed, type EarlierPolicy, earlierOf, PlayedByAnother } from "./played.js";
 import { interruptible, playContextOf, playSaved } from "./saved-play.js";
 import { rateOfStep } from "./schedule.js";
+import { checkBatch } from "./second-path.js";
 import { wakeWith } from "./settle.js";
 import type { ClockPhase, StepClock } from "./step-clock.js";
 
@@ -79,8 +81,8 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
   return {
     sample: (soFar) => scenarios.next(step, soFar, settings.refill),
 
-    play: (scenarios) =>
-      timed("rollouts", () =>
+    play: async (scenarios) => {
+      const played = await timed("rollouts", () =>
         rewarding.during(signal, (signal) =>
           playSaved(
             { ...playContextOf(parts), signal },
@@ -94,7 +96,10 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
             },
           ),
         ),
-      ),
+      );
+      played.groups.forEach(checkDraws);
+      return played;
+    },
 
     reward: (groups) =>
       timed("rewards", () => stoppable(() => rewarding.all(groups, { kind: "rewarded", rewards: [] }))),
@@ -161,6 +166,8 @@ async function updateOn(
   const folderOf = (checkpoint: number | null) => ({ checkpoint: run.checkpointOf({ checkpoint }) ?? null });
   view.phase(step, "update", batch.length);
   await writeBatch(run.batchFile, batch, { temperature: settings.temperature, flat: settings.kl > 0 });
+  const seed = deriveSeed("second path", settings.seed, step);
+  await checkBatch(run.batchFile, batch, { seed, whole: !settings.maskTruncated });
   signal.throwIfAborted();
   await unlessAborted(updater.prepare(run.checkpointOf(at)), signal);
   return updater.update({

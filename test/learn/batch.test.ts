@@ -111,6 +111,7 @@ describe("the batch file", () => {
   it.each([
     ["lengths that differ", { ...b, logprobs: [0] }, /4 ids, 4 flags, 1 logprobs/],
     ["a first token that nothing predicts", { ...b, sampled: [1, 0, 0, 1] }, /starts with a sampled token/],
+    ["a mask that is not of these tokens", { ...b, sampled: [0, 0, 1, 0] }, /token 3 .* was not sampled, and has/],
     ["a log-probability that is none", { ...b, logprobs: [0, 0, 0, Number.NaN] }, /token 3 .* NaN/],
   ])("refuses %s", async (_, tokens, message) => {
     await expect(writeBatch(file(), [[{ tokens, advantage: 1 }]], { temperature: 1 })).rejects.toThrow(message);

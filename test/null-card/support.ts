@@ -133,3 +133,22 @@ export function nullCardPython(): string {
   if (name === undefined) throw new Error("no null card is built: run `yarn test:card`");
   return join(folder, name, "bin/python");
 }
+
+/** A line that updates.py prints. */
+export interface LearnerLine {
+  readonly [what: string]: unknown;
+}
+
+/** What updates.py prints on a machine. @throws with its last words when it fails */
+export async function learnerLines(
+  machine: Machine,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<LearnerLine[]> {
+  const program = join(root, "test/null-card/updates.py");
+  const { code, stdout, stderr } = await machine.run(nullCardPython(), [program, ...args], env);
+  if (code !== 0) throw new Error(`${program} ended with ${code}: ${stderr.trim().split("\n").slice(-5).join("\n")}`);
+  // Unsloth prints, too.
+  const lines = stdout.split("\n").filter((line) => line.startsWith("{"));
+  return lines.map((line) => JSON.parse(line) as LearnerLine);
+}

@@ -319,6 +319,14 @@ describe("a fork", () => {
     expect(fork.store.validations().map(({ step }) => step)).toEqual([0, 1, 2]);
   });
 
+  it("keeps the checkpoint that it began from, for comparison", async () => {
+    const source = await opened();
+    await train(partsOf(source));
+    const fork = await opened("fork", source.checkpoints.pathOf(3));
+    await train(partsOf(fork, { settings: { keep: 1 } }));
+    expect(fork.checkpoints.list()).toContain(0);
+  });
+
   it("goes on with the command that began it", async () => {
     const source = await opened();
     await train(partsOf(source));

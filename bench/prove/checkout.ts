@@ -1,0 +1,69 @@
+/** A copy of hone in a folder of its own, in which one fault at a time is put in and taken out. */
+import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { transformWithEsbuild } from "vite";
+import { packageRoot } from "../../src/util/paths.js";
+import type { Patch } from "./fault.js";
+
+const COPIED = [
+  "package.json",
+  "tsconfig.json",
+  "vitest.config.ts",
+  "src",
+  "test",
+  "bench",
+  "dist/src",
+  "native/learner",
+];
+/** Faults change nothing in these. */
+const LINKED = ["node_modules", "build", "models", "scripts", "native/tracker", "pyproject.toml", "requirements.lock"];
+
+/** @throws Error when the text is not there once: the source has changed, and the fault must be written anew */
+export function patched(text: string, { file, find, replace }: Patch): string {
+  const parts = text.split(find);
+  if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} times, not once: ${find}`);
+  return parts.join(replace);
+}
+
+/** @throws Error when the changed text is no TypeScript */
+export const compiled = async (text: string, file: string): Promise<string> =>
+  (await transformWithEsbuild(text, file, { target: "es2023", sourcemap: false })).code;
+
+export class Checkout {
+  readonly folder: string;
+
+  /** @param folder is made anew */
+  constructor(folder: string) {
+    this.folder = folder;
+    rmSync(folder, { recursive: true, force: true });
+    for (const name of COPIED) {
+      cpSync(join(packageRoot, name), join(folder, name), {
+        recursive: true,
+        filter: (path) => !path.includes("__pycache__"),
+      });
+    }
+    for (const name of LINKED) {
+      mkdirSync(dirname(join(folder, name)), { recursive: true });
+      symlinkSync(join(packageRoot, name), join(folder, name));
+    }
+  }
+
+  /** Does the work while the fault is in. */
+  async with<T>(patch: Patch | undefined, work: () => Promise<T>): Promise<T> {
+    if (!patch) return work();
+    const source = join(this.folder, patch.file);
+    const files = [source];
+    const before = readFileSync(source, "utf8");
+    const after = patched(before, patch);
+    const output = join(this.folder, "dist", patch.file.replace(/\.ts$/, ".js"));
+    if (patch.file.endsWith(".ts")) files.push(output);
+    const saved = files.map((file) => [file, readFileSync(file)] as const);
+    try {
+      writeFileSync(source, after);
+      if (files.length > 1) writeFileSync(output, await compiled(after, patch.file));
+      return await work();
+    } finally {
+      for (const [file, bytes] of saved) writeFileSync(file, bytes);
+    }
+  }
+}

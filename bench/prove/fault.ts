@@ -1,0 +1,46 @@
+/** What a fault is: a change of one place of hone's source, which training must not survive unnoticed. */
+
+export const families = [
+  "policy",
+  "tokens",
+  "log-probabilities",
+  "rewards",
+  "advantages",
+  "learner",
+  "storage",
+  "engine",
+] as const;
+
+export type Family = (typeof families)[number];
+
+/** A text that is in the file once, and what takes its place. Of a `.ts` file the compiled one is changed with it. */
+export interface Patch {
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+}
+
+export interface Fault {
+  readonly name: string;
+  readonly family: Family;
+  readonly patch: Patch;
+  /** Options of the run in which it shows, in addition to the usual ones. */
+  readonly flags?: readonly string[];
+  /** An independent test of what no run can show, since it only sees its own numbers. */
+  readonly test?: string;
+}
+
+/** Where a fault was seen: in the run itself, by `hone replay` of its last step, or by a test; null: nowhere. */
+export type SeenBy = "run" | "replay" | "test" | null;
+
+export interface Outcome {
+  readonly name: string;
+  readonly family: Family;
+  readonly seen: SeenBy;
+  /** In the run: the step that was not taken; by replay: the step that was replayed. */
+  readonly step: number | null;
+  /** The guard, or the test's file. */
+  readonly guard: string | null;
+  /** Its message. */
+  readonly words: string | null;
+}

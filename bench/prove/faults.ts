@@ -1,0 +1,241 @@
+/** The faults of `yarn prove`. To add one: an entry here. test/bench/prove.test.ts checks that every patch still applies. */
+import type { Fault, Patch } from "./fault.js";
+
+const at = (file: string, find: string, replace: string): Patch => ({ file, find, replace });
+
+const adapterFile = (state: string, config = "config") =>
+  at(
+    "native/learner/checkpoint.py",
+    "write_gguf_adapter(state, config, base,",
+    `write_gguf_adapter(${state}, ${config}, base,`,
+  );
+const engine = (find: string, replace: string) => at("src/engine/native.ts", find, replace);
+const batch = (find: string, replace: string) => at("src/learn/batch.ts", find, replace);
+const mask = (value: string) =>
+  batch("flat.sampled.push(sampled[i] as number);", `flat.sampled.push((${value}) as number);`);
+const logprobs = (value: string) =>
+  batch("flat.logprobs.push(logprobs[i] as number);", `flat.logprobs.push((${value}) as number);`);
+const sampling = (value: string) =>
+  at("src/gather/session-source.ts", "{ ...spec.sampling, seed }", `{ ...spec.sampling, ${value}, seed }`);
+const rewards = (value: string) =>
+  at(
+    "src/train/credit.ts",
+    "const { rewards, explanations, parts, agreement = null } = reward;",
+    `const { rewards: own, explanations, parts, agreement = null } = reward; const rewards = (${value}) as number[];`,
+  );
+const optimizer = (find: string, replace: string) => at("native/learner/optimizer.py", find, replace);
+const loss = (find: string, replace: string) => at("native/learner/loss.py", find, replace);
+const packing = (find: string, replace: string) => at("native/learner/packing.py", find, replace);
+const open = (prompt: string) => engine("this.#native.open(prompt, count)", `this.#native.open(${prompt}, count)`);
+const load = (path: string) => engine('this.#native.useAdapter(path ?? "")', `this.#native.useAdapter(${path})`);
+
+export const faults: readonly Fault[] = [
+  { name: "adapter not loaded", family: "policy", patch: load('""') },
+  {
+    name: "adapter one step old",
+    family: "policy",
+    patch: load('(((globalThis as any).loaded ??= [""]).push(path ?? ""), (globalThis as any).loaded.at(-2))'),
+  },
+  {
+    name: "another run's adapter",
+    family: "policy",
+    patch: adapterFile("{name: torch.randn_like(one) * one.std() for name, one in state.items()}"),
+  },
+  {
+    name: "adapter scaled by 2",
+    family: "policy",
+    patch: adapterFile("state", 'config | {"lora_alpha": 2 * config["lora_alpha"]}'),
+  },
+  {
+    name: "rank cut by half",
+    family: "policy",
+    patch: adapterFile(
+      '{name: one * (torch.arange(len(one)) < len(one) // 2)[:, None] if "lora_A" in name else one for name, one in state.items()}',
+    ),
+  },
+  {
+    name: "adapter rounded to bf16",
+    family: "policy",
+    patch: adapterFile("{name: one.bfloat16().float() for name, one in state.items()}"),
+  },
+
+  { name: "mask shifted by one to the left", family: "tokens", patch: mask("sampled[i + 1] ?? 0") },
+  { name: "mask shifted by one to the right", family: "tokens", patch: mask("sampled[i - 1] ?? 0") },
+  { name: "tools' results trained", family: "tokens", patch: mask("i > sampled.indexOf(1) ? 1 : sampled[i]") },
+  {
+    name: "a template's token trained after each turn",
+    family: "tokens",
+    patch: mask("sampled[i] || sampled[i - 1] || 0"),
+  },
+  { name: "stop tokens not trained", family: "tokens", patch: mask("sampled[i] && (sampled[i + 1] ?? 0)") },
+  {
+    name: "two turns swapped",
+    family: "tokens",
+    patch: batch(
+      "flat.ids.push(ids[i] as number);",
+      "{ const first = sampled.indexOf(1); const half = (ids.length - first) >> 1; flat.ids.push((i < first ? ids[i] : ids[first + ((i - first + half) % (ids.length - first))]) as number); }",
+    ),
+  },
+
+  {
+    name: "sampled at temperature 0.7, trained at 1",
+    family: "log-probabilities",
+    patch: sampling("temperature: 0.7"),
+  },
+  { name: "sampled after top-p 0.9", family: "log-probabilities", patch: sampling("topP: 0.9") },
+  {
+    name: "those of another rollout of the group",
+    family: "log-probabilities",
+    patch: logprobs("members[0]?.sequences[0]?.logprobs[i] ?? 0"),
+  },
+  { name: "shifted by one", family: "log-probabilities", patch: logprobs("logprobs[i - 1] ?? 0") },
+
+  { name: "rewards given to the next id", family: "rewards", patch: rewards("own.map((_, i) => own.at(i - 1))") },
+  { name: "a reward is NaN", family: "rewards", patch: rewards("own.map((one, i) => (i === 0 ? NaN : one))") },
+  { name: "sign turned", family: "rewards", patch: rewards("own.map((one) => -one)") },
+  {
+    name: "one group's rewards given to the next",
+    family: "rewards",
+    patch: at("src/train/credit.ts", "rewards[i] as GroupReward", "rewards[(i + 1) % rewards.length] as GroupReward"),
+  },
+
+  {
+    name: "mean of another group",
+    family: "advantages",
+    patch: at("src/learn/advantages.ts", "(reward - mean) / scale", "(reward - (mean + 0.25)) / scale"),
+  },
+  {
+    name: "population deviation for the sample's",
+    family: "advantages",
+    patch: at("src/learn/advantages.ts", "/ (n - 1));", "/ n);"),
+  },
+  {
+    name: "broken-off rollouts counted",
+    family: "advantages",
+    patch: at("src/reward/comparable.ts", "brokenOff(trajectory) === null", "true"),
+    test: "test/train/broken-off.test.ts",
+  },
+  {
+    name: "masked rollouts counted",
+    family: "advantages",
+    patch: at("src/train/credit.ts", "masked ? 0 : (advantages[i] as number)", "advantages[i] as number"),
+    test: "test/train/credit.test.ts",
+  },
+
+  {
+    name: "gradient not zeroed",
+    family: "learner",
+    patch: optimizer("self._adam.zero_grad(set_to_none=True)", "pass"),
+  },
+  {
+    name: "Adam's moments of another run",
+    family: "learner",
+    patch: optimizer(
+      "        self._adam.step()",
+      '        for one in self._adam.state.values():\n            one["exp_avg"].normal_(0, float(one["exp_avg"].std()))\n        self._adam.step()',
+    ),
+  },
+  { name: "an update lost", family: "learner", patch: optimizer("self._adam.step()", "pass") },
+  { name: "wrong normaliser", family: "learner", patch: loss("1 / played.tokens)", "2 / played.tokens)") },
+  {
+    name: "one row dropped",
+    family: "learner",
+    patch: packing(
+      "members = _sorted(trajectories, shares)",
+      "members = _sorted(trajectories[1:] or trajectories, shares)",
+    ),
+  },
+  {
+    name: "one row twice",
+    family: "learner",
+    patch: packing(
+      "members = _sorted(trajectories, shares)",
+      "members = _sorted(trajectories + trajectories[:1], shares)",
+    ),
+  },
+  {
+    name: "a branch of the tree on the wrong parent",
+    family: "learner",
+    patch: packing("        ends[positions] = end\n", "        pass\n"),
+  },
+  {
+    name: "dropout on",
+    family: "learner",
+    patch: at(
+      "native/learner/backend.py",
+      '        bias="none",\n',
+      '        bias="none",\n        lora_dropout=0.1,\n',
+    ),
+  },
+  {
+    name: "one layer's adapter frozen",
+    family: "learner",
+    patch: at(
+      "native/learner/backend.py",
+      "    return adapted",
+      '    next(one for name, one in adapted.named_parameters() if "lora_B" in name).requires_grad_(False)\n    return adapted',
+    ),
+  },
+  {
+    name: "KL's sign",
+    family: "learner",
+    patch: loss("loss = loss + settings.kl_coefficient", "loss = loss - settings.kl_coefficient"),
+    flags: ["--kl", "0.1"],
+  },
+  {
+    name: "learning rate ten times",
+    family: "learner",
+    patch: optimizer('group["lr"] = learning_rate', 'group["lr"] = 10 * learning_rate'),
+  },
+  {
+    name: "clip bounds of the other side",
+    family: "learner",
+    patch: loss(
+      "else 1 - objective.clip_low, max=1 + objective.clip_high",
+      "else 1 - objective.clip_high, max=1 + objective.clip_low",
+    ),
+    test: "native/learner/tests/test_loss.py",
+  },
+  {
+    name: "loss scale not divided out",
+    family: "learner",
+    patch: optimizer("if self.scale.value != 1:", "if False:"),
+    test: "native/learner/tests/test_scaling.py",
+  },
+
+  {
+    name: "a step committed twice",
+    family: "storage",
+    patch: at(
+      "src/run/store.ts",
+      "      this.#insertStep(row, settled);\n",
+      "      this.#insertStep(row, settled);\n      this.#insertStep(row, settled);\n",
+    ),
+  },
+  {
+    name: "a step lost",
+    family: "storage",
+    patch: at(
+      "src/train/stages.ts",
+      "const step = at.step + 1;\n  const learningRate",
+      "const step = at.step + (at.step === 1 ? 2 : 1);\n  const learningRate",
+    ),
+  },
+  {
+    name: "optimizer one step old in the checkpoint",
+    family: "storage",
+    patch: at(
+      "native/learner/checkpoint.py",
+      'torch.save(optimizer.state(), path / "optimizer.pt")',
+      'now = optimizer.snapshot()["state"]; torch.save(getattr(optimizer, "late", now), path / "optimizer.pt"); optimizer.late = now',
+    ),
+  },
+
+  {
+    name: "the same seed in a whole group",
+    family: "engine",
+    patch: at("src/gather/gather.ts", "scenario.id, index) };", "scenario.id) };"),
+  },
+  { name: "the prompt's last token missing", family: "engine", patch: open("prompt.subarray(0, -1)") },
+  { name: "context cut without saying", family: "engine", patch: open("prompt.subarray(prompt.length >> 1)") },
+];

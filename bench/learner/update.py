@@ -5,6 +5,7 @@ turns of sampled tokens with tool results between; or those of a batch file (src
 
     hone, hone-unsloth   hone's learner with PEFT and with Unsloth; --apart: rows of whole trajectories, nothing shared,
                          as Unsloth has them on a GPU
+    hone --mkl           without native/learner/products.py
     trl, unsloth         GRPOTrainer's own loss path with its own fused output layer, fed padded rows as its trainer
                          pads them; with Unsloth, what that makes of it (on a CPU, TRL's own on Unsloth's model)
 
@@ -60,6 +61,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--checkpointing", action="store_true")
+    parser.add_argument("--mkl", action="store_true", help="hone: products of f32 as PyTorch computes them")
     parser.add_argument("--repeats", type=int, default=1)
     return parser.parse_args()
 
@@ -186,7 +188,10 @@ def make_backend(options, device):
     from learner import attention
     from learner.backend import PeftBackend, _linears_to, _with_adapter
     from learner.card import rows_for
+    from learner.products import choose_products
 
+    if device.type == "cpu" and not options.mkl:
+        choose_products()
     attention.register()
     if options.side == "hone-unsloth":
         from learner.unsloth_backend import UnslothBackend

@@ -23,12 +23,21 @@ export interface Seeds {
   readonly success: readonly number[];
 }
 
+/** Supervised learning before the runs, from rollouts of the task's scripted expert on training scenarios. */
+export interface Imitation {
+  readonly rollouts: number;
+  /** Settings of `yarn hone sft`, in addition to the model and its weights. */
+  readonly settings: Settings;
+}
+
 export interface Base {
   readonly name: string;
   /** Value of `--model`; a path is relative to the package's folder. */
   readonly model: string;
   /** The file of `model` is made from SmolLM2 when it is first needed: its weights as this type of llama.cpp's. */
   readonly quantised?: QuantisedType;
+  /** Runs start from an adapter that imitates the task's expert. */
+  readonly imitation?: Imitation;
   /** Value of `--task`, a path relative to the package's folder; without it, the email task. */
   readonly task?: string;
   /** Settings of every run and control, in addition to the model. */
@@ -47,6 +56,9 @@ export interface Base {
 }
 
 const whatKind: Settings = { "--max-tokens": "12", "--steps": "16", "--learning-rate": "5e-4" };
+
+/** Of every command that plays or trains SmolLM2 on the email task: its chat template has no tools. */
+const hermes: Settings = { "--weights": "f16", "--tool-format": "hermes" };
 
 /** SmolLM2 and the task in plain text, its weights as they are in the file. */
 const smollm2 = (name: string): Base => ({
@@ -117,6 +129,31 @@ const bases: readonly Base[] = [
     drawn: true,
     settings: { "--weights": "f16", ...whatKind },
     seeds: { seeds: [1, 2, 3], coins: [1, 2, 3], success: [] },
+  },
+  {
+    name: "smollm2-email",
+    model: "smollm2-135m-q4_1",
+    imitation: {
+      rollouts: 160,
+      settings: { ...hermes, "--learning-rate": "5e-4", "--update-trajectories": "8", "--max-grad-norm": "1" },
+    },
+    settings: {
+      ...hermes,
+      "--context": "2048",
+      "--max-tokens": "128",
+      "--groups-per-step": "4",
+      "--steps": "12",
+      "--learning-rate": "5e-4",
+      "--max-grad-norm": "1",
+      "--validate-every": "0",
+      "--validate-n": "20",
+    },
+    evaluations: ["held-out"],
+    seeds: { seeds: [1], coins: [1], success: [] },
+    still: false,
+    checkpoint: "latest",
+    results: "smollm2-email",
+    drawn: false,
   },
   smollm2("smollm2-q4_1"),
   ...quantisedTypes.map((type) => ({

@@ -7,7 +7,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Matrix } from "../../src/report/matrix.js";
+import type { Matrix, Pair } from "../../src/report/matrix.js";
 import { RunStore } from "../../src/run/store.js";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
@@ -82,6 +82,8 @@ export interface Outcome {
   readonly phases: Record<string, number>;
   /** Test questions that were in no validation, sampled at the training temperature. */
   readonly heldOut: readonly Evaluated[];
+  /** Differences of the same on each question, of each two checkpoints. */
+  readonly heldOutPairs?: readonly Pair[];
   /** The same questions at temperature 0, which solves more even without training. Empty if not requested. */
   readonly greedy: readonly Evaluated[];
   /** Questions of a world with reserved names, which are in no training data. Empty if not requested. */
@@ -116,10 +118,21 @@ function hone(args: readonly string[]): unknown {
   return JSON.parse(stdout.trimEnd().split("\n").at(-1) ?? "null");
 }
 
-/** The columns of an evaluation. */
-function evaluated(args: readonly string[]): Evaluated[] {
-  const { columns } = hone(args) as Pick<Matrix, "columns">;
-  return columns.flatMap(({ name, step, result }) => (result ? [{ checkpoint: name, step, ...result.figures }] : []));
+interface Evaluation {
+  readonly columns: Evaluated[];
+  readonly pairs: readonly Pair[];
+}
+
+const NONE: Evaluation = { columns: [], pairs: [] };
+
+function evaluated(args: readonly string[]): Evaluation {
+  const { columns, pairs } = hone(args) as Pick<Matrix, "columns" | "pairs">;
+  return {
+    pairs,
+    columns: columns.flatMap(({ name, step, result }) =>
+      result ? [{ checkpoint: name, step, ...result.figures }] : [],
+    ),
+  };
 }
 
 export function buildDatabases(folder: string): Databases {
@@ -133,13 +146,44 @@ export function buildDatabases(folder: string): Databases {
 const round = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value, (_, each) => (typeof each === "number" ? Number(each.toPrecision(5)) : each)));
 
-const trainArguments = ({ base: { task, model }, flags }: Experiment) => [
-  ...["train", ...(task ? ["--task", task] : [])],
-  ...["--model", model, ...flags],
+const taskArguments = ({ task }: Base) => (task ? ["--task", task] : []);
+
+/** @param imitated the folder that `yarn hone sft` wrote, if the base has imitation */
+const trainArguments = ({ base, flags }: Experiment, imitated: string) => [
+  ...["train", ...taskArguments(base)],
+  ...["--model", base.model, ...flags, ...(base.imitation ? ["--fork", imitated] : [])],
 ];
 const evalArguments = ({ kind, base }: Experiment, n: number) => {
-  return ["eval", "--checkpoint", `base,${isControl(kind) ? "latest" : base.checkpoint}`, "--n", `${n}`];
+  const checkpoints = ["base", ...(base.imitation ? ["0"] : []), isControl(kind) ? "latest" : base.checkpoint];
+  return ["eval", "--checkpoint", checkpoints.join(","), "--n", `${n}`];
 };
+
+/** Commands before the run: the expert's rollouts, written to `file`, and their imitation, written to `folder`. */
+function imitationArguments(base: Base, file: string, folder: string): { play: string[]; learn: string[] } | undefined {
+  if (!base.imitation) return undefined;
+  const { rollouts, settings } = base.imitation;
+  return {
+    play: [
+      ...["rollout", ...taskArguments(base), "--expert", "--split", "train"],
+      ...["--n", `${rollouts}`, "--group-size", "1", "--out", file],
+    ],
+    learn: [
+      ...["hone", "sft", file, ...taskArguments(base), "--model", base.model],
+      ...[...Object.entries(settings).flat(), "--out", folder],
+    ],
+  };
+}
+
+/** Makes the imitating adapter where it is not there. @returns its folder */
+function imitate(base: Base, home: string, db: Databases | undefined): string {
+  const folder = join(home, "imitated");
+  const file = join(home, "expert.jsonl");
+  const stages = imitationArguments(base, file, folder);
+  if (!stages || existsSync(join(folder, "manifest.json"))) return folder;
+  hone([...stages.play, "--home", home, ...(db ? ["--db", db.usual] : [])]);
+  hone([...stages.learn.slice(1), "--home", home]);
+  return folder;
+}
 
 /** The commands that reproduce the experiment, without the folders. */
 export function commandsOf(experiment: Experiment, n: number): string[] {
@@ -153,7 +197,12 @@ export function commandsOf(experiment: Experiment, n: number): string[] {
     ],
     "unseen-names-greedy": [shown([...evaluate, "--db", "reserved.db", "--temperature", "0"])],
   };
-  return [shown(trainArguments(experiment)), ...experiment.base.evaluations.flatMap((name) => evaluations[name])];
+  const stages = imitationArguments(experiment.base, "expert.jsonl", "imitated");
+  return [
+    ...(stages ? [shown(stages.play), shown(stages.learn)] : []),
+    shown(trainArguments(experiment, "imitated")),
+    ...experiment.base.evaluations.flatMap((name) => evaluations[name]),
+  ];
 }
 
 /**
@@ -164,16 +213,16 @@ export function commandsOf(experiment: Experiment, n: number): string[] {
 export function runExperiment(experiment: Experiment, folder: string, db: Databases | undefined, n: number): Outcome {
   const { name, kind, base } = experiment;
   const home = ["--home", folder, "--project", "learning", "--run", name.replaceAll(" ", "-")];
-  const train = trainArguments(experiment);
+  const train = trainArguments(experiment, imitate(base, folder, db));
   const evaluate = evalArguments(experiment, n);
   const trained = hone([...train, ...(db ? ["--db", db.usual] : []), ...home]) as { folder: string; mismatch: unknown };
   const asked = (evaluation: EvaluationName, ...flags: string[]) =>
-    base.evaluations.includes(evaluation) ? evaluated([...evaluate, ...flags, ...home]) : [];
+    base.evaluations.includes(evaluation) ? evaluated([...evaluate, ...flags, ...home]) : NONE;
   const greedily = ["--temperature", "0"];
   const heldOut = asked("held-out", "--fresh");
   const greedy = asked("greedy", "--fresh", ...greedily);
-  const unseenNames = db ? asked("unseen-names", "--db", db.reserved) : [];
-  const unseenNamesGreedy = db ? asked("unseen-names-greedy", "--db", db.reserved, ...greedily) : [];
+  const unseenNames = db ? asked("unseen-names", "--db", db.reserved) : NONE;
+  const unseenNamesGreedy = db ? asked("unseen-names-greedy", "--db", db.reserved, ...greedily) : NONE;
 
   const lines = readFileSync(join(trained.folder, "metrics.jsonl"), "utf8").trimEnd().split("\n");
   const steps = lines.map((line) => JSON.parse(line) as Line);
@@ -201,9 +250,10 @@ export function runExperiment(experiment: Experiment, folder: string, db: Databa
     validations,
     training: steps.map(({ success }) => success),
     phases,
-    heldOut: heldOut.map(keep),
-    greedy: greedy.map(keep),
-    unseenNames: unseenNames.map(keep),
-    unseenNamesGreedy: unseenNamesGreedy.map(keep),
+    heldOut: heldOut.columns.map(keep),
+    heldOutPairs: heldOut.pairs,
+    greedy: greedy.columns.map(keep),
+    unseenNames: unseenNames.columns.map(keep),
+    unseenNamesGreedy: unseenNamesGreedy.columns.map(keep),
   }) as Outcome;
 }

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from .device import on_device
+from .products import mm_into
 
 CHUNK_BYTES = 64 * 2**20
 """Of the logits of one chunk at most, on a CPU; two buffers of this size exist."""
@@ -64,7 +65,7 @@ def logits_of(states: torch.Tensor, matrix: torch.Tensor, buffer: torch.Tensor) 
     """
     count = len(states)
     if matrix.dtype == torch.float32:
-        return torch.mm(states, matrix.T, out=buffer[:count])
+        return mm_into(buffer[:count], states, matrix.T)
     # In one product: each matrix is read once, and launches are few.
     halves = states.new_empty(2 * count, states.shape[1], dtype=matrix.dtype)
     rounded = halves[:count].copy_(states)
@@ -171,7 +172,7 @@ class _Layer:
         if self._halves:
             multiply(slopes.to(self.matrix.dtype), self.matrix, out)
         else:
-            torch.mm(slopes, self.matrix, out=out)
+            mm_into(out, slopes, self.matrix)
 
 
 def _targets_of(sources: torch.Tensor, positions: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -15,6 +15,7 @@ from .errors import Refused
 from .hardware import cuda_of, name_of
 from .memory import PeakMemory
 from .optimizer import POLICY, SUPERVISED, Optimizer
+from .products import choose_products
 from .protocol import Progress
 from .residence import Residence
 from .scaling import LossScale
@@ -41,6 +42,8 @@ class Session:
         torch.set_num_threads(settings["threads"])
         # The initial weights of an adapter depend on the seed alone.
         torch.manual_seed(settings["seed"])
+        if settings["device"] == "cpu":
+            choose_products()
         self._backend = _backend(settings, progress)
         parameters = self._backend.trainable()
         scale = LossScale(self._backend.precision)

@@ -9,7 +9,12 @@ import "./email/options.js";
 const byWord: Readonly<Record<string, () => Promise<readonly Command[]>>> = {
   demo: async () => [(await import("./email/demo.js")).demoCommand],
   "build-db": async () => [(await import("./email/build-db.js")).buildDbCommand],
-  scenarios: async () => [(await import("./email/scenarios.js")).scenariosCommand],
+  scenarios: async () => [
+    (await import("./email/scenarios.js")).scenariosCommand,
+    (await import("./scenarios-generate.js")).generateCommand,
+    (await import("./scenarios-import.js")).importCommand,
+    (await import("./scenarios-review.js")).reviewCommand,
+  ],
   search: async () => [(await import("./email/search.js")).searchCommand],
   read: async () => [(await import("./email/read.js")).readCommand],
   init: async () => [(await import("./init.js")).initCommand],

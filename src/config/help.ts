@@ -56,6 +56,8 @@ function declaration(name: OptionName, command: string, hidden: boolean): Option
     description: about ? `${description} (${about})` : description,
     group: `${group}:`,
     hidden,
+    // A command of two words does not take the options of its first one.
+    global: false,
   };
   if (kind === "flag") return { ...common, boolean: true };
   return {

@@ -53,9 +53,21 @@ export const inputOptions = {
       library: ["model", "run"],
     }),
     db: text("Mail database (in tasks: --set db).", {
-      defaultText: "mail.db in the home folder",
-      commands: ["build-db", "scenarios", "search", "read", "check", "rollout", "train", "eval", "chat", "play"],
-      first: ["build-db", "rollout"],
+      defaultText: { other: "mail.db in the home folder", "scenarios generate": "none" },
+      commands: [
+        "build-db",
+        "scenarios",
+        "scenarios generate",
+        "search",
+        "read",
+        "check",
+        "rollout",
+        "train",
+        "eval",
+        "chat",
+        "play",
+      ],
+      first: ["build-db", "rollout", "scenarios generate"],
     }),
     out: text("File or folder that the command writes.", {
       accepts: "a path",
@@ -66,9 +78,21 @@ export const inputOptions = {
         report: "a page, RUN.html",
         export: "exports/RUN-STEP-FORM in the home folder",
         pack: "hone-pack-<machine>",
+        "scenarios generate": "scenarios.jsonl",
+        "scenarios import": "imported",
       },
-      commands: ["rollout", "judge", "sft", "eval", "report", "export", "pack"],
-      first: ["rollout", "judge", "sft", "export", "pack"],
+      commands: [
+        "rollout",
+        "judge",
+        "sft",
+        "eval",
+        "report",
+        "export",
+        "pack",
+        "scenarios generate",
+        "scenarios import",
+      ],
+      first: ["rollout", "judge", "sft", "export", "pack", "scenarios generate"],
     }),
     page: text("Page to write: the evaluation as one HTML file that opens from disk.", {
       accepts: "a path",
@@ -124,15 +148,30 @@ export const inputOptions = {
     ),
     scenarios: text(
       "Scenarios from a file (JSONL, CSV, TSV, Parquet), a folder of such files, or a data set of the Hub as hf:OWNER/NAME; for tasks that read theirs with fromFile.",
-      { accepts: "a path, or hf:OWNER/NAME", defaultText: "the task's own", first: ["play"] },
+      {
+        accepts: "a path, or hf:OWNER/NAME",
+        defaultText: "the task's own",
+        commands: ["check", "rollout", "train", "eval", "chat", "play", "scenarios review"],
+        first: ["play"],
+      },
     ),
     map: text("Columns of --scenarios by the task's fields: question=prompt,answer=gold,id=uuid,split=fold.", {
       accepts: "FIELD=COLUMN, several with commas",
       defaultText: "columns have the fields' names",
     }),
-    testShare: real(0.001, 0.999, "Share of --scenarios that is kept for tests, drawn by the seed.", {
-      defaultText: "what a column split or the files' names say, else 0.2",
-    }),
+    testShare: real(
+      0.001,
+      0.999,
+      "Share of the scenarios (of --scenarios) that is kept for tests, drawn by the seed.",
+      {
+        defaultText: {
+          other: "what a column split or the files' names say, else 0.2",
+          "scenarios generate": "0.2",
+          "scenarios import": "0.2",
+        },
+        commands: ["check", "rollout", "train", "eval", "chat", "play", "scenarios generate", "scenarios import"],
+      },
+    ),
     taskTimeout: real(
       0.1,
       86_400,
@@ -153,9 +192,9 @@ export const inputOptions = {
       first: ["rollout", "chat", "play"],
     }),
     n: whole(1, MANY, "Number of scenarios, drawn by the seed.", {
-      defaultText: "all, or the command's own",
-      commands: ["scenarios", "check", "rollout", "eval"],
-      first: ["check", "rollout", "eval"],
+      defaultText: { other: "all, or the command's own", "scenarios generate": "100" },
+      commands: ["scenarios", "check", "rollout", "eval", "scenarios generate"],
+      first: ["check", "rollout", "eval", "scenarios generate"],
     }),
     groupSize: whole(1, 1024, "Rollouts of each scenario.", {
       bySize: { tiny: 8, small: 8 },
@@ -166,7 +205,20 @@ export const inputOptions = {
     }),
     seed: whole(0, MANY, "Seed of all random draws, tasks' too.", {
       default: 1,
-      commands: ["build-db", "scenarios", "check", "rollout", "judge", "sft", "train", "eval", "chat", "play"],
+      commands: [
+        "build-db",
+        "scenarios",
+        "scenarios generate",
+        "scenarios import",
+        "check",
+        "rollout",
+        "judge",
+        "sft",
+        "train",
+        "eval",
+        "chat",
+        "play",
+      ],
       first: ["demo", "build-db", "check", "rollout", "sft", "train", "chat", "play"],
       run: "identity",
     }),
@@ -176,13 +228,13 @@ export const inputOptions = {
       { defaultText: "date", commands: ["search", "check", "rollout", "train", "eval", "chat", "play"] },
     ),
   }),
-  ...inGroup("MCP servers", ["check", "rollout", "judge", "sft", "train", "eval", "play"], {
+  ...inGroup("MCP servers", ["check", "rollout", "judge", "sft", "train", "eval", "play", "scenarios generate"], {
     mcp: text(
       "File with MCP servers, in the form that Claude Desktop, Cursor and VS Code read; the model has their tools beside the task's own. docs/mcp.md has an example.",
       {
         accepts: "a path",
         defaultText: "the task's servers, where it has any",
-        first: ["check", "play"],
+        first: ["check", "play", "scenarios generate"],
         run: "changeable",
         file: true,
       },
@@ -190,7 +242,11 @@ export const inputOptions = {
     mcpScope: choice(
       ["rollout", "worker"],
       "Who has a server for itself. rollout: nothing of one rollout reaches another. worker: all rollouts of a thread share it; for servers that keep nothing.",
-      { defaultText: "the task's; rollout", run: "identity" },
+      {
+        defaultText: "the task's; rollout",
+        commands: ["check", "rollout", "judge", "sft", "train", "eval", "play"],
+        run: "identity",
+      },
     ),
     mcpAllow: list("Tools of MCP servers to have alone: NAME or SERVER/NAME, with * for any text.", {
       defaultText: "the task's; all",

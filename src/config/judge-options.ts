@@ -6,7 +6,7 @@ import { OPENAI_KEY } from "./player-options.js";
 const MANY = Number.MAX_SAFE_INTEGER;
 
 export const judgingOptions = {
-  ...inGroup("Rewards and judging", ["judge", "train", "eval"], {
+  ...inGroup("Rewards and judging", ["judge", "train", "eval", "scenarios generate"], {
     reward: text(`The reward that trains, by its name; \`${hone("train")} --help all\` describes each.`, {
       default: "task",
       accepts: "task, ruler, shaped or another reward's name",
@@ -27,14 +27,14 @@ export const judgingOptions = {
     judgeUrl: text("The judge's OpenAI-compatible API; used as given, including /v1 if the server has it.", {
       accepts: "a URL",
       defaultText: "none: hone runs --judge-model itself",
-      first: ["judge", "train"],
+      first: ["judge", "train", "scenarios generate"],
       run: "changeable",
       library: ["ruler"],
     }),
     judgeModel: text(
-      `The judge. Without --judge-url a model that hone runs beside the one that learns, on the same device: a GGUF file, or a name or repository as for --model, in q8_0. With it the judge's name there.`,
+      `The judge. Without --judge-url a model that hone runs beside the one that learns, on the same device: a GGUF file, or a name or repository as for --model, in q8_0. With it the judge's name there. scenarios generate: the model that writes and checks questions.`,
       {
-        first: ["judge", "train"],
+        first: ["judge", "train", "scenarios generate"],
         run: "identity",
         file: true,
         library: ["ruler"],
@@ -124,7 +124,7 @@ export const judgingOptions = {
     ),
     judgeMaxCost: real(0, 1e6, "Highest cost of the judge in a run, in dollars; then it stops.", {
       defaultText: "no cap",
-      first: ["judge"],
+      first: ["judge", "scenarios generate"],
       library: ["ruler"],
     }),
     judgeCache: flag("Reuse stored verdicts on identical questions (--no-judge-cache asks again).", {

@@ -10,10 +10,12 @@ import { choice, flag, inGroup, list, type Option, text, whole } from "./option.
 import { packOptions } from "./pack-options.js";
 import { playerOptions } from "./player-options.js";
 import { runOptions } from "./run-options.js";
+import { scenarioOptions } from "./scenario-options.js";
 
 /** In the order in which help and docs/options.md have them. */
 export const definitions = {
   ...inputOptions,
+  ...scenarioOptions,
   ...playerOptions,
   ...runOptions,
   ...inGroup("Looking at runs", ["rollouts"], {
@@ -22,8 +24,8 @@ export const definitions = {
       commands: ["view", "report"],
     }),
     port: whole(0, 65_535, "Port of the page or the API on 127.0.0.1; 0 means any free port.", {
-      defaultText: { other: "8000", view: "any free port" },
-      commands: ["view", "serve"],
+      defaultText: { other: "8000", view: "any free port", "scenarios review": "any free port" },
+      commands: ["view", "serve", "scenarios review"],
       first: ["serve"],
     }),
     step: text("Only rollouts of this step or range of steps; replay takes one step.", {

@@ -130,7 +130,7 @@ export const runOptions = {
     keep: whole(
       1,
       MANY,
-      "Number of newest checkpoints to keep, besides the best and those that the next step is compared with.",
+      "Number of newest checkpoints to keep, besides the best, the one that a fork starts from, and those that the next step is compared with.",
       { default: 1, run: "changeable", library: ["run"] },
     ),
   }),

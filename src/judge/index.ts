@@ -5,7 +5,9 @@ export { openVerdictFile, SqliteVerdicts, VERDICTS_TABLE, type VerdictCache } fr
 export { type ClientSettings, JudgeClient, JudgeStopped, type OwnJudge } from "./client.js";
 export { type CorrectnessVerdict, judgeCorrectness } from "./correctness.js";
 export { NoVerdict, type NoVerdictReason } from "./failures.js";
-export { type Exchange, Judge } from "./judge.js";
+export { type AnswerForm, objectOf, textWithin } from "./form.js";
+export { objectWith } from "./json.js";
+export { type Exchange, Judge, type Question } from "./judge.js";
 export { costOf, type PriceTable, priceOf, readPrices } from "./prices.js";
 export { defaultRubric, type GroupVerdict, judgeGroup, type RulerSettings, type Score, type Vote } from "./ruler.js";
-export { allAlike } from "./serialise.js";
+export { allAlike, tagless } from "./serialise.js";

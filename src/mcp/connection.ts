@@ -28,6 +28,8 @@ export interface ListedTool {
   readonly inputSchema: Readonly<Record<string, unknown>>;
   /** The tool runs only as a task of the protocol, which returns no result to the call itself. */
   readonly taskOnly: boolean;
+  /** The server says that it changes nothing (`readOnlyHint`). */
+  readonly readOnly: boolean;
 }
 
 /** The rollout sets the deadlines of calls. */
@@ -128,11 +130,12 @@ export class Connection {
     const timeout = this.#options.startSeconds * 1000;
     try {
       const { tools } = await this.#client.listTools(undefined, { timeout, cacheMode: "refresh" });
-      return tools.map(({ name, description, inputSchema, execution }) => ({
+      return tools.map(({ name, description, inputSchema, execution, annotations }) => ({
         name,
         description: description ?? "",
         inputSchema,
         taskOnly: (execution as { taskSupport?: string } | undefined)?.taskSupport === "required",
+        readOnly: annotations?.readOnlyHint === true,
       }));
     } catch (error) {
       throw this.#died(error, "server_silent", "did not list its tools: ");

@@ -11,6 +11,7 @@ export {
   type Surveyed,
   serverLogs,
   surveyServers,
+  usablePlan,
 } from "./plan.js";
 export { McpServers, type RolloutServers, withServerTools } from "./servers.js";
 export type { ServerSpec } from "./servers-file.js";

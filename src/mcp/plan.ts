@@ -130,8 +130,16 @@ export async function planServers(
   { log, signal }: { log(line: string): void; signal?: AbortSignal | undefined },
 ): Promise<ServerPlan | undefined> {
   const surveyed = await surveyServers(config, task, reference, logs, signal);
-  if (!surveyed) return undefined;
-  const { plan, catalogue, listed } = surveyed;
+  return surveyed && usablePlan(surveyed, log);
+}
+
+/**
+ * The plan of servers that can all be used.
+ *
+ * @param log receives a line for each tool that the model does not get
+ * @throws HoneError when a server could not be asked, or none has a tool
+ */
+export function usablePlan({ plan, catalogue, listed }: Surveyed, log: (line: string) => void): ServerPlan {
   const failed = listed.find(({ failure }) => failure);
   if (failed?.failure) throw failed.failure;
   for (const { server, tool, why, problem } of catalogue.leftOut) {

@@ -2,6 +2,7 @@
 export { comparable, rewardComparable, tooFewLeft } from "./comparable.js";
 export { GroupWork } from "./group-work.js";
 export {
+  type JudgeConfig,
   openJudge,
   requireJudge,
   rubricOf,

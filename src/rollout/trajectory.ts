@@ -5,7 +5,7 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import type { ServerEvents } from "../mcp/index.js";
-import type { CallRecord, ChatMessage, Reward, RolloutEnd, Scenario } from "../tasks/index.js";
+import type { CallRecord, ChatMessage, Reward, RolloutEnd, Scenario, ToolSchema } from "../tasks/index.js";
 import { HoneError, hone, parseJson } from "../util/index.js";
 import type { DeadlineCause } from "./deadline.js";
 import type { TokenRecord } from "./transcript.js";
@@ -50,6 +50,8 @@ export interface Trajectory {
   seed: number;
   player: Player;
   messages: ChatMessage[];
+  /** As the model was shown them, of an imported conversation: it need be of no task. Missing: the task's. */
+  tools?: ToolSchema[];
   calls: CallRecord[];
   /** Arguments of the final tool's call. */
   answer?: Record<string, unknown>;

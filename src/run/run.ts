@@ -5,7 +5,7 @@
 import { appendFileSync, existsSync, mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { HoneError, UsageError, writeDurably } from "../util/index.js";
-import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
+import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { lockRun, type Owner, type RunLock } from "./lock.js";
 import {
   type Adapter,
@@ -63,10 +63,17 @@ function sameShape(a: AdapterShape, b: AdapterShape): boolean {
   return key(a) === key(b);
 }
 
+interface Fork {
+  /** Of the checkpoint that the run starts from. */
+  readonly folder: string;
+  /** Its adapter's SHA-256, as the store has it; null where the checkpoint has none. */
+  readonly adapter: string | null;
+}
+
 /** @throws HoneError when the checkpoint is damaged, or does not fit the run that is to start from it */
-async function checkFork(fork: string, shape: AdapterShape): Promise<void> {
+async function checkFork(fork: string, shape: AdapterShape): Promise<Fork> {
   const source = await verifyCheckpoint(fork);
-  if (sameShape(source, shape)) return;
+  if (sameShape(source, shape)) return { folder: fork, adapter: source.files[ADAPTER_FILE]?.sha256 ?? null };
   const { rank, alpha, targets } = source.lora;
   throw new HoneError(
     source.model === shape.model
@@ -119,14 +126,14 @@ export class Run {
    */
   static async open({ folder, record, shape, fork, agree }: OpenRun): Promise<Run> {
     // Checked before anything is created: a refused fork must leave no run behind.
-    if (fork !== undefined) await checkFork(fork, shape);
+    const from = fork === undefined ? undefined : await checkFork(fork, shape);
     mkdirSync(join(folder, "logs"), { recursive: true });
     const lock = lockRun(folder);
     try {
       requireStore(folder);
       const run = new Run(folder, lock, RunStore.open(join(folder, STORE_FILE)), shape);
       try {
-        if (run.#goingOn(agree, fork)) run.store.updateOptions(record.options);
+        if (run.#goingOn(agree, from)) run.store.updateOptions(record.options);
         else await run.#begin(record, fork);
         await run.#recover();
         return run;
@@ -180,14 +187,15 @@ export class Run {
   }
 
   /**
-   * Deletes checkpoints except the newest `keep`, the best, the first while scenarios are measured with it, and `compared`.
+   * Deletes checkpoints except the newest `keep`, the best, a fork's start, and `compared`.
    * The one in force is always among the newest.
    * @param compared those that the next step is compared with; null is the base model
    */
   prune(keep: number, compared: readonly (number | null)[] = []): void {
     const best = bestOf(this.store.validations())?.checkpoint;
-    // More scenarios may have to be measured with it, when the run goes on for more steps.
-    const start = this.store.difficulty().length > 0 ? this.store.firstStep().checkpoint : null;
+    // A fork's own start: evaluations compare with it, and more scenarios may have to be measured with it when the run goes on
+    // for more steps.
+    const start = this.store.firstStep().checkpoint;
     const newest = this.checkpoints.list().slice(-keep);
     this.checkpoints.prune(
       new Set([...newest, ...[best, start, ...compared].filter((step) => typeof step === "number")]),
@@ -203,13 +211,16 @@ export class Run {
    * The recorded settings, when the run is to continue. A run without any update has nothing to lose: other options then
    * begin it anew.
    */
-  #goingOn(agree: OpenRun["agree"], fork: string | undefined): RunRecord | undefined {
+  #goingOn(agree: OpenRun["agree"], fork: Fork | undefined): RunRecord | undefined {
     const recorded = this.store.record();
     if (!recorded) return undefined;
     const { step, checkpoint } = this.store.lastStep();
     if (step > 0 || checkpoint !== null) {
-      if (fork !== undefined) {
-        throw new HoneError(`the run ${this.folder} has begun already; give the fork a name of its own with --run`);
+      // The command that began it is also the one that goes on with it.
+      if (fork !== undefined && this.store.firstStep().adapter !== fork.adapter) {
+        throw new HoneError(
+          `the run ${this.folder} has begun already, and not from ${fork.folder}; give the fork a name of its own with --run`,
+        );
       }
       agree(recorded);
       return recorded;

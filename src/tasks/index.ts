@@ -27,9 +27,11 @@ export {
   type EmailScenario,
   emailTask,
   type MailDatabase,
+  type MailHeader,
   type MailHit,
   mailDatabasePath,
   openMailDatabase,
+  sameAnswer,
 } from "./email/index.js";
 export { kinds, type Mailbox, syntheticWorld, type WorldOptions } from "./email/synthetic/index.js";
 export { TASK_SECONDS } from "./limits.js";

@@ -86,7 +86,7 @@ export async function writeImitationBatch(source: ImitationSource, batch: string
   let tooLong = 0;
   for await (const trajectory of readTrajectories(file)) {
     read++;
-    if (trajectory.task !== task.name) {
+    if (trajectory.tools === undefined && trajectory.task !== task.name) {
       throw new HoneError(`${file} has rollouts of the task ${trajectory.task}, not ${task.name}; give it with --task`);
     }
     if (source.successes && !trajectory.reward.success) {
@@ -97,7 +97,7 @@ export async function writeImitationBatch(source: ImitationSource, batch: string
     if (!own && trajectory.messages.some((message) => message.role === "assistant" && message.tool_calls?.length)) {
       requireWriter(chat, model, `the rollout ${trajectory.id} of ${file}`);
     }
-    const tokens = own?.tokens ?? tokensOfMessages(trajectory.messages, tools, chat);
+    const tokens = own?.tokens ?? tokensOfMessages(trajectory.messages, trajectory.tools ?? tools, chat);
     const branches = own?.branches ?? [];
     if ([tokens, ...branches].some(({ ids }) => ids.length > context)) {
       tooLong++;

@@ -121,3 +121,25 @@ export interface ReportAbout {
 export interface SeenMatrix extends Matrix {
   readonly made: string;
 }
+
+/** One scenario of a file that is looked over, as it stands there. */
+export interface ReviewRow {
+  readonly id: string;
+  readonly split: "train" | "test";
+  readonly question: string;
+  readonly answer: string;
+  /** What a person did with it. */
+  readonly reviewed?: "kept" | "edited" | "dropped" | undefined;
+  /** Why it was dropped. */
+  readonly dropped?: string | undefined;
+  readonly [field: string]: unknown;
+}
+
+export interface ReviewedFile {
+  readonly kept: readonly ReviewRow[];
+  readonly dropped: readonly ReviewRow[];
+}
+
+export type Decision =
+  | { readonly action: "keep" | "drop"; readonly id: string }
+  | { readonly action: "edit"; readonly id: string; readonly question: string; readonly answer: string };

@@ -7,6 +7,7 @@ const tool = (name: string, more: Partial<ListedTool> = {}): ListedTool => ({
   description: `Does ${name}.`,
   inputSchema: { type: "object", properties: {} },
   taskOnly: false,
+  readOnly: false,
   ...more,
 });
 const listing = (server: string, ...names: string[]): Listing => ({ server, tools: names.map((name) => tool(name)) });

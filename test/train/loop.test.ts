@@ -319,6 +319,28 @@ describe("a fork", () => {
     expect(fork.store.validations().map(({ step }) => step)).toEqual([0, 1, 2]);
   });
 
+  it("keeps the checkpoint that it began from, for comparison", async () => {
+    const source = await opened();
+    await train(partsOf(source));
+    const fork = await opened("fork", source.checkpoints.pathOf(3));
+    await train(partsOf(fork, { settings: { keep: 1 } }));
+    expect(fork.checkpoints.list()).toContain(0);
+  });
+
+  it("goes on with the command that began it", async () => {
+    const source = await opened();
+    await train(partsOf(source));
+    const from = source.checkpoints.pathOf(3);
+    const fork = await opened("fork", from);
+    await train(partsOf(fork, { settings: { steps: 1 } }));
+    close(fork);
+    const again = await opened("fork", from);
+    expect(again.begunAnew).toBe(false);
+    expect(again.store.lastStep().step).toBe(1);
+    close(again);
+    await expect(openFake(fork.folder, source.checkpoints.pathOf(2))).rejects.toThrow("not from");
+  });
+
   it("is refused where a run has begun, and from what does not fit", async () => {
     const run = await opened();
     await train(partsOf(run));

@@ -75,6 +75,17 @@ describe("batch of imitation", () => {
     await expect(imitationBatch([], { chat })).rejects.toThrow(/--template-arg enable_thinking: .* no such variable/);
   });
 
+  it("of an imported conversation show the tools that it had, whatever the task", async () => {
+    const own = [{ ...(tools[0] as (typeof tools)[number]) }];
+    const imported = trajectory("log", { task: "imported", tools: own });
+    const { tokens } = await imitationBatch([imported]);
+    expect(tokens).toBe(tokensOfMessages(messages, own, chat).ids.length);
+    expect(tokens).not.toBe(tokensOfMessages(messages, tools, chat).ids.length);
+    await expect(imitationBatch([trajectory("other", { task: "imported" })])).rejects.toThrow(
+      /rollouts of the task imported/,
+    );
+  });
+
   it("hold what a task replied as something given", () => {
     const talk: ChatMessage[] = [
       { role: "user", content: "Which?" },

@@ -8,10 +8,11 @@ import { Evaluation } from "./evaluation.js";
 import type { Source } from "./follow.js";
 import { Compare, Group } from "./group.js";
 import { Overview } from "./overview.js";
+import { Review } from "./review.js";
 import { Rollouts } from "./rollouts.js";
 import { go, link, useRoute } from "./route.js";
 import { Settings } from "./settings.js";
-import { embeddedEvaluation, openSource } from "./source.js";
+import { embeddedEvaluation, embeddedReview, openSource } from "./source.js";
 import { Steps } from "./steps.js";
 import { THEME_HINT, useTheme } from "./theme.js";
 
@@ -112,4 +113,12 @@ function App({ source }: { readonly source: Source }) {
 
 const root = document.getElementById("app");
 const evaluation = embeddedEvaluation();
-if (root) render(evaluation ? <Evaluation matrix={evaluation} /> : <App source={openSource()} />, root);
+const review = embeddedReview();
+const page = evaluation ? (
+  <Evaluation matrix={evaluation} />
+) : review ? (
+  <Review file={review.file} />
+) : (
+  <App source={openSource()} />
+);
+if (root) render(page, root);

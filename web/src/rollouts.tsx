@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Row } from "../../src/view/index.js";
 import { type Run, useData } from "./data.js";
 import { counts, number, seconds, signed, words } from "./format.js";
+import { byExcess, isJudged } from "./order.js";
 import { EndBadge, Solved } from "./parts.js";
 import { change, go } from "./route.js";
 import { RunPicker, runOf } from "./steps.js";
@@ -57,7 +58,7 @@ function stepsIn(text: string): [number, number] {
   return from === "" ? [0, Number.POSITIVE_INFINITY] : [low, low];
 }
 
-export function filtered(run: Pick<Run, "rows" | "questions">, params: URLSearchParams): Row[] {
+export function filtered(run: Pick<Run, "rows" | "questions" | "view">, params: URLSearchParams): Row[] {
   const get = (name: string) => params.get(name) ?? "";
   const [from, to] = stepsIn(get("step"));
   const text = get("text").toLowerCase();
@@ -85,7 +86,7 @@ export function filtered(run: Pick<Run, "rows" | "questions">, params: URLSearch
         (run.questions[row.scenario] ?? "").toLowerCase().includes(text)),
   );
   const column = columns.find(({ name }) => name === get("sort"));
-  if (!column) return rows;
+  if (!column) return isJudged(run.view) ? byExcess(rows) : rows;
   const sign = get("order") === "down" ? -1 : 1;
   return rows.sort((a, b) => {
     const [one, other] = [column.value(a), column.value(b)];
@@ -293,6 +294,14 @@ export function Rollouts({ params }: { readonly params: URLSearchParams }) {
         {rows.length.toLocaleString("en-US")} of {run.rows.length.toLocaleString("en-US")} rollouts
         {run.complete ? "" : run.failure === null ? ", more are being read" : ", the others could not be read"}; ↑ ↓ and
         Enter open one
+        {sort === null && isJudged(run.view) && (
+          <>
+            . First those whose judged reward is farthest above the task's own:{" "}
+            <button type="button" class="more" onClick={() => change({ sort: "step" })}>
+              in the order of steps
+            </button>
+          </>
+        )}
       </p>
       <div class="table" role="table" aria-label="Rollouts" aria-rowcount={rows.length}>
         <div class="line head" role="row">

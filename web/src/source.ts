@@ -84,3 +84,9 @@ export function embeddedEvaluation(): SeenMatrix | undefined {
   const text = textOf("evaluation");
   return text === undefined ? undefined : (JSON.parse(text) as SeenMatrix);
 }
+
+/** What `yarn hone scenarios review` looks over, on its page. */
+export function embeddedReview(): { readonly file: string } | undefined {
+  const text = textOf("review");
+  return text === undefined ? undefined : (JSON.parse(text) as { readonly file: string });
+}

@@ -1,6 +1,7 @@
 """Pre-tokenizers that llama.cpp's converter does not know by their ids are recognised by their definition."""
 
 import json
+from random import Random
 
 import pytest
 from learner.convert import recognising
@@ -28,12 +29,25 @@ def unknown(_converter, _tokenizer):
     raise NotImplementedError("BPE pre-tokenizer was not recognized")
 
 
-@pytest.mark.parametrize(("name", "ignore_merges"), [("qwen2", False), ("llama-bpe", True)])
+@pytest.mark.parametrize(("name", "ignore_merges"), [("qwen2", False), ("llama-bpe", True), ("smollm", False)])
 def test_a_small_vocabulary_is_recognised_by_its_definition(name, ignore_merges):
     tokenizer = defined(PATTERNS[name], ignore_merges=ignore_merges)
     assert recognising(unknown)(None, Wrapped(tokenizer)) == name
     tokenizer.normalizer = normalizers.NFC()
     assert recognising(unknown)(None, Wrapped(tokenizer)) == name
+
+
+def test_smollm_is_split_as_its_published_tokenizer_splits():
+    published = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    ours = defined(PATTERNS["smollm"]).pre_tokenizer
+    random = Random(1)
+    for _ in range(3000):
+        text = "".join(
+            random.choices(["a", "Z", "é", "7", "٣", "½", " ", " ", "\n", "\t", "'s", "'S", "'", ".", "漢"], k=12)
+        )
+        assert ours.pre_tokenize_str(text) == published.pre_tokenize_str(text), repr(text)
 
 
 def test_what_the_converter_knows_stays_its_own():

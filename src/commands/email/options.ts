@@ -43,7 +43,6 @@ export const mailOptions = ownOptions(
 
 export const toolOptions = ownOptions(
   inGroup("Tools by hand", ["search", "read"], {
-    inbox: text("Address of the person whose mail, sent or received, is searched.", { accepts: "an address" }),
     keywords: list("Words to search for, separated by commas."),
     fromAddr: text("Only mail from this address.", { accepts: "an address" }),
     toAddr: text("Only mail to this address.", { accepts: "an address" }),

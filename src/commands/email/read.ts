@@ -4,13 +4,13 @@ import { mailDatabasePath, openMailDatabase } from "../../tasks/index.js";
 import { HoneError, hone, printable } from "../../util/index.js";
 import { toolOptions } from "./options.js";
 
-const { inbox, id } = toolOptions;
+const { id } = toolOptions;
 
 export const readCommand = defineCommand({
   name: "read",
   summary: "Read one mail of one person.",
   example: `${hone("read")} --inbox ADDRESS --id MESSAGE_ID`,
-  own: { inbox, id },
+  own: { id },
   required: ["inbox", "id"],
   async run(config, io) {
     const mail = openMailDatabase(mailDatabasePath(config));

@@ -1,7 +1,7 @@
 /** Access to the mail database: a writer that builds it, and read-only connections, one per worker. */
 import { join } from "node:path";
 
-export { type MailDatabase, openMailDatabase, type StoredMail } from "./reader.js";
+export { type MailDatabase, type MailHeader, openMailDatabase, type StoredMail } from "./reader.js";
 export type { MailHit, MailQuery, Ranking, Viewer } from "./search.js";
 export { type Added, type IndexingProgress, type MailDatabaseWriter, openMailDatabaseWriter } from "./writer.js";
 

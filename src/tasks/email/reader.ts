@@ -20,6 +20,16 @@ export interface StoredMail {
   readonly body: string;
 }
 
+/** A mail without its text. */
+export interface MailHeader {
+  readonly messageId: string;
+  /** UTC, "YYYY-MM-DD HH:MM:SS"; undefined when unknown. */
+  readonly date: string | undefined;
+  readonly subject: string;
+  /** Addresses of sender and recipients, each once. */
+  readonly people: readonly string[];
+}
+
 export interface MailDatabase {
   /** See {@link MailSearch}. Throws ToolError on an invalid query. */
   search(viewer: Viewer, query: MailQuery): MailHit[];
@@ -29,6 +39,8 @@ export interface MailDatabase {
   resolveId(messageId: string): string | undefined;
   /** All scenarios, in the order in which they were added. */
   scenarios(): EmailScenario[];
+  /** All mails, in the order of their arrival. */
+  headers(): Iterable<MailHeader>;
   close(): void;
 }
 
@@ -154,6 +166,17 @@ class Reader implements MailDatabase {
       ...(how_realistic === null ? {} : { how_realistic }),
       ...(facts === null ? {} : { facts: JSON.parse(facts) as NonNullable<EmailScenario["facts"]> }),
     }));
+  }
+
+  *headers(): Generator<MailHeader> {
+    const rows = this.#db
+      .prepare("SELECT message_id, date, subject, from_address, recipients FROM emails ORDER BY id")
+      .iterate() as Iterable<Omit<EmailRow, "body">>;
+    for (const { message_id, date, subject, from_address, recipients } of rows) {
+      const lists = Object.values(JSON.parse(recipients) as Record<string, string[]>);
+      const people = new Set([from_address, ...lists.flat()].filter(Boolean));
+      yield { messageId: message_id, date: date ?? undefined, subject, people: [...people] };
+    }
   }
 
   close(): void {

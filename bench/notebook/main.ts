@@ -1,0 +1,183 @@
+/**
+ * `yarn notebook --adapter FOLDER [--steps 20] [--seed 1] [--folder build/notebook]`: OpenPipe ART's notebook of the email
+ * agent as far as a CPU takes it (`--preset art-notebook`: 2 groups of 4, a judge's scores as rewards), by hone and by TRL's
+ * GRPOTrainer, one after the other on the same questions. SmolLM2 solves nothing untaught, so both start from the
+ * imitating checkpoint that `yarn learning --base smollm2-email` makes. Times, tokens, memory and success go to bench/results.
+ */
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { z } from "zod";
+import { downloadOptions, withDefaults } from "../../src/config/index.js";
+import { usableCores } from "../../src/engine/threads.js";
+import { linesTo, resolveModel } from "../../src/models/index.js";
+import { ensurePython } from "../../src/python-env/index.js";
+import { RunStore } from "../../src/run/store.js";
+import { openMailDatabase } from "../../src/tasks/email/database.js";
+import { HoneError, UsageError } from "../../src/util/errors.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { readArguments } from "../arguments.js";
+import { hardwareOf, versionsOf } from "../hardware.js";
+import { median } from "../measure.js";
+import { runMeasured } from "../process.js";
+import { resultsFile } from "../results.js";
+import { knowingScore, startScriptedJudge } from "../scripted-judge.js";
+import { startTaskServer } from "./task-server.js";
+
+const MODEL = "smollm2-135m-q4_1";
+const SHARED = {
+  groups: 2,
+  size: 4,
+  learningRate: 1e-5,
+  maxGradNorm: 0.1,
+  maxTurns: 10,
+  maxTokens: 128,
+  context: 2048,
+};
+
+interface Side {
+  /** From the start of the process to its end. */
+  readonly seconds: number;
+  /** Most memory of the process and its children at one time, in bytes (proportional set size). */
+  readonly peak: number;
+  readonly stepSeconds: readonly number[];
+  /** Share of each step's rollouts that solved their question. */
+  readonly success: readonly number[];
+  /** Tokens of each step's rollouts: prompts, results of tools and what was sampled. */
+  readonly tokens: readonly number[];
+}
+
+const stepsSchema = z.object({
+  steps: z.array(z.object({ seconds: z.number(), success: z.number(), tokens: z.number() })),
+});
+
+function parse() {
+  const { values } = parseArgs({
+    options: {
+      adapter: { type: "string" },
+      steps: { type: "string", default: "20" },
+      seed: { type: "string", default: "1" },
+      folder: { type: "string", default: join(packageRoot, "build/notebook") },
+    },
+  });
+  return values;
+}
+
+async function playOurs(folder: string, db: string, adapter: string, steps: number, seed: number) {
+  const name = `notebook-${seed}`;
+  // A finished run would not be trained again, and nothing would be measured.
+  rmSync(join(folder, "email/models", name), { recursive: true, force: true });
+  const mail = openMailDatabase(db);
+  const judge = await startScriptedJudge({ score: knowingScore(mail) });
+  const run = ["--home", folder, "--run", name, "--db", db, "--seed", `${seed}`];
+  const model = ["--model", MODEL, "--weights", "f16", "--tool-format", "hermes", "--fork", adapter, "--gpu", "off"];
+  const limits = ["--context", `${SHARED.context}`, "--max-tokens", `${SHARED.maxTokens}`];
+  const rest = ["--validate-every", "0", "--validate-n", "1", "--judge-url", judge.url, "--judge-model", "scripted"];
+  try {
+    const cli = join(packageRoot, "dist/src/cli.js");
+    const preset = ["train", "--preset", "art-notebook", "--steps", `${steps}`, "--json"];
+    const { line, seconds, peak } = await runMeasured(process.execPath, [
+      ...[cli, ...preset, ...run],
+      ...[...model, ...limits, ...rest],
+    ]);
+    const { folder: written } = JSON.parse(line) as { folder: string };
+    const lines = readFileSync(join(written, "metrics.jsonl"), "utf8").trimEnd().split("\n");
+    const metrics = lines.map((each) => JSON.parse(each) as { success: number; seconds: { total: number } });
+    const store = RunStore.read(join(written, "run.sqlite"));
+    const played = Array.from({ length: steps }, (_, index) => store.rollouts("train", index + 1));
+    store.close();
+    const side: Side = {
+      ...{ seconds, peak },
+      stepSeconds: metrics.map((one) => one.seconds.total),
+      success: metrics.map((one) => one.success),
+      tokens: played.map((rollouts) => rollouts.reduce((sum, { tokens: one }) => sum + (one?.ids.length ?? 0), 0)),
+    };
+    const questions = played.flatMap((rollouts) => [
+      ...new Map(rollouts.map((one) => [one.scenario.id, one])).values(),
+    ]);
+    return {
+      side,
+      questions: questions.map(({ scenario, messages }) => ({ id: scenario.id, messages: messages.slice(0, 2) })),
+    };
+  } finally {
+    await judge.close();
+    mail.close();
+  }
+}
+
+async function playTheirs(folder: string, db: string, adapter: string, questions: readonly unknown[], seed: number) {
+  const python = await ensurePython({ extras: ["dev"], onProgress: console.error });
+  const gguf = await resolveModel(
+    MODEL,
+    withDefaults(["weights", "home", ...downloadOptions], { weights: "f16", home: folder }),
+    linesTo(console.error),
+  );
+  const file = join(folder, `questions-${seed}.json`);
+  writeFileSync(file, JSON.stringify(questions));
+  const server = await startTaskServer(db);
+  try {
+    const { groups, size, learningRate, maxGradNorm, maxTurns, maxTokens, context } = SHARED;
+    const numbers = {
+      groups,
+      size,
+      "learning-rate": learningRate,
+      "max-grad-norm": maxGradNorm,
+      "max-turns": maxTurns,
+    };
+    const more = { "max-tokens": maxTokens, context, threads: usableCores(), seed };
+    const { line, seconds, peak } = await runMeasured(python, [
+      ...[join(packageRoot, "bench/notebook/trl_side.py"), "--gguf", gguf, "--adapter", join(adapter, "adapter")],
+      ...["--server", server.url, "--questions", file],
+      ...Object.entries({ ...numbers, ...more }).flatMap(([name, value]) => [`--${name}`, `${value}`]),
+    ]);
+    const { steps } = stepsSchema.parse(JSON.parse(line));
+    const tokens = steps.map((step, index) => step.tokens - (steps[index - 1]?.tokens ?? 0));
+    const side: Side = {
+      ...{ seconds, peak, tokens },
+      stepSeconds: steps.map((step) => step.seconds),
+      success: steps.map((step) => step.success),
+    };
+    return side;
+  } finally {
+    server.close();
+  }
+}
+
+function shown(name: string, { seconds, peak, stepSeconds, success, tokens }: Side): string {
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const half = Math.ceil(success.length / 2);
+  return [
+    `${name}: ${seconds.toFixed(0)} s`,
+    `${median(stepSeconds).toFixed(1)} s a step (median)`,
+    `${mean(tokens).toFixed(0)} tokens a step`,
+    `${(peak / 1e9).toFixed(2)} GB at most`,
+    `success ${(100 * mean(success.slice(0, half))).toFixed(1)} % in the first half of the steps, ${(100 * mean(success.slice(half))).toFixed(1)} % in the second`,
+  ].join(", ");
+}
+
+try {
+  const values = readArguments(parse, "yarn notebook");
+  if (values.adapter === undefined) throw new UsageError("give --adapter, a folder that yarn hone sft wrote");
+  const [steps, seed] = [Number(values.steps), Number(values.seed)];
+  const [folder, adapter] = [resolve(values.folder), resolve(values.adapter)];
+  mkdirSync(folder, { recursive: true });
+  const db = join(folder, "mail.db");
+  await runMeasured(process.execPath, [join(packageRoot, "dist/src/cli.js"), "build-db", "--db", db]);
+  const { side: hone, questions } = await playOurs(folder, db, adapter, steps, seed);
+  console.log(shown("hone", hone));
+  const trl = await playTheirs(folder, db, adapter, questions, seed);
+  console.log(shown("TRL", trl));
+  const hardware = hardwareOf(undefined);
+  const date = new Date().toISOString().slice(0, 10);
+  const file = resultsFile("notebook", hardware);
+  const settings = { model: MODEL, ...SHARED, steps, seed };
+  writeFileSync(
+    file,
+    `${JSON.stringify({ date, hardware, versions: versionsOf(undefined), settings, hone, trl }, null, 1)}\n`,
+  );
+  console.log(`saved to ${file}`);
+} catch (error) {
+  if (!(error instanceof HoneError)) throw error;
+  console.error(`notebook: ${error.message}`);
+  process.exitCode = error.exitCode;
+}

@@ -1,0 +1,42 @@
+/** `yarn hone scenarios generate`: makes scenarios from mail, documents, a database or MCP servers. */
+import { defineCommand } from "../config/index.js";
+import { bar, countsText, ProgressLine, usageText } from "../report/index.js";
+import { type GenerateSummary, generateScenarios } from "../scenarios/index.js";
+import { hone } from "../util/index.js";
+
+function summaryText(summary: GenerateSummary): string {
+  const { file, unit, train, test, pieces, explored, silent, candidates, dropped, skipped, cached, reviewed } = summary;
+  return [
+    `${train + test} scenarios: ${train} train, ${test} test`,
+    `  read        ${pieces} of ${explored} ${unit}${silent > 0 ? `, ${silent} gave no question` : ""}`,
+    ...(Object.keys(skipped).length > 0 ? [`  passed over ${countsText(skipped)}`] : []),
+    `  written     ${candidates} candidates`,
+    `  dropped     ${countsText(dropped as Record<string, number>) || "none"}`,
+    ...(reviewed > 0 ? [`  reviewed    ${reviewed}, which stay as a person decided`] : []),
+    `  model       ${usageText(summary, cached)}`,
+    `  written to  ${file}`,
+  ].join("\n");
+}
+
+export const generateCommand = defineCommand({
+  name: "scenarios generate",
+  summary:
+    "Make scenarios from a mail database, a folder of documents, an SQLite file or MCP servers, by a model behind an API.",
+  example: `${hone("scenarios generate")} --documents docs --judge-url http://127.0.0.1:8080/v1 --judge-model NAME --n 20`,
+  async run(config, io) {
+    const progress = new ProgressLine(io.stream);
+    try {
+      const summary = await generateScenarios(config, {
+        signal: io.signal,
+        log: (line) => progress.log(line),
+        onProgress: ({ kept, pieces, of }) =>
+          progress.update(() => `writing ${bar(pieces / of, 20)} ${pieces} of ${of} read, ${kept} scenarios kept`),
+      });
+      progress.clear();
+      io.log(summaryText(summary));
+      return summary;
+    } finally {
+      progress.clear();
+    }
+  },
+});

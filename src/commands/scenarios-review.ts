@@ -1,0 +1,25 @@
+/** `yarn hone scenarios review`: a page in the browser on which a person keeps, drops and edits scenarios. */
+import { defineCommand } from "../config/index.js";
+import { reviewed } from "../scenarios/index.js";
+import { hone } from "../util/index.js";
+import { serveReview } from "../view/index.js";
+
+export const reviewCommand = defineCommand({
+  name: "scenarios review",
+  summary: "Look scenarios over in the browser of this machine: keep, drop and edit them.",
+  example: `${hone("scenarios review")} scenarios.jsonl`,
+  required: ["scenarios"],
+  positional: "scenarios",
+  async run({ scenarios, port }, io) {
+    const source = reviewed(scenarios);
+    const server = await serveReview(source, port ?? 0);
+    io.log(`${source.file}: ${server.url}  (Ctrl-C ends it; every decision is written at once)`);
+    await new Promise<void>((resolve) => {
+      if (io.signal.aborted) resolve();
+      else io.signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    await server.close();
+    const { kept, dropped } = source.read();
+    return { file: source.file, url: server.url, kept: kept.length, dropped: dropped.length };
+  },
+});

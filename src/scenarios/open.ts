@@ -1,0 +1,100 @@
+/** `yarn hone scenarios generate` without its output: the source and the model that the options name. */
+import { join, resolve } from "node:path";
+import type { Config } from "../config/index.js";
+import type { Judge } from "../judge/index.js";
+import { type JudgeUsage, openVerdictFile } from "../judge/index.js";
+import { type McpConfig, serverLogs } from "../mcp/index.js";
+import { type JudgeConfig, openJudge, VERDICTS_FILE } from "../reward/index.js";
+import { HoneError, messageOf, UsageError } from "../util/index.js";
+import { type Generated, generate } from "./generate.js";
+import type { Source } from "./pieces.js";
+import { documentSource, mailSource, serversSource, sqlSource } from "./sources/index.js";
+
+export type GenerateConfig = JudgeConfig &
+  Omit<McpConfig, "mcpScope"> &
+  Pick<
+    Config,
+    | "home"
+    | "seed"
+    | "db"
+    | "documents"
+    | "sql"
+    | "n"
+    | "out"
+    | "testShare"
+    | "about"
+    | "tries"
+    | "perPiece"
+    | "toolCalls"
+    | "inbox"
+  >;
+
+export interface GenerateFromIo {
+  readonly signal: AbortSignal;
+  readonly log: (line: string) => void;
+  onProgress(progress: { readonly kept: number; readonly pieces: number; readonly of: number }): void;
+}
+
+export interface GenerateSummary extends Generated, JudgeUsage {
+  readonly file: string;
+  readonly unit: string;
+  /** Answers that were taken from the cache. */
+  readonly cached: number;
+}
+
+const SCENARIOS = 100;
+const TEST_SHARE = 0.2;
+
+/** The one source that is named. @throws UsageError for none and for several */
+function sourceOf(config: GenerateConfig, judge: Judge, log: (line: string) => void): Source {
+  const { db, documents, sql, mcp, inbox, about, toolCalls, home } = config;
+  const named = Object.entries({ "--db": db, "--documents": documents, "--sql": sql, "--mcp": mcp }).filter(
+    ([, value]) => value !== undefined,
+  );
+  if (named.length !== 1) {
+    const which = named.length === 0 ? "no source is given" : `${named.map(([flag]) => flag).join(" and ")} are given`;
+    throw new UsageError(
+      `scenarios generate: ${which}; give one of --db (a mail database), --documents (a folder), --sql (an SQLite file) and --mcp (servers)`,
+    );
+  }
+  if (inbox !== undefined && db === undefined) throw new UsageError("--inbox: it is about mail; give --db");
+  if (db !== undefined) return mailSource(db, inbox);
+  if (documents !== undefined) return documentSource(documents);
+  if (sql !== undefined) return sqlSource(sql);
+  const settings = { ...config, mcpScope: undefined };
+  return serversSource({ config: settings, logs: serverLogs(home), calls: toolCalls, about, judge, log });
+}
+
+/** @throws HoneError when the model cannot be asked any more: what was kept until then is in the file */
+export async function generateScenarios(config: GenerateConfig, io: GenerateFromIo): Promise<GenerateSummary> {
+  const out = resolve(config.out ?? "scenarios.jsonl");
+  const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
+  try {
+    const judge = openJudge(config, "scenarios generate", cache, undefined, io.log);
+    const source = sourceOf(config, judge, io.log);
+    const settings = {
+      ...{ source, judge, out, seed: config.seed, about: config.about },
+      n: config.n ?? SCENARIOS,
+      perPiece: config.perPiece,
+      tries: config.tries,
+      testShare: config.testShare ?? TEST_SHARE,
+    };
+    let kept = 0;
+    const onProgress: GenerateFromIo["onProgress"] = (progress) => {
+      kept = progress.kept;
+      io.onProgress(progress);
+    };
+    try {
+      const generated = await generate(settings, { signal: io.signal, onProgress });
+      return { ...generated, ...judge.usage(), cached: judge.cached, file: out, unit: source.unit };
+    } catch (error) {
+      if (!(error instanceof HoneError) || error instanceof UsageError || kept === 0) throw error;
+      throw new HoneError(
+        `${messageOf(error)}. ${kept} scenarios were kept until then and are in ${out}; the same command goes on, and asks nothing twice`,
+        { cause: error },
+      );
+    }
+  } finally {
+    close();
+  }
+}

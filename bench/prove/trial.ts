@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { RunReader } from "../../src/run/reader.js";
 import { packageRoot } from "../../src/util/paths.js";
 import type { Checkout } from "./checkout.js";
@@ -104,7 +105,9 @@ async function tested(test: string, { checkout, python }: Ground): Promise<strin
   if (status === 0) return undefined;
   const failed = `${stdout}\n${stderr}`.match(isPython ? /^(FAILED|ERROR) .*$/m : /FAIL .*$/m)?.[0];
   if (failed === undefined) throw new Error(`${test} did not run on the changed code:\n${stderr.slice(-2000)}`);
-  return failed.replace(/^(FAILED|FAIL)\s+/, "");
+  return stripVTControlCharacters(failed)
+    .trim()
+    .replace(/^(FAILED|FAIL)\s+/, "");
 }
 
 const trimmed = (words: string) => (words.length > 400 ? `${words.slice(0, 397)}...` : words);
@@ -119,7 +122,7 @@ export async function trial(fault: Fault | undefined, ground: Ground, size: RunS
       seen,
       step,
       guard,
-      words: words && trimmed(words.replaceAll(ground.folder, "").replaceAll("\u001b", "")),
+      words: words && trimmed(stripVTControlCharacters(words).replaceAll(ground.folder, "").trim()),
     },
   });
   return ground.checkout.with(fault?.patch, async () => {

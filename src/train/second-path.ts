@@ -82,7 +82,11 @@ export async function checkBatch(
     if (!same) differs(`token ${i} of sequence ${at} has another id, mask or log-probability`);
   });
   if (advantages[at] !== Math.fround(advantage)) differs(`sequence ${at} has another advantage`);
-  if (!whole) return;
+  // A rollout in which nothing was sampled has its part in the mean, and is not in the file.
+  const silent = groups
+    .flat()
+    .some(({ tokens, branches = [] }) => [tokens, ...branches].every(({ sampled }) => !sampled.includes(1)));
+  if (!whole || silent) return;
 
   const sums = new Map<number, { sum: number; largest: number; n: number }>();
   rollouts.forEach((rollout, i) => {

@@ -97,7 +97,13 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
           ),
         ),
       );
-      played.groups.forEach(checkDraws);
+      try {
+        played.groups.forEach(checkDraws);
+      } catch (error) {
+        // Otherwise they would be reused when the run continues.
+        run.store.dropRollouts("train", step);
+        throw error;
+      }
       return played;
     },
 

@@ -65,6 +65,14 @@ it("is seen to have advantages that do not sum to 0, unless a rollout was left o
   expect(await seen(file, [high], false)).toBe("");
 });
 
+it("may lack a rollout in which nothing was sampled, with its advantage", async () => {
+  const mute = { tokens: record([0, 0]), advantage: -0.25 };
+  const raised = group.map((one, i) => ({ ...one, advantage: one.advantage + (i === 0 ? 0.25 : 0) }));
+  const file = path();
+  await writeBatch(file, [[...raised, mute]], { temperature: 1 });
+  expect(await seen(file, [[...raised, mute]])).toBe("");
+});
+
 it("is refused where a tensor is missing", async () => {
   const file = path();
   await writeBatch(file, [group], { temperature: 1 });

@@ -18,6 +18,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
+from .architectures import ARCHITECTURES
 from .errors import Refused
 from .gguf_adapter import UnsupportedAdapter
 from .gguf_model import GgufModel, file_order
@@ -85,7 +86,7 @@ def config_of(base: GgufModel, source: Path | None, kind: str) -> dict[str, Any]
     config["rope_theta"] = rope["rope_theta"]
     if rope["rope_type"] != "default":
         config["rope_scaling"] = {key: value for key, value in rope.items() if key != "rope_theta"}
-    name = {"qwen2": "Qwen2", "qwen3": "Qwen3", "llama": "Llama"}[base.architecture]
+    name = ARCHITECTURES[base.architecture].prefix
     config.pop("dtype", None)
     return config | {"architectures": [f"{name}ForCausalLM"], "torch_dtype": dtype, "use_cache": True}
 

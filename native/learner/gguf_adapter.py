@@ -20,18 +20,7 @@ import gguf
 import torch
 from safetensors.torch import load_file
 
-# PEFT's name of a linear layer, and llama.cpp's.
-LAYERS = {
-    "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k",
-    "self_attn.v_proj": "attn_v",
-    "self_attn.o_proj": "attn_output",
-    "mlp.gate_proj": "ffn_gate",
-    "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
-}
-# `model_type` of a Hugging Face config, and llama.cpp's name of the architecture.
-ARCHITECTURES = {"qwen2": "qwen2", "qwen3": "qwen3", "llama": "llama", "mistral": "llama"}
+from .architectures import LAYERS, MODEL_TYPES, interleave_heads, is_interleaved
 
 # Its groups: name in the base model, layer's number, layer within it, A or B.
 PEFT_TENSOR = re.compile(r"base_model\.model\.(model\.layers\.(\d+)\.([\w.]+))\.lora_([AB])\.weight")
@@ -53,11 +42,11 @@ class Base:
     def of(cls, config: Mapping[str, Any]) -> Base:
         """From a Hugging Face config (`model.config.to_dict()`, or config.json)."""
         kind = config["model_type"]
-        if kind not in ARCHITECTURES:
-            known = ", ".join(ARCHITECTURES)
+        if kind not in MODEL_TYPES:
+            known = ", ".join(MODEL_TYPES)
             raise UnsupportedAdapter(f"adapters for models of type {kind} cannot be written; supported are {known}")
         heads = config["num_attention_heads"]
-        return cls(ARCHITECTURES[kind], heads, config.get("num_key_value_heads") or heads)
+        return cls(MODEL_TYPES[kind], heads, config.get("num_key_value_heads") or heads)
 
 
 @dataclass(frozen=True)
@@ -90,14 +79,6 @@ class Scaling:
         return alpha / self.alpha * stabilised
 
 
-def interleave_heads(weight: torch.Tensor, heads: int) -> torch.Tensor:
-    """Reorders the output rows of a query or key weight, (heads * size, n), from Hugging Face's rotation (first half of
-    a head with the second) to that of llama.cpp's `llama` architecture (neighbours)."""
-    rows, columns = weight.shape
-    halves = weight.reshape(heads, 2, rows // heads // 2, columns)
-    return halves.swapaxes(1, 2).reshape(rows, columns)
-
-
 def gguf_tensors(state: Mapping[str, torch.Tensor], base: Base, scaling: Scaling) -> dict[str, torch.Tensor]:
     """llama.cpp's names and layout for PEFT's tensors: A is (rank, inputs), B is (outputs, rank), both float32."""
     tensors: dict[str, torch.Tensor] = {}
@@ -110,7 +91,7 @@ def gguf_tensors(state: Mapping[str, torch.Tensor], base: Base, scaling: Scaling
         if letter == "B":
             factor = scaling.correction(module, rank=weight.shape[1])
             weight = weight * factor if factor != 1.0 else weight
-            if base.architecture == "llama" and layer.endswith(("q_proj", "k_proj")):
+            if is_interleaved(base.architecture, layer):
                 weight = interleave_heads(weight, base.heads if layer.endswith("q_proj") else base.kv_heads)
         tensors[f"blk.{block}.{LAYERS[layer]}.weight.lora_{letter.lower()}"] = weight.contiguous()
     for name in tensors:

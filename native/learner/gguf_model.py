@@ -13,26 +13,18 @@ from typing import Any
 import gguf
 import numpy
 import torch
-from transformers import LlamaConfig, PretrainedConfig, Qwen2Config, Qwen3Config
+import transformers
+from transformers import PretrainedConfig
 
+from .architectures import ARCHITECTURES, LAYER_TENSORS, MODEL_TENSORS, interleave_heads, is_interleaved
 from .choice import ROPE_FACTORS
 from .errors import Refused
-from .gguf_adapter import LAYERS, interleave_heads
 from .gguf_tensor import dequantised
 
-CONFIGS: dict[str, type[PretrainedConfig]] = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig}
 
-LAYER_TENSORS = {name: layer for layer, name in LAYERS.items()} | {
-    "attn_norm": "input_layernorm",
-    "attn_q_norm": "self_attn.q_norm",
-    "attn_k_norm": "self_attn.k_norm",
-    "ffn_norm": "post_attention_layernorm",
-}
-_MODEL_TENSORS = {
-    "token_embd.weight": "model.embed_tokens.weight",
-    "output_norm.weight": "model.norm.weight",
-    "output.weight": "lm_head.weight",
-}
+def config_class(architecture: str) -> type[PretrainedConfig]:
+    """transformers' class of configurations; `architecture` is llama.cpp's name."""
+    return getattr(transformers, f"{ARCHITECTURES[architecture].prefix}Config")
 
 
 class Unreadable(Refused):
@@ -44,8 +36,8 @@ def hf_name(name: str) -> str:
 
     Raises Refused for tensors that these models do not have.
     """
-    if name in _MODEL_TENSORS:
-        return _MODEL_TENSORS[name]
+    if name in MODEL_TENSORS:
+        return MODEL_TENSORS[name]
     parts = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)
     if not parts or parts[2] not in LAYER_TENSORS:
         raise Refused(f"the model file has a tensor {name}, which the learner does not know")
@@ -76,7 +68,7 @@ class GgufModel:
                 f"{self.path} has {found.tensor_type.name.lower()} weights, which the learner cannot read; "
                 "give --hf-weights with the original weights, or run another file"
             ) from None
-        if self.architecture == "llama" and re.search(r"self_attn\.[qk]_proj\.", name):
+        if is_interleaved(self.architecture, name):
             heads = self.config.num_attention_heads if ".q_proj." in name else self.config.num_key_value_heads
             values = unpermute(values, heads)
         return values
@@ -102,7 +94,7 @@ def file_order(base: GgufModel, values: Callable[[str], torch.Tensor]) -> Callab
             return torch.from_numpy(numpy.array(tensor.data, dtype=numpy.float32))
         name = hf_name(tensor.name)
         ours = values(name)
-        if base.architecture == "llama" and (".q_proj." in name or ".k_proj." in name):
+        if is_interleaved(base.architecture, name):
             heads = base.config.num_attention_heads if ".q_proj." in name else base.config.num_key_value_heads
             ours = permute(ours, heads)
         return ours
@@ -122,8 +114,8 @@ def read_gguf(path: str) -> GgufModel:
         return default if field is None else field.contents()
 
     architecture = value("general.architecture", "?")
-    if architecture not in CONFIGS:
-        known = ", ".join(CONFIGS)
+    if architecture not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
         raise Refused(f"{path} holds a model of architecture {architecture}; the learner trains {known}")
     if value(f"{architecture}.expert_count"):
         raise Refused(f"{path} is a mixture of experts, which the learner does not train")
@@ -175,7 +167,7 @@ def _config(
         )
     if value("attention.sliding_window"):
         raise Refused(f"{path} attends through a sliding window, which the learner does not")
-    if architecture == "llama":
+    if ARCHITECTURES[architecture].optional_biases:
         settings["attention_bias"] = "model.layers.0.self_attn.q_proj.bias" in tensors
         settings["mlp_bias"] = "model.layers.0.mlp.gate_proj.bias" in tensors
-    return CONFIGS[architecture](**settings, rope_parameters=rope)
+    return config_class(architecture)(**settings, rope_parameters=rope)

@@ -10,8 +10,9 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from . import attention
+from .architectures import MODEL_TYPES
 from .errors import Refused
-from .gguf_model import CONFIGS, GgufModel, Unreadable, read_gguf
+from .gguf_model import GgufModel, Unreadable, config_class, read_gguf
 from .protocol import Progress
 
 SAME_MODEL_TOLERANCE = {"f32": 0.01, "f16": 0.01, "bf16": 0.01, "q8_0": 0.02}
@@ -95,9 +96,10 @@ def _from_folder(folder: str, file: GgufModel) -> PreTrainedModel:
         raise Refused(f"{folder} is no Hugging Face model folder: it has no config.json")
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        if config.model_type not in CONFIGS:
-            raise Refused(f"{folder} holds a {config.model_type} model; the learner trains {', '.join(CONFIGS)}")
+        if config.model_type not in MODEL_TYPES:
+            raise Refused(f"{folder} holds a {config.model_type} model; the learner trains {', '.join(MODEL_TYPES)}")
         _refuse_quantised(config, folder)
+        config = _as_played(config, folder)
         # The engine has no dropout: with it the learner's log-probabilities would belong to another policy.
         config.attention_dropout = 0.0
         model = AutoModelForCausalLM.from_pretrained(
@@ -112,6 +114,20 @@ def _from_folder(folder: str, file: GgufModel) -> PreTrainedModel:
         raise Refused(f"{folder} cannot be loaded: {str(error).splitlines()[0]}") from error
     _check_same(model, file, folder)
     return model
+
+
+def _as_played(config: PretrainedConfig, folder: str) -> PretrainedConfig:
+    """The configuration of the class that computes the file's architecture: Llama's for a model of Mistral's, whose
+    tensors have the same names. Raises Refused where that would be another computation.
+    """
+    kind = config_class(MODEL_TYPES[config.model_type])
+    if isinstance(config, kind):
+        return config
+    window = getattr(config, "sliding_window", None)
+    if window is not None and window < config.max_position_embeddings:
+        raise Refused(f"{folder} attends through a sliding window of {window} tokens, which the learner does not")
+    own = ("model_type", "architectures", "sliding_window")
+    return kind.from_dict({key: value for key, value in config.to_dict().items() if key not in own})
 
 
 def _refuse_quantised(config: PretrainedConfig, folder: str) -> None:

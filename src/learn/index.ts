@@ -10,13 +10,13 @@
  * ```
  */
 export { type AdvantageOptions, deviation, type GroupAdvantages, groupAdvantages } from "./advantages.js";
+export { ARCHITECTURES, architectureNamed, MODEL_TYPES } from "./architectures.js";
 export { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "./batch.js";
 export { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
 export { CHECKPOINT_FILES, Learner, startLearner } from "./learner.js";
 export type { Progress } from "./protocol.js";
 export { readFloats } from "./safetensors.js";
 export {
-  ARCHITECTURES,
   type BaseModel,
   bitsOf,
   type Deadlines,

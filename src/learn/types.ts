@@ -9,14 +9,11 @@ export type Precision = (typeof PRECISIONS)[number];
 
 /** The model to train. */
 export interface BaseModel {
-  /** The file the engine runs: a qwen2, qwen3 or llama model, quantised or not. */
+  /** The file the engine runs: a model of one of the architectures of architectures.ts, quantised or not. */
   readonly gguf: string;
   /** A Hugging Face folder to take the weights from; it is checked to be the same model. */
   readonly hf?: string;
 }
-
-/** Architectures that the learner trains, by their GGUF names; native/learner/gguf_model.py reads their weights. */
-export const ARCHITECTURES: readonly string[] = ["qwen2", "qwen3", "llama"];
 
 /** Weight types that the learner computes with or dequantises, by llama.cpp's names: those of the gguf package. */
 export const READABLE_WEIGHTS: readonly string[] = [

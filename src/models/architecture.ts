@@ -2,23 +2,13 @@
  * The models that hone supports: those whose architecture is implemented in engine and learner. Decided by config.json
  * alone.
  */
-import { ARCHITECTURES } from "../learn/index.js";
+import { MODEL_TYPES } from "../learn/index.js";
 import { HoneError } from "../util/index.js";
 
 type Json = Readonly<Record<string, unknown>>;
 
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null;
 const above = (value: unknown, least: number) => typeof value === "number" && value > least;
-
-/**
- * Class of transformers by `model_type`. A model of another class is another computation, often by Python code of its own,
- * whatever type it names.
- */
-export const CLASSES: Readonly<Record<string, string>> = {
-  qwen2: "Qwen2ForCausalLM",
-  qwen3: "Qwen3ForCausalLM",
-  llama: "LlamaForCausalLM",
-};
 
 /** RoPE types that the learner implements; "linear" scales evenly, "llama3" by Llama 3's factors. */
 const ROPES = ["default", "linear", "llama3"];
@@ -38,7 +28,19 @@ const STATEFUL = [
   "conv_L_cache",
   "lru_width",
 ];
+/** Windows that transformers takes where config.json has no `sliding_window`; these types have no switch beside it. */
+const WINDOWS: Readonly<Record<string, number>> = { mistral: 4096 };
 const EXPERTS = ["num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size", "moe_num_experts"];
+
+/** Whether some token of the model's context does not attend to all before it. */
+function isWindowed(config: Json, type: string): boolean {
+  const unnamed = WINDOWS[type];
+  // Qwen2's configuration names a window that is off.
+  if (unnamed === undefined && typeof config.use_sliding_window === "boolean") return config.use_sliding_window;
+  const window = config.sliding_window === undefined ? unnamed : config.sliding_window;
+  if (window === undefined || window === null) return false;
+  return !(Number(window) >= Number(config.max_position_embeddings));
+}
 
 /**
  * The reason why a model is not supported, as a clause; undefined when it is. Of several reasons, the most informative.
@@ -53,8 +55,7 @@ export function refusedBecause(config: Json): string | undefined {
   );
   const quantised = isObject(config.quantization_config) ? config.quantization_config : undefined;
   const classes = Array.isArray(config.architectures) ? config.architectures.map(String) : [];
-  // Qwen2's configuration names a window that is off; Mistral's and others' is on if named.
-  const windowed = config.use_sliding_window ?? (config.sliding_window !== undefined && config.sliding_window !== null);
+  const known = MODEL_TYPES.get(type);
 
   if (isObject(config.vision_config) || isObject(config.audio_config))
     return "it takes images or sound, not text alone";
@@ -65,18 +66,20 @@ export function refusedBecause(config: Json): string | undefined {
     return "it is a hybrid: some layers carry a state that cannot be forked and trimmed as a KV cache can";
   }
   if (EXPERTS.some((key) => above(config[key], 0)) || /moe|mixtral/.test(type)) return "it is a mixture of experts";
-  if (windowed || layers.some((layer) => layer !== "full_attention")) return "it attends through a sliding window";
+  if (isWindowed(config, type) || layers.some((layer) => layer !== "full_attention"))
+    return "it attends through a sliding window";
   if (rotated !== undefined) return `it rotates ${rotated} of each head (partial rotary), the learner rotates all`;
-  if (!ARCHITECTURES.includes(type)) {
-    return `its architecture is ${type || "not named"}; hone takes ${ARCHITECTURES.join(", ")}`;
+  if (known === undefined) {
+    return `its architecture is ${type || "not named"}; hone takes ${[...MODEL_TYPES.keys()].join(", ")}`;
   }
   if (quantised) return `its weights are quantised (${String(quantised.quant_method ?? "unknown")}); give the original`;
   if (!ROPES.includes(ropeType)) return `it scales RoPE by ${ropeType}, which the learner does not`;
   // The first is the one that transformers and llama.cpp take.
   const [named] = classes;
-  if (named === undefined || named === CLASSES[type]) return undefined;
+  if (named === undefined || named === known.class) return undefined;
+  // A model of another class is another computation, often by Python code of its own, whatever type it names.
   if (!named.endsWith("ForCausalLM")) return `it writes no text (${named})`;
-  return `it is of the class ${named}, a computation of its own; hone takes ${CLASSES[type]}`;
+  return `it is of the class ${named}, a computation of its own; hone takes ${known.class}`;
 }
 
 /** @throws HoneError in one line that gives the reason */

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import type { ModelShape } from "../engine/index.js";
+import { architectureNamed } from "../learn/index.js";
 import { packageRoot } from "../util/index.js";
 
 /** Weight types that hone writes and the learner reads. */
@@ -114,8 +115,8 @@ export function shapeOfSizes(
   weights: Weights,
 ): ModelShape {
   const { architecture, layers, embedding: d, feedForward, heads, kvHeads, headSize, vocabulary } = sizes;
-  // Qwen2 adds biases to queries, keys and values, Qwen3 normalises queries and keys.
-  const own = { qwen2: headSize * (heads + 2 * kvHeads), qwen3: 2 * headSize }[architecture] ?? 0;
+  const { attentionBias, headNorms } = architectureNamed(architecture) ?? {};
+  const own = (attentionBias ? headSize * (heads + 2 * kvHeads) : 0) + (headNorms ? 2 * headSize : 0);
   const layer = 2 * d * headSize * (heads + kvHeads) + own + 3 * d * feedForward + 2 * d;
   const parameters = layers * layer + d + (tied ? 1 : 2) * vocabulary * d;
   return { ...sizes, parameters, bytes: Math.round(parameters * BYTES[weights]), weightType: weights.toUpperCase() };

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { CLASSES } from "./architecture.js";
+import { MODEL_TYPES } from "../learn/index.js";
 import { VOCABULARY, withoutFallback } from "./byte-level.js";
 import { aboutFiles, readJson, weightFiles } from "./source.js";
 
@@ -20,7 +20,7 @@ function plainConfig(config: Json): Json {
   const plain = Object.entries(config).filter(
     ([key, value]) => typeof value !== "object" || value === null || Array.isArray(value) || NESTED.includes(key),
   );
-  return { ...Object.fromEntries(plain), architectures: [CLASSES[String(config.model_type)]] };
+  return { ...Object.fromEntries(plain), architectures: [MODEL_TYPES.get(String(config.model_type))?.class] };
 }
 
 function plainTokenizer({ auto_map: _, ...about }: Json): Json {

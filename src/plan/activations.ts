@@ -4,7 +4,7 @@
  * tensors that PyTorch's autograd saves.
  */
 import type { ModelShape } from "../engine/index.js";
-import type { Precision } from "../learn/index.js";
+import { architectureNamed, type Precision } from "../learn/index.js";
 import { adapterParameters } from "./input.js";
 
 /** Alignment of mask rows in native/learner/attention.py, in numbers. A test compares the two constants. */
@@ -60,8 +60,8 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   const [attentionInputs, gatedInputs] = [on("q_proj", "k_proj", "v_proj"), on("gate_proj", "up_proj")];
   const inputs = half ? attentionInputs + gatedInputs : Math.min(1, attentionInputs) + Math.min(1, gatedInputs);
   const norms = 4 * 2 * (d + 1);
-  // Qwen3 normalises queries and keys per head, in f32.
-  const headNorms = shape.architecture === "qwen3" ? 4 * (query + keyValue + heads + kvHeads) : 0;
+  // Queries and keys are normalised in f32.
+  const headNorms = architectureNamed(shape.architecture)?.headNorms ? 4 * (query + keyValue + heads + kvHeads) : 0;
   const attention = width * query * (2 + on("o_proj")) + 4 * heads;
   const gated = width * ff * (3 + on("down_proj"));
   const low = width * loraRank * loraTargets.length;

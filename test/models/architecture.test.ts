@@ -14,6 +14,9 @@ const qwen = {
 };
 const llama = { architectures: ["LlamaForCausalLM"], model_type: "llama" };
 
+const mistral = { architectures: ["MistralForCausalLM"], model_type: "mistral", max_position_embeddings: 32768 };
+const published = ["qwen2.5-small", "qwen3-small", "llama3.2-small", "llama2-small", "mistral-small"];
+
 beforeAll(() => ensureTestModels(["tiny", "published"], () => undefined), 900_000);
 
 describe("taken", () => {
@@ -25,12 +28,14 @@ describe("taken", () => {
       "SmolLM2, whose config has lists and nulls",
       { ...llama, rope_scaling: null, attention_bias: false, "transformers.js_config": {} },
     ],
+    ["Mistral 7B v0.3 and Nemo, without a window", { ...mistral, sliding_window: null, head_dim: 128 }],
+    ["Mistral with a window as long as its context", { ...mistral, sliding_window: 32768 }],
     ["layers that all attend in full", { ...qwen, layer_types: ["full_attention", "full_attention"] }],
   ])("%s", (_, config) => {
     expect(refusedBecause(config)).toBeUndefined();
   });
 
-  it.each(["qwen2-tiny", "qwen3-tiny", "llama-tiny", "qwen2.5-small", "qwen3-small", "llama3.2-small", "llama2-small"])(
+  it.each(["qwen2-tiny", "qwen3-tiny", "llama-tiny", "mistral-tiny", ...published])(
     "%s, as transformers writes it",
     (name) => {
       expect(refusedBecause(JSON.parse(readFileSync(`${modelPath(name)}/config.json`, "utf8")))).toBeUndefined();
@@ -52,7 +57,14 @@ describe("refused, with the reason", () => {
     ["Qwen3-30B-A3B", { ...qwen, model_type: "qwen3_moe", num_experts: 128 }, /^it is a mixture of experts$/],
     ["Mixtral", { model_type: "mixtral", num_local_experts: 8, sliding_window: null }, /^it is a mixture of experts$/],
     ["Gemma 3", { model_type: "gemma3_text", sliding_window: 512 }, /^it attends through a sliding window$/],
-    ["Mistral 7B v0.1", { model_type: "mistral", sliding_window: 4096 }, /^it attends through a sliding window$/],
+    ["Mistral 7B v0.1", { ...mistral, sliding_window: 4096 }, /^it attends through a sliding window$/],
+    ["Mistral that names no window, which is then 4096", mistral, /^it attends through a sliding window$/],
+    [
+      "Mistral with a switch of Qwen2's, which it has not",
+      { ...mistral, sliding_window: 4096, use_sliding_window: false },
+      /^it attends through a sliding window$/,
+    ],
+    ["Devstral", { ...mistral, sliding_window: null, rope_scaling: { type: "yarn" } }, /^it scales RoPE by yarn/],
     ["Qwen2 with its window on", { ...qwen, use_sliding_window: true }, /^it attends through a sliding window$/],
     ["GPT-OSS-like layers", { ...llama, layer_types: ["sliding_attention", "full_attention"] }, /sliding window$/],
     ["Phi-4-mini", { model_type: "phi3", partial_rotary_factor: 0.75 }, /^it rotates 0\.75 of each head/],
@@ -62,7 +74,7 @@ describe("refused, with the reason", () => {
       /^it rotates 0\.5/,
     ],
     ["a vision model", { ...qwen, model_type: "qwen2_vl", vision_config: {} }, /^it takes images or sound/],
-    ["another family", { model_type: "gpt2" }, /^its architecture is gpt2; hone takes qwen2, qwen3, llama$/],
+    ["another family", { model_type: "gpt2" }, /^its architecture is gpt2; hone takes qwen2, qwen3, llama, mistral$/],
     ["nothing named", {}, /^its architecture is not named/],
     ["GPTQ weights", { ...qwen, quantization_config: { quant_method: "gptq" } }, /^its weights are quantised \(gptq\)/],
     ["YaRN", { ...qwen, rope_scaling: { type: "yarn", factor: 4 } }, /^it scales RoPE by yarn/],

@@ -30,6 +30,7 @@ const models = [
   { name: "llama3.2-small", family: "llama3.2", tied: true, weights: "f16" },
   // Of no entry: a vocabulary of SentencePiece's.
   { name: "llama2-small", family: undefined, tied: false, weights: "f16", more: ["--tool-format", "hermes"] },
+  { name: "mistral-small", family: undefined, tied: false, weights: "bf16", more: ["--tool-format", "mistral"] },
 ] as const;
 
 const home = mkdtempSync(join(tmpdir(), "hone-families-"));
@@ -79,7 +80,7 @@ describe.each(models)("$name", ({ name, weights, tied, ...of }) => {
     expect(shape.parameters).toBeGreaterThan((tied ? 1 : 2) * table);
 
     // Where the template shows no tools, they stand in the system message.
-    const writer = "more" in of ? formatNamed("hermes") : undefined;
+    const writer = "more" in of ? formatNamed(of.more[1]) : undefined;
     const told: ChatMessage[] = writer ? [{ role: "system", content: writer.describe(tools) }] : [];
     const asked = { vocabulary: modelPath(name), template: null, tools: writer ? [] : tools, generation: true };
     const messages = rollouts.map((rollout) => rollout.messages.slice(0, 1));

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { modelFile, modelHeader } from "../../src/engine/index.js";
-import { KNOWN_TENSORS, READABLE_WEIGHTS } from "../../src/learn/index.js";
+import { KNOWN_TENSORS, MODEL_TYPES, READABLE_WEIGHTS } from "../../src/learn/index.js";
 import { checkTrainable } from "../../src/models/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
@@ -51,13 +51,16 @@ it("weights that the learner reads are those that the gguf package dequantises",
   expect(stdout.trim().split(" ").sort(), stderr).toEqual([...READABLE_WEIGHTS].sort());
 });
 
-it("tensors that the learner knows are those that it has a name for", () => {
-  const script = `from learner.gguf_model import _MODEL_TENSORS, LAYER_TENSORS, ROPE_FACTORS
-print(*_MODEL_TENSORS, ROPE_FACTORS)
-print(*LAYER_TENSORS)`;
+it("architectures and tensors are those that the learner has names for", () => {
+  const script = `from learner.architectures import LAYER_TENSORS, MODEL_TENSORS, MODEL_TYPES
+from learner.gguf_model import ROPE_FACTORS
+print(*MODEL_TENSORS, ROPE_FACTORS)
+print(*LAYER_TENSORS)
+print(*(f"{one}:{MODEL_TYPES[one]}" for one in MODEL_TYPES))`;
   const env = { ...process.env, PYTHONPATH: join(packageRoot, "native") };
   const { stdout, stderr } = spawnSync(python, ["-c", script], { encoding: "utf8", env });
-  const known = [KNOWN_TENSORS.model, KNOWN_TENSORS.layer].map((names) => [...names].sort());
+  const types = [...MODEL_TYPES].map(([type, { gguf }]) => `${type}:${gguf}`);
+  const known = [KNOWN_TENSORS.model, KNOWN_TENSORS.layer, types].map((names) => [...names].sort());
   const names = stdout.trim().split("\n");
   expect(
     names.map((line) => line.split(" ").sort()),

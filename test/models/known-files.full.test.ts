@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { MODEL_TYPES } from "../../src/learn/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { runHone } from "./support/cli.js";
@@ -139,5 +140,5 @@ describe("a folder with Python files", () => {
 
 it("the source that hone was tested with has every class that hone converts", () => {
   const text = readFileSync(join(packageRoot, "build/llama.cpp/conversion/__init__.py"), "utf8");
-  for (const name of ["Qwen2ForCausalLM", "Qwen3ForCausalLM", "LlamaForCausalLM"]) expect(text).toContain(`"${name}"`);
+  for (const { class: name } of MODEL_TYPES.values()) expect(text).toContain(`"${name}"`);
 });

@@ -15,6 +15,8 @@ from transformers import (
     GenerationConfig,
     LlamaConfig,
     LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
     Qwen2Config,
     Qwen2ForCausalLM,
     Qwen3Config,
@@ -69,6 +71,14 @@ FAMILIES: dict[str, tuple[type, type, dict[str, Any], dict[str, Any]]] = {
         | {"rms_norm_eps": 1e-5},
         {"bos_token_id": 1, "eos_token_id": 2},
     ),
+    # Mistral 7B v0.2 and later, and their vocabulary of SentencePiece's; heads as Nemo's, narrower than hidden_size / heads.
+    "mistral": (
+        MistralForCausalLM,
+        MistralConfig,
+        {"vocab_size": 32000, "max_position_embeddings": 32768, "rope_theta": 1e6, "head_dim": 8}
+        | {"sliding_window": None, "rms_norm_eps": 1e-5, "attention_dropout": 0.0},
+        {"bos_token_id": 1, "eos_token_id": 2},
+    ),
 }
 # Those that have their own output layer are the larger ones of Qwen's; all of Llama 2's do.
 MODELS = {
@@ -78,6 +88,7 @@ MODELS = {
     "qwen3-small-untied": ("qwen3", False),
     "llama3.2-small": ("llama3.2", True),
     "llama2-small": ("llama2", False),
+    "mistral-small": ("mistral", False),
 }
 
 

@@ -101,6 +101,18 @@ QWEN_ABOUT = {
     "tokenizer_class": "Qwen2Tokenizer",
     "unk_token": None,
 }
+LLAMA2_ABOUT = {
+    "add_bos_token": True,
+    "add_eos_token": False,
+    "bos_token": "<s>",
+    "clean_up_tokenization_spaces": False,
+    "eos_token": "</s>",
+    "legacy": True,
+    "model_max_length": 4096,
+    "pad_token": None,
+    "tokenizer_class": "LlamaTokenizer",
+    "unk_token": "<unk>",
+}
 ABOUT: dict[str, dict[str, Any]] = {
     "qwen2.5": QWEN_ABOUT,
     "qwen3": QWEN_ABOUT,
@@ -112,18 +124,9 @@ ABOUT: dict[str, dict[str, Any]] = {
         "model_max_length": 131072,
         "tokenizer_class": "PreTrainedTokenizerFast",
     },
-    "llama2": {
-        "add_bos_token": True,
-        "add_eos_token": False,
-        "bos_token": "<s>",
-        "clean_up_tokenization_spaces": False,
-        "eos_token": "</s>",
-        "legacy": True,
-        "model_max_length": 4096,
-        "pad_token": None,
-        "tokenizer_class": "LlamaTokenizer",
-        "unk_token": "<unk>",
-    },
+    "llama2": LLAMA2_ABOUT,
+    # Of the same tokenizer and the same vocabulary until v0.3.
+    "mistral": LLAMA2_ABOUT | {"model_max_length": 32768},
 }
 # In the manner of Llama 2's and Mistral 7B's: "[INST]" is text, and a turn of the model ends with </s>.
 INST_TEMPLATE = (
@@ -227,7 +230,7 @@ def check_known(encode: Callable[[str], list[int]], source: Path, name: str) -> 
 def write(family: str, source: Path, folder: Path) -> PreTrainedTokenizerBase:
     """tokenizer.json, and beside it what the makers say of it, the chat template included."""
     folder.mkdir(parents=True, exist_ok=True)
-    if family == "llama2":
+    if family in ("llama2", "mistral"):
         made, template = sentencepiece(source, folder), INST_TEMPLATE
         # transformers 5 cuts a text that begins with a space otherwise than SentencePiece, and than transformers 4.
         check_known(SentencePieceProcessor(model_file=str(folder / "tokenizer.model")).encode, source, "llama-spm")

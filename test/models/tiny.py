@@ -1,4 +1,4 @@
-"""Small models of three families with random weights, scaled so that their predictions are neither flat nor certain:
+"""Small models of four families with random weights, scaled so that their predictions are neither flat nor certain:
 then every weight matters to a log-probability, and a wrong one shows."""
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from peft import LoraConfig, get_peft_model
 from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
     PretrainedConfig,
     PreTrainedModel,
     Qwen2Config,
@@ -32,7 +34,7 @@ SHAPE = dict(
 # The standard deviation of the logits: a perplexity of about 100 in a vocabulary of 1024.
 LOGIT_SPREAD = 2.5
 
-PRE = {"qwen2": "qwen2", "qwen3": "qwen2", "llama": "llama-bpe"}
+PRE = {"qwen2": "qwen2", "qwen3": "qwen2", "llama": "llama-bpe", "mistral": "llama-bpe"}
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 
@@ -44,6 +46,10 @@ def build(family: str) -> PreTrainedModel:
     if family == "qwen3":
         # Heads wider than hidden_size / heads, as in Qwen3-0.6B.
         return Qwen3ForCausalLM(Qwen3Config(**SHAPE, head_dim=64, tie_word_embeddings=True, rope_parameters=rope))
+    if family == "mistral":
+        # Heads narrower than hidden_size / heads, as in Mistral Nemo.
+        own = {"head_dim": 16, "sliding_window": None, "rms_norm_eps": 1e-5}
+        return MistralForCausalLM(MistralConfig(**SHAPE, **own, tie_word_embeddings=False, rope_parameters=rope))
     # Llama 3.2's stretched rotation, which is a tensor of its own in a GGUF file.
     rope = {
         "rope_type": "llama3",

@@ -30,12 +30,39 @@ CONTROL = {
         "<|python_tag|>",
     ],
 }
+# Mistral Nemo's, in their order; it has no token for padding but this one.
+MISTRAL_CONTROL = [
+    "<unk>",
+    "<s>",
+    "</s>",
+    "[INST]",
+    "[/INST]",
+    "[AVAILABLE_TOOLS]",
+    "[/AVAILABLE_TOOLS]",
+    "[TOOL_RESULTS]",
+    "[/TOOL_RESULTS]",
+    "[TOOL_CALLS]",
+    "<pad>",
+]
 # Tokens of their own that are text nevertheless, as in Qwen2.5 and Qwen3.
 WHOLE = {"qwen2": ["<tool_call>", "</tool_call>"], "llama-bpe": []}
 TEMPLATE = {
     "qwen2": "Qwen-Qwen2.5-7B-Instruct.jinja",
     "qwen3": "Qwen-Qwen3-0.6B.jinja",
     "llama": "meta-llama-Llama-3.2-3B-Instruct.jinja",
+    "mistral": "mistralai-Mistral-Nemo-Instruct-2407.jinja",
+}
+
+QWEN_ROLES = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
+ROLES = {
+    "qwen2": QWEN_ROLES,
+    "qwen3": QWEN_ROLES,
+    "llama": {
+        "bos_token": "<|begin_of_text|>",
+        "eos_token": "<|eot_id|>",
+        "pad_token": "<|finetune_right_pad_id|>",
+    },
+    "mistral": {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"},
 }
 
 
@@ -45,9 +72,9 @@ def corpus(source: Path) -> list[str]:
     return [file.read_text(encoding="utf-8") for file in files]
 
 
-def train(pre: str, texts: list[str]) -> Tokenizer:
+def train(pre: str, texts: list[str], control: list[str]) -> Tokenizer:
     """Ids: bytes and merges first, then control tokens, then whole ones, as the real vocabularies have them."""
-    special = CONTROL[pre] + WHOLE[pre]
+    special = control + WHOLE[pre]
     tokenizer = Tokenizer(models.BPE(ignore_merges=pre == "llama-bpe"))
     if pre == "qwen2":
         tokenizer.normalizer = normalizers.NFC()
@@ -64,10 +91,10 @@ def train(pre: str, texts: list[str]) -> Tokenizer:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in CONTROL[pre]])
+    tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in control])
     tokenizer.add_tokens([AddedToken(text, special=False, normalized=False) for text in WHOLE[pre]])
     if pre == "llama-bpe":
-        tokenizer.post_processor = begin_with("<|begin_of_text|>", tokenizer)
+        tokenizer.post_processor = begin_with("<s>" if "<s>" in control else "<|begin_of_text|>", tokenizer)
     return tokenizer
 
 
@@ -86,17 +113,9 @@ def begin_with(bos: str, tokenizer: Tokenizer) -> processors.Sequence:
 
 
 def make(family: str, pre: str, source: Path, context: int) -> PreTrainedTokenizerFast:
-    """The Hugging Face tokenizer of a family ("qwen2", "qwen3", "llama") with pre-tokenizer `pre`."""
-    tokenizer = train(pre, corpus(source))
-    roles = (
-        {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
-        if pre == "qwen2"
-        else {
-            "bos_token": "<|begin_of_text|>",
-            "eos_token": "<|eot_id|>",
-            "pad_token": "<|finetune_right_pad_id|>",
-        }
-    )
+    """The Hugging Face tokenizer of a family ("qwen2", "qwen3", "llama", "mistral") with pre-tokenizer `pre`."""
+    tokenizer = train(pre, corpus(source), MISTRAL_CONTROL if family == "mistral" else CONTROL[pre])
+    roles = ROLES[family]
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=context, **roles)
     fast.chat_template = (source / "models" / "templates" / TEMPLATE[family]).read_text(encoding="utf-8")
     return fast

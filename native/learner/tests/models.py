@@ -5,10 +5,11 @@ from pathlib import Path
 import gguf
 import numpy
 import torch
-from learner.gguf_model import LAYER_TENSORS, permute
-from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
+from learner.architectures import LAYER_TENSORS, MODEL_TYPES, is_interleaved
+from learner.gguf_model import permute
+from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
 
-CONFIGS = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig}
+CONFIGS = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig, "mistral": MistralConfig}
 SHAPE = dict(
     vocab_size=96,
     hidden_size=32,
@@ -24,6 +25,8 @@ SHAPE = dict(
 
 def make_model(architecture: str, tied: bool = True, seed: int = 0, **more) -> torch.nn.Module:
     torch.manual_seed(seed)
+    # transformers' own would be a window of 4096 tokens.
+    more = more | ({"sliding_window": None} if architecture == "mistral" else {})
     config = CONFIGS[architecture](
         **(SHAPE | more), tie_word_embeddings=tied, rope_parameters={"rope_type": "default", "rope_theta": 10000.0}
     )
@@ -39,7 +42,7 @@ def make_model(architecture: str, tied: bool = True, seed: int = 0, **more) -> t
 def write_gguf(model: torch.nn.Module, path: Path, kind: str = "F16", rope_factors: torch.Tensor | None = None) -> Path:
     """As llama.cpp's converter writes it: vectors f32, matrices `kind`, Llama's query and key rows interleaved."""
     config = model.config
-    architecture = config.model_type
+    architecture = MODEL_TYPES[config.model_type]
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_vocab_size(config.vocab_size)
     writer.add_context_length(config.max_position_embeddings)
@@ -62,7 +65,7 @@ def write_gguf(model: torch.nn.Module, path: Path, kind: str = "F16", rope_facto
         if name not in names:
             _, _, layer, *module, last = name.split(".")
             names[name] = f"blk.{layer}.{back['.'.join(module)]}.{last}"
-            if architecture == "llama" and module[-1] in ("q_proj", "k_proj"):
+            if is_interleaved(architecture, name):
                 heads = config.num_attention_heads if module[-1] == "q_proj" else config.num_key_value_heads
                 values = permute(values, heads)
         quantised = gguf.GGMLQuantizationType[kind if values.dim() > 1 else "F32"]

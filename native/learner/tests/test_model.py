@@ -16,7 +16,7 @@ from models import make_model, write_gguf
 
 
 @pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("architecture", ["qwen2", "qwen3", "llama"])
+@pytest.mark.parametrize("architecture", ["qwen2", "qwen3", "llama", "mistral"])
 @pytest.mark.parametrize(
     ("kind", "tolerance"),
     [
@@ -87,6 +87,22 @@ def test_a_folder_of_another_shape_or_without_a_model_is_refused(tmp_path, silen
         load_base(str(file), str(tmp_path / "deeper"), silent)
     with pytest.raises(Refused, match=r"no config\.json"):
         load_base(str(file), str(tmp_path), silent)
+
+
+def test_a_folder_of_mistrals_is_the_llama_of_its_file_unless_it_has_a_window(tmp_path, silent):
+    model = make_model("mistral", head_dim=16)
+    file, folder = str(write_gguf(model, tmp_path / "model.gguf")), tmp_path / "folder"
+    ids = torch.randint(96, (1, 40), generator=torch.Generator().manual_seed(0))
+    for window in (None, 512):
+        model.config.sliding_window = window
+        model.save_pretrained(folder)
+        loaded, _ = load_base(file, str(folder), silent)
+        loaded.config._attn_implementation = "eager"
+        assert torch.allclose(loaded(ids).logits, model(ids).logits, atol=1e-5)
+    model.config.sliding_window = 20
+    model.save_pretrained(folder)
+    with pytest.raises(Refused, match="attends through a sliding window of 20 tokens"):
+        load_base(file, str(folder), silent)
 
 
 def test_dropout_that_a_folder_asks_for_is_not_applied(tmp_path, silent):
@@ -163,7 +179,7 @@ def test_a_large_table_is_held_once_while_it_is_read(tmp_path, kind):
     assert peak < 1.5 * table.nbytes
 
 
-@pytest.mark.parametrize("name", ["qwen2-tiny", "qwen3-tiny", "llama-tiny"])
+@pytest.mark.parametrize("name", ["qwen2-tiny", "qwen3-tiny", "llama-tiny", "mistral-tiny"])
 @pytest.mark.parametrize(("kind", "tolerance"), [("f16", 0), ("q8_0", 0.02)])
 def test_files_of_llama_cpps_converter_give_the_original_weights(models, silent, name, kind, tolerance):
     original = AutoModelForCausalLM.from_pretrained(models / name, dtype=torch.float32, attn_implementation="eager")

@@ -71,7 +71,7 @@ FAMILIES: dict[str, tuple[type, type, dict[str, Any], dict[str, Any]]] = {
         | {"rms_norm_eps": 1e-5},
         {"bos_token_id": 1, "eos_token_id": 2},
     ),
-    # Mistral 7B v0.2 and later, and a vocabulary of SentencePiece's; heads of another width than hidden_size / heads, as Nemo's.
+    # Mistral 7B v0.2 and later, and a vocabulary of SentencePiece's; heads not hidden_size / heads wide, as in Nemo.
     "mistral": (
         MistralForCausalLM,
         MistralConfig,

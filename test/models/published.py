@@ -71,11 +71,11 @@ FAMILIES: dict[str, tuple[type, type, dict[str, Any], dict[str, Any]]] = {
         | {"rms_norm_eps": 1e-5},
         {"bos_token_id": 1, "eos_token_id": 2},
     ),
-    # Mistral 7B v0.2 and later, and their vocabulary of SentencePiece's; heads as Nemo's, narrower than hidden_size / heads.
+    # Mistral 7B v0.2 and later, and a vocabulary of SentencePiece's; heads not hidden_size / heads wide, as in Nemo.
     "mistral": (
         MistralForCausalLM,
         MistralConfig,
-        {"vocab_size": 32000, "max_position_embeddings": 32768, "rope_theta": 1e6, "head_dim": 8}
+        {"vocab_size": 32000, "max_position_embeddings": 32768, "rope_theta": 1e6, "head_dim": 32}
         | {"sliding_window": None, "rms_norm_eps": 1e-5, "attention_dropout": 0.0},
         {"bos_token_id": 1, "eos_token_id": 2},
     ),

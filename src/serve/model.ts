@@ -94,6 +94,8 @@ export class ServedModel {
   #threads: ThreadStore | undefined;
   /** Whether turns are sampled in the form that a request demands. */
   readonly enforces: boolean = true;
+  /** The temperature of every turn; undefined: each request's own. */
+  readonly fixedTemperature: number | undefined;
   /** Numbers of requests. */
   readonly counts = { begun: 0, continued: 0, rewritten: 0 };
 

@@ -9,11 +9,15 @@
 /** The very zod that hone checks arguments with: a task file needs no package of its own. */
 export { z } from "zod";
 export {
+  createHone,
   type EvaluateChoice,
   evaluate,
   type GatherChoice,
   type GivenReward,
   gather,
+  type HoneProvider,
+  type HoneProviderOptions,
+  type LocalProviderOptions,
   Model,
   type ModelOptions,
   type OpenTask,
@@ -25,6 +29,7 @@ export {
   type RulerOptions,
   type RunOptions,
   ruler,
+  type ServedProviderOptions,
   type SftChoice,
   type SftOptions,
   type SftSummary,

@@ -246,18 +246,27 @@ Napi::Value score(const Napi::CallbackInfo& info, const Use& use) {
     refuseRange(env, std::to_string(tokens.size()) + " tokens cannot be scored; it takes from 2 to " + std::to_string(room));
   }
   const int from = wholeOf(info[1], "from", 1, static_cast<int>(tokens.size()) - 1);
+  const int likeliest = wholeOf(info[2], "likeliest", 0, kMostLikely);
   auto [promise, settle] = Port::of(env)->promise(env);
   const auto done = [settle = settle](ScoreResult result) {
     settle([result = std::move(result)](Napi::Env env, Napi::Promise::Deferred& deferred) {
+      std::vector<Token> likely;
+      std::vector<float> logprobs;
+      for (const Likely& one : result.likeliest) {
+        likely.push_back(one.token);
+        logprobs.push_back(one.logprob);
+      }
       auto object = Napi::Object::New(env);
       object.Set("logprobs", arrayOf<Napi::Float32Array>(env, result.logprobs));
+      object.Set("likely", arrayOf<Napi::Int32Array>(env, likely));
+      object.Set("likelyLogprobs", arrayOf<Napi::Float32Array>(env, logprobs));
       object.Set("cancelled", result.cancelled);
       setError(env, object, result.error);
       deferred.Resolve(object);
     });
   };
   TurnId turn = 0;
-  begin(settle, [&] { turn = engine.lanes.score(use.owner, std::move(tokens), from, done); });
+  begin(settle, [&] { turn = engine.lanes.score(use.owner, std::move(tokens), from, likeliest, done); });
   return underWay(env, turn, promise);
 }
 

@@ -59,20 +59,21 @@ TurnId Lanes::generate(SequenceId sequence, TurnRequest request, TurnDone done) 
   return lanes_[lane]->generate(sequence, std::move(request), std::move(done));
 }
 
-TurnId Lanes::score(OwnerId owner, std::vector<Token> tokens, int from, ScoreDone done) {
+TurnId Lanes::score(OwnerId owner, std::vector<Token> tokens, int from, int likeliest, ScoreDone done) {
   int lane = 0;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     lane = leastLoaded();
     load_[lane]++;
   }
-  return lanes_[lane]->score(owner, std::move(tokens), from, [this, lane, done = std::move(done)](ScoreResult result) {
+  const auto scored = [this, lane, done = std::move(done)](ScoreResult result) {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       load_[lane]--;
     }
     tell(done, std::move(result));
-  });
+  };
+  return lanes_[lane]->score(owner, std::move(tokens), from, likeliest, scored);
 }
 
 void Lanes::cancel(TurnId turn) {

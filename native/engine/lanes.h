@@ -42,7 +42,7 @@ class Lanes {
   GroupId newGroup() { return newId(); }
   SequenceId open(OwnerId owner, GroupId group, std::vector<Token> prompt);
   TurnId generate(SequenceId sequence, TurnRequest request, TurnDone done);
-  TurnId score(OwnerId owner, std::vector<Token> tokens, int from, ScoreDone done);
+  TurnId score(OwnerId owner, std::vector<Token> tokens, int from, int likeliest, ScoreDone done);
   void cancel(TurnId turn);
   void close(SequenceId sequence);
   void closeAll(OwnerId owner);

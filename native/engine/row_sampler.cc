@@ -76,12 +76,13 @@ bool RowSampler::onDevice(const Decoder& decoder, const Batch& batch, const std:
 void RowSampler::sample(const Decoder& decoder, LogitRow& row, Sampler& sampler) {
   const int vocabulary = decoder.vocabularySize();
   const float* logits = decoder.logits(row.row);
+  const TurnRequest& request = row.sequence->turn->request;
   if (row.given >= 0) {
     row.drawn.logprob = logprobOf(logits, vocabulary, row.given);
     row.drawn.token = std::isnan(row.drawn.logprob) ? -1 : row.given;
+    if (request.likeliest > 0 && row.drawn.token >= 0) row.likeliest = likeliestOf(logits, vocabulary, request.likeliest);
     return;
   }
-  const TurnRequest& request = row.sequence->turn->request;
   row.drawn = drawnFor(request, row.sequence->tokens.size(), sampler, logits, vocabulary, row.failure);
   if (request.likeliest >= 0 && row.drawn.token >= 0) {
     row.own = logprobOf(logits, vocabulary, row.drawn.token);

@@ -102,11 +102,12 @@ TurnId Scheduler::generate(SequenceId sequence, TurnRequest request, TurnDone do
   return id;
 }
 
-TurnId Scheduler::score(OwnerId owner, std::vector<Token> tokens, int from, ScoreDone done) {
+TurnId Scheduler::score(OwnerId owner, std::vector<Token> tokens, int from, int likeliest, ScoreDone done) {
   auto turn = std::make_shared<Turn>();
   turn->id = newId();
   turn->scored = std::move(done);
   turn->from = from;
+  turn->request.likeliest = likeliest;
   const TurnId id = turn->id;
   const SequenceId sequence = newId();
   open(sequence, owner, newId(), std::move(tokens));
@@ -234,7 +235,7 @@ void Scheduler::flush() {
 void Scheduler::answer(Turn& turn) {
   if (turn.scored) {
     const bool cancelled = turn.result.stop == Stop::cancelled;
-    tell(turn.scored, ScoreResult{std::move(turn.scores), cancelled, std::move(turn.result.error)});
+    tell(turn.scored, ScoreResult{std::move(turn.scores), std::move(turn.likeliest), cancelled, std::move(turn.result.error)});
   } else {
     tell(turn.done, std::move(turn.result));
   }

@@ -57,8 +57,11 @@ class Scheduler {
   void open(SequenceId id, OwnerId owner, GroupId group, std::vector<Token> prompt);
   /** One turn at a time. Unknown sequences and a second turn end with an error. */
   TurnId generate(SequenceId sequence, TurnRequest request, TurnDone done);
-  /** Log-probabilities of tokens[from ...], 1 ≤ from < tokens.size() ≤ context. */
-  TurnId score(OwnerId owner, std::vector<Token> tokens, int from, ScoreDone done);
+  /**
+   * Log-probabilities of tokens[from ...], 1 ≤ from < tokens.size() ≤ context, and at each of these positions the `likeliest`
+   * tokens.
+   */
+  TurnId score(OwnerId owner, std::vector<Token> tokens, int from, int likeliest, ScoreDone done);
   /** Ends a turn or a score soon. Does nothing when it has ended. */
   void cancel(TurnId turn);
   /** Its turn ends with "cancelled". */

@@ -23,6 +23,8 @@ struct Turn {
   ScoreDone scored;
   int from = 0;
   std::vector<float> scores;
+  /** At each scored position so many of the likeliest tokens (`request.likeliest`), one position behind the other. */
+  std::vector<Likely> likeliest;
 };
 
 enum class State { idle, queued, running };

@@ -105,6 +105,7 @@ void Scheduler::handOut() {
     }
     if (turn.scored) {
       turn.scores.push_back(row.drawn.logprob);
+      turn.likeliest.insert(turn.likeliest.end(), row.likeliest.begin(), row.likeliest.end());
       continue;
     }
     take(sequence, row.drawn);

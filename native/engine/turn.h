@@ -62,6 +62,8 @@ struct TurnResult {
 
 struct ScoreResult {
   std::vector<float> logprobs;
+  /** The likeliest tokens of each position, one position behind the other: so many as were asked for. */
+  std::vector<Likely> likeliest;
   bool cancelled = false;
   Failure error;
 };

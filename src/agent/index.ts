@@ -45,13 +45,12 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
   const host = await Host.open();
   const programs = new Set<Programs>();
   catchEverything((error) => onNote(`an agent left an error that nothing caught: ${messageOf(error)}`));
-  const { temperature = 1 } = player.sampling;
   const outage = outageIn(player.engine);
   return {
     play: ({ scenario, seed, onWaiting }) => {
       const about = { seed, limits, outage, onNote, onWaiting };
       const model = new RolloutModel({ name: "hone", engine, chat, sampling: player.sampling, ...about });
-      return playAgent({ task, scenario, env, model, temperature, host, limits, outage, programs });
+      return playAgent({ task, scenario, env, model, host, limits, outage, programs });
     },
     close: async () => {
       await Promise.all([...programs].map((all) => all.end()));

@@ -2,11 +2,11 @@
  * Plays one rollout with a task's own code. Failures are isolated: an error fails this rollout alone, with the end of
  * its output; programs that it started end with it.
  */
+import { inProcess, languageModel } from "../ai-sdk/index.js";
 import { deadlineCause, type RolloutLimits, type RolloutOutcome, type Trajectory } from "../rollout/index.js";
 import { type AnyTask, type Reward, type RolloutEnd, rewardReturned, type Scenario } from "../tasks/index.js";
 import { HoneError, messageOf } from "../util/index.js";
 import type { Host } from "./host.js";
-import { languageModel } from "./language-model.js";
 import { mistakeOf } from "./mistakes.js";
 import { Output, onBehalfOf } from "./output.js";
 import { Programs } from "./programs.js";
@@ -22,7 +22,6 @@ export interface AgentRolloutInput {
   readonly scenario: Scenario;
   readonly env: unknown;
   readonly model: RolloutModel;
-  readonly temperature: number;
   readonly host: Host;
   readonly limits: Pick<RolloutLimits, "maxTurns" | "rolloutSeconds">;
   /** Of the engine that plays: its time is none of the rollout's. */
@@ -75,7 +74,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
   input.programs.add(programs);
   const context = {
     ...{ scenario, env, baseUrl, apiKey: key, signal: over.signal },
-    model: languageModel(model, input.temperature),
+    model: languageModel(inProcess(model, false)),
     run: programs.run.bind(programs),
   };
   const overdue = new HoneError(`the rollout's time is over (${limits.rolloutSeconds} s, --rollout-timeout)`);

@@ -71,13 +71,14 @@ const LIMITS: Readonly<Record<string, Extract<RolloutEnd, "turn_limit" | "contex
 };
 
 /** Options by which the sampled distribution would be another than the learner's, and their values without effect. */
-const truncating = { top_p: 1, top_k: 0, min_p: 0 } as const;
+const reshaping = { top_p: 1, top_k: 0, min_p: 0, frequency_penalty: 0, presence_penalty: 0 } as const;
 
 export class RolloutModel extends ServedModel {
   /** In the order in which they ended. */
   readonly turns: PlayedTurn[] = [];
   /** The learner must know the distribution of each token. */
   override readonly enforces = false;
+  override readonly fixedTemperature: number;
   /** Requests that were answered with an error. */
   refused = 0;
   /** A limit that the rollout has met. */
@@ -96,6 +97,7 @@ export class RolloutModel extends ServedModel {
   constructor(settings: RolloutModelSettings) {
     super([settings.name], settings.engine, settings.chat, BOUNDS, new Seats(AT_ONCE, WAITING, IDLE));
     this.#settings = settings;
+    this.fixedTemperature = settings.sampling.temperature ?? 1;
     settings.onWaiting(0, "the agent");
   }
 
@@ -119,23 +121,23 @@ export class RolloutModel extends ServedModel {
     else this.trouble = error;
   }
 
-  refuse(option: string, why: string): never {
+  #refuse(option: string, why: string): never {
     this.#settings.onNote(`the agent asks for ${option}, which is refused: ${why}`);
     throw badRequest(`'${option}' is refused in a rollout: ${why}`, option, "unsupported_value");
   }
 
   override checkOptions(asked: Asked & { readonly logprobs?: unknown }): void {
     if (this.#over.signal.aborted) throw ended();
-    for (const [option, without] of Object.entries(truncating)) {
-      const value = asked[option as keyof typeof truncating];
+    for (const [option, without] of Object.entries(reshaping)) {
+      const value = asked[option as keyof typeof reshaping];
       const off = value == null || value === without || (option === "top_k" && value === -1);
-      if (!off) this.refuse(option, "the learner must know the distribution that tokens are sampled from");
+      if (!off) this.#refuse(option, "the learner must know the distribution that tokens are sampled from");
     }
-    if (asked.seed != null) this.refuse("seed", "rollouts of a scenario would all be the same");
-    const { temperature = 1 } = this.#settings.sampling;
-    if (asked.temperature == null || asked.temperature === temperature) return;
+    if (asked.seed != null) this.#refuse("seed", "rollouts of a scenario would all be the same");
+    const { fixedTemperature: fixed } = this;
+    if (asked.temperature == null || asked.temperature === fixed) return;
     this.#settings.onNote(
-      `the agent asks for the temperature ${asked.temperature}; its turns are sampled at ${temperature} (--temperature)`,
+      `the agent asks for the temperature ${asked.temperature}; its turns are sampled at ${fixed} (--temperature)`,
     );
   }
 

@@ -6,6 +6,13 @@ export { type EvaluateChoice, evaluate } from "./evaluate.js";
 export type { TrainEvents, TrainStart } from "./events.js";
 export { type GatherChoice, gather } from "./gather.js";
 export { Model, type ModelOptions, openModel } from "./model.js";
+export {
+  createHone,
+  type HoneProvider,
+  type HoneProviderOptions,
+  type LocalProviderOptions,
+  type ServedProviderOptions,
+} from "./provider.js";
 export type { GivenReward } from "./rewards.js";
 export { type Ruler, type RulerOptions, ruler } from "./ruler.js";
 export { openRun, type RunOptions, TrainingRun } from "./run.js";

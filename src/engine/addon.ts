@@ -85,6 +85,9 @@ export interface NativeGenerated {
 
 export interface NativeScored {
   logprobs: Float32Array;
+  /** The likeliest tokens of each position, one position behind the other. */
+  likely: Int32Array;
+  likelyLogprobs: Float32Array;
   cancelled: boolean;
   error: Error | null;
 }
@@ -128,7 +131,7 @@ export interface NativeEngine {
   /** Ids of `count` new sequences. */
   open(prompt: Int32Array, count: number): Float64Array;
   generate(sequence: number, turn: NativeTurn): UnderWay<NativeGenerated>;
-  score(tokens: Int32Array, from: number): UnderWay<NativeScored>;
+  score(tokens: Int32Array, from: number, likeliest: number): UnderWay<NativeScored>;
   cancel(turn: number): void;
   closeSequence(sequence: number): void;
   /** CPU threads from the next batch on, at most those it was loaded with. */

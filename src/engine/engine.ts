@@ -7,7 +7,7 @@
  * the decode thread of each lane batches that lane's sequences.
  */
 
-import type { Sequence } from "./sequence.js";
+import type { ScoredToken, Sequence } from "./sequence.js";
 
 export type Gpu = "auto" | "cuda" | "vulkan" | "metal" | false;
 export type SamplingPlace = "auto" | "host" | "device";
@@ -337,6 +337,14 @@ export interface Engine {
    * before it. `from` is at least 1 (default), since nothing precedes the first token.
    */
   score(tokens: Int32Array, options?: { readonly from?: number; readonly signal?: AbortSignal }): Promise<Float32Array>;
+  /**
+   * As {@link score} from token 1 on, and with each token's log-probability the `likeliest` tokens of its position, likeliest first
+   * (at most 1024). Absent where the engine does not tell.
+   */
+  scoreEach?(
+    tokens: Int32Array,
+    options: { readonly likeliest: number; readonly signal?: AbortSignal },
+  ): Promise<ScoredToken[]>;
   /**
    * Loads a LoRA adapter (GGUF), or removes it (null), for all sequences of all threads. Turns requested before the call
    * finish with the old weights, turns requested after it use the new ones. Open sequences keep their tokens; their KV is

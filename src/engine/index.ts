@@ -52,6 +52,7 @@ export type {
   Grammar,
   SampledToken,
   Sampling,
+  ScoredToken,
   Sequence,
 } from "./sequence.js";
 export { decodeThreads, usableCores } from "./threads.js";

@@ -1,11 +1,11 @@
 /** The engine over the native addon: checks arguments, and converts C++ results to the contract's types. */
 import { HoneError } from "../util/index.js";
-import type { Addon, NativeEngine, NativeGrammar, NativeSampling } from "./addon.js";
+import type { Addon, NativeEngine, NativeGrammar, NativeSampling, NativeScored } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
 import type { EngineMemory, EngineStats, LocalEngine, LocalEngineInfo } from "./engine.js";
 import { engineError } from "./errors.js";
 import type { ThreadGovernor } from "./governor.js";
-import type { Generated, GenerateOptions, Grammar, Sampling, Sequence } from "./sequence.js";
+import type { Generated, GenerateOptions, Grammar, Sampling, ScoredToken, Sequence } from "./sequence.js";
 
 /** Sampling with its defaults. @throws HoneError when a value is out of range */
 export function completeSampling({ temperature = 1, topK = 0, topP = 1, minP = 0, seed }: Sampling): NativeSampling {
@@ -183,6 +183,34 @@ export class LlamaEngine implements LocalEngine {
     tokens: Int32Array,
     { from = 1, signal }: { readonly from?: number; readonly signal?: AbortSignal } = {},
   ): Promise<Float32Array> {
+    return (await this.#score(tokens, from, 0, signal))?.logprobs ?? new Float32Array(0);
+  }
+
+  async scoreEach(
+    tokens: Int32Array,
+    { likeliest, signal }: { readonly likeliest: number; readonly signal?: AbortSignal },
+  ): Promise<ScoredToken[]> {
+    const scored = await this.#score(tokens, 1, likeliest, signal);
+    if (!scored) return [];
+    const each = Math.min(likeliest, this.info.vocabularySize);
+    return Array.from(scored.logprobs, (own, at) => {
+      const first = at * each;
+      const likely = [...scored.likely.subarray(first, first + each)];
+      return {
+        token: tokens[at + 1] as number,
+        own,
+        likeliest: likely.map((token, i) => ({ token, logprob: scored.likelyLogprobs[first + i] as number })),
+      };
+    });
+  }
+
+  /** Undefined where no token is scored. */
+  async #score(
+    tokens: Int32Array,
+    from: number,
+    likeliest: number,
+    signal: AbortSignal | undefined,
+  ): Promise<NativeScored | undefined> {
     this.#checkTokens(tokens);
     const room = this.info.contextPerSequence;
     if (tokens.length > room) {
@@ -191,12 +219,12 @@ export class LlamaEngine implements LocalEngine {
       );
     }
     if (!Number.isInteger(from) || from < 1) throw new HoneError(`scores begin at token 1 or later, not at ${from}`);
-    if (from >= tokens.length) return new Float32Array(0);
-    const result = await cancellable(this.#native, this.#native.score(tokens, from), signal);
+    if (from >= tokens.length) return undefined;
+    const result = await cancellable(this.#native, this.#native.score(tokens, from, likeliest), signal);
     signal?.throwIfAborted();
     if (result.error) throw engineError(result.error);
     if (result.cancelled) throw new HoneError("the engine was closed");
-    return result.logprobs;
+    return result;
   }
 
   useAdapter(path: string | null): Promise<void> {

@@ -27,6 +27,9 @@ export interface SampledToken {
   readonly likeliest?: readonly { readonly token: number; readonly logprob: number }[];
 }
 
+/** A given token under the raw softmax. */
+export type ScoredToken = Required<Pick<SampledToken, "token" | "own" | "likeliest">>;
+
 /** What a turn obeys, as a whole or from a mark on. */
 export interface Grammar {
   /** GBNF with a rule `root`. */

@@ -97,7 +97,13 @@ export function connectionFailure(error: unknown): "timeout" | "connection" | un
 }
 
 /** @param retries how often the library itself repeats a failed request */
-export async function chatClient({ url, key }: ChatServer, retries: number): Promise<OpenAI> {
+export const chatClient = (server: ChatServer, retries: number): Promise<OpenAI> =>
+  clientOf(server, retries, fetchReadable);
+
+/** A client of a server of hone's, which may stream: answers are not read before they are passed on. */
+export const streamingClient = (server: ChatServer): Promise<OpenAI> => clientOf(server, 0, fetchWithin);
+
+async function clientOf({ url, key }: ChatServer, retries: number, fetch: typeof fetchWithin): Promise<OpenAI> {
   library ??= await import("openai");
   return new library.OpenAI({
     baseURL: url,
@@ -106,7 +112,7 @@ export async function chatClient({ url, key }: ChatServer, retries: number): Pro
     defaultHeaders: { authorization: key === undefined ? null : `Bearer ${key}` },
     maxRetries: retries,
     logLevel: "off",
-    fetch: fetchReadable,
+    fetch,
   });
 }
 

@@ -5,4 +5,4 @@ export { fitting, loadFitting } from "./fitting.js";
 export { PersonSession, type Terminal } from "./person-session.js";
 export { checkEngineChoice, openPlaying, rankOf } from "./playing-engine.js";
 export { chooseScenarios, type RolloutsSummary, rolloutsToFile } from "./rollouts-file.js";
-export { openSubject } from "./subject.js";
+export { openSubject, type Subject } from "./subject.js";

@@ -1,5 +1,6 @@
 /** `POST /v1/completions`: completes a text, or given tokens. */
 import { setImmediate } from "node:timers/promises";
+import type { ScoredToken } from "../engine/index.js";
 import type { SampledTurn } from "../rollout/index.js";
 import {
   allOf,
@@ -38,17 +39,60 @@ async function promptsOf(model: ServedModel, { prompt }: CompletionRequest, sign
   return prompts;
 }
 
-function logprobsOf({ engine }: ServedModel, turn: SampledTurn) {
-  const sampled = logprobsOfText(turn);
-  const tokens = sampled.map(({ token }) => shown(engine, token).token);
-  const ends = tokens.map((_, index) => tokens.slice(0, index + 1).join("").length);
+/** A prompt that is repeated before the answer. */
+interface Echo {
+  readonly ids: readonly number[];
+  readonly text: string;
+  /** Of all but the first token, before which there is nothing; null where no log-probabilities are asked for. */
+  readonly scored: readonly ScoredToken[] | null;
+}
+
+/** @throws ApiError (400) where the engine scores no given tokens */
+async function echoOf(
+  model: ServedModel,
+  ids: readonly number[],
+  likeliest: number | null,
+  signal: AbortSignal,
+): Promise<Echo> {
+  const text = model.engine.detokenize(ids, { special: true });
+  return { ids, text, scored: likeliest === null ? null : await model.scores(ids, likeliest, signal) };
+}
+
+type Completed = Pick<SampledTurn, "text" | "stop" | "stopToken" | "tokens"> & {
+  readonly segment: Pick<SampledTurn["segment"], "ids">;
+};
+
+/** A turn of no tokens. */
+const nothing: Completed = {
+  text: "",
+  stop: "length",
+  stopToken: false,
+  tokens: [],
+  segment: { ids: new Int32Array() },
+};
+
+function logprobsOf({ engine }: ServedModel, turn: Pick<SampledTurn, "tokens" | "stopToken">, echo: Echo | undefined) {
+  const first = echo ? [{ token: echo.ids[0] as number }] : [];
+  const all: readonly (Pick<ScoredToken, "token"> & Partial<ScoredToken>)[] = [
+    ...first,
+    ...(echo?.scored ?? []),
+    // lm-eval counts on one entry for each sampled token, a stop token too.
+    ...(echo ? turn.tokens : logprobsOfText(turn)),
+  ];
+  const tokens = all.map(({ token }) => shown(engine, token).token);
+  const offsets: number[] = [];
+  let end = 0;
+  for (const token of tokens) {
+    offsets.push(end);
+    end += token.length;
+  }
   return {
     tokens,
-    token_logprobs: sampled.map(({ own = 0 }) => own),
-    top_logprobs: sampled.map(({ likeliest = [] }) =>
-      Object.fromEntries(likeliest.map((one) => [shown(engine, one.token).token, one.logprob])),
+    token_logprobs: all.map(({ own }) => own ?? null),
+    top_logprobs: all.map(({ likeliest }) =>
+      likeliest ? Object.fromEntries(likeliest.map((one) => [shown(engine, one.token).token, one.logprob])) : null,
     ),
-    text_offset: [0, ...ends].slice(0, tokens.length),
+    text_offset: offsets,
   };
 }
 
@@ -62,29 +106,42 @@ export async function completion(model: ServedModel, request: CompletionRequest,
   const about = { ...head, hone: { seed } };
   const promptOf = (index: number) => prompts[Math.floor(index / each)] as number[];
 
+  const { max_tokens: maxTokens } = request;
   const ask = (index: number, signal: AbortSignal, onText?: (text: string) => void) =>
     model.complete(promptOf(index), {
       sampling: samplingOf(request, seed, index % each),
-      maxTokens: request.max_tokens ?? MAX_TOKENS,
+      maxTokens: maxTokens ?? MAX_TOKENS,
       stopTexts,
       likeliest: request.logprobs ?? undefined,
       signal,
       onText,
     });
-  const ofChoice = (turn: SampledTurn, index: number) => ({
+  const ofChoice = (turn: Completed, index: number, echo?: Echo) => ({
     finish_reason: turn.stop === "stop" ? "stop" : "length",
-    logprobs: request.logprobs == null ? null : logprobsOf(model, turn),
+    logprobs: request.logprobs == null ? null : logprobsOf(model, turn, echo),
     ...(request.return_token_ids ? { token_ids: [...turn.segment.ids], prompt_token_ids: promptOf(index) } : {}),
   });
-  const usage = (turns: readonly SampledTurn[]) => {
+  const usage = (turns: readonly Completed[]) => {
     const sum = (lengths: number[]) => lengths.reduce((total, length) => total + length, 0);
     return usageOf(sum(prompts.map(({ length }) => length)), sum(turns.map(({ segment }) => segment.ids.length)), 0);
   };
 
   const count = prompts.length * each;
   if (!request.stream) {
-    const turns = await allOf(count, model, exchange.signal, (index, signal) => ask(index, signal));
-    const choices = turns.map((turn, index) => ({ index, text: turn.text, ...ofChoice(turn, index) }));
+    // Before the turns: these begin with the KV that the scores leave behind.
+    const echoes = request.echo
+      ? await allOf(prompts.length, model, exchange.signal, (index, signal) =>
+          echoOf(model, prompts[index] as number[], request.logprobs ?? null, signal),
+        )
+      : undefined;
+    const turns =
+      maxTokens === 0
+        ? Array.from({ length: count }, () => nothing)
+        : await allOf(count, model, exchange.signal, (index, signal) => ask(index, signal));
+    const choices = turns.map((turn, index) => {
+      const echo = echoes?.[Math.floor(index / each)];
+      return { index, text: (echo?.text ?? "") + turn.text, ...ofChoice(turn, index, echo) };
+    });
     exchange.json({ ...about, choices, usage: usage(turns) });
     return;
   }

@@ -4,7 +4,14 @@
  */
 import { randomInt } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import { type Engine, type Grammar, type Sampling, type Sequence, tokenizeWithin } from "../engine/index.js";
+import {
+  type Engine,
+  type Grammar,
+  type Sampling,
+  type ScoredToken,
+  type Sequence,
+  tokenizeWithin,
+} from "../engine/index.js";
 import {
   type Chat,
   type ReadTurn,
@@ -94,6 +101,8 @@ export class ServedModel {
   #threads: ThreadStore | undefined;
   /** Whether turns are sampled in the form that a request demands. */
   readonly enforces: boolean = true;
+  /** The temperature of every turn; undefined: each request's own. */
+  readonly fixedTemperature: number | undefined;
   /** Numbers of requests. */
   readonly counts = { begun: 0, continued: 0, rewritten: 0 };
 
@@ -302,6 +311,22 @@ export class ServedModel {
         // The KV stays until the slot is needed, so the next prompt with the same prefix reuses it.
         sequence.close();
       }
+    });
+  }
+
+  /**
+   * The log-probabilities of given tokens, of the second and all after it.
+   *
+   * @throws ApiError (400) when they are too many or unknown, or the engine scores none
+   */
+  scores(prompt: readonly number[], likeliest: number, signal: AbortSignal): Promise<readonly ScoredToken[]> {
+    const { engine } = this;
+    this.checkPrompt(prompt);
+    const score = engine.scoreEach?.bind(engine);
+    if (!score) throw unsupported("'echo' with 'logprobs': the engine scores no given tokens", "echo");
+    return this.seats.run(signal, () => {
+      this.seats.makeRoom();
+      return score(Int32Array.from(prompt), { likeliest, signal });
     });
   }
 

@@ -161,7 +161,9 @@ const completionSchema = z.strictObject({
     error: "must be a text, a list of token ids, or a list of either; none empty",
   }),
   logprobs: z.int().min(0).max(20).nullish(),
-  echo: z.literal(false, only("false", "log-probabilities of prompts are not computed")).nullish(),
+  /** The prompt before the answer. With it 0 tokens may be asked for. */
+  echo: z.boolean().nullish(),
+  max_tokens: z.union([z.literal(0), tokens]).nullish(),
   suffix: z.literal("", only("none", "the models fill no gaps")).nullish(),
   best_of: z.literal(1, only("1", "ask for n and choose")).nullish(),
 });
@@ -213,7 +215,11 @@ export function checkChoice({ tools, tool_choice: choice }: Pick<ChatRequest, "t
 
 /** @throws ApiError (400) for anything unsupported */
 export function readCompletionRequest(body: unknown): CompletionRequest {
-  const request = parse(completionSchema, body);
+  const request = parse<CompletionRequest>(completionSchema, body);
+  if (request.max_tokens === 0 && !request.echo) {
+    throw badRequest("'max_tokens' 0 is for 'echo': true", "max_tokens", "invalid_value");
+  }
+  if (request.echo && request.stream) throw badRequest("'echo' is not streamed", "echo", "invalid_value");
   checkStream(request);
   return request;
 }

@@ -27,7 +27,9 @@ export interface Turns {
   readonly likeliest: number | undefined;
   /** @param onDelta called with what may be sent while the turn is sampled, and with the rest at its end */
   sample(index: number, signal: AbortSignal, onDelta?: (delta: Delta) => void): Promise<Answer>;
-  /** Where a form is asked for and not enforced: the answer's first deviation from it. */
+  /** Whether a form of the answer, or of calls, is asked for and not enforced. */
+  readonly checks: { readonly format: boolean; readonly calls: boolean };
+  /** Where one is: the answer's first deviation from it. */
   problemsOf(answer: Answer): { schema_problem?: string | null; call_problem?: string | null } | undefined;
   /** The thoughts of an answer without their marks. */
   reasoningOf(answer: Answer): string;
@@ -35,7 +37,7 @@ export interface Turns {
 }
 
 /** @throws ApiError (400) */
-export async function prepareTurns(model: ServedModel, request: ChatRequest, signal: AbortSignal): Promise<Turns> {
+export async function prepareTurns(model: ServedModel, request: ChatRequest, signal?: AbortSignal): Promise<Turns> {
   model.checkOptions(request);
   // Where nothing is enforced, each answer tells whether it has the form.
   const format = model.enforces ? undefined : formatOf(request.response_format);
@@ -82,6 +84,7 @@ export async function prepareTurns(model: ServedModel, request: ChatRequest, sig
       send(deltas.end(answer.read));
       return answer;
     },
+    checks: { format: format !== undefined, calls: callForm !== undefined },
     problemsOf: ({ read }) =>
       format || callForm
         ? {

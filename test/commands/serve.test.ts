@@ -1,6 +1,6 @@
 /** `yarn hone serve` and `yarn hone chat` as a user starts them. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -8,12 +8,10 @@ import OpenAI from "openai";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { serveCommand } from "../../src/commands/serve.js";
 import { type GivenOptions, withDefaults } from "../../src/config/index.js";
-import { modelFingerprint } from "../../src/engine/index.js";
-import { sealCheckpoint } from "../../src/run/checkpoints.js";
-import { RunStore } from "../../src/run/store.js";
 import { UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
-import { writeTinyAdapter, writeTinyModel } from "../engine/tiny-model.js";
+import { writeTinyModel } from "../engine/tiny-model.js";
+import { writeFalcon } from "../support/falcon-run.js";
 
 const cli = join(packageRoot, "dist/src/cli.js");
 const tiny = join(packageRoot, "models/tiny/tiny.gguf");
@@ -24,18 +22,7 @@ const children: ChildProcess[] = [];
 
 beforeAll(async () => {
   writeTinyModel(other);
-  const folder = join(home, "mail/models/falcon");
-  const checkpoint = join(folder, "checkpoints/0003");
-  mkdirSync(checkpoint, { recursive: true });
-  writeTinyAdapter(join(checkpoint, "adapter.gguf"), "falcon", 4, { layers: 2, linears: [["attn_q", 256, 256]] });
-  const lora = { rank: 4, alpha: 8, targets: ["q_proj"] };
-  const about = { run: "falcon", step: 3, model: modelFingerprint(tiny), lora };
-  const { adapter } = await sealCheckpoint(checkpoint, about, ["adapter.gguf"]);
-  const store = RunStore.open(join(folder, "run.sqlite"));
-  const options = { model: tiny, task: "email", context: 1024 };
-  const contents = { model: modelFingerprint(tiny) };
-  store.begin({ name: "falcon", created: "2031-01-01T00:00:00Z", options, contents }, { checkpoint: 3, adapter });
-  store.close();
+  await writeFalcon(home);
 });
 afterAll(() => {
   for (const child of children) child.kill("SIGKILL");

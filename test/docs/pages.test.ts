@@ -84,7 +84,10 @@ describe("programs of the pages", () => {
     });
     const compilerOptions = {
       ...{ module: "nodenext", target: "es2022", strict: true, noEmit: true, skipLibCheck: true },
-      paths: { "@hone-rl/hone": [join(packageRoot, "dist/src/index.d.ts")] },
+      paths: {
+        "@hone-rl/hone": [join(packageRoot, "dist/src/index.d.ts")],
+        ai: [join(packageRoot, "node_modules/ai/dist/index.d.ts")],
+      },
       typeRoots: [join(packageRoot, "node_modules/@types")],
       types: ["node"],
     };

@@ -208,10 +208,49 @@ describe("a completion", () => {
     expect(texts).toEqual(whole.choices.map(sampled));
   });
 
+  test("repeats the prompt with log-probabilities, as lm-eval asks for them", async () => {
+    const ids = [...server.engine.tokenize("One two three. One two", { special: true })];
+    const body = { model: "tiny", prompt: [ids, ids.slice(0, 4)], max_tokens: 1, temperature: 0, echo: true, seed: 1 };
+    const { choices, usage } = await client.completions.create({ ...body, logprobs: 1 });
+    const [{ logprobs, text }, short] = choices as [OpenAI.CompletionChoice, OpenAI.CompletionChoice];
+    expect(text.startsWith("One two three. One two")).toBe(true);
+    expect(logprobs?.tokens?.join("")).toBe(text);
+    expect([logprobs?.tokens?.length, logprobs?.token_logprobs?.length]).toEqual([ids.length + 1, ids.length + 1]);
+    expect([logprobs?.token_logprobs?.[0], logprobs?.top_logprobs?.[0]]).toEqual([null, null]);
+    expect(logprobs?.text_offset?.[1]).toBe(logprobs?.tokens?.[0]?.length);
+    // The engine's scores, and what greedy completions of the beginnings say.
+    const scores = await server.engine.score(Int32Array.from(ids));
+    expect(scores.length).toBe(ids.length - 1);
+    for (const [i, score] of scores.entries()) expect(logprobs?.token_logprobs?.[i + 1]).toBeCloseTo(score, 4);
+    for (let at = 1; at < ids.length; at++) {
+      const greedy = { ...body, prompt: ids.slice(0, at), echo: false, logprobs: 1 };
+      const first = (await client.completions.create(greedy)).choices[0]?.logprobs;
+      const [likeliest] = Object.entries(logprobs?.top_logprobs?.[at] ?? {});
+      expect(likeliest?.[0]).toBe(first?.tokens?.[0]);
+      expect(likeliest?.[1]).toBeCloseTo(first?.token_logprobs?.[0] as number, 4);
+    }
+    expect(short.logprobs?.tokens?.length).toBe(5);
+    expect(usage).toMatchObject({ prompt_tokens: ids.length + 4, completion_tokens: 2 });
+  });
+
+  test("scores a text alone, and repeats it without log-probabilities", async () => {
+    const body = { model: "tiny", prompt: "One two", max_tokens: 0, echo: true };
+    const { choices, usage } = await client.completions.create({ ...body, logprobs: 0 });
+    expect(choices[0]).toMatchObject({ text: "One two", finish_reason: "length" });
+    expect(choices[0]?.logprobs?.tokens?.join("")).toBe("One two");
+    expect(usage?.completion_tokens).toBe(0);
+    const plain = await client.completions.create({ ...body, max_tokens: 3, seed: 1, n: 2 });
+    for (const { text, logprobs } of plain.choices) {
+      expect([text.startsWith("One two"), text.length > 7, logprobs]).toEqual([true, true, null]);
+    }
+    const streamed = await refusal(client.completions.create({ ...body, max_tokens: 3, stream: true }));
+    expect(streamed.param).toBe("echo");
+  });
+
   test("refuses ids that the vocabulary lacks, and what it does not obey", async () => {
     const body = { model: "tiny", prompt: [999_999], max_tokens: 1 };
     expect((await refusal(client.completions.create(body))).message).toContain("there is no token 999999");
-    for (const more of [{ echo: true }, { best_of: 2 }, { suffix: "x" }, { prompt: "" }, { logprobs: 21 }]) {
+    for (const more of [{ max_tokens: 0 }, { best_of: 2 }, { suffix: "x" }, { prompt: "" }, { logprobs: 21 }]) {
       const error = await refusal(client.completions.create({ ...body, prompt: "One", ...more }));
       expect([error.status, error.param]).toEqual([400, Object.keys(more)[0]]);
     }

@@ -5,7 +5,8 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { chatOf, formatNamed } from "../../src/rollout/index.js";
 import { demandsOf, formOf } from "../../src/serve/constrain.js";
 import { callFormOf } from "../../src/serve/formats.js";
-import { ServedModel, toolsOf } from "../../src/serve/index.js";
+import { ServedModel } from "../../src/serve/index.js";
+import { toolsOf } from "../../src/serve/messages.js";
 import { ask, idsOfChoice, type Server, serveTiny, tool } from "./support.js";
 
 type Message = OpenAI.ChatCompletionMessageParam;

@@ -84,10 +84,10 @@ struct Fixture {
     return future;
   }
 
-  std::future<ScoreResult> score(std::vector<Token> tokens, int from) {
+  std::future<ScoreResult> score(std::vector<Token> tokens, int from, int likeliest = 0) {
     auto result = std::make_shared<std::promise<ScoreResult>>();
     auto future = result->get_future();
-    scheduler.score(1, std::move(tokens), from, [result](ScoreResult answer) { result->set_value(std::move(answer)); });
+    scheduler.score(1, std::move(tokens), from, likeliest, [result](ScoreResult answer) { result->set_value(std::move(answer)); });
     return future;
   }
 

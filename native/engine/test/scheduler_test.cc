@@ -158,11 +158,15 @@ void scoresAreTheLogprobsOfTokens() {
     Fixture fixture(2, canTrim);
     const std::vector<Token> tokens = prompt(random, 90);
     for (const int from : {1, 40, 89}) {
-      const ScoreResult result = fixture.score(tokens, from).get();
+      const ScoreResult result = fixture.score(tokens, from, 3).get();
       CHECK(result.error.empty() && result.logprobs.size() == tokens.size() - from);
+      CHECK(result.likeliest.size() == 3 * result.logprobs.size());
       for (size_t i = from; i < tokens.size(); i++) {
         const std::vector<float> logits = logitsAfter(stateAfter(tokens, i, 0));
         CHECK(std::abs(result.logprobs[i - from] - logprobOf(logits.data(), kVocabulary, tokens[i])) < 1e-6f);
+        const Likely& likeliest = result.likeliest[3 * (i - from)];
+        CHECK(logits[likeliest.token] == *std::max_element(logits.begin(), logits.end()));
+        CHECK(std::abs(likeliest.logprob - logprobOf(logits.data(), kVocabulary, likeliest.token)) < 1e-6f);
       }
     }
   }

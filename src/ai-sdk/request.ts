@@ -1,11 +1,12 @@
-/** From the AI SDK's prompts and tools to the endpoint's messages and tools: the same conversation is the same there. */
+/** From the AI SDK's requests to those of the endpoint: the same conversation is the same there. */
 import {
   type LanguageModelV3CallOptions,
   type LanguageModelV3Message,
   type LanguageModelV3ToolResultOutput,
+  type SharedV3Warning,
   UnsupportedFunctionalityError,
 } from "@ai-sdk/provider";
-import type { ApiChoice, ApiMessage, ApiTool } from "../serve/index.js";
+import type { ApiChoice, ApiMessage, ApiTool, ChatRequest } from "../serve/index.js";
 import { toJson } from "../util/index.js";
 
 const unsupported = (functionality: string, why: string) =>
@@ -57,15 +58,7 @@ function messagesOf(message: LanguageModelV3Message): ApiMessage[] {
   return [{ role: "assistant", content, ...(calls.length > 0 ? { tool_calls: calls } : {}) }];
 }
 
-/** @throws UnsupportedFunctionalityError */
-export const apiMessages = ({ prompt }: Pick<LanguageModelV3CallOptions, "prompt">): ApiMessage[] =>
-  prompt.flatMap(messagesOf);
-
-/** @throws UnsupportedFunctionalityError */
-export function apiTools({
-  tools = [],
-  toolChoice,
-}: Pick<LanguageModelV3CallOptions, "tools" | "toolChoice">): ApiTool[] {
+function apiTools({ tools = [], toolChoice }: LanguageModelV3CallOptions): ApiTool[] {
   if (toolChoice?.type === "none") return [];
   return tools.map((tool) => {
     if (tool.type !== "function") throw unsupported(`the tool ${tool.id}`, "there are no tools of providers here");
@@ -76,8 +69,40 @@ export function apiTools({
   });
 }
 
-export function apiChoice({ toolChoice }: Pick<LanguageModelV3CallOptions, "toolChoice">): ApiChoice {
+function apiChoice({ toolChoice }: LanguageModelV3CallOptions): ApiChoice {
   return toolChoice?.type === "tool"
     ? { type: "function", function: { name: toolChoice.toolName } }
     : (toolChoice?.type ?? "auto");
 }
+
+/**
+ * A request as /v1/chat/completions takes it; its values are as they were given, not checked.
+ *
+ * @throws UnsupportedFunctionalityError for files, and for tools of providers
+ */
+export function chatRequestOf(options: LanguageModelV3CallOptions, model: string): ChatRequest {
+  const { responseFormat, stopSequences, frequencyPenalty, presencePenalty } = options;
+  const schema = responseFormat?.type === "json" ? (responseFormat.schema as Record<string, unknown>) : undefined;
+  return {
+    model,
+    messages: options.prompt.flatMap(messagesOf),
+    tools: apiTools(options),
+    tool_choice: apiChoice(options),
+    temperature: options.temperature,
+    top_p: options.topP,
+    top_k: options.topK,
+    seed: options.seed,
+    max_completion_tokens: options.maxOutputTokens,
+    ...(stopSequences && stopSequences.length > 0 ? { stop: stopSequences } : {}),
+    ...(responseFormat?.type === "json"
+      ? { response_format: { type: "json_schema" as const, json_schema: { name: "answer", schema } } }
+      : {}),
+    // Others than 0 are refused by who reads the request.
+    frequency_penalty: frequencyPenalty as 0 | undefined,
+    presence_penalty: presencePenalty as 0 | undefined,
+  };
+}
+
+/** @param lines what of the request's schemas no grammar expresses */
+export const leftOut = (lines: readonly string[]): SharedV3Warning[] =>
+  lines.map((details) => ({ type: "unsupported", feature: "a part of a schema", details }));

@@ -152,7 +152,7 @@ describe("docs/training.md", () => {
 });
 
 describe("README.md", () => {
-  it("has at most 150 lines", () => {
-    expect(textOf("README.md").trimEnd().split("\n").length).toBeLessThanOrEqual(150);
+  it("has at most 120 lines", () => {
+    expect(textOf("README.md").trimEnd().split("\n").length).toBeLessThanOrEqual(120);
   });
 });

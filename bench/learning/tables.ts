@@ -29,18 +29,24 @@ const WAYS: readonly { readonly title: string; readonly of: (outcome: Outcome) =
 
 const waysOf = (outcomes: readonly Outcome[]) => WAYS.filter(({ of }) => outcomes.some((one) => of(one).length > 0));
 
-/** Of an evaluation: the base first, the trained checkpoint last. */
+/** Of an evaluation: the base first, what imitation made of it where there was some, the trained checkpoint last. */
 const before = (list: readonly Evaluated[]) => list[0] as Evaluated;
+const imitated = (list: readonly Evaluated[]) => list.slice(1, -1);
 const after = (list: readonly Evaluated[]) => list.at(-1) as Evaluated;
 
 /** Success of each run before and after training, with its 95 % interval. */
 export function runsTable(outcomes: readonly Outcome[]): string {
   const ways = waysOf(outcomes);
+  const taught = outcomes.some((one) => ways.some(({ of }) => imitated(of(one)).length > 0));
   return table(
-    ["run", ...ways.flatMap(({ title }) => [`${title}: before`, "after"])],
+    ["run", ...ways.flatMap(({ title }) => [`${title}: before`, ...(taught ? ["after imitation"] : []), "after"])],
     outcomes.map((one) => [
       one.name,
-      ...ways.flatMap(({ of }) => [percent(before(of(one)).success), withInterval(after(of(one)))]),
+      ...ways.flatMap(({ of }) => [
+        percent(before(of(one)).success),
+        ...imitated(of(one)).map(withInterval),
+        withInterval(after(of(one))),
+      ]),
     ]),
   );
 }
@@ -102,7 +108,7 @@ export function playTable(outcomes: readonly Outcome[]): string {
     return [
       title,
       ofSeveral(part("read")),
-      `${percent(rollouts("grounded") / read)} of ${read.toFixed(0)}`,
+      read === 0 ? "–" : `${percent(rollouts("grounded") / read)} of ${read.toFixed(0)}`,
       errors((name) => name === "malformed"),
       errors((name) => name !== "malformed"),
     ];

@@ -76,6 +76,17 @@ it("trains and evaluates the base of word sums on its own task, without a mailbo
   for (const path of [base.model, base.task as string]) expect(existsSync(join(packageRoot, path))).toBe(true);
 });
 
+it("begins the email task of SmolLM2 by imitation, and evaluates what that made too", () => {
+  const [seed] = experiments(baseOf("smollm2-email"));
+  if (!seed) throw new Error("the experiment is missing");
+  const [play, learn, train, evaluate, ...more] = commandsOf(seed, 200);
+  expect(play).toBe("yarn rollout --expert --split train --n 160 --group-size 1 --out expert.jsonl");
+  expect(learn).toMatch(/^yarn hone sft expert\.jsonl --model smollm2-135m-q4_1 .* --out imitated$/);
+  expect(train).toMatch(/ --seed 1 --fork imitated$/);
+  expect(evaluate).toBe("yarn eval --checkpoint base,0,latest --n 200 --fresh");
+  expect(more).toEqual([]);
+});
+
 const evaluated = (success: number, more: Partial<Evaluated> = {}): Evaluated => ({
   ...{ checkpoint: "base", step: null, success, low: success - 0.1, high: success + 0.1, n: 200, kinds: {}, reward: 0 },
   ...{ turns: 3, parts: { read: { mean: 0.5, n: 200 }, grounded: { mean: 0.25, n: 200 } } },
@@ -101,5 +112,12 @@ it("prints its tables as the documentation has them", () => {
   expect(play?.[2]).toBe("| before training | 50.0 % (50.0 to 50.0) | 50.0 % of 200 | 5.0 | 1.5 |");
   expect(play?.[3]).toMatch(/ \| 0.0 \| 0.0 \|$/);
   expect(runs?.[2]).toBe("| seed 1 | 10.0 % | 60.0 % (50 to 70) | 0.0 % | 60.0 % (50 to 70) |");
+  const taught = { ...outcome("seed", "seed 1", 0.6), greedy: [] };
+  const [, , begun] = tablesOf([{ ...taught, heldOut: [evaluated(0.1), evaluated(0.2), evaluated(0.6)] }]);
+  expect(begun?.split("\n")).toEqual([
+    "| run | sampled: before | after imitation | after |",
+    "| --- | --- | --- | --- |",
+    "| seed 1 | 10.0 % | 20.0 % (10 to 30) | 60.0 % (50 to 70) |",
+  ]);
   expect(steps?.slice(2, 3)).toEqual(["| seed 1 | 10 | 25 |"]);
 });

@@ -9,6 +9,10 @@ interface Share {
   readonly success: number;
   readonly low: number;
   readonly high: number;
+  readonly n: number;
+  readonly reward: number;
+  readonly parts: Readonly<Record<string, { readonly mean: number }>>;
+  readonly tool_errors: Readonly<Record<string, number>>;
 }
 interface Outcome {
   readonly name: string;
@@ -39,8 +43,8 @@ function rowsOf(page: string, header: string): string[][] {
 }
 
 const percent = (share: number, digits: number) => (100 * share).toFixed(digits);
-const before = (shares: readonly Share[]) => `${percent((shares[0] as Share).success, 1)} %`;
-const after = (shares: readonly Share[], digits: number) => {
+const atStart = (shares: readonly Share[]) => `${percent((shares[0] as Share).success, 1)} %`;
+const atEnd = (shares: readonly Share[], digits: number) => {
   const { success, low, high } = shares.at(-1) as Share;
   return `${percent(success, 1)} % (${percent(low, digits)} to ${percent(high, digits)})`;
 };
@@ -62,7 +66,7 @@ describe("docs/results.md", () => {
     const rows = outcomesOf("learning-2026-11-21-amd-epyc-2-cores.json").map(
       ({ name, heldOut, greedy, unseenNames }) => [
         labels[name] as string,
-        ...[heldOut, greedy, unseenNames].flatMap((shares) => [before(shares), after(shares, 1)]),
+        ...[heldOut, greedy, unseenNames].flatMap((shares) => [atStart(shares), atEnd(shares, 1)]),
       ],
     );
     const byLabel = (table: string[][]) => table.toSorted(([a = ""], [b = ""]) => a.localeCompare(b));
@@ -97,10 +101,47 @@ describe("docs/tiny-model.md", () => {
     const outcomes = outcomesOf("word-sums-2026-11-23-intel-xeon-processor-2-cores.json");
     const rows = outcomes.map(({ name, heldOut, validations }) => [
       name,
-      before(heldOut),
+      atStart(heldOut),
       ...validations.slice(1).map(({ success }) => `${percent(success, 0)} %`),
-      after(heldOut, 0),
+      atEnd(heldOut, 0),
     ]);
     expect(rowsOf("docs/tiny-model.md", "run")).toEqual(rows);
+  });
+});
+
+describe("what is said of SmolLM2", () => {
+  const text = outcomesOf("smollm2-2026-11-24-amd-epyc-2-cores.json");
+  const [email] = outcomesOf("smollm2-email-2026-11-25-amd-epyc-2-cores.json") as [Outcome];
+  const of = (kind: string) => text.filter(({ name }) => name.startsWith(kind)).map(({ heldOut }) => heldOut);
+
+  it("in README's table was measured", () => {
+    const runs = (kind: string) => [
+      of(kind).map(atStart).join(", "),
+      of(kind)
+        .map((one) => atEnd(one, 0))
+        .join(", "),
+    ];
+    const [untrained, taught, last] = email.heldOut as [Share, Share, Share];
+    const figures = rowsOf("README.md", "200 held-out questions").map(([, ...cells]) => cells);
+    expect(figures).toEqual([runs("seed"), runs("coins"), [atEnd([untrained, taught], 0), atEnd([last], 0)]]);
+  });
+
+  it("in docs/results.md was measured", () => {
+    const kinds = rowsOf("docs/results.md", "run");
+    expect(kinds.map(([, first, last]) => [first, last])).toEqual(
+      text.map(({ heldOut }) => [atStart(heldOut), atEnd(heldOut, 0)]),
+    );
+    const mean = (name: string) => email.heldOut.map(({ parts }) => `${percent(parts[name]?.mean ?? Number.NaN, 1)} %`);
+    const failed = email.heldOut.map(({ n, tool_errors: causes }) => {
+      const calls = Object.values(causes).reduce((sum, count) => sum + count, 0);
+      return calls === 0 ? "–" : `${Math.round((100 * calls) / n)}`;
+    });
+    expect(rowsOf("docs/results.md", "200 held-out questions, sampled")).toEqual([
+      ["solved", ...email.heldOut.map((one) => atEnd([one], 0))],
+      ["mean reward", ...email.heldOut.map(({ reward }) => reward.toFixed(3))],
+      ["found the right mail", ...mean("found")],
+      ["opened it", ...mean("read")],
+      ["calls that did not run, in 100 rollouts", ...failed],
+    ]);
   });
 });

@@ -50,7 +50,15 @@ export {
 export type { EngineInfo, LocalEngineInfo } from "./engine/index.js";
 export type { Gathered } from "./gather/index.js";
 export type { GroupReward } from "./reward/index.js";
-export type { AgentCounts, Branch, Player, RolloutFailure, TokenRecord, Trajectory } from "./rollout/index.js";
+export type {
+  AgentCounts,
+  Branch,
+  PlayedNode,
+  Player,
+  RolloutFailure,
+  TokenRecord,
+  Trajectory,
+} from "./rollout/index.js";
 export type { Adapter, Evaluation, MetricsLine, ValidationRow } from "./run/index.js";
 export {
   type AgentContext,

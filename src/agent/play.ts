@@ -30,7 +30,7 @@ export interface AgentRolloutInput {
   readonly programs: Set<Programs>;
 }
 
-export type AgentOutcome = RolloutOutcome & Pick<Trajectory, "branches" | "agent" | "output">;
+export type AgentOutcome = RolloutOutcome & Pick<Trajectory, "branches" | "tree" | "agent" | "output">;
 
 interface Ended {
   readonly returned?: unknown;
@@ -99,7 +99,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
     throw new HoneError(`${messageOf(error)}${wrote}`, { cause: error });
   };
   const { turns } = model;
-  const { first, branches, calls } = sequencesOf(turns, model.chat.template.closing.id);
+  const { first, branches, calls, tree } = sequencesOf(turns, model.chat.template.closing.id);
   let reward: Reward = { reward: 0, success: false, parts: {} };
   let end: RolloutEnd = timedOut ? "deadline" : (model.limit ?? "answered");
   let reason: string | undefined;
@@ -139,7 +139,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
     completionTokens: sum(turns.map(({ answer }) => sum([...answer.segment.sampled]))),
     promptTokens: sum(turns.map(({ asked }) => asked.append.length)),
     seconds: { ...seconds, tools },
-    ...(branches.length > 0 ? { branches } : {}),
+    ...(branches.length > 0 ? { branches, tree } : {}),
     agent: {
       completions: turns.length,
       sequences: 1 + branches.length,

@@ -3,7 +3,7 @@
  * one that goes on in two ways branches. Every leaf is a sequence. A sampled token that several of them share is sampled in
  * the first and given in the others, so that each is trained once.
  */
-import type { Branch, TokenRecord } from "../rollout/index.js";
+import type { Branch, PlayedNode, TokenRecord } from "../rollout/index.js";
 import type { Point } from "../serve/index.js";
 import type { CallRecord, ChatMessage } from "../tasks/index.js";
 import { parseJson } from "../util/index.js";
@@ -15,6 +15,8 @@ export interface PlayedSequences {
   readonly branches: Branch[];
   /** Of the first, in order. */
   readonly calls: CallRecord[];
+  /** Every turn, in the order in which they began. */
+  readonly tree: PlayedNode[];
 }
 
 function chainTo(leaf: PlayedTurn, byPoint: ReadonlyMap<Point, PlayedTurn>): PlayedTurn[] {
@@ -84,6 +86,32 @@ function callsOf(chain: readonly PlayedTurn[]): CallRecord[] {
   });
 }
 
+/** The turns as they go on from each other; each is in the first sequence that has it. */
+function treeOf(turns: readonly PlayedTurn[], chains: readonly (readonly PlayedTurn[])[]): PlayedNode[] {
+  const indices = new Map(turns.map(({ point }, index) => [point, index]));
+  const firsts = new Map<string, number>();
+  return turns.map(({ point, asked, answer: { segment } }, index): PlayedNode => {
+    const sequence = chains.findIndex((chain) => chain.some((turn) => turn.point === point));
+    const chain = chains[sequence] as readonly PlayedTurn[];
+    const place = chain.findIndex((turn) => turn.point === point);
+    // Each turn of a chain is one message behind those that were given for it.
+    const message = chain.slice(0, place + 1).reduce((sum, turn) => sum + turn.asked.next.length + 1, -1);
+    const first = firsts.get(asked.key);
+    if (first === undefined) firsts.set(asked.key, index);
+    const sampled = segment.sampled.reduce((sum, one) => sum + one, 0);
+    const rewritten = asked.rewritten - (asked.point?.rewritten ?? 0);
+    return {
+      parent: point.parent ? (indices.get(point.parent) ?? null) : null,
+      sequence,
+      message,
+      given: point.segment.ids.length - sampled,
+      sampled,
+      ...(first === undefined ? {} : { again: first }),
+      ...(rewritten > 0 ? { rewritten } : {}),
+    };
+  });
+}
+
 /** @param closing id with which the template closes a turn */
 export function sequencesOf(played: readonly PlayedTurn[], closing: number): PlayedSequences {
   const turns = [...played].sort((a, b) => a.number - b.number);
@@ -93,11 +121,9 @@ export function sequencesOf(played: readonly PlayedTurn[], closing: number): Pla
   // The first conversation is the one that began first, as it went on last.
   const [root] = turns.filter(({ point }) => point.parent === null);
   const main = chains.findLast((chain) => chain[0] === root);
-  if (!main) return { first: undefined, branches: [], calls: [] };
+  if (!main) return { first: undefined, branches: [], calls: [], tree: [] };
   const taken = new Set<PlayedTurn>();
-  const made = [main, ...chains.filter((chain) => chain !== main)].map((chain) => ({
-    messages: messagesOf(chain),
-    tokens: tokensOf(chain, taken, closing),
-  }));
-  return { first: made[0], branches: made.slice(1), calls: callsOf(main) };
+  const ordered = [main, ...chains.filter((chain) => chain !== main)];
+  const made = ordered.map((chain) => ({ messages: messagesOf(chain), tokens: tokensOf(chain, taken, closing) }));
+  return { first: made[0], branches: made.slice(1), calls: callsOf(main), tree: treeOf(turns, ordered) };
 }

@@ -28,6 +28,7 @@ export { splitThoughts } from "./thoughts.js";
 export {
   type AgentCounts,
   type Branch,
+  type PlayedNode,
   type Player,
   type RolloutFailure,
   readTrajectories,

@@ -28,6 +28,23 @@ export interface Branch {
   tokens: TokenRecord;
 }
 
+/** A turn of the model in the tree of a rollout's sequences. */
+export interface PlayedNode {
+  /** Index of the turn that it goes on from, in the list; null: its conversation begins anew. */
+  parent: number | null;
+  /** The sequence that has its tokens as sampled: 0 is the first, then `branches`. */
+  sequence: number;
+  /** Index of its message in that sequence. */
+  message: number;
+  /** Numbers of tokens given since the turn before it, and sampled. */
+  given: number;
+  sampled: number;
+  /** Index of the first turn that answers the very same messages: this one is another attempt. */
+  again?: number;
+  /** Turns in the messages before it that the code has changed. */
+  rewritten?: number;
+}
+
 /** Counts of a rollout that a task's own code played. */
 export interface AgentCounts {
   /** Turns of the model, over all sequences. */
@@ -71,6 +88,8 @@ export interface Trajectory {
   branches?: Branch[];
   /** Where the task's own code played. */
   agent?: AgentCounts;
+  /** Its turns in the order in which they began. Missing where there is one sequence. */
+  tree?: PlayedNode[];
   /** The end of the output of that code and of the programs that it ran. */
   output?: string;
   completionTokens: number;

@@ -68,7 +68,7 @@ function cutTexts<T>(value: T, limit: number): T {
 
 /** @param limit characters of each text that are kept; undefined: all */
 export function bodyOf({ id, explanation, trajectory }: SeenRollout, limit?: number): Body {
-  const { player, seconds, tokens, branches = [], output = "", answer, reason, deadlineCause } = trajectory;
+  const { player, seconds, tokens, branches = [], tree = [], output = "", answer, reason, deadlineCause } = trajectory;
   const body: Body = {
     id,
     // A page's JSON has no integers beyond 2^53 - 1: there they are texts of their digits.
@@ -89,6 +89,7 @@ export function bodyOf({ id, explanation, trajectory }: SeenRollout, limit?: num
       messages: mapBigints(branch.messages, String),
       tokens: tokensOf(branch.tokens),
     })),
+    tree,
     output,
   };
   return limit === undefined ? body : cutTexts(body, limit);

@@ -2,6 +2,7 @@
  * The data of the page: the answers of the live server and the content of a report file. The page's source uses these types.
  */
 import type { Matrix } from "../report/index.js";
+import type { PlayedNode } from "../rollout/index.js";
 import type { Device, LogTail, RolloutPhase, StepRow, ValidationRow } from "../run/index.js";
 import type { CallRecord, ChatMessage, Reward } from "../tasks/index.js";
 
@@ -88,6 +89,8 @@ export interface Body {
   readonly tokens: Tokens | null;
   /** An agent's further sequences. */
   readonly branches: readonly { readonly messages: readonly ChatMessage[]; readonly tokens: Tokens }[];
+  /** Its turns over all sequences; empty where there is one, and in runs of before. */
+  readonly tree: readonly PlayedNode[];
   /** The end of an agent's output. */
   readonly output: string;
 }

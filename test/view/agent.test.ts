@@ -25,7 +25,23 @@ const branch = {
   ],
   tokens: first.tokens,
 };
-store.saveRollout("train", 1, { ...first, branches: [branch], output: "looking for Karen" });
+/** Two turns in the first sequence; the second again, and a conversation of another kind that was called for beside it. */
+const tree = [
+  { parent: null, sequence: 0, message: 2, given: 3, sampled: 2 },
+  { parent: 0, sequence: 0, message: 4, given: 1, sampled: 2 },
+  { parent: null, sequence: 1, message: 1, given: 4, sampled: 4 },
+  { parent: 2, sequence: 2, message: 3, given: 2, sampled: 3 },
+  { parent: 2, sequence: 1, message: 3, given: 2, sampled: 3, again: 3 },
+];
+const more = [
+  { role: "user" as const, content: "In one word?" },
+  { role: "assistant" as const, content: "Karen." },
+];
+const branches = [
+  { ...branch, messages: [...branch.messages, ...more] },
+  { ...branch, messages: [...branch.messages, ...more] },
+];
+store.saveRollout("train", 1, { ...first, branches, tree, output: "looking for Karen" });
 store.close();
 
 it("has its sequences and what the agent wrote", () => {
@@ -36,13 +52,18 @@ it("has its sequences and what the agent wrote", () => {
   expect(body.output).toContain("looking fo … (7 more characters)");
   expect(body.branches).toEqual([
     {
-      messages: [expect.objectContaining({ content: "And in sho … (3 more characters)" }), branch.messages[1]],
+      messages: expect.arrayContaining([
+        expect.objectContaining({ content: "And in sho … (3 more characters)" }),
+        branch.messages[1],
+      ]),
       tokens: body.tokens,
     },
+    expect.anything(),
   ]);
+  expect(body.tree).toEqual(tree);
 });
 
-it.skipIf(lack)(`shows them one after the other${lack}`, async () => {
+it.skipIf(lack)(`shows them as a tree, and one after the other${lack}`, async () => {
   const [run] = openRuns({ home, project: undefined }, ["agents"]);
   const file = join(home, "report.html");
   await writeReport([run as NonNullable<typeof run>], file, 2000);
@@ -53,6 +74,17 @@ it.skipIf(lack)(`shows them one after the other${lack}`, async () => {
   await column.getByRole("heading", { name: "sequence 2" }).waitFor();
   const text = await column.innerText();
   expect(text).toContain("And in short?");
+  const shown = page.getByRole("region", { name: "Sequences" }).first();
+  const turns = await shown.innerText();
+  expect(turns).toContain("3 sequences, 5 turns");
+  expect(turns).toMatch(/turn 1\s[\s\S]*sequence 1 · 2 tokens sampled · 3 given[\s\S]*turn 2/);
+  expect(turns).toMatch(/begins anew, with other instructions\s+turn 3\s+Karen did\./);
+  expect(turns).toMatch(/goes on in another way\s+turn 4/);
+  expect(turns).toMatch(/turn 4 again: another sample of the same request\s+turn 5/);
+  // What turns 4 and 5 share is trained once: in sequence 2, which has turn 3 as its own.
+  expect(await column.getByText("assistant, given here").count()).toBe(1);
+  await shown.getByRole("button", { name: "turn 5" }).click();
+  if (process.env.SCREENSHOT) await page.screenshot({ path: process.env.SCREENSHOT, fullPage: true });
   expect(text).toContain("the agent's output");
   clean("file://");
 });

@@ -6,6 +6,7 @@ import { type Run, useData } from "./data.js";
 import { number, seconds, visible, words } from "./format.js";
 import { Plain } from "./parts.js";
 import { TokenText } from "./tokens.js";
+import { type NamedTurn, SequenceTree, turnNames } from "./tree.js";
 
 type Message = Body["messages"][number];
 type Call = Body["calls"][number];
@@ -46,7 +47,8 @@ function Assistant({
   turn,
 }: {
   readonly message: Extract<Message, { role: "assistant" }>;
-  readonly turn: number;
+  /** The turn's name in the tree; or its number in a single sequence. */
+  readonly turn: number | NamedTurn | "given";
 }) {
   const [, thoughts, said] = message.content.match(/^\s*<think>([\s\S]*?)<\/think>\s*([\s\S]*)$/) ?? [
     undefined,
@@ -54,8 +56,12 @@ function Assistant({
     message.content,
   ];
   return (
-    <div class="message assistant">
-      <h4>assistant, turn {turn}</h4>
+    <div class="message assistant" id={typeof turn === "object" ? turn.id : undefined}>
+      <h4>
+        {turn === "given"
+          ? "assistant, given here"
+          : `assistant, turn ${typeof turn === "object" ? turn.number : turn}`}
+      </h4>
       {thoughts?.trim() && (
         <details>
           <summary>thoughts, {thoughts.length.toLocaleString("en-US")} characters</summary>
@@ -96,7 +102,14 @@ function Result({
   );
 }
 
-export function Messages({ body }: { readonly body: Pick<Body, "messages" | "calls"> }) {
+export function Messages({
+  body,
+  names,
+}: {
+  readonly body: Pick<Body, "messages" | "calls">;
+  /** Turns that the sequence trains, by their messages; in a tree of several. */
+  readonly names?: ReadonlyMap<number, NamedTurn> | undefined;
+}) {
   let turn = 0;
   let results = 0;
   const tools = body.messages.filter(({ role }) => role === "tool").length;
@@ -106,7 +119,7 @@ export function Messages({ body }: { readonly body: Pick<Body, "messages" | "cal
         const key = `${i} ${message.role}`;
         if (message.role === "assistant") {
           turn++;
-          return <Assistant key={key} message={message} turn={turn} />;
+          return <Assistant key={key} message={message} turn={names ? (names.get(i) ?? "given") : turn} />;
         }
         if (message.role === "tool") {
           // Results are assigned to calls in order; a final tool's call at the end may have none.
@@ -165,6 +178,7 @@ export function Conversation({ run, row }: { readonly run: Run; readonly row: Ro
   }
   const { body, pieces } = answer;
   const parts = Object.entries(body.reward.parts);
+  const names = turnNames(body, row.id);
   return (
     <>
       {body.explanation !== null && (
@@ -181,6 +195,7 @@ export function Conversation({ run, row }: { readonly run: Run; readonly row: Ro
           ))}
         </p>
       )}
+      {body.tree.length > 0 && <SequenceTree body={body} row={row} names={names} />}
       {body.tokens && (
         <div class="switch" role="group" aria-label="Show">
           <button type="button" aria-pressed={!tokens} onClick={() => setTokens(false)}>
@@ -194,7 +209,7 @@ export function Conversation({ run, row }: { readonly run: Run; readonly row: Ro
       {tokens && body.tokens ? (
         <TokenText tokens={body.tokens} pieces={pieces} advantage={creditedAdvantage(row, run.view)} />
       ) : (
-        <Messages body={body} />
+        <Messages body={body} names={names[0]} />
       )}
       {body.branches.map((branch, i) => (
         <section key={`sequence ${i + 2}`}>
@@ -202,7 +217,7 @@ export function Conversation({ run, row }: { readonly run: Run; readonly row: Ro
           {tokens ? (
             <TokenText tokens={branch.tokens} pieces={pieces} advantage={creditedAdvantage(row, run.view)} />
           ) : (
-            <Messages body={{ messages: branch.messages, calls: [] }} />
+            <Messages body={{ messages: branch.messages, calls: [] }} names={names[i + 1]} />
           )}
         </section>
       ))}

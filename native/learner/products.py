@@ -2,7 +2,7 @@
 
 PyTorch takes MKL for them. MKL chooses its code by the processor's maker: on one that is not Intel's it keeps to AVX2,
 also where AVX-512 exists. oneDNN, which PyTorch contains as well, asks for instructions alone. Its products are sums of
-f32 too, in another order (docs/speed.md has the gain).
+f32 too, in another order. `yarn bench --only learner/products` measures the gain.
 """
 
 import warnings

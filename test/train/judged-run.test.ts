@@ -238,9 +238,11 @@ describe("judging in the loop", () => {
     );
     const first = await trainJudged({ url: asked.url, groups: 5, steps: 1, patience: 30 });
     expect(first.ended).toBeInstanceOf(JudgeStopped);
-    expect(first.ended?.message).toMatch(
-      /cannot be asked: it has not answered for 3\d s \(--judge-patience\): 503 gone/,
-    );
+    const [, silent] =
+      /cannot be asked: it has not answered for (\d+) s \(--judge-patience\): 503 gone/.exec(
+        first.ended?.message ?? "",
+      ) ?? [];
+    expect(Number(silent)).toBeGreaterThanOrEqual(30);
     expect(first.rewards).toHaveLength(2);
     expect(rows("SELECT count(*) n FROM verdicts")).toEqual([{ n: 2 }]);
     // The last ones were called back as the judge was given up: they may not have arrived.

@@ -172,6 +172,7 @@ export class Fleet {
     server.seen = seen;
     if (this.#loaded) await this.#load(index, this.#loaded);
     server.refused = "";
+    this.#endOutage();
     board.join(index);
   }
 
@@ -313,13 +314,15 @@ export class Fleet {
 
   #countOutage(): void {
     const { board, log } = this.#options;
-    if (board.answering().length > 0) {
-      this.#out = undefined;
-      return;
-    }
-    const now = Date.now();
+    if (board.answering().length > 0) return;
     if (this.#out === undefined) log("no vLLM server answers: rollouts wait for one; Ctrl-C ends the run");
-    else board.addOutage(now - this.#out);
-    this.#out = now;
+    this.#endOutage();
+    this.#out = Date.now();
+  }
+
+  /** Before a server joins: its first turn may end before the next look, and its deadline has all of the outage added. */
+  #endOutage(): void {
+    if (this.#out !== undefined) this.#options.board.addOutage(Date.now() - this.#out);
+    this.#out = undefined;
   }
 }

@@ -102,9 +102,13 @@ function readLook(text: string): Look {
   return answerable && answer.trim() !== "" ? answer : null;
 }
 
-/** @param attempt distinguishes tries of the same question */
-export function answeringQuestion({ question }: Candidate, piece: Piece, attempt: number): Question<Look> {
-  const system = `You answer a question from a piece of text and nothing else. Where the piece does not say the answer, or could be read in two ways that give different answers, it is not answerable: never guess. The answer is short: a name, a date, an amount, a few words.
+function lookQuestion(
+  name: string,
+  instruction: string,
+  fields: Parameters<typeof tagless>[0],
+  attempt: number,
+): Question<Look> {
+  const system = `${instruction}
 
 ${MATERIAL}
 
@@ -113,34 +117,27 @@ Answer with JSON alone:
   return {
     messages: [
       { role: "system", content: system },
-      {
-        role: "user",
-        content: tagless({ who_asks: piece.known, question, title: piece.title, piece: piece.text }),
-      },
+      { role: "user", content: tagless(fields) },
     ],
-    form: lookForm("answer_from_evidence"),
+    form: lookForm(name),
     vote: attempt,
     read: readLook,
   };
 }
 
+/** @param attempt distinguishes tries of the same question */
+export function answeringQuestion({ question }: Candidate, piece: Piece, attempt: number): Question<Look> {
+  const instruction =
+    "You answer a question from a piece of text and nothing else. Where the piece does not say the answer, or could be read in two ways that give different answers, it is not answerable: never guess. The answer is short: a name, a date, an amount, a few words.";
+  const fields = { who_asks: piece.known, question, title: piece.title, piece: piece.text };
+  return lookQuestion("answer_from_evidence", instruction, fields, attempt);
+}
+
 /** As {@link answeringQuestion}, without the piece. */
 export function guessingQuestion({ question }: Candidate, piece: Piece, attempt: number): Question<Look> {
-  const system = `You answer a question without looking anything up: from general knowledge, and from what the question itself gives away. Make your best guess where you have one. Where only somebody with access to certain documents could know, it is not answerable.
-
-${MATERIAL}
-
-Answer with JSON alone:
-{"answerable": true or false, "answer": "..."}`;
-  return {
-    messages: [
-      { role: "system", content: system },
-      { role: "user", content: tagless({ who_asks: piece.known, question }) },
-    ],
-    form: lookForm("answer_without_evidence"),
-    vote: attempt,
-    read: readLook,
-  };
+  const instruction =
+    "You answer a question without looking anything up: from general knowledge, and from what the question itself gives away. Make your best guess where you have one. Where only somebody with access to certain documents could know, it is not answerable.";
+  return lookQuestion("answer_without_evidence", instruction, { who_asks: piece.known, question }, attempt);
 }
 
 /** A call that has been made, and what came of it. */

@@ -157,7 +157,9 @@ def main() -> None:
         learning_rate=OPTIONS.learning_rate,
         lr_scheduler_type="constant",
         max_grad_norm=OPTIONS.max_grad_norm,
+        # TRL's own limit is one of all turns together.
         max_completion_length=longest,
+        generation_kwargs={"max_new_tokens": OPTIONS.max_tokens},
         max_tool_calling_iterations=OPTIONS.max_turns,
         temperature=1.0,
         top_k=0,

@@ -23,6 +23,12 @@ class Architecture:
     transformers the two halves of a head."""
     optional_biases: bool = False
     """Whether the configuration has to say which layers have biases."""
+    unrotated: int = 0
+    """Each so many-th layer has no RoPE; 0: all have it. Constant in llama.cpp, `no_rope_layers` in transformers."""
+
+    def rotated_layers(self, layers: int) -> list[int] | None:
+        """1 for each layer with RoPE, 0 for others, as `no_rope_layers`; None where all have it."""
+        return [int((layer + 1) % self.unrotated != 0) for layer in range(layers)] if self.unrotated else None
 
 
 ARCHITECTURES = {
@@ -30,6 +36,9 @@ ARCHITECTURES = {
     "qwen3": Architecture(gguf.MODEL_ARCH.QWEN3, "Qwen3", ("qwen3",)),
     # Mistral is Llama but for its window of attention, and no model with a window is taken.
     "llama": Architecture(gguf.MODEL_ARCH.LLAMA, "Llama", ("llama", "mistral"), interleaved=True, optional_biases=True),
+    "smollm3": Architecture(
+        gguf.MODEL_ARCH.SMOLLM3, "SmolLM3", ("smollm3",), interleaved=True, optional_biases=True, unrotated=4
+    ),
 }
 """By llama.cpp's names, as a file has them in `general.architecture`."""
 

@@ -23,6 +23,8 @@ class FusedModel:
         """`options` of torch.compile; None: nothing is compiled."""
         self._model = model
         self._joints = Joints(model.layers)
+        # SmolLM3's layers say it, others all have RoPE.
+        self._rotated = [bool(getattr(layer.self_attn, "use_rope", True)) for layer in model.layers]
         self._adapter = next(module for module in model.layers[0].modules() if ADAPTER in getattr(module, "lora_A", ()))
         compiled = (lambda one: one) if options is None else (lambda one: torch.compile(one, **options))
         self._kept, self._checkpointed = compiled(layer_output), compiled(checkpointed_layer_output)
@@ -53,11 +55,13 @@ class FusedModel:
             # As the inputs of the other layers: so one compiled layer serves all. Where activations are computed twice,
             # transformers' embeddings require gradients, with none computed too.
             one.requires_grad_(learns)
-        cosine, sine = self._turns(hidden, on_device(row.positions, device))
+        turned = self._turns(hidden, on_device(row.positions, device))
+        # A turn by nothing, which changes no number: so one compiled layer serves layers without RoPE, too.
+        unturned = None if all(self._rotated) else (torch.ones_like(turned[0]), torch.zeros_like(turned[1]))
         weights = self._joints.weights(not self._adapter.disable_adapters)
-        for layer, own in zip(self._model.layers, weights, strict=True):
+        for layer, own, rotated in zip(self._model.layers, weights, self._rotated, strict=True):
             output = self._checkpointed if layer.gradient_checkpointing and learns else self._kept
-            hidden, added = output(layer, own, hidden, added, cosine, sine, layout)
+            hidden, added = output(layer, own, hidden, added, *(turned if rotated else unturned), layout)
         return self._last(self._model.norm, hidden, added, on_device(row.predicting, device))
 
     def _turns(self, hidden: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

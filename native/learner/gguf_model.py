@@ -151,6 +151,8 @@ def _config(
             "rms_norm_eps": float(value("attention.layer_norm_rms_epsilon")),
             "max_position_embeddings": int(value("context_length")),
             "tie_word_embeddings": "lm_head.weight" not in tensors,
+            # Nothing is padded here. Some classes name a token that a vocabulary of another size does not have.
+            "pad_token_id": None,
         }
     except (KeyError, TypeError) as error:
         raise Refused(f"{path} does not say what its model looks like: {error}") from error
@@ -160,14 +162,17 @@ def _config(
         rope |= {"rope_type": "linear", "factor": float(value("rope.scaling.factor", 1.0))}
     elif scaling != "none":
         raise Refused(f"{path} scales RoPE by {scaling}, which the learner does not")
-    rotated = int(value("rope.dimension_count", settings["head_dim"]))
-    if rotated != settings["head_dim"]:
+    turned = int(value("rope.dimension_count", settings["head_dim"]))
+    if turned != settings["head_dim"]:
         raise Refused(
-            f"{path} rotates {rotated} of {settings['head_dim']} dimensions of a head; the learner rotates all"
+            f"{path} rotates {turned} of {settings['head_dim']} dimensions of a head; the learner rotates all"
         )
     if value("attention.sliding_window"):
         raise Refused(f"{path} attends through a sliding window, which the learner does not")
     if ARCHITECTURES[architecture].optional_biases:
         settings["attention_bias"] = "model.layers.0.self_attn.q_proj.bias" in tensors
         settings["mlp_bias"] = "model.layers.0.mlp.gate_proj.bias" in tensors
+    rotated = ARCHITECTURES[architecture].rotated_layers(settings["num_hidden_layers"])
+    if rotated is not None:
+        settings["no_rope_layers"] = rotated
     return config_class(architecture)(**settings, rope_parameters=rope)

@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from . import attention
-from .architectures import MODEL_TYPES
+from .architectures import ARCHITECTURES, MODEL_TYPES
 from .errors import Refused
 from .gguf_model import GgufModel, Unreadable, config_class, read_gguf
 from .protocol import Progress
@@ -120,6 +120,9 @@ def _as_played(config: PretrainedConfig, folder: str) -> PretrainedConfig:
     """The configuration of the class that computes the file's architecture: Llama's for a model of Mistral's, whose
     tensors have the same names. Raises Refused where that would be another computation.
     """
+    rotated = ARCHITECTURES[MODEL_TYPES[config.model_type]].rotated_layers(config.num_hidden_layers)
+    if getattr(config, "no_rope_layers", None) != rotated:
+        raise Refused(f"{folder} has RoPE in other layers than the engine applies it to")
     kind = config_class(MODEL_TYPES[config.model_type])
     if isinstance(config, kind):
         return config

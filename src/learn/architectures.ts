@@ -13,6 +13,8 @@ export interface Architecture {
   readonly attentionBias: boolean;
   /** Whether queries and keys are normalised per head. */
   readonly headNorms: boolean;
+  /** Each so many-th layer has no RoPE, as llama.cpp computes it; absent: all have it. */
+  readonly unrotated?: number;
 }
 
 /** By llama.cpp's names, as a GGUF file has them in `general.architecture`. */
@@ -24,6 +26,7 @@ const TABLE: Readonly<Record<string, Architecture>> = {
     attentionBias: false,
     headNorms: false,
   },
+  smollm3: { classes: { smollm3: "SmolLM3ForCausalLM" }, attentionBias: false, headNorms: false, unrotated: 4 },
 };
 
 /** Names of all, as GGUF files have them. */

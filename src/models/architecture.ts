@@ -2,7 +2,7 @@
  * The models that hone supports: those whose architecture is implemented in engine and learner. Decided by config.json
  * alone.
  */
-import { MODEL_TYPES } from "../learn/index.js";
+import { architectureNamed, MODEL_TYPES } from "../learn/index.js";
 import { HoneError } from "../util/index.js";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -42,6 +42,15 @@ function isWindowed(config: Json, type: string): boolean {
   return !(Number(window) >= Number(config.max_position_embeddings));
 }
 
+/** Whether RoPE is in other layers than those in which llama.cpp applies it. */
+function isRotatedElsewhere(config: Json, gguf: string): boolean {
+  const every = architectureNamed(gguf)?.unrotated;
+  const named = config.no_rope_layers;
+  if (every === undefined) return Array.isArray(named) && named.includes(0);
+  if (Array.isArray(named)) return named.some((rotated, layer) => (rotated === 0) !== ((layer + 1) % every === 0));
+  return (config.no_rope_layer_interval ?? every) !== every;
+}
+
 /**
  * The reason why a model is not supported, as a clause; undefined when it is. Of several reasons, the most informative.
  */
@@ -73,6 +82,7 @@ export function refusedBecause(config: Json): string | undefined {
     return `its architecture is ${type || "not named"}; hone takes ${[...MODEL_TYPES.keys()].join(", ")}`;
   }
   if (quantised) return `its weights are quantised (${String(quantised.quant_method ?? "unknown")}); give the original`;
+  if (isRotatedElsewhere(config, known.gguf)) return "it has RoPE in other layers than llama.cpp applies it to";
   if (!ROPES.includes(ropeType)) return `it scales RoPE by ${ropeType}, which the learner does not`;
   // The first is the one that transformers and llama.cpp take.
   const [named] = classes;

@@ -30,12 +30,19 @@ describe("taken", () => {
     ],
     ["Mistral 7B v0.3 and Nemo, without a window", { ...mistral, sliding_window: null, head_dim: 128 }],
     ["Mistral with a window as long as its context", { ...mistral, sliding_window: 32768 }],
+    [
+      "SmolLM3, without RoPE in each fourth layer",
+      {
+        ...{ architectures: ["SmolLM3ForCausalLM"], model_type: "smollm3", no_rope_layer_interval: 4 },
+        ...{ no_rope_layers: [1, 1, 1, 0, 1, 1], use_sliding_window: false, sliding_window: null },
+      },
+    ],
     ["layers that all attend in full", { ...qwen, layer_types: ["full_attention", "full_attention"] }],
   ])("%s", (_, config) => {
     expect(refusedBecause(config)).toBeUndefined();
   });
 
-  it.each(["qwen2-tiny", "qwen3-tiny", "llama-tiny", "mistral-tiny", ...published])(
+  it.each(["qwen2-tiny", "qwen3-tiny", "llama-tiny", "mistral-tiny", "smollm3-tiny", ...published])(
     "%s, as transformers writes it",
     (name) => {
       expect(refusedBecause(JSON.parse(readFileSync(`${modelPath(name)}/config.json`, "utf8")))).toBeUndefined();
@@ -74,9 +81,20 @@ describe("refused, with the reason", () => {
       /^it rotates 0\.5/,
     ],
     ["a vision model", { ...qwen, model_type: "qwen2_vl", vision_config: {} }, /^it takes images or sound/],
-    ["another family", { model_type: "gpt2" }, /^its architecture is gpt2; hone takes qwen2, qwen3, llama, mistral$/],
+    [
+      "another family",
+      { model_type: "gpt2" },
+      /^its architecture is gpt2; hone takes qwen2, qwen3, llama, mistral, smollm3$/,
+    ],
     ["nothing named", {}, /^its architecture is not named/],
     ["GPTQ weights", { ...qwen, quantization_config: { quant_method: "gptq" } }, /^its weights are quantised \(gptq\)/],
+    [
+      "SmolLM3 without RoPE in other layers",
+      { model_type: "smollm3", no_rope_layers: [1, 0, 1, 0] },
+      /^it has RoPE in other layers/,
+    ],
+    ["the same by its interval", { model_type: "smollm3", no_rope_layer_interval: 2 }, /^it has RoPE in other layers/],
+    ["Llama with layers without RoPE", { ...llama, no_rope_layers: [1, 0] }, /^it has RoPE in other layers/],
     ["YaRN", { ...qwen, rope_scaling: { type: "yarn", factor: 4 } }, /^it scales RoPE by yarn/],
     ["a reward model", { ...qwen, architectures: ["Qwen2ForSequenceClassification"] }, /^it writes no text/],
     [

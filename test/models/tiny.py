@@ -1,4 +1,4 @@
-"""Small models of four families with random weights, scaled so that their predictions are neither flat nor certain:
+"""Small models of five families with random weights, scaled so that their predictions are neither flat nor certain:
 then every weight matters to a log-probability, and a wrong one shows."""
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from transformers import (
     Qwen2ForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
+    SmolLM3Config,
+    SmolLM3ForCausalLM,
 )
 
 CONTEXT = 8192
@@ -34,7 +36,7 @@ SHAPE = dict(
 # The standard deviation of the logits: a perplexity of about 100 in a vocabulary of 1024.
 LOGIT_SPREAD = 2.5
 
-PRE = {"qwen2": "qwen2", "qwen3": "qwen2", "llama": "llama-bpe", "mistral": "llama-bpe"}
+PRE = {"qwen2": "qwen2", "qwen3": "qwen2", "llama": "llama-bpe", "mistral": "llama-bpe", "smollm3": "llama-bpe"}
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 
@@ -50,6 +52,9 @@ def build(family: str) -> PreTrainedModel:
         # Heads narrower than hidden_size / heads, as in Mistral Nemo.
         own = {"head_dim": 16, "sliding_window": None, "rms_norm_eps": 1e-5}
         return MistralForCausalLM(MistralConfig(**SHAPE, **own, tie_word_embeddings=False, rope_parameters=rope))
+    if family == "smollm3":
+        # The last of four layers has no RoPE. Its usual padding token is not in this vocabulary.
+        return SmolLM3ForCausalLM(SmolLM3Config(**SHAPE, pad_token_id=None, tie_word_embeddings=True, rope_parameters=rope))
     # Llama 3.2's stretched rotation, which is a tensor of its own in a GGUF file.
     rope = {
         "rope_type": "llama3",

@@ -44,6 +44,9 @@ MISTRAL_CONTROL = [
     "[TOOL_CALLS]",
     "<pad>",
 ]
+# SmolLM3's vocabulary is Llama 3's with ChatML's roles.
+SMOLLM3_CONTROL = ["<|begin_of_text|>", "<|end_of_text|>", "<|im_start|>", "<|im_end|>", "<|finetune_right_pad_id|>"]
+OWN_CONTROL = {"mistral": MISTRAL_CONTROL, "smollm3": SMOLLM3_CONTROL}
 # Tokens of their own that are text nevertheless, as in Qwen2.5 and Qwen3.
 WHOLE = {"qwen2": ["<tool_call>", "</tool_call>"], "llama-bpe": []}
 TEMPLATE = {
@@ -51,6 +54,7 @@ TEMPLATE = {
     "qwen3": "Qwen-Qwen3-0.6B.jinja",
     "llama": "meta-llama-Llama-3.2-3B-Instruct.jinja",
     "mistral": "mistralai-Mistral-Nemo-Instruct-2407.jinja",
+    "smollm3": "HuggingFaceTB-SmolLM3-3B.jinja",
 }
 
 QWEN_ROLES = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
@@ -63,6 +67,11 @@ ROLES = {
         "pad_token": "<|finetune_right_pad_id|>",
     },
     "mistral": {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"},
+    "smollm3": {
+        "bos_token": "<|begin_of_text|>",
+        "eos_token": "<|im_end|>",
+        "pad_token": "<|finetune_right_pad_id|>",
+    },
 }
 
 
@@ -113,8 +122,8 @@ def begin_with(bos: str, tokenizer: Tokenizer) -> processors.Sequence:
 
 
 def make(family: str, pre: str, source: Path, context: int) -> PreTrainedTokenizerFast:
-    """The Hugging Face tokenizer of a family ("qwen2", "qwen3", "llama", "mistral") with pre-tokenizer `pre`."""
-    tokenizer = train(pre, corpus(source), MISTRAL_CONTROL if family == "mistral" else CONTROL[pre])
+    """The Hugging Face tokenizer of a family ("qwen2", "qwen3", "llama", "mistral", "smollm3") with pre-tokenizer `pre`."""
+    tokenizer = train(pre, corpus(source), OWN_CONTROL.get(family, CONTROL[pre]))
     roles = ROLES[family]
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=context, **roles)
     fast.chat_template = (source / "models" / "templates" / TEMPLATE[family]).read_text(encoding="utf-8")

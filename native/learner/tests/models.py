@@ -7,9 +7,15 @@ import numpy
 import torch
 from learner.architectures import LAYER_TENSORS, MODEL_TYPES, is_interleaved
 from learner.gguf_model import permute
-from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config, SmolLM3Config
 
-CONFIGS = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig, "mistral": MistralConfig}
+CONFIGS = {
+    "qwen2": Qwen2Config,
+    "qwen3": Qwen3Config,
+    "llama": LlamaConfig,
+    "mistral": MistralConfig,
+    "smollm3": SmolLM3Config,
+}
 SHAPE = dict(
     vocab_size=96,
     hidden_size=32,
@@ -27,6 +33,8 @@ def make_model(architecture: str, tied: bool = True, seed: int = 0, **more) -> t
     torch.manual_seed(seed)
     # transformers' own would be a window of 4096 tokens.
     more = more | ({"sliding_window": None} if architecture == "mistral" else {})
+    # The last layer has no RoPE. The class's padding token is not in this vocabulary.
+    more = more | ({"num_hidden_layers": 4, "pad_token_id": None} if architecture == "smollm3" else {})
     config = CONFIGS[architecture](
         **(SHAPE | more), tie_word_embeddings=tied, rope_parameters={"rope_type": "default", "rope_theta": 10000.0}
     )

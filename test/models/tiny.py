@@ -54,7 +54,9 @@ def build(family: str) -> PreTrainedModel:
         return MistralForCausalLM(MistralConfig(**SHAPE, **own, tie_word_embeddings=False, rope_parameters=rope))
     if family == "smollm3":
         # The last of four layers has no RoPE. Its usual padding token is not in this vocabulary.
-        return SmolLM3ForCausalLM(SmolLM3Config(**SHAPE, pad_token_id=None, tie_word_embeddings=True, rope_parameters=rope))
+        return SmolLM3ForCausalLM(
+            SmolLM3Config(**SHAPE, pad_token_id=None, tie_word_embeddings=True, rope_parameters=rope)
+        )
     # Llama 3.2's stretched rotation, which is a tensor of its own in a GGUF file.
     rope = {
         "rope_type": "llama3",

@@ -122,7 +122,7 @@ def begin_with(bos: str, tokenizer: Tokenizer) -> processors.Sequence:
 
 
 def make(family: str, pre: str, source: Path, context: int) -> PreTrainedTokenizerFast:
-    """The Hugging Face tokenizer of a family ("qwen2", "qwen3", "llama", "mistral", "smollm3") with pre-tokenizer `pre`."""
+    """The Hugging Face tokenizer of a family of TEMPLATE with pre-tokenizer `pre`."""
     tokenizer = train(pre, corpus(source), OWN_CONTROL.get(family, CONTROL[pre]))
     roles = ROLES[family]
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=context, **roles)

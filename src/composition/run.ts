@@ -162,7 +162,7 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
 
 /** Placeholders: scenarios and rewards come from the program. */
 const nothingToPlay: Pick<LoopParts, "scenarios" | "rewardGroup"> = {
-  scenarios: { groupsPerStep: 0, next: () => [], ofValidation: () => [] },
+  scenarios: { groupsPerStep: 0, next: () => [], resting: () => 0, ofValidation: () => [] },
   rewardGroup: async () => ({ kind: "rewarded", rewards: [] }),
 };
 

@@ -72,7 +72,7 @@ export async function train(
   const stepParts = {
     ...parts,
     settings: { ...settings, advantages: { ...settings.advantages, spreadFloor } },
-    scenarios: { groupsPerStep: played.length, next: () => [], ofValidation: () => [] },
+    scenarios: { groupsPerStep: played.length, next: () => [], resting: () => 0, ofValidation: () => [] },
     rewardGroup: async () => ({ kind: "rewarded", rewards: [] }) as const,
     signal,
   };

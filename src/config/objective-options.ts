@@ -57,6 +57,12 @@ export const objectiveOptions = {
     "Groups a step may play in place of groups whose rewards do not differ (DAPO's dynamic sampling): other scenarios of the train split, drawn by the seed.",
     { default: 0, run: "identity" },
   ),
+  rest: whole(
+    0,
+    MANY,
+    "Epochs that a scenario sits out when the rewards of its last group did not differ, and that those outside --difficulty sit out; then they are played again. 0: none sits out, and those outside --difficulty are out for good.",
+    { default: 0, run: "identity" },
+  ),
   maskTruncated: flag(
     "Do not train on rollouts that a limit ended (--max-turns, --max-tokens, --context); they still count in their group's mean.",
     { default: false, run: "identity", library: ["run"] },

@@ -75,8 +75,8 @@ function read(folder: string, asked: number | undefined) {
     }
     const rollouts = [...reader.rollouts({ phase: "train", from: step, to: step })];
     const lastUpdate = steps.filter(({ metrics }) => metrics?.updates).at(-1)?.step;
-    const difficulty = reader.difficulty();
-    const kept: KeptStep = { folder, at, before, rollouts, difficulty, isLastUpdate: lastUpdate === step };
+    const [difficulty, played] = [reader.difficulty(), reader.playedGroups()];
+    const kept: KeptStep = { folder, at, before, rollouts, played, difficulty, isLastUpdate: lastUpdate === step };
     return { record, kept };
   } finally {
     reader.close();

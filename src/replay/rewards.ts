@@ -14,7 +14,7 @@ import {
 } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import { RunStore, type SeenRollout, STORE_FILE } from "../run/index.js";
-import { type CreditedGroup, creditGroups, ofDifficulty, type Prepared, type TrainConfig } from "../train/index.js";
+import { type CreditedGroup, chosenScenarios, creditGroups, type Prepared, type TrainConfig } from "../train/index.js";
 import { messageOf } from "../util/index.js";
 import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo } from "./types.js";
 
@@ -44,7 +44,7 @@ function storedReward(group: readonly SeenRollout[]): GroupReward {
 
 /** The step's groups, with advantages computed from the stored training rewards. */
 export function replayedGroups(
-  { at, rollouts, difficulty }: KeptStep,
+  { at, rollouts, played, difficulty }: KeptStep,
   { scenarios, settings }: Pick<Prepared, "scenarios" | "settings">,
 ): ReplayedGroups {
   const stored = storedGroups(rollouts);
@@ -58,7 +58,7 @@ export function replayedGroups(
     const groups = [...ids].map((id) => stored.get(id) ?? []);
     return creditGroups(groups.map(trajectoriesOf), groups.map(storedReward), options);
   };
-  const sampler = ofDifficulty(scenarios, difficulty, settings.difficulty);
+  const sampler = chosenScenarios(scenarios, settings, difficulty, () => played);
   const sampled: string[] = [];
   const groups: CreditedGroup[] = [];
   for (;;) {

@@ -32,6 +32,8 @@ export interface KeptStep {
   /** The state that the step began with. */
   readonly before: StepRow;
   readonly rollouts: readonly SeenRollout[];
+  /** Groups of all committed steps. */
+  readonly played: ReturnType<RunReader["playedGroups"]>;
   /** How often the start's model solved each scenario, with --difficulty. */
   readonly difficulty: ReturnType<RunReader["difficulty"]>;
   /** Whether batch.safetensors is this step's. */

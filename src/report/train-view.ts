@@ -151,6 +151,7 @@ export class TrainView {
       line.importance_masked ? `${percent(line.importance_masked)} of the tokens masked by --importance-sampling` : "",
       line.overflows > 0 ? `${line.overflows} passes repeated: f16 overflowed` : "",
       line.groups_refilled > 0 ? `${line.groups_refilled} groups refilled` : "",
+      line.scenarios_resting > 0 ? `${line.scenarios_resting} scenarios rest` : "",
       line.rollouts_masked > 0 ? `${line.rollouts_masked} truncated rollouts masked` : "",
       reused > 0 ? `${reused} rollouts reused` : "",
       failures > 0 ? `${failures} rollouts failed` : "",

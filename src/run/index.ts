@@ -15,6 +15,7 @@ export {
   type MetricsLine,
   metricsLine,
   mismatchesOf,
+  type PlayedGroup,
   type PolicySlope,
   type ProbeReading,
   type RolloutCredit,

@@ -8,7 +8,15 @@ import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { ownerOf } from "./lock.js";
 import { unpack } from "./packing.js";
 import { openToRead, reading } from "./reading.js";
-import type { Device, RolloutPhase, RunRecord, ScenarioDifficulty, StepRow, ValidationRow } from "./records.js";
+import type {
+  Device,
+  PlayedGroup,
+  RolloutPhase,
+  RunRecord,
+  ScenarioDifficulty,
+  StepRow,
+  ValidationRow,
+} from "./records.js";
 import { STORE_FILE } from "./run.js";
 import { RunStore } from "./store.js";
 
@@ -117,6 +125,11 @@ export class RunReader {
 
   devices(): Device[] {
     return reading(this.#file, () => this.#store.devices());
+  }
+
+  /** The groups of all committed steps whose advantages are known. */
+  playedGroups(): PlayedGroup[] {
+    return reading(this.#file, () => this.#store.playedGroups());
   }
 
   /** How often the start's model solved each scenario; empty without --difficulty. */

@@ -102,6 +102,8 @@ export interface StepMetricsRow {
   groups_masked: number;
   /** Of `groups`, those played in place of flat or masked ones (--refill). */
   groups_refilled: number;
+  /** Scenarios of the train split that sat out (--rest). */
+  scenarios_resting: number;
   /** Rollouts that a limit ended and that were not trained on (--mask-truncated); they count in their group's mean. */
   rollouts_masked: number;
   /** Groups without a usable reward, and their causes. */
@@ -211,10 +213,19 @@ export interface RolloutCredit {
   /** Id of the trajectory's scenario, and its position in the group. */
   readonly scenario: string;
   readonly member: number;
-  readonly reward: number;
+  /** null where all rollouts of the group are identical, which none was needed for. */
+  readonly reward: number | null;
   readonly advantage: number;
   /** A judge's explanation. */
   readonly explanation: string | null;
+}
+
+/** What came of a group in a committed step. */
+export interface PlayedGroup {
+  readonly step: number;
+  readonly scenario: string;
+  /** No rollout of it had an advantage. */
+  readonly flat: boolean;
 }
 
 /** Of the model that the run starts from. */

@@ -14,6 +14,7 @@ import { pack, unpack } from "./packing.js";
 import { openToRead, reading } from "./reading.js";
 import type {
   Device,
+  PlayedGroup,
   RolloutCredit,
   RolloutPhase,
   RunRecord,
@@ -286,6 +287,17 @@ export class RunStore {
     return this.#database
       .prepare<[], ScenarioDifficulty>("SELECT scenario, n, successes FROM difficulty ORDER BY rowid")
       .all();
+  }
+
+  /** The groups of all committed steps whose advantages are known, in the order of the steps. */
+  playedGroups(): PlayedGroup[] {
+    return this.#database
+      .prepare<[], { step: number; scenario: string; largest: number }>(
+        `SELECT step, scenario, max(abs(advantage)) AS largest FROM rollouts
+         WHERE phase = 'train' AND step > 0 AND advantage IS NOT NULL GROUP BY step, scenario ORDER BY step, scenario`,
+      )
+      .all()
+      .map(({ step, scenario, largest }) => ({ step, scenario, flat: largest === 0 }));
   }
 
   commitValidation({ step, checkpoint, result, seconds }: ValidationRow): void {

@@ -96,15 +96,15 @@ function creditGroup(all: readonly Trajectory[], reward: GroupReward, options: C
   return { members, brokenOff, tooFew, rewarded: true, noVerdict: null, agreement, trainable, allMasked };
 }
 
-/** The rows stored beside the rollouts when the step is committed. */
+/** The rows stored beside the rollouts when the step is committed. Rollouts that are all identical have no reward of the training's. */
 export function creditsOf(groups: readonly CreditedGroup[]): RolloutCredit[] {
   return groups
-    .filter(({ rewarded }) => rewarded)
-    .flatMap(({ members }) =>
+    .filter((group) => group.rewarded || isIdle(group))
+    .flatMap(({ members, rewarded }) =>
       members.map(({ trajectory, reward, advantage, explanation }) => ({
         scenario: trajectory.scenario.id,
         member: trajectory.index,
-        reward,
+        reward: rewarded ? reward : null,
         advantage,
         explanation: explanation ?? null,
       })),

@@ -1,39 +1,40 @@
 /**
  * `--difficulty 0.1..0.9`: before the first step the model that the run starts from plays scenarios, and those that it solves
- * too seldom or too often are set aside. Their rollouts are kept as training step 0, and what came of each scenario for good,
+ * too seldom or too often are set aside, with `--rest` for a while. Their rollouts are kept as training step 0, and what came of each scenario for good,
  * so that a run which goes on trains on the same ones. Only as many are played as the run's steps need.
  */
 import { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "../report/index.js";
 import { comparable } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import type { RunSettings, ScenarioDifficulty } from "../run/index.js";
+import type { PlayedGroup, RunSettings, ScenarioDifficulty } from "../run/index.js";
 import { HoneError, hone } from "../util/index.js";
 import { gradeOwn, playAndGrade } from "./grading.js";
 import type { LoopParts } from "./parts.js";
-import type { ScenarioSampler } from "./sampler.js";
+import { RestingSampler } from "./resting.js";
+import type { ScenarioSampler, StepScenarios } from "./sampler.js";
 import { playContextOf, playSaved } from "./saved-play.js";
 import { use } from "./settle.js";
 
 type Parts = Omit<LoopParts, "scenarios">;
 type Wanted = Pick<
   RunSettings,
-  "difficulty" | "difficultyRollouts" | "groupSize" | "groupsPerStep" | "steps" | "refill"
+  "difficulty" | "difficultyRollouts" | "groupSize" | "groupsPerStep" | "steps" | "refill" | "rest"
 >;
 
 /**
  * @param loading the learner, which may refuse while scenarios are played
- * @returns the scenarios that are trained on; all of them without --difficulty
- * @throws HoneError when too few are left for a step
+ * @returns the scenarios that are trained on; all of them without --difficulty and --rest
+ * @throws HoneError when too few are left for a step, and none comes back
  */
 export async function withinDifficulty(
   parts: Parts,
   all: ScenarioSampler,
   wanted: Wanted,
   loading?: Promise<void>,
-): Promise<ScenarioSampler> {
-  const { difficulty: range, groupsPerStep, steps, refill } = wanted;
-  if (range === undefined) return all;
+): Promise<StepScenarios> {
+  const { difficulty: range, groupsPerStep, steps, refill, rest } = wanted;
   const { store } = parts.run;
+  if (range === undefined) return chosenScenarios(all, wanted, [], () => store.playedGroups());
   const order = all.ofEpoch(0);
   // A refill draws from all that are within.
   const needed = refill > 0 ? order.length : Math.min(order.length, steps * groupsPerStep);
@@ -58,22 +59,31 @@ export async function withinDifficulty(
   }
   const count = difficultyOf(store.difficulty(), range) as DifficultyCount;
   if (isLogged) parts.view.log(difficultyText(count));
-  if (count.kept < groupsPerStep) {
+  if (count.kept < groupsPerStep && rest === 0) {
     throw new HoneError(
       `--difficulty ${range} leaves ${count.kept} scenarios, and a step plays ${groupsPerStep} (--groups-per-step): ${difficultyText(count)}. Give a wider range, fewer --groups-per-step or more scenarios, or start a new run from a model that was warmed up (\`${hone("sft")}\`)`,
     );
   }
-  return ofDifficulty(all, store.difficulty(), range);
+  return chosenScenarios(all, wanted, store.difficulty(), () => store.playedGroups());
 }
 
-/** The scenarios of those that were measured within the range; all of them without one. */
-export function ofDifficulty(
+/**
+ * What the steps choose from: scenarios that are too easy or too hard are out of it for good, or rest (--rest), as do those
+ * whose groups taught nothing.
+ *
+ * @param measured with the start's model, for --difficulty
+ * @param played groups of all committed steps
+ */
+export function chosenScenarios(
   all: ScenarioSampler,
+  { difficulty: range, rest }: Pick<Wanted, "difficulty" | "rest">,
   measured: readonly ScenarioDifficulty[],
-  range: Wanted["difficulty"],
-): ScenarioSampler {
-  if (range === undefined) return all;
-  return all.only(new Set(measured.flatMap((row) => (isWithin(range, row) ? [row.scenario] : []))));
+  played: () => readonly PlayedGroup[],
+): StepScenarios {
+  const within = (row: ScenarioDifficulty) => range === undefined || isWithin(range, row);
+  const named = (rows: readonly ScenarioDifficulty[]) => rows.map(({ scenario }) => scenario);
+  if (rest > 0) return new RestingSampler(all, { rest, played, aside: named(measured.filter((row) => !within(row))) });
+  return range === undefined ? all : all.only(new Set(named(measured.filter(within))));
 }
 
 /** What it costs, before it is spent. */
@@ -98,7 +108,10 @@ async function measure(
 ): Promise<void> {
   const { run, grade = gradeOwn, signal } = parts;
   const start = run.store.firstStep();
-  await use({ ...parts, scenarios: { groupsPerStep: 0, next: () => [], ofValidation: () => [] } }, start);
+  await use(
+    { ...parts, scenarios: { groupsPerStep: 0, next: () => [], resting: () => 0, ofValidation: () => [] } },
+    start,
+  );
   const playing = playContextOf(parts);
   const { graded } = await playAndGrade(signal, grade, (signal, onGroup) =>
     playSaved(

@@ -1,7 +1,7 @@
 /** Training: the step, the loop around it, and the setup of both. */
 export { contentsOf } from "./contents.js";
 export { batchOf, type CreditedGroup, creditGroups, playedIn } from "./credit.js";
-export { ofDifficulty, withinDifficulty } from "./difficulty.js";
+export { chosenScenarios, withinDifficulty } from "./difficulty.js";
 export { EnginePolicy } from "./engine-policy.js";
 export { gradeOwn, playAndGrade, playGraded } from "./grading.js";
 export { firstCheckpoint } from "./init-adapter.js";

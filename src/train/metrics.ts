@@ -7,16 +7,19 @@ import { type CreditedGroup, isIdle } from "./credit.js";
 import type { EarlierPolicy } from "./played.js";
 
 /**
- * @param further number of groups that were played in place of idle ones
- * @param earlier policy that `played` of the update is about
+ * @param about `further`: number of groups that were played in place of idle ones; `resting`: of scenarios that sat out;
+ *   `earlier`: policy that `played` of the update is about
  */
 export function stepMetricsRow(
   groups: readonly CreditedGroup[],
   failures: readonly RolloutFailure[],
   learningRate: number,
   update: StepMetrics | null,
-  further = 0,
-  earlier: EarlierPolicy | undefined = undefined,
+  {
+    further = 0,
+    resting = 0,
+    earlier,
+  }: { further?: number; resting?: number; earlier?: EarlierPolicy | undefined } = {},
 ): StepMetricsRow {
   const trajectories: Trajectory[] = groups.flatMap(({ members, brokenOff }) => [
     ...members.map(({ trajectory }) => trajectory),
@@ -48,6 +51,7 @@ export function stepMetricsRow(
     groups_flat: groups.filter((group) => isIdle(group) && !group.allMasked).length,
     groups_masked: groups.filter(({ allMasked }) => allMasked).length,
     groups_refilled: further,
+    scenarios_resting: resting,
     rollouts_masked: groups.flatMap(({ members }) => members.filter(({ masked }) => masked)).length,
     groups_unrewarded: noVerdict.length,
     groups_no_verdict: count(noVerdict),

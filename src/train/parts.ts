@@ -6,7 +6,7 @@ import type { Adapter, MetricsLine, ProbeReading, Run, ValidationRow } from "../
 import type { Scenario } from "../tasks/index.js";
 import type { MismatchSettings } from "./mismatch.js";
 import type { LastUpdates } from "./played.js";
-import type { ScenarioSampler } from "./sampler.js";
+import type { StepScenarios } from "./sampler.js";
 import type { Schedule } from "./schedule.js";
 
 export interface PlayRequest {
@@ -125,7 +125,7 @@ export interface LoopSettings extends MismatchSettings {
 export interface LoopParts extends Omit<Rewards, "spreadFloor" | "judgeBeside" | "close"> {
   readonly run: Run;
   readonly settings: LoopSettings;
-  readonly scenarios: Pick<ScenarioSampler, "groupsPerStep" | "next" | "ofValidation">;
+  readonly scenarios: StepScenarios;
   readonly policy: Policy;
   readonly updater: Updater;
   /** What the steps of this process said of their last updates. */

@@ -11,7 +11,31 @@ import type { Scenario } from "../tasks/index.js";
 import { HoneError, Random, UsageError } from "../util/index.js";
 import { type CreditedGroup, isIdle } from "./credit.js";
 
-export class ScenarioSampler {
+interface NextAmong {
+  readonly step: number;
+  readonly own: readonly Scenario[];
+  readonly soFar: readonly CreditedGroup[];
+  readonly refill: number;
+  /** Whether a scenario may be drawn in place of another. */
+  readonly isAwake: (scenario: Scenario) => boolean;
+}
+
+/** Chooses what the steps of a run play. */
+export interface StepScenarios {
+  /** Scenarios in a step. */
+  readonly groupsPerStep: number;
+  /**
+   * The scenarios a step plays next, given its groups so far: first its own scenarios, then at most `refill` others; none when
+   * the step goes on to its update.
+   */
+  next(step: number, soFar: readonly CreditedGroup[], refill: number): Scenario[];
+  /** Scenarios of the train split that sit out at this step (--rest). */
+  resting(step: number): number;
+  /** The scenarios of every validation: always the same ones, so that results are comparable. */
+  ofValidation(count: number): Scenario[];
+}
+
+export class ScenarioSampler implements StepScenarios {
   readonly #train: readonly Scenario[];
   readonly #test: readonly Scenario[];
   readonly #groupsPerStep: number;
@@ -43,7 +67,6 @@ export class ScenarioSampler {
     }
   }
 
-  /** Scenarios in a step. */
   get groupsPerStep(): number {
     return this.#groupsPerStep;
   }
@@ -76,31 +99,37 @@ export class ScenarioSampler {
     return this.ofEpoch(epoch).slice(start, start + this.#groupsPerStep);
   }
 
-  /**
-   * The scenarios a step plays next, given its groups so far: first its own scenarios, then others of the train split in an
-   * order of the step's own, at most `refill` of them; none when the step goes on to its update. Further scenarios do not
-   * count in the epoch: they may have been played in it, or will be.
-   */
   next(step: number, soFar: readonly CreditedGroup[], refill: number): Scenario[] {
-    const own = this.ofStep(step);
-    if (soFar.length === 0) return own;
+    return this.nextAmong({ step, own: this.ofStep(step), soFar, refill, isAwake: () => true });
+  }
+
+  /** None rest. */
+  resting(): number {
+    return 0;
+  }
+
+  /**
+   * {@link StepScenarios.next} of a step with these scenarios of its own. Others are drawn in an order of the step's own, and do
+   * not count in the epoch: they may have been played in it, or will be.
+   */
+  nextAmong({ step, own, soFar, refill, isAwake }: NextAmong): Scenario[] {
+    if (soFar.length === 0) return [...own];
     const further = soFar.length - own.length;
     // Each further group replaces an idle one.
     const missing = soFar.filter(isIdle).length - further;
     if (missing <= 0 || further >= refill) return [];
     const ids = new Set(own.map(({ id }) => id));
-    const others = this.#train.filter((one) => this.#isKept(one) && !ids.has(one.id));
+    const others = this.#train.filter((one) => this.#isKept(one) && isAwake(one) && !ids.has(one.id));
     const order = new Random("refill", this.#seed, step).shuffle(others).slice(0, refill);
     return order.slice(further, further + missing);
   }
 
-  /** The scenarios of every validation: always the same ones, so that results are comparable. */
   ofValidation(count: number): Scenario[] {
     return validationScenarios(this.#test, { seed: this.#seed, validateN: count });
   }
 }
 
-/** See {@link ScenarioSampler.ofValidation}. */
+/** See {@link StepScenarios.ofValidation}. */
 export function validationScenarios(
   all: readonly Scenario[],
   { seed, validateN }: { seed: number; validateN: number },

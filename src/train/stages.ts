@@ -138,10 +138,11 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
     commit: ({ played, groups, learnt, policy: now }) => {
       const failures = played.flatMap((round) => round.failures);
       const further = groups.length - scenarios.groupsPerStep;
+      const resting = scenarios.resting(step);
       const row: StepRow = {
         step,
         ...now,
-        metrics: stepMetricsRow(groups, failures, learningRate, learnt, further, earlier),
+        metrics: stepMetricsRow(groups, failures, learningRate, learnt, { further, resting, earlier }),
         timing: {
           seconds: clock.read(),
           reused: played.reduce((sum, round) => sum + round.reused, 0),

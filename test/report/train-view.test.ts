@@ -70,6 +70,7 @@ const line: MetricsLine = {
   groups_flat: 3,
   groups_masked: 0,
   groups_refilled: 0,
+  scenarios_resting: 0,
   rollouts_masked: 0,
   groups_no_verdict: {},
   rollouts_broken_off: 0,

@@ -30,7 +30,15 @@ const scenarios: readonly Scenario[] = Array.from({ length: TRAIN + 4 }, (_, i) 
 }));
 const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 3 });
 
-const wanted = { difficulty: "0.1..0.9", difficultyRollouts: 2, groupSize: 3, groupsPerStep: 2, steps: 5, refill: 0 };
+const wanted = {
+  difficulty: "0.1..0.9",
+  difficultyRollouts: 2,
+  groupSize: 3,
+  groupsPerStep: 2,
+  steps: 5,
+  refill: 0,
+  rest: 0,
+};
 const ids = (all: readonly Scenario[]) => all.map(({ id }) => id);
 
 /** Measures, and takes the steps. */
@@ -43,7 +51,7 @@ async function go(change: Partial<typeof wanted> = {}, fake: FakeParts = {}) {
   const within = await withinDifficulty({ ...parts, view }, sampler, asked);
   await train({ ...parts, scenarios: within });
   const measuring = parts.policy.played.filter((line) => line.startsWith("played 3/train 0 "));
-  return { within, said, measuring, policy: parts.policy };
+  return { within: within as ScenarioSampler, said, measuring, policy: parts.policy };
 }
 
 /** Scenarios by the share of their rollouts that succeeded, from what the store has of them. */

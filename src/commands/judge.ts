@@ -1,7 +1,16 @@
-/** `yarn hone judge`: lets a judge score the rollouts of a trajectory file (RULER). */
+/** `yarn hone judge`: lets a judge score the rollouts of a trajectory file (RULER), or decide whether their answers are right. */
 import { defineCommand } from "../config/index.js";
-import { bar, countsText, groupVerdictText, judgeQualityText, Mean, ProgressLine, usageText } from "../report/index.js";
-import { independentReward, type JudgeSummary, judgeFile } from "../reward/index.js";
+import {
+  bar,
+  correctnessQualityText,
+  countsText,
+  groupVerdictText,
+  judgeQualityText,
+  Mean,
+  ProgressLine,
+  usageText,
+} from "../report/index.js";
+import { type AnswersSummary, independentReward, type JudgeSummary, judgeAnswers, judgeFile } from "../reward/index.js";
 import { hone, printable } from "../util/index.js";
 
 function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
@@ -31,21 +40,58 @@ function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
   ].join("\n");
 }
 
+function answersText(summary: AnswersSummary): string {
+  const { rollouts, answers, judged, accepted, no_verdict: noVerdict, cached, out } = summary;
+  const several = Object.entries(summary.quality_by_judge);
+  return [
+    `${judged} of ${answers} answers judged, of ${rollouts} rollouts`,
+    `  accepted            ${accepted}`,
+    `  left out            ${countsText(noVerdict) || "none"}`,
+    `  judge               ${usageText(summary, cached)}`,
+    `  written to          ${out}`,
+    ...several.map(([judge, quality]) => correctnessQualityText(quality, judge)),
+    ...(summary.quality ? [correctnessQualityText(summary.quality, several.length > 0 ? "the vote" : undefined)] : []),
+  ].join("\n");
+}
+
 export const judgeCommand = defineCommand({
   name: "judge",
-  summary: "Let a judge score the rollouts of a trajectory file (RULER): a model run here, or one behind an API.",
+  summary:
+    "Let a judge score the rollouts of a trajectory file (RULER), or decide which answers are right: a model run here, or one behind an API.",
   example: `${hone("judge")} rollouts.jsonl --judge-url http://127.0.0.1:8080/v1 --judge-model NAME --out judged.jsonl`,
   required: ["file"],
   positional: "file",
   async run(config, io) {
     const progress = new ProgressLine(io.stream);
+    const log = (text: string) => progress.log(text);
+    if (config.correctness) {
+      try {
+        const summary = await judgeAnswers(config, {
+          ...{ signal: io.signal, log },
+          onAnswer: ({ id, task, judge, reasoning }, done, answers) => {
+            if (config.debugJudge) {
+              const says = judge === null ? "no verdict" : judge ? "right" : "wrong";
+              progress.show(
+                `${printable(id)}: ${says}, by the task ${task ? "right" : "wrong"}: ${printable(reasoning)}`,
+              );
+            }
+            progress.update(() => `judging ${bar(done / answers, 20)} ${done}/${answers} answers`);
+          },
+        });
+        progress.clear();
+        io.log(answersText(summary));
+        return summary;
+      } finally {
+        progress.clear();
+      }
+    }
     const score = new Mean();
     const own = new Mean();
     let noVerdict = 0;
     try {
       const summary = await judgeFile(config, {
         signal: io.signal,
-        log: (text) => progress.log(text),
+        log,
         onGroup: ({ scenario, members, verdict }, done, groups) => {
           if (config.debugJudge) {
             progress.show(

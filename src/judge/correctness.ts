@@ -58,6 +58,14 @@ export function correctnessQuestion({ question, golden, given }: Claim): Questio
   };
 }
 
+/** What more than half of all say; undefined where that is nothing. `undefined` is a vote without a verdict. */
+export function majority(votes: readonly (CorrectnessVerdict | undefined)[]): CorrectnessVerdict | undefined {
+  const half = votes.length / 2;
+  return [true, false]
+    .map((wanted) => votes.filter((vote) => vote?.accept === wanted))
+    .find((alike) => alike.length > half)?.[0];
+}
+
 /**
  * Of several judges the majority decides.
  * @throws NoVerdict when there is no verdict
@@ -69,11 +77,8 @@ export async function judgeCorrectness(claim: Claim, judge: Judge, signal: Abort
   const failures = asked.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
   const stopped = failures.find((reason) => !(reason instanceof NoVerdict));
   if (stopped !== undefined) throw stopped;
-  const verdicts = asked.flatMap((one) => (one.status === "fulfilled" ? [one.value.value] : []));
-  for (const wanted of [true, false]) {
-    const alike = verdicts.filter(({ accept }) => accept === wanted);
-    if (2 * alike.length > all.length) return alike[0] as CorrectnessVerdict;
-  }
+  const decided = majority(asked.map((one) => (one.status === "fulfilled" ? one.value.value : undefined)));
+  if (decided) return decided;
   const [failure] = failures;
   throw failure ?? new NoVerdict("divided", `the ${all.length} judges are divided`);
 }

@@ -1,6 +1,12 @@
 /** Output for people: progress, summaries, conversations, tables. */
 export { engineFacts, engineKinds, engineText, learnerFacts, learnerText } from "./compute.js";
 export { conversationText, messageLines } from "./conversation.js";
+export {
+  type CorrectnessQuality,
+  correctnessQuality,
+  correctnessQualityText,
+  type JudgedAnswer,
+} from "./correctness-quality.js";
 export { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "./difficulty.js";
 export { checkpointTitle, evalText, matrixText } from "./eval-report.js";
 export { count, countsText, evaluate, kindsText, mean, meansOf, partsText } from "./evaluation.js";

@@ -50,13 +50,13 @@ const SAME = 0.05;
 
 const sign = (a: number, b: number) => (Math.abs(a - b) < SAME ? 0 : Math.sign(a - b));
 
-function shareOf(clusters: readonly Cluster[]): QualityShare | null {
+export function shareOf(clusters: readonly Cluster[]): QualityShare | null {
   const n = clusters.reduce((sum, cluster) => sum + cluster.n, 0);
   if (n === 0) return null;
   return { share: clusters.reduce((sum, cluster) => sum + cluster.successes, 0) / n, n, ...clustered(clusters) };
 }
 
-const counted = (outcomes: readonly boolean[]): Cluster => ({
+export const counted = (outcomes: readonly boolean[]): Cluster => ({
   n: outcomes.length,
   successes: outcomes.filter(Boolean).length,
 });
@@ -77,8 +77,8 @@ function costIn({ verdict: { votes } }: LabelledGroup): number[] {
   return [known.reduce((sum, cost) => sum + cost, 0)];
 }
 
-function costOf(groups: readonly LabelledGroup[]): QualityCost | null {
-  const costs = groups.flatMap(costIn);
+/** Of the costs of single questions. */
+export function costOf(costs: readonly number[]): QualityCost | null {
   if (costs.length === 0) return null;
   const mean = costs.reduce((sum, cost) => sum + cost, 0) / costs.length;
   return { mean, interval: meanInterval(costs), n: costs.length };
@@ -94,7 +94,7 @@ function attemptsOf({ verdict, labels }: LabelledGroup): Scored[] {
   });
 }
 
-function pairsOf<T>(items: readonly T[]): (readonly [T, T])[] {
+export function pairsOf<T>(items: readonly T[]): (readonly [T, T])[] {
   return items.flatMap((a, i) => items.slice(i + 1).map((b) => [a, b] as const));
 }
 
@@ -150,20 +150,20 @@ export function judgeQuality(groups: readonly LabelledGroup[]): JudgeQuality {
         ? [pairs.every(([a, b]) => sign(a.score, b.score) === 0)]
         : [],
     ),
-    cost: costOf(groups),
+    cost: costOf(groups.flatMap(costIn)),
   };
 }
 
 const percent = (value: number) => `${(100 * value).toFixed(0)} %`;
 
-function line(name: string, share: QualityShare | null, of: string, none: string): string {
+export function line(name: string, share: QualityShare | null, of: string, none: string): string {
   const text = share
     ? `${percent(share.share)} of ${of} (95 %: ${percent(share.low)} to ${percent(share.high)}, n=${share.n})`
     : none;
   return `  ${name.padEnd(20)}${text}`;
 }
 
-function costText(cost: QualityCost | null): string {
+export function costText(cost: QualityCost | null): string {
   if (!cost) return "– (no price is known, or all was remembered from before)";
   const { mean, interval, n } = cost;
   const dollars = (value: number) => `$${value.toPrecision(3)}`;

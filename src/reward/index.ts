@@ -1,4 +1,5 @@
 /** Rewards of rollouts: the task's own, a judge's, or a control's. */
+export { type AnswersSummary, judgeAnswers } from "./answers-file.js";
 export { comparable, rewardComparable, tooFewLeft } from "./comparable.js";
 export { GroupWork } from "./group-work.js";
 export {

@@ -1,17 +1,12 @@
 /** The work of `yarn hone judge` without its output: scores the groups of a trajectory file. */
-import { createWriteStream, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
-import { finished } from "node:stream/promises";
 import type { Config } from "../config/index.js";
-import { type GroupVerdict, type Judge, type JudgeUsage, judgeGroup, openVerdictFile } from "../judge/index.js";
-import { type McpConfig, planServers, serverLogs, withServerTools } from "../mcp/index.js";
+import { type GroupVerdict, type Judge, type JudgeUsage, judgeGroup } from "../judge/index.js";
 import { count, type JudgeQuality, judgeQuality, type LabelledGroup, mean } from "../report/index.js";
-import { brokenOff, readTrajectories, type Trajectory } from "../rollout/index.js";
-import { loadTask } from "../tasks/index.js";
-import { HoneError, hone, messageOf, toJson, UsageError } from "../util/index.js";
+import { brokenOff, type Trajectory } from "../rollout/index.js";
+import { HoneError } from "../util/index.js";
 import { comparable, tooFewLeft } from "./comparable.js";
-import { openJudge, type RulerConfig, requireJudge, rubricOf, rulerSettings, VERDICTS_FILE } from "./judge.js";
-import { type JudgeMachine, LocalJudge, type LocalJudgeConfig, planLocalJudge, runsHere } from "./local-judge.js";
+import { type FileConfig, type FileIo, filesOf, readGroups, withJudge, writeLines } from "./files.js";
+import { type RulerConfig, rubricOf, rulerSettings } from "./judge.js";
 
 /** A judged trajectory, as written to the new file. */
 export interface JudgedTrajectory extends Trajectory {
@@ -54,39 +49,19 @@ export interface JudgedGroup {
   readonly verdict: GroupVerdict | null;
 }
 
-export interface JudgeFileIo {
-  readonly signal: AbortSignal;
-  readonly log: (text: string) => void;
+export interface JudgeFileIo extends FileIo {
   readonly onGroup: (group: JudgedGroup, done: number, groups: number) => void;
 }
 
-type JudgeFileConfig = RulerConfig &
-  LocalJudgeConfig &
-  JudgeMachine &
-  McpConfig &
-  Pick<Config, "home" | "task" | "taskTimeout" | "seed" | "out" | "agreement"> & {
-    readonly file: NonNullable<Config["file"]>;
-  };
-
 /** @throws HoneError when the judge cannot be asked any more; the verdicts so far are in the new file */
-export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promise<JudgeSummary> {
-  const file = resolve(config.file);
-  if (!existsSync(file))
-    throw new UsageError(`judge: there is no file ${file}; \`${hone("rollout")}\` writes such files`);
-  const out = resolve(config.out ?? file.replace(/(\.jsonl)?$/, ".judged.jsonl"));
-  if (out === file) throw new UsageError(`--out ${config.out}: that is the file to be judged; give another name`);
-  const plain = await loadTask(config.task, config.taskTimeout);
-  const task = withServerTools(plain, await planServers(config, plain, config.task, serverLogs(config.home), io));
+export async function judgeFile(
+  config: FileConfig & RulerConfig & Pick<Config, "agreement">,
+  io: JudgeFileIo,
+): Promise<JudgeSummary> {
+  const { file, out, task } = await filesOf(config, io, ".judged.jsonl");
   const settings = rulerSettings(config, rubricOf(config.rulerRubric), task, config.seed);
-  requireJudge(config, "this");
   const groups = await readGroups(file, task.name);
-  const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
-  let local: LocalJudge | undefined;
-  try {
-    if (runsHere(config)) {
-      local = await LocalJudge.open(await planLocalJudge(config, io.log, io.signal), config, false, io.log);
-    }
-    const judge = openJudge(config, "this", cache, undefined, io.log, local);
+  return withJudge(config, io, async (judge) => {
     let answered = 0;
     const asked = await Promise.allSettled(
       groups.map(async ([scenario, group]): Promise<JudgedGroup> => {
@@ -99,7 +74,7 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
     );
     const done = asked.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
     const judged = done.filter(({ verdict }) => verdict?.scores).length;
-    await write(out, done.flatMap(judgedMembers));
+    await writeLines(out, done.flatMap(judgedMembers));
     const failed = asked.find(({ status }) => status === "rejected") as PromiseRejectedResult | undefined;
     if (failed) {
       if (!(failed.reason instanceof HoneError)) throw failed.reason;
@@ -122,10 +97,7 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
       quality_by_judge: config.agreement ? qualityByJudge(done.flatMap(labelled), judge) : {},
       trajectories: out,
     };
-  } finally {
-    await local?.close();
-    close();
-  }
+  });
 }
 
 function qualityByJudge(groups: readonly LabelledGroup[], { all }: Judge): Record<string, JudgeQuality> {
@@ -147,21 +119,6 @@ export function independentReward(trajectory: Trajectory): number {
   return (trajectory as Partial<JudgedTrajectory>).independent_reward ?? trajectory.reward.reward;
 }
 
-/** The rollouts of each scenario, in file order. */
-async function readGroups(file: string, task: string): Promise<[scenario: string, group: Trajectory[]][]> {
-  const groups = new Map<string, Trajectory[]>();
-  for await (const trajectory of readTrajectories(file)) {
-    if (trajectory.task !== task) {
-      throw new HoneError(`${file} has rollouts of the task ${trajectory.task}, not ${task}; give it with --task`);
-    }
-    const group = groups.get(trajectory.scenario.id) ?? [];
-    groups.set(trajectory.scenario.id, group);
-    group.push(trajectory);
-  }
-  if (groups.size === 0) throw new HoneError(`${file} is empty: there is nothing to judge`);
-  return [...groups];
-}
-
 function judgedMembers({ members, verdict }: JudgedGroup): JudgedTrajectory[] {
   const scores = verdict?.scores;
   if (!scores) return [];
@@ -176,21 +133,4 @@ function judgedMembers({ members, verdict }: JudgedGroup): JudgedTrajectory[] {
       independent_reward: independentReward(trajectory),
     };
   });
-}
-
-/** Written aside first, so that a file of that name is complete. */
-async function write(out: string, trajectories: readonly JudgedTrajectory[]): Promise<void> {
-  const aside = `${out}.${process.pid}.new`;
-  try {
-    mkdirSync(dirname(out), { recursive: true });
-    const stream = createWriteStream(aside);
-    const written = finished(stream);
-    for (const trajectory of trajectories) stream.write(`${toJson(trajectory)}\n`);
-    stream.end();
-    await written;
-    renameSync(aside, out);
-  } catch (error) {
-    rmSync(aside, { force: true });
-    throw new HoneError(`the trajectory file ${out} cannot be written: ${messageOf(error)}`);
-  }
 }

@@ -10,7 +10,7 @@ import {
 } from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import type { JudgeCount } from "../run/index.js";
-import type { AnyTask, FinishedRollout, Reward } from "../tasks/index.js";
+import type { AnyTask, Claim, FinishedRollout, Reward } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 import type { Graded, GradeRollout, RewardGroup } from "./reward.js";
 
@@ -72,13 +72,17 @@ const finishedOf = ({ messages, calls, answer, end, turns, maxTurns }: Trajector
   maxTurns,
 });
 
+/** The question about a rollout's answer; null where there is none. */
+export const claimOf = (task: AnyTask, trajectory: Trajectory): Claim | null =>
+  task.claim?.(finishedOf(trajectory), trajectory.scenario) ?? null;
+
 /** Rewards a rollout once its answer is known to be right or wrong. */
 function grading(
   { judge, task, signal, onSpent }: GradingContext,
   reward: (trajectory: Trajectory, right: boolean) => Reward | Promise<Reward>,
 ): GradeRollout {
   return async (trajectory): Promise<Graded> => {
-    const claim = task.claim?.(finishedOf(trajectory), trajectory.scenario) ?? null;
+    const claim = trajectory.reward.success ? null : claimOf(task, trajectory);
     try {
       const right = claim ? (await judgeCorrectness(claim, judge, signal)).accept : trajectory.reward.success;
       return { kind: "graded", reward: await reward(trajectory, right) };

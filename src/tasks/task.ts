@@ -226,8 +226,8 @@ export interface Task<S extends Scenario = Scenario, E = unknown> {
   /** With `rollout`: which of its errors are mistakes of the model. */
   readonly modelMistakes?: ModelMistakes<S>;
   /**
-   * For tasks with free answers: the question for a judge about the rollout's answer. null when the reward's own
-   * `success` decides: the answers are equal word for word, or there is none.
+   * For tasks with free answers: the question for a judge about the rollout's answer; null where it gave none. In training and
+   * evaluation a judge is asked only where the reward's own `success` is false.
    */
   claim?(rollout: FinishedRollout, scenario: S): Claim | null;
   /**

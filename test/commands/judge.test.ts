@@ -165,6 +165,60 @@ describe("yarn hone judge", () => {
     expect(json).toMatchObject({ quality: { groups: 2 }, requests: 0, cached: 6, agreement: expect.closeTo(1 / 3) });
   });
 
+  it("decides whether answers are right, and is measured against the task's own comparison", async () => {
+    // Accepts one wrong answer, the longer of two.
+    await serve((request) => {
+      const { golden_answer: golden, agents_answer: given } = JSON.parse(request.body.messages[1]?.content ?? "");
+      if (given === "mumble") return completion("I cannot tell.");
+      const accept = given === golden || given.includes("perhaps");
+      return completion(JSON.stringify({ reasoning: `it says ${given}`, accept }));
+    });
+    const answering = (given: readonly (string | undefined)[], id: string) =>
+      groupOf(
+        given.map(() => 0),
+        id,
+      ).map((one, i) => ({
+        ...one,
+        scenario: { ...one.scenario, answer: "May 14" },
+        reward: { reward: 0, success: given[i] === "May 14", parts: {} },
+        ...(given[i] === undefined ? {} : { answer: { answer: given[i], reference_message_ids: [] } }),
+      }));
+    writeRollouts([
+      ...answering(["May 14", "June", "perhaps the middle of May", undefined], "s1"),
+      ...answering(["May 14", "April", "mumble"], "s2"),
+    ]);
+    const { status, stdout } = await judge("r.jsonl", ...access(), "--correctness", "--agreement");
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^5 of 6 answers judged, of 7 rollouts\n {2}accepted +3\n {2}left out +not_json 1\n/m);
+    expect(stdout).toMatch(/decides as the task +80 % of answers .*n=5\)\n {2}right ones accepted +100 % .*n=2\)/);
+    expect(stdout).toMatch(
+      /wrong ones refused +67 % .*n=3\)\n {2}longer accepted +100 % .*n=1\)\n {2}agrees with itself +– /,
+    );
+    const rows = readJudged("r.answers.jsonl");
+    expect(rows.map(({ id, task, judge: said }) => [id, task, said])).toEqual([
+      ["s1/0", true, true],
+      ["s1/1", false, false],
+      ["s1/2", false, true],
+      ["s2/0", true, true],
+      ["s2/1", false, false],
+      ["s2/2", false, null],
+    ]);
+    expect(rows[2]).toMatchObject({
+      given: "perhaps the middle of May",
+      golden: "May 14",
+      reasoning: "it says perhaps the middle of May",
+    });
+    const twice = await judge("r.jsonl", ...access(), "--correctness", "--agreement", "--judge-votes", "2", "--json");
+    expect(JSON.parse(twice.stdout)).toMatchObject({
+      answers: 6,
+      judged: 5,
+      accepted: 3,
+      // Two questions are asked with the same answer, which is one request.
+      cached: 6,
+      quality: { answers: 5, itself: { share: 1, n: 5 }, cost: { n: 1 } },
+    });
+  });
+
   it("judges by the user's rubric", async () => {
     await serve();
     writeRollouts(groupOf([0.25, 0.5]));

@@ -34,8 +34,7 @@ const colours = defineTask({
     const success = wordsOf(rollout) === "blue";
     return { reward: success ? 1 : 0, success, parts: {} };
   },
-  claim: (rollout, { question }) =>
-    wordsOf(rollout) === "blue" ? null : { question, golden: "blue", given: wordsOf(rollout) },
+  claim: (rollout, { question }) => ({ question, golden: "blue", given: wordsOf(rollout) }),
   shaped: (_rollout, _scenario, _env, right) => ({ reward: right ? 1.5 : -1, success: right, parts: {} }),
 }) as unknown as AnyTask;
 

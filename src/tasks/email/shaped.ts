@@ -19,7 +19,7 @@
  * (copies of ART-E reward more of them). A turn that was cut at its token limit has no call and counts as that.
  */
 import type { CallOutcome, Claim, FinishedRollout, Reward } from "../task.js";
-import { isGivingUp, sameAnswer } from "./answer.js";
+import { isGivingUp } from "./answer.js";
 import { answerOf, type Evidence, evidenceOf } from "./reward.js";
 import type { EmailScenario } from "./scenario.js";
 
@@ -33,11 +33,10 @@ const terminal: Readonly<Partial<Record<CallOutcome, number>>> = {
   bad_arguments: -1.8,
 };
 
-/** The claim for a judge; null when the answers match anyway, or there is none. */
+/** The claim for a judge; null where the rollout gave no answer, or said that there is none. */
 export function emailClaim(rollout: FinishedRollout, scenario: EmailScenario): Claim | null {
   const given = answerOf(rollout);
   if (given === undefined || isGivingUp(given)) return null;
-  if (sameAnswer(given, scenario.answer, scenario.question)) return null;
   return { question: scenario.question, golden: scenario.answer, given };
 }
 

@@ -111,7 +111,7 @@ describe("docs/tiny-model.md", () => {
 
 describe("what is said of SmolLM2", () => {
   const text = outcomesOf("smollm2-2026-11-24-amd-epyc-2-cores.json");
-  const [email] = outcomesOf("smollm2-email-2026-11-25-amd-epyc-2-cores.json") as [Outcome];
+  const [email, control] = outcomesOf("smollm2-email-2026-11-25-amd-epyc-2-cores.json") as [Outcome, Outcome];
   const of = (kind: string) => text.filter(({ name }) => name.startsWith(kind)).map(({ heldOut }) => heldOut);
 
   it("in README's table was measured", () => {
@@ -121,9 +121,10 @@ describe("what is said of SmolLM2", () => {
         .map((one) => atEnd(one, 0))
         .join(", "),
     ];
-    const [untrained, taught, last] = email.heldOut as [Share, Share, Share];
+    const [untrained, taught] = email.heldOut as [Share, Share];
     const figures = rowsOf("README.md", "200 held-out questions").map(([, ...cells]) => cells);
-    expect(figures).toEqual([runs("seed"), runs("coins"), [atEnd([untrained, taught], 0), atEnd([last], 0)]]);
+    const after = `${atEnd(email.heldOut, 0)}; with random rewards ${atEnd(control.heldOut, 0)}`;
+    expect(figures).toEqual([runs("seed"), runs("coins"), [atEnd([untrained, taught], 0), after]]);
   });
 
   it("in docs/results.md was measured", () => {
@@ -131,14 +132,15 @@ describe("what is said of SmolLM2", () => {
     expect(kinds.map(([, first, last]) => [first, last])).toEqual(
       text.map(({ heldOut }) => [atStart(heldOut), atEnd(heldOut, 0)]),
     );
-    const mean = (name: string) => email.heldOut.map(({ parts }) => `${percent(parts[name]?.mean ?? Number.NaN, 1)} %`);
-    const failed = email.heldOut.map(({ n, tool_errors: causes }) => {
+    const evaluated = [...email.heldOut, control.heldOut.at(-1) as Share];
+    const mean = (name: string) => evaluated.map(({ parts }) => `${percent(parts[name]?.mean ?? Number.NaN, 1)} %`);
+    const failed = evaluated.map(({ n, tool_errors: causes }) => {
       const calls = Object.values(causes).reduce((sum, count) => sum + count, 0);
       return calls === 0 ? "–" : `${Math.round((100 * calls) / n)}`;
     });
     expect(rowsOf("docs/results.md", "200 held-out questions, sampled")).toEqual([
-      ["solved", ...email.heldOut.map((one) => atEnd([one], 0))],
-      ["mean reward", ...email.heldOut.map(({ reward }) => reward.toFixed(3))],
+      ["solved", ...evaluated.map((one) => atEnd([one], 0))],
+      ["mean reward", ...evaluated.map(({ reward }) => reward.toFixed(3))],
       ["found the right mail", ...mean("found")],
       ["opened it", ...mean("read")],
       ["calls that did not run, in 100 rollouts", ...failed],

@@ -47,6 +47,16 @@ export const faults: readonly Fault[] = [
     patch: adapterFile("state", 'config | {"lora_alpha": 2 * config["lora_alpha"]}'),
   },
   {
+    name: "an adapter on one of two servers only",
+    family: "policy",
+    patch: at(
+      "src/engine/vllm/fleet.ts",
+      "await this.#onAll((index) => this.#load(index, loaded));",
+      "await this.#load(0, loaded);",
+    ),
+    test: "test/engine/vllm/engine.test.ts",
+  },
+  {
     name: "rank cut by half",
     family: "policy",
     patch: adapterFile(
@@ -92,6 +102,12 @@ export const faults: readonly Fault[] = [
 
   { name: "rewards given to the next id", family: "rewards", patch: rewards("own.map((_, i) => own.at(i - 1))") },
   { name: "a reward is NaN", family: "rewards", patch: rewards("own.map((one, i) => (i === 0 ? NaN : one))") },
+  {
+    name: "a stale judgement from the cache",
+    family: "rewards",
+    patch: at("src/judge/judge.ts", "form.name, messages, vote]", "form.name, vote]"),
+    test: "test/judge/ruler.test.ts",
+  },
   { name: "sign turned", family: "rewards", patch: rewards("own.map((one) => -one)") },
   {
     name: "one group's rewards given to the next",
@@ -159,6 +175,14 @@ export const faults: readonly Fault[] = [
     patch: packing("        ends[positions] = end\n", "        pass\n"),
   },
   {
+    name: "positions shifted by one within a rollout",
+    family: "learner",
+    patch: packing(
+      "places.append(torch.arange(shared, len(member.ids)))",
+      "places.append(torch.arange(shared, len(member.ids)) + (torch.arange(shared, len(member.ids)) > len(member.ids) // 2).long())",
+    ),
+  },
+  {
     name: "dropout on",
     family: "learner",
     patch: at(
@@ -213,6 +237,18 @@ export const faults: readonly Fault[] = [
     ),
   },
   {
+    name: "rollouts of another policy reused",
+    family: "storage",
+    patch: at("src/run/store.ts", "step = ? AND adapter IS NOT ?", "step = ? AND adapter IS NOT ? AND 0"),
+    test: "test/run/store.test.ts",
+  },
+  {
+    name: "a checkpoint of another run",
+    family: "storage",
+    patch: at("src/run/checkpoints.ts", "(await sha256OfFile(file)) === sha256;", 'sha256 !== "";'),
+    test: "test/run/checkpoints.test.ts",
+  },
+  {
     name: "a step lost",
     family: "storage",
     patch: at(
@@ -237,5 +273,13 @@ export const faults: readonly Fault[] = [
     patch: at("src/gather/gather.ts", "scenario.id, index) };", "scenario.id) };"),
   },
   { name: "the prompt's last token missing", family: "engine", patch: open("prompt.subarray(0, -1)") },
+  {
+    name: "the KV of other tokens than those that are kept",
+    family: "engine",
+    patch: engine(
+      "\n      append,\n      maxTokens,\n      stop: Int32",
+      "\n      append: append && Int32Array.from(append).reverse(),\n      maxTokens,\n      stop: Int32",
+    ),
+  },
   { name: "context cut without saying", family: "engine", patch: open("prompt.subarray(prompt.length >> 1)") },
 ];

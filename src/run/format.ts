@@ -4,7 +4,7 @@
  */
 import { HoneError } from "../util/index.js";
 
-export const FORMAT = 6;
+export const FORMAT = 7;
 
 /**
  * @param what the file, for the message

@@ -23,7 +23,7 @@ export interface AgentRolloutInput {
   readonly env: unknown;
   readonly model: RolloutModel;
   readonly host: Host;
-  readonly limits: Pick<RolloutLimits, "maxTurns" | "rolloutSeconds">;
+  readonly limits: Pick<RolloutLimits, "maxTurns" | "rolloutSeconds" | "offForm">;
   /** Of the engine that plays: its time is none of the rollout's. */
   readonly outage: Outage;
   /** Of the thread: its rollouts' programs, for its end. */
@@ -121,6 +121,11 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
   } catch (error) {
     failed(error);
   }
+  const offForm = turns.filter((turn) => turn.formProblem !== undefined || turn.callProblem !== undefined).length;
+  if (limits.offForm === "zero" && offForm > 0) {
+    reward = { reward: 0, success: false, parts: { ...reward.parts, on_form: 0 } };
+    reason ??= "an answer or a call had not the form that was asked for (--off-form zero)";
+  }
   const { messages, tokens } = first as NonNullable<typeof first>;
   const last = messages.at(-1);
   const tools = Math.max(0, seconds.total - seconds.player);
@@ -145,6 +150,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
       sequences: 1 + branches.length,
       ...(rewritten > 0 ? { history_rewritten: rewritten } : {}),
       ...(model.refused > 0 ? { refused: model.refused } : {}),
+      ...(offForm > 0 ? { off_form: offForm } : {}),
     },
     ...(output.text === "" ? {} : { output: output.text }),
   };

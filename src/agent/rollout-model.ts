@@ -56,6 +56,8 @@ export interface PlayedTurn {
   readonly cut: boolean;
   /** The answer's first deviation from the form that was asked for. */
   readonly formProblem: string | undefined;
+  /** Of its calls. */
+  readonly callProblem: string | undefined;
 }
 
 const ended = () => new ApiError(410, "invalid_request_error", "The rollout of this key has ended.", "rollout_ended");
@@ -192,7 +194,9 @@ export class RolloutModel extends ServedModel {
       this.#seeds.set(answer.point, seed);
       const formProblem = wanted.format?.(answer.read.said);
       const cut = answer.stop !== "stop" && answer.segment.ids.length < (wanted.maxTokens ?? Infinity);
-      this.turns.push({ number, point: answer.point, asked: conversation, answer, cut, formProblem });
+      const callProblem = wanted.callForm?.(answer.read.calls);
+      const problems = { formProblem, callProblem };
+      this.turns.push({ number, point: answer.point, asked: conversation, answer, cut, ...problems });
       this.trouble = undefined;
       return answer;
     } catch (error) {

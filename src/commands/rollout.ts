@@ -92,6 +92,7 @@ export const rolloutCommand = defineCommand({
             taskSeconds: config.taskTimeout,
             rolloutSeconds: config.rolloutTimeout,
             onToolError: config.onToolError,
+            offForm: config.offForm,
           },
         },
         choice,

@@ -65,7 +65,8 @@ export class Model {
 
   /** Limits of every rollout. */
   get limits(): RolloutLimits & { readonly maxTokens: number } {
-    const { maxTurns, maxTokens, turnTimeout, toolTimeout, rolloutTimeout, taskTimeout, onToolError } = this.config;
+    const { maxTurns, maxTokens, turnTimeout, toolTimeout, rolloutTimeout, taskTimeout, onToolError, offForm } =
+      this.config;
     return {
       maxTurns,
       maxTokens: maxTokens ?? sizedDefault("maxTokens", this.info.parameters),
@@ -74,6 +75,7 @@ export class Model {
       taskSeconds: taskTimeout,
       rolloutSeconds: rolloutTimeout,
       onToolError,
+      offForm,
     };
   }
 

@@ -103,10 +103,11 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
   const { log = () => undefined, signal, ...values } = options;
   const own = await givenByProgram(values, libraryOptions("run"));
   const { config: played, info, limits } = model;
-  const { temperature = 1, topK, topP, minP, onToolError, toolFormat, templateArg, maxThinkingTokens } = played;
+  const { temperature = 1, topK, topP, minP, onToolError, offForm, toolFormat, templateArg } = played;
+  const { maxThinkingTokens } = played;
   const given = withAbsolutePaths({
     ...own,
-    ...{ temperature, topK, topP, minP, onToolError, toolFormat, templateArg, maxThinkingTokens },
+    ...{ temperature, topK, topP, minP, onToolError, offForm, toolFormat, templateArg, maxThinkingTokens },
     ...{
       model: model.reference,
       weights: played.weights,

@@ -178,8 +178,10 @@ async function trainWith(
     if (full && isLocal(engine)) leaveCore(engine, loading);
     const chat = chatSettings(settings);
     requireFormat(chatOf(engine, chat), task.tools, file);
-    const { temperature, maxTurns, maxTokens, onToolError, toolFormat, templateArg, maxThinkingTokens } = settings;
-    const played = { temperature, maxTurns, maxTokens, onToolError, toolFormat, templateArg, maxThinkingTokens };
+    const { temperature, maxTurns, maxTokens, onToolError, offForm, toolFormat, templateArg, maxThinkingTokens } =
+      settings;
+    const ends = { maxTurns, maxTokens, onToolError, offForm };
+    const played = { temperature, ...ends, toolFormat, templateArg, maxThinkingTokens };
     model = new Model(
       settings.model,
       withDefaults(libraryOptions("model"), { ...given, ...played }),

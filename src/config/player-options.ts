@@ -258,6 +258,11 @@ export const playerOptions = {
       "Effect of a malformed call, an unknown tool or wrong arguments. observe: the model reads a short error and continues. stop: the rollout ends (as in ART).",
       { default: "observe", run: "identity", library: ["model"] },
     ),
+    offForm: choice(
+      ["keep", "zero"],
+      "Reward of an agent's rollout in which an answer or a call has not the form that the agent asked for (response_format, strict tools, tool_choice). zero: 0, and not a success. keep: the task's.",
+      { default: "keep", run: "identity", library: ["model"] },
+    ),
     turnTimeout: real(0.1, 86_400, "Seconds one turn of the model may take.", {
       default: 120,
       commands: ["rollout", "train", "eval", "chat"],

@@ -54,6 +54,8 @@ export interface AgentCounts {
   history_rewritten?: number;
   /** Requests that were answered with an error: options that training refuses, too many at once. */
   refused?: number;
+  /** Turns whose answer or calls had not the form that was asked for. */
+  off_form?: number;
 }
 
 export interface Trajectory {

@@ -85,7 +85,7 @@ export interface StepMetricsRow {
   completion_tokens: number;
   ends: Record<string, number>;
   tool_errors: Record<string, number>;
-  /** Counts of rollouts that the task's own code played, summed: completions, sequences, history_rewritten, refused. */
+  /** Counts of rollouts that the task's own code played, summed: completions, sequences, history_rewritten, refused, off_form. */
   agent: Record<string, number>;
   /** Rollouts that failed through no fault of the model. */
   failures: number;

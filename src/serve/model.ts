@@ -25,7 +25,7 @@ import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
 import { deriveSeed, HoneError, UsageError } from "../util/index.js";
 import { ThreadStore } from "./anthropic-threads.js";
 import { badRequest, tooLong, unsupported } from "./errors.js";
-import type { Format } from "./formats.js";
+import type { CallForm, Format } from "./formats.js";
 import { canonical } from "./messages.js";
 import { idsOf, type Point, Recorder } from "./recorder.js";
 import type { Asked } from "./requests.js";
@@ -51,6 +51,8 @@ export interface Wanted {
   readonly grammar?: Grammar | undefined;
   /** The form that is asked for and not enforced. */
   readonly format?: Format | undefined;
+  /** Where calls of a form are asked for and not enforced: finds the first deviation. */
+  readonly callForm?: CallForm | undefined;
   readonly signal: AbortSignal;
   readonly onText: ((text: string) => void) | undefined;
   readonly onWaited?: (seconds: number) => void;

@@ -61,6 +61,7 @@ export async function prepareTurns(model: ServedModel, request: ChatRequest, sig
       likeliest,
       grammar: form?.grammar,
       format,
+      callForm,
       signal,
       onText,
     });

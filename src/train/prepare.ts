@@ -28,7 +28,7 @@ import { modelOf, resolveSettings, withAbsolutePaths } from "./settings.js";
 export type TrainConfig = Config<OptionOf<"train">>;
 
 export function limitsOf(
-  settings: Pick<RunSettings, "maxTurns" | "maxTokens" | "onToolError">,
+  settings: Pick<RunSettings, "maxTurns" | "maxTokens" | "onToolError" | "offForm">,
   config: Pick<Config, "turnTimeout" | "toolTimeout" | "rolloutTimeout" | "taskTimeout">,
 ): RolloutLimits {
   return {
@@ -39,6 +39,7 @@ export function limitsOf(
     rolloutSeconds: config.rolloutTimeout,
     taskSeconds: config.taskTimeout,
     onToolError: settings.onToolError,
+    offForm: settings.offForm,
   };
 }
 

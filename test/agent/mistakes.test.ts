@@ -118,3 +118,33 @@ test("a task that hone plays has no such word", () => {
   };
   expect(() => defineTask(task as never)).toThrow("task t: modelMistakes is for a task with rollout");
 });
+
+describe("an answer or a call in another form than was asked for", () => {
+  const content = ["is content with another form", "is content without the call"];
+  const all = [...content, "asks for no form"].map(scenarioOf);
+  const rewards = async (limits: object) => {
+    const { groups } = await playTask(support("mistakes.ts"), all, { concurrency: 3, limits });
+    return all.map(({ id }) => {
+      const one = groups.flat().find(({ scenario }) => scenario.id === id) as Trajectory;
+      expect(one.tokens?.sampled).toContain(1);
+      return [one.reward, one.agent?.off_form];
+    });
+  };
+
+  test("is counted, and the reward is the task's", async () => {
+    const half = { reward: 0.5, parts: {} };
+    expect(await rewards({})).toMatchObject([
+      [{ reward: 0.5, success: true, parts: { polite: 1 } }, 1],
+      [half, 1],
+      [half, undefined],
+    ]);
+  });
+
+  test("earns 0 with --off-form zero", async () => {
+    expect(await rewards({ offForm: "zero" })).toMatchObject([
+      [{ reward: 0, success: false, parts: { polite: 1, on_form: 0 } }, 1],
+      [{ reward: 0, success: false, parts: { on_form: 0 } }, 1],
+      [{ reward: 0.5, parts: {} }, undefined],
+    ]);
+  });
+});

@@ -51,6 +51,18 @@ ${code.replaceAll("RAISE", `raise ${name}`)}
 `;
 
 const moods: Record<string, (context: Context) => unknown> = {
+  async "is content with another form"(context) {
+    await ask(context, { response_format: { type: "json_object" } });
+    return { reward: 0.5, success: true, parts: { polite: 1 } };
+  },
+  async "is content without the call"(context) {
+    await ask(context, { tools: [tool("look")], tool_choice: "required", max_tokens: 1 });
+    return 0.5;
+  },
+  async "asks for no form"(context) {
+    await ask(context);
+    return 0.5;
+  },
   async "exceeds its framework's turns"(context) {
     await ask(context);
     throw new MaxTurnsExceededError("Max turns (1) exceeded");

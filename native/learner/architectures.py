@@ -23,6 +23,10 @@ class Architecture:
     transformers the two halves of a head."""
     optional_biases: bool = False
     """Whether the configuration has to say which layers have biases."""
+    multipliers: bool = False
+    """Whether embeddings, scores of attention, what a layer adds, and logits are multiplied by numbers of the file."""
+    unsloth: bool = True
+    """Whether Unsloth's own computation of it, on CUDA, is taken."""
     unrotated: int = 0
     """Each so many-th layer has no RoPE; 0: all have it. Constant in llama.cpp, `no_rope_layers` in transformers."""
 
@@ -37,13 +41,36 @@ ARCHITECTURES = {
     # Mistral is Llama but for its window of attention, and no model with a window is taken.
     "llama": Architecture(gguf.MODEL_ARCH.LLAMA, "Llama", ("llama", "mistral"), interleaved=True, optional_biases=True),
     "smollm3": Architecture(
-        gguf.MODEL_ARCH.SMOLLM3, "SmolLM3", ("smollm3",), interleaved=True, optional_biases=True, unrotated=4
+        gguf.MODEL_ARCH.SMOLLM3,
+        "SmolLM3",
+        ("smollm3",),
+        interleaved=True,
+        optional_biases=True,
+        unsloth=False,
+        unrotated=4,
+    ),
+    "granite": Architecture(
+        gguf.MODEL_ARCH.GRANITE,
+        "Granite",
+        ("granite",),
+        interleaved=True,
+        optional_biases=True,
+        unsloth=False,
+        multipliers=True,
     ),
 }
 """By llama.cpp's names, as a file has them in `general.architecture`."""
 
 MODEL_TYPES = {kind: name for name, one in ARCHITECTURES.items() for kind in one.model_types}
 """llama.cpp's name of the architecture by `model_type` of a configuration of Hugging Face's."""
+
+MULTIPLIERS = {
+    "embedding_multiplier": "embedding_scale",
+    "attention_multiplier": "attention.scale",
+    "residual_multiplier": "residual_scale",
+    "logits_scaling": "logit_scale",
+}
+"""llama.cpp's keys by transformers' names. Logits are divided by theirs."""
 
 _LINEARS = (
     "self_attn.q_proj",

@@ -24,6 +24,12 @@ TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 LINEAR_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
+def for_output_layer(causal: Any, states: torch.Tensor) -> torch.Tensor:
+    """Last hidden states as the output layer's weight gives logits of them: Granite divides its logits."""
+    scaling = getattr(causal.config, "logits_scaling", 1.0)
+    return states if scaling == 1 else states / scaling
+
+
 class Repeat(Exception):
     """A backward pass failed and may have added a part of its gradients. Rows are computed in another way from now on:
     clear the gradients, and compute all rows of the update again."""
@@ -160,7 +166,7 @@ class PeftBackend:
         fused = self.rows.fused
         # A precision tried for one update converts weights in each product, which autocast does.
         if fused is not None and fused.dtype == TYPES[self.precision]:
-            return fused.hidden(row, layout)
+            return for_output_layer(self._causal, fused.hidden(row, layout))
         with torch.autocast(self.device.type, TYPES[self.precision], enabled=self.precision != "f32"):
             output = self._causal.model(
                 input_ids=on_device(row.ids[None], self.device),
@@ -168,7 +174,7 @@ class PeftBackend:
                 use_cache=False,
                 layout=layout,
             )
-        return output.last_hidden_state[0, on_device(row.predicting, self.device)]
+        return for_output_layer(self._causal, output.last_hidden_state[0, on_device(row.predicting, self.device)])
 
     def padding(self, pack: Pack) -> int:
         return self.rows.padding(pack)

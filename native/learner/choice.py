@@ -38,6 +38,8 @@ def _why_not(settings: dict[str, Any]) -> str | None:
     if settings["device"] == "cuda" and settings["precision"] == "bf16" and not _has_bf16():
         return "this GPU has no bf16, in place of which it takes f16; use --precision f16"
     base = settings["base"]
+    if settings["device"] == "cuda" and (architecture := _untried(base["gguf"])):
+        return f"{base['gguf']} is a model of {architecture}, whose computation by Unsloth on a GPU was not tried"
     if settings["device"] == "cuda" and not base.get("hf") and _scales_rope(base["gguf"]):
         return (
             f"{base['gguf']} scales RoPE by factors, which cannot be handed to Unsloth on a GPU; "
@@ -53,6 +55,22 @@ def _has_bf16() -> bool:
     from .device import has_bf16
 
     return not torch.cuda.is_available() or has_bf16()
+
+
+def _untried(path: str) -> str | None:
+    """The file's architecture, where Unsloth's own computation of it is not taken. None for a file that is not GGUF:
+    loading it reports the error."""
+    import gguf
+
+    from .architectures import ARCHITECTURES
+
+    try:
+        field = gguf.GGUFReader(path).get_field("general.architecture")
+    except (OSError, ValueError):
+        return None
+    name = None if field is None else field.contents()
+    known = ARCHITECTURES.get(name)
+    return name if known is not None and not known.unsloth else None
 
 
 def _scales_rope(path: str) -> bool:

@@ -186,6 +186,11 @@ def _from_sum(
     query, key = turned[:, :query_heads], turned[:, query_heads:]
     by_head = (one.transpose(0, 1)[None] for one in (query, key, values))
     seen = layout.attend(*by_head, attention.scaling).reshape(len(hidden), query_heads * size)
-    hidden = hidden + product(seen, weights.o)
+    hidden = hidden + _share(layer, product(seen, weights.o))
     gate, up = product(layer.post_attention_layernorm(hidden).to(dtype), weights.gate_up).chunk(2, 1)
-    return hidden, product(mlp.act_fn(gate) * up, weights.down)
+    return hidden, _share(layer, product(mlp.act_fn(gate) * up, weights.down))
+
+
+def _share(layer: torch.nn.Module, added: torch.Tensor) -> torch.Tensor:
+    """Granite's layers scale what they add."""
+    return added * layer.residual_multiplier if hasattr(layer, "residual_multiplier") else added

@@ -49,6 +49,9 @@ class FusedModel:
         """Last hidden states at predicting positions, [P, width]."""
         device = self._device()
         hidden = self._model.embed_tokens(on_device(row.ids, device))
+        # Granite's.
+        if hasattr(self._model, "embedding_multiplier"):
+            hidden = hidden * self._model.embedding_multiplier
         added = torch.zeros_like(hidden, dtype=self.dtype)
         learns = torch.is_grad_enabled()
         for one in (hidden, added):

@@ -16,7 +16,14 @@ import torch
 import transformers
 from transformers import PretrainedConfig
 
-from .architectures import ARCHITECTURES, LAYER_TENSORS, MODEL_TENSORS, interleave_heads, is_interleaved
+from .architectures import (
+    ARCHITECTURES,
+    LAYER_TENSORS,
+    MODEL_TENSORS,
+    MULTIPLIERS,
+    interleave_heads,
+    is_interleaved,
+)
 from .choice import ROPE_FACTORS
 from .errors import Refused
 from .gguf_tensor import dequantised
@@ -172,6 +179,12 @@ def _config(
     if ARCHITECTURES[architecture].optional_biases:
         settings["attention_bias"] = "model.layers.0.self_attn.q_proj.bias" in tensors
         settings["mlp_bias"] = "model.layers.0.mlp.gate_proj.bias" in tensors
+    if ARCHITECTURES[architecture].multipliers:
+        # As llama.cpp reads them: 0 and none are no multiplier.
+        usual = {"attention_multiplier": settings["head_dim"] ** -0.5}
+        settings |= {ours: float(value(key) or usual.get(ours, 1.0)) for ours, key in MULTIPLIERS.items()}
+    if not value("rope.scaling.finetuned", True):
+        raise Refused(f"{path} has no RoPE, which the learner applies")
     rotated = ARCHITECTURES[architecture].rotated_layers(settings["num_hidden_layers"])
     if rotated is not None:
         settings["no_rope_layers"] = rotated

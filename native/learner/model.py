@@ -1,6 +1,7 @@
 """Loads the base model: from the engine's GGUF file, or from a Hugging Face folder of the same model."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from . import attention
-from .architectures import ARCHITECTURES, MODEL_TYPES
+from .architectures import ARCHITECTURES, MODEL_TYPES, MULTIPLIERS
 from .errors import Refused
 from .gguf_model import GgufModel, Unreadable, config_class, read_gguf
 from .protocol import Progress
@@ -151,6 +152,13 @@ def _check_same(model: PreTrainedModel, file: GgufModel, folder: str) -> None:
         ours, theirs = getattr(model.config, key), getattr(file.config, key)
         if ours != theirs:
             raise Refused(f"{folder} is not the model of {file.path}: {key} is {ours} there and {theirs} in the file")
+    for key in MULTIPLIERS:
+        ours, theirs = getattr(model.config, key, 1.0), getattr(file.config, key, 1.0)
+        # The file has it in f32.
+        if not math.isclose(ours, theirs, rel_tol=1e-6):
+            raise Refused(
+                f"{folder} is not the model of {file.path}: {key} is {ours} there and {theirs:.6g} in the file"
+            )
     last = model.config.num_hidden_layers - 1
     for name in (
         "model.norm.weight",

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from .attention import Layout
-from .backend import TYPES, PeftBackend, check_targets, choose_precision
+from .backend import TYPES, PeftBackend, check_targets, choose_precision, for_output_layer
 from .card import Rows
 from .choice import import_unsloth
 from .device import choose_device, has_bf16
@@ -115,7 +115,7 @@ class UnslothBackend(PeftBackend):
                 use_cache=False,
                 **about,
             )
-        return output.last_hidden_state[0, pack.predicting.to(self.device)]
+        return for_output_layer(self._causal, output.last_hidden_state[0, pack.predicting.to(self.device)])
 
     def notes(self) -> list[str]:
         said, self._notes = self._notes, []

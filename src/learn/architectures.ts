@@ -26,6 +26,7 @@ const TABLE: Readonly<Record<string, Architecture>> = {
     attentionBias: false,
     headNorms: false,
   },
+  granite: { classes: { granite: "GraniteForCausalLM" }, attentionBias: false, headNorms: false },
   smollm3: { classes: { smollm3: "SmolLM3ForCausalLM" }, attentionBias: false, headNorms: false, unrotated: 4 },
 };
 

@@ -74,6 +74,7 @@ describe("the learner", () => {
     "llama-tiny-f32",
     "mistral-tiny-f32",
     "smollm3-tiny-f32",
+    "granite-tiny-f32",
     "qwen2-tiny-q8_0",
   ])("on %s", (name) => {
     let engine: LocalEngine;

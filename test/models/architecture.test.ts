@@ -37,12 +37,24 @@ describe("taken", () => {
         ...{ no_rope_layers: [1, 1, 1, 0, 1, 1], use_sliding_window: false, sliding_window: null },
       },
     ],
+    [
+      "Granite 3.3, with its multipliers",
+      {
+        ...{
+          architectures: ["GraniteForCausalLM"],
+          model_type: "granite",
+          embedding_multiplier: 12,
+          logits_scaling: 8,
+        },
+        ...{ attention_multiplier: 0.015625, residual_multiplier: 0.22, attention_bias: false, rope_scaling: null },
+      },
+    ],
     ["layers that all attend in full", { ...qwen, layer_types: ["full_attention", "full_attention"] }],
   ])("%s", (_, config) => {
     expect(refusedBecause(config)).toBeUndefined();
   });
 
-  it.each(["qwen2-tiny", "qwen3-tiny", "llama-tiny", "mistral-tiny", "smollm3-tiny", ...published])(
+  it.each(["qwen2-tiny", "qwen3-tiny", "llama-tiny", "mistral-tiny", "smollm3-tiny", "granite-tiny", ...published])(
     "%s, as transformers writes it",
     (name) => {
       expect(refusedBecause(JSON.parse(readFileSync(`${modelPath(name)}/config.json`, "utf8")))).toBeUndefined();
@@ -84,7 +96,7 @@ describe("refused, with the reason", () => {
     [
       "another family",
       { model_type: "gpt2" },
-      /^its architecture is gpt2; hone takes qwen2, qwen3, llama, mistral, smollm3$/,
+      /^its architecture is gpt2; hone takes qwen2, qwen3, llama, mistral, granite, smollm3$/,
     ],
     ["nothing named", {}, /^its architecture is not named/],
     ["GPTQ weights", { ...qwen, quantization_config: { quant_method: "gptq" } }, /^its weights are quantised \(gptq\)/],

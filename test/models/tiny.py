@@ -1,4 +1,4 @@
-"""Small models of five families with random weights, scaled so that their predictions are neither flat nor certain:
+"""Small models of six families with random weights, scaled so that their predictions are neither flat nor certain:
 then every weight matters to a log-probability, and a wrong one shows."""
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import torch
 import vocabulary
 from peft import LoraConfig, get_peft_model
 from transformers import (
+    GraniteConfig,
+    GraniteForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
@@ -36,7 +38,14 @@ SHAPE = dict(
 # The standard deviation of the logits: a perplexity of about 100 in a vocabulary of 1024.
 LOGIT_SPREAD = 2.5
 
-PRE = {"qwen2": "qwen2", "qwen3": "qwen2", "llama": "llama-bpe", "mistral": "llama-bpe", "smollm3": "llama-bpe"}
+PRE = {
+    "qwen2": "qwen2",
+    "qwen3": "qwen2",
+    "llama": "llama-bpe",
+    "mistral": "llama-bpe",
+    "smollm3": "llama-bpe",
+    "granite": "qwen2",
+}
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 
@@ -57,6 +66,11 @@ def build(family: str) -> PreTrainedModel:
         return SmolLM3ForCausalLM(
             SmolLM3Config(**SHAPE, pad_token_id=None, tie_word_embeddings=True, rope_parameters=rope)
         )
+    if family == "granite":
+        # Granite 3.3's numbers leave the embeddings the upper hand over these random layers.
+        own = {"embedding_multiplier": 3.0, "residual_multiplier": 0.6, "attention_multiplier": 0.125}
+        own["logits_scaling"] = 0.8
+        return GraniteForCausalLM(GraniteConfig(**SHAPE, **own, tie_word_embeddings=False, rope_parameters=rope))
     # Llama 3.2's stretched rotation, which is a tensor of its own in a GGUF file.
     rope = {
         "rope_type": "llama3",

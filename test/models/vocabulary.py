@@ -46,7 +46,8 @@ MISTRAL_CONTROL = [
 ]
 # SmolLM3's vocabulary is Llama 3's with ChatML's roles.
 SMOLLM3_CONTROL = ["<|begin_of_text|>", "<|end_of_text|>", "<|im_start|>", "<|im_end|>", "<|finetune_right_pad_id|>"]
-OWN_CONTROL = {"mistral": MISTRAL_CONTROL, "smollm3": SMOLLM3_CONTROL}
+GRANITE_CONTROL = ["<|end_of_text|>", "<|start_of_role|>", "<|end_of_role|>", "<|tool_call|>", "<|pad|>"]
+OWN_CONTROL = {"mistral": MISTRAL_CONTROL, "smollm3": SMOLLM3_CONTROL, "granite": GRANITE_CONTROL}
 # Tokens of their own that are text nevertheless, as in Qwen2.5 and Qwen3.
 WHOLE = {"qwen2": ["<tool_call>", "</tool_call>"], "llama-bpe": []}
 TEMPLATE = {
@@ -55,6 +56,7 @@ TEMPLATE = {
     "llama": "meta-llama-Llama-3.2-3B-Instruct.jinja",
     "mistral": "mistralai-Mistral-Nemo-Instruct-2407.jinja",
     "smollm3": "HuggingFaceTB-SmolLM3-3B.jinja",
+    "granite": "ibm-granite-granite-3.3-2B-Instruct.jinja",
 }
 
 QWEN_ROLES = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
@@ -67,6 +69,7 @@ ROLES = {
         "pad_token": "<|finetune_right_pad_id|>",
     },
     "mistral": {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"},
+    "granite": {"eos_token": "<|end_of_text|>", "pad_token": "<|pad|>"},
     "smollm3": {
         "bos_token": "<|begin_of_text|>",
         "eos_token": "<|im_end|>",

@@ -5,9 +5,17 @@ from pathlib import Path
 import gguf
 import numpy
 import torch
-from learner.architectures import LAYER_TENSORS, MODEL_TYPES, is_interleaved
+from learner.architectures import ARCHITECTURES, LAYER_TENSORS, MODEL_TYPES, MULTIPLIERS, is_interleaved
 from learner.gguf_model import permute
-from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config, SmolLM3Config
+from transformers import (
+    AutoModelForCausalLM,
+    GraniteConfig,
+    LlamaConfig,
+    MistralConfig,
+    Qwen2Config,
+    Qwen3Config,
+    SmolLM3Config,
+)
 
 CONFIGS = {
     "qwen2": Qwen2Config,
@@ -15,6 +23,7 @@ CONFIGS = {
     "llama": LlamaConfig,
     "mistral": MistralConfig,
     "smollm3": SmolLM3Config,
+    "granite": GraniteConfig,
 }
 SHAPE = dict(
     vocab_size=96,
@@ -35,6 +44,9 @@ def make_model(architecture: str, tied: bool = True, seed: int = 0, **more) -> t
     more = more | ({"sliding_window": None} if architecture == "mistral" else {})
     # The last layer has no RoPE. The class's padding token is not in this vocabulary.
     more = more | ({"num_hidden_layers": 4, "pad_token_id": None} if architecture == "smollm3" else {})
+    if architecture == "granite":
+        scales = {"embedding_multiplier": 3.0, "attention_multiplier": 0.25, "residual_multiplier": 0.375}
+        more = scales | {"logits_scaling": 2.5} | more
     config = CONFIGS[architecture](
         **(SHAPE | more), tie_word_embeddings=tied, rope_parameters={"rope_type": "default", "rope_theta": 10000.0}
     )
@@ -63,6 +75,9 @@ def write_gguf(model: torch.nn.Module, path: Path, kind: str = "F16", rope_facto
     writer.add_rope_dimension_count(config.head_dim)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    if ARCHITECTURES[architecture].multipliers:
+        for ours, key in MULTIPLIERS.items():
+            writer.add_float32(f"{architecture}.{key}", getattr(config, ours))
     writer.add_string("tokenizer.chat_template", "{{ messages }}")
     writer.add_array("tokenizer.ggml.tokens", [f"t{i}" for i in range(config.vocab_size)])
     back = {hf: name for name, hf in LAYER_TENSORS.items()}

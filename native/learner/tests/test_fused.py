@@ -31,7 +31,13 @@ def packs(tmp_path):
 
 @pytest.mark.parametrize(
     ("architecture", "settings"),
-    [("qwen2", lora()), ("qwen3", lora(rank=4, alpha=6)), ("llama", lora(rank=1, alpha=3)), ("smollm3", lora())]
+    [
+        ("qwen2", lora()),
+        ("qwen3", lora(rank=4, alpha=6)),
+        ("llama", lora(rank=1, alpha=3)),
+        ("smollm3", lora()),
+        ("granite", lora()),
+    ]
     + [("qwen2", lora(rank=5, targets=targets)) for targets in ("some", "one")],
 )
 def test_hidden_states_and_gradients_are_those_of_peft(tmp_path, silent, packs, architecture, settings):

@@ -37,7 +37,7 @@ def read(path: Path) -> tuple[dict[str, object], dict[str, tuple[str, np.ndarray
 
 
 @pytest.mark.parametrize("number", [1, 2])
-@pytest.mark.parametrize("family", ["qwen2", "qwen3", "llama", "mistral", "smollm3"])
+@pytest.mark.parametrize("family", ["qwen2", "qwen3", "llama", "mistral", "smollm3", "granite"])
 def test_equals_what_llama_cpps_converter_writes(models: Path, tmp_path: Path, family: str, number: int):
     adapter = models / f"{family}-tiny-adapter-{number}"
     ours = tmp_path / "ours.gguf"
@@ -62,7 +62,7 @@ def test_equals_what_llama_cpps_converter_writes(models: Path, tmp_path: Path, f
     ],
     ids=["plain", "rank-stabilised", "patterns"],
 )
-@pytest.mark.parametrize("family", ["qwen2", "llama", "mistral", "smollm3"])
+@pytest.mark.parametrize("family", ["qwen2", "llama", "mistral", "smollm3", "granite"])
 def test_llama_cpps_product_is_what_peft_adds_to_the_weight(models: Path, tmp_path: Path, family: str, settings: dict):
     base = AutoModelForCausalLM.from_pretrained(models / f"{family}-tiny", dtype=torch.float32)
     linears = ["q_proj", "k_proj", "o_proj", "down_proj"]

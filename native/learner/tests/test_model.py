@@ -16,7 +16,7 @@ from models import make_model, write_gguf
 
 
 @pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("architecture", ["qwen2", "qwen3", "llama", "mistral", "smollm3"])
+@pytest.mark.parametrize("architecture", ["qwen2", "qwen3", "llama", "mistral", "smollm3", "granite"])
 @pytest.mark.parametrize(
     ("kind", "tolerance"),
     [
@@ -120,6 +120,21 @@ def test_a_folder_of_smollm3_has_rope_where_the_engine_applies_it(tmp_path, sile
         load_base(file, str(folder), silent)
 
 
+def test_a_folder_of_granite_has_the_multipliers_of_its_file(tmp_path, silent):
+    model = make_model("granite")
+    file, folder = str(write_gguf(model, tmp_path / "model.gguf")), tmp_path / "folder"
+    model.save_pretrained(folder)
+    ids = torch.randint(96, (1, 40), generator=torch.Generator().manual_seed(0))
+    for source in (None, str(folder)):
+        loaded, _ = load_base(file, source, silent)
+        loaded.config._attn_implementation = "eager"
+        assert torch.allclose(loaded(ids).logits, model(ids).logits, atol=1e-5)
+    model.config.residual_multiplier = 1.0
+    model.save_pretrained(folder)
+    with pytest.raises(Refused, match=r"residual_multiplier is 1\.0 there and 0\.375 in the file"):
+        load_base(file, str(folder), silent)
+
+
 def test_dropout_that_a_folder_asks_for_is_not_applied(tmp_path, silent):
     model = make_model("qwen2")
     file = write_gguf(model, tmp_path / "model.gguf")
@@ -194,7 +209,9 @@ def test_a_large_table_is_held_once_while_it_is_read(tmp_path, kind):
     assert peak < 1.5 * table.nbytes
 
 
-@pytest.mark.parametrize("name", ["qwen2-tiny", "qwen3-tiny", "llama-tiny", "mistral-tiny", "smollm3-tiny"])
+@pytest.mark.parametrize(
+    "name", ["qwen2-tiny", "qwen3-tiny", "llama-tiny", "mistral-tiny", "smollm3-tiny", "granite-tiny"]
+)
 @pytest.mark.parametrize(("kind", "tolerance"), [("f16", 0), ("q8_0", 0.02)])
 def test_files_of_llama_cpps_converter_give_the_original_weights(models, silent, name, kind, tolerance):
     original = AutoModelForCausalLM.from_pretrained(models / name, dtype=torch.float32, attn_implementation="eager")

@@ -46,7 +46,7 @@ def gradients(backend):
     }
 
 
-@pytest.fixture(params=["qwen2", "qwen3", "llama", "smollm3"])
+@pytest.fixture(params=["qwen2", "qwen3", "llama", "smollm3", "granite"])
 def backend(request, tmp_path, silent):
     file = write_gguf(make_model(request.param), tmp_path / "model.gguf")
     torch.manual_seed(0)

@@ -56,8 +56,7 @@ function answersText(summary: AnswersSummary): string {
 
 export const judgeCommand = defineCommand({
   name: "judge",
-  summary:
-    "Let a judge score the rollouts of a trajectory file (RULER), or decide which answers are right: a model run here, or one behind an API.",
+  summary: "Let a judge score rollouts (RULER) or decide which answers are right; here or behind an API.",
   example: `${hone("judge")} rollouts.jsonl --judge-url http://127.0.0.1:8080/v1 --judge-model NAME --out judged.jsonl`,
   required: ["file"],
   positional: "file",

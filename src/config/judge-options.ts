@@ -77,10 +77,11 @@ export const judgingOptions = {
         library: ["ruler"],
       },
     ),
-    correctness: flag(
-      "Judge whether each answer is right, as --accuracy judge does, in place of scoring each group's rollouts. For tasks with golden answers.",
-      { default: false, commands: ["judge"], first: ["judge"] },
-    ),
+    correctness: flag("Judge whether answers are right, as --accuracy judge does, in place of scores.", {
+      default: false,
+      commands: ["judge"],
+      first: ["judge"],
+    }),
     agreement: flag(
       "Measure the judge too: its scores or decisions against the rewards that the rollouts have, its order of pairs, its bias for place and length.",
       { default: false, commands: ["judge"], first: ["judge"] },

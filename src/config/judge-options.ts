@@ -77,7 +77,7 @@ export const judgingOptions = {
         library: ["ruler"],
       },
     ),
-    correctness: flag("Judge whether answers are right, as --accuracy judge does, in place of scores.", {
+    correctness: flag("Decide whether answers are right (--accuracy judge) instead of scoring.", {
       default: false,
       commands: ["judge"],
       first: ["judge"],

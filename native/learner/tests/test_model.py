@@ -105,33 +105,33 @@ def test_a_folder_of_mistrals_is_the_llama_of_its_file_unless_it_has_a_window(tm
         load_base(file, str(folder), silent)
 
 
-def test_a_folder_of_smollm3_has_rope_where_the_engine_applies_it(tmp_path, silent):
-    model = make_model("smollm3")
-    file, folder = str(write_gguf(model, tmp_path / "model.gguf")), tmp_path / "folder"
+def computed_as(model, file, folder, silent):
+    """From the file alone and from a folder of the model: the logits are the model's."""
     model.save_pretrained(folder)
     ids = torch.randint(96, (1, 40), generator=torch.Generator().manual_seed(0))
     for source in (None, str(folder)):
         loaded, _ = load_base(file, source, silent)
         loaded.config._attn_implementation = "eager"
         assert torch.allclose(loaded(ids).logits, model(ids).logits, atol=1e-5)
-    model.config.no_rope_layers = [1, 0, 1, 0]
-    model.save_pretrained(folder)
-    with pytest.raises(Refused, match="has RoPE in other layers"):
-        load_base(file, str(folder), silent)
 
 
-def test_a_folder_of_granite_has_the_multipliers_of_its_file(tmp_path, silent):
-    model = make_model("granite")
+@pytest.mark.parametrize(
+    ("architecture", "changed", "said"),
+    [
+        ("smollm3", {"no_rope_layers": [1, 0, 1, 0]}, "has RoPE in other layers"),
+        ("granite", {"residual_multiplier": 1.0}, r"residual_multiplier is 1\.0 there and 0\.375 in the file"),
+    ],
+)
+def test_a_folder_computes_what_its_file_does_and_is_refused_where_it_says_otherwise(
+    tmp_path, silent, architecture, changed, said
+):
+    model = make_model(architecture)
     file, folder = str(write_gguf(model, tmp_path / "model.gguf")), tmp_path / "folder"
+    computed_as(model, file, folder, silent)
+    for key, value in changed.items():
+        setattr(model.config, key, value)
     model.save_pretrained(folder)
-    ids = torch.randint(96, (1, 40), generator=torch.Generator().manual_seed(0))
-    for source in (None, str(folder)):
-        loaded, _ = load_base(file, source, silent)
-        loaded.config._attn_implementation = "eager"
-        assert torch.allclose(loaded(ids).logits, model(ids).logits, atol=1e-5)
-    model.config.residual_multiplier = 1.0
-    model.save_pretrained(folder)
-    with pytest.raises(Refused, match=r"residual_multiplier is 1\.0 there and 0\.375 in the file"):
+    with pytest.raises(Refused, match=said):
         load_base(file, str(folder), silent)
 
 

@@ -12,8 +12,11 @@ import { downloadOptions, withDefaults } from "../../src/config/index.js";
 import { usableCores } from "../../src/engine/threads.js";
 import { linesTo, resolveModel } from "../../src/models/index.js";
 import { ensurePython } from "../../src/python-env/index.js";
+import { formatNamed } from "../../src/rollout/formats/index.js";
 import { RunStore } from "../../src/run/store.js";
 import { openMailDatabase } from "../../src/tasks/email/database.js";
+import { emailTools } from "../../src/tasks/email/tools.js";
+import { type ChatMessage, toolSchema } from "../../src/tasks/index.js";
 import { HoneError, UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { readArguments } from "../arguments.js";
@@ -97,12 +100,18 @@ async function playOurs(folder: string, db: string, adapter: string, steps: numb
     ]);
     return {
       side,
-      questions: questions.map(({ scenario, messages }) => ({ id: scenario.id, messages: messages.slice(0, 2) })),
+      questions: questions.map(({ scenario, messages }) => ({ id: scenario.id, messages: told(messages.slice(0, 2)) })),
     };
   } finally {
     await judge.close();
     mail.close();
   }
+}
+
+/** With the tools as hone's rollouts read them: a small model writes no call that runs where they are worded otherwise. */
+function told(messages: readonly ChatMessage[]): ChatMessage[] {
+  const tools = formatNamed("hermes").describe(emailTools.map(toolSchema));
+  return messages.map((one) => (one.role === "system" ? { ...one, content: `${one.content}\n\n${tools}` } : one));
 }
 
 async function playTheirs(folder: string, db: string, adapter: string, questions: readonly unknown[], seed: number) {

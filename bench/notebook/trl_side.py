@@ -1,8 +1,10 @@
 """TRL's GRPOTrainer on the email task: what `yarn train` does in bench/notebook/main.ts, with the same model, adapter,
 questions, tools and reward (task-server.ts), in f32 on the CPU. Prints a line of JSON at the end.
 
-The model's own chat template has no tools. It is ChatML, so it gets Qwen2.5's, which TRL knows; its tool format is the
-one that hone writes with `--tool-format hermes`.
+The model's own chat template has no tools. As hone does with `--tool-format hermes`, this writes calls in the form of
+Qwen2.5, whose reading TRL knows, and results as messages of the role "tool"; the questions' system message has the
+tools, word for word as in hone's rollouts. A small model writes no call that runs where these differ.
+return_final_answer ends no rollout here: TRL has no such tool.
 
     python trl_side.py --gguf MODEL.gguf --adapter FOLDER --server URL --questions FILE --groups 2 --size 4 ...
 """
@@ -39,6 +41,20 @@ def parse() -> argparse.Namespace:
 
 
 OPTIONS = parse()
+
+TEMPLATE = """{%- for message in messages %}
+{{- '<|im_start|>' + message.role + '\\n' + (message.content or '') }}
+{%- for call in message.tool_calls or [] %}
+{%- set call = call.function or call %}
+{{- '\\n' if message.content or not loop.first }}
+{{- '<tool_call>\\n{"name": "' + call.name + '", "arguments": ' + (call.arguments | tojson) + '}\\n</tool_call>' }}
+{%- endfor %}
+{{- '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+{{- '<|im_start|>assistant\\n' }}
+{%- endif %}"""
+"""SmolLM2's, with calls."""
 
 
 class Mailbox:
@@ -127,6 +143,8 @@ def load_model():
         ids = write_tokenizer(OPTIONS.gguf, Path(folder), OPTIONS.context)
         tokenizer = AutoTokenizer.from_pretrained(folder)
     tokenizer.chat_template = trl.chat_template_utils.qwen2_5_chat_template
+    tokenizer = trl.chat_template_utils.add_response_schema(tokenizer)
+    tokenizer.chat_template = TEMPLATE
     model.generation_config = GenerationConfig(**{name: number for name, number in ids.items() if number is not None})
     return PeftModel.from_pretrained(model, OPTIONS.adapter, is_trainable=True), tokenizer
 

@@ -43,17 +43,19 @@ def packs(tmp_path):
 def test_hidden_states_and_gradients_are_those_of_peft(tmp_path, silent, packs, architecture, settings):
     backend = made(architecture, tmp_path, silent, **settings)
     assert len(packs) > 2
+    # Sums in another order, of states around 1: their rounding adds up over the layers.
+    near = 1e-5 * backend.base.config.num_hidden_layers
     wanted, slopes = computed(backend, packs)
     backend.rows._take(backend, FUSED)
     for checkpointing in (False, True):
         backend.checkpointing(checkpointing)
         states, gradients = computed(backend, packs)
-        assert torch.allclose(states, wanted, atol=1e-5)
-        assert furthest(gradients, slopes) < 1e-5
+        assert torch.allclose(states, wanted, atol=near)
+        assert furthest(gradients, slopes) < near
     with backend.base_policy(), torch.no_grad():
         base = torch.cat([backend.hidden(pack) for pack in packs])
         backend.rows._take(backend, BLOCKS)
-        assert torch.allclose(base, torch.cat([backend.hidden(pack) for pack in packs]), atol=1e-5)
+        assert torch.allclose(base, torch.cat([backend.hidden(pack) for pack in packs]), atol=near)
     assert not torch.allclose(base, wanted, atol=1e-2)
 
 

@@ -11,21 +11,23 @@ import { HoneError, messageOf, UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { readArguments } from "../arguments.js";
 import { hardwareOf, versionsOf } from "../hardware.js";
+import { runMeasured } from "../process.js";
 import { Checkout } from "./checkout.js";
 import { writeTables } from "./document.js";
 import type { Fault, Outcome } from "./fault.js";
 import { faults } from "./faults.js";
 import { PROVE_RESULTS } from "./results.js";
 import type { CleanRun, ProveResults } from "./table.js";
-import { train, trial } from "./trial.js";
+import { type Ground, train, trial } from "./trial.js";
 
-const SIZE = { model: "tiny", steps: 3, seed: 1 };
 const CLEAN = [
   { model: "tiny", seed: 1, learningRate: "2e-5" },
   { model: "tiny", seed: 2, learningRate: "2e-4" },
   { model: "tiny", seed: 3, learningRate: "2e-3" },
 ];
 const scratch = join(packageRoot, "build/prove");
+const DATABASE = join(scratch, "mail.db");
+const SIZE = { model: "tiny", steps: 3, seed: 1, flags: ["--db", DATABASE] };
 
 const parse = () =>
   readArguments(
@@ -82,6 +84,13 @@ function save(changed: { readonly faults?: readonly Outcome[]; readonly clean?: 
   writeTables(results);
 }
 
+/** The mail of all runs. */
+async function ensureDatabase(): Promise<void> {
+  if (existsSync(DATABASE)) return;
+  const cli = join(packageRoot, "dist/src/cli.js");
+  await runMeasured(process.execPath, [cli, "build-db", "--mailboxes", "40", "--db", DATABASE]);
+}
+
 async function proveFaults(chosen: readonly Fault[], jobs: number, python: string): Promise<void> {
   const outcomes: Outcome[] = [];
   const ground = (job: number) => ({
@@ -89,30 +98,34 @@ async function proveFaults(chosen: readonly Fault[], jobs: number, python: strin
     folder: join(scratch, `run-${job}`),
     python,
   });
+  const tried = async (fault: Fault | undefined, ground: Ground) => {
+    const outcome = await trial(fault, ground, SIZE);
+    say(
+      `${outcome.family}: ${outcome.name}: ${outcome.seen ?? "not seen"} ${outcome.guard ?? ""} ${outcome.words ?? ""}`,
+    );
+    return outcome;
+  };
   // Without a fault no run may say anything: else nothing below means anything.
-  const control = chosen.every(({ test }) => test !== undefined) ? [] : [undefined];
-  await each<Fault | undefined, ReturnType<typeof ground>>(
-    [...control, ...chosen],
-    jobs,
-    ground,
-    async (fault, ground) => {
-      const outcome = await trial(fault, ground, SIZE);
-      say(
-        `${outcome.family}: ${outcome.name}: ${outcome.seen ?? "not seen"} ${outcome.guard ?? ""} ${outcome.words ?? ""}`,
-      );
-      if (fault) {
-        outcomes.push(outcome);
-        save({ faults: outcomes });
-      } else if (outcome.seen !== null) throw new HoneError(`without a fault: ${outcome.words}`);
-    },
-  );
+  if (chosen.some(({ test }) => test === undefined)) {
+    const { seen, words } = await tried(undefined, ground(0));
+    if (seen !== null) throw new HoneError(`without a fault: ${words}`);
+  }
+  await each(chosen, jobs, ground, async (fault, ground) => {
+    outcomes.push(await tried(fault, ground));
+    save({ faults: outcomes });
+  });
 }
 
 async function proveClean(steps: number, jobs: number, python: string): Promise<void> {
   const clean: CleanRun[] = [];
   const ground = (job: number) => ({ folder: join(scratch, `clean-${job}`), python });
   await each(CLEAN, jobs, ground, async ({ model, seed, learningRate }, ground) => {
-    const done = await train(packageRoot, ground, { model, seed, steps, flags: ["--learning-rate", learningRate] });
+    const done = await train(packageRoot, ground, {
+      model,
+      seed,
+      steps,
+      flags: [...SIZE.flags, "--learning-rate", learningRate],
+    });
     clean.push({ model, seed, learningRate, steps: done.steps, alarm: done.alarm ?? null });
     say(`${model}, seed ${seed}, learning rate ${learningRate}: ${done.steps} steps, ${done.alarm ?? "no alarm"}`);
     save({ clean: [...clean].sort((a, b) => a.seed - b.seed) });
@@ -129,6 +142,7 @@ try {
     const chosen = faults.filter(({ name, family }) => only === undefined || `${family} ${name}`.includes(only));
     if (chosen.length === 0) throw new UsageError(`--only ${only}: no fault's name or family has it`);
     const python = await ensurePython({ extras: ["dev"] });
+    await ensureDatabase();
     if (clean === undefined) await proveFaults(chosen, whole("jobs", jobs), python);
     else await proveClean(whole("clean", clean), whole("jobs", jobs), python);
   }

@@ -5,6 +5,7 @@ const guards: readonly (readonly [RegExp, string])[] = [
   [/not what was played/, "the batch by a second path"],
   [/drew the same tokens/, "a group's draws"],
   [/engine and learner disagree/, "distance of engine and learner"],
+  [/differ by more than rounding explains/, "distance of engine and learner (told)"],
   [/differ more than in the run's first steps/, "distance of engine and learner (told)"],
   [/still plays the adapter before|does not play the adapter/, "a checkpoint's probe"],
   [/played this step with an adapter older|engine lags behind/, "policy that played"],

@@ -1,10 +1,10 @@
 /**
- * `yarn notebook --adapter FOLDER [--steps 20] [--seed 1] [--folder build/notebook]`: OpenPipe ART's notebook of the email
+ * `yarn notebook --adapter FOLDER [--steps 20] [--trl-steps 20] [--seed 1] [--folder build/notebook]`: OpenPipe ART's notebook of the email
  * agent as far as a CPU takes it (`--preset art-notebook`: 2 groups of 4, a judge's scores as rewards), by hone and by TRL's
  * GRPOTrainer, one after the other on the same questions. SmolLM2 solves nothing untaught, so both start from the
  * imitating checkpoint that `yarn learning --base smollm2-email` makes. Times, tokens, memory and success go to bench/results.
  */
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
@@ -28,6 +28,10 @@ import { knowingScore, startScriptedJudge } from "../scripted-judge.js";
 import { startTaskServer } from "./task-server.js";
 
 const MODEL = "smollm2-135m-q4_1";
+/** Of TRL's passes: with all 8 rollouts in one it needs more than 24 GB. */
+const PASS_SIZE = 2;
+/** Of TRL's rollouts, which do not end with the final answer: after one round of calls more than hone's rollouts have on average. */
+const TRL_TURNS = 3;
 const SHARED = {
   groups: 2,
   size: 4,
@@ -59,6 +63,7 @@ function parse() {
     options: {
       adapter: { type: "string" },
       steps: { type: "string", default: "20" },
+      "trl-steps": { type: "string" },
       seed: { type: "string", default: "1" },
       folder: { type: "string", default: join(packageRoot, "build/notebook") },
     },
@@ -125,13 +130,14 @@ async function playTheirs(folder: string, db: string, adapter: string, questions
   writeFileSync(file, JSON.stringify(questions));
   const server = await startTaskServer(db);
   try {
-    const { groups, size, learningRate, maxGradNorm, maxTurns, maxTokens, context } = SHARED;
+    const { groups, size, learningRate, maxGradNorm, maxTokens, context } = SHARED;
     const numbers = {
       groups,
       size,
+      "pass-size": PASS_SIZE,
       "learning-rate": learningRate,
       "max-grad-norm": maxGradNorm,
-      "max-turns": maxTurns,
+      "max-turns": TRL_TURNS,
     };
     const more = { "max-tokens": maxTokens, context, threads: usableCores(), seed };
     const { line, seconds, peak } = await runMeasured(python, [
@@ -172,14 +178,18 @@ try {
   mkdirSync(folder, { recursive: true });
   const db = join(folder, "mail.db");
   await runMeasured(process.execPath, [join(packageRoot, "dist/src/cli.js"), "build-db", "--db", db]);
-  const { side: hone, questions } = await playOurs(folder, db, adapter, steps, seed);
+  // hone's side is kept for when TRL's has to be run again.
+  const kept = join(folder, `hone-${seed}-${steps}.json`);
+  if (!existsSync(kept)) writeFileSync(kept, JSON.stringify(await playOurs(folder, db, adapter, steps, seed)));
+  const { side: hone, questions } = JSON.parse(readFileSync(kept, "utf8")) as Awaited<ReturnType<typeof playOurs>>;
   console.log(shown("hone", hone));
-  const trl = await playTheirs(folder, db, adapter, questions, seed);
+  const theirs = questions.slice(0, SHARED.groups * Number(values["trl-steps"] ?? steps));
+  const trl = await playTheirs(folder, db, adapter, theirs, seed);
   console.log(shown("TRL", trl));
   const hardware = hardwareOf(undefined);
   const date = new Date().toISOString().slice(0, 10);
   const file = resultsFile("notebook", hardware);
-  const settings = { model: MODEL, ...SHARED, steps, seed };
+  const settings = { model: MODEL, ...SHARED, passSize: PASS_SIZE, trlTurns: TRL_TURNS, steps, seed };
   writeFileSync(
     file,
     `${JSON.stringify({ date, hardware, versions: versionsOf(undefined), settings, hone, trl }, null, 1)}\n`,

@@ -30,6 +30,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--questions", required=True, help="JSON: a list of {id, messages}, in order of training")
     parser.add_argument("--groups", type=int, required=True)
     parser.add_argument("--size", type=int, required=True)
+    parser.add_argument("--pass-size", type=int, required=True, help="rollouts of a forward and backward pass")
     parser.add_argument("--learning-rate", type=float, required=True)
     parser.add_argument("--max-grad-norm", type=float, required=True)
     parser.add_argument("--max-turns", type=int, required=True)
@@ -169,7 +170,8 @@ def main() -> None:
         bf16=False,
         seed=OPTIONS.seed,
         max_steps=len(questions) // OPTIONS.groups,
-        per_device_train_batch_size=OPTIONS.groups * OPTIONS.size,
+        per_device_train_batch_size=OPTIONS.pass_size,
+        gradient_accumulation_steps=OPTIONS.groups * OPTIONS.size // OPTIONS.pass_size,
         num_generations=OPTIONS.size,
         shuffle_dataset=False,
         learning_rate=OPTIONS.learning_rate,

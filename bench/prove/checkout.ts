@@ -1,5 +1,6 @@
 /** A copy of hone in a folder of its own, in which one fault at a time is put in and taken out. */
-import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { transformWithEsbuild } from "vite";
 import { packageRoot } from "../../src/util/paths.js";
@@ -14,9 +15,15 @@ const COPIED = [
   "bench",
   "dist/src",
   "native/learner",
+  "native/engine",
+  "binding.gyp",
+  "scripts",
 ];
 /** Faults change nothing in these. */
-const LINKED = ["node_modules", "build", "models", "scripts", "native/tracker", "pyproject.toml", "requirements.lock"];
+const LINKED = ["node_modules", "models", "native/tracker", "pyproject.toml", "requirements.lock"];
+/** The addon and what its compiler leaves: a fault of the engine compiles it again. All else of `build/` is linked. */
+const COMPILED = /^(Release|addon-stamp|Makefile|.*\.mk|.*\.Makefile|config\.gypi)$/;
+const ADDON = ["build/Release/hone_engine.node", "build/addon-stamp"];
 
 /** @throws Error when the text is not there once: the source has changed, and the fault must be written anew */
 export function patched(text: string, { file, find, replace }: Patch): string {
@@ -36,13 +43,16 @@ export class Checkout {
   constructor(folder: string) {
     this.folder = folder;
     rmSync(folder, { recursive: true, force: true });
-    for (const name of COPIED) {
+    const build = readdirSync(join(packageRoot, "build")).map((name) => `build/${name}`);
+    const compiled = build.filter((name) => COMPILED.test(name.slice("build/".length)));
+    for (const name of [...COPIED, ...compiled]) {
       cpSync(join(packageRoot, name), join(folder, name), {
         recursive: true,
+        preserveTimestamps: true,
         filter: (path) => !path.includes("__pycache__"),
       });
     }
-    for (const name of LINKED) {
+    for (const name of [...LINKED, ...build.filter((name) => !compiled.includes(name) && name !== "build/prove")]) {
       mkdirSync(dirname(join(folder, name)), { recursive: true });
       symlinkSync(join(packageRoot, name), join(folder, name));
     }
@@ -53,6 +63,8 @@ export class Checkout {
     if (!patch) return work();
     const source = join(this.folder, patch.file);
     const files = [source];
+    const native = patch.file.startsWith("native/engine/");
+    if (native) files.push(...ADDON.map((name) => join(this.folder, name)));
     const before = readFileSync(source, "utf8");
     const after = patched(before, patch);
     const output = join(this.folder, "dist", patch.file.replace(/\.ts$/, ".js"));
@@ -60,10 +72,20 @@ export class Checkout {
     const saved = files.map((file) => [file, readFileSync(file)] as const);
     try {
       writeFileSync(source, after);
-      if (files.length > 1) writeFileSync(output, await compiled(after, patch.file));
+      if (patch.file.endsWith(".ts")) writeFileSync(output, await compiled(after, patch.file));
+      if (native) this.#compile();
       return await work();
     } finally {
       for (const [file, bytes] of saved) writeFileSync(file, bytes);
     }
+  }
+
+  /** @throws Error when the changed engine does not compile */
+  #compile(): void {
+    const { status, stderr } = spawnSync(process.execPath, ["scripts/build-addon.mjs"], {
+      cwd: this.folder,
+      encoding: "utf8",
+    });
+    if (status !== 0) throw new Error(`the changed engine does not compile: ${stderr}`);
   }
 }

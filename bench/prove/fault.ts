@@ -13,7 +13,7 @@ export const families = [
 
 export type Family = (typeof families)[number];
 
-/** A text that is in the file once, and what takes its place. Of a `.ts` file the compiled one is changed with it. */
+/** A text that is in the file once, and what takes its place. Of a `.ts` file the compiled one is changed with it; the engine is compiled. */
 export interface Patch {
   readonly file: string;
   readonly find: string;
@@ -24,6 +24,10 @@ export interface Fault {
   readonly name: string;
   readonly family: Family;
   readonly patch: Patch;
+  /** Steps of the run, of a fault that shows in statistics; default those of all. */
+  readonly steps?: number;
+  /** Of the engine; default 1, which has one lane. */
+  readonly threads?: number;
   /** Options of the run in which it shows, in addition to the usual ones. */
   readonly flags?: readonly string[];
   /** An independent test of what no run can show, since it only sees its own numbers. */

@@ -26,6 +26,7 @@ const rewards = (value: string) =>
 const optimizer = (find: string, replace: string) => at("native/learner/optimizer.py", find, replace);
 const loss = (find: string, replace: string) => at("native/learner/loss.py", find, replace);
 const packing = (find: string, replace: string) => at("native/learner/packing.py", find, replace);
+const native = (file: string, find: string, replace: string) => at(`native/engine/${file}`, find, replace);
 const open = (prompt: string) => engine("this.#native.open(prompt, count)", `this.#native.open(${prompt}, count)`);
 const load = (path: string) => engine('this.#native.useAdapter(path ?? "")', `this.#native.useAdapter(${path})`);
 
@@ -45,6 +46,12 @@ export const faults: readonly Fault[] = [
     name: "adapter scaled by 2",
     family: "policy",
     patch: adapterFile("state", 'config | {"lora_alpha": 2 * config["lora_alpha"]}'),
+  },
+  {
+    name: "an adapter on one of two lanes only",
+    family: "policy",
+    patch: native("lanes.cc", "command(newAdapterChange(all(), path", "command(newAdapterChange({all().front()}, path"),
+    threads: 2,
   },
   {
     name: "an adapter on one of two servers only",
@@ -84,6 +91,16 @@ export const faults: readonly Fault[] = [
     patch: batch(
       "flat.ids.push(ids[i] as number);",
       "{ const first = sampled.indexOf(1); const half = (ids.length - first) >> 1; flat.ids.push((i < first ? ids[i] : ids[first + ((i - first + half) % (ids.length - first))]) as number); }",
+    ),
+  },
+
+  {
+    name: "text tokenised again",
+    family: "tokens",
+    patch: at(
+      "src/rollout/sample.ts",
+      "  const kept = ids.slice(0, end);\n",
+      "  const kept = [...engine.tokenize(engine.detokenize(ids.slice(0, end), { special: true }), { special: true })];\n",
     ),
   },
 
@@ -152,7 +169,12 @@ export const faults: readonly Fault[] = [
     ),
   },
   { name: "an update lost", family: "learner", patch: optimizer("self._adam.step()", "pass") },
-  { name: "wrong normaliser", family: "learner", patch: loss("1 / played.tokens)", "2 / played.tokens)") },
+  {
+    name: "wrong normaliser",
+    family: "learner",
+    patch: loss("1 / played.tokens)", "2 / played.tokens)"),
+    test: "native/learner/tests/test_loss.py",
+  },
   {
     name: "one row dropped",
     family: "learner",
@@ -204,7 +226,7 @@ export const faults: readonly Fault[] = [
     name: "KL's sign",
     family: "learner",
     patch: loss("loss = loss + settings.kl_coefficient", "loss = loss - settings.kl_coefficient"),
-    flags: ["--kl", "0.1"],
+    test: "native/learner/tests/test_loss.py",
   },
   {
     name: "learning rate ten times",
@@ -282,4 +304,34 @@ export const faults: readonly Fault[] = [
     ),
   },
   { name: "context cut without saying", family: "engine", patch: open("prompt.subarray(prompt.length >> 1)") },
+  {
+    name: "a prefix reused from another sequence's KV",
+    family: "engine",
+    patch: native(
+      "slots.cc",
+      "  const int common = commonPrefix(cells, tokens, limit);\n",
+      "  const int common = std::min(limit, static_cast<int>(cells.size()));\n",
+    ),
+  },
+  {
+    name: "positions shifted by one after a prompt",
+    family: "engine",
+    patch: native(
+      "planner.cc",
+      "    const int row = batch_.add(token, position, sequence.slot, wanted);\n",
+      "    const int row = batch_.add(token, position + (turn.result.tokens.empty() ? 0 : 1), sequence.slot, wanted);\n",
+    ),
+  },
+  {
+    name: "a sampler that never draws the last token",
+    family: "engine",
+    patch: native("sampling.cc", "std::min(row.n, begin + kChunk);", "std::min(row.n - 1, begin + kChunk);"),
+    test: "test/engine/sampling.test.ts",
+  },
+  {
+    name: "a sampler biased by 2 %",
+    family: "engine",
+    patch: native("sampling.cc", "drawFromAll(row, draw * total)", "drawFromAll(row, 0.98 * draw * total)"),
+    steps: 60,
+  },
 ];

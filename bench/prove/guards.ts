@@ -2,7 +2,19 @@
 
 const guards: readonly (readonly [RegExp, string])[] = [
   [/was not sampled, and has the log-probability/, "a batch's tokens"],
-  [/not what was played/, "the batch by a second path"],
+  [/the rollout .* is not what was played/, "the engine's own account"],
+  [/is not what was played/, "the batch by a second path"],
+  [
+    /computed by a second path are others|a reward is .*, not a finite number/,
+    "rewards and advantages by a second path",
+  ],
+  [/the rows of an update|a row of an update/, "rows by a second path"],
+  [/the update would leave|the model has dropout|gradients of an earlier update/, "what an update trains"],
+  [/the update of a parameter by Adam/, "Adam by a second path"],
+  [/of the checkpoint has|has not the adapter that was trained/, "a checkpoint's files, read back"],
+  [/cannot be committed|cannot be published/, "the order of commits"],
+  [/inconsistent sequence positions/, "llama.cpp's check of positions"],
+  [/tokens are not drawn with the probabilities/, "statistics of draws"],
   [/drew the same tokens/, "a group's draws"],
   [/engine and learner disagree/, "distance of engine and learner"],
   [/differ by more than rounding explains/, "distance of engine and learner (told)"],

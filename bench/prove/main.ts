@@ -1,7 +1,7 @@
 /**
- * `yarn prove [--only NAME] [--jobs 2] [--clean N] [--out FILE]`: puts each fault of faults.ts into a copy of hone, trains
- * with it, and records who saw it. `--clean N` trains N steps without a fault for each entry of CLEAN instead, and records alarms.
- * The results go to bench/results and, as tables, into docs/trust.md. Rows of other faults in the file are kept.
+ * `yarn prove [--only NAME] [--jobs 2] [--clean N] [--trl]`: puts each fault of faults.ts into a copy of hone, trains
+ * with it, and records who saw it. `--clean N` trains N steps without a fault instead, over the runs of clean.ts, and records alarms.
+ * `--trl` puts ten of them into TRL's trainer. The results go to bench/results and, as tables, into docs/trust.md. Rows of other faults in the file are kept.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,21 +13,18 @@ import { readArguments } from "../arguments.js";
 import { hardwareOf, versionsOf } from "../hardware.js";
 import { runMeasured } from "../process.js";
 import { Checkout } from "./checkout.js";
+import { cleanSettings, deviceOf } from "./clean.js";
 import { writeTables } from "./document.js";
 import type { Fault, Outcome } from "./fault.js";
 import { faults } from "./faults.js";
 import { PROVE_RESULTS } from "./results.js";
 import type { CleanRun, ProveResults } from "./table.js";
 import { type Ground, train, trial } from "./trial.js";
+import { trlOutcomes, trlVersion } from "./trl.js";
 
-const CLEAN = [
-  { model: "tiny", seed: 1, learningRate: "2e-5" },
-  { model: "tiny", seed: 2, learningRate: "2e-4" },
-  { model: "tiny", seed: 3, learningRate: "2e-3" },
-];
 const scratch = join(packageRoot, "build/prove");
 const DATABASE = join(scratch, "mail.db");
-const SIZE = { model: "tiny", steps: 3, seed: 1, flags: ["--db", DATABASE] };
+const SIZE = { model: "tiny", steps: 3, seed: 1, flags: ["--gpu", "off", "--db", DATABASE] };
 
 const parse = () =>
   readArguments(
@@ -37,6 +34,7 @@ const parse = () =>
           only: { type: "string" },
           jobs: { type: "string", default: "2" },
           clean: { type: "string" },
+          trl: { type: "boolean" },
           help: { type: "boolean" },
         },
       }).values,
@@ -68,7 +66,7 @@ async function each<T, G>(
 
 const say = (text: string) => process.stderr.write(`${text}\n`);
 
-function save(changed: { readonly faults?: readonly Outcome[]; readonly clean?: readonly CleanRun[] }): void {
+function save(changed: Partial<Pick<ProveResults, "faults" | "clean" | "trl">>): void {
   const before = existsSync(PROVE_RESULTS)
     ? (JSON.parse(readFileSync(PROVE_RESULTS, "utf8")) as ProveResults)
     : undefined;
@@ -76,7 +74,9 @@ function save(changed: { readonly faults?: readonly Outcome[]; readonly clean?: 
     [...(before?.faults ?? []), ...(changed.faults ?? [])].map((one) => [`${one.family} ${one.name}`, one]),
   );
   const sorted = faults.flatMap(({ family, name }) => rows.get(`${family} ${name}`) ?? []);
+  const trl = changed.trl ?? before?.trl;
   const results: ProveResults = {
+    ...(trl ? { trl } : {}),
     ...{ hardware: hardwareOf(undefined), versions: versionsOf(undefined), faults: sorted },
     clean: changed.clean ?? before?.clean ?? [],
   };
@@ -117,33 +117,44 @@ async function proveFaults(chosen: readonly Fault[], jobs: number, python: strin
 }
 
 async function proveClean(steps: number, jobs: number, python: string): Promise<void> {
-  const clean: CleanRun[] = [];
+  const settings = cleanSettings(DATABASE);
+  const clean: (CleanRun | undefined)[] = settings.map(() => undefined);
   const ground = (job: number) => ({ folder: join(scratch, `clean-${job}`), python });
-  await each(CLEAN, jobs, ground, async ({ model, seed, learningRate }, ground) => {
-    const done = await train(packageRoot, ground, {
-      model,
-      seed,
-      steps,
-      flags: [...SIZE.flags, "--learning-rate", learningRate],
-    });
-    clean.push({ model, seed, learningRate, steps: done.steps, alarm: done.alarm ?? null });
-    say(`${model}, seed ${seed}, learning rate ${learningRate}: ${done.steps} steps, ${done.alarm ?? "no alarm"}`);
-    save({ clean: [...clean].sort((a, b) => a.seed - b.seed) });
+  await each([...settings.entries()], jobs, ground, async ([i, setting], ground) => {
+    const { model, weights, device, seed, learningRate, share, groups } = setting;
+    const what = `${model}, ${weights}, ${device}, seed ${seed}, learning rate ${learningRate}`;
+    const there = await deviceOf(setting);
+    if (!there) {
+      say(`${what}: not run, there is no such device`);
+      return;
+    }
+    const flags = [...setting.flags, ...there.flags, "--learning-rate", learningRate];
+    const size = { model, seed, groups, steps: Math.ceil(share * steps), flags, env: there.env };
+    const { steps: done, checks, alarm = null } = await train(packageRoot, ground, size);
+    clean[i] = { model, weights, device, seed, learningRate, steps: done, checks, alarm };
+    say(`${what}: ${done} steps, ${alarm ?? "no alarm"}`);
+    save({ clean: clean.filter((one) => one !== undefined) });
   });
 }
 
+async function proveTrl(python: string): Promise<void> {
+  const faults = await trlOutcomes(python, ({ name, words }) => say(`TRL: ${name}: ${words ?? "silent"}`));
+  save({ trl: { version: await trlVersion(python), faults } });
+}
+
 try {
-  const { only, jobs, clean, help } = parse();
+  const { only, jobs, clean, trl, help } = parse();
   if (help) {
     say(
-      "yarn prove [--only NAME] [--jobs 2]   who sees each fault; --only takes a part of its name or family\nyarn prove --clean N [--jobs 2]   N steps of each clean run: alarms are false",
+      "yarn prove [--only NAME] [--jobs 2]   who sees each fault; --only takes a part of its name or family\nyarn prove --clean N [--jobs 2]   N steps without a fault: alarms are false\nyarn prove --trl                  ten of the faults in TRL's GRPOTrainer",
     );
   } else {
     const chosen = faults.filter(({ name, family }) => only === undefined || `${family} ${name}`.includes(only));
     if (chosen.length === 0) throw new UsageError(`--only ${only}: no fault's name or family has it`);
     const python = await ensurePython({ extras: ["dev"] });
-    await ensureDatabase();
-    if (clean === undefined) await proveFaults(chosen, whole("jobs", jobs), python);
+    if (!trl) await ensureDatabase();
+    if (trl) await proveTrl(python);
+    else if (clean === undefined) await proveFaults(chosen, whole("jobs", jobs), python);
     else await proveClean(whole("clean", clean), whole("jobs", jobs), python);
   }
 } catch (error) {

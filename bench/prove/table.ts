@@ -3,11 +3,21 @@ import type { Outcome } from "./fault.js";
 
 export interface CleanRun {
   readonly model: string;
+  readonly weights: string;
+  readonly device: string;
   readonly seed: number;
   readonly learningRate: string;
   readonly steps: number;
+  /** Of the steps' time, what the guards took. */
+  readonly checks: number;
   /** What was said of a fault, which there is not. */
   readonly alarm: string | null;
+}
+
+/** What TRL said of a fault; null: nothing. */
+export interface TrlOutcome {
+  readonly name: string;
+  readonly words: string | null;
 }
 
 export interface ProveResults {
@@ -15,16 +25,19 @@ export interface ProveResults {
   readonly versions: Readonly<Record<string, string>>;
   readonly faults: readonly Outcome[];
   readonly clean: readonly CleanRun[];
+  readonly trl?: { readonly version: string; readonly faults: readonly TrlOutcome[] };
 }
 
 const BY = { run: "in the run", replay: "by replay", test: "by a test" } as const;
 
 const cell = (text: string) => text.replaceAll("|", "\\|").replaceAll("\n", " ");
 
+const whereOf = ({ seen, step }: Outcome) =>
+  seen === null ? "**not seen**" : `${BY[seen]}${step === null ? "" : `, step ${step}`}`;
+
 function row({ family, name, seen, step, guard, words }: Outcome): string {
   if (seen === null) return `| ${family} | ${name} | **not seen** | | |`;
-  const where = `${BY[seen]}${step === null ? "" : `, step ${step}`}`;
-  return `| ${family} | ${name} | ${where} | ${cell(guard ?? "")} | ${cell((words ?? "").slice(0, 160))} |`;
+  return `| ${family} | ${name} | ${whereOf({ family, name, seen, step, guard, words })} | ${cell(guard ?? "")} | ${cell((words ?? "").slice(0, 160))} |`;
 }
 
 export function faultTable(faults: readonly Outcome[]): string {
@@ -41,10 +54,28 @@ export function summary(faults: readonly Outcome[]): string {
   return `${faults.length} faults: ${count("run")} seen in the run, ${count("replay")} by replay, ${count("test")} by a test, ${count(null)} not seen.`;
 }
 
+export function trlTable(
+  { version, faults: theirs }: NonNullable<ProveResults["trl"]>,
+  ours: readonly Outcome[],
+): string {
+  const rows = theirs.map(({ name, words }) => {
+    const own = ours.find((one) => one.name === name);
+    return `| ${name} | ${own ? whereOf(own) : "not tried"} | ${words === null ? "**silent**" : cell(words.slice(0, 160))} |`;
+  });
+  return [`| fault | hone | TRL ${version} |`, "| --- | --- | --- |", ...rows].join("\n");
+}
+
 export function cleanTable(clean: readonly CleanRun[]): string {
   const rows = clean.map(
-    ({ model, seed, learningRate, steps, alarm }) =>
-      `| ${model} | ${seed} | ${learningRate} | ${steps} | ${alarm === null ? "none" : cell(alarm.slice(0, 160))} |`,
+    ({ model, weights, device, seed, learningRate, steps, checks, alarm }) =>
+      `| ${model} | ${weights} | ${device} | ${seed} | ${learningRate} | ${steps} | ${(100 * checks).toFixed(2)} % | ${alarm === null ? "none" : cell(alarm.slice(0, 160))} |`,
   );
-  return ["| model | seed | learning rate | steps | alarms |", "| --- | --- | --- | --- | --- |", ...rows].join("\n");
+  const all = clean.reduce((sum, { steps }) => sum + steps, 0);
+  return [
+    `${all} steps:`,
+    "",
+    "| model | weights | engine on | seed | learning rate | steps | guards' share of their time | alarms |",
+    "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ...rows,
+  ].join("\n");
 }

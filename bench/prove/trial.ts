@@ -1,9 +1,10 @@
 /** One fault tried: a run with it, then `hone replay` without it, then the test that is independent of both. */
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { RunReader } from "../../src/run/reader.js";
+import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import type { Checkout } from "./checkout.js";
 import type { Fault, Outcome } from "./fault.js";
@@ -20,7 +21,12 @@ export interface RunSize {
   readonly model: string;
   readonly steps: number;
   readonly seed: number;
+  /** Of a step. Default 2. */
+  readonly groups?: number;
+  /** Of the engine. Default 1. */
+  readonly threads?: number;
   readonly flags?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 interface Ran {
@@ -44,10 +50,10 @@ function start(command: string, args: readonly string[], cwd: string, env: NodeJ
 const cliOf = (root: string) => join(root, "dist/src/cli.js");
 
 /** Options of a run that has several rollouts of several turns with tools in seconds. */
-const runFlags = ({ model, steps, seed, flags = [] }: RunSize) => [
+const runFlags = ({ model, steps, seed, groups = 2, threads = 1, flags = [] }: RunSize) => [
   ...["train", "--model", model, "--run", "tried", "--steps", String(steps), "--keep", String(steps + 1)],
-  ...["--seed", String(seed), "--groups-per-step", "2", "--group-size", "8", "--validate-n", "1"],
-  ...["--gpu", "off", "--threads", "1", "--workers", "1", ...flags],
+  ...["--seed", String(seed), "--groups-per-step", String(groups), "--group-size", "8", "--validate-n", "1"],
+  ...["--threads", String(threads), "--workers", "1", ...flags],
 ];
 
 export interface TriedRun {
@@ -55,6 +61,8 @@ export interface TriedRun {
   readonly steps: number;
   /** What hone said of a fault; undefined where it saw none. */
   readonly alarm: string | undefined;
+  /** Of the steps' time, what the guards took. */
+  readonly checks: number;
   /** The run's folder. */
   readonly run: string;
 }
@@ -67,17 +75,27 @@ export async function train(
 ): Promise<TriedRun> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const env = { HONE_PYTHON: python, HONE_HOME: join(folder, ".hone"), OMP_NUM_THREADS: "1" };
-  const { status, stderr } = await start(process.execPath, [cliOf(root), ...runFlags(size)], folder, env);
-  const run = join(folder, ".hone/email/models/tried");
-  return { steps: committed(run), alarm: alarmIn(status, stderr), run };
+  const env = { HONE_PYTHON: python, HONE_HOME: join(folder, ".hone"), OMP_NUM_THREADS: "1", ...size.env };
+  const { status, stderr } = await start(process.execPath, [cliOf(root), ...runFlags(size)], root, env);
+  // A command that hone refuses shows nothing of a fault.
+  if (status === 2) throw new HoneError(`a run could not begin: ${stderr.trim().split("\n").at(-1)}`);
+  const [task = "email"] = existsSync(join(folder, ".hone")) ? readdirSync(join(folder, ".hone")).filter(isTask) : [];
+  const run = join(folder, ".hone", task, "models/tried");
+  return { ...committed(run), alarm: alarmIn(status, stderr), run };
 }
 
-function committed(run: string): number {
-  if (!existsSync(join(run, "run.sqlite"))) return 0;
+/** Beside the folders of tasks hone's home has files of models. */
+const isTask = (name: string) => name !== "gguf" && name !== "models";
+
+function committed(run: string): Pick<TriedRun, "steps" | "checks"> {
+  if (!existsSync(join(run, "run.sqlite"))) return { steps: 0, checks: 0 };
   const reader = RunReader.open(run);
   try {
-    return reader.steps().at(-1)?.step ?? 0;
+    const rows = reader.steps();
+    const timings = rows.flatMap(({ timing }) => timing ?? []);
+    const total = timings.reduce((sum, { seconds }) => sum + (seconds.total ?? 0), 0);
+    const checks = timings.reduce((sum, one) => sum + one.checks, 0);
+    return { steps: rows.at(-1)?.step ?? 0, checks: checks / Math.max(1e-9, total) };
   } finally {
     reader.close();
   }
@@ -131,8 +149,10 @@ export async function trial(fault: Fault | undefined, ground: Ground, size: RunS
       return words === undefined ? of(null, null, null, null) : of("test", null, fault.test, words);
     }
     const flags = [...(size.flags ?? []), ...(fault?.flags ?? [])];
-    const { steps, alarm, run } = await train(ground.checkout.folder, ground, { ...size, flags });
-    if (alarm !== undefined) return of("run", Math.min(steps + 1, size.steps), guardOf(alarm), alarm);
+    const most = fault?.steps ?? size.steps;
+    const { threads = 1 } = fault ?? {};
+    const { steps, alarm, run } = await train(ground.checkout.folder, ground, { ...size, steps: most, threads, flags });
+    if (alarm !== undefined) return of("run", Math.min(steps + 1, most), guardOf(alarm), alarm);
     const words = await replayed(run, ground);
     return words === undefined ? of(null, null, null, null) : of("replay", steps, "hone replay", words);
   });

@@ -138,14 +138,17 @@ Napi::Value draw(const Napi::CallbackInfo& info) {
   std::vector<Token> tokens;
   std::vector<float> logprobs;
   Sampler sampler;
+  Draws draws;
   for (int i = 0; i < count; i++) {
     const Drawn drawn = sampler.draw(logits.data(), static_cast<int>(logits.size()), params, uniform(params.seed, i));
     tokens.push_back(drawn.token);
     logprobs.push_back(drawn.logprob);
+    draws.add(drawn.draws);
   }
   auto object = Napi::Object::New(info.Env());
   object.Set("tokens", arrayOf<Napi::Int32Array>(info.Env(), tokens));
   object.Set("logprobs", arrayOf<Napi::Float32Array>(info.Env(), logprobs));
+  object.Set("draws", drawsObject(info.Env(), draws));
   return object;
 }
 

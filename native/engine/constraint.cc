@@ -22,6 +22,7 @@ Drawn drawAllowed(Sampler& sampler, const float* logits, int n, const SamplingPa
   }
   constraint.accept(drawn.token);
   drawn.logprob = logprobOf(logits, n, drawn.token);
+  drawn.draws = {};
   return drawn;
 }
 

@@ -23,11 +23,29 @@ struct Draw {
   float temperature = 1;
 };
 
+/**
+ * How draws agree with the probabilities that they were drawn with: Σ (-log p(token) - entropy), whose expected value is 0, and its
+ * variance Σ (E[log² p] - entropy²), over so many draws, nats.
+ */
+struct Draws {
+  uint64_t tokens = 0;
+  double deviation = 0;
+  double variance = 0;
+
+  void add(const Draws& other) {
+    tokens += other.tokens;
+    deviation += other.deviation;
+    variance += other.variance;
+  }
+};
+
 struct Drawn {
   /** -1 when the logits hold NaN or infinities: the model is broken. */
   Token token = -1;
   /** Natural log of the token's probability under the distribution it was drawn from; 0 at temperature 0. */
   float logprob = 0;
+  /** Of this one; none where the distribution is truncated or constrained, or a device draws. */
+  Draws draws{};
 };
 
 /**

@@ -227,6 +227,10 @@ Napi::Value generate(const Napi::CallbackInfo& info, const Use& use) {
       object.Set("stop", nameOf(result.stop));
       object.Set("length", result.length);
       object.Set("waitedMs", result.waitedMs);
+      object.Set("digest", result.digest);
+      object.Set("temperature", result.sampling.temperature);
+      object.Set("truncated", result.sampling.truncates());
+      object.Set("draws", drawsObject(env, result.draws));
       setError(env, object, result.error);
       deferred.Resolve(object);
     });

@@ -142,4 +142,12 @@ SamplingParams samplingOf(const Napi::Object& object) {
   return params;
 }
 
+Napi::Object drawsObject(Napi::Env env, const Draws& draws) {
+  auto object = Napi::Object::New(env);
+  object.Set("tokens", static_cast<double>(draws.tokens));
+  object.Set("deviation", draws.deviation);
+  object.Set("variance", draws.variance);
+  return object;
+}
+
 }  // namespace hone

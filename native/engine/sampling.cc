@@ -146,15 +146,25 @@ Drawn Sampler::draw(const float* logits, int n, const SamplingParams& params, do
   }
 
   double total = 0;
+  Moments all;
   sums_.clear();
   for (int i = 0; i < n; i += kChunk) {
-    sums_.push_back(sumOfExponentials(logits + i, std::min(kChunk, n - i), row.peak, row.scale));
-    total += sums_.back();
+    const Moments chunk = momentsOfExponentials(logits + i, std::min(kChunk, n - i), row.peak, row.scale);
+    sums_.push_back(chunk.sum);
+    total += chunk.sum;
+    all.first += chunk.first;
+    all.second += chunk.second;
   }
   if (!std::isfinite(total)) return drawn;
 
-  if (params.topK <= 0 && params.topP >= 1 && params.minP <= 0) {
+  if (!params.truncates()) {
     drawn.token = drawFromAll(row, draw * total);
+    if (drawn.token >= 0) {
+      // With log p = y - log total, both terms lose the same constant.
+      const double mean = all.first / total;
+      const double own = (logits[drawn.token] - row.peak) * row.scale;
+      drawn.draws = {1, mean - own, std::max(0.0, all.second / total - mean * mean)};
+    }
   } else {
     bool collected = false;
     if (params.topK > 0) {

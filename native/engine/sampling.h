@@ -17,6 +17,8 @@ struct SamplingParams {
   float topP = 1;
   float minP = 0;
   uint64_t seed = 0;
+
+  bool truncates() const { return topK > 0 || topP < 1 || minP > 0; }
 };
 
 /** A number in [0, 1) that depends only on the seed and the position. */

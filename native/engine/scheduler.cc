@@ -292,6 +292,9 @@ void Scheduler::endTurn(Sequence& sequence, Stop stop, Failure error) {
   turn->result.stop = stop;
   turn->result.error = std::move(error);
   turn->result.length = static_cast<int>(sequence.tokens.size());
+  turn->result.sampling = turn->request.sampling;
+  static const std::vector<Token> none;
+  turn->result.digest = digestOf(sequence.slot < 0 ? none : slots_.cells(sequence.slot), sequence.tokens);
   // A score has a sequence of its own.
   if (turn->scored) closeNow(sequence.id);
 }

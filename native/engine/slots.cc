@@ -9,6 +9,14 @@ int commonPrefix(const std::vector<Token>& a, const std::vector<Token>& b, int l
   return static_cast<int>(std::mismatch(a.begin(), a.begin() + end, b.begin()).first - a.begin());
 }
 
+uint32_t digestOf(const std::vector<Token>& cells, const std::vector<Token>& tokens) noexcept {
+  uint32_t digest = 2166136261u;
+  for (size_t i = 0; i < std::max(cells.size(), tokens.size()); i++) {
+    digest = (digest ^ static_cast<uint32_t>(i < cells.size() ? cells[i] : tokens[i])) * 16777619u;
+  }
+  return digest;
+}
+
 Slots::Slots(Decoder& decoder, int count) : decoder_(decoder), slots_(count), free_(count) {}
 
 void Slots::resize(int count) noexcept {

@@ -17,6 +17,12 @@ namespace hone {
 /** 0: none. */
 using SequenceId = uint64_t;
 
+/**
+ * A digest of the ids of a sequence (FNV-1a, each id as one unit; src/engine/digest.ts has it too): of those in its cells, then
+ * of its further tokens.
+ */
+uint32_t digestOf(const std::vector<Token>& cells, const std::vector<Token>& tokens) noexcept;
+
 /** The number of leading tokens two sequences share, `limit` at most. */
 int commonPrefix(const std::vector<Token>& a, const std::vector<Token>& b, int limit);
 

@@ -91,6 +91,7 @@ void Scheduler::take(Sequence& sequence, const Drawn& drawn) {
     result.logprobs.resize(count);
     throw;
   }
+  result.draws.add(drawn.draws);
   stats_.decoded++;
 }
 

@@ -54,6 +54,11 @@ struct TurnResult {
   Stop stop = Stop::cancelled;
   /** Tokens of the sequence after the turn. */
   int length = 0;
+  /** Of their ids, those in the sequence's cells read from there: see `digestOf`. */
+  uint32_t digest = 0;
+  /** By which the turn was sampled. */
+  SamplingParams sampling;
+  Draws draws;
   /** Milliseconds from the request until the turn had a slot, or until its end when it never had one. */
   double waitedMs = 0;
   /** The turn failed, and why. Tokens sampled until then are part of the sequence. */

@@ -76,4 +76,34 @@ WIDE double sumOfExponentials(const float* x, int n, float offset, float scale) 
   return sum;
 }
 
+WIDE Moments momentsOfExponentials(const float* x, int n, float offset, float scale) {
+  Moments moments;
+  for (int begin = 0; begin < n; begin += kChunk) {
+    const int end = n - begin < kChunk ? n : begin + kChunk;
+    float sum[kLanes] = {};
+    float first[kLanes] = {};
+    float second[kLanes] = {};
+    const auto add = [&](int i, int j) {
+      const float y = (x[i] - offset) * scale;
+      const float e = expOf(y);
+      // Below that exp is 0, and 0 · ∞ would be NaN.
+      const float bounded = y < -87.0f ? -87.0f : y;
+      sum[j] += e;
+      first[j] += e * bounded;
+      second[j] += e * bounded * bounded;
+    };
+    int i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int j = 0; j < kLanes; j++) add(i + j, j);
+    }
+    for (; i < end; i++) add(i, (i - begin) % kLanes);
+    for (int j = 0; j < kLanes; j++) {
+      moments.sum += sum[j];
+      moments.first += first[j];
+      moments.second += second[j];
+    }
+  }
+  return moments;
+}
+
 }  // namespace hone

@@ -22,6 +22,7 @@ from .errors import Refused, is_out_of_memory
 from .full_weights import write_model
 from .gguf_adapter import Base, write_gguf_adapter
 from .optimizer import Optimizer
+from .second_path import check_files
 
 
 def write(folder: str, backend: Backend, optimizer: Optimizer, probe: dict[str, Any] | None = None) -> None:
@@ -50,6 +51,8 @@ def _write(path: Path, backend: Backend, optimizer: Optimizer, probe: dict[str, 
     else:
         write_model(path, backend.model, backend.base)
     torch.save(optimizer.state(), path / "optimizer.pt")
+    if isinstance(backend.model, PeftModel):
+        check_files(path, backend.model, base, optimizer.state())
     probe_file.write(path, probe)
     sync(path)
 

@@ -8,6 +8,7 @@ import torch
 from .adam import DEFAULT_BITS, make_adam
 from .errors import Refused
 from .scaling import LossScale
+from .second_path import AdamStep
 
 POLICY = "policy"
 SUPERVISED = "supervised"
@@ -63,9 +64,14 @@ class Optimizer:
         return float(torch.nn.utils.clip_grad_norm_(self.parameters, max_norm))
 
     def update(self, learning_rate: float) -> None:
+        """Raises Refused when the step is not AdamW's."""
+        # Moments of 8 bits are rounded after each step.
+        again = AdamStep(self._adam, self.parameters, self.updates) if self._bits == DEFAULT_BITS else None
         for group in self._adam.param_groups:
             group["lr"] = learning_rate
         self._adam.step()
+        if again:
+            again.check(learning_rate)
         # Copies are renewed by the parameters' versions (joint.py), and bitsandbytes writes past autograd.
         torch.autograd.graph.increment_version(self.parameters)
         self.updates += 1

@@ -19,6 +19,7 @@ from .products import choose_products
 from .protocol import Progress
 from .residence import Residence
 from .scaling import LossScale
+from .second_path import Spent
 from .sft import supervised
 from .update import policy_update
 
@@ -82,7 +83,7 @@ class Session:
         return self._run(supervised, SUPERVISED, request, progress)
 
     def _run(self, work: Any, objective: str, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        started = time.monotonic()
+        started, checks = time.monotonic(), Spent.seconds
         batch = read_batch(request["batch"], self._backend.vocabulary)
         with self._residence.at_work():
             memory = PeakMemory(self._backend.device)
@@ -97,5 +98,6 @@ class Session:
             metrics["memory"] = memory.report()
             metrics["notes"] = self._backend.notes()
             metrics |= {"device": name_of(self._backend.placed()), "precision": self._backend.precision}
+        metrics["seconds"]["checks"] = Spent.seconds - checks
         metrics["seconds"]["total"] = time.monotonic() - started
         return metrics

@@ -25,6 +25,7 @@ from .played import played_by
 from .probe import Probe
 from .protocol import Progress
 from .scaling import in_bf16
+from .second_path import check_rows, check_trained
 
 CPU = torch.device("cpu")
 
@@ -161,6 +162,7 @@ def _updates(
     backend.checkpointing(request["gradientCheckpointing"])
     before = optimizer.snapshot()
     optimizer.clear()
+    check_trained(backend.model, optimizer.parameters)
     probe_metrics: dict[str, Any] = {"probeKl": None}
     as_played = _rounding(backend, request)
     try:
@@ -207,6 +209,7 @@ def _updates(
 
 def _minibatch(backend: Backend, trajectories: list[Trajectory], request: dict[str, Any]) -> _MiniBatch:
     packs = plan_trajectories(trajectories, request["microBatchTokens"], backend.shares)
+    check_rows(packs, trajectories)
     slots = torch.cat([pack.slots for pack in packs])
     return _MiniBatch(packs, slots, len({trajectory.member for trajectory in trajectories}))
 

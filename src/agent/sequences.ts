@@ -3,6 +3,7 @@
  * one that goes on in two ways branches. Every leaf is a sequence. A sampled token that several of them share is sampled in
  * the first and given in the others, so that each is trained once.
  */
+import { afterTurn, type DrawStatistics, type Evaluated } from "../engine/index.js";
 import type { Branch, PlayedNode, TokenRecord } from "../rollout/index.js";
 import type { Point } from "../serve/index.js";
 import type { CallRecord, ChatMessage } from "../tasks/index.js";
@@ -37,12 +38,18 @@ function messagesOf(chain: readonly PlayedTurn[]): ChatMessage[] {
   ]);
 }
 
+const NO_DRAWS: DrawStatistics = { tokens: 0, deviation: 0, variance: 0 };
+
 function tokensOf(chain: readonly PlayedTurn[], taken: Set<PlayedTurn>, closing: number): TokenRecord {
   const record: TokenRecord = { ids: [], sampled: [], logprobs: [] };
+  let evaluated: Evaluated | undefined;
   for (const turn of chain) {
     const { ids, sampled, logprobs } = turn.point.segment;
     const own = !taken.has(turn);
     taken.add(turn);
+    const said = turn.answer.evaluated;
+    // Draws count where they are trained.
+    evaluated = own ? afterTurn(evaluated, said) : said && { ...said, draws: evaluated?.draws ?? NO_DRAWS };
     ids.forEach((id, at) => {
       const trained = own && sampled[at] === 1;
       record.ids.push(id);
@@ -51,8 +58,10 @@ function tokensOf(chain: readonly PlayedTurn[], taken: Set<PlayedTurn>, closing:
       record.logprobs.push(trained ? Math.min(logprobs[at] as number, 0) : 0);
     });
   }
+  const last = chain.at(-1);
+  if (evaluated) record.evaluated = evaluated;
   // After a truncated turn the template's closing token follows, not sampled.
-  if (!chain.at(-1)?.point.closed) {
+  if (!last?.point.closed) {
     record.ids.push(closing);
     record.sampled.push(0);
     record.logprobs.push(0);

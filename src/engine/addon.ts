@@ -6,7 +6,7 @@ import { addonFile, HoneError, messageOf, reinstall } from "../util/index.js";
 import type { EngineMemory, EngineStats, Gpu } from "./engine.js";
 import { type CudaLoader, loadLlama } from "./llama.js";
 import { noDevice } from "./missing.js";
-import type { SampledToken } from "./sequence.js";
+import type { DrawStatistics, SampledToken } from "./sequence.js";
 
 /** Complete settings of an engine. */
 export interface NativeSettings {
@@ -77,6 +77,12 @@ export interface NativeGenerated {
   logprobs: Float32Array;
   stop: "stop" | "length" | "context" | "cancelled" | "deadline";
   length: number;
+  /** Of the `length` ids of the sequence, those with keys and values read from its cells; see `digestOf`. */
+  digest: number;
+  /** By which the turn was sampled. */
+  temperature: number;
+  truncated: boolean;
+  draws: DrawStatistics;
   /** From the request until the turn had a slot, or until its end when it never had one. */
   waitedMs: number;
   /** Null for none; its `code` is "memory" for a lack of memory. Promises are rejected with errors of this kind. */
@@ -171,7 +177,11 @@ export interface Addon extends CudaLoader {
   onLog(listener: ((level: "warning" | "error", line: string) => void) | null): void;
   /** `to` may be left in part when it fails. */
   quantize(from: string, to: string, type: "q8_0" | "q4_k_m", threads: number): Promise<void>;
-  draw(logits: Float32Array, sampling: NativeSampling, count: number): Pick<NativeGenerated, "tokens" | "logprobs">;
+  draw(
+    logits: Float32Array,
+    sampling: NativeSampling,
+    count: number,
+  ): Pick<NativeGenerated, "tokens" | "logprobs" | "draws">;
 }
 
 /** @throws HoneError when the addon was not built or cannot be loaded; there is no fallback */

@@ -20,6 +20,7 @@ export type {
 } from "./engine.js";
 export { isLocal } from "./engine.js";
 export { EngineOutOfMemory } from "./errors.js";
+export { addDraws, afterTurn, digestOf } from "./evaluated.js";
 export { loadEngine } from "./factory.js";
 export { fetchLibraries, librariesFolder } from "./libraries.js";
 export { gpuMemory, onEngineLog } from "./load.js";
@@ -46,6 +47,8 @@ export {
 export { drawsOnDevice, engineOptions, gpuChosen, type MachineChoice, sequencesFor } from "./options.js";
 export { QUANTISED, type Quantised, quantizeModel } from "./quantize.js";
 export type {
+  DrawStatistics,
+  Evaluated,
   Generated,
   GenerateOptions,
   GenerateStop,

@@ -106,8 +106,9 @@ class NativeSequence implements Sequence {
     const result = await cancellable(this.#native, this.#native.generate(this.#id, turn), signal);
     this.#length = result.length || this.#length;
     if (result.error) throw engineError(result.error);
-    const { tokens, logprobs } = result;
-    return { tokens, logprobs, stop: result.stop, waitedSeconds: result.waitedMs / 1000 };
+    const { tokens, logprobs, digest, temperature, truncated, draws } = result;
+    const evaluated = { tokens: result.length, digest, temperature, truncated, draws };
+    return { tokens, logprobs, stop: result.stop, waitedSeconds: result.waitedMs / 1000, evaluated };
   }
 
   close(): void {

@@ -79,6 +79,33 @@ export type GenerateStop =
   | "cancelled"
   | "deadline";
 
+/**
+ * How draws agree with the probabilities that they were drawn with: of Σ (-log p(token) - entropy), whose expected value is 0. Of
+ * independent draws from whole distributions, in nats.
+ */
+export interface DrawStatistics {
+  /** Number of draws; without those that a device made. */
+  readonly tokens: number;
+  /** The sum. */
+  readonly deviation: number;
+  /** Its variance, Σ (E[log² p] - entropy²). */
+  readonly variance: number;
+}
+
+/** What the engine itself says of a turn, apart from what was asked of it: for checks. */
+export interface Evaluated {
+  /** Tokens of the sequence after the turn: those that were evaluated, and the last sampled one. */
+  readonly tokens: number;
+  /** Of their ids; see `digestOf`. */
+  readonly digest: number;
+  /** By which logits were divided. */
+  readonly temperature: number;
+  /** Top-k, top-p or min-p was in force. */
+  readonly truncated: boolean;
+  /** Missing where the engine does not measure them. */
+  readonly draws?: DrawStatistics;
+}
+
 export interface Generated {
   /** Sampled ids, including a stop token. */
   readonly tokens: Int32Array;
@@ -92,6 +119,8 @@ export interface Generated {
   readonly waitedSeconds: number;
   /** Part of those in which there was nothing to play on, every server being gone: they count for no deadline. Default 0. */
   readonly pausedSeconds?: number;
+  /** Missing where the engine does not say it. */
+  readonly evaluated?: Evaluated;
 }
 
 /** One token sequence and its KV. It gets a slot at its first `generate` and keeps it until it is closed. */

@@ -7,6 +7,7 @@
  * dynamic sampling (Yu et al. 2025, arXiv 2503.14476).
  */
 import type { AdvantageEstimator } from "../config/index.js";
+import { HoneError } from "../util/index.js";
 
 export interface AdvantageOptions {
   /**
@@ -49,10 +50,10 @@ export function deviation(values: readonly number[]): number {
   return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (n - 1));
 }
 
-/** @throws RangeError when a reward is not a finite number: its source should have refused it */
+/** @throws HoneError when a reward is not a finite number: its source should have refused it */
 export function groupAdvantages(rewards: readonly number[], options: AdvantageOptions): GroupAdvantages {
   const wrong = rewards.find((reward) => !Number.isFinite(reward));
-  if (wrong !== undefined) throw new RangeError(`a reward is ${wrong}, not a finite number`);
+  if (wrong !== undefined) throw new HoneError(`a reward is ${wrong}, not a finite number; the step was not taken`);
   const n = rewards.length;
   const mean = n === 0 ? 0 : rewards.reduce((sum, reward) => sum + reward, 0) / n;
   const std = deviation(rewards);

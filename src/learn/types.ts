@@ -221,7 +221,7 @@ export const stepMetrics = z.object({
   /** Device of the parameters during the update, "cpu" or the GPU's name, and the precision. */
   device: z.string(),
   precision: z.enum(PRECISIONS),
-  seconds: z.object({ update: z.number(), save: z.number(), total: z.number() }),
+  seconds: z.object({ update: z.number(), save: z.number(), checks: z.number(), total: z.number() }),
   /** Highest resident (CPU) or allocated (CUDA) bytes during the update, and those of the loaded model before it. */
   memory: z.object({ peak: z.number(), loaded: z.number() }),
   /** Notes for the user about parts of the fast path that do not work on this card, and why. Each is sent once. */
@@ -256,7 +256,7 @@ export const sftMetrics = z.object({
   loss: z.object({ first: z.number().nullable(), last: z.number().nullable() }),
   trajectories: z.number(),
   tokens: z.object({ total: z.number(), sampled: z.number(), computed: z.number(), padding: z.number() }),
-  seconds: z.object({ update: z.number(), save: z.number(), total: z.number() }),
+  seconds: z.object({ update: z.number(), save: z.number(), checks: z.number(), total: z.number() }),
   memory: z.object({ peak: z.number(), loaded: z.number() }),
   /** As in {@link stepMetrics}. */
   notes: z.array(z.string()).optional(),

@@ -2,7 +2,7 @@
  * The engine as a player. Token-exact: sampled tokens are stored unchanged, a later turn only appends the template's text
  * between turns, and no text is tokenised twice.
  */
-import type { Engine, Sampling, Sequence } from "../engine/index.js";
+import { afterTurn, type Engine, type Evaluated, type Sampling, type Sequence } from "../engine/index.js";
 import type { ChatMessage } from "../tasks/index.js";
 import type { Chat } from "./chat.js";
 import { readTurn, withIds } from "./reading.js";
@@ -26,6 +26,7 @@ export class EngineSession implements Session {
   #closed = true;
   /** Number of calls so far, for their ids. */
   #calls = 0;
+  #evaluated: Evaluated | undefined;
 
   constructor(
     engine: Engine,
@@ -46,7 +47,7 @@ export class EngineSession implements Session {
   async turn(limits: TurnLimits): Promise<Turn> {
     let waitedSeconds = 0;
     let pausedSeconds = 0;
-    const { segment, text, stop, stopToken } = await sampleTurn(
+    const { segment, text, stop, stopToken, evaluated } = await sampleTurn(
       this.#engine,
       this.#chat,
       this.#sequence,
@@ -69,6 +70,7 @@ export class EngineSession implements Session {
     this.#transcript.given(this.#pending);
     this.#transcript.add(segment);
     this.#pending = [];
+    this.#evaluated = afterTurn(this.#evaluated, evaluated);
     this.#closed = stopToken && this.#chat.closing.includes(segment.ids.at(-1) as number);
     return { ...this.#read(text), completionTokens, stop, waitedSeconds, pausedSeconds };
   }
@@ -89,10 +91,12 @@ export class EngineSession implements Session {
 
   tokens(): TokenRecord {
     const record = this.#transcript.record();
+    if (this.#evaluated) record.evaluated = this.#evaluated;
     if (this.#closed || this.#pending.length > 0) return record;
     // After a truncated turn the template's closing token is appended as given, not sampled.
     const { ids, sampled, logprobs } = record;
-    return { ids: [...ids, this.#chat.template.closing.id], sampled: [...sampled, 0], logprobs: [...logprobs, 0] };
+    const closing = this.#chat.template.closing.id;
+    return { ...record, ids: [...ids, closing], sampled: [...sampled, 0], logprobs: [...logprobs, 0] };
   }
 
   promptTokens(): number {

@@ -1,5 +1,13 @@
 /** Samples one turn of the assistant: limits its thoughts, ends it at stop texts, streams its text. */
-import type { Engine, Grammar, SampledToken, Sampling, Sequence } from "../engine/index.js";
+import {
+  afterTurn,
+  type Engine,
+  type Evaluated,
+  type Grammar,
+  type SampledToken,
+  type Sampling,
+  type Sequence,
+} from "../engine/index.js";
 import { HoneError } from "../util/index.js";
 import type { Chat } from "./chat.js";
 import { stopIds } from "./reading.js";
@@ -42,6 +50,8 @@ export interface SampledTurn {
   readonly tokens: readonly SampledToken[];
   /** Whether tokens beyond the turn were evaluated; the sequence cannot be continued then. */
   readonly overshot: boolean;
+  /** Of the sequence at the end of the segment; missing where the engine does not say it, or tokens follow it. */
+  readonly evaluated?: Evaluated | undefined;
 }
 
 /** Position of the first of the texts; -1 if there is none. */
@@ -77,6 +87,7 @@ export async function sampleTurn(
   /** Number of tokens up to the end of a stop text. */
   let cut: number | undefined;
   let received = 0;
+  let evaluated: Evaluated | undefined;
 
   const grow = (token: number) => {
     const before = text.length;
@@ -119,6 +130,7 @@ export async function sampleTurn(
     if (turn.stop === "cancelled" && cut === undefined) {
       throw new HoneError("the sequence was closed while it was in use");
     }
+    if (count > 0) evaluated = afterTurn(evaluated, turn.evaluated);
     ids.push(...turn.tokens);
     for (const logprob of turn.logprobs) logprobs.push(logprob);
     for (let i = 0; i < count; i++) sampled.push(1);
@@ -157,5 +169,6 @@ export async function sampleTurn(
     stopToken,
     tokens,
     overshot: end < ids.length,
+    evaluated: cut === undefined ? evaluated : undefined,
   };
 }

@@ -3,6 +3,8 @@
  * which log-probability. Training reads these tokens; text is never tokenised again.
  */
 
+import type { Evaluated } from "../engine/index.js";
+
 export interface TokenRecord {
   /** Token ids, in order. */
   ids: number[];
@@ -10,6 +12,8 @@ export interface TokenRecord {
   sampled: number[];
   /** Natural-log probability under the distribution the token was sampled from; 0 where `sampled` is 0. */
   logprobs: number[];
+  /** What the engine says of the sequence after its last turn; a closing token may follow here. */
+  evaluated?: Evaluated;
 }
 
 /** Consecutive tokens of a conversation. */

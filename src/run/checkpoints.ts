@@ -138,9 +138,17 @@ export class Checkpoints {
     return folder;
   }
 
-  /** Turns a draft into a checkpoint: manifest, flush, rename. The learner has flushed the files themselves. */
+  /**
+   * Turns a draft into a checkpoint: manifest, flush, rename. The learner has flushed the files themselves.
+   * @throws HoneError when the draft of this step is not there
+   */
   async publish(step: number, about: Omit<Manifest, "version" | "step" | "files">): Promise<Published> {
     const draft = this.#draftOf(step);
+    if (!existsSync(draft)) {
+      throw new HoneError(
+        `checkpoint ${step} cannot be published: no files were written for that step; nothing was changed`,
+      );
+    }
     const published = await sealCheckpoint(draft, { ...about, step }, filesBelow(draft));
     moveDurably(draft, this.pathOf(step));
     return published;

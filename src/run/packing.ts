@@ -35,8 +35,11 @@ function unpackTokens(packed: Buffer): TokenRecord {
 }
 
 interface Body extends Omit<Trajectory, "tokens" | "branches"> {
+  /** Of the first sequence's tokens. */
+  readonly evaluated?: TokenRecord["evaluated"];
   /** Of the further sequences, whose tokens follow those of the first. */
-  readonly branches?: readonly (Omit<Branch, "tokens"> & { readonly length: number })[];
+  readonly branches?: readonly (Omit<Branch, "tokens"> &
+    Pick<TokenRecord, "evaluated"> & { readonly length: number })[];
 }
 
 const joined = (records: readonly TokenRecord[]): TokenRecord => ({
@@ -52,8 +55,15 @@ const slice = ({ ids, sampled, logprobs }: TokenRecord, from: number, to: number
 });
 
 export function pack({ tokens, branches, ...rest }: Trajectory): PackedTrajectory {
-  const shown = branches?.map(({ messages, tokens: { ids } }) => ({ messages, length: ids.length }));
-  const body: Body = shown ? { ...rest, branches: shown } : rest;
+  const shown = branches?.map(({ messages, tokens: { ids, evaluated } }) => ({
+    ...{ messages, length: ids.length },
+    ...(evaluated ? { evaluated } : {}),
+  }));
+  const body: Body = {
+    ...rest,
+    ...(tokens?.evaluated ? { evaluated: tokens.evaluated } : {}),
+    ...(shown ? { branches: shown } : {}),
+  };
   return {
     trajectory: deflateRawSync(toJson(body), LEVEL),
     tokens: tokens ? packTokens(branches ? joined([tokens, ...branches.map((one) => one.tokens)]) : tokens) : null,
@@ -61,15 +71,16 @@ export function pack({ tokens, branches, ...rest }: Trajectory): PackedTrajector
 }
 
 export function unpack({ trajectory, tokens }: PackedTrajectory): Trajectory {
-  const { branches = [], ...rest } = parseJson(inflateRawSync(trajectory).toString("utf8")) as Body;
+  const { branches = [], evaluated, ...rest } = parseJson(inflateRawSync(trajectory).toString("utf8")) as Body;
   if (!tokens) return rest;
   const all = unpackTokens(tokens);
-  if (branches.length === 0) return { ...rest, tokens: all };
+  const said = (evaluated: TokenRecord["evaluated"]) => (evaluated ? { evaluated } : {});
+  if (branches.length === 0) return { ...rest, tokens: { ...all, ...said(evaluated) } };
   let end = all.ids.length - branches.reduce((sum, { length }) => sum + length, 0);
-  const first = slice(all, 0, end);
-  const others = branches.map(({ messages, length }) => {
+  const first = { ...slice(all, 0, end), ...said(evaluated) };
+  const others = branches.map(({ messages, length, evaluated }) => {
     end += length;
-    return { messages, tokens: slice(all, end - length, end) };
+    return { messages, tokens: { ...slice(all, end - length, end), ...said(evaluated) } };
   });
   return { ...rest, tokens: first, branches: others };
 }

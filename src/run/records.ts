@@ -1,4 +1,5 @@
 /** The records of a run: every field of run.sqlite and metrics.jsonl, each mean with its n, named as in other tools. */
+import type { DrawStatistics } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
 
 export type RolloutPhase = "train" | "validation";
@@ -125,6 +126,11 @@ export interface StepMetricsRow {
    */
   reward_spread: number | null;
   spread_n: number;
+  /**
+   * How the draws of all rollouts agree with their probabilities (train/draw-statistics.ts): their number, the sum of surprise less
+   * entropy in nats, and its variance. null where the engine measures none.
+   */
+  draws: DrawStatistics | null;
   /** Mean share of pairs of rollouts that a judge's votes order alike; null with a single vote. */
   judge_agreement: number | null;
   learning_rate: number;
@@ -184,6 +190,8 @@ export interface StepMetricsRow {
 export interface StepTiming {
   /** By phase, and `total`, which includes the time between phases. */
   seconds: Record<string, number>;
+  /** Seconds of these in which what is learnt was checked by a second path (docs/trust.md). */
+  checks: number;
   /** Rollouts reused from an interrupted attempt of this step. */
   reused: number;
   /** The learner's memory in bytes; null without an update. */

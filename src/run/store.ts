@@ -205,6 +205,7 @@ export class RunStore {
   /**
    * The commit point of a step.
    * @param settled false where the engine has not yet been checked to play the step's adapter: see `settleStep`
+   * @throws HoneError for another step than the one after the last: each is committed once, in order
    */
   commitStep(row: StepRow, credits: readonly RolloutCredit[], settled = true): void {
     const note = this.#database.prepare(
@@ -220,6 +221,14 @@ export class RunStore {
   }
 
   #insertStep({ step, checkpoint, adapter, metrics, timing }: StepRow, settled = true): void {
+    const last = this.#database.prepare<[], number | null>("SELECT max(step) FROM steps").pluck().get() ?? -1;
+    if (step !== last + 1) {
+      throw new HoneError(
+        last < 0
+          ? `step ${step} cannot be committed: the run has no step 0 yet`
+          : `step ${step} cannot be committed after step ${last} of this run: each step is committed once, in order; nothing was changed`,
+      );
+    }
     this.#database
       .prepare(`INSERT INTO steps (${STEP}, settled) VALUES (?, ?, ?, ?, ?, ?)`)
       .run(step, checkpoint, adapter, JSON.stringify(metrics), JSON.stringify(timing), settled ? 1 : 0);

@@ -4,6 +4,7 @@ import { clustered, clustersOf, count, mean, meansOf } from "../report/index.js"
 import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
 import type { SkipReason, StepMetricsRow } from "../run/index.js";
 import { type CreditedGroup, isIdle } from "./credit.js";
+import { drawsOf } from "./draw-statistics.js";
 import type { EarlierPolicy } from "./played.js";
 
 /**
@@ -63,6 +64,7 @@ export function stepMetricsRow(
       ...groups.flatMap(({ brokenOff }) => brokenOff.map(({ reward }) => reward.parts)),
     ]),
     ...spreadOf(groups),
+    draws: drawsOf(trajectories),
     judge_agreement: agreements.length === 0 ? null : mean(agreements),
     learning_rate: learningRate,
     skipped: update ? update.skipped : skipReason(groups, noVerdict.length, tooFew),

@@ -10,7 +10,10 @@ import { learnerNumerics, mismatchesOf, numericsOf, type StepRow } from "../run/
 import type { Scenario } from "../tasks/index.js";
 import { deriveSeed } from "../util/index.js";
 import { batchOf, type CreditedGroup, creditGroups, creditsOf, playedIn } from "./credit.js";
+import { checkCredits } from "./credit-check.js";
+import { checkDrawStatistics, drawsOf } from "./draw-statistics.js";
 import { checkDraws } from "./draws.js";
+import { checkEvaluated } from "./evaluated.js";
 import { stepMetricsRow } from "./metrics.js";
 import { checkMismatch, mismatchNote } from "./mismatch.js";
 import type { LoopParts } from "./parts.js";
@@ -98,7 +101,14 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
         ),
       );
       try {
-        played.groups.forEach(checkDraws);
+        await clock.check(() => {
+          for (const group of played.groups) {
+            checkEvaluated(group, settings.temperature);
+            checkDraws(group);
+          }
+          const before = run.store.steps().map(({ metrics }) => metrics?.draws ?? null);
+          checkDrawStatistics(before, drawsOf(played.groups.flat()));
+        });
       } catch (error) {
         // Otherwise they would be reused when the run continues.
         run.store.dropRollouts("train", step);
@@ -110,13 +120,19 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
     reward: (groups) =>
       timed("rewards", () => stoppable(() => rewarding.all(groups, { kind: "rewarded", rewards: [] }))),
 
-    advantages: (groups, rewards) =>
-      creditGroups(groups, rewards, { ...settings.advantages, maskTruncated: settings.maskTruncated }),
+    advantages: (groups, rewards) => {
+      const credited = creditGroups(groups, rewards, { ...settings.advantages, maskTruncated: settings.maskTruncated });
+      checkCredits(groups, rewards, credited, settings.advantages);
+      return credited;
+    },
 
     update: async (groups) => {
       await timed("swap", () => Promise.all([policy.sleep(), parts.restJudge?.()]));
-      const learnt = await timed("update", () => stoppable(() => updateOn(parts, at, groups, learningRate, earlier)));
+      const learnt = await timed("update", () =>
+        stoppable(() => updateOn(parts, at, groups, learningRate, earlier, clock)),
+      );
       if (!learnt) return null;
+      clock.addChecks(learnt.seconds.checks);
       try {
         checkPlayed(learnt.played, at.checkpoint, earlier, parts.lastUpdates);
       } catch (error) {
@@ -145,6 +161,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
         metrics: stepMetricsRow(groups, failures, learningRate, learnt, { further, resting, earlier }),
         timing: {
           seconds: clock.read(),
+          checks: clock.checks,
           reused: played.reduce((sum, round) => sum + round.reused, 0),
           memory: learnt?.memory ?? null,
           judge: parts.judgeLap?.() ?? null,
@@ -165,6 +182,7 @@ async function updateOn(
   groups: readonly CreditedGroup[],
   learningRate: number,
   earlier: EarlierPolicy | undefined,
+  clock: StepClock,
 ): Promise<StepMetrics | null> {
   const further = groups.length - scenarios.groupsPerStep;
   const batch = batchOf(groups, { kl: settings.kl, further });
@@ -174,7 +192,7 @@ async function updateOn(
   view.phase(step, "update", batch.length);
   await writeBatch(run.batchFile, batch, { temperature: settings.temperature, flat: settings.kl > 0 });
   const seed = deriveSeed("second path", settings.seed, step);
-  await checkBatch(run.batchFile, batch, { seed, whole: !settings.maskTruncated });
+  await clock.check(() => checkBatch(run.batchFile, batch, { seed, whole: !settings.maskTruncated }));
   signal.throwIfAborted();
   await unlessAborted(updater.prepare(run.checkpointOf(at)), signal);
   return updater.update({

@@ -7,6 +7,7 @@ const PHASES: readonly ClockPhase[] = ["rollouts", "rewards", "swap", "update", 
 export class StepClock {
   #started = performance.now();
   #seconds = new Map<ClockPhase, number>();
+  #checks = 0;
 
   /** Adds the time of `work` to a phase. */
   async measure<T>(phase: ClockPhase, work: () => Promise<T>): Promise<T> {
@@ -16,6 +17,25 @@ export class StepClock {
     } finally {
       const seconds = (performance.now() - started) / 1000;
       this.#seconds.set(phase, (this.#seconds.get(phase) ?? 0) + seconds);
+    }
+  }
+
+  /** Seconds of the phases in which what is learnt was checked by a second path. */
+  get checks(): number {
+    return this.#checks;
+  }
+
+  addChecks(seconds: number): void {
+    this.#checks += seconds;
+  }
+
+  /** Adds the time of `work` to the checks, beside its phase. */
+  async check<T>(work: () => T | Promise<T>): Promise<T> {
+    const started = performance.now();
+    try {
+      return await work();
+    } finally {
+      this.addChecks((performance.now() - started) / 1000);
     }
   }
 
@@ -31,6 +51,7 @@ export class StepClock {
     const seconds = this.read(now);
     this.#started = now;
     this.#seconds = new Map();
+    this.#checks = 0;
     return seconds;
   }
 }

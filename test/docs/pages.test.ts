@@ -141,7 +141,7 @@ describe("links", () => {
 
 describe("docs/training.md", () => {
   it("lists every field of metrics.jsonl, and no other", () => {
-    const timing = ["seconds", "reused", "memory", "judge", "numerics"];
+    const timing = ["seconds", "checks", "reused", "memory", "judge", "numerics"];
     const fields = ["step", "checkpoint", ...Object.keys(stepMetricsRow([], [], 0, null)), ...timing];
     const [, table = ""] = /## Metrics\n([\s\S]*)$/.exec(textOf("docs/training.md")) ?? [];
     const listed = [...table.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = ""]) =>

@@ -68,6 +68,6 @@ describe("group advantages", () => {
   });
 
   it.each([Number.NaN, Number.POSITIVE_INFINITY])("refuse the reward %d", (wrong) => {
-    expect(() => groupAdvantages([1, wrong], checkable)).toThrow(RangeError);
+    expect(() => groupAdvantages([1, wrong], checkable)).toThrow(`a reward is ${wrong}, not a finite number`);
   });
 });

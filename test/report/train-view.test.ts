@@ -36,6 +36,8 @@ const line: MetricsLine = {
   updates: 1,
   mismatch_kl: 1.8e-7,
   grad_norm: 0.074,
+  draws: null,
+  checks: 0.02,
   mismatch: { mean: 0.0001, p99: 0.002, max: 0.01 },
   kl_base: null,
   played: null,

@@ -29,6 +29,7 @@ const completionSchema = z.object({
     z.object({
       finish_reason: z.string().nullish(),
       token_ids: z.array(z.number().int().nonnegative()).nullish(),
+      prompt_token_ids: z.array(z.number().int().nonnegative()).nullish(),
       logprobs: z.object({ token_logprobs: z.array(z.number().nullable()) }).nullish(),
       prompt_logprobs: z.array(z.record(z.string(), z.object({ logprob: z.number() })).nullable()).nullish(),
     }),
@@ -115,6 +116,8 @@ export interface Completed {
   readonly tokens: readonly number[];
   readonly logprobs: readonly number[];
   readonly finish: string;
+  /** Of the prompt, as the server says it had it. */
+  readonly prompt?: readonly number[];
 }
 
 const FIXED = {
@@ -163,12 +166,17 @@ export const completeByDefault = (client: HttpClient, model: string, prompt: rea
   completion(client, { model, prompt, max_tokens: 8, seed, logprobs: 0, return_token_ids: true, ignore_eos: true });
 
 async function completion(client: HttpClient, body: object, signal?: AbortSignal): Promise<Completed> {
-  const { finish_reason: finish, token_ids: tokens, logprobs } = await choice(client, body, signal);
+  const {
+    finish_reason: finish,
+    token_ids: tokens,
+    prompt_token_ids: prompt,
+    logprobs,
+  } = await choice(client, body, signal);
   const values = logprobs?.token_logprobs;
   if (!tokens || !values || values.length !== tokens.length || !values.every((value) => value !== null)) {
     throw new HoneError("the server names no log-probability for each sampled token; is it vLLM 0.32 or newer?");
   }
-  return { tokens, logprobs: values as number[], finish: finish ?? "" };
+  return { tokens, logprobs: values as number[], finish: finish ?? "", ...(prompt ? { prompt } : {}) };
 }
 
 /**

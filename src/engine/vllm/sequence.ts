@@ -1,7 +1,8 @@
 /** One conversation on vLLM servers: each turn is a request with all token ids so far, whose prefix the server has cached. */
 import { deriveSeed, HoneError } from "../../util/index.js";
+import { digestOf } from "../evaluated.js";
 import type { HttpClient } from "../http.js";
-import type { Generated, GenerateOptions, Sequence } from "../sequence.js";
+import type { Evaluated, Generated, GenerateOptions, Sampling, Sequence } from "../sequence.js";
 import type { Board } from "./board.js";
 import { complete, ServerLost } from "./protocol.js";
 
@@ -46,6 +47,14 @@ export class Group {
 }
 
 const MOST_DELAY = 2 ** 31 - 1;
+
+const evaluatedOf = (
+  ids: readonly number[],
+  { temperature = 1, topK = 0, topP = 1, minP = 0 }: Sampling,
+): Evaluated => ({
+  ...{ tokens: ids.length, digest: digestOf(ids), temperature },
+  truncated: topK > 0 || topP < 1 || minP > 0,
+});
 
 export class VllmSequence implements Sequence {
   readonly #servers: Servers;
@@ -94,6 +103,7 @@ export class VllmSequence implements Sequence {
       stop: stopped ? ("stop" as const) : full && tokens.length < options.maxTokens ? "context" : "length",
       waitedSeconds: pausedSeconds,
       pausedSeconds,
+      ...(turn.prompt ? { evaluated: evaluatedOf([...turn.prompt, ...tokens], options.sampling) } : {}),
     } satisfies Generated;
     tokens.forEach((token, i) => {
       onToken?.({ token, logprob: generated.logprobs[i] as number });

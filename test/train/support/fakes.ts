@@ -180,7 +180,7 @@ export function metricsOf(overrides: Partial<StepMetrics> = {}): StepMetrics {
     learningRate: 0.1,
     device: "cpu",
     precision: "f32",
-    seconds: { update: 0, save: 0, total: 0 },
+    seconds: { update: 0, save: 0, checks: 0, total: 0 },
     memory: { peak: 2, loaded: 1 },
     ...overrides,
   };

@@ -34,7 +34,7 @@ export function stateOf(folder: string) {
         .trimEnd()
         .split("\n")
         .map((line) => {
-          const { seconds: _, reused: __, ...rest } = JSON.parse(line);
+          const { seconds: _, checks: __, reused: ___, ...rest } = JSON.parse(line);
           return rest;
         }),
     };

@@ -111,6 +111,7 @@ function credited(members: readonly Trajectory[], lost: boolean): CreditedGroup 
 
 const timing = (step: number): StepTiming => ({
   seconds: { rollouts: 8 + (step % 3), update: 4, total: 13 + (step % 3) },
+  checks: 0.01,
   reused: 0,
   memory: { peak: 2e9, loaded: 1e9 },
   judge: null,

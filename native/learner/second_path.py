@@ -1,0 +1,207 @@
+"""What an update is computed from, and what it did and wrote, checked by another way than the one that made it.
+
+Each of these would teach something else, or give the engine another adapter, without an error. All raise Refused: the
+step is not taken.
+"""
+
+import functools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gguf
+import torch
+from peft import PeftModel, get_peft_model_state_dict
+from safetensors.torch import load_file
+
+from .architectures import LAYERS, interleave_heads, is_interleaved
+from .batch import Trajectory
+from .errors import Refused
+from .gguf_adapter import PEFT_TENSOR, Base
+from .joint import ADAPTER
+from .packing import Pack
+
+SAME = 1e-5
+"""Relative difference of an adapter's products in f64 from two copies in f32, some 80 roundings."""
+UPDATE = 1e-3
+"""The same of an update of Adam, of which f32 keeps fewer digits where the moments are small."""
+
+
+class Spent:
+    """What the checks of this process took so far."""
+
+    seconds: ClassVar[float] = 0.0
+
+
+def _timed(check: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(check)
+    def measured(*given: Any, **by_name: Any) -> Any:
+        started = time.monotonic()
+        try:
+            return check(*given, **by_name)
+        finally:
+            Spent.seconds += time.monotonic() - started
+
+    return measured
+
+
+@_timed
+def check_rows(packs: list[Pack], trajectories: list[Trajectory]) -> None:
+    """Every sampled token is predicted once, by the position before it, which sees the trajectory up to there and
+    nothing else: by the mask (`ends`) and by the segments."""
+    found = torch.cat([pack.slots for pack in packs]).sort().values
+    wanted = torch.cat([_slots(one) for one in trajectories]).sort().values
+    if not torch.equal(found, wanted):
+        raise Refused(f"the rows of an update have {len(found)} sampled tokens, not each of {len(wanted)} once")
+    lasts = {int(_slots(one)[-1]): one for one in trajectories if one.sampled.any()}
+    for pack in packs:
+        of_slot = {slot: index for index, slot in enumerate(pack.slots.tolist())}
+        for trajectory in (lasts[slot] for slot in of_slot if slot in lasts):
+            _check_path(pack, trajectory, torch.tensor([of_slot[slot] for slot in _slots(trajectory).tolist()]))
+
+
+def _slots(trajectory: Trajectory) -> torch.Tensor:
+    return torch.arange(trajectory.first_slot, trajectory.first_slot + int(trajectory.sampled.sum()))
+
+
+def _check_path(pack: Pack, trajectory: Trajectory, own: torch.Tensor) -> None:
+    """`own`: indices of the trajectory's tokens in the row."""
+    sampled = trajectory.sampled.nonzero().flatten()
+    predicting = pack.predicting[pack.sources[own]]
+    last, length = int(predicting[-1]), int(sampled[-1])
+    path = (pack.ends[: last + 1] > last).nonzero().flatten()
+    fits = (
+        torch.equal(pack.ids[path], trajectory.ids[:length])
+        and torch.equal(pack.positions[path], torch.arange(length))
+        and torch.equal(predicting, path[sampled - 1])
+        and torch.equal(pack.targets[own], trajectory.ids[sampled])
+        and torch.equal(_by_segments(pack, last), path)
+    )
+    if not fits:
+        raise Refused(
+            f"a row of an update has the trajectory with the tokens from {trajectory.first_slot} on with other ids, "
+            "positions or predecessors than its own"
+        )
+
+
+def _by_segments(pack: Pack, last: int) -> torch.Tensor:
+    """Positions that `last` continues, itself included."""
+    start = 0
+    for segment in pack.segments:
+        if last < start + segment.length:
+            return torch.cat([torch.arange(*part) for part in (*segment.before, (start, last + 1))])
+        start += segment.length
+    return torch.empty(0, dtype=torch.long)
+
+
+@_timed
+def check_trained(model: torch.nn.Module, parameters: list[torch.nn.Parameter]) -> None:
+    """Before an update: all of the adapter is trained, nothing is dropped at random, and no gradient is left."""
+    trained = {id(parameter) for parameter in parameters}
+    for name, parameter in model.named_parameters():
+        if ".lora_" in name and not (parameter.requires_grad and id(parameter) in trained):
+            raise Refused(f"the update would leave {name} as it is: it is not trained")
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Dropout) and module.p > 0 and module.training:
+            raise Refused(f"the model has dropout in {name}: the engine's policy has none")
+    if any(parameter.grad is not None for parameter in parameters):
+        raise Refused("gradients of an earlier update are left: they would be added to this one's")
+
+
+class AdamStep:
+    """Adam's step of one parameter, another one in each update, in f64 from its gradient, moments and weights before
+    (Loshchilov and Hutter 2019, arXiv 1711.05101, algorithm 2)."""
+
+    @_timed
+    def __init__(self, adam: torch.optim.Optimizer, parameters: list[torch.nn.Parameter], number: int) -> None:
+        start = number % len(parameters)
+        others = (one for one in parameters[start:] + parameters[:start] if one.grad is not None and one.grad.any())
+        # A new adapter's A has no gradient: its B is 0.
+        self._parameter = next(others, None)
+        if self._parameter is None:
+            return
+        self._group = adam.param_groups[0]
+        state = adam.state.get(self._parameter, {})
+        zero = torch.zeros((), dtype=torch.float64)
+        self._before, self._gradient = self._parameter.detach().double(), self._parameter.grad.double()
+        self._mean, self._square = (
+            state[name].double() if name in state else zero.to(self._before.device)
+            for name in ("exp_avg", "exp_avg_sq")
+        )
+        self._step = int(state["step"]) + 1 if "step" in state else 1
+
+    @_timed
+    def check(self, learning_rate: float) -> None:
+        """After the step."""
+        if self._parameter is None:
+            return
+        (first, second), epsilon, decay = (self._group[name] for name in ("betas", "eps", "weight_decay"))
+        mean = first * self._mean + (1 - first) * self._gradient
+        square = second * self._square + (1 - second) * self._gradient**2
+        change = mean / (1 - first**self._step) / ((square / (1 - second**self._step)).sqrt() + epsilon)
+        wanted = self._before * (1 - learning_rate * decay) - learning_rate * change
+        apart = float((self._parameter.detach().double() - wanted).norm())
+        rounding = torch.finfo(self._parameter.dtype).eps * float(wanted.norm())
+        if not apart <= UPDATE * float((wanted - self._before).norm()) + rounding:
+            raise Refused(
+                f"the update of a parameter by Adam is not what its gradient, moments and the learning rate "
+                f"{learning_rate:g} give: {apart:.2g} apart, of {float((wanted - self._before).norm()):.2g}"
+            )
+
+
+@_timed
+def check_files(path: Path, model: PeftModel, base: Base, optimizer: dict[str, Any]) -> None:
+    """The checkpoint's files have the adapter and the optimizer's state. `optimizer`: that state now."""
+    _check_same("adapter_model.safetensors", load_file(path / "adapter/adapter_model.safetensors"), _saved(model))
+    _check_engines(path / "adapter.gguf", model, base)
+    stored = torch.load(path / "optimizer.pt", map_location="cpu", weights_only=True)
+    _check_same("optimizer.pt", stored, optimizer)
+
+
+def _saved(model: PeftModel) -> dict[str, torch.Tensor]:
+    return get_peft_model_state_dict(model)
+
+
+def _check_same(file: str, stored: Any, now: Any) -> None:
+    if not _same(stored, now):
+        raise Refused(f"{file} of the checkpoint has not what was written to it: the state after this update")
+
+
+def _same(stored: Any, now: Any) -> bool:
+    if isinstance(now, torch.Tensor):
+        return isinstance(stored, torch.Tensor) and torch.equal(stored, now.detach().cpu())
+    if isinstance(now, dict):
+        return stored.keys() == now.keys() and all(_same(stored[name], value) for name, value in now.items())
+    if isinstance(now, list | tuple):
+        return len(stored) == len(now) and all(_same(*pair) for pair in zip(stored, now, strict=True))
+    return stored == now
+
+
+@torch.no_grad()
+def _check_engines(file: Path, model: PeftModel, base: Base) -> None:
+    """llama.cpp adds alpha / rank · B·A·x to a layer's output: that product of a random x, against PEFT's layers."""
+    reader = gguf.GGUFReader(file)
+    tensors = {one.name: torch.from_numpy(one.data.copy()).double() for one in reader.tensors}
+    alpha = reader.fields[gguf.Keys.Adapter.LORA_ALPHA].contents()
+    generator = torch.Generator().manual_seed(0)
+    layers = {name: module for name, module in model.named_modules() if hasattr(module, "lora_A")}
+    if len(tensors) != 2 * len(layers):
+        raise Refused(f"{file.name} of the checkpoint has {len(tensors)} tensors for {len(layers)} layers")
+    for name, module in layers.items():
+        # As a parameter of it would be named in the checkpoint.
+        _, block, layer, _ = PEFT_TENSOR.fullmatch(f"{name}.lora_A.weight").groups()
+        of = f"blk.{block}.{LAYERS[layer]}.weight.lora_"
+        ours_a, ours_b = (part[ADAPTER].weight.cpu().double() for part in (module.lora_A, module.lora_B))
+        x = torch.randn(ours_a.shape[1], generator=generator, dtype=torch.float64)
+        wanted = float(module.scaling[ADAPTER]) * (ours_b @ (ours_a @ x))
+        if is_interleaved(base.architecture, layer):
+            heads = base.heads if layer.endswith("q_proj") else base.kv_heads
+            wanted = interleave_heads(wanted[:, None], heads)[:, 0]
+        a, b = tensors[f"{of}a"], tensors[f"{of}b"]
+        written = alpha / len(a) * (b @ (a @ x))
+        if not float((written - wanted).norm()) <= SAME * float(wanted.norm()):
+            raise Refused(
+                f"{file.name}, which the engine loads, has not the adapter that was trained: {of[:-6]} differs by "
+                f"{float((written - wanted).norm() / wanted.norm().clamp(min=1e-12)):.2g} of it"
+            )

@@ -1,0 +1,158 @@
+"""An update's rows, its Adam and its files, checked by a second path: silent where nothing is wrong, only there."""
+
+import dataclasses
+
+import pytest
+import torch
+from batches import open_settings, random_batch, step_settings, tree_batch, write_random_batch
+from learner import checkpoint, second_path
+from learner.adam import make_adam
+from learner.errors import Refused
+from learner.packing import plan_trajectories
+from learner.second_path import AdamStep, check_rows, check_trained
+from learner.session import Session
+
+from models import make_model, write_gguf
+
+
+@pytest.mark.parametrize("make", [random_batch, tree_batch])
+@pytest.mark.parametrize("shares", [True, False])
+@pytest.mark.parametrize("budget", [20, 4096])
+def test_rows_of_rollouts_and_of_trees_are_what_they_should_be(tmp_path, make, shares, budget):
+    trajectories = make(tmp_path).trajectories
+    check_rows(plan_trajectories(trajectories, budget, shares), trajectories)
+
+
+def changed(pack, **parts):
+    return dataclasses.replace(pack, **parts)
+
+
+FAULTS = {
+    "a token's predecessor": lambda pack: changed(pack, sources=pack.sources.roll(1)),
+    "an id": lambda pack: changed(pack, ids=pack.ids.index_fill(0, torch.tensor([0]), int(pack.ids[0]) + 1)),
+    "positions": lambda pack: changed(
+        pack, positions=pack.positions + (pack.positions > pack.positions.max() // 2).long()
+    ),
+    "branches on the wrong parent, in the mask": lambda pack: changed(
+        pack, ends=torch.full_like(pack.ends, len(pack.ends))
+    ),
+    "branches on the wrong parent, in the segments": lambda pack: changed(
+        pack, segments=tuple(dataclasses.replace(one, before=()) for one in pack.segments)
+    ),
+    "a target": lambda pack: changed(pack, targets=pack.targets.flip(0)),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_rows_with_another_path_are_refused(tmp_path, fault):
+    trajectories = tree_batch(tmp_path).trajectories
+    packs = [FAULTS[fault](pack) for pack in plan_trajectories(trajectories, 4096)]
+    with pytest.raises(Refused, match="with other ids, positions or predecessors than its own"):
+        check_rows(packs, trajectories)
+
+
+def test_rows_that_lack_a_rollout_or_have_one_twice_are_refused(tmp_path):
+    trajectories = random_batch(tmp_path).trajectories
+    for other in (trajectories[1:], [*trajectories, trajectories[0]]):
+        with pytest.raises(Refused, match="not each of"):
+            check_rows(plan_trajectories(other, 4096), trajectories)
+
+
+@pytest.fixture
+def session(tmp_path, silent):
+    return Session(open_settings(write_gguf(make_model("llama"), tmp_path / "model.gguf")), silent)
+
+
+def test_an_update_that_leaves_a_part_of_the_adapter_drops_at_random_or_keeps_gradients_is_refused(session):
+    model = session._backend.model
+    parameters = session._backend.trainable()
+    check_trained(model, parameters)
+    with pytest.raises(Refused, match=r"lora_B.* it is not trained"):
+        check_trained(model, [one for one in parameters if one is not parameters[-1]])
+    parameters[3].grad = torch.zeros_like(parameters[3])
+    with pytest.raises(Refused, match="gradients of an earlier update are left"):
+        check_trained(model, parameters)
+    parameters[3].grad = None
+    model.add_module("dropped", torch.nn.Dropout(0.1))
+    with pytest.raises(Refused, match="the model has dropout in dropped"):
+        check_trained(model, parameters)
+
+
+def adam_of(count=3, **settings):
+    generator = torch.Generator().manual_seed(0)
+    parameters = [torch.nn.Parameter(torch.randn(8, 16, generator=generator)) for _ in range(count)]
+    return make_adam(parameters, settings), parameters, generator
+
+
+def take_step(adam, parameters, generator, number, rate, change=lambda: None):
+    for group in adam.param_groups:
+        group["lr"] = rate
+    for parameter in parameters:
+        parameter.grad = torch.randn(parameter.shape, generator=generator) * 10.0 ** (number - 5)
+    again = AdamStep(adam, parameters, number)
+    change()
+    adam.step()
+    return again
+
+
+@pytest.mark.parametrize("settings", [{}, {"betas": [0.8, 0.95], "weightDecay": 0.0}])
+def test_adam_is_pytorchs_for_gradients_of_all_sizes_and_any_learning_rate(settings):
+    adam, parameters, generator = adam_of(**settings)
+    for number, rate in enumerate([1e-3, 1e-5, 0.0, 1e-1, 1e-7, 2e-5, 1e-4]):
+        take_step(adam, parameters, generator, number, rate).check(rate)
+
+
+def test_another_rate_moments_of_another_run_and_a_lost_update_are_refused():
+    adam, parameters, generator = adam_of(1)
+    for number in range(3):
+        take_step(adam, parameters, generator, number, 1e-4).check(1e-4)
+    with pytest.raises(Refused, match="by Adam is not what its gradient, moments and the learning rate 1e-05 give"):
+        take_step(adam, parameters, generator, 3, 1e-4).check(1e-5)
+
+    def disturb():
+        for state in adam.state.values():
+            state["exp_avg"].normal_(0, float(state["exp_avg"].std()))
+
+    with pytest.raises(Refused, match="by Adam"):
+        take_step(adam, parameters, generator, 4, 1e-4, disturb).check(1e-4)
+    parameters[0].grad = torch.ones_like(parameters[0])
+    lost = AdamStep(adam, parameters, 5)
+    with pytest.raises(Refused, match="by Adam"):
+        lost.check(1e-4)
+
+
+WRONG = {
+    "of half the rank": lambda state: {
+        name: one * (torch.arange(len(one)) < len(one) // 2)[:, None] if "lora_A" in name else one
+        for name, one in state.items()
+    },
+    "rounded to bf16": lambda state: {name: one.bfloat16().float() for name, one in state.items()},
+    "doubled": lambda state: {name: 2 * one if "lora_B" in name else one for name, one in state.items()},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_an_engines_adapter_that_is_not_the_learners_is_refused(session, tmp_path, silent, monkeypatch, wrong):
+    write = checkpoint.write_gguf_adapter
+    monkeypatch.setattr(
+        checkpoint, "write_gguf_adapter", lambda state, *rest, **by: write(WRONG[wrong](state), *rest, **by)
+    )
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    with pytest.raises(Refused, match=r"adapter\.gguf, which the engine loads, has not the adapter that was trained"):
+        session.step(step_settings(batch, tmp_path / "0001"), silent)
+
+
+def test_an_optimizers_state_that_is_an_older_one_is_refused(session, tmp_path, silent, monkeypatch):
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    session.step(step_settings(batch, tmp_path / "0001"), silent)
+    older = session._optimizer.snapshot()["state"]
+    save = torch.save
+    monkeypatch.setattr(torch, "save", lambda _, path: save(older, path))
+    with pytest.raises(Refused, match=r"optimizer\.pt of the checkpoint has not what was written to it"):
+        session.step(step_settings(batch, tmp_path / "0002"), silent)
+
+
+def test_moments_of_8_bits_are_not_computed_again(session, tmp_path, silent, monkeypatch):
+    monkeypatch.setattr(second_path.AdamStep, "check", lambda *_: pytest.fail("checked"))
+    session._optimizer._bits = 8
+    session.step(step_settings(write_random_batch(tmp_path / "batch.safetensors"), tmp_path / "0001"), silent)

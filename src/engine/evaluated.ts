@@ -1,0 +1,26 @@
+/** What an engine says of a turn beside its tokens (`Evaluated` in sequence.ts). */
+import type { DrawStatistics, Evaluated } from "./sequence.js";
+
+/**
+ * A digest of token ids, by which records of one sequence are compared: FNV-1a (Fowler, Noll and Vo) with each id as one unit of
+ * 32 bits. The addon has the same (`digestOf` in native/engine/slots.cc).
+ */
+export function digestOf(ids: ArrayLike<number>): number {
+  let digest = 2166136261;
+  for (let i = 0; i < ids.length; i++) digest = Math.imul(digest ^ (ids[i] as number), 16777619);
+  return digest >>> 0;
+}
+
+/** Of the draws of both. */
+export function addDraws(one: DrawStatistics, other: DrawStatistics | undefined): DrawStatistics {
+  if (!other) return one;
+  return {
+    tokens: one.tokens + other.tokens,
+    deviation: one.deviation + other.deviation,
+    variance: one.variance + other.variance,
+  };
+}
+
+/** As the latest says, with the draws of all turns before it. */
+export const afterTurn = (before: Evaluated | undefined, latest: Evaluated | undefined): Evaluated | undefined =>
+  latest?.draws ? { ...latest, draws: addDraws(latest.draws, before?.draws) } : latest;

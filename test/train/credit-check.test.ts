@@ -1,0 +1,80 @@
+/** Rewards and advantages against those of a second path. */
+import { describe, expect, it } from "vitest";
+import type { AdvantageOptions } from "../../src/learn/index.js";
+import type { GroupReward } from "../../src/reward/index.js";
+import { type CreditedGroup, creditGroups } from "../../src/train/credit.js";
+import { checkCredits } from "../../src/train/credit-check.js";
+import { trajectoryOf } from "./support/fakes.js";
+
+const groups = ["a", "b"].map((scenario) =>
+  Array.from({ length: 4 }, (_, index) => ({ ...trajectoryOf({ index }), id: `${scenario}/${index}` })),
+);
+const rewards: GroupReward[] = [
+  { kind: "rewarded", rewards: [1, 0, 0.25, -0.5] },
+  { kind: "rewarded", rewards: [0, 0, 1, 0.9] },
+];
+const estimators = ["grpo", "dr-grpo", "rloo"] as const;
+const options = (estimator: AdvantageOptions["estimator"]) => ({ estimator, stdFloor: 0.1, spreadFloor: 0 });
+
+/** What is said where the members of the first group are changed. */
+function said(change: (member: CreditedGroup["members"][0], i: number) => object): string {
+  const credited = creditGroups(groups, rewards, options("grpo"));
+  const [first, second] = credited as [CreditedGroup, CreditedGroup];
+  const changed = { ...first, members: first.members.map((one, i) => ({ ...one, ...change(one, i) })) };
+  try {
+    checkCredits(groups, rewards, [changed, second], options("grpo"));
+    return "";
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+describe("credits", () => {
+  it.each(estimators)(
+    "by %s are those of the pairwise differences, with flat and unrewarded groups among them",
+    (estimator) => {
+      const more: GroupReward[] = [
+        { kind: "rewarded", rewards: [1, 1, 1, 1] },
+        { kind: "no_verdict", reason: "x" },
+      ];
+      for (const given of [rewards, more]) {
+        checkCredits(groups, given, creditGroups(groups, given, options(estimator)), options(estimator));
+      }
+    },
+  );
+
+  it("of masked rollouts are 0, and the others' follow from all rewards", () => {
+    const cut = groups.map((group) =>
+      group.map((one, i) => ({ ...one, end: i === 1 ? ("token_limit" as const) : one.end })),
+    );
+    const masking = { ...options("grpo"), maskTruncated: true };
+    checkCredits(cut, rewards, creditGroups(cut, rewards, masking), masking);
+  });
+
+  it("are refused with another rollout's reward, another sign, or another group's", () => {
+    expect(said((_, i) => ({ reward: [0, 1, 0.25, -0.5][i] }))).toMatch(
+      "the rollout a/0 was given the reward 1, and has 0; the step was not taken",
+    );
+    expect(said(({ reward }) => ({ reward: -reward }))).toMatch(/was given the reward 1, and has -1/);
+    const swapped = creditGroups(groups, [...rewards].reverse(), options("grpo"));
+    expect(() => checkCredits(groups, rewards, swapped, options("grpo"))).toThrow("was given the reward 1, and has 0");
+  });
+
+  it("are refused with another mean or deviation, and where a rollout is left out", () => {
+    expect(said(({ advantage }) => ({ advantage: advantage + 0.01 }))).toMatch(
+      /the rollout a\/0 has the advantage 1\.\d+, and its group's rewards give 1\.\d+/,
+    );
+    // Of the population.
+    expect(said(({ advantage }) => ({ advantage: advantage * Math.sqrt(4 / 3) }))).toMatch(/has the advantage/);
+    expect(said((_, i) => ({ masked: i === 2 }))).toMatch("the rollout a/2 is left out, and has the advantage");
+  });
+
+  it("are refused for other rollouts than were played", () => {
+    const credited = creditGroups(groups, rewards, options("grpo"));
+    const [first, second] = credited as [CreditedGroup, CreditedGroup];
+    const fewer = { ...first, members: first.members.slice(1) };
+    expect(() => checkCredits(groups, rewards, [fewer, second], options("grpo"))).toThrow(
+      "the group of a/0 has other rollouts than were played",
+    );
+  });
+});

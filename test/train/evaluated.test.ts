@@ -1,0 +1,61 @@
+/** A rollout's record against what the engine says that it evaluated. */
+import { describe, expect, it } from "vitest";
+import { digestOf } from "../../src/engine/index.js";
+import type { TokenRecord } from "../../src/rollout/index.js";
+import { checkEvaluated } from "../../src/train/evaluated.js";
+import { trajectoryOf } from "./support/fakes.js";
+
+const ids = [5, 6, 20, 21, 2, 9, 22, 2];
+const evaluated = { tokens: ids.length, digest: digestOf(ids), temperature: 1, truncated: false };
+const record = (changed: Partial<TokenRecord> = {}): TokenRecord => ({
+  ids: [...ids],
+  sampled: [0, 0, 1, 1, 1, 0, 1, 1],
+  logprobs: [0, 0, -1, -1, -1, 0, -1, -1],
+  evaluated,
+  ...changed,
+});
+const group = (tokens: TokenRecord, branches: TokenRecord[] = []) => [
+  { ...trajectoryOf({}), id: "s0/0", tokens, branches: branches.map((one) => ({ messages: [], tokens: one })) },
+];
+
+describe("a rollout", () => {
+  it("is taken when it has the tokens that were evaluated, and a closing one behind them", () => {
+    checkEvaluated(group(record()), 1);
+    const closed = record({ ids: [...ids, 3], sampled: [...record().sampled, 0], logprobs: [...record().logprobs, 0] });
+    checkEvaluated(group(closed, [record()]), 1);
+    const { evaluated: _, ...unsaid } = record();
+    checkEvaluated(group(unsaid), 1);
+  });
+
+  it.each([
+    ["another id", record({ ids: ids.map((id, i) => (i === 3 ? 30 : id)) })],
+    ["two ids in another order", record({ ids: [6, 5, ...ids.slice(2)] })],
+    [
+      "a prompt without its last token",
+      record({ evaluated: { ...evaluated, digest: digestOf([5, ...ids.slice(2)]) } }),
+    ],
+  ])("with %s is refused, in a branch too", (_, tokens) => {
+    const words = "the rollout s0/0 is not what was played: the 8 tokens that the engine evaluated are not those";
+    expect(() => checkEvaluated(group(tokens), 1)).toThrow(words);
+    expect(() => checkEvaluated(group(record(), [tokens]), 1)).toThrow(words);
+  });
+
+  it("with fewer tokens than were evaluated, or sampled ones behind them, is refused", () => {
+    const words = (n: number) => `the engine evaluated ${n} tokens of a sequence that is recorded with 8`;
+    const longer = { ...evaluated, tokens: 9 };
+    expect(() => checkEvaluated(group(record({ evaluated: longer })), 1)).toThrow(words(9));
+    const shorter = { ...evaluated, tokens: 6, digest: digestOf(ids.slice(0, 6)) };
+    expect(() => checkEvaluated(group(record({ evaluated: shorter })), 1)).toThrow(words(6));
+  });
+
+  it("of another distribution than the step trains on is refused", () => {
+    // The engine has it in f32.
+    checkEvaluated(group(record({ evaluated: { ...evaluated, temperature: Math.fround(0.7) } })), 0.7);
+    expect(() => checkEvaluated(group(record()), 0.7)).toThrow(
+      "the engine sampled at temperature 1, and the step trains at 0.7; the step was not taken",
+    );
+    expect(() => checkEvaluated(group(record({ evaluated: { ...evaluated, truncated: true } })), 1)).toThrow(
+      "the engine sampled from the likeliest tokens alone",
+    );
+  });
+});

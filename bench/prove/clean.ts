@@ -33,7 +33,11 @@ export const cleanSettings = (database: string): readonly CleanSetting[] => {
       groups: 4,
       flags: untaught,
     },
-    { ...CPU, model: "tiny", device: "software GPU", learningRate: "2e-4", seed: 4, share: 0.12, flags: mail },
+    {
+      ...{ ...CPU, model: "tiny", device: "software GPU", learningRate: "2e-4", seed: 4, share: 0.12 },
+      // Kernels are compiled for seconds at their first use.
+      flags: [...mail, "--turn-timeout", "1800", "--rollout-timeout", "3600"],
+    },
     {
       ...{ ...CPU, model: "smollm2-135m-q4_1", learningRate: "5e-4", seed: 5, share: 0.16, groups: 4 },
       flags: [...WORDS, "--weights", "f16"],

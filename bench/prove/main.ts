@@ -74,11 +74,12 @@ function save(changed: Partial<Pick<ProveResults, "faults" | "clean" | "trl">>):
     [...(before?.faults ?? []), ...(changed.faults ?? [])].map((one) => [`${one.family} ${one.name}`, one]),
   );
   const sorted = faults.flatMap(({ family, name }) => rows.get(`${family} ${name}`) ?? []);
+  const runs = new Map([...(before?.clean ?? []), ...(changed.clean ?? [])].map((one) => [one.seed, one]));
   const trl = changed.trl ?? before?.trl;
   const results: ProveResults = {
     ...(trl ? { trl } : {}),
     ...{ hardware: hardwareOf(undefined), versions: versionsOf(undefined), faults: sorted },
-    clean: changed.clean ?? before?.clean ?? [],
+    clean: [...runs.values()].sort((a, b) => a.seed - b.seed),
   };
   writeFileSync(PROVE_RESULTS, `${JSON.stringify(results, null, 2)}\n`);
   writeTables(results);
@@ -116,11 +117,14 @@ async function proveFaults(chosen: readonly Fault[], jobs: number, python: strin
   });
 }
 
-async function proveClean(steps: number, jobs: number, python: string): Promise<void> {
-  const settings = cleanSettings(DATABASE);
-  const clean: (CleanRun | undefined)[] = settings.map(() => undefined);
+async function proveClean(only: string | undefined, steps: number, jobs: number, python: string): Promise<void> {
+  const settings = cleanSettings(DATABASE).filter(
+    ({ model, weights, device }) => only === undefined || `${model} ${weights} ${device}`.includes(only),
+  );
+  if (settings.length === 0) throw new UsageError(`--only ${only}: no model, weights or device of a clean run has it`);
+  const clean: CleanRun[] = [];
   const ground = (job: number) => ({ folder: join(scratch, `clean-${job}`), python });
-  await each([...settings.entries()], jobs, ground, async ([i, setting], ground) => {
+  await each(settings, jobs, ground, async (setting, ground) => {
     const { model, weights, device, seed, learningRate, share, groups } = setting;
     const what = `${model}, ${weights}, ${device}, seed ${seed}, learning rate ${learningRate}`;
     const there = await deviceOf(setting);
@@ -131,9 +135,9 @@ async function proveClean(steps: number, jobs: number, python: string): Promise<
     const flags = [...setting.flags, ...there.flags, "--learning-rate", learningRate];
     const size = { model, seed, groups, steps: Math.ceil(share * steps), flags, env: there.env };
     const { steps: done, checks, alarm = null } = await train(packageRoot, ground, size);
-    clean[i] = { model, weights, device, seed, learningRate, steps: done, checks, alarm };
+    clean.push({ model, weights, device, seed, learningRate, steps: done, checks, alarm });
     say(`${what}: ${done} steps, ${alarm ?? "no alarm"}`);
-    save({ clean: clean.filter((one) => one !== undefined) });
+    save({ clean });
   });
 }
 
@@ -150,12 +154,13 @@ try {
     );
   } else {
     const chosen = faults.filter(({ name, family }) => only === undefined || `${family} ${name}`.includes(only));
-    if (chosen.length === 0) throw new UsageError(`--only ${only}: no fault's name or family has it`);
+    if (clean === undefined && chosen.length === 0)
+      throw new UsageError(`--only ${only}: no fault's name or family has it`);
     const python = await ensurePython({ extras: ["dev"] });
     if (!trl) await ensureDatabase();
     if (trl) await proveTrl(python);
     else if (clean === undefined) await proveFaults(chosen, whole("jobs", jobs), python);
-    else await proveClean(whole("clean", clean), whole("jobs", jobs), python);
+    else await proveClean(only, whole("clean", clean), whole("jobs", jobs), python);
   }
 } catch (error) {
   if (!(error instanceof HoneError)) throw error;

@@ -115,6 +115,22 @@ export const faults: readonly Fault[] = [
     family: "log-probabilities",
     patch: logprobs("members[0]?.sequences[0]?.logprobs[i] ?? 0"),
   },
+  {
+    name: "those of the base model",
+    family: "log-probabilities",
+    patch: at(
+      "native/learner/update.py",
+      "    played = _played(backend, batch, request)\n",
+      [
+        "    with backend.base_policy():",
+        '        packs = plan_trajectories(batch.trajectories, request["microBatchTokens"], backend.shares)',
+        "        every = torch.ones(batch.sampled_tokens)",
+        "        scored = _Passes(backend, batch, settings_of(request), every, lambda: None)._score(packs)[0]",
+        '    batch = __import__("dataclasses").replace(batch, rollout=scored.cpu())',
+        "    played = _played(backend, batch, request)\n",
+      ].join("\n"),
+    ),
+  },
   { name: "shifted by one", family: "log-probabilities", patch: logprobs("logprobs[i - 1] ?? 0") },
 
   { name: "rewards given to the next id", family: "rewards", patch: rewards("own.map((_, i) => own.at(i - 1))") },
@@ -311,6 +327,15 @@ export const faults: readonly Fault[] = [
       "slots.cc",
       "  const int common = commonPrefix(cells, tokens, limit);\n",
       "  const int common = std::min(limit, static_cast<int>(cells.size()));\n",
+    ),
+  },
+  {
+    name: "a fork that keeps cells behind the prefix that it shares",
+    family: "engine",
+    patch: native(
+      "slots.cc",
+      "  decoder_.trim(slot, length);\n  slots_[slot].cells.resize(length);",
+      "  slots_[slot].cells.resize(length);",
     ),
   },
   {

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { median } from "../../bench/measure.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { textOf } from "./blocks.js";
 
@@ -145,5 +146,34 @@ describe("what is said of SmolLM2", () => {
       ["opened it", ...mean("read")],
       ["calls that did not run, in 100 rollouts", ...failed],
     ]);
+  });
+});
+
+interface NotebookSide {
+  readonly peak: number;
+  readonly stepSeconds: readonly number[];
+  readonly tokens: readonly number[];
+  readonly success: readonly number[];
+}
+
+describe("docs/speed.md", () => {
+  it("has the notebook by hone and by TRL as it was measured", () => {
+    const file = join(packageRoot, "bench/results/notebook-2026-11-25-amd-epyc-2-cores.json");
+    const { hone, trl } = JSON.parse(readFileSync(file, "utf8")) as Record<"hone" | "trl", NotebookSide>;
+    const mean = (values: readonly number[]) => values.reduce((sum, one) => sum + one, 0) / values.length;
+    const middle = ({ stepSeconds }: NotebookSide) => median(stepSeconds);
+    const first = trl.success.length;
+    const rows = rowsOf("docs/speed.md", "the notebook").map(([, ...cells]) => cells);
+    const whole = (value: number) => Math.round(value).toLocaleString("en-US");
+    expect(rows).toEqual([
+      ["20", `the first ${first} of them, for want of hours`],
+      [middle(hone).toFixed(1), middle(trl).toFixed(1)],
+      [whole(mean(hone.tokens)), whole(mean(trl.tokens))],
+      [`${(hone.peak / 1e9).toFixed(2)} GB`, expect.stringContaining(`${(trl.peak / 1e9).toFixed(2)} GB,`)],
+      [`${percent(mean(hone.success.slice(0, first)), 1)} %`, `${percent(mean(trl.success), 1)} %`],
+    ]);
+    expect(textOf("docs/speed.md")).toContain(
+      `That is ${(middle(trl) / middle(hone)).toFixed(1)} times the time a step.`,
+    );
   });
 });

@@ -183,7 +183,7 @@ def _same(stored: Any, now: Any) -> bool:
 def _check_engines(file: Path, model: PeftModel, base: Base) -> None:
     """llama.cpp adds alpha / rank · B·A·x to a layer's output: that product of a random x, against PEFT's layers."""
     reader = gguf.GGUFReader(file)
-    tensors = {one.name: torch.from_numpy(one.data.copy()).double() for one in reader.tensors}
+    tensors = {one.name: one.data for one in reader.tensors}
     alpha = reader.fields[gguf.Keys.Adapter.LORA_ALPHA].contents()
     generator = torch.Generator().manual_seed(0)
     layers = {name: module for name, module in model.named_modules() if hasattr(module, "lora_A")}
@@ -199,7 +199,7 @@ def _check_engines(file: Path, model: PeftModel, base: Base) -> None:
         if is_interleaved(base.architecture, layer):
             heads = base.heads if layer.endswith("q_proj") else base.kv_heads
             wanted = interleave_heads(wanted[:, None], heads)[:, 0]
-        a, b = tensors[f"{of}a"], tensors[f"{of}b"]
+        a, b = (torch.from_numpy(tensors[f"{of}{letter}"].copy()).double() for letter in "ab")
         written = alpha / len(a) * (b @ (a @ x))
         if not float((written - wanted).norm()) <= SAME * float(wanted.norm()):
             raise Refused(

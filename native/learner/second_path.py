@@ -143,11 +143,12 @@ class AdamStep:
         wanted = self._before * (1 - learning_rate * decay) - learning_rate * change
         apart, moved = (self._parameter.detach().double() - wanted).norm(), (wanted - self._before).norm()
         rounding = torch.finfo(self._parameter.dtype).eps * wanted.norm()
-        # The host waits for one number of the device.
-        if not bool(apart <= UPDATE * moved + rounding):
+        # The host waits for the device once.
+        found, limit = torch.stack((apart, UPDATE * moved + rounding)).tolist()
+        if not found <= limit:
             raise Refused(
                 f"the update of a parameter by Adam is not what its gradient, moments and the learning rate "
-                f"{learning_rate:g} give: {float(apart):.2g} apart, of {float(moved):.2g}"
+                f"{learning_rate:g} give: {found:.2g} apart, of {float(moved):.2g}"
             )
 
 

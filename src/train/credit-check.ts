@@ -8,7 +8,10 @@ import type { Trajectory } from "../rollout/index.js";
 import { HoneError } from "../util/index.js";
 import type { CreditedGroup } from "./credit.js";
 
-/** Of an advantage, relative to the larger of itself and 1: rounding in f64 of sums over a group. */
+/**
+ * Of an advantage, relative to the larger of itself and 1: rounding in f64 of sums over a group, more where rewards are large beside
+ * their differences.
+ */
 const ROUNDING = 1e-9;
 
 /**
@@ -47,10 +50,11 @@ function wrongIn(
   }
   if (!trainable) return undefined;
   const by = divisor(rewards, options);
+  const rounding = ROUNDING * (1 + Math.max(...rewards.map(Math.abs)) / (Math.max(...rewards) - Math.min(...rewards)));
   for (const [i, { trajectory, advantage, masked }] of members.entries()) {
     const own = rewards[i] as number;
     const wanted = rewards.reduce((sum, one) => sum + (own - one), 0) / by;
-    if (!masked && !(Math.abs(advantage - wanted) <= ROUNDING * Math.max(1, Math.abs(wanted)))) {
+    if (!masked && !(Math.abs(advantage - wanted) <= rounding * Math.max(1, Math.abs(wanted)))) {
       return `the rollout ${trajectory.id} has the advantage ${advantage.toFixed(4)}, and its group's rewards give ${wanted.toFixed(4)}`;
     }
   }

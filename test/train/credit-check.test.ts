@@ -43,6 +43,15 @@ describe("credits", () => {
     },
   );
 
+  it("of rewards that are large beside their differences are taken", () => {
+    const large: GroupReward[] = [1, 1e6].map((by) => ({
+      kind: "rewarded",
+      rewards: [3, 1, 2, 2.5].map((one) => 1e6 + one / by),
+    }));
+    const exact = { ...options("grpo"), stdFloor: 0 };
+    checkCredits(groups, large, creditGroups(groups, large, exact), exact);
+  });
+
   it("of masked rollouts are 0, and the others' follow from all rewards", () => {
     const cut = groups.map((group) =>
       group.map((one, i) => ({ ...one, end: i === 1 ? ("token_limit" as const) : one.end })),

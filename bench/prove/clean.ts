@@ -66,5 +66,8 @@ export async function deviceOf({ device }: CleanSetting) {
   const script = pathToFileURL(join(packageRoot, "scripts/gpu-device.mjs")).href;
   const { chooseDevice, lookAtMachine } = (await import(script)) as Devices;
   const { device: found } = chooseDevice({ ...lookAtMachine(), software: true });
-  return found && { env: found.env, flags: ["--gpu", "vulkan"] };
+  if (!found) return undefined;
+  // As the tests on it (scripts/test-gpu.mjs): kernels are compiled soonest with vectors of 4, and kept.
+  const compiling = { LP_NATIVE_VECTOR_WIDTH: "128", MESA_SHADER_CACHE_DIR: join(packageRoot, "build/shader-cache") };
+  return { env: { ...found.env, ...compiling }, flags: ["--gpu", "vulkan"] };
 }

@@ -31,7 +31,8 @@ constexpr float kLeastTemperature = 0.25f;
 /** Whether a turn's tokens are drawn from the softmax of logits / temperature, and nothing else is asked of the logits. */
 bool isPlain(const TurnRequest& request) {
   const SamplingParams& params = request.sampling;
-  return !request.constraint && request.likeliest < 0 && !params.truncates() && params.temperature >= kLeastTemperature && std::isfinite(params.temperature);
+  return !request.constraint && request.likeliest < 0 && !params.truncates() &&
+         params.temperature >= kLeastTemperature && std::isfinite(params.temperature);
 }
 
 }  // namespace

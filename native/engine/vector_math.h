@@ -17,12 +17,14 @@ float maximum(const float* x, int n);
 /** Σ exp((x[i] - offset) · scale), every exponent being at most 0. NaN when an element is. */
 double sumOfExponentials(const float* x, int n, float offset, float scale);
 
-/** Of y = (x[i] - offset) · scale, every y being at most 0: Σ exp(y), Σ exp(y) · y and Σ exp(y) · y². NaN when an element is. */
+/** Σ exp(y), Σ exp(y) · y and Σ exp(y) · y². */
 struct Moments {
   double sum = 0;
   double first = 0;
   double second = 0;
 };
+
+/** Of y = (x[i] - offset) · scale, every y being at most 0. NaN when an element is. */
 Moments momentsOfExponentials(const float* x, int n, float offset, float scale);
 
 /** exp(x) for x ≤ 0 with a relative error of about 1e-7; 0 below -87. */

@@ -156,6 +156,7 @@ const bases: readonly Base[] = [
     drawn: false,
   },
   smollm2("smollm2-q4_1"),
+  { ...smollm2("smollm2-vllm"), settings: { "--weights": "f16", "--engine": "vllm", ...whatKind } },
   ...quantisedTypes.map((type) => ({
     ...smollm2(`smollm2-${type}`),
     model: relative(packageRoot, quantisedFile(type)),

@@ -17,6 +17,7 @@ interface Share {
 }
 interface Outcome {
   readonly name: string;
+  readonly mismatch: { readonly mean: number; readonly p99: number };
   readonly validations: readonly Share[];
   readonly heldOut: readonly Share[];
   readonly greedy: readonly Share[];
@@ -146,6 +147,53 @@ describe("what is said of SmolLM2", () => {
       ["opened it", ...mean("read")],
       ["calls that did not run, in 100 rollouts", ...failed],
     ]);
+  });
+});
+
+/** Runs of three seeds of SmolLM2: successes at the end in percent, their mean, and the mean of the distances. */
+function threeSeeds(file: string) {
+  const runs = outcomesOf(file).filter(({ name }) => name.startsWith("seed"));
+  const ends = runs.map(({ heldOut }) => 100 * (heldOut.at(-1) as Share).success);
+  const mean = (values: readonly number[]) => values.reduce((sum, one) => sum + one, 0) / values.length;
+  const middle = mean(ends);
+  // Student's 97.5 % quantile for two degrees of freedom.
+  const half = 4.3027 * Math.sqrt(mean(ends.map((one) => (one - middle) ** 2)) / 2);
+  const apart = [mean(runs.map(({ mismatch }) => mismatch.mean)), mean(runs.map(({ mismatch }) => mismatch.p99))];
+  return {
+    after: `${ends.map((one) => one.toFixed(1)).join(", ")} %`,
+    mean: `${middle.toFixed(1)} %`,
+    interval: [middle - half, middle + half] as const,
+    middle,
+    apart: apart.map((one) => Number(one.toPrecision(2))).join(", "),
+  };
+}
+
+describe("three seeds of SmolLM2 in docs/results.md", () => {
+  const inProcess = threeSeeds("smollm2-2026-11-24-amd-epyc-2-cores.json");
+
+  it("by the type of the weights are as they were measured", () => {
+    const rows = [
+      inProcess,
+      ...["q8_0", "q4_1", "q4_k_m"].map((type) => threeSeeds(`smollm2-${type}-2026-11-25-amd-epyc-2-cores.json`)),
+    ];
+    expect(rowsOf("docs/results.md", "weights").map((cells) => cells.slice(2, 5))).toEqual(
+      rows.map(({ after, mean, apart }) => [after, mean, apart]),
+    );
+  });
+
+  it("on vLLM are as they were measured, their mean in the interval of llama.cpp's", () => {
+    const onVllm = threeSeeds("smollm2-vllm-2026-11-25-amd-epyc-2-cores.json");
+    expect(rowsOf("docs/results.md", "played by").map(([, ...cells]) => cells)).toEqual(
+      [inProcess, onVllm].map(({ after, mean, interval, apart }) => [
+        after,
+        mean,
+        `${interval.map((one) => one.toFixed(1)).join(" to ")} %`,
+        apart,
+      ]),
+    );
+    const [low, high] = inProcess.interval;
+    expect(onVllm.middle).toBeGreaterThan(low);
+    expect(onVllm.middle).toBeLessThan(high);
   });
 });
 

@@ -1,15 +1,12 @@
 /** The real vLLM on a CPU, in f32, with the tiny model. */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type LocalEngine, loadEngine, type OwnServerOptions } from "../../../src/engine/index.js";
-import { linesTo, modelFolder } from "../../../src/models/index.js";
-import { ensureVllm } from "../../../src/python-env/index.js";
-import { packageRoot, spawnTied } from "../../../src/util/index.js";
 import { freePort } from "../../support/free-port.js";
-import { CONTEXT, largest, localEngine, model, newFolder, prompt, vllmOptions, writeAdapter } from "./support.js";
+import { cli, prepareVllm, type Server, startHone, startServer, type Vllm } from "./real-server.js";
+import { CONTEXT, largest, localEngine, newFolder, prompt, vllmOptions, writeAdapter } from "./support.js";
 
 /**
  * Mean distance of engine and learner, both in f32: sums of at most 640 products of 2⁻²⁴, in four layers, and logits below 20.
@@ -18,102 +15,33 @@ import { CONTEXT, largest, localEngine, model, newFolder, prompt, vllmOptions, w
 const F32 = 1e-4;
 
 const home = newFolder();
-const cli = join(packageRoot, "dist/src/cli.js");
-let python: string;
-let environment: Readonly<Record<string, string>>;
-let folder: string;
+let vllm: Vllm;
 let ours: LocalEngine;
 
 beforeAll(async () => {
-  const silent = () => undefined;
-  const given = process.env.VLLM_TEST_PYTHON;
-  ({ python, environment } = await ensureVllm({ given, cuda: false, onProgress: silent }));
-  folder = await modelFolder(model, { home, python: undefined }, linesTo(silent));
+  vllm = await prepareVllm(home);
   ours = await localEngine();
 });
 afterAll(() => ours.close());
 
-const variables = () => ({ ...environment, VLLM_CPU_KVCACHE_SPACE: "1", OMP_NUM_THREADS: "1" });
-
-interface Server {
-  readonly url: string;
-  kill(): Promise<void>;
-}
-
-/** As docs/vllm.md says. */
-async function startServer(port: number): Promise<Server> {
-  const limits = ["--max-model-len", String(CONTEXT + 1), "--max-lora-rank", "16", "--max-loras", "2"];
-  const right = ["--logprobs-mode", "processed_logprobs", "--generation-config", "vllm", "--dtype", "float32"];
-  const { process: child, kill } = spawnTied(
-    python,
-    [
-      ...["-m", "vllm.entrypoints.openai.api_server", "--model", folder, "--served-model-name", "base"],
-      ...["--host", "127.0.0.1", "--port", String(port), "--enable-lora", "--enforce-eager", ...limits, ...right],
-    ],
-    { stdio: ["ignore", "ignore", "ignore"], ownGroup: true, env: { ...process.env, ...variables() } },
-  );
-  const url = `http://127.0.0.1:${port}`;
-  while (child.exitCode === null && child.signalCode === null) {
-    const ready = await fetch(`${url}/health`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-    if (ready) break;
-    await new Promise((resolve) => setTimeout(resolve, 500));
-  }
-  if (child.exitCode !== null) throw new Error(`vLLM ended with ${child.exitCode}`);
-  return {
-    url,
-    kill: async () => {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      const ended = once(child, "exit");
-      kill();
-      await ended;
-    },
-  };
-}
-
-/** What a child has said so far, and a promise of what it will have said. */
-function listen(child: ChildProcess) {
-  let said = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding("utf8").on("data", (text: string) => {
-      said += text;
-    });
-  }
-  const until = async (words: RegExp) => {
-    while (!words.test(said)) {
-      if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode} before ${words}: ${said}`);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  };
-  return { said: () => said, until };
-}
-
 it("three training steps, both servers killed in the second and one brought back: every step once, engine and learner as near as f32", async () => {
   const ports = [await freePort(), await freePort()] as const;
-  const servers = await Promise.all(ports.map(startServer));
+  const servers = await Promise.all(ports.map((port) => startServer(vllm, port)));
   const db = join(home, "mail.db");
   const build = ["build-db", "--home", home, "--db", db];
   expect(spawnSync(process.execPath, [cli, ...build]).status).toBe(0);
-  const child = spawn(
-    process.execPath,
-    [
-      ...[cli, "train", "--home", home, "--db", db, "--model", "tiny", "--run", "real", "--steps", "3", "--gpu", "off"],
-      ...["--groups-per-step", "4", "--group-size", "4", "--validate-n", "2", "--context", String(CONTEXT)],
-      ...["--engine", "vllm", "--engine-url", servers.map(({ url }) => url).join()],
-    ],
-    { stdio: ["ignore", "pipe", "pipe"] },
-  );
-  const { said, until } = listen(child);
+  const { child, said, until, ended } = startHone([
+    ...["train", "--home", home, "--db", db, "--model", "tiny", "--run", "real", "--steps", "3", "--gpu", "off"],
+    ...["--groups-per-step", "4", "--group-size", "4", "--validate-n", "2", "--context", String(CONTEXT)],
+    ...["--engine", "vllm", "--engine-url", servers.map(({ url }) => url).join()],
+  ]);
   let again: Server | undefined;
   try {
     await until(/^ *1\/3 /m);
     await Promise.all(servers.map((server) => server.kill()));
     await until(/no vLLM server answers: rollouts wait/);
-    again = await startServer(ports[0]);
-    if (child.exitCode === null) await once(child, "exit");
-    expect(child.exitCode, said()).toBe(0);
+    again = await startServer(vllm, ports[0]);
+    expect(await ended(), said()).toBe(0);
     expect(said()).toMatch(/answers, and plays again/);
     const run = join(home, "email/models/real");
     const lines = readFileSync(join(run, "metrics.jsonl"), "utf8").trimEnd().split("\n");
@@ -134,7 +62,7 @@ it("three training steps, both servers killed in the second and one brought back
 });
 
 const own = (rests: OwnServerOptions["rests"]): OwnServerOptions => ({
-  ...{ python, environment: variables(), folder, dtype: "float32", gpu: false, memoryShare: 0.5, rests },
+  ...{ ...vllm, dtype: "float32", gpu: false, memoryShare: 0.5, rests },
   logFile: join(home, "vllm.log"),
 });
 
@@ -166,9 +94,9 @@ const processesWith = (words: string) =>
 it("nothing of hone's own server is left when hone is killed", async () => {
   const command = ["rollout", "--home", home, "--db", join(home, "mail.db"), "--model", "tiny", "--n", "500"];
   // With all of the model's context, to which vLLM's limit has to add a token.
-  const engine = ["--engine", "vllm", "--engine-python", python, "--gpu", "off"];
-  const child = spawn(process.execPath, [cli, ...command, ...engine], { stdio: ["ignore", "pipe", "pipe"] });
-  await listen(child).until(/^engine: vLLM/m);
+  const engine = ["--engine", "vllm", "--engine-python", vllm.python, "--gpu", "off"];
+  const { child, until } = startHone([...command, ...engine]);
+  await until(/^engine: vLLM/m);
   expect(processesWith(`--model ${join(home, "folders")}`)).not.toEqual([]);
   child.kill("SIGKILL");
   await expect.poll(() => processesWith(`--model ${join(home, "folders")}`), { timeout: 60_000 }).toEqual([]);

@@ -1,0 +1,118 @@
+/** The real vLLM on a CPU, as docs/vllm.md starts it, for the tiny model. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { linesTo, modelFolder } from "../../../src/models/index.js";
+import { ensureVllm } from "../../../src/python-env/index.js";
+import { packageRoot, spawnTied } from "../../../src/util/index.js";
+import { CONTEXT, model } from "./support.js";
+
+export const cli = join(packageRoot, "dist/src/cli.js");
+
+export interface Vllm {
+  readonly python: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** The tiny model in Hugging Face's form. */
+  readonly folder: string;
+}
+
+export async function prepareVllm(home: string): Promise<Vllm> {
+  const silent = () => undefined;
+  const given = process.env.VLLM_TEST_PYTHON;
+  const { python, environment } = await ensureVllm({ given, cuda: false, onProgress: silent });
+  return {
+    python,
+    environment: { ...environment, VLLM_CPU_KVCACHE_SPACE: "1", OMP_NUM_THREADS: "1" },
+    folder: await modelFolder(model, { home, python: undefined }, linesTo(silent)),
+  };
+}
+
+export interface Server {
+  readonly url: string;
+  /** Ends it as a crash does. */
+  kill(): Promise<void>;
+}
+
+/** Values of flags; null leaves one out, "" gives a flag without a value. */
+export type Flags = Readonly<Record<string, string | null>>;
+
+const RIGHT: Flags = {
+  "--served-model-name": "base",
+  "--enable-lora": "",
+  "--enforce-eager": "",
+  "--max-model-len": String(CONTEXT + 1),
+  "--max-lora-rank": "16",
+  "--max-loras": "2",
+  "--logprobs-mode": "processed_logprobs",
+  "--generation-config": "vllm",
+  "--dtype": "float32",
+};
+
+export interface Otherwise {
+  readonly flags?: Flags;
+  readonly environment?: Readonly<Record<string, string>>;
+  /** The model's folder. */
+  readonly folder?: string;
+  readonly cwd?: string;
+}
+
+/** @param otherwise what differs from a server that is set up as it should be */
+export async function startServer(vllm: Vllm, port: number, otherwise: Otherwise = {}): Promise<Server> {
+  const flags = Object.entries({ ...RIGHT, ...otherwise.flags }).flatMap(([flag, value]) =>
+    value === null ? [] : value === "" ? [flag] : [flag, value],
+  );
+  const { process: child, kill } = spawnTied(
+    vllm.python,
+    [
+      ...["-m", "vllm.entrypoints.openai.api_server", "--model", otherwise.folder ?? vllm.folder],
+      ...["--host", "127.0.0.1", "--port", String(port), ...flags],
+    ],
+    {
+      stdio: ["ignore", "ignore", "ignore"],
+      ownGroup: true,
+      env: { ...process.env, ...vllm.environment, ...otherwise.environment },
+      ...(otherwise.cwd === undefined ? {} : { cwd: otherwise.cwd }),
+    },
+  );
+  const url = `http://127.0.0.1:${port}`;
+  while (child.exitCode === null && child.signalCode === null) {
+    const ready = await fetch(`${url}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    if (ready) break;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+  if (child.exitCode !== null) throw new Error(`vLLM ended with ${child.exitCode}`);
+  return {
+    url,
+    kill: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const ended = once(child, "exit");
+      kill();
+      await ended;
+    },
+  };
+}
+
+/** A hone command, and what it has said so far and will have said. */
+export function startHone(args: readonly string[]) {
+  const child: ChildProcess = spawn(process.execPath, [cli, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+    });
+  }
+  const until = async (words: RegExp) => {
+    while (!words.test(said)) {
+      if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode} before ${words}: ${said}`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  };
+  const ended = async () => {
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    return child.exitCode;
+  };
+  return { child, said: () => said, until, ended };
+}

@@ -12,6 +12,8 @@ export interface CleanSetting {
   /** Of all steps. */
   readonly share: number;
   readonly groups: number;
+  /** Rollouts of a group. Default 8. */
+  readonly groupSize?: number;
   readonly flags: readonly string[];
 }
 
@@ -34,9 +36,10 @@ export const cleanSettings = (database: string): readonly CleanSetting[] => {
       flags: untaught,
     },
     {
-      ...{ ...CPU, model: "tiny", device: "software GPU", learningRate: "2e-4", seed: 4, share: 0.12 },
+      ...{ ...CPU, model: "tiny", device: "software GPU", learningRate: "2e-4", seed: 4, share: 0.04 },
+      groupSize: 4,
       // Kernels are compiled for seconds at their first use.
-      flags: [...mail, "--turn-timeout", "1800", "--rollout-timeout", "3600"],
+      flags: [...mail, "--max-turns", "4", "--turn-timeout", "1800", "--rollout-timeout", "3600"],
     },
     {
       ...{ ...CPU, model: "smollm2-135m-q4_1", learningRate: "5e-4", seed: 5, share: 0.16, groups: 4 },
@@ -52,6 +55,7 @@ export const cleanSettings = (database: string): readonly CleanSetting[] => {
       groups: 4,
       flags: WORDS,
     },
+    { ...CPU, model: "tiny", learningRate: "1e-4", seed: 7, share: 0.08, groups: 4, flags: mail },
   ];
 };
 

@@ -125,7 +125,7 @@ async function proveClean(only: string | undefined, steps: number, jobs: number,
   const clean: CleanRun[] = [];
   const ground = (job: number) => ({ folder: join(scratch, `clean-${job}`), python });
   await each(settings, jobs, ground, async (setting, ground) => {
-    const { model, weights, device, seed, learningRate, share, groups } = setting;
+    const { model, weights, device, seed, learningRate, share, groups, groupSize } = setting;
     const what = `${model}, ${weights}, ${device}, seed ${seed}, learning rate ${learningRate}`;
     const there = await deviceOf(setting);
     if (!there) {
@@ -133,7 +133,15 @@ async function proveClean(only: string | undefined, steps: number, jobs: number,
       return;
     }
     const flags = [...setting.flags, ...there.flags, "--learning-rate", learningRate];
-    const size = { model, seed, groups, steps: Math.ceil(share * steps), flags, env: there.env };
+    const size = {
+      model,
+      seed,
+      groups,
+      ...(groupSize === undefined ? {} : { groupSize }),
+      steps: Math.ceil(share * steps),
+      flags,
+      env: there.env,
+    };
     const { steps: done, checks, alarm = null } = await train(packageRoot, ground, size);
     clean.push({ model, weights, device, seed, learningRate, steps: done, checks, alarm });
     say(`${what}: ${done} steps, ${alarm ?? "no alarm"}`);

@@ -23,6 +23,8 @@ export interface RunSize {
   readonly seed: number;
   /** Of a step. Default 2. */
   readonly groups?: number;
+  /** Rollouts of a group. Default 8. */
+  readonly groupSize?: number;
   /** Of the engine. Default 1. */
   readonly threads?: number;
   readonly flags?: readonly string[];
@@ -50,9 +52,18 @@ function start(command: string, args: readonly string[], cwd: string, env: NodeJ
 const cliOf = (root: string) => join(root, "dist/src/cli.js");
 
 /** Options of a run that has several rollouts of several turns with tools in seconds. */
-const runFlags = ({ model, steps, seed, groups = 2, threads = 1, flags = [] }: RunSize) => [
+const runFlags = ({ model, steps, seed, groups = 2, groupSize = 8, threads = 1, flags = [] }: RunSize) => [
   ...["train", "--model", model, "--run", "tried", "--steps", String(steps), "--keep", String(steps + 1)],
-  ...["--seed", String(seed), "--groups-per-step", String(groups), "--group-size", "8", "--validate-n", "1"],
+  ...[
+    "--seed",
+    String(seed),
+    "--groups-per-step",
+    String(groups),
+    "--group-size",
+    String(groupSize),
+    "--validate-n",
+    "1",
+  ],
   ...["--threads", String(threads), "--workers", "1", ...flags],
 ];
 

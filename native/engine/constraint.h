@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "decoder.h"
@@ -22,6 +23,23 @@ class Constraint {
   virtual void accept(Token token) = 0;
 };
 
+/** The tokens that could come at each position of a turn. Each set is kept once. */
+class AllowedSets {
+ public:
+  /** The next position's: those of the vocabulary whose `allowed` is not 0. */
+  void add(const std::vector<char>& allowed);
+
+  /** Of each position the number of its set; -1 where every token could come. */
+  const std::vector<int32_t>& numbers() const { return numbers_; }
+  /** A bit for each token of the vocabulary, the lowest of a byte first. */
+  const std::vector<std::vector<uint8_t>>& sets() const { return sets_; }
+
+ private:
+  std::vector<int32_t> numbers_;
+  std::vector<std::vector<uint8_t>> sets_;
+  std::map<std::vector<uint8_t>, int32_t> known_;
+};
+
 /**
  * Draws the token at a position of a sequence, and accepts it. Masking a whole vocabulary takes long, so a token is
  * drawn from all first, and only where it is refused another one from those that are allowed: without truncation the
@@ -34,5 +52,15 @@ class Constraint {
  */
 Drawn drawAllowed(Sampler& sampler, const float* logits, int n, const SamplingParams& params, uint64_t position,
                   Constraint& constraint);
+
+/**
+ * Draws the token at a position from the allowed tokens alone, accepts it, and adds the allowed ones to `sets`. Its
+ * log-probability and moments are those of the restricted distribution, which has the same probabilities as what
+ * {@link drawAllowed} draws. Each position costs a pass of the grammar over the vocabulary.
+ *
+ * @throws std::runtime_error when no token is allowed
+ */
+Drawn drawRestricted(Sampler& sampler, const float* logits, int n, const SamplingParams& params, uint64_t position,
+                     Constraint& constraint, AllowedSets& sets);
 
 }  // namespace hone

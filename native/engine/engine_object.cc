@@ -174,6 +174,15 @@ GrammarSpec grammarOf(const Napi::Object& options, const TurnRequest& request) {
   return spec;
 }
 
+Napi::Object allowedObject(Napi::Env env, const AllowedSets& allowed) {
+  auto object = Napi::Object::New(env);
+  object.Set("numbers", arrayOf<Napi::Int32Array>(env, allowed.numbers()));
+  auto sets = Napi::Array::New(env, allowed.sets().size());
+  for (uint32_t i = 0; i < sets.Length(); i++) sets.Set(i, arrayOf<Napi::Uint8Array>(env, allowed.sets()[i]));
+  object.Set("sets", sets);
+  return object;
+}
+
 Napi::Value sampledObject(Napi::Env env, const Sampled& sampled, bool likeliest) {
   auto object = Napi::Object::New(env);
   object.Set("token", sampled.token);
@@ -202,7 +211,12 @@ Napi::Value generate(const Napi::CallbackInfo& info, const Use& use) {
   if (!listener.IsUndefined() && !listener.IsFunction()) refuseKind(listener, "onToken", "a function");
   const Napi::Value grammar = options.Get("grammar");
   GrammarSpec spec;
-  if (!grammar.IsUndefined()) spec = grammarOf(objectOf(grammar, "the grammar"), request);
+  if (!grammar.IsUndefined()) {
+    spec = grammarOf(objectOf(grammar, "the grammar"), request);
+    if (flagOf(grammar.As<Napi::Object>().Get("restricts"), "grammar.restricts")) {
+      request.allowed = std::make_shared<AllowedSets>();
+    }
+  }
   Engine& engine = engineOf(use);
   checkTokens(env, request.append, "append", engine.vocabulary.size());
   checkTokens(env, request.stop, "stop", engine.vocabulary.size());
@@ -218,8 +232,8 @@ Napi::Value generate(const Napi::CallbackInfo& info, const Use& use) {
       });
     };
   }
-  const auto done = [settle = settle, port, kept](TurnResult result) {
-    settle([result = std::move(result), port, kept](Napi::Env env, Napi::Promise::Deferred& deferred) {
+  const auto done = [settle = settle, port, kept, allowed = request.allowed](TurnResult result) {
+    settle([result = std::move(result), port, kept, allowed](Napi::Env env, Napi::Promise::Deferred& deferred) {
       port->forget(kept);
       auto object = Napi::Object::New(env);
       object.Set("tokens", arrayOf<Napi::Int32Array>(env, result.tokens));
@@ -231,6 +245,7 @@ Napi::Value generate(const Napi::CallbackInfo& info, const Use& use) {
       object.Set("temperature", result.sampling.temperature);
       object.Set("truncated", result.sampling.truncates());
       object.Set("draws", drawsObject(env, result.draws));
+      if (allowed) object.Set("allowed", allowedObject(env, *allowed));
       setError(env, object, result.error);
       deferred.Resolve(object);
     });

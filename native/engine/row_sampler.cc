@@ -12,6 +12,9 @@ Drawn drawnFor(const TurnRequest& request, uint64_t position, Sampler& sampler, 
   const SamplingParams& params = request.sampling;
   if (!request.constraint) return sampler.draw(logits, vocabulary, params, uniform(params.seed, position));
   try {
+    if (request.allowed) {
+      return drawRestricted(sampler, logits, vocabulary, params, position, *request.constraint, *request.allowed);
+    }
     return drawAllowed(sampler, logits, vocabulary, params, position, *request.constraint);
   } catch (const std::exception& exception) {
     failure = Failure(exception);

@@ -40,6 +40,8 @@ struct TurnRequest {
   std::vector<Token> stop;
   /** Of this turn alone; null: every token may come. */
   std::shared_ptr<Constraint> constraint;
+  /** With a constraint: tokens are drawn from the restricted distribution, and what could come is added here. */
+  std::shared_ptr<AllowedSets> allowed;
   /** Milliseconds since 1970; 0: none. */
   int64_t deadline = 0;
   /** Hears each token, on the decode thread, before the turn's end is told. Quick, as TurnDone. */

@@ -8,7 +8,7 @@ from safetensors import safe_open
 from .device import on_device
 from .errors import Refused
 
-VERSION = "2"
+VERSION = "3"
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Trajectory:
     """Index of its first sampled token among the sampled tokens of the batch."""
     member: int = 0
     """Number of its rollout in the batch."""
+    allowed: torch.Tensor | None = None
+    """Number of the set that a token was drawn from, -1 where every token could come; None: everywhere."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,12 @@ class Batch:
     member: torch.Tensor
     """Number of the token's rollout, [S]. The sequences of one rollout share its advantage."""
     temperature: float
+    sets: torch.Tensor | None = None
+    """uint8 [sets, vocabulary / 8]: a bit for each token that could come, the lowest of a byte first."""
 
     def on(self, device: torch.device) -> "Batch":
         """With the tensors over S there; trajectories stay."""
-        names = ("rollout", "advantages", "owner", "member")
+        names = ("rollout", "advantages", "owner", "member", *(() if self.sets is None else ("sets",)))
         return replace(self, **{name: on_device(getattr(self, name), device) for name in names})
 
     @property
@@ -75,6 +79,9 @@ def read_batch(path: str, vocabulary: int) -> Batch:
         lengths, groups, prompts, rollouts = (
             file.get_tensor(name).tolist() for name in ("lengths", "groups", "prompts", "rollouts")
         )
+        restricted = "sets" in list(file.keys())
+        allowed = file.get_tensor("allowed").long() if restricted else None
+        sets = file.get_tensor("sets") if restricted else None
     if not lengths or not sampled.any():
         raise Refused("the batch has no sampled token: there is nothing to learn from")
     if int(ids.max()) >= vocabulary or int(ids.min()) < 0:
@@ -82,13 +89,15 @@ def read_batch(path: str, vocabulary: int) -> Batch:
             f"the batch has token {int(ids.max())}, the model has {vocabulary} tokens: another model sampled it"
         )
 
+    of_each = [None] * len(lengths) if allowed is None else allowed.split(lengths)
     trajectories: list[Trajectory] = []
     slot = 0
-    for part_ids, part_sampled, group, prompt, member in zip(
-        ids.split(lengths), sampled.split(lengths), groups, prompts, rollouts, strict=True
+    for part_ids, part_sampled, group, prompt, member, part_allowed in zip(
+        ids.split(lengths), sampled.split(lengths), groups, prompts, rollouts, of_each, strict=True
     ):
-        trajectories.append(Trajectory(part_ids, part_sampled, group, prompt, slot, member))
+        trajectories.append(Trajectory(part_ids, part_sampled, group, prompt, slot, member, part_allowed))
         slot += int(part_sampled.sum())
     owner = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))[sampled]
     member = torch.tensor(rollouts)[owner]
-    return Batch(trajectories, logprobs[sampled], advantages[owner], owner, member, float(about["temperature"]))
+    temperature = float(about["temperature"])
+    return Batch(trajectories, logprobs[sampled], advantages[owner], owner, member, temperature, sets)

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import torch
 
+from .batch import Batch
 from .device import on_device
+from .packing import Pack
 from .products import mm_into
 
 CHUNK_BYTES = 64 * 2**20
@@ -24,6 +26,26 @@ HALVES = (torch.float16, torch.bfloat16)
 
 TokenGradient = Callable[[torch.Tensor], torch.Tensor]
 """Log-probabilities of the S tokens → derivative of the loss in each of them, [S], on the same device."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """The tokens among which those of P positions were drawn, where a grammar restricted them."""
+
+    sets: torch.Tensor
+    """uint8 [sets, vocabulary / 8] on the device: a bit for each token, the lowest of a byte first."""
+    numbers: torch.Tensor
+    """Number of each position's set on the CPU, [P]; -1 where every token could come."""
+
+
+def allowed_of(pack: Pack, batch: Batch, device: torch.device) -> Allowed | None:
+    if pack.allowed is None or batch.sets is None:
+        return None
+    return Allowed(on_device(batch.sets, device), pack.allowed)
+
+
+REFUSED = -1e30
+"""Logit of a token that could not come: its probability is 0, and so is its product with it."""
 
 
 @dataclass(frozen=True)
@@ -83,18 +105,21 @@ def score(
     temperature: float,
     token_gradient: TokenGradient | None = None,
     chunk_bytes: int | None = None,
+    allowed: Allowed | None = None,
 ) -> Scores:
     """Scores each of `targets` [S] under softmax(hidden [P, width] · weightᵀ [width, vocabulary] / temperature).
 
     `sources` [S], rising and on the CPU, gives the position of the P whose distribution a target belongs to: a position
     is computed once, and the gradients of all its targets add up.
 
+    With `allowed` the distribution of a position is the one restricted to its set, and so is its entropy.
+
     When the weight itself is trained, its gradient is added to `weight.grad`; that takes the logits a second time.
     Logits are sums in f32: near 15, bf16 has steps of 0.06, more than the allowed mismatch of policy and learner. Where
     the weight has 16 bits on a card, so have the factors of the products; see `logits_of`. `chunk_bytes` is the
     device's (chunk_rows) unless given.
     """
-    layer = _Layer(hidden, weight, temperature, chunk_bytes)
+    layer = _Layer(hidden, weight, temperature, chunk_bytes, allowed)
     firsts, others = _targets_of(sources, len(hidden))
     first_targets = on_device(targets[firsts], hidden.device)
     # Indices of the targets' logits in their chunks.
@@ -139,8 +164,15 @@ def score(
 class _Layer:
     """The output layer, applied to some positions at a time in the same two buffers."""
 
-    def __init__(self, hidden: torch.Tensor, weight: torch.Tensor, temperature: float, chunk_bytes: int | None) -> None:
-        self._hidden, self._temperature = hidden, temperature
+    def __init__(
+        self,
+        hidden: torch.Tensor,
+        weight: torch.Tensor,
+        temperature: float,
+        chunk_bytes: int | None,
+        allowed: Allowed | None,
+    ) -> None:
+        self._hidden, self._temperature, self._allowed = hidden, temperature, allowed
         device = hidden.device
         self.rows = chunk_rows(len(hidden), len(weight), device, chunk_bytes)
         self.elements = self.rows * len(weight)
@@ -163,9 +195,22 @@ class _Layer:
             shifted = logits_of(self.states(part), self.matrix, self._buffer)
             if self._temperature != 1.0:
                 shifted.div_(self._temperature)
+            if self._allowed is not None:
+                self._refuse(shifted, part, self._allowed)
             # Shifted by the maximum so that exp stays finite.
             shifted.sub_(shifted.amax(1, keepdim=True))
             yield part, torch.exp(shifted, out=self._buffer[count : 2 * count]), shifted
+
+    def _refuse(self, logits: torch.Tensor, part: slice, allowed: Allowed) -> None:
+        numbers = allowed.numbers[part]
+        restricted = (numbers >= 0).nonzero()[:, 0]
+        if not len(restricted):
+            return
+        device = logits.device
+        rows, bits = on_device(restricted, device), allowed.sets[on_device(numbers[restricted], device)]
+        places = torch.arange(8, dtype=torch.uint8, device=device)
+        refused = (bits[:, :, None] >> places & 1).flatten(1)[:, : logits.shape[1]] == 0
+        logits[rows] = logits[rows].masked_fill_(refused, REFUSED)
 
     def product(self, slopes: torch.Tensor, out: torch.Tensor) -> None:
         """slopes [n, vocabulary] · matrix"""

@@ -36,13 +36,17 @@ class Pack:
     """For each position the end of the positions that continue it, [T]: query q sees key k if k <= q < ends[k]."""
     segments: tuple[Segment, ...]
     predicting: torch.Tensor
-    """Positions whose outputs predict sampled tokens, rising, [P]"""
+    """Positions whose outputs predict sampled tokens, rising, [P]; one is there for each set that tokens behind it were
+    drawn from"""
     sources: torch.Tensor
     """Index among the P of the position that predicts each sampled token, rising, [S]"""
     targets: torch.Tensor
     """Ids of the sampled tokens, [S]"""
     slots: torch.Tensor
     """Their indices among the sampled tokens of the batch, [S]"""
+    allowed: torch.Tensor | None = None
+    """Number of the set that the tokens of each of the P were drawn from, -1 where every token could come, [P]; None:
+    everywhere"""
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ def _rows(members: list[_Member], budget: int) -> list[tuple[int, int]]:
 
 def _pack(members: list[_Member]) -> Pack:
     ids, places, segments, left = [], [], [], []
-    predicting, targets, slots = [], [], []
+    predicting, targets, slots, allowed = [], [], [], []
     path = torch.empty(0, dtype=torch.long)
     parts: list[tuple[int, int]] = []
     at = 0
@@ -134,23 +138,28 @@ def _pack(members: list[_Member]) -> Pack:
         trajectory = member.trajectory
         sampled = trajectory.sampled.nonzero().flatten()
         predicting.append(path[sampled - 1])
+        among = trajectory.allowed
+        allowed.append(torch.full_like(sampled, -1) if among is None else among[sampled])
         targets.append(trajectory.ids[sampled])
         slots.append(torch.arange(trajectory.first_slot, trajectory.first_slot + len(sampled)))
     ends = torch.full((at,), at)
     for positions, end in left:
         ends[positions] = end
     # Tokens that one position predicts are neighbours, so that a range of positions has a range of tokens.
-    every, order = torch.cat(predicting).sort(stable=True)
+    among = torch.cat(allowed)
+    each = int(among.max()) + 2
+    every, order = (torch.cat(predicting) * each + among + 1).sort(stable=True)
     unique, sources = every.unique_consecutive(return_inverse=True)
     return Pack(
         torch.cat(ids),
         torch.cat(places),
         ends,
         tuple(segments),
-        unique,
+        unique // each,
         sources,
         torch.cat(targets)[order],
         torch.cat(slots)[order],
+        unique % each - 1 if each > 1 else None,
     )
 
 

@@ -154,5 +154,12 @@ def _first_of_their_kind(trajectory: Trajectory, seen: set[int]) -> torch.Tensor
 def _score(backend: Backend, batch: Batch, packs: list[Pack], into: torch.Tensor) -> None:
     for pack in packs:
         hidden = backend.hidden(pack)
-        scores = head.score(hidden, backend.output_weight(), pack.sources, pack.targets, batch.temperature)
+        scores = head.score(
+            hidden,
+            backend.output_weight(),
+            pack.sources,
+            pack.targets,
+            batch.temperature,
+            allowed=head.allowed_of(pack, batch, hidden.device),
+        )
         into[pack.slots] = scores.logprobs.cpu()

@@ -76,13 +76,18 @@ def _check_path(pack: Pack, trajectory: Trajectory, own: torch.Tensor) -> None:
         and torch.equal(pack.positions[path], torch.arange(length))
         and torch.equal(predicting, path[sampled - 1])
         and torch.equal(pack.targets[own], trajectory.ids[sampled])
+        and (trajectory.allowed is None or torch.equal(_sets(pack)[pack.sources[own]], trajectory.allowed[sampled]))
         and torch.equal(_by_segments(pack, last), path)
     )
     if not fits:
         raise Refused(
             f"a row of an update has the trajectory with the tokens from {trajectory.first_slot} on with other ids, "
-            "positions or predecessors than its own"
+            "positions, predecessors or allowed tokens than its own"
         )
+
+
+def _sets(pack: Pack) -> torch.Tensor:
+    return torch.full_like(pack.predicting, -1) if pack.allowed is None else pack.allowed
 
 
 def _by_segments(pack: Pack, last: int) -> torch.Tensor:

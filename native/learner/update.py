@@ -364,7 +364,10 @@ class _Passes:
             return derivative * scale
 
         temperature = self._batch.temperature
-        scores = head.score(hidden.detach(), weight, pack.sources, pack.targets, temperature, loss_gradient)
+        allowed = head.allowed_of(pack, self._batch, self._device)
+        scores = head.score(
+            hidden.detach(), weight, pack.sources, pack.targets, temperature, loss_gradient, allowed=allowed
+        )
         self._backend.backward(hidden, scores.gradient)
         tokens.new[slots] = scores.logprobs
         if first:
@@ -408,7 +411,14 @@ class _Passes:
         logprobs, entropy = (torch.empty(batch.sampled_tokens, device=self._device) for _ in range(2))
         for pack in packs:
             hidden = backend.hidden(pack)
-            scores = head.score(hidden, backend.output_weight(), pack.sources, pack.targets, batch.temperature)
+            scores = head.score(
+                hidden,
+                backend.output_weight(),
+                pack.sources,
+                pack.targets,
+                batch.temperature,
+                allowed=head.allowed_of(pack, batch, self._device),
+            )
             slots = on_device(pack.slots, self._device)
             logprobs[slots], entropy[slots] = scores.logprobs, scores.entropy
             self._tick()

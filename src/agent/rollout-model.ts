@@ -36,7 +36,7 @@ export interface RolloutModelSettings {
   readonly chat: Chat;
   readonly sampling: SamplingSettings;
   readonly seed: number;
-  readonly limits: Pick<RolloutLimits, "maxTurns" | "maxTokens" | "turnSeconds">;
+  readonly limits: Pick<RolloutLimits, "maxTurns" | "maxTokens" | "turnSeconds" | "offForm">;
   /** Of the engine: its time is none of a turn's. */
   readonly outage: Outage;
   /** Told once a rollout of each thing that is not done as the code asked. */
@@ -78,8 +78,9 @@ const reshaping = { top_p: 1, top_k: 0, min_p: 0, frequency_penalty: 0, presence
 export class RolloutModel extends ServedModel {
   /** In the order in which they ended. */
   readonly turns: PlayedTurn[] = [];
-  /** The learner must know the distribution of each token. */
-  override readonly enforces = false;
+  /** Only where the learner is told of the restricted distribution. */
+  override readonly enforces: boolean;
+  override readonly checksForm = true;
   override readonly fixedTemperature: number;
   /** Requests that were answered with an error. */
   refused = 0;
@@ -99,6 +100,7 @@ export class RolloutModel extends ServedModel {
   constructor(settings: RolloutModelSettings) {
     super([settings.name], settings.engine, settings.chat, BOUNDS, new Seats(AT_ONCE, WAITING, IDLE));
     this.#settings = settings;
+    this.enforces = settings.limits.offForm === "prevent";
     this.fixedTemperature = settings.sampling.temperature ?? 1;
     settings.onWaiting(0, "the agent");
   }
@@ -145,7 +147,11 @@ export class RolloutModel extends ServedModel {
 
   override noteUnenforced(what: readonly string[]): void {
     for (const one of what) {
-      this.#settings.onNote(`the agent asks for ${one}, which is not enforced: turns that are trained are free`);
+      this.#settings.onNote(
+        this.enforces
+          ? `not enforced of what the agent asks for: ${one}`
+          : `the agent asks for ${one}, which is not enforced: turns are free (--off-form)`,
+      );
     }
   }
 
@@ -185,6 +191,7 @@ export class RolloutModel extends ServedModel {
       const answer = await super.answer(conversation, {
         ...wanted,
         sampling: { ...sampling, seed },
+        restricts: true,
         maxTokens: Math.min(wanted.maxTokens ?? limits.maxTokens, limits.maxTokens),
         signal,
         onWaited: (seconds) => {

@@ -3,7 +3,7 @@
  * one that goes on in two ways branches. Every leaf is a sequence. A sampled token that several of them share is sampled in
  * the first and given in the others, so that each is trained once.
  */
-import { afterTurn, type DrawStatistics, type Evaluated } from "../engine/index.js";
+import { AllowedParts, afterTurn, type DrawStatistics, type Evaluated } from "../engine/index.js";
 import type { Branch, PlayedNode, TokenRecord } from "../rollout/index.js";
 import type { Point } from "../serve/index.js";
 import type { CallRecord, ChatMessage } from "../tasks/index.js";
@@ -42,11 +42,13 @@ const NO_DRAWS: DrawStatistics = { tokens: 0, deviation: 0, variance: 0 };
 
 function tokensOf(chain: readonly PlayedTurn[], taken: Set<PlayedTurn>, closing: number): TokenRecord {
   const record: TokenRecord = { ids: [], sampled: [], logprobs: [] };
+  const among = new AllowedParts();
   let evaluated: Evaluated | undefined;
   for (const turn of chain) {
-    const { ids, sampled, logprobs } = turn.point.segment;
+    const { ids, sampled, logprobs, allowed } = turn.point.segment;
     const own = !taken.has(turn);
     taken.add(turn);
+    if (own) among.add(allowed, record.ids.length);
     const said = turn.answer.evaluated;
     // Draws count where they are trained.
     evaluated = own ? afterTurn(evaluated, said) : said && { ...said, draws: evaluated?.draws ?? NO_DRAWS };
@@ -60,6 +62,8 @@ function tokensOf(chain: readonly PlayedTurn[], taken: Set<PlayedTurn>, closing:
   }
   const last = chain.at(-1);
   if (evaluated) record.evaluated = evaluated;
+  const restricted = among.whole();
+  if (restricted) record.allowed = restricted;
   // After a truncated turn the template's closing token follows, not sampled.
   if (!last?.point.closed) {
     record.ids.push(closing);

@@ -259,8 +259,8 @@ export const playerOptions = {
       { default: "observe", run: "identity", library: ["model"] },
     ),
     offForm: choice(
-      ["keep", "zero"],
-      "Reward of an agent's rollout in which an answer or a call has not the form that the agent asked for (response_format, strict tools, tool_choice). zero: 0, and not a success. keep: the task's.",
+      ["keep", "zero", "prevent"],
+      "What is done where an answer or a call of an agent's rollout has not the form that the agent asked for (response_format, strict tools, tool_choice). keep: the reward is the task's. zero: it is 0, and no success. prevent: turns are sampled under a grammar, and trained so.",
       { default: "keep", run: "identity", library: ["model"] },
     ),
     turnTimeout: real(0.1, 86_400, "Seconds one turn of the model may take.", {

@@ -65,6 +65,13 @@ export interface NativeGrammar {
   marks: readonly string[];
   firstMarks: readonly string[];
   before: Int32Array;
+  restricts: boolean;
+}
+
+/** See `AllowedSets` in `native/engine/constraint.h`. */
+export interface NativeAllowed {
+  numbers: Int32Array;
+  sets: readonly Uint8Array[];
 }
 
 export interface UnderWay<T> {
@@ -83,6 +90,8 @@ export interface NativeGenerated {
   temperature: number;
   truncated: boolean;
   draws: DrawStatistics;
+  /** With a grammar that restricts. */
+  allowed?: NativeAllowed;
   /** From the request until the turn had a slot, or until its end when it never had one. */
   waitedMs: number;
   /** Null for none; its `code` is "memory" for a lack of memory. Promises are rejected with errors of this kind. */

@@ -1,5 +1,6 @@
 /** The engine: token ids in, token ids and logprobs out. */
 export { loadAddon } from "./addon.js";
+export { type Allowed, AllowedParts, bitsOf, isIn } from "./allowed.js";
 export { contextsOf, lanesFor, lanesOf, pooledByDefault, SCORE_ROWS, UBATCH } from "./contexts.js";
 export type {
   Engine,

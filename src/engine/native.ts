@@ -1,6 +1,7 @@
 /** The engine over the native addon: checks arguments, and converts C++ results to the contract's types. */
 import { HoneError } from "../util/index.js";
-import type { Addon, NativeEngine, NativeGrammar, NativeSampling, NativeScored } from "./addon.js";
+import type { Addon, NativeAllowed, NativeEngine, NativeGrammar, NativeSampling, NativeScored } from "./addon.js";
+import { type Allowed, packSet } from "./allowed.js";
 import { whileCompiling } from "./compiling.js";
 import type { EngineMemory, EngineStats, LocalEngine, LocalEngineInfo } from "./engine.js";
 import { engineError } from "./errors.js";
@@ -20,7 +21,11 @@ export function completeSampling({ temperature = 1, topK = 0, topP = 1, minP = 0
   return { temperature, topK, topP, minP, seed };
 }
 
-const nativeGrammar = ({ rules, thoughts, marks }: Grammar, before: ArrayLike<number> = []): NativeGrammar => ({
+const nativeGrammar = (
+  { rules, thoughts, marks }: Grammar,
+  before: ArrayLike<number> = [],
+  restricts = false,
+): NativeGrammar => ({
   rules,
   thoughtsOpen: thoughts?.open ?? "",
   thoughtsClose: thoughts?.close ?? "",
@@ -29,7 +34,14 @@ const nativeGrammar = ({ rules, thoughts, marks }: Grammar, before: ArrayLike<nu
   marks: marks?.anywhere ?? [],
   firstMarks: marks?.first ?? [],
   before: Int32Array.from(before),
+  restricts,
 });
+
+function allowedOf({ numbers, sets }: NativeAllowed): Allowed | undefined {
+  const at = [...numbers.keys()].filter((position) => numbers[position] !== -1);
+  if (at.length === 0) return undefined;
+  return { sets: sets.map(packSet), at, set: at.map((position) => numbers[position] as number) };
+}
 
 /** Awaits a native promise and converts its failure into an error for the user. */
 async function settled<T>(promise: Promise<T>): Promise<T> {
@@ -88,7 +100,7 @@ class NativeSequence implements Sequence {
     if (!Number.isInteger(maxTokens) || maxTokens < 1 || maxTokens >= 2 ** 31) {
       throw new HoneError(`maxTokens is ${maxTokens}; it must be a whole number, at least 1`);
     }
-    const { onToken, likeliest, grammar, before } = options;
+    const { onToken, likeliest, grammar, before, restricts } = options;
     if (likeliest !== undefined && !(Number.isInteger(likeliest) && likeliest >= 0 && likeliest <= 1024)) {
       throw new HoneError(`likeliest is ${likeliest}; it must be a whole number from 0 to 1024`);
     }
@@ -96,7 +108,7 @@ class NativeSequence implements Sequence {
       ...completeSampling(sampling),
       onToken,
       likeliest,
-      ...(grammar ? { grammar: nativeGrammar(grammar, before) } : {}),
+      ...(grammar ? { grammar: nativeGrammar(grammar, before, restricts) } : {}),
       append,
       maxTokens,
       stop: Int32Array.from(stop),
@@ -108,7 +120,8 @@ class NativeSequence implements Sequence {
     if (result.error) throw engineError(result.error);
     const { tokens, logprobs, digest, temperature, truncated, draws } = result;
     const evaluated = { tokens: result.length, digest, temperature, truncated, draws };
-    return { tokens, logprobs, stop: result.stop, waitedSeconds: result.waitedMs / 1000, evaluated };
+    const allowed = result.allowed && allowedOf(result.allowed);
+    return { tokens, logprobs, allowed, stop: result.stop, waitedSeconds: result.waitedMs / 1000, evaluated };
   }
 
   close(): void {

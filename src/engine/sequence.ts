@@ -1,4 +1,5 @@
 /** The contract of one sequence: tokens to append, how to sample a turn, and the sampled tokens. */
+import type { Allowed } from "./allowed.js";
 
 export interface Sampling {
   /** Divides the logits. 0 takes the most likely token. Default 1. */
@@ -56,10 +57,15 @@ export interface GenerateOptions {
   readonly deadline?: number;
   readonly signal?: AbortSignal;
   /**
-   * Only tokens by which the turn obeys it are sampled. Where it lets all pass, the draws are those without it. Not for
-   * training: the log-probabilities are those of the raw softmax, not of the restricted distribution.
+   * Only tokens by which the turn obeys it are sampled. Where it lets all pass, the draws are those without it. The
+   * log-probabilities are those of the raw softmax, unless `restricts`.
    */
   readonly grammar?: Grammar | undefined;
+  /**
+   * With a grammar, for training: the log-probabilities are those of the distribution restricted to the tokens that it lets
+   * pass, which are given as `allowed`. Each token costs a pass of the grammar over the vocabulary.
+   */
+  readonly restricts?: boolean | undefined;
   /** Tokens of the turn before this call, where a turn is sampled in several calls; for the grammar. */
   readonly before?: ArrayLike<number> | undefined;
   /** Called with every token as it is sampled, with the last one before `generate` resolves. Must not throw. */
@@ -111,9 +117,11 @@ export interface Generated {
   readonly tokens: Int32Array;
   /**
    * Natural log of each token's probability under the distribution it was drawn from; 0 at temperature 0. With a
-   * grammar: under the raw softmax.
+   * grammar that does not restrict: under the raw softmax.
    */
   readonly logprobs: Float32Array;
+  /** With `restricts`, of the sampled tokens; undefined where every token could come. */
+  readonly allowed?: Allowed | undefined;
   readonly stop: GenerateStop;
   /** Seconds from the call until the turn had a slot, or until its end when it never had one. */
   readonly waitedSeconds: number;

@@ -7,17 +7,20 @@
  * | ids | I32 [tokens] | all sequences' token ids, one after the other |
  * | sampled | U8 [tokens] | 1 where the policy sampled the token |
  * | logprobs | F32 [tokens] | natural log under the sampling distribution; 0 where not sampled |
+ * | allowed | I32 [tokens] | number of the set that the token was drawn from; -1 where every token could come |
+ * | sets | U8 [sets, vocabulary / 8] | a bit for each token, the lowest of a byte first; this and `allowed` where a grammar restricts |
  * | lengths | I32 [sequences] | tokens of each sequence |
  * | groups | I32 [sequences] | group numbers, rising |
  * | rollouts | I32 [sequences] | numbers of the rollouts, rising: an agent's rollout may have several sequences |
  * | prompts | I32 [sequences] | tokens at the start that the whole group shares and that were not sampled |
  * | advantages | F32 [sequences] | the rollout's; 1 for supervised learning |
  */
+import { bitsOf, isIn } from "../engine/index.js";
 import type { TokenRecord } from "../rollout/index.js";
-import { vector, writeSafetensors } from "./safetensors.js";
+import { type Tensor, vector, writeSafetensors } from "./safetensors.js";
 
 /** Raised when the meaning of a tensor changes; the Python side refuses other versions. */
-export const BATCH_VERSION = 2;
+export const BATCH_VERSION = 3;
 
 export interface BatchTrajectory {
   readonly tokens: TokenRecord;
@@ -74,6 +77,47 @@ function check({ ids, sampled, logprobs }: TokenRecord): void {
   }
 }
 
+/** The sets of a batch, each once. */
+class Sets {
+  readonly #numbers = new Map<string, number>();
+  readonly #bits: Uint8Array[] = [];
+
+  /** Numbers of the sets that the tokens of a sequence were drawn from. @throws RangeError for a token outside its set */
+  of({ ids, sampled, allowed }: TokenRecord): Int32Array {
+    const numbers = new Int32Array(ids.length).fill(-1);
+    allowed?.at.forEach((at, i) => {
+      const number = this.#numberOf(allowed.sets[allowed.set[i] as number] as string);
+      if (sampled[at] !== 1)
+        throw new RangeError(`token ${at} of a trajectory was not sampled, and has an allowed set`);
+      if (!isIn(this.#bits[number] as Uint8Array, ids[at] as number)) {
+        throw new RangeError(`token ${at} of a trajectory was drawn from a set without it`);
+      }
+      numbers[at] = number;
+    });
+    return numbers;
+  }
+
+  #numberOf(set: string): number {
+    const known = this.#numbers.get(set);
+    if (known !== undefined) return known;
+    this.#numbers.set(set, this.#bits.length);
+    return this.#bits.push(bitsOf(set)) - 1;
+  }
+
+  /** Tensors of the batch; none where nothing was restricted. @throws RangeError when sets are of several vocabularies */
+  tensors(numbers: readonly number[]): Record<string, Tensor> {
+    const [first, ...others] = this.#bits;
+    if (!first) return {};
+    if (others.some((bits) => bits.length !== first.length)) {
+      throw new RangeError("tokens were drawn from sets of several vocabularies");
+    }
+    return {
+      allowed: vector("I32", numbers),
+      sets: { dtype: "U8", shape: [this.#bits.length, first.length], data: Buffer.concat(this.#bits) },
+    };
+  }
+}
+
 /** Sequences without a sampled token teach nothing. */
 const sequencesOf = ({ tokens, branches = [] }: BatchTrajectory) =>
   [tokens, ...branches].filter(({ sampled }) => sampled.includes(1));
@@ -95,7 +139,8 @@ export async function writeBatch(
   groups: readonly BatchGroup[],
   { temperature, flat: keepFlat = false }: BatchOptions,
 ): Promise<BatchSummary> {
-  const flat = { ids: [] as number[], sampled: [] as number[], logprobs: [] as number[] };
+  const sets = new Sets();
+  const flat = { ids: [] as number[], sampled: [] as number[], logprobs: [] as number[], allowed: [] as number[] };
   const each = {
     lengths: [] as number[],
     groups: [] as number[],
@@ -126,12 +171,15 @@ export async function writeBatch(
     }
     const prompt = sharedPrompt(members.flatMap(({ sequences }) => sequences));
     for (const { sequences, advantage } of members) {
-      for (const { ids, sampled, logprobs } of sequences) {
+      for (const sequence of sequences) {
+        const { ids, sampled, logprobs } = sequence;
+        const allowed = sets.of(sequence);
         // Spreading long arrays into push() would overflow the stack.
         for (let i = 0; i < ids.length; i++) {
           flat.ids.push(ids[i] as number);
           flat.sampled.push(sampled[i] as number);
           flat.logprobs.push(logprobs[i] as number);
+          flat.allowed.push(allowed[i] as number);
           summary.sampledTokens += sampled[i] as number;
         }
         each.lengths.push(ids.length);
@@ -154,6 +202,7 @@ export async function writeBatch(
       ids: vector("I32", flat.ids),
       sampled: vector("U8", flat.sampled),
       logprobs: vector("F32", flat.logprobs),
+      ...sets.tensors(flat.allowed),
       lengths: vector("I32", each.lengths),
       groups: vector("I32", each.groups),
       rollouts: vector("I32", each.rollouts),

@@ -26,7 +26,7 @@ import { loadFitting } from "./fitting.js";
 
 export type EngineChoice = MachineChoice &
   Pick<Config, "engine" | "engineUrl" | "engineAdapters" | "enginePython" | "engineMemory" | "home" | "python"> &
-  Partial<Pick<Config, "torchIndex" | "releaseWeights">>;
+  Partial<Pick<Config, "torchIndex" | "releaseWeights" | "offForm">>;
 
 export interface WantedEngine {
   readonly model: string;
@@ -59,6 +59,7 @@ export function checkEngineChoice({
   ubatch,
   sampling,
   releaseWeights,
+  offForm,
 }: EngineChoice): void {
   if (engine !== "vllm") {
     const ofServers = {
@@ -74,6 +75,9 @@ export function checkEngineChoice({
   const ofProcess = { "--lanes": lanes, "--ubatch": ubatch, "--sampling device": drawn };
   const local = firstSet({ ...ofProcess, "--release-weights": releaseWeights || undefined });
   if (local) throw new UsageError(`${local} is for --engine llama.cpp; leave it out with vllm`);
+  if (offForm === "prevent") {
+    throw new UsageError("--off-form prevent samples under a grammar, which hone does with --engine llama.cpp alone");
+  }
   if (engineUrl && enginePython)
     throw new UsageError("--engine-python is for a server that hone starts; leave it out with --engine-url");
   for (const url of engineUrl ?? []) {

@@ -33,7 +33,7 @@ export interface RolloutLimits {
   /** Effect of a call that cannot run: the model reads the error and continues, or the rollout ends as in ART. */
   readonly onToolError: "observe" | "stop";
   /** Reward of an agent's rollout with an answer or a call in another form than was asked for; default: the task's. */
-  readonly offForm?: "keep" | "zero";
+  readonly offForm?: "keep" | "zero" | "prevent";
 }
 
 /** The operation a rollout waits for, to explain a hang. */

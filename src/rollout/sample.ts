@@ -1,5 +1,6 @@
 /** Samples one turn of the assistant: limits its thoughts, ends it at stop texts, streams its text. */
 import {
+  AllowedParts,
   afterTurn,
   type Engine,
   type Evaluated,
@@ -28,6 +29,8 @@ export interface SampleOptions {
   /** Number of likeliest tokens to report for each sampled one; undefined: none, and no log-probabilities. */
   readonly likeliest?: number | undefined;
   readonly grammar?: Grammar | undefined;
+  /** As in `GenerateOptions`. */
+  readonly restricts?: boolean | undefined;
   /** Called with the text as it grows. It may later be shortened at a stop text. */
   readonly onText?: ((text: string) => void) | undefined;
   /**
@@ -74,11 +77,23 @@ export async function sampleTurn(
   append: readonly number[],
   options: SampleOptions,
 ): Promise<SampledTurn> {
-  const { maxTokens, sampling, deadline, signal, stopTexts = [], likeliest, grammar, onText, onWaited } = options;
+  const {
+    maxTokens,
+    sampling,
+    deadline,
+    signal,
+    stopTexts = [],
+    likeliest,
+    grammar,
+    restricts,
+    onText,
+    onWaited,
+  } = options;
   const stopping = stopIds(chat, engine.info.endTokens);
   const ids: number[] = [];
   const sampled: number[] = [];
   const logprobs: number[] = [];
+  const allowed = new AllowedParts();
   const tokens: SampledToken[] = [];
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const longest = Math.max(0, ...stopTexts.map((text) => text.length));
@@ -121,7 +136,7 @@ export async function sampleTurn(
       signal: listens ? AbortSignal.any([signal, ended.signal]) : signal,
       ...(listens ? { onToken } : {}),
       ...(likeliest === undefined ? {} : { likeliest }),
-      ...(grammar ? { grammar, before: [...ids] } : {}),
+      ...(grammar ? { grammar, restricts, before: [...ids] } : {}),
     });
     const count = turn.tokens.length;
     const waited = count === 0 ? (performance.now() - asked) / 1000 : turn.waitedSeconds;
@@ -131,6 +146,7 @@ export async function sampleTurn(
       throw new HoneError("the sequence was closed while it was in use");
     }
     if (count > 0) evaluated = afterTurn(evaluated, turn.evaluated);
+    allowed.add(turn.allowed, ids.length);
     ids.push(...turn.tokens);
     for (const logprob of turn.logprobs) logprobs.push(logprob);
     for (let i = 0; i < count; i++) sampled.push(1);
@@ -157,11 +173,14 @@ export async function sampleTurn(
   const end = cut ?? ids.length;
   const kept = ids.slice(0, end);
   const stopToken = stop === "stop" && cut === undefined;
+  const among = new AllowedParts();
+  among.add(allowed.whole(), 0, end);
   return {
     segment: {
       ids: Int32Array.from(kept),
       sampled: Uint8Array.from(sampled.slice(0, end)),
       logprobs: Float32Array.from(logprobs.slice(0, end)),
+      allowed: among.whole(),
     },
     text: cut === undefined ? engine.detokenize(stopToken ? kept.slice(0, -1) : kept, { special: true }) : text,
     // Only a stop text cancels a turn that is returned.

@@ -3,7 +3,7 @@
  * which log-probability. Training reads these tokens; text is never tokenised again.
  */
 
-import type { Evaluated } from "../engine/index.js";
+import { type Allowed, AllowedParts, type Evaluated } from "../engine/index.js";
 
 export interface TokenRecord {
   /** Token ids, in order. */
@@ -12,6 +12,8 @@ export interface TokenRecord {
   sampled: number[];
   /** Natural-log probability under the distribution the token was sampled from; 0 where `sampled` is 0. */
   logprobs: number[];
+  /** Where a grammar restricted what could be sampled, in positions of `ids`. */
+  allowed?: Allowed;
   /** What the engine says of the sequence after its last turn; a closing token may follow here. */
   evaluated?: Evaluated;
 }
@@ -23,12 +25,15 @@ export interface Segment {
   readonly sampled: Uint8Array;
   /** 0 for given tokens. */
   readonly logprobs: Float32Array;
+  /** Where a grammar restricted what could be sampled. */
+  readonly allowed?: Allowed | undefined;
 }
 
 export class Transcript {
   readonly #ids: number[] = [];
   readonly #sampled: number[] = [];
   readonly #logprobs: number[] = [];
+  readonly #allowed = new AllowedParts();
 
   get length(): number {
     return this.#ids.length;
@@ -70,7 +75,8 @@ export class Transcript {
   }
 
   /** Appends given and sampled tokens. Throws as {@link sampled}. */
-  add({ ids, sampled, logprobs }: Segment): void {
+  add({ ids, sampled, logprobs, allowed }: Segment): void {
+    this.#allowed.add(allowed, this.#ids.length);
     for (let from = 0; from < ids.length; ) {
       let to = from + 1;
       while (to < ids.length && sampled[to] === sampled[from]) to++;
@@ -82,6 +88,10 @@ export class Transcript {
 
   /** A copy for the trajectory file. */
   record(): TokenRecord {
-    return { ids: [...this.#ids], sampled: [...this.#sampled], logprobs: [...this.#logprobs] };
+    const allowed = this.#allowed.whole();
+    return {
+      ...{ ids: [...this.#ids], sampled: [...this.#sampled], logprobs: [...this.#logprobs] },
+      ...(allowed ? { allowed } : {}),
+    };
   }
 }

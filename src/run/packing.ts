@@ -34,13 +34,18 @@ function unpackTokens(packed: Buffer): TokenRecord {
   };
 }
 
-interface Body extends Omit<Trajectory, "tokens" | "branches"> {
-  /** Of the first sequence's tokens. */
-  readonly evaluated?: TokenRecord["evaluated"];
+/** What is kept beside the packed tokens of a sequence. */
+type About = Pick<TokenRecord, "allowed" | "evaluated">;
+
+interface Body extends Omit<Trajectory, "tokens" | "branches">, About {
   /** Of the further sequences, whose tokens follow those of the first. */
-  readonly branches?: readonly (Omit<Branch, "tokens"> &
-    Pick<TokenRecord, "evaluated"> & { readonly length: number })[];
+  readonly branches?: readonly (Omit<Branch, "tokens"> & About & { readonly length: number })[];
 }
+
+const aboutOf = ({ allowed, evaluated }: { [name in keyof About]: About[name] | undefined }): About => ({
+  ...(allowed ? { allowed } : {}),
+  ...(evaluated ? { evaluated } : {}),
+});
 
 const joined = (records: readonly TokenRecord[]): TokenRecord => ({
   ids: records.flatMap(({ ids }) => ids),
@@ -55,13 +60,10 @@ const slice = ({ ids, sampled, logprobs }: TokenRecord, from: number, to: number
 });
 
 export function pack({ tokens, branches, ...rest }: Trajectory): PackedTrajectory {
-  const shown = branches?.map(({ messages, tokens: { ids, evaluated } }) => ({
-    ...{ messages, length: ids.length },
-    ...(evaluated ? { evaluated } : {}),
-  }));
+  const shown = branches?.map(({ messages, tokens }) => ({ messages, length: tokens.ids.length, ...aboutOf(tokens) }));
   const body: Body = {
     ...rest,
-    ...(tokens?.evaluated ? { evaluated: tokens.evaluated } : {}),
+    ...(tokens ? aboutOf(tokens) : {}),
     ...(shown ? { branches: shown } : {}),
   };
   return {
@@ -71,16 +73,15 @@ export function pack({ tokens, branches, ...rest }: Trajectory): PackedTrajector
 }
 
 export function unpack({ trajectory, tokens }: PackedTrajectory): Trajectory {
-  const { branches = [], evaluated, ...rest } = parseJson(inflateRawSync(trajectory).toString("utf8")) as Body;
+  const { branches = [], allowed, evaluated, ...rest } = parseJson(inflateRawSync(trajectory).toString("utf8")) as Body;
   if (!tokens) return rest;
   const all = unpackTokens(tokens);
-  const said = (evaluated: TokenRecord["evaluated"]) => (evaluated ? { evaluated } : {});
-  if (branches.length === 0) return { ...rest, tokens: { ...all, ...said(evaluated) } };
+  if (branches.length === 0) return { ...rest, tokens: { ...all, ...aboutOf({ allowed, evaluated }) } };
   let end = all.ids.length - branches.reduce((sum, { length }) => sum + length, 0);
-  const first = { ...slice(all, 0, end), ...said(evaluated) };
-  const others = branches.map(({ messages, length, evaluated }) => {
+  const first = { ...slice(all, 0, end), ...aboutOf({ allowed, evaluated }) };
+  const others = branches.map(({ messages, length, ...about }) => {
     end += length;
-    return { messages, tokens: { ...slice(all, end - length, end), ...said(evaluated) } };
+    return { messages, tokens: { ...slice(all, end - length, end), ...aboutOf(about) } };
   });
   return { ...rest, tokens: first, branches: others };
 }

@@ -5,6 +5,7 @@
 import { randomInt } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import {
+  AllowedParts,
   type Engine,
   type Grammar,
   type Sampling,
@@ -49,9 +50,11 @@ export interface Wanted {
   readonly likeliest: number | undefined;
   /** The form of the turn; undefined: it is free. */
   readonly grammar?: Grammar | undefined;
-  /** The form that is asked for and not enforced. */
+  /** Log-probabilities are those under the grammar. */
+  readonly restricts?: boolean | undefined;
+  /** Where answers tell whether they have the form that is asked for: finds the first deviation. */
   readonly format?: Format | undefined;
-  /** Where calls of a form are asked for and not enforced: finds the first deviation. */
+  /** The same of calls. */
   readonly callForm?: CallForm | undefined;
   readonly signal: AbortSignal;
   readonly onText: ((text: string) => void) | undefined;
@@ -103,6 +106,8 @@ export class ServedModel {
   #threads: ThreadStore | undefined;
   /** Whether turns are sampled in the form that a request demands. */
   readonly enforces: boolean = true;
+  /** Whether each answer tells of deviations from the form that a request demands. */
+  readonly checksForm: boolean = false;
   /** The temperature of every turn; undefined: each request's own. */
   readonly fixedTemperature: number | undefined;
   /** Numbers of requests. */
@@ -364,12 +369,14 @@ export class ServedModel {
 }
 
 /** A turn together with the tokens given before it. */
-function joined(given: readonly number[], { ids, sampled, logprobs }: Segment): Segment {
+function joined(given: readonly number[], { ids, sampled, logprobs, allowed }: Segment): Segment {
+  const among = new AllowedParts();
+  among.add(allowed, given.length);
   const length = given.length + ids.length;
   const all = { ids: new Int32Array(length), sampled: new Uint8Array(length), logprobs: new Float32Array(length) };
   all.ids.set(given);
   all.ids.set(ids, given.length);
   all.sampled.set(sampled, given.length);
   all.logprobs.set(logprobs, given.length);
-  return all;
+  return { ...all, allowed: among.whole() };
 }

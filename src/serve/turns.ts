@@ -27,7 +27,7 @@ export interface Turns {
   readonly likeliest: number | undefined;
   /** @param onDelta called with what may be sent while the turn is sampled, and with the rest at its end */
   sample(index: number, signal: AbortSignal, onDelta?: (delta: Delta) => void): Promise<Answer>;
-  /** Whether a form of the answer, or of calls, is asked for and not enforced. */
+  /** Whether a form of the answer, or of calls, is asked for, and answers tell of deviations. */
   readonly checks: { readonly format: boolean; readonly calls: boolean };
   /** Where one is: the answer's first deviation from it. */
   problemsOf(answer: Answer): { schema_problem?: string | null; call_problem?: string | null } | undefined;
@@ -39,9 +39,8 @@ export interface Turns {
 /** @throws ApiError (400) */
 export async function prepareTurns(model: ServedModel, request: ChatRequest, signal?: AbortSignal): Promise<Turns> {
   model.checkOptions(request);
-  // Where nothing is enforced, each answer tells whether it has the form.
-  const format = model.enforces ? undefined : formatOf(request.response_format);
-  const callForm = model.enforces ? undefined : callFormOf(request);
+  const format = model.checksForm ? formatOf(request.response_format) : undefined;
+  const callForm = model.checksForm ? callFormOf(request) : undefined;
   const tools = request.tool_choice === "none" ? [] : toolsOf(request.tools ?? []);
   const messages = messagesOf(request.messages);
   const chat = model.chatWith(request.chat_template_kwargs);

@@ -11,13 +11,13 @@ interface Header {
 }
 
 /** Reads numbers of a safetensors file: 8 bytes of length, a header of JSON, then the bytes of all tensors. */
-async function batchReader(path: string): Promise<(name: string) => number[]> {
+async function batchReader(path: string): Promise<(name: string) => number[] | undefined> {
   const bytes = await readFile(path);
   const start = 8 + Number(bytes.readBigUInt64LE(0));
   const header = JSON.parse(bytes.toString("utf8", 8, start)) as Header;
   return (name) => {
     const tensor = header[name];
-    if (!tensor) throw new HoneError(`the batch file ${path} has no ${name}`);
+    if (!tensor) return undefined;
     const [from, to] = tensor.data_offsets;
     const part = bytes.subarray(start + from, start + to);
     if (tensor.dtype === "U8") return [...part];
@@ -47,13 +47,18 @@ export async function checkBatch(
   { seed, whole }: { readonly seed: number; readonly whole: boolean },
 ): Promise<void> {
   const tensor = await batchReader(path);
-  const [ids, sampled, logprobs, lengths] = ["ids", "sampled", "logprobs", "lengths"].map(tensor) as [
+  const needed = (name: string) => {
+    const values = tensor(name);
+    if (!values) throw new HoneError(`the batch file ${path} has no ${name}`);
+    return values;
+  };
+  const [ids, sampled, logprobs, lengths] = ["ids", "sampled", "logprobs", "lengths"].map(needed) as [
     number[],
     number[],
     number[],
     number[],
   ];
-  const [numbers, rollouts, advantages] = ["groups", "rollouts", "advantages"].map(tensor) as [
+  const [numbers, rollouts, advantages] = ["groups", "rollouts", "advantages"].map(needed) as [
     number[],
     number[],
     number[],
@@ -69,6 +74,11 @@ export async function checkBatch(
   const total = played.reduce((sum, { record }) => sum + record.sampled.filter((flag) => flag === 1).length, 0);
   const written = sampled.reduce((sum, flag) => sum + flag, 0);
   if (written !== total) differs(`${written} tokens are marked as sampled, ${total} were sampled`);
+  const restricted = played.reduce((sum, { record }) => sum + (record.allowed?.at.length ?? 0), 0);
+  const marked = (tensor("allowed") ?? []).filter((number) => number >= 0).length;
+  if (marked !== restricted) {
+    differs(`${marked} tokens are marked as drawn under a grammar, ${restricted} were drawn so`);
+  }
 
   const at = new Random("second path", seed).integer(0, played.length - 1);
   const { record, advantage } = played[at] as (typeof played)[0];

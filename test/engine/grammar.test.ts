@@ -1,6 +1,6 @@
 /** Turns under a grammar, of a model whose tokens are bytes: where the grammar begins, and what is free before. */
 import { beforeAll, describe, expect, test } from "vitest";
-import type { GenerateOptions, Grammar, LocalEngine } from "../../src/engine/index.js";
+import { bitsOf, type GenerateOptions, type Grammar, isIn, type LocalEngine } from "../../src/engine/index.js";
 import { prompt, testEngine } from "./support.js";
 import { tiny } from "./tiny-model.js";
 
@@ -64,6 +64,71 @@ describe("a grammar of the whole turn", () => {
     const second = await sequence.generate({ ...options, maxTokens: 400, before: first.tokens });
     sequence.close();
     expect([...first.tokens, ...second.tokens]).toEqual(whole.ids);
+  });
+});
+
+describe("a grammar that restricts", () => {
+  const SIZE = 260;
+  const bytes = (text: string) => [...Buffer.from(text)];
+
+  /** Log-probability of each token of a turn among those that `sets` give for its position, from the raw softmax. */
+  async function restricted(ids: readonly number[], sets: readonly (readonly number[])[], temperature: number) {
+    const given = prompt("A turn: ");
+    const scored = await engine.scoreEach?.(Int32Array.from([...given, ...ids]), {
+      likeliest: engine.info.vocabularySize,
+    });
+    return ids.map((id, i) => {
+      const all = new Map(scored?.[given.length - 1 + i]?.likeliest.map(({ token, logprob }) => [token, logprob]));
+      const weight = (token: number) => Math.exp((all.get(token) as number) / temperature);
+      return Math.log(weight(id) / (sets[i] as readonly number[]).reduce((sum, token) => sum + weight(token), 0));
+    });
+  }
+
+  test("gives the sets, and log-probabilities of draws from them at the turn's temperature", async () => {
+    const ten = bytes("0123456789");
+    const sets = [bytes("n"), bytes("="), ten, ten, ten, ten, stop];
+    const drawn = new Set<string>();
+    for (const seed of seeds) {
+      const sampling = { seed, temperature: 0.7 };
+      const one = await turn({ rules: digits('"n="') }, seed, { sampling, restricts: true });
+      expect(one.text).toMatch(/^n=\d{4}$/);
+      drawn.add(one.text);
+      const { sets: given = [], at = [], set = [] } = one.allowed ?? {};
+      expect(at).toEqual([...one.ids.keys()]);
+      const members = set.map((number) => {
+        const bits = bitsOf(given[number] as string);
+        return Array.from({ length: SIZE }, (_, token) => token).filter((token) => isIn(bits, token));
+      });
+      expect(members.slice(0, -1)).toEqual(sets.slice(0, -1));
+      expect(members.at(-1)).toContain(one.ids.at(-1));
+      // Digits and the rest: each set is kept once.
+      expect(given).toHaveLength(4);
+      const wanted = await restricted(one.ids, members, 0.7);
+      one.logprobs.forEach((logprob, i) => {
+        expect(logprob).toBeCloseTo(wanted[i] as number, 2);
+      });
+      expect(one.logprobs[0]).toBe(0);
+      expect(one.evaluated?.draws?.tokens).toBe(one.ids.length);
+    }
+    expect(drawn.size).toBeGreaterThan(2);
+  });
+
+  test("says nothing of positions where every token may come", async () => {
+    const marks = { anywhere: ["<call>"], first: [] };
+    const free = await turn(undefined, 1, { maxTokens: 40 });
+    const marked = await turn({ rules: digits('"<call>"'), marks }, 1, { maxTokens: 40, restricts: true });
+    expect(marked.allowed).toBeUndefined();
+    expect(marked.ids).toEqual(free.ids);
+    expect([...marked.logprobs]).toEqual([...free.logprobs]);
+  });
+
+  test("has the ids of the same grammar that does not, where one token alone may come", async () => {
+    const grammar = { rules: 'root ::= "always one thing"' };
+    const [one, other] = [await turn(grammar, 5), await turn(grammar, 5, { restricts: true })];
+    expect(one.text).toBe("always one thing");
+    expect(other.text).toBe(one.text);
+    // The last one is one of two that end a turn.
+    expect([...other.logprobs].slice(0, -1).every((logprob) => logprob === 0)).toBe(true);
   });
 });
 

@@ -2,6 +2,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { packSet } from "../../src/engine/allowed.js";
 import { sharedPrompt } from "../../src/learn/batch.js";
 import { type BatchGroup, writeBatch } from "../../src/learn/index.js";
 import type { TokenRecord } from "../../src/rollout/transcript.js";
@@ -37,7 +38,7 @@ describe("the batch file", () => {
     const summary = await writeBatch(path, [group], { temperature: 0.8 });
     const { header, tensor, aligned } = read(path);
     expect(aligned).toBe(true);
-    expect(header.__metadata__).toEqual({ format: "hone-batch", version: "2", temperature: "0.8" });
+    expect(header.__metadata__).toEqual({ format: "hone-batch", version: "3", temperature: "0.8" });
     expect(tensor("ids")).toEqual([1, 2, 3, 7, 8, 9, 1, 2, 3, 7]);
     expect(tensor("sampled")).toEqual([0, 0, 0, 1, 0, 1, 0, 0, 0, 1]);
     expect(tensor("logprobs")).toEqual([0, 0, 0, -0.5, 0, -0.5, 0, 0, 0, -0.5]);
@@ -56,6 +57,32 @@ describe("the batch file", () => {
       sampledTokens: 3,
       longest: 6,
     });
+  });
+
+  it("holds the sets that tokens were drawn from under a grammar, each once", async () => {
+    // Of a vocabulary of 16: {7, 9} and {7}.
+    const [two, one] = [packSet(Uint8Array.of(0x80, 0x02)), packSet(Uint8Array.of(0x80, 0x00))];
+    const restricted: BatchGroup = [
+      { tokens: { ...a, allowed: { sets: [two], at: [3, 5], set: [0, 0] } }, advantage: 0.5 },
+      { tokens: { ...b, allowed: { sets: [one, two], at: [3], set: [1] } }, advantage: -0.5 },
+    ];
+    const path = file();
+    await writeBatch(path, [restricted], { temperature: 1 });
+    const { header, tensor } = read(path);
+    expect(tensor("allowed")).toEqual([-1, -1, -1, 0, -1, 0, -1, -1, -1, 0]);
+    expect((header.sets as { shape: number[] }).shape).toEqual([1, 2]);
+    expect(tensor("sets")).toEqual([0x80, 0x02]);
+
+    await writeBatch(path, [group], { temperature: 1 });
+    expect(Object.keys(read(path).header)).not.toContain("sets");
+    const outside = { ...a, allowed: { sets: [one], at: [5], set: [0] } };
+    await expect(writeBatch(path, [[{ tokens: outside, advantage: 1 }]], { temperature: 1 })).rejects.toThrow(
+      "token 5 of a trajectory was drawn from a set without it",
+    );
+    const given = { ...a, allowed: { sets: [two], at: [4], set: [0] } };
+    await expect(writeBatch(path, [[{ tokens: given, advantage: 1 }]], { temperature: 1 })).rejects.toThrow(
+      "token 4 of a trajectory was not sampled, and has an allowed set",
+    );
   });
 
   it("leaves out groups that teach nothing and trajectories in which nothing was sampled, and counts them", async () => {

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { packSet } from "../../src/engine/allowed.js";
 import { type BatchGroup, writeBatch } from "../../src/learn/index.js";
 import { checkBatch } from "../../src/train/second-path.js";
 
@@ -55,6 +56,16 @@ it("is seen to have another mask of as many tokens, another id or advantage, whe
   const moved = [0.6, -0.1, -0.5].map((advantage, i) => ({ ...(group[i] as (typeof group)[0]), advantage }));
   await writeBatch(file, [moved], { temperature: 1 });
   expect(await seen(file, [group])).toContain("sequence 0 has another advantage");
+});
+
+it("is seen to lack what a grammar let pass", async () => {
+  const file = path();
+  await writeBatch(file, [group], { temperature: 1 });
+  const [first, ...others] = group as [(typeof group)[0], ...(typeof group)[0][]];
+  const restricted = { ...first.tokens, allowed: { sets: [packSet(Uint8Array.of(0x20))], at: [2], set: [0] } };
+  await expect(
+    checkBatch(file, [[{ ...first, tokens: restricted }, ...others]], { seed: 1, ...every }),
+  ).rejects.toThrow("0 tokens are marked as drawn under a grammar, 1 were drawn so");
 });
 
 it("is seen to have advantages that do not sum to 0, unless a rollout was left out", async () => {

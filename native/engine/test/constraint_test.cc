@@ -34,30 +34,65 @@ class Even final : public Constraint {
   int left_;
 };
 
-void whatIsLeftKeepsItsProportions() {
-  const std::vector<float> logits = logitsAfter(99);
-  std::vector<double> expected(kVocabulary);
+constexpr int kDraws = 200000;
+
+/** Probability of each even token among them; 0 of others. */
+std::vector<double> evenShares(const std::vector<float>& logits) {
+  std::vector<double> shares(kVocabulary);
   double total = 0;
-  for (Token token = 0; token < kVocabulary; token += 2) total += expected[token] = std::exp(logits[token]);
-  Sampler sampler;
-  SamplingParams params;
-  params.seed = 5;
-  constexpr int draws = 200000;
+  for (Token token = 0; token < kVocabulary; token += 2) total += shares[token] = std::exp(logits[token]);
+  for (double& share : shares) share /= total;
+  return shares;
+}
+
+template <typename Draw>
+void checkProportions(const std::vector<double>& shares, Draw draw) {
   std::vector<int> counts(kVocabulary);
-  Even even;
-  for (int i = 0; i < draws; i++) {
-    const Drawn drawn = drawAllowed(sampler, logits.data(), kVocabulary, params, i, even);
-    counts[drawn.token]++;
-    CHECK(drawn.logprob == logprobOf(logits.data(), kVocabulary, drawn.token));
-  }
-  CHECK(even.masked > draws / 4 && even.masked < draws);
+  for (int i = 0; i < kDraws; i++) counts[draw(i)]++;
   // Chi squared with 24 degrees of freedom: above 24 + 6 * sqrt(48) once in a million seeds.
   double chi = 0;
   for (Token token = 0; token < kVocabulary; token += 2) {
-    const double wanted = draws * expected[token] / total;
+    const double wanted = kDraws * shares[token];
     chi += (counts[token] - wanted) * (counts[token] - wanted) / wanted;
   }
   CHECK(chi < 24 + 6 * std::sqrt(48.0));
+}
+
+void whatIsLeftKeepsItsProportions() {
+  const std::vector<float> logits = logitsAfter(99);
+  Sampler sampler;
+  SamplingParams params;
+  params.seed = 5;
+  Even even;
+  checkProportions(evenShares(logits), [&](int i) {
+    const Drawn drawn = drawAllowed(sampler, logits.data(), kVocabulary, params, i, even);
+    CHECK(drawn.logprob == logprobOf(logits.data(), kVocabulary, drawn.token));
+    return drawn.token;
+  });
+  CHECK(even.masked > kDraws / 4 && even.masked < kDraws);
+}
+
+void aRestrictedDrawHasTheProbabilitiesOfWhatIsLeft() {
+  const std::vector<float> logits = logitsAfter(99);
+  const std::vector<double> shares = evenShares(logits);
+  Sampler sampler;
+  SamplingParams params;
+  params.seed = 6;
+  Even even;
+  AllowedSets sets;
+  Draws draws;
+  checkProportions(shares, [&](int i) {
+    const Drawn drawn = drawRestricted(sampler, logits.data(), kVocabulary, params, i, even, sets);
+    CHECK(std::fabs(drawn.logprob - std::log(shares[drawn.token])) < 1e-5);
+    draws.add(drawn.draws);
+    return drawn.token;
+  });
+  CHECK(draws.tokens == kDraws && std::fabs(draws.deviation) < 6 * std::sqrt(draws.variance));
+  // Every second token of a vocabulary of 50, at each position.
+  CHECK(sets.sets().size() == 1 && sets.numbers() == std::vector<int32_t>(kDraws, 0));
+  CHECK(sets.sets()[0] == (std::vector<uint8_t>{0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x01}));
+  sets.add(std::vector<char>(kVocabulary, 1));
+  CHECK(sets.sets().size() == 1 && sets.numbers().back() == -1);
 }
 
 void aTurnObeysAndOthersAreFree() {
@@ -107,6 +142,7 @@ void aConstraintThatFailsEndsItsTurnAlone() {
 
 void hone::testConstraints() {
   runTest("what a constraint leaves keeps its proportions", whatIsLeftKeepsItsProportions);
+  runTest("a restricted draw has the probabilities of what is left", aRestrictedDrawHasTheProbabilitiesOfWhatIsLeft);
   runTest("a turn obeys its constraint, and others are free", aTurnObeysAndOthersAreFree);
   runTest("a constraint that fails ends its turn alone", aConstraintThatFailsEndsItsTurnAlone);
 }

@@ -1,5 +1,7 @@
 """Random batches in the shape of rollouts: groups with shared prefixes, sampled tokens with tool text between."""
 
+from dataclasses import replace
+
 import torch
 from learner.batch import Batch, read_batch
 from safetensors.torch import save_file
@@ -37,7 +39,7 @@ def write_batch(path, rollouts, temperature=1.0, members=None):
         "advantages": torch.tensor(advantages),
         "rollouts": torch.tensor(members or range(len(ids)), dtype=torch.int32),
     }
-    save_file(tensors, path, {"format": "hone-batch", "version": "2", "temperature": str(temperature)})
+    save_file(tensors, path, {"format": "hone-batch", "version": "3", "temperature": str(temperature)})
     return str(path)
 
 
@@ -105,6 +107,24 @@ def write_tree_batch(path, groups=3, seed=0, temperature=1.0):
             advantage = torch.randn(1, generator=generator).item()
             rollouts.append((group, len(prompt), ids, flags, logprobs, advantage))
     return write_batch(path, rollouts, temperature)
+
+
+def restricted(batch, seed=0) -> Batch:
+    """Some tokens of the batch drawn from one of five sets that has them, in each trajectory from others."""
+    generator = torch.Generator().manual_seed(seed)
+    allowed = torch.rand(5, VOCABULARY, generator=generator) < 0.4
+    trajectories = []
+    for one in batch.trajectories:
+        numbers = torch.randint(-2, len(allowed), (len(one.ids),), generator=generator).clamp(min=-1)
+        numbers[~one.sampled] = -1
+        allowed[numbers[numbers >= 0], one.ids[numbers >= 0]] = True
+        trajectories.append(replace(one, allowed=numbers))
+    bits = allowed.view(len(allowed), -1, 8).to(torch.uint8) << torch.arange(8, dtype=torch.uint8)
+    return replace(batch, trajectories=trajectories, sets=bits.sum(-1, dtype=torch.uint8))
+
+
+def restricted_tree(folder, **settings) -> Batch:
+    return restricted(tree_batch(folder, **settings))
 
 
 def random_batch(folder, **settings) -> Batch:

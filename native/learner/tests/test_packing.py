@@ -1,14 +1,16 @@
 """Packing and chunking are exact: the same log-probabilities and gradients as each trajectory computed alone."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
-from batches import OBJECTIVES, open_settings, random_batch, tree_batch
-from learner import blocks, head, loss, packing
+from batches import OBJECTIVES, open_settings, random_batch, restricted_tree, tree_batch
+from learner import blocks, head, loss, packing, second_path
 from learner.attention import Layout
 from learner.backend import PeftBackend
 from learner.batch import Batch
+from learner.errors import Refused
 from learner.importance import Importance
 from learner.objective import read_objective
 from learner.packing import plan
@@ -32,10 +34,21 @@ def plain(backend, batch, temperature):
     parts = []
     for trajectory in batch.trajectories:
         logits = model(input_ids=trajectory.ids[None], use_cache=False).logits[0, :-1].float() / temperature
+        if trajectory.allowed is not None:
+            logits = logits.masked_fill(refused(batch, trajectory.allowed[1:]), float("-inf"))
         logprobs = logits.log_softmax(-1).gather(1, trajectory.ids[1:, None])[:, 0]
         parts.append(logprobs[trajectory.sampled[1:]])
     model.config._attn_implementation = "hone_packed"
     return torch.cat(parts)
+
+
+def refused(batch, numbers):
+    """[T, vocabulary]: whether a token could not come, for the numbers [T] of the positions' sets."""
+    vocabulary = 8 * batch.sets.shape[1]
+    sets = [
+        [not int(batch.sets[number, token // 8]) >> token % 8 & 1 for token in range(vocabulary)] for number in range(5)
+    ]
+    return torch.tensor([sets[number] if number >= 0 else [False] * vocabulary for number in numbers.tolist()])
 
 
 def gradients(backend):
@@ -73,6 +86,8 @@ BLOCKS = {"separate": (0, 0), "one": (0, 10**9), "chosen": (blocks.KEY, 100)}
         (tree_batch, 4096, 0.7, "chosen"),
         (tree_batch, 4096, 1.0, "separate"),
         (tree_batch, 4096, 1.0, "one"),
+        (restricted_tree, 60, 0.7, "chosen"),
+        (restricted_tree, 4096, 1.0, "chosen"),
     ],
 )
 def test_packed_rows_give_the_loss_and_gradients_of_the_plain_path(
@@ -107,6 +122,7 @@ def test_packed_rows_give_the_loss_and_gradients_of_the_plain_path(
             temperature,
             slope,
             chunk_bytes=96 * 4 * 16,
+            allowed=head.allowed_of(pack, batch, backend.device),
         )
         hidden.backward(scores.gradient)
         logprobs[pack.slots] = scores.logprobs
@@ -117,6 +133,20 @@ def test_packed_rows_give_the_loss_and_gradients_of_the_plain_path(
     for name in wanted:
         assert torch.allclose(got[name], wanted[name], atol=1e-5, rtol=1e-4), name
     assert max(wanted[name].abs().max() for name in wanted) > 1e-3
+
+
+def test_rows_keep_the_set_of_each_token_also_where_a_position_predicts_from_several(tmp_path):
+    batch = restricted_tree(tmp_path)
+    sets = torch.cat([one.allowed[one.sampled] for one in batch.trajectories])
+    several = 0
+    for pack in plan(batch, 4096):
+        assert torch.equal(pack.allowed[pack.sources], sets[pack.slots])
+        several += len(pack.predicting) - len(set(pack.predicting.tolist()))
+    assert several > 0
+    second_path.check_rows(plan(batch, 60), batch.trajectories)
+    (pack,) = plan(batch, 4096)
+    with pytest.raises(Refused, match="allowed tokens than its own"):
+        second_path.check_rows([replace(pack, allowed=pack.allowed.roll(1))], batch.trajectories)
 
 
 def prefixes(trajectories):
@@ -227,6 +257,34 @@ def test_entropy_is_that_of_the_whole_distribution():
     scores = head.score(hidden, weight, sources, torch.randint(50, (60,)), 1.3, chunk_bytes=50 * 4 * 16)
     expected = torch.distributions.Categorical(logits=hidden @ weight.T / 1.3).entropy()
     assert torch.allclose(scores.entropy, expected[sources], atol=1e-5)
+
+
+def test_of_a_restricted_distribution_all_is_that_of_the_allowed_tokens_alone():
+    """Also the gradient of an output layer that is trained. A vocabulary of 50 ends within a byte."""
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(37, 8), torch.randn(50, 8, requires_grad=True)
+    sources = torch.randint(37, (60,)).sort().values
+    allowed = torch.rand(3, 50) < 0.3
+    numbers = torch.randint(-1, 3, (37,))
+    mask = torch.cat((allowed, torch.ones(1, 50, dtype=torch.bool)))[numbers]
+    targets = torch.multinomial(mask[sources].float(), 1)[:, 0]
+    padded = torch.nn.functional.pad(allowed, (0, 6)).view(3, 7, 8).to(torch.uint8)
+    sets = (padded << torch.arange(8, dtype=torch.uint8)).sum(-1, dtype=torch.uint8)
+
+    leaf = hidden.clone().requires_grad_(True)
+    logits = (leaf @ weight.T / 1.3).masked_fill(~mask, float("-inf"))
+    wanted = logits.log_softmax(-1)[sources, targets]
+    (wanted**2).sum().backward()
+    wanted_weight, weight.grad = weight.grad, None
+
+    scores = head.score(
+        hidden, weight, sources, targets, 1.3, lambda new: 2 * new, 50 * 4 * 16, head.Allowed(sets, numbers)
+    )
+    assert torch.allclose(scores.logprobs, wanted, atol=1e-5)
+    assert torch.allclose(scores.gradient, leaf.grad, atol=1e-5)
+    assert torch.allclose(weight.grad, wanted_weight, atol=1e-5)
+    entropy = torch.distributions.Categorical(logits=logits.detach()).entropy()
+    assert torch.allclose(scores.entropy, entropy[sources], atol=1e-5)
 
 
 def test_the_output_layer_gets_its_own_gradient_when_it_is_trained():

@@ -72,6 +72,8 @@ async function trainThroughDeaths(run: string, kills: number, most: number, star
     for (const { rollouts } of steps) expect(rollouts).toBe(GROUPS * SIZE);
     expect(hone.said()).toMatch(/answers, and plays again/);
     return steps;
+  } catch (error) {
+    throw new Error(hone.said(), { cause: error });
   } finally {
     hone.child.kill("SIGKILL");
     await Promise.all(servers.map((server) => server.kill()));

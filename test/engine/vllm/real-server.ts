@@ -64,7 +64,7 @@ export async function startServer(vllm: Vllm, port: number, otherwise: Otherwise
   const { process: child, kill } = spawnTied(
     vllm.python,
     [
-      ...["-m", "vllm.entrypoints.openai.api_server", "--model", otherwise.folder ?? vllm.folder],
+      ...["-m", "vllm.entrypoints.cli.main", "serve", otherwise.folder ?? vllm.folder],
       ...["--host", "127.0.0.1", "--port", String(port), ...flags],
     ],
     {

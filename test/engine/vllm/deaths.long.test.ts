@@ -73,7 +73,7 @@ async function trainThroughDeaths(run: string, kills: number, most: number, star
     expect(hone.said()).toMatch(/answers, and plays again/);
     return steps;
   } catch (error) {
-    throw new Error(hone.said(), { cause: error });
+    throw new Error([hone.said(), ...servers.map(({ state }) => state?.())].join("\n"), { cause: error });
   } finally {
     hone.child.kill("SIGKILL");
     await Promise.all(servers.map((server) => server.kill()));

@@ -29,6 +29,8 @@ export async function prepareVllm(home: string): Promise<Vllm> {
 
 export interface Server {
   readonly url: string;
+  /** The end of its output, and whether it runs. */
+  readonly state?: () => string;
   /** Ends it as a crash does. */
   kill(): Promise<void>;
 }
@@ -77,13 +79,20 @@ export async function startServer(vllm: Vllm, port: number, otherwise: Otherwise
       ...["--host", "127.0.0.1", "--port", String(port), ...flags],
     ],
     {
-      stdio: ["ignore", "ignore", "ignore"],
+      stdio: ["ignore", "pipe", "pipe"],
       ownGroup: true,
       env: { ...process.env, ...vllm.environment, ...otherwise.environment },
       ...(otherwise.cwd === undefined ? {} : { cwd: otherwise.cwd }),
     },
   );
   const url = `http://127.0.0.1:${port}`;
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding("utf8").on("data", (text: string) => {
+      said = (said + text).slice(-4000);
+    });
+  }
+  const state = () => `${url}, ended with ${child.exitCode ?? child.signalCode ?? "nothing: it runs"}: ${said}`;
   while (child.exitCode === null && child.signalCode === null) {
     const ready = await fetch(`${url}/health`).then(
       ({ ok }) => ok,
@@ -92,9 +101,10 @@ export async function startServer(vllm: Vllm, port: number, otherwise: Otherwise
     if (ready) break;
     await new Promise((resolve) => setTimeout(resolve, 500));
   }
-  if (child.exitCode !== null) throw new Error(`vLLM ended with ${child.exitCode}`);
+  if (child.exitCode !== null) throw new Error(state());
   return {
     url,
+    state,
     kill: async () => {
       if (child.exitCode !== null || child.signalCode !== null) return;
       const ended = once(child, "exit");

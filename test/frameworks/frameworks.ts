@@ -89,6 +89,41 @@ const published: readonly (Framework & { readonly program: Published })[] = [
     },
   },
   {
+    name: "LangChain JS, as published",
+    program: {
+      start: "agent.mjs",
+      files: [
+        {
+          as: "agent.mjs",
+          from: "node_modules/langchain/dist/agents/index.d.ts",
+          block: "Search for ReAct agents",
+          // The example has the option's old name.
+          edits: [['llm: "openai:gpt-4o"', 'model: "openai:gpt-4o"']],
+        },
+      ],
+    },
+  },
+  {
+    name: "LangGraph JS, as published",
+    program: {
+      start: "agent.mjs",
+      files: [
+        {
+          as: "agent.mjs",
+          from: "node_modules/@langchain/langgraph/dist/prebuilt/react_agent_executor.d.ts",
+          block: "what is the weather in SF?",
+        },
+      ],
+    },
+  },
+  {
+    name: "LangChain for Python, as published",
+    program: {
+      start: "agent.py",
+      files: [{ as: "agent.py", from: `${site}/langchain/agents/factory.py`, block: "check_weather" }],
+    },
+  },
+  {
     name: "OpenAI Agents JS, as published",
     program: {
       start: "agent.mjs",

@@ -17,7 +17,7 @@ interface PublishedFile {
   readonly as: string;
   /** Below the installed packages; "*" stands for one folder's name. */
   readonly from: string;
-  /** Of a page: a text that its first block of code with the example has. Undefined: the file is the program. */
+  /** Of a page, or of comments: a text that the first block of code with the example has. Undefined: the file is the program. */
   readonly block?: string;
   /** What is replaced, each once: the model's name, and what the table of docs/agents.md says. */
   readonly edits?: readonly (readonly [from: string, to: string])[];
@@ -35,10 +35,14 @@ function find(folder: string, pattern: string): string {
   return find(folder, [...parts.slice(0, at), found, ...parts.slice(at + 1)].join("/"));
 }
 
-/** Blocks of code of a page in Markdown. */
+/** Blocks of code of a page in Markdown, or in the comments of a program: without what stands before each line there. */
 const blocksOf = (page: string) =>
-  [...page.matchAll(/^```(?:ts|js|typescript|python|py)\b[^\n]*\n([\s\S]*?)^```/gm)].map(
-    ([, block]) => block as string,
+  [...page.matchAll(/^( *(?:\* )?)```(?:ts|js|typescript|python|py)\b[^\n]*\n([\s\S]*?)^\1```/gm)].map(
+    ([, before = "", block = ""]) =>
+      block
+        .split("\n")
+        .map((line) => (line.startsWith(before) ? line.slice(before.length) : line.replace(/^[ *]*$/, "")))
+        .join("\n"),
   );
 
 function textOf({ from, block, edits = [] }: PublishedFile, installed: Installed): string {

@@ -47,6 +47,7 @@ async function go(change: Partial<typeof wanted> = {}, fake: FakeParts = {}) {
   const { steps, groupSize, refill } = asked;
   const said: string[] = [];
   const parts = partsOf(run, { ...fake, settings: { steps, groupSize, refill } });
+  parts.policy.reward = "chance";
   const view = { ...parts.view, log: (text: string) => void said.push(text) };
   const within = await withinDifficulty({ ...parts, view }, sampler, asked);
   await train({ ...parts, scenarios: within });

@@ -82,8 +82,8 @@ export class FakePolicy implements Policy {
   pace = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve));
   /** What it says of the probe of an adapter that it is to play. */
   reading = (_adapter: Adapter): ProbeReading | null => null;
-  /** Gives every rollout this reward. */
-  reward: number | undefined;
+  /** The reward of every rollout; "mixed": of a group's first two 1 and 0, so that it has a signal, of the others by chance. */
+  reward: number | "mixed" | "chance" = "mixed";
   /** Called before it wakes. */
   waking = (): void => undefined;
 
@@ -134,8 +134,14 @@ export class FakePolicy implements Policy {
         await this.pace();
         if (signal.aborted) return { groups, failures: [], interrupted: true };
         const seed = deriveSeed(run, step, scenario.id, index);
-        const reward = this.reward === undefined ? {} : { reward: this.reward };
-        const trajectory = trajectoryOf({ scenario, index, seed, adapter, ...reward });
+        const reward = this.#rewardOf(index);
+        const trajectory = trajectoryOf({
+          scenario,
+          index,
+          seed,
+          adapter,
+          ...(reward === undefined ? {} : { reward }),
+        });
         this.played.push(`played ${run} ${step} ${adapter} ${trajectory.id}`);
         this.#tick(this.played.at(-1) as string);
         members.push(trajectory);
@@ -144,6 +150,11 @@ export class FakePolicy implements Policy {
       onGroup?.(members);
     }
     return { groups, failures: [], interrupted: false };
+  }
+
+  #rewardOf(index: number): number | undefined {
+    if (this.reward === "mixed") return index < 2 ? 1 - index : undefined;
+    return this.reward === "chance" ? undefined : this.reward;
   }
 }
 

@@ -18,6 +18,7 @@ from .gguf_model import GgufModel
 from .model import Place, load_base
 from .packing import Pack
 from .protocol import Progress
+from .quantised import QuantisedLinear, weights_of
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 """For each precision the type of products and of frozen matrices."""
@@ -115,7 +116,8 @@ class PeftBackend:
         def opened(file: GgufModel) -> None:
             self.precision = choose_precision(settings["precision"], self.device, file.weights)
 
-        model, self.base = load_base(base["gguf"], base.get("hf"), progress, self._placed(lora is not None), opened)
+        frozen = lora is not None
+        model, self.base = load_base(base["gguf"], base.get("hf"), progress, self._placed(frozen), opened, frozen)
         if lora is None:
             if self.base.rope_factors is not None:
                 raise Refused("all weights of a model with scaled RoPE cannot be trained here; use LoRA")
@@ -137,6 +139,8 @@ class PeftBackend:
         device = torch.device("cpu") if self.away else self.device
 
         def place(name: str, values: torch.Tensor) -> torch.Tensor:
+            if not values.is_floating_point():
+                return values.to(device)
             half = frozen and name.split(".")[-2] in LINEAR_LAYERS
             return values.to(device, TYPES[self.precision] if half else torch.float32)
 
@@ -183,7 +187,7 @@ class PeftBackend:
         return self.rows.notes()
 
     def output_weight(self) -> torch.Tensor:
-        return self.rows.output_weight(self._causal.lm_head.weight, TYPES[self.precision])
+        return self.rows.output_weight(weights_of(self._causal.lm_head), TYPES[self.precision])
 
     @property
     def vocabulary(self) -> int:
@@ -252,6 +256,8 @@ def _linears_to(model: torch.nn.Module, dtype: torch.dtype) -> None:
     for name, module in model.named_modules():
         if isinstance(module, torch.nn.Linear) and name.removesuffix(".base_layer").rsplit(".", 1)[-1] in LINEAR_LAYERS:
             module.to(dtype)
+            if isinstance(module, QuantisedLinear):
+                module.type_of_products = dtype
 
 
 def check_targets(targets: list[str]) -> None:

@@ -25,6 +25,7 @@ from .joint import ADAPTER
 from .memory import forget
 from .packing import Pack
 from .packing_check import SAME, Computed, Limits, compared, computed_rows, difference, trial_rows, untouched
+from .quantised import compile_values, type_of_products
 from .rounding import limits
 
 PROMPT, LENGTHS = 150, (420, 310, 290)
@@ -67,7 +68,8 @@ def state_of(backend: Any) -> State:
     layer = backend._causal.model.layers[0]
     off = any(module.disable_adapters for module in layer.modules() if ADAPTER in getattr(module, "lora_A", ()))
     twice = layer.gradient_checkpointing and not off
-    return State(backend.precision, layer.self_attn.q_proj.weight.dtype, twice, not off)
+    query = layer.self_attn.q_proj
+    return State(backend.precision, type_of_products(getattr(query, "base_layer", query)), twice, not off)
 
 
 class Rows:
@@ -236,6 +238,7 @@ class Rows:
             # Once: code of layers is for this very function.
             self._attend = torch.compile(flex_attention, **COMPILED)
         compiled = COMPILED if way.layers else None
+        compile_values(compiled)
         self.fused = FusedModel(backend._causal.model, compiled) if way.fused else None
         for layer in backend._causal.model.layers:
             if way.layers and not way.fused:

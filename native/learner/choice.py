@@ -25,6 +25,9 @@ def chosen(settings: dict[str, Any]) -> str:
     # Where Unsloth holds the whole model in f16, an overflow ends the run; PEFT computes the update again in bf16.
     if wanted == "auto" and (settings["device"] != "cuda" or why_not is not None or not _has_bf16()):
         return "peft"
+    # Which PEFT's layers keep as they are, and Unsloth holds in 16 bits.
+    if wanted == "auto" and _quantised(settings["base"]):
+        return "peft"
     return "unsloth"
 
 
@@ -71,6 +74,21 @@ def _untried(path: str) -> str | None:
     name = None if field is None else field.contents()
     known = ARCHITECTURES.get(name)
     return name if known is not None and not known.unsloth else None
+
+
+def _quantised(base: dict[str, Any]) -> bool:
+    """Whether the learner would keep blocks of the file. False for a file that is not GGUF: loading it reports the
+    error."""
+    import gguf
+
+    from .quantised import is_kept
+
+    if base.get("hf"):
+        return False
+    try:
+        return any(is_kept(tensor.tensor_type) for tensor in gguf.GGUFReader(base["gguf"]).tensors)
+    except (OSError, ValueError):
+        return False
 
 
 def _scales_rope(path: str) -> bool:

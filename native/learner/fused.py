@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from .quantised import block_product, joint_values
+
 CHECKPOINT: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
 """Nothing in a layer is random."""
 
@@ -25,14 +27,21 @@ CHECKPOINT: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": Fals
 class Products(NamedTuple):
     """The matrices of the linear layers of one input."""
 
-    joint: torch.Tensor
-    """[out, in + P]: their weights, then B"""
+    joint: torch.Tensor | None
+    """[out, in + P]: their weights, then B; None for quantised layers, whose joint matrix exists during a product."""
+    blocks: list[torch.Tensor]
+    """Of quantised layers, and their types (quantised.py): empty for others."""
+    kinds: torch.Tensor | None
     bias: torch.Tensor | None
     a: torch.Tensor | None
     """[P, in]; None without adapters. P is the sum of the adapters' ranks, rounded up."""
     b: torch.Tensor | None
     """[out, P]: the last columns of `joint`; takes part in autograd, which `joint` does not."""
     scaling: float
+
+    @property
+    def out(self) -> int:
+        return sum(map(len, self.blocks))
 
 
 class Weights(NamedTuple):
@@ -42,6 +51,8 @@ class Weights(NamedTuple):
     o: Products
     gate_up: Products
     down: Products
+    dtype: torch.dtype
+    """Of products."""
 
 
 @torch.library.custom_op("hone::adapted", mutates_args=())
@@ -112,10 +123,73 @@ def _backward(context: Any, dy: torch.Tensor) -> tuple[torch.Tensor | None, ...]
 adapted.register_autograd(_backward, setup_context=_keep)
 
 
+@torch.library.custom_op("hone::adapted_blocks", mutates_args=())
+def adapted_blocks(
+    x: torch.Tensor,
+    u: torch.Tensor,
+    blocks: list[torch.Tensor],
+    kinds: torch.Tensor,
+    bias: torch.Tensor | None,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    scaling: float,
+) -> torch.Tensor:
+    """As `adapted`, of quantised layers."""
+    return adapted(x, u, joint_values(blocks, kinds, b, x.dtype), bias, a, b, scaling)
+
+
+@adapted_blocks.register_fake
+def _(x, u, blocks, kinds, bias, a, b, scaling):
+    return x.new_empty(x.shape[0], b.shape[0])
+
+
+@torch.library.custom_op("hone::adapted_blocks_backward", mutates_args=())
+def adapted_blocks_backward(
+    dy: torch.Tensor,
+    x: torch.Tensor,
+    u: torch.Tensor,
+    blocks: list[torch.Tensor],
+    kinds: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    scaling: float,
+    input_too: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """As `adapted_backward`; dx is no view."""
+    joint = joint_values(blocks, kinds, b, x.dtype) if input_too else b
+    dx, da, db = adapted_backward(dy, x, u, joint, a, b, scaling, input_too)
+    return dx.contiguous(), da, db
+
+
+@adapted_blocks_backward.register_fake
+def _(dy, x, u, blocks, kinds, a, b, scaling, input_too):
+    dx = dy.new_empty(dy.shape[0], x.shape[1] if input_too else 0)
+    return dx, torch.empty_like(a), dy.new_empty(b.shape)
+
+
+def _keep_of_blocks(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    x, u, blocks, kinds, _, a, b, ctx.scaling = inputs
+    ctx.save_for_backward(x, u, kinds, a, b, *blocks)
+
+
+def _backward_of_blocks(context: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+    x, u, kinds, a, b, *blocks = context.saved_tensors
+    input_too = context.needs_input_grad[0]
+    dx, da, db = adapted_blocks_backward(dy.contiguous(), x, u, blocks, kinds, a, b, context.scaling, input_too)
+    return dx if input_too else None, None, [None] * len(blocks), None, None, da, db, None
+
+
+adapted_blocks.register_autograd(_backward_of_blocks, setup_context=_keep_of_blocks)
+
+
 def product(x: torch.Tensor, of: Products) -> torch.Tensor:
     if of.a is None or of.b is None:
+        if of.kinds is not None:
+            return block_product(x, of.blocks, of.kinds, of.bias, of.out)
         return torch.nn.functional.linear(x, of.joint, of.bias)
     u = torch.mm(x.detach(), of.a.detach().T)
+    if of.kinds is not None:
+        return adapted_blocks(x, u, of.blocks, of.kinds, of.bias, of.a, of.b, of.scaling)
     return adapted(x, u, of.joint, of.bias, of.a, of.b, of.scaling)
 
 
@@ -169,7 +243,7 @@ def _from_sum(
     layout: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     attention, mlp = layer.self_attn, layer.mlp
-    dtype = weights.qkv.joint.dtype
+    dtype = weights.dtype
     size = attention.head_dim
     query_heads, key_heads = attention.config.num_attention_heads, attention.config.num_key_value_heads
     # Every size but the row's length is a number here: one that PyTorch infers is symbolic in compiled code, and from a

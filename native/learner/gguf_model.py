@@ -75,10 +75,17 @@ class GgufModel:
                 f"{self.path} has {found.tensor_type.name.lower()} weights, which the learner cannot read; "
                 "give --hf-weights with the original weights, or run another file"
             ) from None
-        if is_interleaved(self.architecture, name):
-            heads = self.config.num_attention_heads if ".q_proj." in name else self.config.num_key_value_heads
-            values = unpermute(values, heads)
-        return values
+        return self._in_order(name, values)
+
+    def blocks(self, name: str) -> torch.Tensor:
+        """The quantised blocks of a matrix, [rows, bytes of a row], its rows in Hugging Face's order."""
+        return self._in_order(name, torch.from_numpy(numpy.array(self.tensors[name].data)))
+
+    def _in_order(self, name: str, rows: torch.Tensor) -> torch.Tensor:
+        if not is_interleaved(self.architecture, name):
+            return rows
+        heads = self.config.num_attention_heads if ".q_proj." in name else self.config.num_key_value_heads
+        return unpermute(rows, heads)
 
 
 def unpermute(rows: torch.Tensor, heads: int) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """Stores a model's linear layers and adapters as the products of fused.py need them, and takes their gradients.
 
-The frozen weights are kept once: those of the model's layers are views of the joint matrices. Adapters stay PEFT's
+The frozen weights are kept once: those of the model's layers are views of the joint matrices, unless they are
+quantised: then their values exist during a product. Adapters stay PEFT's
 parameters, in f32; the products have a copy in their own type, which is renewed when a parameter has changed.
 """
 
@@ -11,6 +12,7 @@ import torch
 
 from .fused import Products, Weights
 from .memory import give_back
+from .quantised import kinds_of, type_of_products
 
 ALIGNED = 8
 """Columns of B are padded to a multiple: tensor cores read 16 bytes at a time."""
@@ -49,7 +51,8 @@ class _Joint:
             if hasattr(module, "lora_A"):
                 self.adapters.append(_Adapter(module, ranks, rows))
                 ranks = self.adapters[-1].ranks.stop
-        self.out, self.width = bounds[-1][1], self.linears[0].weight.shape[1]
+        self.out, self.width = bounds[-1][1], self.linears[0].in_features
+        self.kinds = kinds_of(self.linears)
         self.ranks = -(-ranks // ALIGNED) * ALIGNED
         self.scaling = self.adapters[0].scaling if self.adapters else 1.0
         self.drop()
@@ -61,8 +64,15 @@ class _Joint:
         self.a: torch.Tensor | None = None
         self.b: torch.Tensor | None = None
 
+    @property
+    def dtype(self) -> torch.dtype:
+        return type_of_products(self.linears[0])
+
     def kept(self) -> bool:
-        """Whether the layers' weights are views of the matrix: moving or converting a model replaces them."""
+        """Whether the layers' weights are views of the matrix: moving or converting a model replaces them. Of quantised
+        ones B alone is kept."""
+        if self.kinds is not None:
+            return self.b is not None and (self.b.dtype, self.b.device) == (self.dtype, self.linears[0].weight.device)
         matrix = self.matrix
         return matrix is not None and all(
             linear.weight.dtype == matrix.dtype and linear.weight.data_ptr() == matrix[rows].data_ptr()
@@ -71,26 +81,29 @@ class _Joint:
 
     @torch.no_grad()
     def join(self) -> None:
-        first = self.linears[0].weight
-        matrix = first.new_zeros(self.out, self.width + self.ranks)
-        for linear, rows in zip(self.linears, self.rows, strict=True):
-            own = matrix[rows, : self.width]
-            own.copy_(linear.weight)
-            linear.weight.data = own
+        first = torch.empty(0, dtype=self.dtype, device=self.linears[0].weight.device)
+        width = self.width if self.kinds is None else 0
+        matrix = first.new_zeros(self.out, width + self.ranks)
+        if self.kinds is None:
+            for linear, rows in zip(self.linears, self.rows, strict=True):
+                own = matrix[rows, :width]
+                own.copy_(linear.weight)
+                linear.weight.data = own
+            self.matrix = matrix
         biases = [linear.bias for linear in self.linears]
         # All three of q, k and v have one, or none has.
         self.bias = None if biases[0] is None else torch.cat(biases).to(first.dtype)
-        self.matrix = matrix
         self.a = first.new_zeros(self.ranks, self.width)
         # No view to autograd: PyTorch's compiler looks at the whole of a view too, and a layer compiled with gradients
         # could then not be compiled without them: the whole's sizes are those of no input (PyTorch 2.13).
-        self.b = matrix[:, self.width :].data
+        self.b = matrix[:, width:].data
 
     def products(self, factors: tuple[torch.Tensor, torch.Tensor] | None) -> Products:
-        if factors is None:
-            # As B, no view to autograd.
-            return Products(self.matrix[:, : self.width].data, self.bias, None, None, self.scaling)
-        return Products(self.matrix, self.bias, *factors, self.scaling)
+        blocks = [] if self.kinds is None else [linear.weight.data for linear in self.linears]
+        a, b = factors or (None, None)
+        # As B, no view to autograd.
+        joint = self.matrix if factors or self.matrix is None else self.matrix[:, : self.width].data
+        return Products(joint, blocks, self.kinds, self.bias, a, b, self.scaling)
 
 
 class Joints:
@@ -110,7 +123,7 @@ class Joints:
 
     @property
     def dtype(self) -> torch.dtype:
-        return self._layers[0][0].linears[0].weight.dtype
+        return self._layers[0][0].dtype
 
     def drop(self) -> None:
         """The matrices are made again when they are needed: the model's weights have left them, or are about to."""
@@ -125,7 +138,7 @@ class Joints:
             joint.join()
         if joined:
             # PyTorch keeps the blocks of the separate weights, as many bytes again, of sizes that nothing else needs.
-            give_back(joined[0].matrix.device)
+            give_back(joined[0].b.device)
         version = sum(parameter._version for parameter in self.parameters)
         if joined or version != self._version:
             self._copy()
@@ -158,7 +171,9 @@ class Joints:
                 flat = [factor for joint in self._adapted for factor in (joint.a, joint.b)]
             pairs = zip(flat[::2], flat[1::2], strict=True)
             factors = {id(joint): pair for joint, pair in zip(self._adapted, pairs, strict=True)}
-        return [Weights(*(joint.products(factors.get(id(joint))) for joint in layer)) for layer in self._layers]
+        return [
+            Weights(*(joint.products(factors.get(id(joint))) for joint in layer), self.dtype) for layer in self._layers
+        ]
 
     def given(self) -> tuple[torch.Tensor, ...]:
         return tuple(factor.detach() for joint in self._adapted for factor in (joint.a, joint.b))

@@ -15,6 +15,7 @@ from .architectures import ARCHITECTURES, MODEL_TYPES, MULTIPLIERS
 from .errors import Refused
 from .gguf_model import GgufModel, Unreadable, config_class, read_gguf
 from .protocol import Progress
+from .quantised import QuantisedEmbedding, QuantisedLinear, is_kept
 
 SAME_MODEL_TOLERANCE = {"f32": 0.01, "f16": 0.01, "bf16": 0.01, "q8_0": 0.02}
 """Tolerance between a folder and the file made from it: RMS of the difference over RMS of the weights."""
@@ -37,18 +38,20 @@ def load_base(
     progress: Progress,
     place: Place = as_read,
     opened: Callable[[GgufModel], None] = lambda file: None,
+    blocks: bool = False,
 ) -> tuple[PreTrainedModel, GgufModel]:
     """The model with packed attention. Raises Refused with the reason when it cannot be trained.
 
     Each tensor of a GGUF file is placed as soon as it is read: only one of them is held in f32 in addition. A
-    folder is loaded in f32 on the CPU. `opened` is called with the file before any tensor is placed.
+    folder is loaded in f32 on the CPU. `opened` is called with the file before any tensor is placed. `blocks`: the
+    file's quantised matrices stay so.
     """
     attention.register()
     file = read_gguf(gguf_path)
     opened(file)
     if hf_folder:
         return _from_folder(hf_folder, file), file
-    return _from_gguf(file, progress, place), file
+    return _from_gguf(file, progress, place, blocks), file
 
 
 def empty_model(config) -> PreTrainedModel:
@@ -58,21 +61,47 @@ def empty_model(config) -> PreTrainedModel:
         return AutoModelForCausalLM.from_config(config, attn_implementation=attention.NAME, dtype=torch.float32)
 
 
-def _from_gguf(file: GgufModel, progress: Progress, place: Place) -> PreTrainedModel:
+def _from_gguf(file: GgufModel, progress: Progress, place: Place, blocks: bool) -> PreTrainedModel:
     model = empty_model(file.config)
     wanted = {name for name, _ in model.named_parameters(remove_duplicate=True)}
     check_whole(wanted, file)
     state: dict[str, torch.Tensor] = {}
     for done, name in enumerate(sorted(wanted)):
-        values, expected = file.tensor(name), model.get_parameter(name).shape
-        if values.shape != expected:
-            raise Refused(f"{file.path}: {name} has the shape {list(values.shape)}, not {list(expected)}")
-        state[name] = place(name, values)
+        found, expected = file.tensors[name], model.get_parameter(name).shape
+        shape = torch.Size(int(size) for size in reversed(found.shape))
+        if shape != expected:
+            raise Refused(f"{file.path}: {name} has the shape {list(shape)}, not {list(expected)}")
+        if blocks and is_kept(found.tensor_type):
+            state[name] = _keep_blocks(model, name, found.tensor_type, place(name, file.blocks(name)))
+        else:
+            state[name] = place(name, file.tensor(name))
         progress("loading", done + 1, len(wanted))
     model.load_state_dict(state, strict=False, assign=True)
     model.tie_weights()
+    _tie_blocks(model)
     place_rope(model, file)
     return model
+
+
+def _keep_blocks(
+    model: PreTrainedModel, name: str, kind: gguf.GGMLQuantizationType, blocks: torch.Tensor
+) -> torch.Tensor:
+    """Puts a layer of quantised.py in the place of a matrix's layer. Returns the blocks."""
+    path = name.removesuffix(".weight")
+    layer = model.get_submodule(path)
+    if isinstance(layer, torch.nn.Embedding):
+        model.set_submodule(path, QuantisedEmbedding(blocks, kind, layer.padding_idx))
+    else:
+        model.set_submodule(path, QuantisedLinear(blocks, kind, layer.bias))
+    return blocks
+
+
+def _tie_blocks(model: PreTrainedModel) -> None:
+    """An output layer that is the table of embeddings."""
+    table = model.get_input_embeddings()
+    if isinstance(table, QuantisedEmbedding) and model.config.tie_word_embeddings:
+        model.set_output_embeddings(QuantisedLinear(table.weight, table.kind, None))
+        model.get_output_embeddings().weight = table.weight
 
 
 def check_whole(wanted: set[str], file: GgufModel) -> None:

@@ -15,6 +15,7 @@ from .batch import Trajectory
 from .errors import Refused
 from .joint import ADAPTER
 from .packing import plan_trajectories
+from .quantised import weights_of
 
 PROMPT, LENGTHS = 8, (25, 18, 21)
 """The first PROMPT tokens of the first two are the same, as in a group."""
@@ -125,7 +126,7 @@ def _fill(adapted: list[Any]) -> None:
         a, b = module.lora_A[ADAPTER].weight, module.lora_B[ADAPTER].weight
         product = module.scaling[ADAPTER] * len(a) ** 0.5 * _size(a)
         noise = torch.randn(b.shape, generator=generator).to(b.device)
-        b.copy_(noise * (NOISE * _size(module.base_layer.weight) / product))
+        b.copy_(noise * (NOISE * _size(weights_of(module.base_layer)) / product))
 
 
 def _size(values: torch.Tensor) -> torch.Tensor:

@@ -17,6 +17,7 @@ from .memory import PeakMemory
 from .optimizer import POLICY, SUPERVISED, Optimizer
 from .products import choose_products
 from .protocol import Progress
+from .quantised import weights_in
 from .residence import Residence
 from .scaling import LossScale
 from .second_path import Spent
@@ -66,7 +67,7 @@ class Session:
             "architecture": self._backend.base.architecture,
             "weights": self._backend.base.weights,
             "parameters": {
-                "total": sum(parameter.numel() for parameter in self._backend.model.parameters()),
+                "total": weights_in(self._backend.model),
                 "trainable": sum(parameter.numel() for parameter in parameters),
             },
             "versions": {"python": platform.python_version()} | {name: version(name) for name in packages},

@@ -59,8 +59,17 @@ def make_model(architecture: str, tied: bool = True, seed: int = 0, **more) -> t
     return model.eval()
 
 
-def write_gguf(model: torch.nn.Module, path: Path, kind: str = "F16", rope_factors: torch.Tensor | None = None) -> Path:
-    """As llama.cpp's converter writes it: vectors f32, matrices `kind`, Llama's query and key rows interleaved."""
+def write_gguf(
+    model: torch.nn.Module,
+    path: Path,
+    kind: str = "F16",
+    rope_factors: torch.Tensor | None = None,
+    others: dict[str, str] | None = None,
+) -> Path:
+    """As llama.cpp's converter writes it: vectors f32, matrices `kind`, Llama's query and key rows interleaved.
+
+    `others`: types of matrices by the ends of their names.
+    """
     config = model.config
     architecture = MODEL_TYPES[config.model_type]
     writer = gguf.GGUFWriter(path, architecture)
@@ -91,7 +100,8 @@ def write_gguf(model: torch.nn.Module, path: Path, kind: str = "F16", rope_facto
             if is_interleaved(architecture, name):
                 heads = config.num_attention_heads if module[-1] == "q_proj" else config.num_key_value_heads
                 values = permute(values, heads)
-        quantised = gguf.GGMLQuantizationType[kind if values.dim() > 1 else "F32"]
+        own = next((one for end, one in (others or {}).items() if name.endswith(f"{end}.weight")), kind)
+        quantised = gguf.GGMLQuantizationType[own if values.dim() > 1 else "F32"]
         writer.add_tensor(names[name], _encoded(values.numpy().astype(numpy.float32), quantised), raw_dtype=quantised)
     if rope_factors is not None:
         writer.add_tensor("rope_freqs.weight", rope_factors.numpy().astype(numpy.float32))
@@ -103,8 +113,30 @@ def write_gguf(model: torch.nn.Module, path: Path, kind: str = "F16", rope_facto
 
 
 def _encoded(values: numpy.ndarray, kind: gguf.GGMLQuantizationType) -> numpy.ndarray:
-    """Zeros of the right size where the gguf package cannot write the type."""
+    """Random blocks of the right size where the gguf package cannot write the type; zeros where it has no scales."""
     try:
         return gguf.quantize(values, kind)
     except NotImplementedError:
-        return numpy.zeros(gguf.quant_shape_to_byte_shape(values.shape, kind), dtype=numpy.uint8)
+        shape = gguf.quant_shape_to_byte_shape(values.shape, kind)
+        return random_blocks(kind, shape) if kind in SCALES else numpy.zeros(shape, dtype=numpy.uint8)
+
+
+SCALES = {
+    gguf.GGMLQuantizationType.Q4_K: (0, 2),
+    gguf.GGMLQuantizationType.Q5_K: (0, 2),
+    gguf.GGMLQuantizationType.Q6_K: (208,),
+    gguf.GGMLQuantizationType.Q2_K: (80, 82),
+}
+"""Where blocks have their f16 scales."""
+
+
+def random_blocks(kind: gguf.GGMLQuantizationType, shape: tuple[int, ...]) -> numpy.ndarray:
+    """Of all bits, with scales that make weights of at most 0.05."""
+    generator = numpy.random.default_rng(kind.value)
+    blocks = generator.integers(
+        0, 256, (numpy.prod(shape) // gguf.GGML_QUANT_SIZES[kind][1], gguf.GGML_QUANT_SIZES[kind][1]), dtype=numpy.uint8
+    )
+    for at in SCALES[kind]:
+        scales = generator.uniform(0.5, 1.0, (len(blocks), 1)) * 3e-5
+        blocks[:, at : at + 2] = scales.astype(numpy.float16).view(numpy.uint8)
+    return blocks.reshape(shape)

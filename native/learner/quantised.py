@@ -1,0 +1,194 @@
+"""Layers whose frozen weights stay the file's quantised blocks, and are computed from them as they are needed.
+
+A matrix is [rows, bytes of a row] of uint8. Its values exist during one product, in the forward pass and again in the
+backward pass; products and values are those of a layer that holds the values. Products are operations of PyTorch of
+their own: compiled code could otherwise keep the values from the one pass to the other.
+"""
+
+from typing import Any
+
+import gguf
+import torch
+
+from .block_types import VALUES, Kind
+
+PIECE = {"cpu": 2**17, "cuda": 2**26}
+"""Weights whose values are computed at once: a CPU's caches hold what is made on the way to them; on a card there are
+few launches."""
+
+PLAIN = -1
+"""In the place of a type: a matrix of numbers."""
+
+
+def is_kept(kind: Kind) -> bool:
+    """Whether weights of this type stay blocks. Those of the others are computed once, when they are read."""
+    return kind in VALUES
+
+
+def values(blocks: torch.Tensor, kind: Kind, dtype: torch.dtype) -> torch.Tensor:
+    """blocks [rows, bytes] → [rows, width] in `dtype`, rounded once from f32."""
+    return write_values(
+        torch.empty(len(blocks), width_of(blocks, kind), dtype=dtype, device=blocks.device), blocks, kind
+    )
+
+
+@torch.no_grad()
+def write_values(out: torch.Tensor, blocks: torch.Tensor, kind: Kind) -> torch.Tensor:
+    """In `out` [rows, width], which is returned."""
+    size = gguf.GGML_QUANT_SIZES[kind][1]
+    rows = max(1, PIECE.get(blocks.device.type, PIECE["cpu"]) // out.shape[1])
+    compute = _compiled.get(kind, VALUES[kind])
+    for start in range(0, len(blocks), rows):
+        part = out[start : start + rows]
+        part.copy_(compute(blocks[start : start + rows].reshape(-1, size)).view(part.shape))
+    return out
+
+
+_compiled: dict[Kind, Any] = {}
+
+
+def compile_values(options: dict[str, Any] | None) -> None:
+    """How values are computed from now on: by code of torch.compile with these options, or, with None, op by op."""
+    _compiled.clear()
+    if options is not None:
+        _compiled.update({kind: torch.compile(compute, **options) for kind, compute in VALUES.items()})
+
+
+class QuantisedLinear(torch.nn.Linear):
+    """A frozen linear layer. PEFT puts adapters on it as on any other."""
+
+    def __init__(self, blocks: torch.Tensor, kind: Kind, bias: torch.nn.Parameter | None) -> None:
+        torch.nn.Module.__init__(self)
+        self.out_features, self.in_features = len(blocks), width_of(blocks, kind)
+        self.weight = torch.nn.Parameter(blocks, requires_grad=False)
+        self.register_parameter("bias", bias)
+        self.type_of_products = torch.float32
+        self.kind = kind
+        # A tensor, on the host: compiled code has numbers as constants, and would be made for each type anew.
+        self.kinds = torch.tensor([kind.value])
+
+    def values(self, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        """[out, in]"""
+        return values(self.weight, self.kind, dtype)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        device = x.device.type
+        if torch.is_autocast_enabled(device):
+            x = x.to(torch.get_autocast_dtype(device))
+        bias = None if self.bias is None else self.bias.to(x.dtype)
+        return block_product(x, [self.weight], self.kinds, bias, self.out_features)
+
+
+class QuantisedEmbedding(torch.nn.Embedding):
+    """A frozen table of embeddings."""
+
+    def __init__(self, blocks: torch.Tensor, kind: Kind, padding: int | None) -> None:
+        torch.nn.Module.__init__(self)
+        self.num_embeddings, self.embedding_dim = len(blocks), width_of(blocks, kind)
+        self.padding_idx = padding
+        self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse = None, 2.0, False, False
+        self.weight = torch.nn.Parameter(blocks, requires_grad=False)
+        self.kind = kind
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        # Not a view of what is computed: compiled layers tell the first layer's input, which this is, from the others'.
+        found = torch.empty(*ids.shape, self.embedding_dim, device=self.weight.device)
+        write_values(found.view(-1, self.embedding_dim), self.weight[ids.flatten()], self.kind)
+        return found
+
+
+Quantised = QuantisedLinear | QuantisedEmbedding
+
+
+def width_of(blocks: torch.Tensor, kind: Kind) -> int:
+    weights, size = gguf.GGML_QUANT_SIZES[kind]
+    return blocks.shape[1] // size * weights
+
+
+def weights_of(linear: torch.nn.Linear) -> torch.Tensor:
+    """A linear layer's weights, [out, in]: computed in f32 where they are quantised."""
+    return linear.values() if isinstance(linear, QuantisedLinear) else linear.weight
+
+
+def weights_in(model: torch.nn.Module) -> int:
+    """Number of a model's weights: of blocks those that they hold. Shared ones count once."""
+    kinds = {id(module.weight): module.kind for module in model.modules() if isinstance(module, Quantised)}
+
+    def count(parameter: torch.nn.Parameter) -> int:
+        kind = kinds.get(id(parameter))
+        return parameter.numel() if kind is None else len(parameter) * width_of(parameter, kind)
+
+    return sum(map(count, model.parameters()))
+
+
+def kinds_of(linears: list[torch.nn.Linear]) -> torch.Tensor | None:
+    """Their types, for `joint_values`; None where none of them is quantised."""
+    if not any(isinstance(linear, QuantisedLinear) for linear in linears):
+        return None
+    return torch.tensor([getattr(linear, "kind", PLAIN) for linear in linears])
+
+
+def type_of_products(linear: torch.nn.Linear) -> torch.dtype:
+    return linear.type_of_products if isinstance(linear, QuantisedLinear) else linear.weight.dtype
+
+
+def joint_values(
+    blocks: list[torch.Tensor], kinds: torch.Tensor, beside: torch.Tensor | None, dtype: torch.dtype
+) -> torch.Tensor:
+    """The values of matrices one under the other, with the columns of `beside` behind them: [out, in + P].
+
+    kinds, on the host, has the type of each, or PLAIN for one that is no blocks.
+    """
+    numbers = kinds.tolist()
+    first = blocks[0]
+    width = first.shape[1] if numbers[0] == PLAIN else width_of(first, Kind(numbers[0]))
+    rows, columns = sum(map(len, blocks)), 0 if beside is None else beside.shape[1]
+    joint = torch.empty(rows, width + columns, dtype=dtype, device=first.device)
+    at = 0
+    for part, number in zip(blocks, numbers, strict=True):
+        own = joint[at : at + len(part), :width]
+        own.copy_(part) if number == PLAIN else write_values(own, part, Kind(number))
+        at += len(part)
+    if beside is not None:
+        joint[:, width:] = beside
+    return joint
+
+
+@torch.library.custom_op("hone::block_product", mutates_args=())
+def block_product(
+    x: torch.Tensor, blocks: list[torch.Tensor], kinds: torch.Tensor, bias: torch.Tensor | None, out: int
+) -> torch.Tensor:
+    """x [..., in] → [..., out], by `joint_values`."""
+    return torch.nn.functional.linear(x, joint_values(blocks, kinds, None, x.dtype), bias)
+
+
+@block_product.register_fake
+def _(x, blocks, kinds, bias, out):
+    return x.new_empty(*x.shape[:-1], out)
+
+
+@torch.library.custom_op("hone::block_product_backward", mutates_args=())
+def block_product_backward(
+    dy: torch.Tensor, blocks: list[torch.Tensor], kinds: torch.Tensor, width: int
+) -> torch.Tensor:
+    return torch.matmul(dy, joint_values(blocks, kinds, None, dy.dtype))
+
+
+@block_product_backward.register_fake
+def _(dy, blocks, kinds, width):
+    return dy.new_empty(*dy.shape[:-1], width)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    x, blocks, kinds, _, _ = inputs
+    ctx.width = x.shape[-1]
+    ctx.save_for_backward(kinds, *blocks)
+
+
+def _backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+    kinds, *blocks = ctx.saved_tensors
+    dx = block_product_backward(dy.contiguous(), blocks, kinds, ctx.width) if ctx.needs_input_grad[0] else None
+    return dx, [None] * len(blocks), None, None, None
+
+
+block_product.register_autograd(_backward, setup_context=_keep)

@@ -1,0 +1,209 @@
+"""Weights that stay quantised blocks: the values of gguf-py, and the updates of a model that holds these values."""
+
+import gguf
+import numpy
+import pytest
+import torch
+from batches import open_settings, step_settings, tree_batch, write_tree_batch
+from learner import card, packing, quantised
+from learner.backend import LINEAR_LAYERS, PeftBackend
+from learner.block_types import VALUES
+from learner.card import BLOCKS, ON_A_CARD, Rows
+from learner.choice import chosen
+from learner.dequantise import dequantise
+from learner.errors import Refused
+from learner.session import Session
+from safetensors.torch import load_file
+from test_flex import computed, furthest, uncompiled  # noqa: F401
+from test_fused import FUSED
+
+from models import make_model, write_gguf
+
+WIDE = {"hidden_size": 256, "intermediate_size": 512, "head_dim": 64}
+"""K-quants have 256 weights to a block."""
+MIXED = {"self_attn.v_proj": "Q6_K", "mlp.up_proj": "Q2_K", "mlp.down_proj": "Q5_K", "lm_head": "Q8_0"}
+"""As llama.cpp's mixtures; Q2_K is no type that stays."""
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=lambda kind: kind.name)
+def test_values_are_those_of_gguf_bit_for_bit(kind):
+    size = gguf.GGML_QUANT_SIZES[kind][1]
+    # A scale of random bits is infinite or NaN in one block of 32.
+    blocks = numpy.random.default_rng(0).integers(0, 256, (64, 24 * size), dtype=numpy.uint8)
+    with numpy.errstate(invalid="ignore"):
+        wanted = gguf.dequantize(blocks, kind)
+    ours = quantised.values(torch.from_numpy(blocks), kind, torch.float32).numpy()
+    known = numpy.isfinite(wanted)
+    assert ours.shape == wanted.shape and 0.8 < known.mean() < 1
+    assert numpy.array_equal(ours.view(numpy.uint32)[known], wanted.view(numpy.uint32)[known])
+
+
+def test_values_of_a_matrix_larger_than_a_piece_are_whole(monkeypatch):
+    kind = gguf.GGMLQuantizationType.Q4_0
+    blocks = torch.from_numpy(gguf.quantize(numpy.random.default_rng(0).normal(size=(37, 64)).astype("f4"), kind))
+    whole = quantised.values(blocks, kind, torch.float32)
+    monkeypatch.setitem(quantised.PIECE, "cpu", 300)
+    assert torch.equal(quantised.values(blocks, kind, torch.float32), whole)
+    assert torch.equal(quantised.values(blocks, kind, torch.bfloat16), whole.bfloat16())
+
+
+def opened(file, silent, **settings):
+    torch.manual_seed(0)
+    backend = PeftBackend(open_settings(file, **settings), silent)
+    with torch.no_grad():
+        for parameter in backend.trainable():
+            parameter.normal_(std=0.1)
+    return backend
+
+
+def pair(folder, silent, architecture="qwen2", kind="Q4_K", tied=True, shape=WIDE, others=None, **settings):
+    """A model that keeps its blocks, and one with the values that gguf-py writes of them."""
+    model = make_model(architecture, tied=tied, **shape)
+    with torch.no_grad():
+        for matrix in (parameter for parameter in model.parameters() if parameter.dim() > 1):
+            # So wide a model would otherwise have attention so sharp that roundings decide.
+            matrix *= 0.25
+    file = write_gguf(model, folder / "blocks.gguf", kind, others=others)
+    dequantise(str(file), folder / "values.gguf", "f32")
+    return tuple(opened(folder / name, silent, **settings) for name in ("blocks.gguf", "values.gguf"))
+
+
+@pytest.fixture
+def packs(tmp_path):
+    return packing.plan(tree_batch(tmp_path, groups=4), 200)
+
+
+def kept(backend):
+    return {
+        name.removeprefix("base_model.model.model.").removesuffix(".base_layer"): module.kind.name
+        for name, module in backend.model.named_modules()
+        if isinstance(module, quantised.QuantisedLinear | quantised.QuantisedEmbedding)
+    }
+
+
+CASES = [
+    ("qwen2", "Q4_K", True, MIXED),
+    ("qwen2", "Q4_K", False, MIXED),
+    ("llama", "Q6_K", True, None),
+    ("qwen3", "Q5_K", False, None),
+    ("granite", "Q8_0", True, None),
+    ("smollm3", "Q4_0", True, None),
+    ("mistral", "Q5_1", True, None),
+]
+
+
+@pytest.mark.parametrize(("architecture", "kind", "tied", "others"), CASES)
+def test_states_and_gradients_are_those_of_the_values_bit_for_bit(
+    tmp_path, silent, packs, architecture, kind, tied, others
+):
+    blocks, values = pair(tmp_path, silent, architecture, kind, tied, others=others)
+    assert kept(blocks)["layers.1.self_attn.q_proj"] == kind and not kept(values)
+    assert ("layers.0.mlp.up_proj" in kept(blocks)) == (others is None)
+    assert torch.equal(blocks.output_weight(), values.output_weight())
+    wanted, slopes = computed(values, packs)
+    for checkpointing in (False, True):
+        blocks.checkpointing(checkpointing)
+        states, gradients = computed(blocks, packs)
+        assert torch.equal(states, wanted)
+        assert (
+            all(torch.equal(gradients[name], slopes[name]) for name in slopes)
+            and len(slopes) == 20 * len(blocks._causal.model.layers) // 2
+        )
+    with blocks.base_policy(), values.base_policy(), torch.no_grad():
+        assert torch.equal(blocks.hidden(packs[0]), values.hidden(packs[0]))
+
+
+@pytest.mark.parametrize("targets", [LINEAR_LAYERS, ["q_proj", "v_proj", "down_proj"]], ids=["all", "some"])
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_fused_layers_give_the_same(tmp_path, silent, packs, targets, precision):
+    lora = {"rank": 5, "alpha": 10, "targets": list(targets)}
+    blocks, values = pair(tmp_path, silent, others=MIXED, lora=lora, precision=precision)
+    for backend in (blocks, values):
+        backend.rows._take(backend, FUSED)
+    # The products are the same; a matrix of values has another stride.
+    near = 1e-5 if precision == "f32" else 0.02
+    for checkpointing in (False, True):
+        blocks.checkpointing(checkpointing)
+        (states, gradients), (wanted, slopes) = computed(blocks, packs), computed(values, packs)
+        assert float((states - wanted).norm() / wanted.norm()) < near
+        assert furthest(gradients, slopes) < near
+    with blocks.base_policy(), values.base_policy(), torch.no_grad():
+        base = blocks.hidden(packs[0])
+        assert float((base - values.hidden(packs[0])).norm() / base.norm()) < near
+    assert blocks.rows.fused.dtype == {"f32": torch.float32, "bf16": torch.bfloat16}[precision]
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("uncompiled")
+def test_fused_layers_of_all_types_are_traced_once(tmp_path, silent, monkeypatch):
+    others = {"layers.1.self_attn.v_proj": "Q8_0", "layers.2.mlp.down_proj": "Q5_1"}
+    blocks, values = pair(tmp_path, silent, kind="Q4_0", shape={"num_hidden_layers": 3}, others=others)
+    # The trial's rows are of lengths that occur on a card.
+    packs = packing.plan(tree_batch(tmp_path, groups=8), 4096)
+    wanted, slopes = computed(values, packs)
+    graphs = []
+
+    def counting(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    monkeypatch.setitem(card.COMPILED, "backend", counting)
+    # With gradients and without; PEFT's layers have a parameter's shape as a constant, so that each mixture is one more.
+    for way, traces in ((ON_A_CARD[0], 2), (ON_A_CARD[1], 6)):
+        graphs.clear()
+        blocks.rows = Rows((way,))
+        states, gradients = computed(blocks, packs)
+        assert (blocks.rows.way, blocks.notes()) == (way, [])
+        assert torch.allclose(states, wanted, atol=1e-4)
+        assert furthest(gradients, slopes) < 1e-4
+        layers = [graph for graph in graphs if any("flex_attention" in str(node.target) for node in graph.graph.nodes)]
+        assert len(layers) == traces
+        blocks.rows._take(blocks, BLOCKS)
+
+
+def test_a_session_trains_and_resumes_on_blocks_as_on_values(tmp_path, silent):
+    pair(tmp_path, silent, others=MIXED)
+    batch = write_tree_batch(tmp_path / "batch.safetensors")
+    adapters, sizes = [], []
+    for name in ("blocks", "values"):
+        for step in (1, 2):
+            resume = {"resume": str(tmp_path / f"{name}-1")} if step == 2 else {}
+            session = Session(open_settings(tmp_path / f"{name}.gguf", **resume), silent)
+            metrics = session.step(step_settings(batch, tmp_path / f"{name}-{step}"), silent)
+            assert metrics["applied"]
+        sizes.append(session.info["parameters"])
+        adapters.append(load_file(tmp_path / f"{name}-2" / "adapter" / "adapter_model.safetensors"))
+    assert sizes[0] == sizes[1]
+    assert all(torch.equal(adapters[0][name], adapters[1][name]) for name in adapters[1])
+
+
+def test_blocks_take_the_memory_of_the_file(tmp_path, silent):
+    blocks, values = pair(tmp_path, silent, kind="Q4_0")
+    held = [
+        sum(p.nbytes for p in backend.model.parameters() if not p.requires_grad and p.dim() > 1)
+        for backend in (blocks, values)
+    ]
+    assert held[0] * 32 == held[1] * 4.5
+
+
+def test_all_weights_are_trained_from_their_values(tmp_path, silent):
+    backend = opened(write_gguf(make_model("qwen2"), tmp_path / "model.gguf", "Q4_0"), silent, lora=None)
+    assert not kept(backend)
+    assert all(parameter.requires_grad for parameter in backend.model.parameters())
+
+
+def test_quantised_files_are_not_given_to_unsloth_unless_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    monkeypatch.setattr("learner.choice._has_bf16", lambda: True)
+    files = {kind: write_gguf(make_model("qwen2"), tmp_path / f"{kind}.gguf", kind) for kind in ("F16", "Q4_0")}
+
+    def choice(kind, backend="auto", **more):
+        base = {"gguf": str(files[kind])} | more
+        return chosen({"backend": backend, "base": base, "device": "cuda", "lora": {}, "precision": "auto"})
+
+    assert choice("F16") == "unsloth"
+    assert choice("Q4_0") == "peft"
+    assert choice("Q4_0", hf=str(tmp_path)) == "unsloth"
+    assert choice("Q4_0", "unsloth") == "unsloth"
+    with pytest.raises(Refused, match="adapters"):
+        chosen({"backend": "unsloth", "base": {"gguf": str(files["F16"])}, "device": "cuda", "lora": None})

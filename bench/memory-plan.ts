@@ -167,6 +167,7 @@ async function main(): Promise<void> {
       gpu: false,
       precision: "auto",
       hfWeights: false,
+      learner: "auto",
       ...{ lanes: 1, lanesGiven: false, ubatch: 512, sampling, judge: null },
     };
     if (values.parts.includes("engine")) {

@@ -162,7 +162,7 @@ export const steps: Section = {
       const plan = planMemory({
         ...{ shape: await modelShape(model), concurrency, context, loraRank: 16, loraTargets: LINEAR_LAYERS },
         ...{ microBatchTokens: MICRO_BATCH, gradientCheckpointing: false, learnerLifetime: "run" },
-        ...{ releaseWeights: false, gpu, precision: "auto", hfWeights: false },
+        ...{ releaseWeights: false, gpu, precision: "auto", hfWeights: false, learner: "auto" },
         ...{ lanes: 1, lanesGiven: false, ubatch: UBATCH, sampling: "host", judge: null },
       });
       const place = gpu === "cuda" && plan.gpu ? plan.gpu : plan.host;

@@ -20,6 +20,7 @@ export {
   type BaseModel,
   bitsOf,
   type Deadlines,
+  KEPT_WEIGHTS,
   KNOWN_TENSORS,
   type LearnerInfo,
   type LearnerLifetime,

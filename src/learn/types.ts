@@ -22,6 +22,9 @@ export const READABLE_WEIGHTS: readonly string[] = [
   ...["TQ1_0", "TQ2_0", "MXFP4", "NVFP4"],
 ];
 
+/** Quantised types whose blocks the learner keeps, and computes values from as it needs them (native/learner/block_types.py). */
+export const KEPT_WEIGHTS: readonly string[] = ["Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"];
+
 /** Tensors of a model file that the learner knows, by llama.cpp's names. Those of a layer follow the layer's number. */
 export const KNOWN_TENSORS: { readonly model: readonly string[]; readonly layer: readonly string[] } = {
   model: ["token_embd.weight", "output_norm.weight", "output.weight", "rope_freqs.weight"],

@@ -22,6 +22,8 @@ export interface PassSettings {
   readonly loraRank: number;
   readonly loraTargets: readonly string[];
   readonly precision: Precision;
+  /** Quantised weights stay blocks: the values of one product exist during it. */
+  readonly blocks: boolean;
 }
 
 export interface Activations {

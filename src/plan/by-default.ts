@@ -33,6 +33,7 @@ export function defaultRun(shape: ModelShape, gpu: PlanInput["gpu"], threads: nu
     gpu,
     precision: "auto",
     hfWeights: false,
+    learner: "auto",
     lanes: lanesOf(shape.bytes, gpu !== false, threads, concurrency),
     lanesGiven: false,
     ubatch: UBATCH,

@@ -14,6 +14,16 @@ export const qwen = (): [string, ModelShape][] =>
       : [],
   );
 
+/** Bits a weight of llama.cpp's Q4_K_M, with the six bits of some layers and of the output layer. */
+const Q4_K_M = 4.9;
+
+/** The same model in 4 bits. */
+export const in4Bits = (shape: ModelShape): ModelShape => ({
+  ...shape,
+  weightType: "Q4_K",
+  bytes: (shape.parameters * Q4_K_M) / 8,
+});
+
 /** "yes", the changes that hone makes by itself, the flags to give, or "no". */
 export function onCard(shape: ModelShape, gibibytes: number): string {
   const fit = fitOf(defaultRun(shape, "cuda", 1), roomOfCard(gibibytes));
@@ -39,10 +49,16 @@ export function modelsByCardTable(): string {
 /** The table in docs/memory.md. */
 export function cardsTable(): string {
   const models = qwen();
-  const lines = [
-    row(["card", ...models.map(([name]) => name)]),
-    row(["---", ...models.map(() => "---")]),
-    ...CARDS.map((card) => row([`${card} GB`, ...models.map(([, shape]) => onCard(shape, card))])),
+  const tables = [
+    ["f16", models] as const,
+    ["Q4_K_M", models.map(([name, shape]) => [name, in4Bits(shape)] as const)] as const,
   ];
-  return `${lines.join("\n")}\n`;
+  const lines = tables.map(([weights, all]) =>
+    [
+      row([weights, ...all.map(([name]) => name)]),
+      row(["---", ...all.map(() => "---")]),
+      ...CARDS.map((card) => row([`${card} GB`, ...all.map(([, shape]) => onCard(shape, card))])),
+    ].join("\n"),
+  );
+  return `${lines.join("\n\n")}\n`;
 }

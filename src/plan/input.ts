@@ -36,6 +36,8 @@ export interface PlanInput {
   readonly precision: "auto" | Precision;
   /** The learner's weights come from a Hugging Face folder, which is read in f32 into the host's memory. */
   readonly hfWeights: boolean;
+  /** Library that computes the updates: Unsloth holds quantised weights in 16 bits. */
+  readonly learner: "auto" | "peft" | "unsloth";
   /** Number of llama.cpp contexts. */
   readonly lanes: number;
   /** Somebody asked for this number of lanes: it stays when the number of sequences changes. */

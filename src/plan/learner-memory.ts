@@ -2,7 +2,7 @@
  * The learner's memory: its process, the weights as it holds them (native/learner/backend.py), adapter and optimizer, and a
  * pass.
  */
-import type { Precision } from "../learn/index.js";
+import { KEPT_WEIGHTS, type Precision } from "../learn/index.js";
 import { activations, kept, type PassSettings, type RowLayout } from "./activations.js";
 import { CUDA_CONTEXT, linearParameters } from "./engine-memory.js";
 import { adapterParameters, type PlanInput } from "./input.js";
@@ -13,6 +13,11 @@ import { adapterParameters, type PlanInput } from "./input.js";
  */
 export const CHUNK_BYTES = { cpu: 64 * 2 ** 20, cuda: 192 * 2 ** 20 };
 const LEAST_CHUNK_ROWS = 16;
+
+/** Weights of a matrix whose values are computed at once, from native/learner/quantised.py. */
+export const VALUES_PIECE = { cpu: 2 ** 17, cuda: 2 ** 26 };
+/** Bytes for each of them on the way from blocks to values, op by op: two integers of a byte and two numbers of f32. */
+const MAKING = 10;
 
 /** Python with PyTorch, transformers and PEFT, measured with PyTorch 2.13. */
 const PYTHON = 0.41e9;
@@ -74,7 +79,22 @@ export function passOf(
   // native/learner/head.py: a copy of the output layer, and one buffer more.
   const halves = device === "cuda" && settings.precision !== "f32" ? 2 * vocabulary * (embedding + chunk) : 0;
   const scoring = 8 * chunk * vocabulary + 8 * embedding * sampled + halves;
-  return { keeping: kept(one, layers, gradientCheckpointing), beside: Math.max(backward, scoring) };
+  const values = settings.blocks ? valuesOf(settings, device) : { product: 0, output: 0 };
+  const beside = Math.max(backward + values.product, scoring + values.output);
+  return { keeping: kept(one, layers, gradientCheckpointing), beside };
+}
+
+/** Bytes of the values that are computed from blocks: for the largest product of a layer, and for the output layer. */
+function valuesOf({ shape, precision }: PassSettings, device: keyof typeof VALUES_PIECE) {
+  const { embedding, feedForward, vocabulary } = shape;
+  // On CUDA gate and up are one product (native/learner/fused.py).
+  const largest = (device === "cuda" ? 2 : 1) * feedForward * embedding;
+  const making = (weights: number) => MAKING * Math.min(weights, VALUES_PIECE[device]);
+  const table = vocabulary * embedding;
+  return {
+    product: (precision === "f32" ? 4 : 2) * largest + making(feedForward * embedding),
+    output: 4 * table + making(table),
+  };
 }
 
 export interface LearnerMemory {
@@ -92,6 +112,10 @@ export interface LearnerMemory {
 export const learnerPrecision = ({ gpu, precision, shape }: PlanInput): Precision =>
   precision !== "auto" ? precision : gpu !== "cuda" ? "f32" : shape.weightType === "F16" ? "f16" : "bf16";
 
+/** Whether the learner keeps the file's blocks, as chosen() of native/learner/choice.py and load_base() of model.py do. */
+const keepsBlocks = ({ shape, hfWeights, learner }: PlanInput): boolean =>
+  KEPT_WEIGHTS.includes(shape.weightType) && !hfWeights && learner !== "unsloth";
+
 /**
  * Memory on the learner's device.
  *
@@ -106,9 +130,11 @@ export function learnerMemory(
   const precision = learnerPrecision(input);
   const numbers = adapterParameters(shape, loraRank, loraTargets);
   const linear = linearParameters(shape);
-  const weights = 4 * shape.parameters - (precision === "f32" ? 0 : 2 * linear);
+  const blocks = keepsBlocks(input);
+  const values = 4 * shape.parameters - (precision === "f32" ? 0 : 2 * linear);
+  const weights = blocks ? shape.bytes : values;
 
-  const settings = { shape, loraRank, loraTargets, precision };
+  const settings = { shape, loraRank, loraTargets, precision, blocks };
   const tensorsOf = (rows: readonly RowLayout[], sampled: number) => {
     const { keeping, beside } = passOf(settings, rows, sampled, gradientCheckpointing, cuda ? "cuda" : "cpu");
     return keeping + beside;

@@ -133,6 +133,7 @@ export async function prepare(
       gpu: gpu?.kind ?? false,
       precision: config.precision,
       hfWeights: config.hfWeights !== undefined,
+      learner: config.learner,
       lanes,
       lanesGiven: config.lanes !== undefined,
       ubatch,

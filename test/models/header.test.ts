@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { modelFile, modelHeader } from "../../src/engine/index.js";
-import { KNOWN_TENSORS, MODEL_TYPES, READABLE_WEIGHTS } from "../../src/learn/index.js";
+import { KEPT_WEIGHTS, KNOWN_TENSORS, MODEL_TYPES, READABLE_WEIGHTS } from "../../src/learn/index.js";
 import { checkTrainable } from "../../src/models/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
@@ -49,6 +49,13 @@ it("weights that the learner reads are those that the gguf package dequantises",
   const script = "import gguf; print(*(kind.name for kind in gguf.quants._type_traits), 'F32', 'F16')";
   const { stdout, stderr } = spawnSync(python, ["-c", script], { encoding: "utf8" });
   expect(stdout.trim().split(" ").sort(), stderr).toEqual([...READABLE_WEIGHTS].sort());
+});
+
+it("weights that stay blocks are those that the learner computes values of", () => {
+  const script = "from learner.block_types import VALUES; print(*(kind.name for kind in VALUES))";
+  const env = { ...process.env, PYTHONPATH: join(packageRoot, "native") };
+  const { stdout, stderr } = spawnSync(python, ["-c", script], { encoding: "utf8", env });
+  expect(stdout.trim().split(" ").sort(), stderr).toEqual([...KEPT_WEIGHTS].sort());
 });
 
 it("architectures and tensors are those that the learner has names for", () => {

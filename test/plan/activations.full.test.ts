@@ -7,7 +7,7 @@ import type { ModelShape } from "../../src/engine/index.js";
 import { PRECISIONS } from "../../src/learn/index.js";
 import { activations, kept, MASK_ALIGNMENT } from "../../src/plan/activations.js";
 import { adapterParameters } from "../../src/plan/input.js";
-import { CHUNK_BYTES, passOf } from "../../src/plan/learner-memory.js";
+import { CHUNK_BYTES, passOf, VALUES_PIECE } from "../../src/plan/learner-memory.js";
 import { ensureLearnerPython } from "../support/python.js";
 
 const counted = z.object({
@@ -24,7 +24,11 @@ const counted = z.object({
       live: z.number().optional(),
     }),
   ),
-  constants: z.object({ chunkBytes: z.record(z.string(), z.number()), maskAlignment: z.number() }),
+  constants: z.object({
+    chunkBytes: z.record(z.string(), z.number()),
+    maskAlignment: z.number(),
+    piece: z.record(z.string(), z.number()),
+  }),
 });
 
 let torch: z.output<typeof counted>;
@@ -55,7 +59,13 @@ describe("what a pass keeps for its backward pass", () => {
   it("is what PyTorch's autograd saves, for every architecture, precision, row and adapter", () => {
     expect(torch.cases.length).toBe(112);
     for (const { architecture, precision, targets, row, checkpointing, saved } of torch.cases) {
-      const settings = { shape: shapeOf(architecture), loraRank: torch.rank, loraTargets: targets, precision };
+      const settings = {
+        shape: shapeOf(architecture),
+        loraRank: torch.rank,
+        loraTargets: targets,
+        precision,
+        blocks: false,
+      };
       const one = activations(settings, [{ prompt: row[0], completions: row[1] }]);
       // Checkpointing keeps what layers share outside of autograd, which so does not count it.
       const planned = kept(one, settings.shape.layers, checkpointing) - (checkpointing ? one.shared : 0);
@@ -79,7 +89,7 @@ describe("what a pass keeps for its backward pass", () => {
     for (const { architecture, precision, targets, row, checkpointing, live } of torch.cases) {
       if (live === undefined || row[1].length > 10) continue;
       const shape = shapeOf(architecture);
-      const settings = { shape, loraRank: torch.rank, loraTargets: targets, precision };
+      const settings = { shape, loraRank: torch.rank, loraTargets: targets, precision, blocks: false };
       const sampled = row[1].reduce((total, length) => total + length, 0);
       const { keeping, beside } = passOf(settings, [{ prompt: row[0], completions: row[1] }], sampled, checkpointing);
       // The gradients of the adapter are counted with the adapter.
@@ -95,5 +105,6 @@ it("has the learner's constants", () => {
   expect(torch.constants).toEqual({
     chunkBytes: CHUNK_BYTES,
     maskAlignment: MASK_ALIGNMENT,
+    piece: VALUES_PIECE,
   });
 });

@@ -139,7 +139,7 @@ describe("the memory plan", () => {
       ...{ heads: 16, kvHeads: 8, headSize: 128 },
     };
     const wanted = { ...input, gpu: "cuda" as const, shape, context: 4096 };
-    const settings = { shape, loraRank: 8, loraTargets: LINEAR, precision: "f16" as const };
+    const settings = { shape, loraRank: 8, loraTargets: LINEAR, precision: "f16" as const, blocks: false };
     const row = { prompt: 2040, completions: Array<number>(9).fill(228) };
     const { keeping, beside } = passOf(settings, [row], 9 * 228, false, "cuda");
     // A tenth is for what PyTorch's allocator loses.
@@ -147,8 +147,24 @@ describe("the memory plan", () => {
     expect(learnerMemory(wanted, [LONG_ANSWERS]).pass).toBeLessThan(keeping + beside);
   });
 
+  it("counts quantised weights as the learner keeps them: the file's blocks, or values where it cannot", () => {
+    const shape = { ...qwen, weightType: "Q4_K", bytes: 398e6 };
+    const weights = (change: Change) => find(onGpu(change), "learner: weights") as number;
+    expect(weights({ shape })).toBe(shape.bytes);
+    expect(bytesOf("learner: weights", { shape })).toBe(shape.bytes);
+    const values = weights({});
+    expect(values).toBeGreaterThan(3 * shape.bytes);
+    expect(weights({ shape, learner: "unsloth" })).toBe(values);
+    expect(weights({ shape, hfWeights: true })).toBe(values);
+    expect(weights({ shape: { ...shape, weightType: "Q3_K" } })).toBe(values);
+    // The values of the output layer exist while tokens are scored.
+    const small = { shape, context: 512, microBatchTokens: 512, gradientCheckpointing: true };
+    const pass = learnerMemory({ ...input, ...small }).pass - learnerMemory({ ...input, ...small, shape: qwen }).pass;
+    expect(pass).toBeGreaterThan(0.9 * 4 * qwen.vocabulary * qwen.embedding);
+  });
+
   it("has room for a conversation that fills its context, however small the micro-batches are", () => {
-    const settings = { shape: qwen, loraRank: 8, loraTargets: LINEAR, precision: "f32" as const };
+    const settings = { shape: qwen, loraRank: 8, loraTargets: LINEAR, precision: "f32" as const, blocks: false };
     const { keeping, beside } = passOf(settings, [{ prompt: 2000, completions: [6192] }], 6192, false);
     for (const microBatchTokens of [512, 4096]) {
       expect(bytesOf("a pass of 8192 tokens", { microBatchTokens })).toBeGreaterThan(keeping + beside);

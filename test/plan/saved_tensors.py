@@ -17,7 +17,7 @@ sys.path[:0] = [str(ROOT / "native"), str(ROOT / "native" / "learner" / "tests")
 warnings.simplefilter("ignore")
 
 import torch  # noqa: E402
-from learner import attention, head  # noqa: E402
+from learner import attention, head, quantised  # noqa: E402
 from learner.backend import LINEAR_LAYERS, TYPES, PeftBackend, _linears_to, _with_adapter  # noqa: E402
 from learner.batch import Trajectory  # noqa: E402
 from learner.packing import plan_trajectories  # noqa: E402
@@ -126,7 +126,7 @@ def main() -> None:
             case |= {"checkpointing": checkpointing, "saved": saved_bytes(backend, pack)}
             cases.append(case | ({"live": live_bytes(backend, pack)} if targets == "all" else {}))
     chunks = {"cpu": head.CHUNK_BYTES, "cuda": head.CHUNK_BYTES_CUDA}
-    constants = {"chunkBytes": chunks, "maskAlignment": attention.MASK_ALIGNMENT}
+    constants = {"chunkBytes": chunks, "maskAlignment": attention.MASK_ALIGNMENT, "piece": quantised.PIECE}
     print(json.dumps({"shape": SHAPE, "rank": RANK, "cases": cases, "constants": constants}))
 
 

@@ -33,6 +33,7 @@ export const input: PlanInput = {
   gpu: false,
   precision: "auto",
   hfWeights: false,
+  learner: "auto",
   lanes: 1,
   lanesGiven: false,
   ubatch: 512,

@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { objectiveOf } from "../src/config/index.js";
@@ -20,7 +20,7 @@ import { ensureTestModels, modelPath } from "./models.js";
 
 const usage = `yarn memory-plan [options]     planned and measured memory on the CPU, in an hour on a small one
 
-  --models tiny,0.5b      the tiny model that comes with hone, and random weights in the shape of Qwen2-0.5B
+  --models tiny,0.5b      the tiny model that comes with hone, and random weights in the shape of Qwen2-0.5B; or GGUF files
   --parts engine,learner  what is measured
   --tokens 512,4096       micro-batches of the learner
   --contexts 2048,8192    of the engine
@@ -152,7 +152,8 @@ async function main(): Promise<void> {
   };
   if (names.includes("0.5b")) await ensureTestModels(["0.5b"], (line) => console.error(line));
   for (const name of names) {
-    const model = name === "tiny" ? modelFile("tiny") : modelPath("qwen2-0.5b-shape-f16.gguf");
+    const known: Record<string, string> = { tiny: modelFile("tiny"), "0.5b": modelPath("qwen2-0.5b-shape-f16.gguf") };
+    const model = known[name] ?? resolve(name);
     const shape = await modelShape(model);
     const input: PlanInput = {
       shape,
@@ -186,7 +187,7 @@ async function main(): Promise<void> {
             process: itself,
           } = engineMemory({ ...input, concurrency, context, lanes, ubatch }).host;
           const planned = shape.bytes + kv + compute + itself - WORKERS;
-          report(`${name}: engine, ${concurrency} × ${context} tokens`, planned, Number(done.stdout));
+          report(`${basename(name)}: engine, ${concurrency} × ${context} tokens`, planned, Number(done.stdout));
         }
       }
     }
@@ -198,7 +199,7 @@ async function main(): Promise<void> {
         // Length of the measured row.
         const plan = learnerMemory(wanted, [LONG_ANSWERS]);
         const idle = plan.process + plan.weights + plan.adapter;
-        const what = `${name}: learner, ${tokens} tokens${checkpointing ? ", checkpointing" : ""}`;
+        const what = `${basename(name)}: learner, ${tokens} tokens${checkpointing ? ", checkpointing" : ""}`;
         report(`${what}, loading`, idle, measured.loading);
         report(`${what}, update`, idle + plan.pass, measured.peak);
       }

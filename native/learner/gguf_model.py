@@ -26,7 +26,7 @@ from .architectures import (
 )
 from .choice import ROPE_FACTORS
 from .errors import Refused
-from .gguf_tensor import dequantised
+from .gguf_tensor import blocks_of, dequantised
 
 
 def config_class(architecture: str) -> type[PretrainedConfig]:
@@ -79,7 +79,7 @@ class GgufModel:
 
     def blocks(self, name: str) -> torch.Tensor:
         """The quantised blocks of a matrix, [rows, bytes of a row], its rows in Hugging Face's order."""
-        return self._in_order(name, torch.from_numpy(numpy.array(self.tensors[name].data)))
+        return self._in_order(name, blocks_of(self.tensors[name]))
 
     def _in_order(self, name: str, rows: torch.Tensor) -> torch.Tensor:
         if not is_interleaved(self.architecture, name):

@@ -1,4 +1,4 @@
-"""Tensors of a GGUF file in f32."""
+"""Tensors of a GGUF file: in f32, or as their blocks."""
 
 import mmap
 
@@ -18,6 +18,13 @@ def dequantised(tensor: gguf.ReaderTensor) -> torch.Tensor:
         numbers[start : start + ROWS] = gguf.dequantize(rows[start : start + ROWS], tensor.tensor_type)
     _forget_pages(tensor)
     return torch.from_numpy(numbers.reshape([int(size) for size in reversed(tensor.shape)]))
+
+
+def blocks_of(tensor: gguf.ReaderTensor) -> torch.Tensor:
+    """A copy of a matrix's quantised blocks, [rows, bytes of a row]."""
+    blocks = torch.from_numpy(numpy.array(tensor.data))
+    _forget_pages(tensor)
+    return blocks
 
 
 def _forget_pages(tensor: gguf.ReaderTensor) -> None:

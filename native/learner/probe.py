@@ -65,8 +65,7 @@ class Probe:
         """
         hidden = self._states()
         others = [hidden] if self._base is None else [hidden, self._base]
-        weight = self._backend.output_weight()
-        found = head.divergences(self._hidden, others, weight, self._temperature)
+        found = head.divergences(self._hidden, others, self._backend.output_weight(), self._temperature)
         means = [mean if math.isfinite(mean) else None for mean in (one.double().mean().item() for one in found)]
         divergences = {"base": means[1] if len(means) > 1 else None, "update": means[0], "n": len(self._pack.slots)}
         now = self._logprobs(hidden)

@@ -348,7 +348,6 @@ class _Passes:
         """
         tokens = self._tokens
         hidden = self._backend.hidden(pack)
-        weight = self._backend.output_weight()
         slots = on_device(pack.slots, self._device)
         value = torch.zeros(())
 
@@ -365,8 +364,15 @@ class _Passes:
 
         temperature = self._batch.temperature
         allowed = head.allowed_of(pack, self._batch, self._device)
+        # The values of a quantised output layer are not held during the backward pass.
         scores = head.score(
-            hidden.detach(), weight, pack.sources, pack.targets, temperature, loss_gradient, allowed=allowed
+            hidden.detach(),
+            self._backend.output_weight(),
+            pack.sources,
+            pack.targets,
+            temperature,
+            loss_gradient,
+            allowed=allowed,
         )
         self._backend.backward(hidden, scores.gradient)
         tokens.new[slots] = scores.logprobs

@@ -148,7 +148,7 @@ def test_fused_layers_of_all_types_are_traced_once(tmp_path, silent, monkeypatch
         return graph.forward
 
     monkeypatch.setitem(card.COMPILED, "backend", counting)
-    # With gradients and without; PEFT's layers have a parameter's shape as a constant, so that each mixture is one more.
+    # With gradients and without. PEFT's layers have a parameter's shape as a constant: each mixture is one more.
     for way, traces in ((ON_A_CARD[0], 2), (ON_A_CARD[1], 6)):
         graphs.clear()
         blocks.rows = Rows((way,))

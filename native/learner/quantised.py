@@ -110,6 +110,10 @@ def weights_of(linear: torch.nn.Linear) -> torch.Tensor:
     return linear.values() if isinstance(linear, QuantisedLinear) else linear.weight
 
 
+def has_blocks(model: torch.nn.Module) -> bool:
+    return any(isinstance(module, Quantised) for module in model.modules())
+
+
 def weights_in(model: torch.nn.Module) -> int:
     """Number of a model's weights: of blocks those that they hold. Shared ones count once."""
     kinds = {id(module.weight): module.kind for module in model.modules() if isinstance(module, Quantised)}

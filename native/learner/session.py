@@ -17,7 +17,7 @@ from .memory import PeakMemory
 from .optimizer import POLICY, SUPERVISED, Optimizer
 from .products import choose_products
 from .protocol import Progress
-from .quantised import weights_in
+from .quantised import has_blocks, weights_in
 from .residence import Residence
 from .scaling import LossScale
 from .second_path import Spent
@@ -66,6 +66,7 @@ class Session:
             "precision": self._backend.precision,
             "architecture": self._backend.base.architecture,
             "weights": self._backend.base.weights,
+            "blocks": has_blocks(self._backend.model),
             "parameters": {
                 "total": weights_in(self._backend.model),
                 "trainable": sum(parameter.numel() for parameter in parameters),

@@ -283,6 +283,8 @@ export const learnerInfo = z.object({
   architecture: z.string(),
   /** Type of the base weights: "f16", "q8_0", ... */
   weights: z.string(),
+  /** Quantised matrices are kept as the file's blocks. */
+  blocks: z.boolean(),
   parameters: z.object({ total: z.number(), trainable: z.number() }),
   versions: z.record(z.string(), z.string()),
   /** Updates of its optimizer for the objective it was last used for: 0 for a new adapter. */

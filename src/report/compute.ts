@@ -53,10 +53,11 @@ export function engineKinds(devices: readonly Device[]): string[] {
 }
 
 /** "learner: NVIDIA H100 80GB HBM3, bf16, Unsloth 2026.10.9, PyTorch 2.13.0, CUDA 13.0, driver 580.95.05" */
-export function learnerText({ backend, device, precision, versions, cuda, offloaded }: LearnerInfo): string {
+export function learnerText({ backend, device, precision, versions, cuda, offloaded, blocks, weights }: LearnerInfo) {
   return `learner: ${[
     device,
     precision,
+    ...(blocks ? [`weights kept in ${weights}`] : []),
     ...(backend === "unsloth" ? [`Unsloth ${versions.unsloth}`] : []),
     `PyTorch ${versions.torch}`,
     ...(cuda ? [`CUDA ${cuda.version}`] : []),

@@ -16,6 +16,7 @@ INFO = {
     "backend": "peft",
     "device": "cpu",
     "offloaded": False,
+    "blocks": False,
     "cuda": None,
     "precision": "f32",
     "architecture": "qwen2",

@@ -64,6 +64,7 @@ describe("the line on the learner", () => {
     precision: "f32",
     architecture: "qwen2",
     weights: "f16",
+    blocks: false,
     parameters: { total: 2, trainable: 1 },
     versions: { python: "3.12.1", torch: "2.13.0", peft: "1" },
     updates: 0,
@@ -84,6 +85,12 @@ describe("the line on the learner", () => {
     );
     expect(learnerText(card)).toBe("learner: NVIDIA H100 80GB HBM3, bf16, PyTorch 2.13.0, CUDA 13.0, driver 580.95.05");
     expect(learnerText({ ...card, cuda: { version: "13.0", driver: null } })).toMatch(/CUDA 13\.0$/);
+  });
+
+  it("says that weights stay quantised, where they do", () => {
+    expect(learnerText({ ...info, weights: "q4_k", blocks: true })).toBe(
+      "learner: cpu, f32, weights kept in q4_k, PyTorch 2.13.0",
+    );
   });
 
   it("says that the model leaves the card, where it does", () => {

@@ -171,6 +171,7 @@ def test_a_session_trains_and_resumes_on_blocks_as_on_values(tmp_path, silent):
             session = Session(open_settings(tmp_path / f"{name}.gguf", **resume), silent)
             metrics = session.step(step_settings(batch, tmp_path / f"{name}-{step}"), silent)
             assert metrics["applied"]
+        assert session.info["blocks"] == (name == "blocks")
         sizes.append(session.info["parameters"])
         adapters.append(load_file(tmp_path / f"{name}-2" / "adapter" / "adapter_model.safetensors"))
     assert sizes[0] == sizes[1]

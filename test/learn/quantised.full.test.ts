@@ -47,7 +47,7 @@ async function trained(gguf: string, name: string) {
   const metrics = await learner.step({ ...step, batch, into: join(folder, name) });
   await learner.close();
   expect(metrics).toMatchObject({ applied: true, trajectories: 8 });
-  return { weights: learner.info.weights, distance: metrics.mismatch.mean };
+  return { weights: learner.info.weights, blocks: learner.info.blocks, distance: metrics.mismatch.mean };
 }
 
 const kinds = ["Q4_0", "Q5_0", "Q4_K_M", "Q6_K", "Q2_K", "IQ4_XS"];
@@ -55,7 +55,9 @@ const lack = linux ? "" : " (skipped: quantise.py loads Linux's libraries)";
 it.skipIf(!linux).each(kinds)(`%s weights train, and engine and learner agree${lack}`, async (kind) => {
   const gguf = quantised(kind);
   const { weightType } = await modelShape(gguf);
-  const { weights, distance } = await trained(gguf, kind);
+  const { weights, blocks, distance } = await trained(gguf, kind);
+  // Vectors and widths of 640 aside, IQ4_XS has Q5_0 and Q6_K beside it.
+  expect(blocks).toBe(true);
   expect(weights).toBe(weightType.toLowerCase());
   expect(distance).toBeLessThan(mismatchLimit(weightType));
 });

@@ -7,11 +7,12 @@ let machine: Machine;
 afterEach(() => machine.remove());
 
 /** Heads of 64 are Qwen2.5-0.5B's, of 128 those of larger models. */
-const cases: readonly (readonly [card: Profile, head: 64 | 128, weights: "F16" | "BF16"])[] = [
+const cases: readonly (readonly [card: Profile, head: 64 | 128, weights: "F16" | "BF16" | "Q4_K"])[] = [
   ["h100", 128, "BF16"],
   ["4090", 64, "F16"],
   ["3060", 64, "BF16"],
   ["laptop", 128, "F16"],
+  ["4090", 128, "Q4_K"],
 ];
 const nothingRefused = () => {
   const whats = machine.counted().flatMap((one) => Object.keys(one));
@@ -28,7 +29,8 @@ describe.each(cases)("on a %s, heads of %i, %s", (card, head, weights) => {
   it("PEFT's layers are compiled, with activations kept and computed twice, and checkpoints are written", async () => {
     machine = new Machine([card]);
     const [opened, ...made] = await updates("--head", String(head), "--weights", weights);
-    expect(opened).toMatchObject({ opened: "peft", precision: weights.toLowerCase() });
+    const precision = weights === "F16" ? "f16" : "bf16";
+    expect(opened).toMatchObject({ opened: "peft", precision, blocks: weights === "Q4_K" });
     const written = ["adapter", "adapter.gguf", "optimizer.pt", "probe.json"];
     const one = { way: "fused layers", applied: true, notes: [], written };
     expect(made).toEqual([
@@ -44,13 +46,13 @@ const asked = spawnSync(nullCardPython(), ["-c", "import importlib.util as u; ex
 const why = asked.status === 0 ? "" : " (skipped: Unsloth is not installed)";
 
 describe.skipIf(why !== "")(`with Unsloth${why}`, () => {
-  it.each(cases.filter(([card]) => card === "4090" || card === "h100"))(
+  it.each(cases.filter(([card, , weights]) => (card === "4090" || card === "h100") && weights !== "Q4_K"))(
     "on a %s, heads of %i, %s: its kernels are compiled, packed rows are checked, updates are made",
     async (card, head, weights) => {
       machine = new Machine([card]);
       const options = ["--head", String(head), "--weights", weights, "--backend", "unsloth"];
       const [opened, ...made] = await updates(...options);
-      expect(opened).toMatchObject({ opened: "unsloth", precision: weights.toLowerCase() });
+      expect(opened).toMatchObject({ opened: "unsloth", precision: weights.toLowerCase(), blocks: false });
       expect(made.map(({ update, applied }) => [update, applied])).toEqual([
         ["kept", true],
         ["twice", true],

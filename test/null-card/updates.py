@@ -29,7 +29,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("what", choices=["matrix", "memory"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--head", type=int, default=64)
-    parser.add_argument("--weights", choices=["F16", "BF16"], default="F16")
+    parser.add_argument("--weights", choices=["F16", "BF16", "Q4_K"], default="F16")
     parser.add_argument("--backend", choices=["peft", "unsloth"], default="peft")
     parser.add_argument("--places", nargs="*", default=[])
     return parser.parse_args()
@@ -51,7 +51,10 @@ def make_model_file(options: argparse.Namespace, path: str) -> None:
 
     sizes = dict(hidden_size=WIDTH, intermediate_size=2 * WIDTH, head_dim=options.head, max_position_embeddings=4096)
     heads = dict(num_attention_heads=WIDTH // options.head, num_key_value_heads=1)
-    write_gguf(make_model("qwen2", **sizes, **heads), Path(path), options.weights)
+    # As llama.cpp's mixtures, and a type whose blocks the learner does not keep.
+    others = {"self_attn.v_proj": "Q6_K", "layers.0.mlp.down_proj": "Q5_0", "layers.1.mlp.up_proj": "Q2_K"}
+    mixed = others if options.weights == "Q4_K" else None
+    write_gguf(make_model("qwen2", **sizes, **heads), Path(path), options.weights, others=mixed)
 
 
 def stepping(options: argparse.Namespace, name: str, **more: Any) -> dict[str, Any]:
@@ -72,7 +75,7 @@ def matrix(options: argparse.Namespace) -> None:
 
     make_model_file(options, request["base"]["gguf"])
     session = Session(request, lambda *_: None)
-    say(opened=session.info["backend"], precision=session.info["precision"], device=session.info["device"])
+    say(opened=session.info["backend"], **{name: session.info[name] for name in ("precision", "device", "blocks")})
     for twice in (False, True):
         name = "twice" if twice else "kept"
         result = session.step(stepping(options, name, gradientCheckpointing=twice), lambda *_: None)

@@ -56,7 +56,7 @@ it.skipIf(!linux).each(kinds)(`%s weights train, and engine and learner agree${l
   const gguf = quantised(kind);
   const { weightType } = await modelShape(gguf);
   const { weights, blocks, distance } = await trained(gguf, kind);
-  // Vectors and widths of 640 aside, IQ4_XS has Q5_0 and Q6_K beside it.
+  // Each of these mixtures has tensors of a type that the learner keeps as blocks.
   expect(blocks).toBe(true);
   expect(weights).toBe(weightType.toLowerCase());
   expect(distance).toBeLessThan(mismatchLimit(weightType));

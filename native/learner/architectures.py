@@ -11,10 +11,24 @@ import torch
 
 
 @dataclass(frozen=True)
+class Norms:
+    """Modules of a layer that normalise what its two parts read, and what they add; None: none does there."""
+
+    before_attention: str | None = "input_layernorm"
+    after_attention: str | None = None
+    before_mlp: str | None = "post_attention_layernorm"
+    after_mlp: str | None = None
+
+    def modules(self) -> tuple[str, ...]:
+        every = (self.before_attention, self.after_attention, self.before_mlp, self.after_mlp)
+        return tuple(name for name in every if name is not None)
+
+
+@dataclass(frozen=True)
 class Architecture:
     kind: gguf.MODEL_ARCH
     prefix: str
-    """Of transformers' classes: "Qwen2" for Qwen2Config and Qwen2ForCausalLM."""
+    """Of transformers' class: "Qwen2" for Qwen2ForCausalLM."""
     model_types: tuple[str, ...]
     """`model_type` of the configurations whose computation this is; the first is that of `prefix`. llama.cpp's
     converter makes files of this architecture from all of them."""
@@ -29,6 +43,16 @@ class Architecture:
     """Whether Unsloth's own computation of it, on CUDA, is taken."""
     unrotated: int = 0
     """Each so many-th layer has no RoPE; 0: all have it. Constant in llama.cpp, `no_rope_layers` in transformers."""
+    norms: Norms = Norms()
+    norm_offset: float = 0.0
+    """What a file's weights of norms have above transformers', which adds it when it computes (Gemma)."""
+    windows: int = 0
+    """Each so many-th layer attends to all tokens, the others through a window, with a RoPE base of their own; 0: no
+    layer has a window."""
+
+    def attending_layers(self, layers: int) -> list[str]:
+        """As `layer_types`."""
+        return ["sliding_attention" if (layer + 1) % self.windows else "full_attention" for layer in range(layers)]
 
     def rotated_layers(self, layers: int) -> list[int] | None:
         """1 for each layer with RoPE, 0 for others, as `no_rope_layers`; None where all have it."""
@@ -58,6 +82,27 @@ ARCHITECTURES = {
         unsloth=False,
         multipliers=True,
     ),
+    "olmo2": Architecture(
+        gguf.MODEL_ARCH.OLMO2,
+        "Olmo2",
+        ("olmo2",),
+        unsloth=False,
+        norms=Norms(None, "post_attention_layernorm", None, "post_feedforward_layernorm"),
+    ),
+    "gemma3": Architecture(
+        gguf.MODEL_ARCH.GEMMA3,
+        "Gemma3",
+        ("gemma3_text",),
+        unsloth=False,
+        norms=Norms(
+            "input_layernorm",
+            "post_attention_layernorm",
+            "pre_feedforward_layernorm",
+            "post_feedforward_layernorm",
+        ),
+        norm_offset=1.0,
+        windows=6,
+    ),
 }
 """By llama.cpp's names, as a file has them in `general.architecture`."""
 
@@ -81,27 +126,35 @@ _LINEARS = (
     "mlp.up_proj",
     "mlp.down_proj",
 )
-_NORMS = ("input_layernorm", "self_attn.q_norm", "self_attn.k_norm", "post_attention_layernorm")
+_HEAD_NORMS = ("self_attn.q_norm", "self_attn.k_norm")
 _WHOLE = ("model.embed_tokens", "model.norm", "lm_head")
 _BLOCK = "blk.0."
 
 
-def _gguf_name(module: str) -> str:
-    """llama.cpp's name of a module of transformers', from the first architecture that has it."""
-    tables = (gguf.get_tensor_name_map(one.kind, 1) for one in ARCHITECTURES.values())
-    return next(name for table in tables if (name := table.get_name(module)) is not None)
+def _of_a_layer(kind: gguf.MODEL_ARCH, modules: tuple[str, ...]) -> dict[str, str]:
+    """Those modules of a layer that the architecture has, by llama.cpp's names."""
+    table = gguf.get_tensor_name_map(kind, 1)
+    names = {module: table.get_name(f"model.layers.0.{module}") for module in modules}
+    return {name.removeprefix(_BLOCK): module for module, name in names.items() if name is not None}
 
 
-def _of_a_layer(modules: tuple[str, ...]) -> dict[str, str]:
-    return {module: _gguf_name(f"model.layers.0.{module}").removeprefix(_BLOCK) for module in modules}
-
-
-LAYERS = _of_a_layer(_LINEARS)
-"""llama.cpp's names by PEFT's: of the linear layers of a block, which an adapter may be on."""
-LAYER_TENSORS = {name: module for module, name in _of_a_layer(_LINEARS + _NORMS).items()}
-"""Modules of a layer by llama.cpp's names."""
-MODEL_TENSORS = {f"{_gguf_name(module)}.weight": f"{module}.weight" for module in _WHOLE}
+LAYER_TENSORS = {
+    name: _of_a_layer(one.kind, _LINEARS + _HEAD_NORMS + one.norms.modules()) for name, one in ARCHITECTURES.items()
+}
+"""Modules of a layer by architecture and llama.cpp's names."""
+LAYERS = {module: name for name, module in _of_a_layer(gguf.MODEL_ARCH.LLAMA, _LINEARS).items()}
+"""llama.cpp's names by PEFT's, the same for every architecture: of the linear layers of a block, which an adapter may
+be on."""
+MODEL_TENSORS = {
+    f"{gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, 1).get_name(module)}.weight": f"{module}.weight"
+    for module in _WHOLE
+}
 """Tensors outside of layers, by llama.cpp's names."""
+
+
+def offset_of(architecture: str, name: str) -> float:
+    """What the tensor has in a file of `architecture` above the one in transformers; `name` is Hugging Face's."""
+    return ARCHITECTURES[architecture].norm_offset if name.endswith("norm.weight") else 0.0
 
 
 def is_interleaved(architecture: str, name: str) -> bool:

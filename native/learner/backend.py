@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 
+from .attention import windows_of
 from .card import Rows, rows_for
 from .device import choose_device, has_bf16, on_device
 from .errors import Refused
@@ -162,7 +163,7 @@ class PeftBackend:
 
     def computed(self, pack: Pack) -> torch.Tensor:
         """As `hidden`, in the way currently chosen."""
-        row, layout = self.rows.lay_out(pack, self.device)
+        row, layout = self.rows.lay_out(pack, self.device, windows_of(self._causal.model.layers))
         fused = self.rows.fused
         # A precision tried for one update converts weights in each product, which autocast does.
         if fused is not None and fused.dtype == TYPES[self.precision]:

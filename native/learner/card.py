@@ -88,12 +88,14 @@ class Rows:
         self.way = BLOCKS
         self.fused: FusedModel | None = None
 
-    def lay_out(self, pack: Pack, device: torch.device) -> tuple[Pack, Layout | FlexLayout]:
-        """The padded row, and its attention."""
+    def lay_out(
+        self, pack: Pack, device: torch.device, windows: frozenset[int | None]
+    ) -> tuple[Pack, Layout | FlexLayout]:
+        """The padded row, and its attention, for layers with these windows."""
         if not self.way.one_call:
             return pack, Layout(pack)
         row = padded(pack)
-        return row, FlexLayout(row, device, self._attend)
+        return row, FlexLayout(row, device, self._attend, windows)
 
     def padding(self, pack: Pack) -> int:
         return len(padded(pack).ids) - len(pack.ids) if self.way.one_call else 0

@@ -85,6 +85,9 @@ def check_whole(wanted: set[str], file: GgufModel) -> None:
 
 def place_rope(model: PreTrainedModel, file: GgufModel) -> None:
     """Buffers are not in the file: RoPE's frequencies are recomputed, and divided as in llama.cpp."""
+    embeddings = model.model.embed_tokens
+    if hasattr(embeddings, "scalar_embed_scale"):
+        embeddings.embed_scale = torch.tensor(embeddings.scalar_embed_scale)
     rotary = type(model.model.rotary_emb)(config=model.config)
     if file.rope_factors is not None:
         rotary.inv_freq = rotary.inv_freq / file.rope_factors
@@ -151,6 +154,10 @@ def _check_same(model: PreTrainedModel, file: GgufModel, folder: str) -> None:
     for key in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"):
         ours, theirs = getattr(model.config, key), getattr(file.config, key)
         if ours != theirs:
+            raise Refused(f"{folder} is not the model of {file.path}: {key} is {ours} there and {theirs} in the file")
+    for key in ("sliding_window", "layer_types", "query_pre_attn_scalar", "hidden_activation"):
+        ours, theirs = getattr(model.config, key, None), getattr(file.config, key, None)
+        if ARCHITECTURES[file.architecture].windows and ours != theirs:
             raise Refused(f"{folder} is not the model of {file.path}: {key} is {ours} there and {theirs} in the file")
     for key in MULTIPLIERS:
         ours, theirs = getattr(model.config, key, 1.0), getattr(file.config, key, 1.0)

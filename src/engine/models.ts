@@ -87,6 +87,8 @@ export interface ModelShape {
   readonly headSize: number;
   readonly vocabulary: number;
   readonly trainedContext: number;
+  /** Tokens that layers with a window attend to; absent: no layer has one. */
+  readonly window?: number;
 }
 
 /** Other facts in a file's header. */
@@ -100,7 +102,6 @@ export interface ModelHeader extends ModelShape {
   readonly ropeScaling: string;
   /** Dimensions of a head that RoPE rotates. */
   readonly rotated: number;
-  readonly slidingWindow: boolean;
   /** Of a mixture; 0 for other models. */
   readonly experts: number;
 }
@@ -130,6 +131,7 @@ export async function modelHeader(file: string): Promise<ModelHeader> {
   const table = tensors.find(({ name }) => name === "token_embd.weight")?.dimensions;
   const headSize = number(value("attention.key_length") ?? embedding / heads, "head size");
   const tokens = values.get("tokenizer.ggml.tokens");
+  const window = Number(value("attention.sliding_window") ?? 0);
   return {
     architecture,
     bytes: statSync(file).size,
@@ -149,7 +151,7 @@ export async function modelHeader(file: string): Promise<ModelHeader> {
     hasChatTemplate: typeof values.get("tokenizer.chat_template") === "string",
     ropeScaling: String(value("rope.scaling.type") ?? "none"),
     rotated: Number(value("rope.dimension_count") ?? headSize),
-    slidingWindow: Number(value("attention.sliding_window") ?? 0) > 0,
+    ...(window > 0 ? { window } : {}),
     experts: Number(value("expert_count") ?? 0),
   };
 }

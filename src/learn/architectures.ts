@@ -11,23 +11,37 @@ export interface Architecture {
   readonly classes: Readonly<Record<string, string>>;
   /** Whether queries, keys and values have biases. */
   readonly attentionBias: boolean;
-  /** Whether queries and keys are normalised per head. */
-  readonly headNorms: boolean;
+  /** How queries and keys are normalised: each head by itself, or those of a token together; absent: not at all. */
+  readonly headNorms?: "each" | "together";
+  /** What is normalised beside those: what attention and feed-forward part read, what they add, or both; absent: the first. */
+  readonly norms?: "after" | "both";
   /** Each so many-th layer has no RoPE, as llama.cpp computes it; absent: all have it. */
   readonly unrotated?: number;
+  /** Whether embeddings and output layer are one tensor where config.json does not say; absent: they are two. */
+  readonly tied?: boolean;
+  /** Each so many-th layer attends to all tokens, the others through a window; absent: all attend to all. */
+  readonly windows?: number;
 }
 
 /** By llama.cpp's names, as a GGUF file has them in `general.architecture`. */
 const TABLE: Readonly<Record<string, Architecture>> = {
-  qwen2: { classes: { qwen2: "Qwen2ForCausalLM" }, attentionBias: true, headNorms: false },
-  qwen3: { classes: { qwen3: "Qwen3ForCausalLM" }, attentionBias: false, headNorms: true },
+  qwen2: { classes: { qwen2: "Qwen2ForCausalLM" }, attentionBias: true },
+  qwen3: { classes: { qwen3: "Qwen3ForCausalLM" }, attentionBias: false, headNorms: "each" },
   llama: {
     classes: { llama: "LlamaForCausalLM", mistral: "MistralForCausalLM" },
     attentionBias: false,
-    headNorms: false,
   },
-  granite: { classes: { granite: "GraniteForCausalLM" }, attentionBias: false, headNorms: false },
-  smollm3: { classes: { smollm3: "SmolLM3ForCausalLM" }, attentionBias: false, headNorms: false, unrotated: 4 },
+  granite: { classes: { granite: "GraniteForCausalLM" }, attentionBias: false },
+  olmo2: { classes: { olmo2: "Olmo2ForCausalLM" }, attentionBias: false, headNorms: "together", norms: "after" },
+  gemma3: {
+    classes: { gemma3_text: "Gemma3ForCausalLM" },
+    attentionBias: false,
+    headNorms: "each",
+    norms: "both",
+    windows: 6,
+    tied: true,
+  },
+  smollm3: { classes: { smollm3: "SmolLM3ForCausalLM" }, attentionBias: false, unrotated: 4 },
 };
 
 /** Names of all, as GGUF files have them. */

@@ -27,7 +27,7 @@ export const KNOWN_TENSORS: { readonly model: readonly string[]; readonly layer:
   model: ["token_embd.weight", "output_norm.weight", "output.weight", "rope_freqs.weight"],
   layer: [
     ...["attn_norm", "attn_q", "attn_k", "attn_v", "attn_q_norm", "attn_k_norm", "attn_output"],
-    ...["ffn_norm", "ffn_gate", "ffn_up", "ffn_down"],
+    ...["ffn_norm", "ffn_gate", "ffn_up", "ffn_down", "post_attention_norm", "post_ffw_norm"],
   ],
 };
 

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ModelShape } from "../engine/index.js";
 import { missingPart } from "../hub/index.js";
-import { MODEL_TYPES } from "../learn/index.js";
+import { architectureNamed, MODEL_TYPES } from "../learn/index.js";
 import { HoneError } from "../util/index.js";
 import { checkArchitecture } from "./architecture.js";
 import { shapeOfSizes, type Weights } from "./catalogue.js";
@@ -150,7 +150,9 @@ export function shapeInFolder(folder: string, weights: Weights): ModelShape | un
   if (!Object.values(sizes).every((size) => Number.isInteger(size) && size > 0)) return undefined;
   const architecture = MODEL_TYPES.get(String(config.model_type))?.gguf;
   if (architecture === undefined) return undefined;
-  return shapeOfSizes({ architecture, ...sizes }, config.tie_word_embeddings === true, weights);
+  const { windows, tied = false } = architectureNamed(architecture) ?? {};
+  const window = windows === undefined ? {} : { window: number("sliding_window") };
+  return shapeOfSizes({ architecture, ...sizes, ...window }, (config.tie_word_embeddings ?? tied) === true, weights);
 }
 
 /**

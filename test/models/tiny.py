@@ -1,4 +1,4 @@
-"""Small models of six families with random weights, scaled so that their predictions are neither flat nor certain:
+"""Small models of eight families with random weights, scaled so that their predictions are neither flat nor certain:
 then every weight matters to a log-probability, and a wrong one shows."""
 
 from __future__ import annotations
@@ -9,12 +9,16 @@ import torch
 import vocabulary
 from peft import LoraConfig, get_peft_model
 from transformers import (
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
     GraniteConfig,
     GraniteForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
     MistralForCausalLM,
+    Olmo2Config,
+    Olmo2ForCausalLM,
     PretrainedConfig,
     PreTrainedModel,
     Qwen2Config,
@@ -45,6 +49,8 @@ PRE = {
     "mistral": "llama-bpe",
     "smollm3": "llama-bpe",
     "granite": "qwen2",
+    "olmo2": "qwen2",
+    "gemma3": "qwen2",
 }
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
@@ -71,6 +77,17 @@ def build(family: str) -> PreTrainedModel:
         own = {"embedding_multiplier": 3.0, "residual_multiplier": 0.6, "attention_multiplier": 0.125}
         own["logits_scaling"] = 0.8
         return GraniteForCausalLM(GraniteConfig(**SHAPE, **own, tie_word_embeddings=False, rope_parameters=rope))
+    if family == "olmo2":
+        return Olmo2ForCausalLM(Olmo2Config(**SHAPE, tie_word_embeddings=False, rope_parameters=rope))
+    if family == "gemma3":
+        # The last of six layers attends to all tokens and stretches RoPE, as in Gemma 3 4B; the others to the last 24,
+        # fewer than the tests' conversations have.
+        shape = SHAPE | {"num_hidden_layers": 6, "head_dim": 64, "query_pre_attn_scalar": 64, "sliding_window": 24}
+        ropes = {
+            "full_attention": rope | {"rope_type": "linear", "factor": 8.0},
+            "sliding_attention": rope | {"rope_theta": 10_000.0},
+        }
+        return Gemma3ForCausalLM(Gemma3TextConfig(**shape, tie_word_embeddings=True, rope_parameters=ropes))
     # Llama 3.2's stretched rotation, which is a tensor of its own in a GGUF file.
     rope = {
         "rope_type": "llama3",
@@ -83,6 +100,15 @@ def build(family: str) -> PreTrainedModel:
     return LlamaForCausalLM(LlamaConfig(**SHAPE, head_dim=32, tie_word_embeddings=False, rope_parameters=rope))
 
 
+def norm_weight(model_type: str, name: str, noise: torch.Tensor) -> torch.Tensor:
+    if model_type != "gemma3_text":
+        return 1 + 0.2 * noise
+    # Gemma adds 1, and so does llama.cpp's converter, to weights in f16 in f16: the sums are numbers that this holds. What
+    # layers add is normalised, and would be little beside the embeddings, which are also the output layer: a token would
+    # predict itself.
+    return ((3.0 if ".post_" in name else 1.0) + 0.2 * noise).half().float() - 1
+
+
 def randomize(model: PreTrainedModel, seed: int) -> None:
     """Random weights that float16 holds exactly, so that every format of the model has the same ones."""
     generator = torch.Generator().manual_seed(seed)
@@ -90,7 +116,7 @@ def randomize(model: PreTrainedModel, seed: int) -> None:
     for name, weight in model.named_parameters():
         noise = torch.randn(weight.shape, generator=generator)
         if name.endswith("norm.weight"):
-            value = 1 + 0.2 * noise
+            value = norm_weight(model.config.model_type, name, noise)
         elif name.endswith("bias"):
             value = 0.3 * noise
         elif "embed_tokens" in name or "lm_head" in name:

@@ -5,13 +5,15 @@ from pathlib import Path
 import gguf
 import numpy
 import torch
-from learner.architectures import ARCHITECTURES, LAYER_TENSORS, MODEL_TYPES, MULTIPLIERS, is_interleaved
+from learner.architectures import ARCHITECTURES, LAYER_TENSORS, MODEL_TYPES, MULTIPLIERS, is_interleaved, offset_of
 from learner.gguf_model import permute
 from transformers import (
     AutoModelForCausalLM,
+    Gemma3TextConfig,
     GraniteConfig,
     LlamaConfig,
     MistralConfig,
+    Olmo2Config,
     Qwen2Config,
     Qwen3Config,
     SmolLM3Config,
@@ -24,6 +26,8 @@ CONFIGS = {
     "mistral": MistralConfig,
     "smollm3": SmolLM3Config,
     "granite": GraniteConfig,
+    "olmo2": Olmo2Config,
+    "gemma3": Gemma3TextConfig,
 }
 SHAPE = dict(
     vocab_size=96,
@@ -44,12 +48,16 @@ def make_model(architecture: str, tied: bool = True, seed: int = 0, **more) -> t
     more = more | ({"sliding_window": None} if architecture == "mistral" else {})
     # The last layer has no RoPE. The class's padding token is not in this vocabulary.
     more = more | ({"num_hidden_layers": 4, "pad_token_id": None} if architecture == "smollm3" else {})
+    more = more | ({"pad_token_id": None} if architecture in ("olmo2", "gemma3") else {})
     if architecture == "granite":
         scales = {"embedding_multiplier": 3.0, "attention_multiplier": 0.25, "residual_multiplier": 0.375}
         more = scales | {"logits_scaling": 2.5} | more
-    config = CONFIGS[architecture](
-        **(SHAPE | more), tie_word_embeddings=tied, rope_parameters={"rope_type": "default", "rope_theta": 10000.0}
-    )
+    rope: dict = {"rope_type": "default", "rope_theta": 10000.0}
+    if architecture == "gemma3":
+        # The last of its layers has no window. The others' is shorter than most rollouts of the tests.
+        more = {"num_hidden_layers": 6, "sliding_window": 11, "query_pre_attn_scalar": SHAPE["head_dim"]} | more
+        rope = {"full_attention": rope | {"rope_theta": 1e6}, "sliding_attention": rope}
+    config = CONFIGS[architecture](**(SHAPE | more), tie_word_embeddings=tied, rope_parameters=rope)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -74,13 +82,18 @@ def write_gguf(model: torch.nn.Module, path: Path, kind: str = "F16", rope_facto
     writer.add_key_length(config.head_dim)
     writer.add_rope_dimension_count(config.head_dim)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    rope = config.rope_parameters
+    if ARCHITECTURES[architecture].windows:
+        writer.add_sliding_window(config.sliding_window)
+        writer.add_float32(f"{architecture}.rope.freq_base_swa", rope["sliding_attention"]["rope_theta"])
+        rope = rope["full_attention"]
+    writer.add_rope_freq_base(rope["rope_theta"])
     if ARCHITECTURES[architecture].multipliers:
         for ours, key in MULTIPLIERS.items():
             writer.add_float32(f"{architecture}.{key}", getattr(config, ours))
     writer.add_string("tokenizer.chat_template", "{{ messages }}")
     writer.add_array("tokenizer.ggml.tokens", [f"t{i}" for i in range(config.vocab_size)])
-    back = {hf: name for name, hf in LAYER_TENSORS.items()}
+    back = {hf: name for name, hf in LAYER_TENSORS[architecture].items()}
     names = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight"}
     names["lm_head.weight"] = "output.weight"
     for name, parameter in model.named_parameters():
@@ -91,6 +104,7 @@ def write_gguf(model: torch.nn.Module, path: Path, kind: str = "F16", rope_facto
             if is_interleaved(architecture, name):
                 heads = config.num_attention_heads if module[-1] == "q_proj" else config.num_key_value_heads
                 values = permute(values, heads)
+        values = values + offset_of(architecture, name)
         quantised = gguf.GGMLQuantizationType[kind if values.dim() > 1 else "F32"]
         writer.add_tensor(names[name], _encoded(values.numpy().astype(numpy.float32), quantised), raw_dtype=quantised)
     if rope_factors is not None:

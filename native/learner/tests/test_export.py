@@ -24,7 +24,7 @@ from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-FAMILIES = ["qwen2", "qwen3", "llama", "mistral", "smollm3", "granite"]
+FAMILIES = ["qwen2", "qwen3", "llama", "mistral", "smollm3", "granite", "olmo2", "gemma3"]
 TOKENIZER = ["tokenizer.json", "tokenizer_config.json"]
 IDS = torch.tensor([[5, 17, 42, 8, 90, 33, 61, 12]])
 
@@ -74,7 +74,7 @@ def test_16_bits_are_rounded_once(models: Path, tmp_path: Path, family: str, kin
         assert torch.equal(ours.tensor(name), values.to(dtype).float() if values.dim() > 1 else values), name
 
 
-@pytest.mark.parametrize("family", ["qwen2", "llama", "mistral", "smollm3", "granite"])
+@pytest.mark.parametrize("family", ["qwen2", "llama", "mistral", "smollm3", "granite", "olmo2", "gemma3"])
 def test_a_folder_of_safetensors_is_loaded_by_transformers(models: Path, tmp_path: Path, family: str):
     # Llama 3's factors of RoPE are in its own config.json alone.
     source = str(models / "llama-tiny") if family == "llama" else None

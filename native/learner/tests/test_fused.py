@@ -37,6 +37,8 @@ def packs(tmp_path):
         ("llama", lora(rank=1, alpha=3)),
         ("smollm3", lora()),
         ("granite", lora()),
+        ("olmo2", lora()),
+        ("gemma3", lora()),
     ]
     + [("qwen2", lora(rank=5, targets=targets)) for targets in ("some", "one")],
 )

@@ -57,6 +57,8 @@ CASES = [
 OTHERS = [
     ("granite", 60, 0.7, 0.1, True, "dapo", 2, "tree"),
     ("smollm3", 20, 1.3, 0.1, False, "dr-grpo", 1, "tree"),
+    ("olmo2", 60, 1.0, 0.1, True, "dr-grpo", 2, "tree"),
+    ("gemma3", 60, 0.7, 0.0, False, "dapo", 1, "tree"),
 ]
 """What is theirs alone is the layers and the logits, whatever the objective."""
 UPDATES = 3

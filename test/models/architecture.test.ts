@@ -20,7 +20,7 @@ const gemma = {
   ...{ final_logit_softcapping: null, attn_logit_softcapping: null, hidden_activation: "gelu_pytorch_tanh" },
 };
 const mistral = { architectures: ["MistralForCausalLM"], model_type: "mistral", max_position_embeddings: 32768 };
-const published = ["qwen2.5-small", "qwen3-small", "llama3.2-small", "llama2-small", "mistral-small"];
+const published = ["qwen2.5-small", "qwen3-small", "llama3.2-small", "llama2-small", "mistral-small", "gemma3-small"];
 
 beforeAll(() => ensureTestModels(["tiny", "published"], () => undefined), 900_000);
 

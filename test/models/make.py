@@ -7,7 +7,8 @@
                                  NAME-q8_0.gguf rounded
          NAME-adapter-1/, -2/    PEFT adapters of rank 8 and 16 on all linear layers
          NAME-adapter-1.gguf     the same adapters, by llama.cpp's converter
-  published  qwen2.5-small/, qwen3-small/ (each with an -untied/ one), llama3.2-small/, llama2-small/, mistral-small/:
+  published  qwen2.5-small/, qwen3-small/ (each with an -untied/ one), llama3.2-small/, llama2-small/, mistral-small/,
+         gemma3-small/:
          Hugging Face folders of two narrow layers, random weights in bf16, and the whole real vocabulary and chat template, as the
          makers of these models publish them (200 MB)
   0.5b   qwen2-0.5b-shape-f16.gguf: random weights in the shape of Qwen2-0.5B with the real Qwen2 vocabulary (1 GB),

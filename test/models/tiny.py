@@ -103,9 +103,9 @@ def build(family: str) -> PreTrainedModel:
 def norm_weight(model_type: str, name: str, noise: torch.Tensor) -> torch.Tensor:
     if model_type != "gemma3_text":
         return 1 + 0.2 * noise
-    # Gemma adds 1, and so does llama.cpp's converter, to weights in f16 in f16: the sums are numbers that this holds. What
-    # layers add is normalised, and would be little beside the embeddings, which are also the output layer: a token would
-    # predict itself.
+    # Gemma adds 1, and so does llama.cpp's converter, in f16 to weights in f16: the sums are numbers that this holds.
+    # What layers add is normalised, and would be little beside the embeddings, which are also the output layer: a token
+    # would predict itself.
     return ((3.0 if ".post_" in name else 1.0) + 0.2 * noise).half().float() - 1
 
 

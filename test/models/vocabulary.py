@@ -89,6 +89,10 @@ ROLES = {
 }
 
 
+def own_template(family: str) -> str:
+    return (Path(__file__).parent / "templates" / OWN_TEMPLATE[family]).read_text(encoding="utf-8")
+
+
 def corpus(source: Path) -> list[str]:
     """Text to learn merges from. `source` is llama.cpp's source."""
     files = [source / "README.md", *sorted(source.glob("docs/*.md")), *sorted(source.glob("models/templates/*.jinja"))]
@@ -140,8 +144,7 @@ def make(family: str, pre: str, source: Path, context: int) -> PreTrainedTokeniz
     tokenizer = train(pre, corpus(source), OWN_CONTROL.get(family, CONTROL[pre]))
     roles = ROLES[family]
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=context, **roles)
+    published = source / "models" / "templates"
     own = family in OWN_TEMPLATE
-    folder = Path(__file__).parent / "templates" if own else source / "models" / "templates"
-    file = folder / (OWN_TEMPLATE if own else TEMPLATE)[family]
-    fast.chat_template = file.read_text(encoding="utf-8")
+    fast.chat_template = own_template(family) if own else (published / TEMPLATE[family]).read_text(encoding="utf-8")
     return fast

@@ -4,10 +4,20 @@ src/learn/architectures.ts has what TypeScript needs of them; a test compares th
 gguf-py's tables.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import gguf
 import torch
+
+_INPUTS = (
+    ("self_attn", ("q_proj", "k_proj", "v_proj")),
+    ("self_attn", ("o_proj",)),
+    ("mlp", ("gate_proj", "up_proj")),
+    ("mlp", ("down_proj",)),
+)
+FUSED = {("q_proj", "k_proj", "v_proj"): "qkv_proj", ("gate_proj", "up_proj"): "gate_up_proj"}
+"""Names of layers that are several in one, by those of their parts."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +54,35 @@ class Architecture:
     unrotated: int = 0
     """Each so many-th layer has no RoPE; 0: all have it. Constant in llama.cpp, `no_rope_layers` in transformers."""
     norms: Norms = Norms()
+    fused: bool = False
+    """Whether queries, keys and values are one linear layer, and so gate and up."""
+    partly_rotated: bool = False
+    """Whether RoPE may rotate a part of a head, and be scaled by LongRoPE's short factors."""
     norm_offset: float = 0.0
     """What a file's weights of norms have above transformers', which adds it when it computes (Gemma)."""
     windows: int = 0
     """Each so many-th layer attends to all tokens, the others through a window, with a RoPE base of their own; 0: no
     layer has a window."""
+
+    @property
+    def inputs(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The linear layers of each input of a layer, in order: the module that they are in, and their names."""
+        return tuple((part, (FUSED[names],) if self.fused and names in FUSED else names) for part, names in _INPUTS)
+
+    @property
+    def linears(self) -> tuple[str, ...]:
+        """Of a layer, which an adapter may be on."""
+        return tuple(f"{part}.{name}" for part, names in self.inputs for name in names)
+
+    def adapted(self, targets: Sequence[str]) -> list[str]:
+        """The names of linear layers that have adapters where these parts are to have them. Raises ValueError."""
+        names = list(targets)
+        for parts, joined in FUSED.items() if self.fused else ():
+            given = [part for part in parts if part in names]
+            if given and len(given) < len(parts):
+                raise ValueError(f"{', '.join(parts)} are one layer of this model: name all of them, or none")
+            names = [name for name in names if name not in parts] + ([joined] if given else [])
+        return names
 
     def attending_layers(self, layers: int) -> list[str]:
         """As `layer_types`."""
@@ -89,6 +123,7 @@ ARCHITECTURES = {
         unsloth=False,
         norms=Norms(None, "post_attention_layernorm", None, "post_feedforward_layernorm"),
     ),
+    "phi3": Architecture(gguf.MODEL_ARCH.PHI3, "Phi3", ("phi3",), unsloth=False, fused=True, partly_rotated=True),
     "gemma3": Architecture(
         gguf.MODEL_ARCH.GEMMA3,
         "Gemma3",
@@ -117,15 +152,6 @@ MULTIPLIERS = {
 }
 """llama.cpp's keys by transformers' names. Logits are divided by theirs."""
 
-_LINEARS = (
-    "self_attn.q_proj",
-    "self_attn.k_proj",
-    "self_attn.v_proj",
-    "self_attn.o_proj",
-    "mlp.gate_proj",
-    "mlp.up_proj",
-    "mlp.down_proj",
-)
 _HEAD_NORMS = ("self_attn.q_norm", "self_attn.k_norm")
 _WHOLE = ("model.embed_tokens", "model.norm", "lm_head")
 _BLOCK = "blk.0."
@@ -139,12 +165,16 @@ def _of_a_layer(kind: gguf.MODEL_ARCH, modules: tuple[str, ...]) -> dict[str, st
 
 
 LAYER_TENSORS = {
-    name: _of_a_layer(one.kind, _LINEARS + _HEAD_NORMS + one.norms.modules()) for name, one in ARCHITECTURES.items()
+    name: _of_a_layer(one.kind, one.linears + _HEAD_NORMS + one.norms.modules()) for name, one in ARCHITECTURES.items()
 }
 """Modules of a layer by architecture and llama.cpp's names."""
-LAYERS = {module: name for name, module in _of_a_layer(gguf.MODEL_ARCH.LLAMA, _LINEARS).items()}
-"""llama.cpp's names by PEFT's, the same for every architecture: of the linear layers of a block, which an adapter may
-be on."""
+LAYERS = {
+    module: name
+    for architecture, names in LAYER_TENSORS.items()
+    for name, module in names.items()
+    if module in ARCHITECTURES[architecture].linears
+}
+"""llama.cpp's names by PEFT's: of the linear layers of a block, which an adapter may be on."""
 MODEL_TENSORS = {
     f"{gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, 1).get_name(module)}.weight": f"{module}.weight"
     for module in _WHOLE

@@ -67,7 +67,7 @@ def state_of(backend: Any) -> State:
     layer = backend._causal.model.layers[0]
     off = any(module.disable_adapters for module in layer.modules() if ADAPTER in getattr(module, "lora_A", ()))
     twice = layer.gradient_checkpointing and not off
-    return State(backend.precision, layer.self_attn.q_proj.weight.dtype, twice, not off)
+    return State(backend.precision, layer.self_attn.o_proj.weight.dtype, twice, not off)
 
 
 class Rows:

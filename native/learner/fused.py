@@ -187,15 +187,21 @@ def _from_sum(
     if hasattr(attention, "q_norm"):
         query, key = turned.split((query_heads, key_heads), 1)
         turned = torch.cat((_heads_normed(attention.q_norm, query), _heads_normed(attention.k_norm, key)), 1)
-    halves = turned.unflatten(-1, (2, size // 2))
+    # A part of each head, in Phi 3's layers.
+    rotated = 2 * cosine.shape[-1]
+    halves = (turned[..., :rotated] if rotated < size else turned).unflatten(-1, (2, rotated // 2))
+    unturned = turned[..., rotated:]
     turned = (halves * cosine[:, None] + halves.flip(2) * sine[:, None]).flatten(2).to(dtype)
+    if rotated < size:
+        turned = torch.cat((turned, unturned.to(dtype)), 2)
     query, key = turned[:, :query_heads], turned[:, query_heads:]
     by_head = (one.transpose(0, 1)[None] for one in (query, key, values))
     window = getattr(attention, "sliding_window", None)
     seen = layout.attend(*by_head, attention.scaling, window).reshape(len(hidden), query_heads * size)
     hidden = hidden + _share(layer, norms.after_attention, product(seen, weights.o))
+    activation = mlp.activation_fn if hasattr(mlp, "activation_fn") else mlp.act_fn
     gate, up = product(_normed(layer, norms.before_mlp, hidden).to(dtype), weights.gate_up).chunk(2, 1)
-    return hidden, _share(layer, norms.after_mlp, product(mlp.act_fn(gate) * up, weights.down))
+    return hidden, _share(layer, norms.after_mlp, product(activation(gate) * up, weights.down))
 
 
 def _normed(layer: torch.nn.Module, norm: str | None, states: torch.Tensor) -> torch.Tensor:

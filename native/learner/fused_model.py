@@ -25,7 +25,7 @@ class FusedModel:
         self._model = model
         about = ARCHITECTURES[MODEL_TYPES[model.config.model_type]]
         self._norms = about.norms
-        self._joints = Joints(model.layers)
+        self._joints = Joints(model.layers, about.inputs)
         self._turns = [_turn(layer.self_attn, about.windows > 0) for layer in model.layers]
         self._adapter = next(module for module in model.layers[0].modules() if ADAPTER in getattr(module, "lora_A", ()))
         compiled = (lambda one: one) if options is None else (lambda one: torch.compile(one, **options))

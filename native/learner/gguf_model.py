@@ -30,6 +30,9 @@ from .choice import ROPE_FACTORS
 from .errors import Refused
 from .gguf_tensor import dequantised
 
+LONG_FACTORS = {"rope_factors_long.weight": "long_factor", "rope_factors_short.weight": "short_factor"}
+"""LongRoPE's, by transformers' names."""
+FACTORS = (ROPE_FACTORS, *LONG_FACTORS)
 LAYERS_OF_27B = 62
 """By which llama.cpp knows Gemma 3 27B."""
 
@@ -104,7 +107,7 @@ def file_order(base: GgufModel, values: Callable[[str], torch.Tensor]) -> Callab
     """For `gguf_write`, from a function that returns a tensor by its Hugging Face name, in Hugging Face's order."""
 
     def ordered(tensor: gguf.ReaderTensor) -> torch.Tensor:
-        if tensor.name == ROPE_FACTORS:
+        if tensor.name in FACTORS:
             return torch.from_numpy(numpy.array(tensor.data, dtype=numpy.float32))
         name = hf_name(tensor.name, base.architecture)
         ours = values(name)
@@ -133,14 +136,17 @@ def read_gguf(path: str) -> GgufModel:
         raise Refused(f"{path} holds a model of architecture {architecture}; the learner trains {known}")
     if value(f"{architecture}.expert_count"):
         raise Refused(f"{path} is a mixture of experts, which the learner does not train")
-    factors = next((tensor for tensor in reader.tensors if tensor.name == ROPE_FACTORS), None)
-    tensors = {hf_name(tensor.name, architecture): tensor for tensor in reader.tensors if tensor.name != ROPE_FACTORS}
-    config = _config(architecture, lambda key, default=None: value(f"{architecture}.{key}", default), tensors, path)
+    known = FACTORS if ARCHITECTURES[architecture].partly_rotated else (ROPE_FACTORS,)
+    factors = {one.name: numpy.array(one.data, numpy.float32) for one in reader.tensors if one.name in known}
+    tensors = {hf_name(one.name, architecture): one for one in reader.tensors if one.name not in known}
+    config = _config(
+        architecture, lambda key, default=None: value(f"{architecture}.{key}", default), tensors, factors, path
+    )
     sizes: dict[str, int] = {}
     for tensor in tensors.values():
         sizes[tensor.tensor_type.name] = sizes.get(tensor.tensor_type.name, 0) + int(tensor.n_elements)
     weights = max(sizes, key=lambda kind: sizes[kind]).lower()
-    rope_factors = None if factors is None else torch.from_numpy(numpy.array(factors.data, dtype=numpy.float32))
+    rope_factors = torch.from_numpy(factors[ROPE_FACTORS]) if ROPE_FACTORS in factors else None
     return GgufModel(path, architecture, weights, config, rope_factors, tensors)
 
 
@@ -148,6 +154,7 @@ def _config(
     architecture: str,
     value: Callable[..., Any],
     tensors: dict[str, gguf.ReaderTensor],
+    factors: dict[str, numpy.ndarray],
     path: str,
 ) -> PretrainedConfig:
     try:
@@ -176,8 +183,12 @@ def _config(
         rope |= {"rope_type": "linear", "factor": float(value("rope.scaling.factor", 1.0))}
     elif scaling != "none":
         raise Refused(f"{path} scales RoPE by {scaling}, which the learner does not")
+    if LONG_FACTORS.keys() <= factors.keys():
+        rope |= _long_rope(value, factors)
     turned = int(value("rope.dimension_count", settings["head_dim"]))
-    if turned != settings["head_dim"]:
+    if ARCHITECTURES[architecture].partly_rotated:
+        rope["partial_rotary_factor"] = turned / settings["head_dim"]
+    elif turned != settings["head_dim"]:
         raise Refused(
             f"{path} rotates {turned} of {settings['head_dim']} dimensions of a head; the learner rotates all"
         )
@@ -185,7 +196,7 @@ def _config(
     window = int(value("attention.sliding_window") or 0)
     if ARCHITECTURES[architecture].windows:
         settings |= _windows(ARCHITECTURES[architecture], value, settings, window, path)
-    elif window:
+    elif 0 < window < settings["max_position_embeddings"]:
         raise Refused(f"{path} attends through a sliding window, which the learner does not")
     if ARCHITECTURES[architecture].optional_biases:
         settings["attention_bias"] = "model.layers.0.self_attn.q_proj.bias" in tensors
@@ -200,6 +211,14 @@ def _config(
     if rotated is not None:
         settings["no_rope_layers"] = rotated
     return config_class(architecture)(**settings)
+
+
+def _long_rope(value: Callable[..., Any], factors: dict[str, numpy.ndarray]) -> dict[str, Any]:
+    """LongRoPE, of which engine and transformers take the short factors in contexts up to the one that the model was
+    first trained with; src/engine/models.ts allows no longer one."""
+    rope = {ours: factors[name].tolist() for name, ours in LONG_FACTORS.items()}
+    rope["original_max_position_embeddings"] = int(value("rope.scaling.original_context_length"))
+    return rope | {"rope_type": "longrope", "attention_factor": float(value("rope.scaling.attn_factor", 1.0))}
 
 
 def _windows(

@@ -127,12 +127,14 @@ def _as_played(config: PretrainedConfig, folder: str) -> PretrainedConfig:
     rotated = ARCHITECTURES[MODEL_TYPES[config.model_type]].rotated_layers(config.num_hidden_layers)
     if getattr(config, "no_rope_layers", None) != rotated:
         raise Refused(f"{folder} has RoPE in other layers than the engine applies it to")
+    window = getattr(config, "sliding_window", None)
+    if window is not None and not ARCHITECTURES[MODEL_TYPES[config.model_type]].windows:
+        if window < config.max_position_embeddings:
+            raise Refused(f"{folder} attends through a sliding window of {window} tokens, which the learner does not")
+        config.sliding_window = None
     kind = config_class(MODEL_TYPES[config.model_type])
     if isinstance(config, kind):
         return config
-    window = getattr(config, "sliding_window", None)
-    if window is not None and window < config.max_position_embeddings:
-        raise Refused(f"{folder} attends through a sliding window of {window} tokens, which the learner does not")
     own = ("model_type", "architectures", "sliding_window")
     return kind.from_dict({key: value for key, value in config.to_dict().items() if key not in own})
 
@@ -169,7 +171,7 @@ def _check_same(model: PreTrainedModel, file: GgufModel, folder: str) -> None:
     last = model.config.num_hidden_layers - 1
     for name in (
         "model.norm.weight",
-        "model.layers.0.self_attn.q_proj.weight",
+        f"model.layers.0.{ARCHITECTURES[file.architecture].linears[0]}.weight",
         f"model.layers.{last}.mlp.down_proj.weight",
     ):
         try:

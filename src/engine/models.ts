@@ -62,7 +62,20 @@ export async function trainedContext(file: string): Promise<number> {
   const about = header(file);
   const context = about.values.get(`${architectureOf(about)}.context_length`);
   if (typeof context !== "number") throw new HoneError(`${file} does not say how long its context is; is it a model?`);
-  return context;
+  return Math.min(context, withShortFactors(about));
+}
+
+/** llama.cpp rounds contexts up to multiples of it. */
+const CONTEXT_STEP = 256;
+
+/**
+ * The longest context in which llama.cpp takes LongRoPE's short factors: those of longer ones would be others for all tokens,
+ * in transformers for longer conversations alone.
+ */
+function withShortFactors(about: GgufHeader): number {
+  if (!about.tensors.some(({ name }) => name === "rope_factors_long.weight")) return Number.POSITIVE_INFINITY;
+  const first = Number(about.values.get(`${architectureOf(about)}.rope.scaling.original_context_length`));
+  return Math.floor(first / CONTEXT_STEP) * CONTEXT_STEP;
 }
 
 /** The model's chat template; undefined where it has none. Throws HoneError when the file is no GGUF model. */
@@ -97,6 +110,8 @@ export interface ModelHeader extends ModelShape {
   readonly tensorTypes: readonly string[];
   readonly tensorNames: readonly string[];
   readonly hasVocabulary: boolean;
+  /** "gpt2" of byte-level BPE, "llama" of SentencePiece's pieces ... */
+  readonly tokenizer: string;
   readonly hasChatTemplate: boolean;
   /** "none", "linear", "yarn" ... */
   readonly ropeScaling: string;
@@ -131,6 +146,7 @@ export async function modelHeader(file: string): Promise<ModelHeader> {
   const table = tensors.find(({ name }) => name === "token_embd.weight")?.dimensions;
   const headSize = number(value("attention.key_length") ?? embedding / heads, "head size");
   const tokens = values.get("tokenizer.ggml.tokens");
+  const context = number(value("context_length"), "context");
   const window = Number(value("attention.sliding_window") ?? 0);
   return {
     architecture,
@@ -144,14 +160,15 @@ export async function modelHeader(file: string): Promise<ModelHeader> {
     kvHeads: number(value("attention.head_count_kv") ?? heads, "number of KV heads"),
     headSize,
     vocabulary: number(table?.[1], "vocabulary"),
-    trainedContext: number(value("context_length"), "context"),
+    trainedContext: Math.min(context, withShortFactors(about)),
     tensorTypes: [...sizes.keys()],
     tensorNames: tensors.map(({ name }) => name),
     hasVocabulary: typeof tokens === "object" && tokens.length > 0,
+    tokenizer: String(values.get("tokenizer.ggml.model") ?? "none"),
     hasChatTemplate: typeof values.get("tokenizer.chat_template") === "string",
     ropeScaling: String(value("rope.scaling.type") ?? "none"),
     rotated: Number(value("rope.dimension_count") ?? headSize),
-    ...(window > 0 ? { window } : {}),
+    ...(window > 0 && window < context ? { window } : {}),
     experts: Number(value("expert_count") ?? 0),
   };
 }

@@ -17,6 +17,12 @@ export interface Architecture {
   readonly norms?: "after" | "both";
   /** Each so many-th layer has no RoPE, as llama.cpp computes it; absent: all have it. */
   readonly unrotated?: number;
+  /** Linear layers that are several in one, with the names of their parts; absent: none is. */
+  readonly fused?: Readonly<Record<string, readonly string[]>>;
+  /** Whether RoPE may rotate a part of a head, and be scaled by LongRoPE's short factors. */
+  readonly partlyRotated?: boolean;
+  /** Whether tokenizers of SentencePiece's pieces drop white space behind special tokens; no such model is taken. */
+  readonly stripping?: boolean;
   /** Whether embeddings and output layer are one tensor where config.json does not say; absent: they are two. */
   readonly tied?: boolean;
   /** Each so many-th layer attends to all tokens, the others through a window; absent: all attend to all. */
@@ -41,6 +47,13 @@ const TABLE: Readonly<Record<string, Architecture>> = {
     windows: 6,
     tied: true,
   },
+  phi3: {
+    classes: { phi3: "Phi3ForCausalLM" },
+    attentionBias: false,
+    fused: { qkv_proj: ["q_proj", "k_proj", "v_proj"], gate_up_proj: ["gate_proj", "up_proj"] },
+    partlyRotated: true,
+    stripping: true,
+  },
   smollm3: { classes: { smollm3: "SmolLM3ForCausalLM" }, attentionBias: false, unrotated: 4 },
 };
 
@@ -50,6 +63,26 @@ export const ARCHITECTURES: readonly string[] = Object.keys(TABLE);
 /** @param gguf llama.cpp's name; undefined for others than those of {@link ARCHITECTURES} */
 export const architectureNamed = (gguf: string): Architecture | undefined =>
   ARCHITECTURES.includes(gguf) ? TABLE[gguf] : undefined;
+
+/** An adapter's targets, parts of layers, as the layers that they are in a model of this architecture. */
+export function adaptedLayers(gguf: string, targets: readonly string[]): string[] {
+  const fused = Object.entries(architectureNamed(gguf)?.fused ?? {});
+  const names = targets.map((part) => fused.find(([, parts]) => parts.includes(part))?.[0] ?? part);
+  return [...new Set(names)];
+}
+
+/** The parts of a layer of which the targets name some and not all: it has no adapter on those alone. */
+export const tornLayer = (gguf: string, targets: readonly string[]): readonly string[] | undefined =>
+  Object.values(architectureNamed(gguf)?.fused ?? {}).find((parts) => {
+    const named = parts.filter((part) => targets.includes(part));
+    return named.length > 0 && named.length < parts.length;
+  });
+
+/** The targets that an adapter on these layers has; layers that are several in one are all their parts. */
+export const targetsOf = (layers: Iterable<string>): string[] => {
+  const fused = new Map(Object.values(TABLE).flatMap((one) => Object.entries(one.fused ?? {})));
+  return [...layers].flatMap((name) => fused.get(name) ?? [name]);
+};
 
 /** Class of transformers and llama.cpp's name by `model_type` of config.json. */
 export const MODEL_TYPES: ReadonlyMap<string, { readonly class: string; readonly gguf: string }> = new Map(

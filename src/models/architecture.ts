@@ -108,13 +108,16 @@ export function refusedBecause(config: Json): string | undefined {
   const every = architectureNamed(known?.gguf ?? "")?.windows;
   if (every === undefined && (isWindowed(config, type) || layers.some((layer) => layer !== "full_attention")))
     return "it attends through a sliding window";
-  if (rotated !== undefined) return `it rotates ${rotated} of each head (partial rotary), the learner rotates all`;
+  const { partlyRotated = false } = architectureNamed(known?.gguf ?? "") ?? {};
+  if (rotated !== undefined && !partlyRotated)
+    return `it rotates ${rotated} of each head (partial rotary), the learner rotates all`;
   if (known === undefined) {
     return `its architecture is ${type || "not named"}; hone takes ${[...MODEL_TYPES.keys()].join(", ")}`;
   }
   if (quantised) return `its weights are quantised (${String(quantised.quant_method ?? "unknown")}); give the original`;
   if (isRotatedElsewhere(config, known.gguf)) return "it has RoPE in other layers than llama.cpp applies it to";
-  if (!ROPES.includes(typeOf(rope))) return `it scales RoPE by ${typeOf(rope)}, which the learner does not`;
+  const scaled = partlyRotated ? ["default", "longrope", "su"] : ROPES;
+  if (!scaled.includes(typeOf(rope))) return `it scales RoPE by ${typeOf(rope)}, which the learner does not`;
   const elsewise = every === undefined ? undefined : computedElsewise(config, every, layers, typeOf(local));
   if (elsewise !== undefined) return elsewise;
   // The first is the one that transformers and llama.cpp take.

@@ -35,9 +35,14 @@ export function checkTrainable(header: ModelHeader, file: string, hfWeights: boo
   if (experts > 0) throw new UsageError(`${file} is a mixture of experts, which the learner does not train`);
   const unknown = tensorNames.find((name) => !isKnown(name));
   if (unknown !== undefined) throw new UsageError(`${file} has a tensor ${unknown}, which the learner does not know`);
+  if (header.tokenizer === "llama" && architectureNamed(architecture)?.stripping) {
+    throw new UsageError(
+      `${file} has a tokenizer that drops white space behind special tokens, which stays where hone writes a chat template; take a later model of its family`,
+    );
+  }
   if (window !== undefined && architectureNamed(architecture)?.windows === undefined)
     throw new UsageError(`${file} attends through a sliding window, which the learner does not`);
-  if (rotated !== headSize) {
+  if (rotated !== headSize && architectureNamed(architecture)?.partlyRotated !== true) {
     throw new UsageError(`${file} rotates ${rotated} of ${headSize} dimensions of a head; the learner rotates all`);
   }
   // The learner reads this header even with --hf-weights.

@@ -127,6 +127,9 @@ export function whyUnusable(folder: string, name: string): string | undefined {
 
 export const isUsable = (folder: string, name: string) => whyUnusable(folder, name) === undefined;
 
+const isLong = ({ rope_scaling: old, rope_parameters: rope = old }: Record<string, unknown>) =>
+  typeof rope === "object" && rope !== null && "long_factor" in rope;
+
 /**
  * The shape of the model as a GGUF file, from its config.json.
  *
@@ -145,7 +148,8 @@ export function shapeInFolder(folder: string, weights: Weights): ModelShape | un
     kvHeads: Number(config.num_key_value_heads ?? heads),
     headSize: Number(config.head_dim ?? embedding / heads),
     vocabulary: number("vocab_size"),
-    trainedContext: number("max_position_embeddings"),
+    // In a longer one than the first LongRoPE takes other factors.
+    trainedContext: isLong(config) ? number("original_max_position_embeddings") : number("max_position_embeddings"),
   };
   if (!Object.values(sizes).every((size) => Number.isInteger(size) && size > 0)) return undefined;
   const architecture = MODEL_TYPES.get(String(config.model_type))?.gguf;

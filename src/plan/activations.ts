@@ -4,7 +4,7 @@
  * tensors that PyTorch's autograd saves.
  */
 import type { ModelShape } from "../engine/index.js";
-import { architectureNamed, type Precision } from "../learn/index.js";
+import { adaptedLayers, architectureNamed, type Precision } from "../learn/index.js";
 import { adapterParameters } from "./input.js";
 
 /** Alignment of mask rows in native/learner/attention.py, in numbers. A test compares the two constants. */
@@ -64,9 +64,13 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
     }
   }
 
-  const on = (...names: string[]) => names.filter((name) => loraTargets.includes(name)).length;
+  const adapted = adaptedLayers(shape.architecture, loraTargets);
+  const on = (...names: string[]) => names.filter((name) => adapted.includes(name)).length;
   // An adapter keeps its input; autocast converts it for each layer anew, f32 layers share it.
-  const [attentionInputs, gatedInputs] = [on("q_proj", "k_proj", "v_proj"), on("gate_proj", "up_proj")];
+  const [attentionInputs, gatedInputs] = [
+    on("q_proj", "k_proj", "v_proj", "qkv_proj"),
+    on("gate_proj", "up_proj", "gate_up_proj"),
+  ];
   const inputs = half ? attentionInputs + gatedInputs : Math.min(1, attentionInputs) + Math.min(1, gatedInputs);
   const norms = 4 * (placed === "both" ? 4 : 2) * (d + 1);
   // Queries and keys are normalised in f32.
@@ -74,7 +78,7 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   const headNorms = normed === undefined ? 0 : 4 * (query + keyValue + sums);
   const attention = width * query * (2 + on("o_proj")) + 4 * heads;
   const gated = width * ff * (3 + on("down_proj"));
-  const low = width * loraRank * loraTargets.length;
+  const low = width * loraRank * adapted.length;
   const perToken = norms + headNorms + width * d * inputs + attention + gated + low;
   // Keys and values of the row, then the copies for branches.
   const keysAndValues = 2 * width * keyValue * (tokens + reach);

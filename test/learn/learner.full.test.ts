@@ -77,6 +77,7 @@ describe("the learner", () => {
     "granite-tiny-f32",
     "olmo2-tiny-f32",
     "gemma3-tiny-f32",
+    "phi3-tiny-f32",
     "qwen2-tiny-q8_0",
   ])("on %s", (name) => {
     let engine: LocalEngine;

@@ -19,6 +19,10 @@ const gemma = {
   ...{ sliding_window: 512, sliding_window_pattern: 6, rope_scaling: null, rope_local_base_freq: 10000 },
   ...{ final_logit_softcapping: null, attn_logit_softcapping: null, hidden_activation: "gelu_pytorch_tanh" },
 };
+const phi = {
+  ...{ architectures: ["Phi3ForCausalLM"], model_type: "phi3", original_max_position_embeddings: 4096 },
+  ...{ max_position_embeddings: 131072, sliding_window: 262144 },
+};
 const mistral = { architectures: ["MistralForCausalLM"], model_type: "mistral", max_position_embeddings: 32768 };
 const published = ["qwen2.5-small", "qwen3-small", "llama3.2-small", "llama2-small", "mistral-small", "gemma3-small"];
 
@@ -56,6 +60,11 @@ describe("taken", () => {
     ],
     ["OLMo 2", { architectures: ["Olmo2ForCausalLM"], model_type: "olmo2", rope_scaling: null }],
     ["Gemma 3 1B", gemma],
+    ["Phi 4, which scales nothing", { ...phi, rope_scaling: null, sliding_window: null }],
+    [
+      "Phi-4-mini",
+      { ...phi, partial_rotary_factor: 0.75, rope_scaling: { type: "longrope", long_factor: [], short_factor: [] } },
+    ],
     [
       "Gemma 3 270M, whose layers are named",
       {
@@ -84,6 +93,7 @@ describe("taken", () => {
     "granite-tiny",
     "olmo2-tiny",
     "gemma3-tiny",
+    "phi3-tiny",
     ...published,
   ])("%s, as transformers writes it", (name) => {
     expect(refusedBecause(JSON.parse(readFileSync(`${modelPath(name)}/config.json`, "utf8")))).toBeUndefined();
@@ -165,7 +175,9 @@ describe("refused, with the reason", () => {
     ["Devstral", { ...mistral, sliding_window: null, rope_scaling: { type: "yarn" } }, /^it scales RoPE by yarn/],
     ["Qwen2 with its window on", { ...qwen, use_sliding_window: true }, /^it attends through a sliding window$/],
     ["GPT-OSS-like layers", { ...llama, layer_types: ["sliding_attention", "full_attention"] }, /sliding window$/],
-    ["Phi-4-mini", { model_type: "phi3", partial_rotary_factor: 0.75 }, /^it rotates 0\.75 of each head/],
+    ["Phi-3-mini-4k", { ...phi, sliding_window: 2047, max_position_embeddings: 4096 }, /^it attends through a sliding/],
+    ["Phi with another scaling of RoPE", { ...phi, rope_scaling: { type: "llama3" } }, /^it scales RoPE by llama3/],
+    ["StableLM", { model_type: "stablelm", partial_rotary_factor: 0.25 }, /^it rotates 0\.25 of each head/],
     [
       "GLM, as transformers 5 writes it",
       { ...llama, rope_parameters: { partial_rotary_factor: 0.5 } },
@@ -175,7 +187,7 @@ describe("refused, with the reason", () => {
     [
       "another family",
       { model_type: "gpt2" },
-      /^its architecture is gpt2; hone takes qwen2, qwen3, llama, mistral, granite, olmo2, gemma3_text, smollm3$/,
+      /^its architecture is gpt2; hone takes qwen2, qwen3, llama, mistral, granite, olmo2, gemma3_text, phi3, smollm3$/,
     ],
     ["nothing named", {}, /^its architecture is not named/],
     ["GPTQ weights", { ...qwen, quantization_config: { quant_method: "gptq" } }, /^its weights are quantised \(gptq\)/],

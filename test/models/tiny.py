@@ -1,8 +1,9 @@
-"""Small models of eight families with random weights, scaled so that their predictions are neither flat nor certain:
+"""Small models of nine families with random weights, scaled so that their predictions are neither flat nor certain:
 then every weight matters to a log-probability, and a wrong one shows."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import torch
@@ -19,6 +20,8 @@ from transformers import (
     MistralForCausalLM,
     Olmo2Config,
     Olmo2ForCausalLM,
+    Phi3Config,
+    Phi3ForCausalLM,
     PretrainedConfig,
     PreTrainedModel,
     Qwen2Config,
@@ -51,7 +54,9 @@ PRE = {
     "granite": "qwen2",
     "olmo2": "qwen2",
     "gemma3": "qwen2",
+    "phi3": "qwen2",
 }
+FUSED_LINEARS = ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 
@@ -88,6 +93,19 @@ def build(family: str) -> PreTrainedModel:
             "sliding_attention": rope | {"rope_theta": 10_000.0},
         }
         return Gemma3ForCausalLM(Gemma3TextConfig(**shape, tie_word_embeddings=True, rope_parameters=ropes))
+    if family == "phi3":
+        # As Phi 4 mini: three quarters of a head are rotated, by short factors in the context of the first training.
+        count = SHAPE["hidden_size"] // SHAPE["num_attention_heads"] * 3 // 8
+        rope |= {"rope_type": "longrope", "partial_rotary_factor": 0.75}
+        rope |= {
+            "short_factor": [1 + 0.05 * one for one in range(count)],
+            "long_factor": [4.0 + one for one in range(count)],
+        }
+        first = {"original_max_position_embeddings": CONTEXT // 8}
+        rope |= first
+        return Phi3ForCausalLM(
+            Phi3Config(**SHAPE, **first, pad_token_id=None, tie_word_embeddings=True, rope_parameters=rope)
+        )
     # Llama 3.2's stretched rotation, which is a tensor of its own in a GGUF file.
     rope = {
         "rope_type": "llama3",
@@ -128,7 +146,8 @@ def randomize(model: PreTrainedModel, seed: int) -> None:
 
 def adapt(model: PreTrainedModel, folder: Path, seed: int, rank: int) -> None:
     """A random LoRA adapter on all linear layers, strong enough to change what the model says, as a PEFT folder."""
-    config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=LINEARS, task_type="CAUSAL_LM")
+    linears = FUSED_LINEARS if model.config.model_type == "phi3" else LINEARS
+    config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=linears, task_type="CAUSAL_LM")
     adapted = get_peft_model(model, config)
     generator = torch.Generator().manual_seed(seed)
     for name, weight in adapted.named_parameters():
@@ -150,6 +169,10 @@ def make(family: str, source: Path, folder: Path) -> PretrainedConfig:
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     tokenizer.save_pretrained(folder)
+    if family == "phi3":
+        # By which llama.cpp's converter tells Phi 4's vocabulary from Phi 3's pieces.
+        file = folder / "tokenizer_config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"tokenizer_class": "GPT2Tokenizer"}, indent=2))
     model.half().save_pretrained(folder)
     for number, rank in ((1, 8), (2, 16)):
         adapt(model.float(), folder.with_name(f"{folder.name}-adapter-{number}"), seed=10 + number, rank=rank)

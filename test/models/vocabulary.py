@@ -52,6 +52,8 @@ OWN_CONTROL = {
     "smollm3": SMOLLM3_CONTROL,
     "granite": GRANITE_CONTROL,
     "olmo2": ["<|endoftext|>", "<|pad|>"],
+    # llama.cpp demands the first three of a model that is called phi3.
+    "phi3": ["<unk>", "<s>", "</s>", "<|endoftext|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"],
     "gemma3": ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"],
 }
 # Tokens of their own that are text nevertheless, as in Qwen2.5 and Qwen3.
@@ -63,6 +65,7 @@ TEMPLATE = {
     "mistral": "mistralai-Mistral-Nemo-Instruct-2407.jinja",
     "smollm3": "HuggingFaceTB-SmolLM3-3B.jinja",
     "granite": "ibm-granite-granite-3.3-2B-Instruct.jinja",
+    "phi3": "microsoft-Phi-3.5-mini-instruct.jinja",
 }
 
 # Of those that llama.cpp's source does not have, what the published ones make of a text.
@@ -80,6 +83,7 @@ ROLES = {
     "mistral": {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"},
     "granite": {"eos_token": "<|end_of_text|>", "pad_token": "<|pad|>"},
     "olmo2": {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|pad|>"},
+    "phi3": {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|endoftext|>"},
     "gemma3": {"bos_token": "<bos>", "eos_token": "<eos>", "pad_token": "<pad>", "unk_token": "<unk>"},
     "smollm3": {
         "bos_token": "<|begin_of_text|>",

@@ -58,7 +58,7 @@ const shapeOf = (architecture: string): ModelShape => {
 
 describe("what a pass keeps for its backward pass", () => {
   it("is what PyTorch's autograd saves, for every architecture, precision, row and adapter", () => {
-    expect(torch.cases.length).toBe(176);
+    expect(torch.cases.length).toBe(192);
     for (const { architecture, precision, targets, row, checkpointing, saved } of torch.cases) {
       const settings = { shape: shapeOf(architecture), loraRank: torch.rank, loraTargets: targets, precision };
       const one = activations(settings, [{ prompt: row[0], completions: row[1] }]);

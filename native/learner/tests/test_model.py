@@ -17,7 +17,7 @@ from models import make_model, write_gguf
 
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize(
-    "architecture", ["qwen2", "qwen3", "llama", "mistral", "smollm3", "granite", "olmo2", "gemma3"]
+    "architecture", ["qwen2", "qwen3", "llama", "mistral", "smollm3", "granite", "olmo2", "gemma3", "phi3"]
 )
 @pytest.mark.parametrize(
     ("kind", "tolerance"),
@@ -108,7 +108,7 @@ def test_a_folder_of_mistrals_is_the_llama_of_its_file_unless_it_has_a_window(tm
         load_base(file, str(folder), silent)
 
 
-@pytest.mark.parametrize("architecture", ["smollm3", "granite", "olmo2", "gemma3"])
+@pytest.mark.parametrize("architecture", ["smollm3", "granite", "olmo2", "gemma3", "phi3"])
 def test_a_folder_computes_what_its_file_does(tmp_path, silent, architecture):
     """From the file alone and from a folder of the model: the logits are the model's."""
     model = make_model(architecture)
@@ -244,6 +244,7 @@ def test_a_large_table_is_held_once_while_it_is_read(tmp_path, kind):
         "granite-tiny",
         "olmo2-tiny",
         "gemma3-tiny",
+        "phi3-tiny",
     ],
 )
 @pytest.mark.parametrize(("kind", "tolerance"), [("f16", 0), ("q8_0", 0.02)])

@@ -8,7 +8,7 @@ import torch
 from batches import OBJECTIVES, open_settings, random_batch, restricted_tree, tree_batch
 from learner import blocks, head, loss, packing, second_path
 from learner.attention import Layout
-from learner.backend import PeftBackend
+from learner.backend import LINEAR_LAYERS, PeftBackend
 from learner.batch import Batch
 from learner.errors import Refused
 from learner.importance import Importance
@@ -59,11 +59,13 @@ def gradients(backend):
     }
 
 
-@pytest.fixture(params=["qwen2", "qwen3", "llama", "smollm3", "granite", "olmo2", "gemma3"])
+@pytest.fixture(params=["qwen2", "qwen3", "llama", "smollm3", "granite", "olmo2", "gemma3", "phi3"])
 def backend(request, tmp_path, silent):
     file = write_gguf(make_model(request.param), tmp_path / "model.gguf")
     torch.manual_seed(0)
-    backend = PeftBackend(open_settings(file), silent)
+    # Some of the targets are one layer in Phi 3.
+    more = {"lora": {"rank": 4, "alpha": 8, "targets": list(LINEAR_LAYERS)}} if request.param == "phi3" else {}
+    backend = PeftBackend(open_settings(file, **more), silent)
     with torch.no_grad():
         for parameter in backend.trainable():
             parameter.normal_(std=0.1)

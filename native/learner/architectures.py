@@ -4,17 +4,41 @@ src/learn/architectures.ts has what TypeScript needs of them; a test compares th
 gguf-py's tables.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import gguf
 import torch
+
+_INPUTS = (
+    ("self_attn", ("q_proj", "k_proj", "v_proj")),
+    ("self_attn", ("o_proj",)),
+    ("mlp", ("gate_proj", "up_proj")),
+    ("mlp", ("down_proj",)),
+)
+FUSED = {("q_proj", "k_proj", "v_proj"): "qkv_proj", ("gate_proj", "up_proj"): "gate_up_proj"}
+"""Names of layers that are several in one, by those of their parts."""
+
+
+@dataclass(frozen=True)
+class Norms:
+    """Modules of a layer that normalise what its two parts read, and what they add; None: none does there."""
+
+    before_attention: str | None = "input_layernorm"
+    after_attention: str | None = None
+    before_mlp: str | None = "post_attention_layernorm"
+    after_mlp: str | None = None
+
+    def modules(self) -> tuple[str, ...]:
+        every = (self.before_attention, self.after_attention, self.before_mlp, self.after_mlp)
+        return tuple(name for name in every if name is not None)
 
 
 @dataclass(frozen=True)
 class Architecture:
     kind: gguf.MODEL_ARCH
     prefix: str
-    """Of transformers' classes: "Qwen2" for Qwen2Config and Qwen2ForCausalLM."""
+    """Of transformers' class: "Qwen2" for Qwen2ForCausalLM."""
     model_types: tuple[str, ...]
     """`model_type` of the configurations whose computation this is; the first is that of `prefix`. llama.cpp's
     converter makes files of this architecture from all of them."""
@@ -29,6 +53,40 @@ class Architecture:
     """Whether Unsloth's own computation of it, on CUDA, is taken."""
     unrotated: int = 0
     """Each so many-th layer has no RoPE; 0: all have it. Constant in llama.cpp, `no_rope_layers` in transformers."""
+    norms: Norms = Norms()
+    fused: bool = False
+    """Whether queries, keys and values are one linear layer, and so gate and up."""
+    partly_rotated: bool = False
+    """Whether RoPE may rotate a part of a head, and be scaled by LongRoPE's short factors."""
+    norm_offset: float = 0.0
+    """What a file's weights of norms have above transformers', which adds it when it computes (Gemma)."""
+    windows: int = 0
+    """Each so many-th layer attends to all tokens, the others through a window, with a RoPE base of their own; 0: no
+    layer has a window."""
+
+    @property
+    def inputs(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The linear layers of each input of a layer, in order: the module that they are in, and their names."""
+        return tuple((part, (FUSED[names],) if self.fused and names in FUSED else names) for part, names in _INPUTS)
+
+    @property
+    def linears(self) -> tuple[str, ...]:
+        """Of a layer, which an adapter may be on."""
+        return tuple(f"{part}.{name}" for part, names in self.inputs for name in names)
+
+    def adapted(self, targets: Sequence[str]) -> list[str]:
+        """The names of linear layers that have adapters where these parts are to have them. Raises ValueError."""
+        names = list(targets)
+        for parts, joined in FUSED.items() if self.fused else ():
+            given = [part for part in parts if part in names]
+            if given and len(given) < len(parts):
+                raise ValueError(f"{', '.join(parts)} are one layer of this model: name all of them, or none")
+            names = [name for name in names if name not in parts] + ([joined] if given else [])
+        return names
+
+    def attending_layers(self, layers: int) -> list[str]:
+        """As `layer_types`."""
+        return ["sliding_attention" if (layer + 1) % self.windows else "full_attention" for layer in range(layers)]
 
     def rotated_layers(self, layers: int) -> list[int] | None:
         """1 for each layer with RoPE, 0 for others, as `no_rope_layers`; None where all have it."""
@@ -58,6 +116,28 @@ ARCHITECTURES = {
         unsloth=False,
         multipliers=True,
     ),
+    "olmo2": Architecture(
+        gguf.MODEL_ARCH.OLMO2,
+        "Olmo2",
+        ("olmo2",),
+        unsloth=False,
+        norms=Norms(None, "post_attention_layernorm", None, "post_feedforward_layernorm"),
+    ),
+    "phi3": Architecture(gguf.MODEL_ARCH.PHI3, "Phi3", ("phi3",), unsloth=False, fused=True, partly_rotated=True),
+    "gemma3": Architecture(
+        gguf.MODEL_ARCH.GEMMA3,
+        "Gemma3",
+        ("gemma3_text",),
+        unsloth=False,
+        norms=Norms(
+            "input_layernorm",
+            "post_attention_layernorm",
+            "pre_feedforward_layernorm",
+            "post_feedforward_layernorm",
+        ),
+        norm_offset=1.0,
+        windows=6,
+    ),
 }
 """By llama.cpp's names, as a file has them in `general.architecture`."""
 
@@ -72,36 +152,39 @@ MULTIPLIERS = {
 }
 """llama.cpp's keys by transformers' names. Logits are divided by theirs."""
 
-_LINEARS = (
-    "self_attn.q_proj",
-    "self_attn.k_proj",
-    "self_attn.v_proj",
-    "self_attn.o_proj",
-    "mlp.gate_proj",
-    "mlp.up_proj",
-    "mlp.down_proj",
-)
-_NORMS = ("input_layernorm", "self_attn.q_norm", "self_attn.k_norm", "post_attention_layernorm")
+_HEAD_NORMS = ("self_attn.q_norm", "self_attn.k_norm")
 _WHOLE = ("model.embed_tokens", "model.norm", "lm_head")
 _BLOCK = "blk.0."
 
 
-def _gguf_name(module: str) -> str:
-    """llama.cpp's name of a module of transformers', from the first architecture that has it."""
-    tables = (gguf.get_tensor_name_map(one.kind, 1) for one in ARCHITECTURES.values())
-    return next(name for table in tables if (name := table.get_name(module)) is not None)
+def _of_a_layer(kind: gguf.MODEL_ARCH, modules: tuple[str, ...]) -> dict[str, str]:
+    """Those modules of a layer that the architecture has, by llama.cpp's names."""
+    table = gguf.get_tensor_name_map(kind, 1)
+    names = {module: table.get_name(f"model.layers.0.{module}") for module in modules}
+    return {name.removeprefix(_BLOCK): module for module, name in names.items() if name is not None}
 
 
-def _of_a_layer(modules: tuple[str, ...]) -> dict[str, str]:
-    return {module: _gguf_name(f"model.layers.0.{module}").removeprefix(_BLOCK) for module in modules}
-
-
-LAYERS = _of_a_layer(_LINEARS)
+LAYER_TENSORS = {
+    name: _of_a_layer(one.kind, one.linears + _HEAD_NORMS + one.norms.modules()) for name, one in ARCHITECTURES.items()
+}
+"""Modules of a layer by architecture and llama.cpp's names."""
+LAYERS = {
+    module: name
+    for architecture, names in LAYER_TENSORS.items()
+    for name, module in names.items()
+    if module in ARCHITECTURES[architecture].linears
+}
 """llama.cpp's names by PEFT's: of the linear layers of a block, which an adapter may be on."""
-LAYER_TENSORS = {name: module for module, name in _of_a_layer(_LINEARS + _NORMS).items()}
-"""Modules of a layer by llama.cpp's names."""
-MODEL_TENSORS = {f"{_gguf_name(module)}.weight": f"{module}.weight" for module in _WHOLE}
+MODEL_TENSORS = {
+    f"{gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, 1).get_name(module)}.weight": f"{module}.weight"
+    for module in _WHOLE
+}
 """Tensors outside of layers, by llama.cpp's names."""
+
+
+def offset_of(architecture: str, name: str) -> float:
+    """What the tensor has in a file of `architecture` above the one in transformers; `name` is Hugging Face's."""
+    return ARCHITECTURES[architecture].norm_offset if name.endswith("norm.weight") else 0.0
 
 
 def is_interleaved(architecture: str, name: str) -> bool:

@@ -5,6 +5,7 @@ discard, and no mask over the whole row exists. Works on any device with PyTorch
 On a card flex.py attends in one call for the whole row (card.py says when).
 """
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Protocol
 
@@ -23,8 +24,13 @@ attention.cpp)."""
 class Attending(Protocol):
     """The attention of a row: in blocks (Layout), or in one call (flex.py)."""
 
-    def attend(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float) -> torch.Tensor:
-        """query [1, heads, T, size], key and value [1, key heads, T, size] → output [1, T, heads, size]."""
+    def attend(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float, window: int | None = None
+    ) -> torch.Tensor:
+        """query [1, heads, T, size], key and value [1, key heads, T, size] → output [1, T, heads, size].
+
+        With a window a position sees itself and the window - 1 before it in its trajectory.
+        """
         ...
 
 
@@ -34,7 +40,7 @@ class Layout:
     def __init__(self, pack: Pack) -> None:
         self.blocks = tuple(blocks_of(pack.segments))
         self.lengths = [block.length for block in self.blocks]
-        self._ends = pack.ends
+        self._ends, self._positions = pack.ends, pack.positions
         cuts = {cut for block in self.blocks for part in block.before for cut in part}
         bounds = sorted(cuts | {block.start for block in self.blocks} | {len(pack.ids)})
         number = {bound: index for index, bound in enumerate(bounds)}
@@ -56,25 +62,30 @@ class Layout:
             parts += whole.split(sizes, 2) if len(sizes) > 1 else (whole,)
         return parts
 
-    def mask(self, block: Block, like: torch.Tensor) -> torch.Tensor | None:
+    def mask(self, block: Block, like: torch.Tensor, window: int | None = None) -> torch.Tensor | None:
         """Added to the scores of the block's queries: 0 where visible, -inf elsewhere; None where causal attention
         suffices.
 
         In attention's precision, and with rows that start at multiples of MASK_ALIGNMENT: any other mask is copied in
         every call, and the copy is kept until the backward pass.
         """
-        if block.chain and not block.seen:
+        # The first key of every block is the first token of its trajectories: a shorter block sees all in the window.
+        if window is not None and int(self._positions[block.start : block.end].max()) < window:
+            window = None
+        if block.chain and not block.seen and window is None:
             return None
-        key = (block.seen, block.length) if block.chain else block
+        key = (block.seen, block.length, window) if block.chain else (block, window)
         if key not in self._masks:
             width = -(-(block.seen + block.length) // MASK_ALIGNMENT) * MASK_ALIGNMENT
             mask = torch.zeros((block.length, width), dtype=like.dtype, device=like.device)[
                 :, : block.seen + block.length
             ]
-            self._masks[key] = mask.masked_fill_(self._hidden(block).to(like.device), float("-inf"))
+            self._masks[key] = mask.masked_fill_(self._hidden(block, window).to(like.device), float("-inf"))
         return self._masks[key]
 
-    def attend(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float) -> torch.Tensor:
+    def attend(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float, window: int | None = None
+    ) -> torch.Tensor:
         _, heads, total, size = query.shape
         key_heads = key.shape[1]
         shared = heads // key_heads
@@ -91,7 +102,7 @@ class Layout:
             if before:
                 keys = torch.cat((*(keys_before[part] for part in before), keys), 2)
                 values = torch.cat((*(values_before[part] for part in before), values), 2)
-            mask = self.mask(block, queries)
+            mask = self.mask(block, queries, window)
             output = scaled_dot_product_attention(
                 queries,
                 keys.expand(shared, -1, -1, -1),
@@ -104,11 +115,17 @@ class Layout:
         # [shared, key heads, T, size] → [1, T, key heads * shared, size]
         return torch.cat(outputs, 2).permute(2, 1, 0, 3).reshape(1, total, heads, size)
 
-    def _hidden(self, block: Block) -> torch.Tensor:
+    def _hidden(self, block: Block, window: int | None) -> torch.Tensor:
         """bool [queries, keys]"""
         queries = torch.arange(block.start, block.end)[:, None]
         keys = torch.cat([torch.arange(start, end) for start, end in (*block.before, (block.start, block.end))])
-        return (keys > queries) | (queries >= self._ends[keys])
+        hidden = (keys > queries) | (queries >= self._ends[keys])
+        return hidden if window is None else hidden | (self._positions[queries] - self._positions[keys] >= window)
+
+
+def windows_of(layers: Iterable[torch.nn.Module]) -> frozenset[int | None]:
+    """Of a decoder's layers; None: without."""
+    return frozenset(getattr(layer.self_attn, "sliding_window", None) for layer in layers)
 
 
 def computed_in(like: torch.Tensor) -> torch.dtype:
@@ -126,6 +143,7 @@ def packed_attention(
     scaling: float,
     dropout: float = 0.0,
     layout: Attending | None = None,
+    sliding_window: int | None = None,
     **_: object,
 ) -> tuple[torch.Tensor, None]:
     """query [1, heads, T, size], key and value [1, key heads, T, size] → output [1, T, heads, size]."""
@@ -133,7 +151,7 @@ def packed_attention(
         raise ValueError("packed attention needs the layout of the row")
     if dropout:
         raise ValueError("packed attention has no dropout: the engine has none")
-    return layout.attend(query, key, value, scaling), None
+    return layout.attend(query, key, value, scaling, sliding_window), None
 
 
 def register() -> None:

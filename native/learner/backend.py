@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 
+from .architectures import ARCHITECTURES, LAYERS, MODEL_TYPES
+from .attention import windows_of
 from .card import Rows, rows_for
 from .device import choose_device, has_bf16, on_device
 from .errors import Refused
@@ -22,6 +24,8 @@ from .quantised import QuantisedLinear, weights_of
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 """For each precision the type of products and of frozen matrices."""
+PRODUCTS = frozenset(module.rsplit(".", 1)[-1] for module in LAYERS)
+"""Names of the layers' linear modules."""
 LINEAR_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
@@ -141,7 +145,7 @@ class PeftBackend:
         def place(name: str, values: torch.Tensor) -> torch.Tensor:
             if not values.is_floating_point():
                 return values.to(device)
-            half = frozen and name.split(".")[-2] in LINEAR_LAYERS
+            half = frozen and name.split(".")[-2] in PRODUCTS
             return values.to(device, TYPES[self.precision] if half else torch.float32)
 
         return place
@@ -166,7 +170,7 @@ class PeftBackend:
 
     def computed(self, pack: Pack) -> torch.Tensor:
         """As `hidden`, in the way currently chosen."""
-        row, layout = self.rows.lay_out(pack, self.device)
+        row, layout = self.rows.lay_out(pack, self.device, windows_of(self._causal.model.layers))
         fused = self.rows.fused
         # A precision tried for one update converts weights in each product, which autocast does.
         if fused is not None and fused.dtype == TYPES[self.precision]:
@@ -254,7 +258,7 @@ def _check_lifetime(lifetime: str | None, device: torch.device) -> None:
 def _linears_to(model: torch.nn.Module, dtype: torch.dtype) -> None:
     """Applies to the layers' products only: residual stream, norms, output layer and adapters stay in f32."""
     for name, module in model.named_modules():
-        if isinstance(module, torch.nn.Linear) and name.removesuffix(".base_layer").rsplit(".", 1)[-1] in LINEAR_LAYERS:
+        if isinstance(module, torch.nn.Linear) and name.removesuffix(".base_layer").rsplit(".", 1)[-1] in PRODUCTS:
             module.to(dtype)
             if isinstance(module, QuantisedLinear):
                 module.type_of_products = dtype
@@ -266,13 +270,21 @@ def check_targets(targets: list[str]) -> None:
         raise Refused(f"an adapter cannot be put on {unknown[0]}; there are {', '.join(LINEAR_LAYERS)}")
 
 
+def adapted_layers(config: Any, targets: list[str]) -> list[str]:
+    """Names of the linear layers that get an adapter. Raises Refused."""
+    check_targets(targets)
+    try:
+        return ARCHITECTURES[MODEL_TYPES[config.model_type]].adapted(targets)
+    except ValueError as error:
+        raise Refused(f"--lora-targets: {error}") from None
+
+
 def _with_adapter(model: torch.nn.Module, lora: dict[str, Any]) -> PeftModel:
     targets = list(lora["targets"])
-    check_targets(targets)
     config = LoraConfig(
         r=lora["rank"],
         lora_alpha=lora["alpha"],
-        target_modules=targets,
+        target_modules=adapted_layers(model.config, targets),
         bias="none",
         task_type="CAUSAL_LM",
     )

@@ -68,8 +68,8 @@ def state_of(backend: Any) -> State:
     layer = backend._causal.model.layers[0]
     off = any(module.disable_adapters for module in layer.modules() if ADAPTER in getattr(module, "lora_A", ()))
     twice = layer.gradient_checkpointing and not off
-    query = layer.self_attn.q_proj
-    return State(backend.precision, type_of_products(getattr(query, "base_layer", query)), twice, not off)
+    linear = layer.self_attn.o_proj
+    return State(backend.precision, type_of_products(getattr(linear, "base_layer", linear)), twice, not off)
 
 
 class Rows:
@@ -90,12 +90,14 @@ class Rows:
         self.way = BLOCKS
         self.fused: FusedModel | None = None
 
-    def lay_out(self, pack: Pack, device: torch.device) -> tuple[Pack, Layout | FlexLayout]:
-        """The padded row, and its attention."""
+    def lay_out(
+        self, pack: Pack, device: torch.device, windows: frozenset[int | None]
+    ) -> tuple[Pack, Layout | FlexLayout]:
+        """The padded row, and its attention, for layers with these windows."""
         if not self.way.one_call:
             return pack, Layout(pack)
         row = padded(pack)
-        return row, FlexLayout(row, device, self._attend)
+        return row, FlexLayout(row, device, self._attend, windows)
 
     def padding(self, pack: Pack) -> int:
         return len(padded(pack).ids) - len(pack.ids) if self.way.one_call else 0

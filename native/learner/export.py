@@ -83,6 +83,9 @@ def config_of(base: GgufModel, source: Path | None, kind: str) -> dict[str, Any]
     config = base.config.to_dict()
     rope = config["rope_parameters"]
     # Read by transformers 4 and programs of its time; 5 reads rope_parameters.
+    if "sliding_attention" in rope:
+        config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+        rope = rope["full_attention"]
     config["rope_theta"] = rope["rope_theta"]
     if rope["rope_type"] != "default":
         config["rope_scaling"] = {key: value for key, value in rope.items() if key != "rope_theta"}

@@ -1,4 +1,5 @@
-"""Attention over a packed row in one call per layer: FlexAttention with the trie's mask, `k <= q < ends[k]`.
+"""Attention over a packed row in one call per layer: FlexAttention with the trie's mask, `k <= q < ends[k]`, and a
+window's.
 
 A compiled call is one kernel, which skips squares of scores that are entirely masked and applies no mask in those that
 are entirely visible. *Not run on CUDA.* Uncompiled it computes all scores of a row, which only tests do.
@@ -46,9 +47,11 @@ def padded(pack: Pack) -> Pack:
     )
 
 
-def block_mask(ends: torch.Tensor, device: torch.device) -> BlockMask:
+def block_mask(
+    ends: torch.Tensor, positions: torch.Tensor, device: torch.device, window: int | None = None
+) -> BlockMask:
     """For a padded row. Which squares are visible in full or in part follows from the first and last end in each range
-    of keys; create_block_mask would evaluate every score."""
+    of keys, and from the positions in both ranges; create_block_mask would evaluate every score."""
     count = len(ends) // SQUARE
     by_keys = ends.view(count, SQUARE)
     start = torch.arange(count) * SQUARE
@@ -56,11 +59,17 @@ def block_mask(ends: torch.Tensor, device: torch.device) -> BlockMask:
     later = start[:, None] > start
     some = later & (by_keys.amax(1) > start[:, None])
     whole = later & (by_keys.amin(1) >= start[:, None] + SQUARE)
-    partly = some & ~whole | torch.eye(count, dtype=torch.bool)
     own = on_device(ends, device)
+    if window is not None:
+        least, most = (one[:, None] for one in positions.view(count, SQUARE).aminmax(dim=1))
+        some &= least - most.T < window
+        whole &= most - least.T < window
+        places = on_device(positions, device)
+    partly = some & ~whole | torch.eye(count, dtype=torch.bool)
 
     def sees(batch: Any, head: Any, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-        return (key <= query) & (query < own[key])
+        visible = (key <= query) & (query < own[key])
+        return visible if window is None else visible & (places[query] - places[key] < window)
 
     # Created on the CPU: on a card each of its small steps would be a launch.
     mask = BlockMask.from_kv_blocks(*_listed(partly), *_listed(whole), BLOCK_SIZE=SQUARE, mask_mod=sees)
@@ -84,17 +93,26 @@ def _listed(squares: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 class FlexLayout:
     """The attention of the current row; attention.packed_attention uses it."""
 
-    def __init__(self, pack: Pack, device: torch.device, attend: Callable[..., Any] = flex_attention) -> None:
-        self.mask = block_mask(pack.ends, device)
+    def __init__(
+        self,
+        pack: Pack,
+        device: torch.device,
+        attend: Callable[..., Any] = flex_attention,
+        windows: frozenset[int | None] = frozenset({None}),
+    ) -> None:
+        """`windows` are those of the model's layers; None: without."""
+        self.masks = {window: block_mask(pack.ends, pack.positions, device, window) for window in windows}
         self._call = attend
 
-    def attend(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float) -> torch.Tensor:
+    def attend(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float, window: int | None = None
+    ) -> torch.Tensor:
         dtype = computed_in(query)
         output = self._call(
             query.to(dtype),
             key.to(dtype),
             value.to(dtype),
-            block_mask=self.mask,
+            block_mask=self.masks[window],
             scale=scaling,
             enable_gqa=query.shape[1] != key.shape[1],
         )

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from .architectures import Norms
 from .quantised import block_product, joint_values
 
 CHECKPOINT: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
@@ -195,6 +196,7 @@ def product(x: torch.Tensor, of: Products) -> torch.Tensor:
 
 def layer_output(
     layer: torch.nn.Module,
+    norms: Norms,
     weights: Weights,
     hidden: torch.Tensor,
     added: torch.Tensor,
@@ -208,11 +210,12 @@ def layer_output(
     The layer's input is hidden + added; the second is the output of the layer before. The sum is left to the layer that
     reads it, in whose first norm compiled code computes it. Returns the same pair for the next layer.
     """
-    return _from_sum(layer, weights, hidden + added, cosine, sine, layout)
+    return _from_sum(layer, norms, weights, hidden + added, cosine, sine, layout)
 
 
 def checkpointed_layer_output(
     layer: torch.nn.Module,
+    norms: Norms,
     weights: Weights,
     hidden: torch.Tensor,
     added: torch.Tensor,
@@ -227,7 +230,7 @@ def checkpointed_layer_output(
     """
 
     def rest(total: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return _from_sum(layer, weights, total, cosine, sine, layout)
+        return _from_sum(layer, norms, weights, total, cosine, sine, layout)
 
     # Of two checkpoints in succession PyTorch's partitioner keeps what is between them. Otherwise it would keep the two
     # summands, which are half as large again.
@@ -236,6 +239,7 @@ def checkpointed_layer_output(
 
 def _from_sum(
     layer: torch.nn.Module,
+    norms: Norms,
     weights: Weights,
     hidden: torch.Tensor,
     cosine: torch.Tensor,
@@ -249,22 +253,42 @@ def _from_sum(
     # Every size but the row's length is a number here: one that PyTorch infers is symbolic in compiled code, and from a
     # symbolic number of heads CUDA's lowering of FlexAttention fails (PyTorch 2.13).
     heads = query_heads + 2 * key_heads
-    joined = product(layer.input_layernorm(hidden).to(dtype), weights.qkv).view(len(hidden), heads, size)
+    read = _normed(layer, norms.before_attention, hidden).to(dtype)
+    joined = product(read, weights.qkv).view(len(hidden), heads, size)
     # Slices, whose gradients compiled code writes in one kernel; those of split and cat take one each.
     turned, values = joined[:, : query_heads + key_heads], joined[:, query_heads + key_heads :]
     if hasattr(attention, "q_norm"):
         query, key = turned.split((query_heads, key_heads), 1)
-        turned = torch.cat((attention.q_norm(query), attention.k_norm(key)), 1)
-    halves = turned.unflatten(-1, (2, size // 2))
+        turned = torch.cat((_heads_normed(attention.q_norm, query), _heads_normed(attention.k_norm, key)), 1)
+    # A part of each head, in Phi 3's layers.
+    rotated = 2 * cosine.shape[-1]
+    halves = (turned[..., :rotated] if rotated < size else turned).unflatten(-1, (2, rotated // 2))
+    unturned = turned[..., rotated:]
     turned = (halves * cosine[:, None] + halves.flip(2) * sine[:, None]).flatten(2).to(dtype)
+    if rotated < size:
+        turned = torch.cat((turned, unturned.to(dtype)), 2)
     query, key = turned[:, :query_heads], turned[:, query_heads:]
     by_head = (one.transpose(0, 1)[None] for one in (query, key, values))
-    seen = layout.attend(*by_head, attention.scaling).reshape(len(hidden), query_heads * size)
-    hidden = hidden + _share(layer, product(seen, weights.o))
-    gate, up = product(layer.post_attention_layernorm(hidden).to(dtype), weights.gate_up).chunk(2, 1)
-    return hidden, _share(layer, product(mlp.act_fn(gate) * up, weights.down))
+    window = getattr(attention, "sliding_window", None)
+    seen = layout.attend(*by_head, attention.scaling, window).reshape(len(hidden), query_heads * size)
+    hidden = hidden + _share(layer, norms.after_attention, product(seen, weights.o))
+    activation = mlp.activation_fn if hasattr(mlp, "activation_fn") else mlp.act_fn
+    gate, up = product(_normed(layer, norms.before_mlp, hidden).to(dtype), weights.gate_up).chunk(2, 1)
+    return hidden, _share(layer, norms.after_mlp, product(activation(gate) * up, weights.down))
 
 
-def _share(layer: torch.nn.Module, added: torch.Tensor) -> torch.Tensor:
-    """Granite's layers scale what they add."""
+def _normed(layer: torch.nn.Module, norm: str | None, states: torch.Tensor) -> torch.Tensor:
+    return states if norm is None else getattr(layer, norm)(states)
+
+
+def _heads_normed(norm: torch.nn.Module, states: torch.Tensor) -> torch.Tensor:
+    """states [T, heads, size]: each head by itself, or all of a position together (OLMo 2), as the weight is wide."""
+    length, heads, size = states.shape
+    width = norm.weight.shape[0]
+    return norm(states.reshape(length, heads * size // width, width)).view(length, heads, size)
+
+
+def _share(layer: torch.nn.Module, norm: str | None, added: torch.Tensor) -> torch.Tensor:
+    """What a part of a layer adds: Granite's layers scale it."""
+    added = _normed(layer, norm, added)
     return added * layer.residual_multiplier if hasattr(layer, "residual_multiplier") else added

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from .architectures import ARCHITECTURES, MODEL_TYPES
 from .device import on_device
 from .fused import checkpointed_layer_output, layer_output
 from .joint import ADAPTER, Joints
@@ -22,9 +23,10 @@ class FusedModel:
     def __init__(self, model: Any, options: dict[str, Any] | None) -> None:
         """`options` of torch.compile; None: nothing is compiled."""
         self._model = model
-        self._joints = Joints(model.layers)
-        # SmolLM3's layers say it, others all have RoPE.
-        self._rotated = [bool(getattr(layer.self_attn, "use_rope", True)) for layer in model.layers]
+        about = ARCHITECTURES[MODEL_TYPES[model.config.model_type]]
+        self._norms = about.norms
+        self._joints = Joints(model.layers, about.inputs)
+        self._turns = [_turn(layer.self_attn, about.windows > 0) for layer in model.layers]
         self._adapter = next(module for module in model.layers[0].modules() if ADAPTER in getattr(module, "lora_A", ()))
         compiled = (lambda one: one) if options is None else (lambda one: torch.compile(one, **options))
         self._kept, self._checkpointed = compiled(layer_output), compiled(checkpointed_layer_output)
@@ -58,19 +60,36 @@ class FusedModel:
             # As the inputs of the other layers: so one compiled layer serves all. Where activations are computed twice,
             # transformers' embeddings require gradients, with none computed too.
             one.requires_grad_(learns)
-        turned = self._turns(hidden, on_device(row.positions, device))
-        # A turn by nothing, which changes no number: so one compiled layer serves layers without RoPE, too.
-        unturned = None if all(self._rotated) else (torch.ones_like(turned[0]), torch.zeros_like(turned[1]))
+        turned = self._turned(hidden, on_device(row.positions, device))
         weights = self._joints.weights(not self._adapter.disable_adapters)
-        for layer, own, rotated in zip(self._model.layers, weights, self._rotated, strict=True):
+        for layer, own, turn in zip(self._model.layers, weights, self._turns, strict=True):
             output = self._checkpointed if layer.gradient_checkpointing and learns else self._kept
-            hidden, added = output(layer, own, hidden, added, *(turned if rotated else unturned), layout)
+            hidden, added = output(layer, self._norms, own, hidden, added, *turned[turn], layout)
         return self._last(self._model.norm, hidden, added, on_device(row.predicting, device))
 
-    def _turns(self, hidden: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """RoPE's cosines and signed sines, [T, 2, half of the head size]."""
-        cosine, sine = (one[0].unflatten(-1, (2, -1)) for one in self._model.rotary_emb(hidden, positions[None]))
-        return cosine, sine * self._signs
+    def _turned(
+        self, hidden: torch.Tensor, positions: torch.Tensor
+    ) -> dict[tuple[str, ...] | None, tuple[torch.Tensor, torch.Tensor]]:
+        """RoPE's cosines and signed sines for each way, [T, 2, half of the head size]."""
+        turned: dict[tuple[str, ...] | None, tuple[torch.Tensor, torch.Tensor]] = {}
+        for turn in dict.fromkeys(self._turns):
+            if turn is not None:
+                rotary = self._model.rotary_emb(hidden, positions[None], *turn)
+                cosine, sine = (one[0].unflatten(-1, (2, -1)) for one in rotary)
+                turned[turn] = cosine, sine * self._signs
+        if None in self._turns:
+            # A turn by nothing, which changes no number: so one compiled layer serves layers without RoPE, too.
+            cosine, sine = next(iter(turned.values()))
+            turned[None] = torch.ones_like(cosine), torch.zeros_like(sine)
+        return turned
+
+
+def _turn(attention: torch.nn.Module, by_type: bool) -> tuple[str, ...] | None:
+    """How a layer applies RoPE: not at all (SmolLM3), or with what its model computes, given the layer's type
+    (`by_type`)."""
+    if not getattr(attention, "use_rope", True):
+        return None
+    return (attention.layer_type,) if by_type else ()
 
 
 def fits(model: Any) -> bool:

@@ -21,34 +21,43 @@ from .architectures import (
     LAYER_TENSORS,
     MODEL_TENSORS,
     MULTIPLIERS,
+    Architecture,
     interleave_heads,
     is_interleaved,
+    offset_of,
 )
 from .choice import ROPE_FACTORS
 from .errors import Refused
 from .gguf_tensor import blocks_of, dequantised
 
+LONG_FACTORS = {"rope_factors_long.weight": "long_factor", "rope_factors_short.weight": "short_factor"}
+"""LongRoPE's, by transformers' names."""
+FACTORS = (ROPE_FACTORS, *LONG_FACTORS)
+LAYERS_OF_27B = 62
+"""By which llama.cpp knows Gemma 3 27B."""
+
 
 def config_class(architecture: str) -> type[PretrainedConfig]:
     """transformers' class of configurations; `architecture` is llama.cpp's name."""
-    return getattr(transformers, f"{ARCHITECTURES[architecture].prefix}Config")
+    return getattr(transformers, f"{ARCHITECTURES[architecture].prefix}ForCausalLM").config_class
 
 
 class Unreadable(Refused):
     """A tensor's type cannot be dequantised by the gguf package."""
 
 
-def hf_name(name: str) -> str:
+def hf_name(name: str, architecture: str) -> str:
     """The Hugging Face name of a tensor: blk.0.attn_q.weight → model.layers.0.self_attn.q_proj.weight.
 
-    Raises Refused for tensors that these models do not have.
+    Raises Refused for tensors that models of the architecture do not have.
     """
     if name in MODEL_TENSORS:
         return MODEL_TENSORS[name]
+    modules = LAYER_TENSORS[architecture]
     parts = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)
-    if not parts or parts[2] not in LAYER_TENSORS:
+    if not parts or parts[2] not in modules:
         raise Refused(f"the model file has a tensor {name}, which the learner does not know")
-    return f"model.layers.{parts[1]}.{LAYER_TENSORS[parts[2]]}.{parts[3]}"
+    return f"model.layers.{parts[1]}.{modules[parts[2]]}.{parts[3]}"
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,8 @@ class GgufModel:
                 f"{self.path} has {found.tensor_type.name.lower()} weights, which the learner cannot read; "
                 "give --hf-weights with the original weights, or run another file"
             ) from None
-        return self._in_order(name, values)
+        offset = offset_of(self.architecture, name)
+        return self._in_order(name, values - offset if offset else values)
 
     def blocks(self, name: str) -> torch.Tensor:
         """The quantised blocks of a matrix, [rows, bytes of a row], its rows in Hugging Face's order."""
@@ -104,14 +114,14 @@ def file_order(base: GgufModel, values: Callable[[str], torch.Tensor]) -> Callab
     """For `gguf_write`, from a function that returns a tensor by its Hugging Face name, in Hugging Face's order."""
 
     def ordered(tensor: gguf.ReaderTensor) -> torch.Tensor:
-        if tensor.name == ROPE_FACTORS:
+        if tensor.name in FACTORS:
             return torch.from_numpy(numpy.array(tensor.data, dtype=numpy.float32))
-        name = hf_name(tensor.name)
+        name = hf_name(tensor.name, base.architecture)
         ours = values(name)
         if is_interleaved(base.architecture, name):
             heads = base.config.num_attention_heads if ".q_proj." in name else base.config.num_key_value_heads
             ours = permute(ours, heads)
-        return ours
+        return ours + offset_of(base.architecture, name)
 
     return ordered
 
@@ -133,14 +143,17 @@ def read_gguf(path: str) -> GgufModel:
         raise Refused(f"{path} holds a model of architecture {architecture}; the learner trains {known}")
     if value(f"{architecture}.expert_count"):
         raise Refused(f"{path} is a mixture of experts, which the learner does not train")
-    factors = next((tensor for tensor in reader.tensors if tensor.name == ROPE_FACTORS), None)
-    tensors = {hf_name(tensor.name): tensor for tensor in reader.tensors if tensor.name != ROPE_FACTORS}
-    config = _config(architecture, lambda key, default=None: value(f"{architecture}.{key}", default), tensors, path)
+    known = FACTORS if ARCHITECTURES[architecture].partly_rotated else (ROPE_FACTORS,)
+    factors = {one.name: numpy.array(one.data, numpy.float32) for one in reader.tensors if one.name in known}
+    tensors = {hf_name(one.name, architecture): one for one in reader.tensors if one.name not in known}
+    config = _config(
+        architecture, lambda key, default=None: value(f"{architecture}.{key}", default), tensors, factors, path
+    )
     sizes: dict[str, int] = {}
     for tensor in tensors.values():
         sizes[tensor.tensor_type.name] = sizes.get(tensor.tensor_type.name, 0) + int(tensor.n_elements)
     weights = max(sizes, key=lambda kind: sizes[kind]).lower()
-    rope_factors = None if factors is None else torch.from_numpy(numpy.array(factors.data, dtype=numpy.float32))
+    rope_factors = torch.from_numpy(factors[ROPE_FACTORS]) if ROPE_FACTORS in factors else None
     return GgufModel(path, architecture, weights, config, rope_factors, tensors)
 
 
@@ -148,6 +161,7 @@ def _config(
     architecture: str,
     value: Callable[..., Any],
     tensors: dict[str, gguf.ReaderTensor],
+    factors: dict[str, numpy.ndarray],
     path: str,
 ) -> PretrainedConfig:
     try:
@@ -176,12 +190,20 @@ def _config(
         rope |= {"rope_type": "linear", "factor": float(value("rope.scaling.factor", 1.0))}
     elif scaling != "none":
         raise Refused(f"{path} scales RoPE by {scaling}, which the learner does not")
+    if LONG_FACTORS.keys() <= factors.keys():
+        rope |= _long_rope(value, factors)
     turned = int(value("rope.dimension_count", settings["head_dim"]))
-    if turned != settings["head_dim"]:
+    if ARCHITECTURES[architecture].partly_rotated:
+        rope["partial_rotary_factor"] = turned / settings["head_dim"]
+    elif turned != settings["head_dim"]:
         raise Refused(
             f"{path} rotates {turned} of {settings['head_dim']} dimensions of a head; the learner rotates all"
         )
-    if value("attention.sliding_window"):
+    settings["rope_parameters"] = rope
+    window = int(value("attention.sliding_window") or 0)
+    if ARCHITECTURES[architecture].windows:
+        settings |= _windows(ARCHITECTURES[architecture], value, settings, window, path)
+    elif 0 < window < settings["max_position_embeddings"]:
         raise Refused(f"{path} attends through a sliding window, which the learner does not")
     if ARCHITECTURES[architecture].optional_biases:
         settings["attention_bias"] = "model.layers.0.self_attn.q_proj.bias" in tensors
@@ -195,4 +217,38 @@ def _config(
     rotated = ARCHITECTURES[architecture].rotated_layers(settings["num_hidden_layers"])
     if rotated is not None:
         settings["no_rope_layers"] = rotated
-    return config_class(architecture)(**settings, rope_parameters=rope)
+    return config_class(architecture)(**settings)
+
+
+def _long_rope(value: Callable[..., Any], factors: dict[str, numpy.ndarray]) -> dict[str, Any]:
+    """LongRoPE, of which engine and transformers take the short factors in contexts up to the one that the model was
+    first trained with; src/engine/models.ts allows no longer one."""
+    rope = {ours: factors[name].tolist() for name, ours in LONG_FACTORS.items()}
+    rope["original_max_position_embeddings"] = int(value("rope.scaling.original_context_length"))
+    return rope | {"rope_type": "longrope", "attention_factor": float(value("rope.scaling.attn_factor", 1.0))}
+
+
+def _windows(
+    about: Architecture, value: Callable[..., Any], settings: dict[str, Any], window: int, path: str
+) -> dict[str, Any]:
+    """Settings of a model whose layers attend in two ways. Layers without a window alone scale RoPE."""
+    layers = about.attending_layers(settings["num_hidden_layers"])
+    named = value("attention.sliding_window_pattern", about.windows)
+    local = [layer == "sliding_attention" for layer in layers]
+    if not window or (named != local if isinstance(named, list) else named != about.windows):
+        raise Refused(f"{path} has windows of attention in other layers than the learner")
+    if value("final_logit_softcapping"):
+        raise Refused(f"{path} bounds its logits (final_logit_softcapping), which the learner does not")
+    base = float(value("rope.freq_base_swa", 10000.0))
+    # The 27B model alone scales queries by the width that its heads would have, had they no size of their own.
+    wide = settings["num_hidden_layers"] == LAYERS_OF_27B
+    heads = settings["hidden_size"] // settings["num_attention_heads"]
+    return {
+        "query_pre_attn_scalar": heads if wide else settings["head_dim"],
+        "layer_types": layers,
+        "sliding_window": window,
+        "rope_parameters": {
+            "full_attention": settings["rope_parameters"],
+            "sliding_attention": {"rope_type": "default", "rope_theta": base},
+        },
+    }

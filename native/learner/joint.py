@@ -16,13 +16,6 @@ from .quantised import kinds_of, type_of_products
 
 ALIGNED = 8
 """Columns of B are padded to a multiple: tensor cores read 16 bytes at a time."""
-INPUTS = (
-    ("self_attn", ("q_proj", "k_proj", "v_proj")),
-    ("self_attn", ("o_proj",)),
-    ("mlp", ("gate_proj", "up_proj")),
-    ("mlp", ("down_proj",)),
-)
-"""The linear layers of each input, in the order of Weights."""
 ADAPTER = "default"
 """PEFT's name for it."""
 
@@ -109,9 +102,10 @@ class _Joint:
 class Joints:
     """Of a whole model with adapters."""
 
-    def __init__(self, layers: Any) -> None:
+    def __init__(self, layers: Any, inputs: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
+        """`inputs` has the linear layers of each input, in the order of Weights."""
         self._layers = [
-            [_Joint([getattr(getattr(layer, part), name) for name in names]) for part, names in INPUTS]
+            [_Joint([getattr(getattr(layer, part), name) for name in names]) for part, names in inputs]
             for layer in layers
         ]
         # Those of one input after the other, so that gradients of all layers are one tensor (_taken).

@@ -90,7 +90,8 @@ def _keep_blocks(
     path = name.removesuffix(".weight")
     layer = model.get_submodule(path)
     if isinstance(layer, torch.nn.Embedding):
-        model.set_submodule(path, QuantisedEmbedding(blocks, kind, layer.padding_idx))
+        scale = getattr(layer, "scalar_embed_scale", None)
+        model.set_submodule(path, QuantisedEmbedding(blocks, kind, layer.padding_idx, scale))
     else:
         model.set_submodule(path, QuantisedLinear(blocks, kind, layer.bias))
     return blocks
@@ -114,6 +115,9 @@ def check_whole(wanted: set[str], file: GgufModel) -> None:
 
 def place_rope(model: PreTrainedModel, file: GgufModel) -> None:
     """Buffers are not in the file: RoPE's frequencies are recomputed, and divided as in llama.cpp."""
+    embeddings = model.model.embed_tokens
+    if hasattr(embeddings, "scalar_embed_scale"):
+        embeddings.embed_scale = torch.tensor(embeddings.scalar_embed_scale)
     rotary = type(model.model.rotary_emb)(config=model.config)
     if file.rope_factors is not None:
         rotary.inv_freq = rotary.inv_freq / file.rope_factors
@@ -153,12 +157,14 @@ def _as_played(config: PretrainedConfig, folder: str) -> PretrainedConfig:
     rotated = ARCHITECTURES[MODEL_TYPES[config.model_type]].rotated_layers(config.num_hidden_layers)
     if getattr(config, "no_rope_layers", None) != rotated:
         raise Refused(f"{folder} has RoPE in other layers than the engine applies it to")
+    window = getattr(config, "sliding_window", None)
+    if window is not None and not ARCHITECTURES[MODEL_TYPES[config.model_type]].windows:
+        if window < config.max_position_embeddings:
+            raise Refused(f"{folder} attends through a sliding window of {window} tokens, which the learner does not")
+        config.sliding_window = None
     kind = config_class(MODEL_TYPES[config.model_type])
     if isinstance(config, kind):
         return config
-    window = getattr(config, "sliding_window", None)
-    if window is not None and window < config.max_position_embeddings:
-        raise Refused(f"{folder} attends through a sliding window of {window} tokens, which the learner does not")
     own = ("model_type", "architectures", "sliding_window")
     return kind.from_dict({key: value for key, value in config.to_dict().items() if key not in own})
 
@@ -181,6 +187,10 @@ def _check_same(model: PreTrainedModel, file: GgufModel, folder: str) -> None:
         ours, theirs = getattr(model.config, key), getattr(file.config, key)
         if ours != theirs:
             raise Refused(f"{folder} is not the model of {file.path}: {key} is {ours} there and {theirs} in the file")
+    for key in ("sliding_window", "layer_types", "query_pre_attn_scalar", "hidden_activation"):
+        ours, theirs = getattr(model.config, key, None), getattr(file.config, key, None)
+        if ARCHITECTURES[file.architecture].windows and ours != theirs:
+            raise Refused(f"{folder} is not the model of {file.path}: {key} is {ours} there and {theirs} in the file")
     for key in MULTIPLIERS:
         ours, theirs = getattr(model.config, key, 1.0), getattr(file.config, key, 1.0)
         # The file has it in f32.
@@ -191,7 +201,7 @@ def _check_same(model: PreTrainedModel, file: GgufModel, folder: str) -> None:
     last = model.config.num_hidden_layers - 1
     for name in (
         "model.norm.weight",
-        "model.layers.0.self_attn.q_proj.weight",
+        f"model.layers.0.{ARCHITECTURES[file.architecture].linears[0]}.weight",
         f"model.layers.{last}.mlp.down_proj.weight",
     ):
         try:

@@ -82,19 +82,20 @@ class QuantisedLinear(torch.nn.Linear):
 class QuantisedEmbedding(torch.nn.Embedding):
     """A frozen table of embeddings."""
 
-    def __init__(self, blocks: torch.Tensor, kind: Kind, padding: int | None) -> None:
+    def __init__(self, blocks: torch.Tensor, kind: Kind, padding: int | None, scale: float | None) -> None:
+        """`scale`: what embeddings are multiplied by (Gemma)."""
         torch.nn.Module.__init__(self)
         self.num_embeddings, self.embedding_dim = len(blocks), width_of(blocks, kind)
         self.padding_idx = padding
         self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse = None, 2.0, False, False
         self.weight = torch.nn.Parameter(blocks, requires_grad=False)
-        self.kind = kind
+        self.kind, self.scale = kind, scale
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         # Not a view of what is computed: compiled layers tell the first layer's input, which this is, from the others'.
         found = torch.empty(*ids.shape, self.embedding_dim, device=self.weight.device)
         write_values(found.view(-1, self.embedding_dim), self.weight[ids.flatten()], self.kind)
-        return found
+        return found if self.scale is None else found * self.scale
 
 
 Quantised = QuantisedLinear | QuantisedEmbedding

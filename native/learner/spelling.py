@@ -44,6 +44,11 @@ def spelling(folder: Path) -> dict:
             f"its SentencePiece vocabulary is of the kind {type(kind).__name__}, which llama.cpp would cut into other "
             "tokens; it must be BPE"
         )
+    stripping = next((one for one in tokenizer.added_tokens_decoder.values() if one.special and one.rstrip), None)
+    if stripping is not None:
+        return refused(
+            f"its tokenizer drops white space behind {stripping.content}, which stays where hone writes a chat template"
+        )
     # The pieces do not include added tokens, such as those of a chat template.
     added = tokenizer.get_added_vocab()
     probes = [text for text in PROBES if not any(token in text for token in added)]

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from .attention import Layout
-from .backend import TYPES, PeftBackend, check_targets, choose_precision, for_output_layer
+from .backend import TYPES, PeftBackend, adapted_layers, check_targets, choose_precision, for_output_layer
 from .card import Rows
 from .choice import import_unsloth
 from .device import choose_device, has_bf16
@@ -57,7 +57,7 @@ class UnslothBackend(PeftBackend):
             model,
             r=lora["rank"],
             lora_alpha=lora["alpha"],
-            target_modules=list(lora["targets"]),
+            target_modules=adapted_layers(self.base.config, lora["targets"]),
             lora_dropout=0.0,
             bias="none",
             use_gradient_checkpointing=OFFLOADING if self._fast else False,

@@ -62,7 +62,20 @@ export async function trainedContext(file: string): Promise<number> {
   const about = header(file);
   const context = about.values.get(`${architectureOf(about)}.context_length`);
   if (typeof context !== "number") throw new HoneError(`${file} does not say how long its context is; is it a model?`);
-  return context;
+  return Math.min(context, withShortFactors(about));
+}
+
+/** llama.cpp rounds contexts up to multiples of it. */
+const CONTEXT_STEP = 256;
+
+/**
+ * The longest context in which llama.cpp takes LongRoPE's short factors: those of longer ones would be others for all tokens,
+ * in transformers for longer conversations alone.
+ */
+function withShortFactors(about: GgufHeader): number {
+  if (!about.tensors.some(({ name }) => name === "rope_factors_long.weight")) return Number.POSITIVE_INFINITY;
+  const first = Number(about.values.get(`${architectureOf(about)}.rope.scaling.original_context_length`));
+  return Math.floor(first / CONTEXT_STEP) * CONTEXT_STEP;
 }
 
 /** The model's chat template; undefined where it has none. Throws HoneError when the file is no GGUF model. */
@@ -87,6 +100,8 @@ export interface ModelShape {
   readonly headSize: number;
   readonly vocabulary: number;
   readonly trainedContext: number;
+  /** Tokens that layers with a window attend to; absent: no layer has one. */
+  readonly window?: number;
 }
 
 /** Other facts in a file's header. */
@@ -95,12 +110,13 @@ export interface ModelHeader extends ModelShape {
   readonly tensorTypes: readonly string[];
   readonly tensorNames: readonly string[];
   readonly hasVocabulary: boolean;
+  /** "gpt2" of byte-level BPE, "llama" of SentencePiece's pieces ... */
+  readonly tokenizer: string;
   readonly hasChatTemplate: boolean;
   /** "none", "linear", "yarn" ... */
   readonly ropeScaling: string;
   /** Dimensions of a head that RoPE rotates. */
   readonly rotated: number;
-  readonly slidingWindow: boolean;
   /** Of a mixture; 0 for other models. */
   readonly experts: number;
 }
@@ -130,6 +146,8 @@ export async function modelHeader(file: string): Promise<ModelHeader> {
   const table = tensors.find(({ name }) => name === "token_embd.weight")?.dimensions;
   const headSize = number(value("attention.key_length") ?? embedding / heads, "head size");
   const tokens = values.get("tokenizer.ggml.tokens");
+  const context = number(value("context_length"), "context");
+  const window = Number(value("attention.sliding_window") ?? 0);
   return {
     architecture,
     bytes: statSync(file).size,
@@ -142,14 +160,15 @@ export async function modelHeader(file: string): Promise<ModelHeader> {
     kvHeads: number(value("attention.head_count_kv") ?? heads, "number of KV heads"),
     headSize,
     vocabulary: number(table?.[1], "vocabulary"),
-    trainedContext: number(value("context_length"), "context"),
+    trainedContext: Math.min(context, withShortFactors(about)),
     tensorTypes: [...sizes.keys()],
     tensorNames: tensors.map(({ name }) => name),
     hasVocabulary: typeof tokens === "object" && tokens.length > 0,
+    tokenizer: String(values.get("tokenizer.ggml.model") ?? "none"),
     hasChatTemplate: typeof values.get("tokenizer.chat_template") === "string",
     ropeScaling: String(value("rope.scaling.type") ?? "none"),
     rotated: Number(value("rope.dimension_count") ?? headSize),
-    slidingWindow: Number(value("attention.sliding_window") ?? 0) > 0,
+    ...(window > 0 && window < context ? { window } : {}),
     experts: Number(value("expert_count") ?? 0),
   };
 }

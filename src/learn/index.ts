@@ -10,7 +10,7 @@
  * ```
  */
 export { type AdvantageOptions, deviation, type GroupAdvantages, groupAdvantages } from "./advantages.js";
-export { ARCHITECTURES, architectureNamed, MODEL_TYPES } from "./architectures.js";
+export { ARCHITECTURES, adaptedLayers, architectureNamed, MODEL_TYPES, targetsOf, tornLayer } from "./architectures.js";
 export { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "./batch.js";
 export { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
 export { CHECKPOINT_FILES, Learner, startLearner } from "./learner.js";

@@ -27,10 +27,17 @@ export const KEPT_WEIGHTS: readonly string[] = ["Q8_0", "Q4_0", "Q4_1", "Q5_0", 
 
 /** Tensors of a model file that the learner knows, by llama.cpp's names. Those of a layer follow the layer's number. */
 export const KNOWN_TENSORS: { readonly model: readonly string[]; readonly layer: readonly string[] } = {
-  model: ["token_embd.weight", "output_norm.weight", "output.weight", "rope_freqs.weight"],
+  model: [
+    "token_embd.weight",
+    "output_norm.weight",
+    "output.weight",
+    "rope_freqs.weight",
+    "rope_factors_long.weight",
+    "rope_factors_short.weight",
+  ],
   layer: [
-    ...["attn_norm", "attn_q", "attn_k", "attn_v", "attn_q_norm", "attn_k_norm", "attn_output"],
-    ...["ffn_norm", "ffn_gate", "ffn_up", "ffn_down"],
+    ...["attn_norm", "attn_q", "attn_k", "attn_v", "attn_qkv", "attn_q_norm", "attn_k_norm", "attn_output"],
+    ...["ffn_norm", "ffn_gate", "ffn_up", "ffn_down", "post_attention_norm", "post_ffw_norm"],
   ],
 };
 

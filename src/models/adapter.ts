@@ -8,7 +8,7 @@ import { basename, join, resolve } from "node:path";
 import { z } from "zod";
 import type { Config } from "../config/index.js";
 import { type ModelShape, modelFingerprint } from "../engine/index.js";
-import { LINEAR_LAYERS, type LoraSettings } from "../learn/index.js";
+import { adaptedLayers, LINEAR_LAYERS, type LoraSettings, targetsOf } from "../learn/index.js";
 import { ensurePython } from "../python-env/index.js";
 import { HoneError, moveDurably, packageRoot, sha256OfFile, UsageError, withLock } from "../util/index.js";
 import type { ModelIo } from "./io.js";
@@ -75,13 +75,14 @@ export function readPeft(given: string, flag: string): PeftAdapter {
   const targets = new Set<string>();
   for (const name of shapes.keys()) {
     const target = TENSOR.exec(name)?.[2];
-    if (target === undefined || !LINEAR_LAYERS.includes(target)) {
+    if (target === undefined || !targetsOf([target]).every((part) => LINEAR_LAYERS.includes(part))) {
       throw new UsageError(`${flag} ${given}: it holds ${name}; hone adapts the layers ${LINEAR_LAYERS.join(", ")}`);
     }
     targets.add(target);
   }
   const { r: rank, lora_alpha: alpha } = config.data;
-  return { folder, lora: { rank, alpha, targets: LINEAR_LAYERS.filter((name) => targets.has(name)) }, shapes };
+  const parts = targetsOf(targets);
+  return { folder, lora: { rank, alpha, targets: LINEAR_LAYERS.filter((name) => parts.includes(name)) }, shapes };
 }
 
 /**
@@ -98,12 +99,14 @@ export function checkBelongs({ lora, shapes }: PeftAdapter, model: ModelShape, f
     gate_proj: [embedding, feedForward],
     up_proj: [embedding, feedForward],
     down_proj: [feedForward, embedding],
+    qkv_proj: [embedding, (heads + 2 * kvHeads) * headSize],
+    gate_up_proj: [embedding, 2 * feedForward],
   };
   const expected = new Map<string, readonly number[]>();
   for (let layer = 0; layer < model.layers; layer++) {
-    for (const target of lora.targets) {
+    for (const target of adaptedLayers(model.architecture, lora.targets)) {
       const [inputs, outputs] = size[target] as readonly [number, number];
-      const part = /^(q|k|v|o)_/.test(target) ? "self_attn" : "mlp";
+      const part = /^(q|k|v|o|qkv)_/.test(target) ? "self_attn" : "mlp";
       const name = `base_model.model.model.layers.${layer}.${part}.${target}`;
       expected.set(`${name}.lora_A.weight`, [lora.rank, inputs]);
       expected.set(`${name}.lora_B.weight`, [outputs, lora.rank]);

@@ -30,6 +30,9 @@ const STATEFUL = [
 ];
 /** Windows that transformers takes where config.json has no `sliding_window`; these types have no switch beside it. */
 const WINDOWS: Readonly<Record<string, number>> = { mistral: 4096 };
+/** Of Gemma's configuration, where llama.cpp computes something else or the learner nothing. */
+const SOFTCAPS = ["attn_logit_softcapping", "final_logit_softcapping", "use_bidirectional_attention"];
+const GELU = "gelu_pytorch_tanh";
 const EXPERTS = ["num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size", "moe_num_experts"];
 
 /** Whether some token of the model's context does not attend to all before it. */
@@ -40,6 +43,29 @@ function isWindowed(config: Json, type: string): boolean {
   const window = config.sliding_window === undefined ? unnamed : config.sliding_window;
   if (window === undefined || window === null) return false;
   return !(Number(window) >= Number(config.max_position_embeddings));
+}
+
+/**
+ * What a model whose layers attend in two ways computes otherwise than llama.cpp, as a clause; undefined: nothing.
+ *
+ * @param every each so many-th layer attends to all tokens
+ */
+function computedElsewise(config: Json, every: number, layers: readonly string[], local: string): string | undefined {
+  if (!above(config.sliding_window, 0)) return "it does not say how long its sliding_window is";
+  const attends = (layer: number) => ((layer + 1) % every === 0 ? "full_attention" : "sliding_attention");
+  if (
+    (config.sliding_window_pattern ?? config._sliding_window_pattern ?? every) !== every ||
+    layers.some((layer, number) => layer !== attends(number))
+  ) {
+    return "it has windows of attention in other layers than llama.cpp";
+  }
+  if ((config.query_pre_attn_scalar ?? 256) !== (config.head_dim ?? 256))
+    return `it scales queries by ${config.query_pre_attn_scalar}, llama.cpp by the size of a head`;
+  const set = SOFTCAPS.find((key) => config[key]);
+  if (set) return `it has ${set}, which the learner does not apply`;
+  if (local !== "default") return `it scales RoPE by ${local} in layers with a window, llama.cpp by nothing`;
+  const activation = config.hidden_activation ?? GELU;
+  return activation === GELU ? undefined : `its activation is ${activation}, llama.cpp's ${GELU}`;
 }
 
 /** Whether RoPE is in other layers than those in which llama.cpp applies it. */
@@ -57,8 +83,12 @@ function isRotatedElsewhere(config: Json, gguf: string): boolean {
 export function refusedBecause(config: Json): string | undefined {
   const layers = Array.isArray(config.layer_types) ? config.layer_types.map(String) : [];
   const type = String(config.model_type ?? "");
-  const rope = [config.rope_scaling, config.rope_parameters].find(isObject) ?? {};
-  const ropeType = String(rope.rope_type ?? rope.type ?? "default");
+  const ropes = [config.rope_scaling, config.rope_parameters].find(isObject) ?? {};
+  const typeOf = (rope: Json) => String(rope.rope_type ?? rope.type ?? "default");
+  // One for all layers, or one each for those without and those with a window.
+  const [rope, local] = [ropes.full_attention ?? ropes, ropes.sliding_attention ?? {}].map((one) =>
+    isObject(one) ? one : {},
+  ) as [Json, Json];
   const rotated = [config.partial_rotary_factor, rope.partial_rotary_factor, config.rotary_pct].find(
     (factor) => typeof factor === "number" && factor !== 1,
   );
@@ -75,15 +105,21 @@ export function refusedBecause(config: Json): string | undefined {
     return "it is a hybrid: some layers carry a state that cannot be forked and trimmed as a KV cache can";
   }
   if (EXPERTS.some((key) => above(config[key], 0)) || /moe|mixtral/.test(type)) return "it is a mixture of experts";
-  if (isWindowed(config, type) || layers.some((layer) => layer !== "full_attention"))
+  const every = architectureNamed(known?.gguf ?? "")?.windows;
+  if (every === undefined && (isWindowed(config, type) || layers.some((layer) => layer !== "full_attention")))
     return "it attends through a sliding window";
-  if (rotated !== undefined) return `it rotates ${rotated} of each head (partial rotary), the learner rotates all`;
+  const { partlyRotated = false } = architectureNamed(known?.gguf ?? "") ?? {};
+  if (rotated !== undefined && !partlyRotated)
+    return `it rotates ${rotated} of each head (partial rotary), the learner rotates all`;
   if (known === undefined) {
     return `its architecture is ${type || "not named"}; hone takes ${[...MODEL_TYPES.keys()].join(", ")}`;
   }
   if (quantised) return `its weights are quantised (${String(quantised.quant_method ?? "unknown")}); give the original`;
   if (isRotatedElsewhere(config, known.gguf)) return "it has RoPE in other layers than llama.cpp applies it to";
-  if (!ROPES.includes(ropeType)) return `it scales RoPE by ${ropeType}, which the learner does not`;
+  const scaled = partlyRotated ? ["default", "longrope", "su"] : ROPES;
+  if (!scaled.includes(typeOf(rope))) return `it scales RoPE by ${typeOf(rope)}, which the learner does not`;
+  const elsewise = every === undefined ? undefined : computedElsewise(config, every, layers, typeOf(local));
+  if (elsewise !== undefined) return elsewise;
   // The first is the one that transformers and llama.cpp take.
   const [named] = classes;
   if (named === undefined || named === known.class) return undefined;

@@ -115,9 +115,10 @@ export function shapeOfSizes(
   weights: Weights,
 ): ModelShape {
   const { architecture, layers, embedding: d, feedForward, heads, kvHeads, headSize, vocabulary } = sizes;
-  const { attentionBias, headNorms } = architectureNamed(architecture) ?? {};
-  const own = (attentionBias ? headSize * (heads + 2 * kvHeads) : 0) + (headNorms ? 2 * headSize : 0);
-  const layer = 2 * d * headSize * (heads + kvHeads) + own + 3 * d * feedForward + 2 * d;
+  const { attentionBias, headNorms, norms } = architectureNamed(architecture) ?? {};
+  const normed = { each: 2 * headSize, together: headSize * (heads + kvHeads), none: 0 }[headNorms ?? "none"];
+  const own = (attentionBias ? headSize * (heads + 2 * kvHeads) : 0) + normed;
+  const layer = 2 * d * headSize * (heads + kvHeads) + own + 3 * d * feedForward + (norms === "both" ? 4 : 2) * d;
   const parameters = layers * layer + d + (tied ? 1 : 2) * vocabulary * d;
   return { ...sizes, parameters, bytes: Math.round(parameters * BYTES[weights]), weightType: weights.toUpperCase() };
 }

@@ -1,6 +1,6 @@
 /** Checks of a GGUF file's header before anything is loaded: whether the model can chat and be trained. */
 import { type ModelHeader, modelHeader } from "../engine/index.js";
-import { ARCHITECTURES, KNOWN_TENSORS, READABLE_WEIGHTS } from "../learn/index.js";
+import { ARCHITECTURES, architectureNamed, KNOWN_TENSORS, READABLE_WEIGHTS } from "../learn/index.js";
 import { HoneError, UsageError } from "../util/index.js";
 
 /**
@@ -27,7 +27,7 @@ const isKnown = (tensor: string) => KNOWN_TENSORS.model.includes(tensor) || LAYE
  * @throws UsageError in one line that gives the reason
  */
 export function checkTrainable(header: ModelHeader, file: string, hfWeights: boolean): void {
-  const { architecture, experts, headSize, ropeScaling, rotated, slidingWindow, tensorNames, tensorTypes } = header;
+  const { architecture, experts, headSize, ropeScaling, rotated, window, tensorNames, tensorTypes } = header;
   if (!ARCHITECTURES.includes(architecture)) {
     const known = ARCHITECTURES.join(", ");
     throw new UsageError(`${file} holds a model of architecture ${architecture}; the learner trains ${known}`);
@@ -35,8 +35,14 @@ export function checkTrainable(header: ModelHeader, file: string, hfWeights: boo
   if (experts > 0) throw new UsageError(`${file} is a mixture of experts, which the learner does not train`);
   const unknown = tensorNames.find((name) => !isKnown(name));
   if (unknown !== undefined) throw new UsageError(`${file} has a tensor ${unknown}, which the learner does not know`);
-  if (slidingWindow) throw new UsageError(`${file} attends through a sliding window, which the learner does not`);
-  if (rotated !== headSize) {
+  if (header.tokenizer === "llama" && architectureNamed(architecture)?.stripping) {
+    throw new UsageError(
+      `${file} has a tokenizer that drops white space behind special tokens, which stays where hone writes a chat template; take a later model of its family`,
+    );
+  }
+  if (window !== undefined && architectureNamed(architecture)?.windows === undefined)
+    throw new UsageError(`${file} attends through a sliding window, which the learner does not`);
+  if (rotated !== headSize && architectureNamed(architecture)?.partlyRotated !== true) {
     throw new UsageError(`${file} rotates ${rotated} of ${headSize} dimensions of a head; the learner rotates all`);
   }
   // The learner reads this header even with --hf-weights.

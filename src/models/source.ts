@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ModelShape } from "../engine/index.js";
 import { missingPart } from "../hub/index.js";
-import { MODEL_TYPES } from "../learn/index.js";
+import { architectureNamed, MODEL_TYPES } from "../learn/index.js";
 import { HoneError } from "../util/index.js";
 import { checkArchitecture } from "./architecture.js";
 import { shapeOfSizes, type Weights } from "./catalogue.js";
@@ -127,6 +127,9 @@ export function whyUnusable(folder: string, name: string): string | undefined {
 
 export const isUsable = (folder: string, name: string) => whyUnusable(folder, name) === undefined;
 
+const isLong = ({ rope_scaling: old, rope_parameters: rope = old }: Record<string, unknown>) =>
+  typeof rope === "object" && rope !== null && "long_factor" in rope;
+
 /**
  * The shape of the model as a GGUF file, from its config.json.
  *
@@ -145,12 +148,15 @@ export function shapeInFolder(folder: string, weights: Weights): ModelShape | un
     kvHeads: Number(config.num_key_value_heads ?? heads),
     headSize: Number(config.head_dim ?? embedding / heads),
     vocabulary: number("vocab_size"),
-    trainedContext: number("max_position_embeddings"),
+    // In a longer one than the first LongRoPE takes other factors.
+    trainedContext: isLong(config) ? number("original_max_position_embeddings") : number("max_position_embeddings"),
   };
   if (!Object.values(sizes).every((size) => Number.isInteger(size) && size > 0)) return undefined;
   const architecture = MODEL_TYPES.get(String(config.model_type))?.gguf;
   if (architecture === undefined) return undefined;
-  return shapeOfSizes({ architecture, ...sizes }, config.tie_word_embeddings === true, weights);
+  const { windows, tied = false } = architectureNamed(architecture) ?? {};
+  const window = windows === undefined ? {} : { window: number("sliding_window") };
+  return shapeOfSizes({ architecture, ...sizes, ...window }, (config.tie_word_embeddings ?? tied) === true, weights);
 }
 
 /**

@@ -4,7 +4,7 @@
  * tensors that PyTorch's autograd saves.
  */
 import type { ModelShape } from "../engine/index.js";
-import { architectureNamed, type Precision } from "../learn/index.js";
+import { adaptedLayers, architectureNamed, type Precision } from "../learn/index.js";
 import { adapterParameters } from "./input.js";
 
 /** Alignment of mask rows in native/learner/attention.py, in numbers. A test compares the two constants. */
@@ -31,6 +31,8 @@ export interface Activations {
   readonly layer: number;
   /** The output of a layer, which is all that gradient checkpointing keeps of it. */
   readonly between: number;
+  /** What the first layer does not keep: the input of its norm, which needs no gradient. */
+  readonly unkept: number;
   /** RoPE rotations and masks, which all layers share. */
   readonly shared: number;
   /** The input of the last norm. */
@@ -45,6 +47,10 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   const half = precision !== "f32";
   const width = half ? 2 : 4;
   const [query, keyValue] = [heads * headSize, kvHeads * headSize];
+  const { headNorms: normed, norms: placed } = architectureNamed(shape.architecture) ?? {};
+  // Branches of equal length share a mask.
+  const maskOf = (length: number, before: number) =>
+    length * Math.ceil((before + length) / MASK_ALIGNMENT) * MASK_ALIGNMENT;
   let [tokens, reach, masks] = [0, 0, 0];
   for (const { prompt, completions } of rows) {
     tokens += prompt + completions.reduce((total, length) => total + length, 0);
@@ -52,21 +58,29 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
     // (native/learner/blocks.py) need fewer copies.
     const branches = completions.slice(1);
     for (const length of branches) reach += prompt + length;
-    // Branches of equal length share a mask.
-    for (const length of new Set(branches))
-      masks += length * Math.ceil((prompt + length) / MASK_ALIGNMENT) * MASK_ALIGNMENT;
+    for (const length of new Set(branches)) masks += maskOf(length, prompt);
+    const parts = [[prompt + (completions[0] ?? 0), 0], ...[...new Set(branches)].map((length) => [length, prompt])];
+    for (const [length = 0, before = 0] of parts) {
+      // Layers with a window have masks of their own where a part reaches beyond it.
+      if (shape.window !== undefined && before + length > shape.window) masks += maskOf(length, before);
+    }
   }
 
-  const on = (...names: string[]) => names.filter((name) => loraTargets.includes(name)).length;
+  const adapted = adaptedLayers(shape.architecture, loraTargets);
+  const on = (...names: string[]) => names.filter((name) => adapted.includes(name)).length;
   // An adapter keeps its input; autocast converts it for each layer anew, f32 layers share it.
-  const [attentionInputs, gatedInputs] = [on("q_proj", "k_proj", "v_proj"), on("gate_proj", "up_proj")];
+  const [attentionInputs, gatedInputs] = [
+    on("q_proj", "k_proj", "v_proj", "qkv_proj"),
+    on("gate_proj", "up_proj", "gate_up_proj"),
+  ];
   const inputs = half ? attentionInputs + gatedInputs : Math.min(1, attentionInputs) + Math.min(1, gatedInputs);
-  const norms = 4 * 2 * (d + 1);
+  const norms = 4 * (placed === "both" ? 4 : 2) * (d + 1);
   // Queries and keys are normalised in f32.
-  const headNorms = architectureNamed(shape.architecture)?.headNorms ? 4 * (query + keyValue + heads + kvHeads) : 0;
+  const sums = normed === "each" ? heads + kvHeads : 2;
+  const headNorms = normed === undefined ? 0 : 4 * (query + keyValue + sums);
   const attention = width * query * (2 + on("o_proj")) + 4 * heads;
   const gated = width * ff * (3 + on("down_proj"));
-  const low = width * loraRank * loraTargets.length;
+  const low = width * loraRank * adapted.length;
   const perToken = norms + headNorms + width * d * inputs + attention + gated + low;
   // Keys and values of the row, then the copies for branches.
   const keysAndValues = 2 * width * keyValue * (tokens + reach);
@@ -74,17 +88,19 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   return {
     layer: tokens * perToken + keysAndValues + converted,
     between: 4 * d * tokens,
-    shared: 8 * headSize * tokens + width * masks,
+    unkept: placed === "after" ? 0 : 4 * d * tokens,
+    // Layers with a window have another RoPE.
+    shared: (shape.window === undefined ? 8 : 16) * headSize * tokens + width * masks,
     last: (4 * d + 4) * tokens,
     gradients: tokens * (2 * width * ff + 4 * d),
   };
 }
 
-/** Bytes kept between the forward and the backward pass. The first layer's input needs no gradient. */
+/** Bytes kept between the forward and the backward pass. */
 export function kept(
-  { layer, between, shared, last }: Activations,
+  { layer, between, unkept, shared, last }: Activations,
   layers: number,
   gradientCheckpointing: boolean,
 ): number {
-  return (gradientCheckpointing ? layers * between : layers * layer - between) + shared + last;
+  return (gradientCheckpointing ? layers * between : layers * layer - unkept) + shared + last;
 }

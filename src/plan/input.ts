@@ -1,6 +1,6 @@
 /** Input of a memory plan. */
 import { type LocalEngineInfo, lanesFor, type ModelShape } from "../engine/index.js";
-import type { Precision } from "../learn/index.js";
+import { adaptedLayers, type Precision } from "../learn/index.js";
 
 /** Memory of one use. */
 export interface PlanRow {
@@ -86,8 +86,11 @@ export function adapterParameters(shape: ModelShape, rank: number, targets: read
     gate_proj: d + ff,
     up_proj: d + ff,
     down_proj: ff + d,
+    qkv_proj: d + (heads + 2 * kvHeads) * headSize,
+    gate_up_proj: d + 2 * ff,
   };
-  return shape.layers * rank * targets.reduce((total, name) => total + (ends[name] ?? 0), 0);
+  const layers = adaptedLayers(shape.architecture, targets);
+  return shape.layers * rank * layers.reduce((total, name) => total + (ends[name] ?? 0), 0);
 }
 
 const GIB = 2 ** 30;

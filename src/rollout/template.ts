@@ -58,6 +58,8 @@ const NONCHARACTERS = Array.from({ length: 32 }, (_, index) => String.fromCharCo
 const STAND_IN = new RegExp(`${OPEN}(\\d+)${CLOSE}`, "g");
 /** Where a framing text is cut. */
 const CUT = "\uFDD4";
+/** In the place of a tool's result, while it is determined whether a template writes one. */
+const RESULT = "\uFDD2result\uFDD3";
 /** The date that Llama 3's template falls back to: a prompt must not change from day to day. */
 const DATE = "26 Jul 2024";
 const DATE_PARTS: Readonly<Record<string, string>> = {
@@ -125,6 +127,26 @@ function withSystemText(messages: readonly unknown[], text: string): unknown[] {
   return [{ ...first, content: first.content === "" ? text : `${first.content}\n\n${text}` }, ...rest];
 }
 
+/**
+ * Messages with results of tools in the user's, in the form that Qwen's templates give them. One follows an assistant's: some
+ * templates refuse two in a row.
+ */
+function withResultsOfUser(messages: readonly unknown[]): unknown[] {
+  const all: { role: string; content: string }[] = [];
+  for (const message of messages as { role: string; content: string }[]) {
+    const isResult = message.role === "tool";
+    const own = isResult
+      ? { role: "user", content: `<tool_response>\n${message.content}\n</tool_response>` }
+      : { ...message };
+    const last = all.at(-1);
+    // A question that follows results is one with them, and so are several results.
+    if (last?.role === "user" && own.role === "user" && last.content.endsWith("</tool_response>")) {
+      last.content += `\n${own.content}`;
+    } else all.push(own);
+  }
+  return all;
+}
+
 /** The template uses something that hone would render otherwise than transformers. */
 export class UnusableTemplate extends HoneError {
   constructor(cause: UnsupportedTemplate) {
@@ -141,6 +163,8 @@ export class ChatTemplate {
   readonly #template: JinjaTemplate;
   readonly #tokenizer: TemplateTokenizer;
   readonly #toolWriter: ToolWriter | undefined;
+  /** Whether results of tools are the user's, since the template drops or refuses them. */
+  readonly #resultsOfUser: boolean;
   /** Values of the template's own variables. */
   readonly args: Readonly<Record<string, unknown>>;
   /** Whether the template writes ids of calls; other templates do not get them. */
@@ -193,6 +217,7 @@ export class ChatTemplate {
     this.#standIns = new Map(this.#apart.map((text, index) => [text, `${OPEN}${index}${CLOSE}`]));
     this.#toProtect = new RegExp(anyOf(toProtect), "g");
     this.#toKeepApart = new RegExp(anyOf(longestFirst(this.#apart)), "g");
+    this.#resultsOfUser = toolWriter !== undefined && !this.#writesResults();
     const after = this.#afterAny();
     this.closing = this.#findClosing(after);
     this.opening = this.#unprotect(after);
@@ -241,8 +266,9 @@ export class ChatTemplate {
       return { role: own.role, content: this.#withCalls(own.content, own.tool_calls, writer.write) };
     });
     const apart = tools.length > 0 ? (this.#protect(tools, this.#toKeepApart) as readonly unknown[]) : null;
+    const said = writer && this.#resultsOfUser ? withResultsOfUser(shown) : shown;
     const variables = {
-      messages: writer && apart ? withSystemText(shown, writer.describe(apart)) : shown,
+      messages: writer && apart ? withSystemText(said, writer.describe(apart)) : said,
       // None where there are none, as in transformers.
       tools: writer ? null : apart,
       documents: null,
@@ -303,6 +329,22 @@ export class ChatTemplate {
   #goingOn(text: string): number[] {
     const before = this.#tokenizer.tokenize(OPEN);
     return Array.from(this.#tokenizer.tokenize(OPEN + text)).slice(before.length);
+  }
+
+  /** Whether the template writes results of tools where nothing says that there are tools. */
+  #writesResults(): boolean {
+    const messages: ChatMessage[] = [
+      { role: "user", content: "?" },
+      TURN,
+      { role: "tool", name: "look", content: RESULT },
+    ];
+    try {
+      return this.#render(messages, [], { add_generation_prompt: true }).includes(
+        this.#protect(RESULT, this.#toProtect) as string,
+      );
+    } catch {
+      return false;
+    }
   }
 
   /** The text after an assistant's turn, from its closing token on. */

@@ -21,7 +21,7 @@ import {
   sizedDefaults,
 } from "../config/index.js";
 import type { PolicyEngine } from "../engine/index.js";
-import { LINEAR_LAYERS } from "../learn/index.js";
+import { LINEAR_LAYERS, tornLayer } from "../learn/index.js";
 import { isCatalogueName } from "../models/index.js";
 import { rewardNamed } from "../reward/index.js";
 import { adapterTypeOf, engineNumerics, type RunRecord, type RunSettings } from "../run/index.js";
@@ -36,7 +36,12 @@ export interface SettingsSources {
   readonly given: GivenOptions;
   /** The recorded run, if it exists. */
   readonly recorded: RunRecord | undefined;
-  readonly model: { readonly reference: string; readonly parameters: number; readonly trainedContext: number };
+  readonly model: {
+    readonly reference: string;
+    readonly parameters: number;
+    readonly trainedContext: number;
+    readonly architecture: string;
+  };
   /** The task's options. */
   readonly set?: PlainOptions;
   /** Steps of one pass over the train split, for presets that count in passes. */
@@ -82,7 +87,7 @@ export function resolveSettings({ given, recorded, model, set = {}, stepsPerEpoc
     preset.steps ??
     (preset.passes ? preset.passes * stepsPerEpoch(settings.groupsPerStep) : size.steps);
   const resolved = { ...settings, set, steps: steps as number };
-  checkSettings(resolved, model.trainedContext);
+  checkSettings(resolved, model);
   return resolved;
 }
 
@@ -117,7 +122,10 @@ function refuseTruncation(given: GivenOptions): void {
   }
 }
 
-function checkSettings(settings: RunSettings, trainedContext: number): void {
+function checkSettings(
+  settings: RunSettings,
+  { trainedContext, architecture }: { readonly trainedContext: number; readonly architecture: string },
+): void {
   if (settings.temperature === 0) {
     throw new UsageError("--temperature 0: rollouts of a group would all be the same, and only differences teach");
   }
@@ -143,6 +151,10 @@ function checkSettings(settings: RunSettings, trainedContext: number): void {
   const unknown = settings.loraTargets.find((name) => !LINEAR_LAYERS.includes(name));
   if (unknown !== undefined) {
     throw new UsageError(`--lora-targets ${unknown}: an adapter can be put on ${LINEAR_LAYERS.join(", ")}`);
+  }
+  const torn = tornLayer(architecture, settings.loraTargets);
+  if (torn !== undefined) {
+    throw new UsageError(`--lora-targets: ${torn.join(", ")} are one layer of this model; name all of them, or none`);
   }
   if (settings.context > trainedContext) {
     throw new UsageError(

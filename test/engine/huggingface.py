@@ -8,8 +8,9 @@ before it.
 `logprobs` is exact: float32 everywhere, on weights that were rounded to q8_0 where these are asked for.
 `rounded` is the same with the operands of its products rounded as a CPU kernel of llama.cpp may: the input of a linear
 layer to the type of its weights, queries, keys, values and attention's weights to float16, in which the KV cache holds
-them. Nothing is rounded for f32 weights. With sums in f16 a linear layer's are added as a GPU's kernels for many rows
-may: product after product, in float16; and attention's products and result are rounded to it.
+them. With f32 weights nothing is rounded but GELU, which llama.cpp has as a table of float16's numbers on a CPU. With
+sums in f16 a linear layer's are added as a GPU's kernels for many rows may: product after product, in float16; and
+attention's products and result are rounded to it.
 """
 
 import json
@@ -23,6 +24,7 @@ import torch
 from peft import PeftModel
 from torch import Tensor, nn
 from transformers import AttentionInterface, AutoModelForCausalLM, PreTrainedModel
+from transformers.activations import GELUTanh
 from transformers.utils import logging
 
 logging.disable_progress_bar()
@@ -54,12 +56,16 @@ def product_in_f16(inputs: Tensor, weight: Tensor) -> Tensor:
     return total
 
 
-def attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask, scaling: float, **_):
+def attention(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask, scaling: float, sliding_window=None, **_
+):
     operand = to_f16 if rounding else lambda values: values
     sums = to_f16 if rounding_sums else lambda values: values
     key, value = (states.repeat_interleave(module.num_key_value_groups, dim=1) for states in (key, value))
-    future = torch.full(query.shape[-2:-1] * 2, -torch.inf).triu(1)
-    scores = sums(operand(query) @ operand(key).transpose(2, 3)) * scaling + future
+    hidden = torch.full(query.shape[-2:-1] * 2, -torch.inf).triu(1)
+    if sliding_window is not None:
+        hidden += torch.full_like(hidden, -torch.inf).tril(-sliding_window)
+    scores = sums(operand(query) @ operand(key).transpose(2, 3)) * scaling + hidden
     return sums(operand(scores.softmax(-1)) @ operand(value)).transpose(1, 2).contiguous(), None
 
 
@@ -84,9 +90,14 @@ def logprobs(model: PreTrainedModel, tokens: list[int]) -> list[float]:
 
 def rounded_logprobs(model: PreTrainedModel, weights: str, sums: str, tokens: list[int]) -> list[float]:
     global rounding, rounding_sums
+    hooks = []
+    for activation in (module for module in model.modules() if isinstance(module, GELUTanh)):
+        hooks.append(activation.register_forward_pre_hook(lambda _, args: to_f16(args[0])))
+        hooks.append(activation.register_forward_hook(lambda _, __, result: to_f16(result)))
     # An adapter's own matrices are f32.
     linears = [layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear) and "lora_" not in name]
-    hooks = [layer.register_forward_pre_hook(lambda _, args: ROUND[weights](args[0])) for layer in linears]
+    if weights in ROUND:
+        hooks += [layer.register_forward_pre_hook(lambda _, args: ROUND[weights](args[0])) for layer in linears]
     if sums == "f16":
 
         def add(layer: nn.Linear, args: tuple[Tensor], _: Tensor) -> Tensor:
@@ -94,7 +105,7 @@ def rounded_logprobs(model: PreTrainedModel, weights: str, sums: str, tokens: li
             return result if layer.bias is None else result + layer.bias
 
         hooks += [layer.register_forward_hook(add) for layer in linears]
-    rounding, rounding_sums = True, sums == "f16"
+    rounding, rounding_sums = weights in ROUND, sums == "f16"
     try:
         return logprobs(model, tokens)
     finally:
@@ -119,13 +130,10 @@ def main() -> None:
         if tokens not in exact:
             exact[tokens] = logprobs(loaded[model], case["tokens"])
         answers["logprobs"].append(exact[tokens])
-        if weights in ROUND:
-            how = (weights, case.get("sums", "f32"), tokens)
-            if how not in rounded:
-                rounded[how] = rounded_logprobs(loaded[model], *how[:2], case["tokens"])
-            answers["rounded"].append(rounded[how])
-        else:
-            answers["rounded"].append(exact[tokens])
+        how = (weights, case.get("sums", "f32") if weights in ROUND else "f32", tokens)
+        if how not in rounded:
+            rounded[how] = rounded_logprobs(loaded[model], *how[:2], case["tokens"])
+        answers["rounded"].append(rounded[how])
     print(json.dumps(answers))
 
 

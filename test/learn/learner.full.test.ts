@@ -75,6 +75,9 @@ describe("the learner", () => {
     "mistral-tiny-f32",
     "smollm3-tiny-f32",
     "granite-tiny-f32",
+    "olmo2-tiny-f32",
+    "gemma3-tiny-f32",
+    "phi3-tiny-f32",
     "qwen2-tiny-q8_0",
   ])("on %s", (name) => {
     let engine: LocalEngine;
@@ -95,7 +98,9 @@ describe("the learner", () => {
 
     it("agrees with the engine before the update, and after it", async () => {
       // In f32 both compute the same in another order, see huggingface.full.test.ts; in q8_0 what a run allows.
-      const limit = name.endsWith("f32") ? 2e-5 : mismatchLimit("Q8_0");
+      // The engine has GELU as a table of f16's numbers on a CPU; the learner computes it.
+      const exact = name.startsWith("gemma3") ? 1e-3 : 2e-5;
+      const limit = name.endsWith("f32") ? exact : mismatchLimit("Q8_0");
       const batch = join(folder, `${name}.safetensors`);
       await writeBatch(batch, groups, { temperature: 1 });
       const phases = new Set<string>();

@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { modelShape } from "../../src/engine/index.js";
+import { type ModelShape, modelShape } from "../../src/engine/index.js";
 import { safetensors, vector } from "../../src/learn/safetensors.js";
 import { adopted, checkBelongs, checkSettings, readPeft } from "../../src/models/adapter.js";
 import { HoneError } from "../../src/util/errors.js";
@@ -27,11 +27,15 @@ const home = mkdtempSync(join(tmpdir(), "hone-adapter-"));
 const all = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
 let python: string;
 let first: string;
+let qwen2: ModelShape;
+let phi3: ModelShape;
 
 beforeAll(async () => {
   python = await ensureLearnerPython();
   await ensureTestModels(["tiny"], () => undefined);
   first = modelPath("qwen2-tiny-adapter-1");
+  qwen2 = await modelShape(modelPath("qwen2-tiny-f16.gguf"));
+  phi3 = await modelShape(modelPath("phi3-tiny-f16.gguf"));
 }, 900_000);
 afterAll(() => rmSync(home, { recursive: true }));
 
@@ -49,6 +53,14 @@ describe("an adapter in PEFT's form", () => {
   it("says its rank, alpha and layers; the layers as its tensors have them", () => {
     expect(readPeft(first, "--x").lora).toEqual({ rank: 8, alpha: 16, targets: all });
     expect(readPeft(changed({ target_modules: "(?:.*?self_attn|mlp).*" }), "--x").lora.targets).toEqual(all);
+  });
+
+  it("on layers that are several in one is on all their parts, and belongs to a model of such layers", async () => {
+    const phi = readPeft(modelPath("phi3-tiny-adapter-1"), "--x");
+    expect(phi.lora).toEqual({ rank: 8, alpha: 16, targets: all });
+    expect(() => checkBelongs(phi, phi3, "--x")).not.toThrow();
+    expect(() => checkBelongs(phi, qwen2, "--x")).toThrow(/it has no .*q_proj/);
+    expect(() => checkBelongs(readPeft(first, "--x"), phi3, "--x")).toThrow(/it has no .*qkv_proj/);
   });
 
   it("is not waited for after Ctrl-C while another process reads one", async () => {

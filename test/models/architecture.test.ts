@@ -14,8 +14,17 @@ const qwen = {
 };
 const llama = { architectures: ["LlamaForCausalLM"], model_type: "llama" };
 
+const gemma = {
+  ...{ architectures: ["Gemma3ForCausalLM"], model_type: "gemma3_text", head_dim: 256, query_pre_attn_scalar: 256 },
+  ...{ sliding_window: 512, sliding_window_pattern: 6, rope_scaling: null, rope_local_base_freq: 10000 },
+  ...{ final_logit_softcapping: null, attn_logit_softcapping: null, hidden_activation: "gelu_pytorch_tanh" },
+};
+const phi = {
+  ...{ architectures: ["Phi3ForCausalLM"], model_type: "phi3", original_max_position_embeddings: 4096 },
+  ...{ max_position_embeddings: 131072, sliding_window: 262144 },
+};
 const mistral = { architectures: ["MistralForCausalLM"], model_type: "mistral", max_position_embeddings: 32768 };
-const published = ["qwen2.5-small", "qwen3-small", "llama3.2-small", "llama2-small", "mistral-small"];
+const published = ["qwen2.5-small", "qwen3-small", "llama3.2-small", "llama2-small", "mistral-small", "gemma3-small"];
 
 beforeAll(() => ensureTestModels(["tiny", "published"], () => undefined), 900_000);
 
@@ -49,17 +58,46 @@ describe("taken", () => {
         ...{ attention_multiplier: 0.015625, residual_multiplier: 0.22, attention_bias: false, rope_scaling: null },
       },
     ],
+    ["OLMo 2", { architectures: ["Olmo2ForCausalLM"], model_type: "olmo2", rope_scaling: null }],
+    ["Gemma 3 1B", gemma],
+    ["Phi 4, which scales nothing", { ...phi, rope_scaling: null, sliding_window: null }],
+    [
+      "Phi-4-mini",
+      { ...phi, partial_rotary_factor: 0.75, rope_scaling: { type: "longrope", long_factor: [], short_factor: [] } },
+    ],
+    [
+      "Gemma 3 270M, whose layers are named",
+      {
+        ...{
+          ...gemma,
+          sliding_window_pattern: undefined,
+          _sliding_window_pattern: 6,
+          use_bidirectional_attention: false,
+        },
+        layer_types: Array.from({ length: 18 }, (_, layer) =>
+          layer % 6 === 5 ? "full_attention" : "sliding_attention",
+        ),
+      },
+    ],
     ["layers that all attend in full", { ...qwen, layer_types: ["full_attention", "full_attention"] }],
   ])("%s", (_, config) => {
     expect(refusedBecause(config)).toBeUndefined();
   });
 
-  it.each(["qwen2-tiny", "qwen3-tiny", "llama-tiny", "mistral-tiny", "smollm3-tiny", "granite-tiny", ...published])(
-    "%s, as transformers writes it",
-    (name) => {
-      expect(refusedBecause(JSON.parse(readFileSync(`${modelPath(name)}/config.json`, "utf8")))).toBeUndefined();
-    },
-  );
+  it.each([
+    "qwen2-tiny",
+    "qwen3-tiny",
+    "llama-tiny",
+    "mistral-tiny",
+    "smollm3-tiny",
+    "granite-tiny",
+    "olmo2-tiny",
+    "gemma3-tiny",
+    "phi3-tiny",
+    ...published,
+  ])("%s, as transformers writes it", (name) => {
+    expect(refusedBecause(JSON.parse(readFileSync(`${modelPath(name)}/config.json`, "utf8")))).toBeUndefined();
+  });
 });
 
 describe("refused, with the reason", () => {
@@ -75,7 +113,58 @@ describe("refused, with the reason", () => {
     ["Mamba", { model_type: "mamba", state_size: 16 }, hybrid],
     ["Qwen3-30B-A3B", { ...qwen, model_type: "qwen3_moe", num_experts: 128 }, /^it is a mixture of experts$/],
     ["Mixtral", { model_type: "mixtral", num_local_experts: 8, sliding_window: null }, /^it is a mixture of experts$/],
-    ["Gemma 3", { model_type: "gemma3_text", sliding_window: 512 }, /^it attends through a sliding window$/],
+    [
+      "Gemma 3 with other layers in full",
+      { ...gemma, sliding_window_pattern: 2 },
+      /^it has windows of attention in oth/,
+    ],
+    [
+      "the same by its layers",
+      { ...gemma, layer_types: ["full_attention"] },
+      /^it has windows of attention in other lay/,
+    ],
+    [
+      "Gemma 3 without a window",
+      { ...gemma, sliding_window: null },
+      /^it does not say how long its sliding_window is$/,
+    ],
+    [
+      "Gemma 3 with bounded logits",
+      { ...gemma, final_logit_softcapping: 30 },
+      /^it has final_logit_softcapping, which/,
+    ],
+    [
+      "EmbeddingGemma's attention",
+      { ...gemma, use_bidirectional_attention: true },
+      /^it has use_bidirectional_attention/,
+    ],
+    [
+      "Gemma 3 with another scale of queries",
+      { ...gemma, query_pre_attn_scalar: 168 },
+      /^it scales queries by 168, llama\.cpp by the size of a head$/,
+    ],
+    [
+      "Gemma 3 with another activation",
+      { ...gemma, hidden_activation: "silu" },
+      /^its activation is silu, llama\.cpp's/,
+    ],
+    [
+      "Gemma 3 with windows that scale RoPE",
+      { ...gemma, rope_parameters: { full_attention: {}, sliding_attention: { rope_type: "linear" } } },
+      /^it scales RoPE by linear in layers with a window/,
+    ],
+    [
+      "Gemma 3 with YaRN",
+      { ...gemma, rope_parameters: { full_attention: { rope_type: "yarn" }, sliding_attention: {} } },
+      /^it scales RoPE by yarn/,
+    ],
+    ["Gemma 2", { model_type: "gemma2", sliding_window: 4096 }, /^it attends through a sliding window$/],
+    ["OLMo 3", { model_type: "olmo3", layer_types: ["sliding_attention"] }, /^it attends through a sliding window$/],
+    [
+      "Gemma 3 4B, which sees images",
+      { ...gemma, model_type: "gemma3", architectures: ["Gemma3ForConditionalGeneration"], vision_config: {} },
+      /^it takes images or sound/,
+    ],
     ["Mistral 7B v0.1", { ...mistral, sliding_window: 4096 }, /^it attends through a sliding window$/],
     ["Mistral that names no window, which is then 4096", mistral, /^it attends through a sliding window$/],
     [
@@ -86,7 +175,9 @@ describe("refused, with the reason", () => {
     ["Devstral", { ...mistral, sliding_window: null, rope_scaling: { type: "yarn" } }, /^it scales RoPE by yarn/],
     ["Qwen2 with its window on", { ...qwen, use_sliding_window: true }, /^it attends through a sliding window$/],
     ["GPT-OSS-like layers", { ...llama, layer_types: ["sliding_attention", "full_attention"] }, /sliding window$/],
-    ["Phi-4-mini", { model_type: "phi3", partial_rotary_factor: 0.75 }, /^it rotates 0\.75 of each head/],
+    ["Phi-3-mini-4k", { ...phi, sliding_window: 2047, max_position_embeddings: 4096 }, /^it attends through a sliding/],
+    ["Phi with another scaling of RoPE", { ...phi, rope_scaling: { type: "llama3" } }, /^it scales RoPE by llama3/],
+    ["StableLM", { model_type: "stablelm", partial_rotary_factor: 0.25 }, /^it rotates 0\.25 of each head/],
     [
       "GLM, as transformers 5 writes it",
       { ...llama, rope_parameters: { partial_rotary_factor: 0.5 } },
@@ -96,7 +187,7 @@ describe("refused, with the reason", () => {
     [
       "another family",
       { model_type: "gpt2" },
-      /^its architecture is gpt2; hone takes qwen2, qwen3, llama, mistral, granite, smollm3$/,
+      /^its architecture is gpt2; hone takes qwen2, qwen3, llama, mistral, granite, olmo2, gemma3_text, phi3, smollm3$/,
     ],
     ["nothing named", {}, /^its architecture is not named/],
     ["GPTQ weights", { ...qwen, quantization_config: { quant_method: "gptq" } }, /^its weights are quantised \(gptq\)/],

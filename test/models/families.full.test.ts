@@ -31,6 +31,7 @@ const models = [
   // Of no entry: a vocabulary of SentencePiece's.
   { name: "llama2-small", family: undefined, tied: false, weights: "f16", more: ["--tool-format", "hermes"] },
   { name: "mistral-small", family: undefined, tied: false, weights: "bf16", more: ["--tool-format", "mistral"] },
+  { name: "gemma3-small", family: undefined, tied: true, weights: "bf16", more: ["--tool-format", "hermes"] },
 ] as const;
 
 const home = mkdtempSync(join(tmpdir(), "hone-families-"));

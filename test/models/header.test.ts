@@ -4,7 +4,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { modelFile, modelHeader } from "../../src/engine/index.js";
+import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { modelFile, modelHeader, trainedContext } from "../../src/engine/index.js";
 import { KEPT_WEIGHTS, KNOWN_TENSORS, MODEL_TYPES, READABLE_WEIGHTS } from "../../src/learn/index.js";
 import { checkTrainable } from "../../src/models/index.js";
 import { packageRoot } from "../../src/util/paths.js";
@@ -14,6 +15,7 @@ const folder = mkdtempSync(join(tmpdir(), "hone-header-"));
 let python: string;
 beforeAll(async () => {
   python = await ensureLearnerPython();
+  await ensureTestModels(["tiny"], () => undefined);
 }, 900_000);
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -60,9 +62,9 @@ it("weights that stay blocks are those that the learner computes values of", () 
 
 it("architectures and tensors are those that the learner has names for", () => {
   const script = `from learner.architectures import LAYER_TENSORS, MODEL_TENSORS, MODEL_TYPES
-from learner.gguf_model import ROPE_FACTORS
-print(*MODEL_TENSORS, ROPE_FACTORS)
-print(*LAYER_TENSORS)
+from learner.gguf_model import FACTORS
+print(*MODEL_TENSORS, *FACTORS)
+print(*{name for names in LAYER_TENSORS.values() for name in names})
 print(*(f"{one}:{MODEL_TYPES[one]}" for one in MODEL_TYPES))`;
   const env = { ...process.env, PYTHONPATH: join(packageRoot, "native") };
   const { stdout, stderr } = spawnSync(python, ["-c", script], { encoding: "utf8", env });
@@ -122,7 +124,7 @@ it("what a header says of its computation is held against the learner's", async 
   expect(() => checkTrainable(tiny, "x", false)).not.toThrow();
   const check = (about: Partial<typeof tiny>, hfWeights = false) =>
     checkTrainable({ ...tiny, ...about }, "x", hfWeights);
-  expect(() => check({ slidingWindow: true })).toThrow(/^x attends through a sliding window/);
+  expect(() => check({ window: 512 })).toThrow(/^x attends through a sliding window/);
   expect(() => check({ rotated: tiny.headSize / 2 }, true)).toThrow(/^x rotates \d+ of \d+ dimensions of a head/);
   for (const hfWeights of [false, true]) {
     expect(() => check({ ropeScaling: "yarn" }, hfWeights)).toThrow(
@@ -135,5 +137,19 @@ it("what a header says of its computation is held against the learner's", async 
   expect(() => check({ tensorNames: [...tiny.tensorNames, "blk.11.attn_q.bias", "rope_freqs.weight"] })).not.toThrow();
   expect(() => check({ tensorTypes: ["Q1_0"] })).toThrow(/^x has q1_0 weights.*give --hf-weights/);
   expect(() => check({ tensorTypes: ["Q1_0"] }, true)).not.toThrow();
-  expect(() => check({ architecture: "gemma3" }, true)).toThrow(/architecture gemma3; the learner trains qwen2/);
+  expect(() => check({ architecture: "gemma2" }, true)).toThrow(/architecture gemma2; the learner trains qwen2/);
+  expect(() => check({ architecture: "gemma3", window: 512 })).not.toThrow();
+  expect(() => check({ architecture: "phi3", rotated: tiny.headSize / 2 })).not.toThrow();
+  expect(() => check({ architecture: "phi3", tokenizer: "llama" })).toThrow(
+    /^x has a tokenizer that drops white space/,
+  );
+});
+
+it("contexts are those of LongRoPE's short factors, and a window as long as the context is none", async () => {
+  const phi = await modelHeader(modelPath("phi3-tiny-f16.gguf"));
+  expect(phi).toMatchObject({ architecture: "phi3", trainedContext: 1024, rotated: 24, headSize: 32 });
+  expect(await trainedContext(modelPath("phi3-tiny-f16.gguf"))).toBe(1024);
+  expect(phi.window).toBeUndefined();
+  const gemma = await modelHeader(modelPath("gemma3-tiny-f16.gguf"));
+  expect(gemma).toMatchObject({ architecture: "gemma3", trainedContext: 8192, window: 24 });
 });

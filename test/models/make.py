@@ -1,13 +1,14 @@
 """Makes the models that tests and benchmarks run on, in build/test-models. Nothing is downloaded.
 
-  tiny   six families of 1 MB each (qwen2-tiny, qwen3-tiny, llama-tiny, mistral-tiny, smollm3-tiny, granite-tiny), a few
-         seconds. For each:
+  tiny   nine families of 1 MB each (qwen2-tiny, qwen3-tiny, llama-tiny, mistral-tiny, smollm3-tiny, granite-tiny,
+         olmo2-tiny, gemma3-tiny, phi3-tiny), a few seconds. For each:
          NAME/                   Hugging Face folder with a small real tokenizer and the family's chat template
          NAME-f32.gguf           the same weights, by llama.cpp's converter; NAME-f16.gguf holds them as exactly,
                                  NAME-q8_0.gguf rounded
          NAME-adapter-1/, -2/    PEFT adapters of rank 8 and 16 on all linear layers
          NAME-adapter-1.gguf     the same adapters, by llama.cpp's converter
-  published  qwen2.5-small/, qwen3-small/ (each with an -untied/ one), llama3.2-small/, llama2-small/, mistral-small/:
+  published  qwen2.5-small/, qwen3-small/ (each with an -untied/ one), llama3.2-small/, llama2-small/, mistral-small/,
+         gemma3-small/:
          Hugging Face folders of two narrow layers, random weights in bf16, and the whole real vocabulary and chat template, as the
          makers of these models publish them (200 MB)
   0.5b   qwen2-0.5b-shape-f16.gguf: random weights in the shape of Qwen2-0.5B with the real Qwen2 vocabulary (1 GB),

@@ -12,6 +12,8 @@ import published_vocabulary
 import tiny
 import torch
 from transformers import (
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
     GenerationConfig,
     LlamaConfig,
     LlamaForCausalLM,
@@ -79,6 +81,16 @@ FAMILIES: dict[str, tuple[type, type, dict[str, Any], dict[str, Any]]] = {
         | {"sliding_window": None, "rms_norm_eps": 1e-5, "attention_dropout": 0.0},
         {"bos_token_id": 1, "eos_token_id": 2},
     ),
+    # Gemma 3 1B, with one of its layers that attend to all tokens. Its pieces are Llama 2's.
+    "gemma3": (
+        Gemma3ForCausalLM,
+        Gemma3TextConfig,
+        {"vocab_size": 32004, "max_position_embeddings": 32768, "rope_theta": 1e6, "rope_local_base_freq": 10000}
+        | {"rope_scaling": None, "num_hidden_layers": 6, "head_dim": 32, "query_pre_attn_scalar": 32}
+        | {"sliding_window": 64, "sliding_window_pattern": 6, "rms_norm_eps": 1e-6, "attention_bias": False}
+        | {"hidden_activation": "gelu_pytorch_tanh", "attn_logit_softcapping": None, "final_logit_softcapping": None},
+        {"bos_token_id": 2, "eos_token_id": [1, 6], "pad_token_id": 0},
+    ),
 }
 # Those that have their own output layer are the larger ones of Qwen's; all of Llama 2's do.
 MODELS = {
@@ -89,6 +101,7 @@ MODELS = {
     "llama3.2-small": ("llama3.2", True),
     "llama2-small": ("llama2", False),
     "mistral-small": ("mistral", False),
+    "gemma3-small": ("gemma3", True),
 }
 
 
@@ -103,7 +116,10 @@ def _write(source: Path, folder: Path, family: str, tied: bool) -> None:
     published = NARROW | about | {"tie_word_embeddings": tied, "bos_token_id": ends["bos_token_id"]}
     published["eos_token_id"] = end[0] if family.startswith("qwen") else end
     rope = {"rope_type": "default", "rope_theta": about["rope_theta"]} | (about.get("rope_scaling") or {})
-    own = {key: value for key, value in published.items() if key not in ("rope_scaling", "rope_theta")}
+    if "rope_local_base_freq" in about:
+        local = {"rope_type": "default", "rope_theta": about["rope_local_base_freq"]}
+        rope = {"full_attention": rope, "sliding_attention": local}
+    own = {key: value for key, value in published.items() if not key.startswith("rope_")}
     model = causal(config(**own, rope_parameters=rope))
     tiny.randomize(model, seed=1)
     model.to(torch.bfloat16).save_pretrained(folder)

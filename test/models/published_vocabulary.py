@@ -18,7 +18,7 @@ import numpy
 import vocabulary
 from sentencepiece import SentencePieceProcessor
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
-from transformers import LlamaTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import GemmaTokenizer, LlamaTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.convert_slow_tokenizer import generate_merges
 
 QWEN_CONTROL = [
@@ -101,6 +101,8 @@ QWEN_ABOUT = {
     "tokenizer_class": "Qwen2Tokenizer",
     "unk_token": None,
 }
+# Gemma's first tokens; in place of Llama 2's first three.
+GEMMA_CONTROL = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<start_of_turn>", "<end_of_turn>"]
 LLAMA2_ABOUT = {
     "add_bos_token": True,
     "add_eos_token": False,
@@ -127,6 +129,23 @@ ABOUT: dict[str, dict[str, Any]] = {
     "llama2": LLAMA2_ABOUT,
     # Of the same tokenizer and the same vocabulary until v0.3.
     "mistral": LLAMA2_ABOUT | {"model_max_length": 32768},
+    "gemma3": {
+        "add_bos_token": True,
+        "add_eos_token": False,
+        "added_tokens_decoder": {
+            str(number): {"content": text, "special": True, **dict.fromkeys(("lstrip", "normalized", "rstrip"), False)}
+            for number, text in enumerate(GEMMA_CONTROL)
+        },
+        "bos_token": "<bos>",
+        "clean_up_tokenization_spaces": False,
+        "eos_token": "<eos>",
+        "model_max_length": 32768,
+        "pad_token": "<pad>",
+        "sp_model_kwargs": None,
+        "spaces_between_special_tokens": False,
+        "tokenizer_class": "GemmaTokenizer",
+        "unk_token": "<unk>",
+    },
 }
 # In the manner of Llama 2's and Mistral 7B's: "[INST]" is text, and a turn of the model ends with </s>.
 INST_TEMPLATE = (
@@ -184,19 +203,31 @@ def byte_level(source: Path, family: str) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=made, **roles)
 
 
-def sentencepiece(source: Path, folder: Path) -> LlamaTokenizer:
-    """Llama 2's, whose pieces have scores; `folder` gets the tokenizer.model that SentencePiece itself reads."""
+def sentencepiece(source: Path, folder: Path, control: list[str] | None = None) -> PreTrainedTokenizerBase:
+    """Llama 2's, whose pieces have scores; `folder` gets the tokenizer.model that SentencePiece itself reads.
+
+    With `control`, Gemma's tokens that take the place of Llama 2's three, the pieces are used as Gemma uses its own.
+    """
     fields = _fields(source, "llama-spm")
-    pieces = fields["tokenizer.ggml.tokens"]
-    scores = dict(zip(pieces, fields["tokenizer.ggml.scores"], strict=True))
+    pieces, kinds = fields["tokenizer.ggml.tokens"], fields["tokenizer.ggml.token_type"]
+    numbers = fields["tokenizer.ggml.scores"]
+    if control is not None:
+        own = {"<unk>": gguf.TokenType.UNKNOWN, "<start_of_turn>": gguf.TokenType.USER_DEFINED}
+        own["<end_of_turn>"] = gguf.TokenType.USER_DEFINED
+        kinds = [own.get(text, gguf.TokenType.CONTROL) for text in control] + kinds[3:]
+        pieces, numbers = control + pieces[3:], [0.0] * len(control) + numbers[3:]
+    scores = dict(zip(pieces, numbers, strict=True))
     words = {piece: number for number, piece in enumerate(pieces)}
-    kinds = fields["tokenizer.ggml.token_type"]
-    (folder / "tokenizer.model").write_bytes(b"".join(_piece_model(scores, kinds)))
+    (folder / "tokenizer.model").write_bytes(b"".join(_piece_model(scores, kinds, space=control is None)))
     merges = generate_merges({p: i for p, i in words.items() if kinds[i] == gguf.TokenType.NORMAL}, scores)
-    return LlamaTokenizer(vocab=words, merges=merges, legacy=True)
+    if control is None:
+        return LlamaTokenizer(vocab=words, merges=merges, legacy=True)
+    made = GemmaTokenizer(vocab=words, merges=merges)
+    made.add_special_tokens({"additional_special_tokens": control[-2:]})
+    return made
 
 
-def _piece_model(scores: dict[str, float], kinds: list[int]) -> Iterator[bytes]:
+def _piece_model(scores: dict[str, float], kinds: list[int], space: bool) -> Iterator[bytes]:
     """A ModelProto of SentencePiece (sentencepiece_model.proto), field by field: its Python classes need protobuf."""
 
     def number(value: int) -> bytes:
@@ -213,9 +244,9 @@ def _piece_model(scores: dict[str, float], kinds: list[int]) -> Iterator[bytes]:
     # Types of pieces have the same numbers in GGUF.
     for (piece, score), kind in zip(scores.items(), kinds, strict=True):
         yield field(1, field(1, piece.encode()) + number(2 << 3 | 5) + struct.pack("<f", score) + field(3, int(kind)))
-    # Byte-pair merges, bytes for what has no piece; spaces are kept, and one stands before the text.
+    # Byte-pair merges, bytes for what has no piece; spaces are kept, and with `space` one stands before the text.
     yield field(2, field(3, 2) + field(35, 1))
-    yield field(3, field(1, b"identity") + field(3, 1) + field(4, 0) + field(5, 1))
+    yield field(3, field(1, b"identity") + field(3, int(space)) + field(4, 0) + field(5, 1))
 
 
 def check_known(encode: Callable[[str], list[int]], source: Path, name: str) -> None:
@@ -234,6 +265,9 @@ def write(family: str, source: Path, folder: Path) -> PreTrainedTokenizerBase:
         made, template = sentencepiece(source, folder), INST_TEMPLATE
         # transformers 5 cuts a text that begins with a space otherwise than SentencePiece, and than transformers 4.
         check_known(SentencePieceProcessor(model_file=str(folder / "tokenizer.model")).encode, source, "llama-spm")
+    elif family == "gemma3":
+        made = sentencepiece(source, folder, GEMMA_CONTROL)
+        template = vocabulary.own_template(family)
     else:
         known, _, name, _ = BYTE_LEVEL[family]
         made = byte_level(source, family)

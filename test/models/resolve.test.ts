@@ -167,8 +167,8 @@ test("weights that the Hub itself has only in part are no model", async () => {
 });
 
 test("an architecture that the Hub read from a GGUF header is refused before the file is downloaded", async () => {
-  server.gguf = { architecture: "gemma3" };
-  await expect(resolved("Org/File")).rejects.toThrow("its architecture is gemma3; hone takes qwen2, qwen3, llama");
+  server.gguf = { architecture: "gemma2" };
+  await expect(resolved("Org/File")).rejects.toThrow("its architecture is gemma2; hone takes qwen2, qwen3, llama");
   expect(fetched()).toEqual([]);
 });
 

@@ -1,20 +1,27 @@
-"""Small models of six families with random weights, scaled so that their predictions are neither flat nor certain:
+"""Small models of nine families with random weights, scaled so that their predictions are neither flat nor certain:
 then every weight matters to a log-probability, and a wrong one shows."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import torch
 import vocabulary
 from peft import LoraConfig, get_peft_model
 from transformers import (
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
     GraniteConfig,
     GraniteForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
     MistralForCausalLM,
+    Olmo2Config,
+    Olmo2ForCausalLM,
+    Phi3Config,
+    Phi3ForCausalLM,
     PretrainedConfig,
     PreTrainedModel,
     Qwen2Config,
@@ -45,7 +52,11 @@ PRE = {
     "mistral": "llama-bpe",
     "smollm3": "llama-bpe",
     "granite": "qwen2",
+    "olmo2": "qwen2",
+    "gemma3": "qwen2",
+    "phi3": "qwen2",
 }
+FUSED_LINEARS = ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 
@@ -71,6 +82,30 @@ def build(family: str) -> PreTrainedModel:
         own = {"embedding_multiplier": 3.0, "residual_multiplier": 0.6, "attention_multiplier": 0.125}
         own["logits_scaling"] = 0.8
         return GraniteForCausalLM(GraniteConfig(**SHAPE, **own, tie_word_embeddings=False, rope_parameters=rope))
+    if family == "olmo2":
+        return Olmo2ForCausalLM(Olmo2Config(**SHAPE, tie_word_embeddings=False, rope_parameters=rope))
+    if family == "gemma3":
+        # The last of six layers attends to all tokens and stretches RoPE, as in Gemma 3 4B; the others to the last 24,
+        # fewer than the tests' conversations have.
+        shape = SHAPE | {"num_hidden_layers": 6, "head_dim": 64, "query_pre_attn_scalar": 64, "sliding_window": 24}
+        ropes = {
+            "full_attention": rope | {"rope_type": "linear", "factor": 8.0},
+            "sliding_attention": rope | {"rope_theta": 10_000.0},
+        }
+        return Gemma3ForCausalLM(Gemma3TextConfig(**shape, tie_word_embeddings=True, rope_parameters=ropes))
+    if family == "phi3":
+        # As Phi 4 mini: three quarters of a head are rotated, by short factors in the context of the first training.
+        count = SHAPE["hidden_size"] // SHAPE["num_attention_heads"] * 3 // 8
+        rope |= {"rope_type": "longrope", "partial_rotary_factor": 0.75}
+        rope |= {
+            "short_factor": [1 + 0.05 * one for one in range(count)],
+            "long_factor": [4.0 + one for one in range(count)],
+        }
+        first = {"original_max_position_embeddings": CONTEXT // 8}
+        rope |= first
+        return Phi3ForCausalLM(
+            Phi3Config(**SHAPE, **first, pad_token_id=None, tie_word_embeddings=True, rope_parameters=rope)
+        )
     # Llama 3.2's stretched rotation, which is a tensor of its own in a GGUF file.
     rope = {
         "rope_type": "llama3",
@@ -83,6 +118,15 @@ def build(family: str) -> PreTrainedModel:
     return LlamaForCausalLM(LlamaConfig(**SHAPE, head_dim=32, tie_word_embeddings=False, rope_parameters=rope))
 
 
+def norm_weight(model_type: str, name: str, noise: torch.Tensor) -> torch.Tensor:
+    if model_type != "gemma3_text":
+        return 1 + 0.2 * noise
+    # Gemma adds 1, and so does llama.cpp's converter, in f16 to weights in f16: the sums are numbers that this holds.
+    # What layers add is normalised, and would be little beside the embeddings, which are also the output layer: a token
+    # would predict itself.
+    return ((3.0 if ".post_" in name else 1.0) + 0.2 * noise).half().float() - 1
+
+
 def randomize(model: PreTrainedModel, seed: int) -> None:
     """Random weights that float16 holds exactly, so that every format of the model has the same ones."""
     generator = torch.Generator().manual_seed(seed)
@@ -90,7 +134,7 @@ def randomize(model: PreTrainedModel, seed: int) -> None:
     for name, weight in model.named_parameters():
         noise = torch.randn(weight.shape, generator=generator)
         if name.endswith("norm.weight"):
-            value = 1 + 0.2 * noise
+            value = norm_weight(model.config.model_type, name, noise)
         elif name.endswith("bias"):
             value = 0.3 * noise
         elif "embed_tokens" in name or "lm_head" in name:
@@ -102,7 +146,8 @@ def randomize(model: PreTrainedModel, seed: int) -> None:
 
 def adapt(model: PreTrainedModel, folder: Path, seed: int, rank: int) -> None:
     """A random LoRA adapter on all linear layers, strong enough to change what the model says, as a PEFT folder."""
-    config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=LINEARS, task_type="CAUSAL_LM")
+    linears = FUSED_LINEARS if model.config.model_type == "phi3" else LINEARS
+    config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=linears, task_type="CAUSAL_LM")
     adapted = get_peft_model(model, config)
     generator = torch.Generator().manual_seed(seed)
     for name, weight in adapted.named_parameters():
@@ -124,6 +169,10 @@ def make(family: str, source: Path, folder: Path) -> PretrainedConfig:
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     tokenizer.save_pretrained(folder)
+    if family == "phi3":
+        # By which llama.cpp's converter tells Phi 4's vocabulary from Phi 3's pieces.
+        file = folder / "tokenizer_config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"tokenizer_class": "GPT2Tokenizer"}, indent=2))
     model.half().save_pretrained(folder)
     for number, rank in ((1, 8), (2, 16)):
         adapt(model.float(), folder.with_name(f"{folder.name}-adapter-{number}"), seed=10 + number, rank=rank)

@@ -47,7 +47,15 @@ MISTRAL_CONTROL = [
 # SmolLM3's vocabulary is Llama 3's with ChatML's roles.
 SMOLLM3_CONTROL = ["<|begin_of_text|>", "<|end_of_text|>", "<|im_start|>", "<|im_end|>", "<|finetune_right_pad_id|>"]
 GRANITE_CONTROL = ["<|end_of_text|>", "<|start_of_role|>", "<|end_of_role|>", "<|tool_call|>", "<|pad|>"]
-OWN_CONTROL = {"mistral": MISTRAL_CONTROL, "smollm3": SMOLLM3_CONTROL, "granite": GRANITE_CONTROL}
+OWN_CONTROL = {
+    "mistral": MISTRAL_CONTROL,
+    "smollm3": SMOLLM3_CONTROL,
+    "granite": GRANITE_CONTROL,
+    "olmo2": ["<|endoftext|>", "<|pad|>"],
+    # llama.cpp demands the first three of a model that is called phi3.
+    "phi3": ["<unk>", "<s>", "</s>", "<|endoftext|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"],
+    "gemma3": ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"],
+}
 # Tokens of their own that are text nevertheless, as in Qwen2.5 and Qwen3.
 WHOLE = {"qwen2": ["<tool_call>", "</tool_call>"], "llama-bpe": []}
 TEMPLATE = {
@@ -57,7 +65,11 @@ TEMPLATE = {
     "mistral": "mistralai-Mistral-Nemo-Instruct-2407.jinja",
     "smollm3": "HuggingFaceTB-SmolLM3-3B.jinja",
     "granite": "ibm-granite-granite-3.3-2B-Instruct.jinja",
+    "phi3": "microsoft-Phi-3.5-mini-instruct.jinja",
 }
+
+# Of those that llama.cpp's source does not have, what the published ones make of a text.
+OWN_TEMPLATE = {"olmo2": "olmo-2.jinja", "gemma3": "gemma-3.jinja"}
 
 QWEN_ROLES = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
 ROLES = {
@@ -70,12 +82,19 @@ ROLES = {
     },
     "mistral": {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"},
     "granite": {"eos_token": "<|end_of_text|>", "pad_token": "<|pad|>"},
+    "olmo2": {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|pad|>"},
+    "phi3": {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|endoftext|>"},
+    "gemma3": {"bos_token": "<bos>", "eos_token": "<eos>", "pad_token": "<pad>", "unk_token": "<unk>"},
     "smollm3": {
         "bos_token": "<|begin_of_text|>",
         "eos_token": "<|im_end|>",
         "pad_token": "<|finetune_right_pad_id|>",
     },
 }
+
+
+def own_template(family: str) -> str:
+    return (Path(__file__).parent / "templates" / OWN_TEMPLATE[family]).read_text(encoding="utf-8")
 
 
 def corpus(source: Path) -> list[str]:
@@ -125,9 +144,11 @@ def begin_with(bos: str, tokenizer: Tokenizer) -> processors.Sequence:
 
 
 def make(family: str, pre: str, source: Path, context: int) -> PreTrainedTokenizerFast:
-    """The Hugging Face tokenizer of a family of TEMPLATE with pre-tokenizer `pre`."""
+    """The Hugging Face tokenizer of a family of TEMPLATE or OWN_TEMPLATE with pre-tokenizer `pre`."""
     tokenizer = train(pre, corpus(source), OWN_CONTROL.get(family, CONTROL[pre]))
     roles = ROLES[family]
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=context, **roles)
-    fast.chat_template = (source / "models" / "templates" / TEMPLATE[family]).read_text(encoding="utf-8")
+    published = source / "models" / "templates"
+    own = family in OWN_TEMPLATE
+    fast.chat_template = own_template(family) if own else (published / TEMPLATE[family]).read_text(encoding="utf-8")
     return fast

@@ -26,6 +26,11 @@ from torch.profiler import ProfilerActivity, profile  # noqa: E402
 from models import make_model  # noqa: E402
 
 RANK = 4
+OWN = {
+    # A layer of each kind, and a window shorter than some conversations.
+    "gemma3": {"num_hidden_layers": 6, "sliding_window": 90},
+}
+"""What an architecture has in place of that."""
 SHAPE = dict(vocab_size=512, hidden_size=96, intermediate_size=288, num_hidden_layers=3)
 SHAPE |= dict(num_attention_heads=6, num_key_value_heads=2, head_dim=16)
 ROWS = {
@@ -41,7 +46,7 @@ TARGETS = {"all": list(LINEAR_LAYERS), "two": ["q_proj", "v_proj"]}
 def make_backend(architecture: str, precision: str, targets: list[str]) -> PeftBackend:
     """As PeftBackend makes it, around a model that is in no file."""
     attention.register()
-    model = make_model(architecture, **SHAPE).requires_grad_(False)
+    model = make_model(architecture, **(SHAPE | OWN.get(architecture, {}))).requires_grad_(False)
     model.config._attn_implementation = attention.NAME
     if precision != "f32":
         _linears_to(model, TYPES[precision])
@@ -116,8 +121,12 @@ def main() -> None:
     torch.manual_seed(0)
     torch.backends.mkldnn.enabled = False
     cases = []
-    computed = [(name, precision) for name in ("qwen2", "qwen3", "llama") for precision in ("f32", "bf16")]
+    names = ("qwen2", "qwen3", "llama", "olmo2", "gemma3", "phi3")
+    computed = [(name, precision) for name in names for precision in ("f32", "bf16")]
     for (architecture, precision), row, targets in itertools.product([*computed, ("qwen2", "f16")], ROWS, TARGETS):
+        if architecture == "phi3" and targets == "two":
+            # Of one layer's parts.
+            continue
         backend = make_backend(architecture, precision, TARGETS[targets])
         pack = make_row(*ROWS[row])
         case = {"architecture": architecture, "precision": precision, "targets": TARGETS[targets], "row": ROWS[row]}
@@ -127,7 +136,7 @@ def main() -> None:
             cases.append(case | ({"live": live_bytes(backend, pack)} if targets == "all" else {}))
     chunks = {"cpu": head.CHUNK_BYTES, "cuda": head.CHUNK_BYTES_CUDA}
     constants = {"chunkBytes": chunks, "maskAlignment": attention.MASK_ALIGNMENT, "piece": quantised.PIECE}
-    print(json.dumps({"shape": SHAPE, "rank": RANK, "cases": cases, "constants": constants}))
+    print(json.dumps({"shape": SHAPE, "own": OWN, "rank": RANK, "cases": cases, "constants": constants}))
 
 
 main()

@@ -11,6 +11,7 @@ import { llamaCppFiles } from "../support/bundle.js";
 
 const files = llamaCppFiles();
 const ofLlamaCpp = (name: string) => readFileSync(join(files, `models/templates/${name}.jinja`), "utf8");
+const ownTemplate = (name: string) => readFileSync(join(packageRoot, `test/models/templates/${name}.jinja`), "utf8");
 const withoutTools = readFileSync(join(packageRoot, "test/rollout/support/without-tools.jinja"), "utf8");
 
 let engine: LocalEngine;
@@ -146,6 +147,42 @@ describe("tools", () => {
     { role: "user", content: "Where?" },
     { role: "assistant", content: "Let me see.", tool_calls: [{ name: "look", arguments: { at: 1 } }] },
   ];
+
+  it.each([
+    [
+      "Gemma 3's refuses",
+      ownTemplate("gemma-3"),
+      "<end_of_turn>",
+      (results: string) => `<end_of_turn>\n<start_of_turn>user\n${results}<end_of_turn>\n<start_of_turn>model\n`,
+    ],
+    [
+      "OLMo 2's drops",
+      ownTemplate("olmo-2"),
+      "</s>",
+      (results: string) => `</s>\n<|user|>\n${results}\n<|assistant|>\n`,
+    ],
+    [
+      "Phi 3.5's drops",
+      ofLlamaCpp("microsoft-Phi-3.5-mini-instruct"),
+      "<|end|>",
+      (results: string) => `<|end|>\n<|user|>\n${results}<|end|>\n<|assistant|>\n`,
+    ],
+  ])(
+    "have their results in one message of the user's where a format is named and the template %s them",
+    (_, source, end, behind) => {
+      const { template } = chat(source, { toolFormat: "hermes" }, end);
+      const results: ChatMessage[] = ["3", "4 <b>"].map((content) => ({ role: "tool", name: "look", content }));
+      const written = ["3", "4 <b>"].map((text) => `<tool_response>\n${text}\n</tool_response>`).join("\n");
+      const ended = (next: ChatMessage[]) => {
+        const whole = template.promptText([...conversation, ...next], tools);
+        return whole.slice(whole.indexOf("</tool_call>", whole.indexOf("Let me see.")) + "</tool_call>".length);
+      };
+      expect(ended(results)).toBe(behind(written));
+      expect(ended([...results, { role: "user", content: "And then?" }])).toBe(behind(`${written}\nAnd then?`));
+      // The next turn is appended with the same text, and with its special tokens.
+      expect(template.delta(conversation.slice(0, 2), tools, results, false)).toEqual(template.encode(behind(written)));
+    },
+  );
 
   it("that a template does not show stand in the system message where a format is named, in its models' words", () => {
     const bare = chat(withoutTools, { toolFormat: "hermes" });

@@ -9,9 +9,9 @@ import { loadTask } from "../../src/tasks/index.js";
 import { resolveSettings } from "../../src/train/settings.js";
 
 const models = {
-  tiny: { reference: "tiny", parameters: 4e6, trainedContext: 8192 },
-  small: { reference: "/m/qwen-0.5b.gguf", parameters: 0.5e9, trainedContext: 32768 },
-  large: { reference: "/m/qwen-7b.gguf", parameters: 7.6e9, trainedContext: 32768 },
+  tiny: { reference: "tiny", parameters: 4e6, trainedContext: 8192, architecture: "qwen2" },
+  small: { reference: "/m/qwen-0.5b.gguf", parameters: 0.5e9, trainedContext: 32768, architecture: "qwen2" },
+  large: { reference: "/m/qwen-7b.gguf", parameters: 7.6e9, trainedContext: 32768, architecture: "qwen2" },
 };
 
 interface Case {
@@ -45,10 +45,21 @@ describe("settings that nobody gives", () => {
 
   it("give a conversation what the model was trained with, at most 8192 tokens", () => {
     expect(resolve({}).context).toBe(8192);
-    const small = { reference: "m", parameters: 1e6, trainedContext: 2048 };
+    const small = { reference: "m", parameters: 1e6, trainedContext: 2048, architecture: "qwen2" };
     const settings = resolveSettings({ given: {}, recorded: undefined, model: small, stepsPerEpoch: () => 1 });
     expect(settings.context).toBe(2048);
   });
+});
+
+it("an adapter is on all parts of what is one layer, or on none", () => {
+  const model = { ...models.small, architecture: "phi3" };
+  const of = (loraTargets: string[]) =>
+    resolveSettings({ given: { loraTargets }, recorded: undefined, model, stepsPerEpoch: () => 1 }).loraTargets;
+  expect(() => of(["q_proj", "v_proj", "o_proj"])).toThrow(
+    /^--lora-targets: q_proj, k_proj, v_proj are one layer of this model; name all of them, or none$/,
+  );
+  expect(of(["o_proj", "up_proj", "gate_proj"])).toEqual(["o_proj", "up_proj", "gate_proj"]);
+  expect(resolve({ loraTargets: ["q_proj"] }).loraTargets).toEqual(["q_proj"]);
 });
 
 describe("--preset art-e", () => {

@@ -5,13 +5,16 @@ from pathlib import Path
 import gguf
 import numpy
 import torch
-from learner.architectures import ARCHITECTURES, LAYER_TENSORS, MODEL_TYPES, MULTIPLIERS, is_interleaved
-from learner.gguf_model import permute
+from learner.architectures import ARCHITECTURES, LAYER_TENSORS, MODEL_TYPES, MULTIPLIERS, is_interleaved, offset_of
+from learner.gguf_model import LONG_FACTORS, permute
 from transformers import (
     AutoModelForCausalLM,
+    Gemma3TextConfig,
     GraniteConfig,
     LlamaConfig,
     MistralConfig,
+    Olmo2Config,
+    Phi3Config,
     Qwen2Config,
     Qwen3Config,
     SmolLM3Config,
@@ -24,6 +27,9 @@ CONFIGS = {
     "mistral": MistralConfig,
     "smollm3": SmolLM3Config,
     "granite": GraniteConfig,
+    "olmo2": Olmo2Config,
+    "gemma3": Gemma3TextConfig,
+    "phi3": Phi3Config,
 }
 SHAPE = dict(
     vocab_size=96,
@@ -44,12 +50,26 @@ def make_model(architecture: str, tied: bool = True, seed: int = 0, **more) -> t
     more = more | ({"sliding_window": None} if architecture == "mistral" else {})
     # The last layer has no RoPE. The class's padding token is not in this vocabulary.
     more = more | ({"num_hidden_layers": 4, "pad_token_id": None} if architecture == "smollm3" else {})
+    more = more | ({"pad_token_id": None} if architecture in ("olmo2", "gemma3", "phi3") else {})
     if architecture == "granite":
         scales = {"embedding_multiplier": 3.0, "attention_multiplier": 0.25, "residual_multiplier": 0.375}
         more = scales | {"logits_scaling": 2.5} | more
-    config = CONFIGS[architecture](
-        **(SHAPE | more), tie_word_embeddings=tied, rope_parameters={"rope_type": "default", "rope_theta": 10000.0}
-    )
+    rope: dict = {"rope_type": "default", "rope_theta": 10000.0}
+    if architecture == "gemma3":
+        # The last of its layers has no window. The others' is shorter than most rollouts of the tests.
+        more = {"num_hidden_layers": 6, "sliding_window": 11, "query_pre_attn_scalar": SHAPE["head_dim"]} | more
+        rope = {"full_attention": rope | {"rope_theta": 1e6}, "sliding_attention": rope}
+    if architecture == "phi3":
+        # Three quarters of a head are rotated, by its short factors: no row of the tests is longer than 256.
+        count = (SHAPE | more)["head_dim"] * 3 // 8
+        factors = {
+            "short_factor": [1 + 0.25 * one for one in range(count)],
+            "long_factor": [4.0 + one for one in range(count)],
+        }
+        rope |= factors | {"rope_type": "longrope", "partial_rotary_factor": 0.75}
+        rope["original_max_position_embeddings"] = 256
+        more = {"original_max_position_embeddings": 256} | more
+    config = CONFIGS[architecture](**(SHAPE | more), tie_word_embeddings=tied, rope_parameters=rope)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -81,15 +101,25 @@ def write_gguf(
     writer.add_head_count(config.num_attention_heads)
     writer.add_head_count_kv(config.num_key_value_heads)
     writer.add_key_length(config.head_dim)
-    writer.add_rope_dimension_count(config.head_dim)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    rope = config.rope_parameters
+    if ARCHITECTURES[architecture].windows:
+        writer.add_sliding_window(config.sliding_window)
+        writer.add_float32(f"{architecture}.rope.freq_base_swa", rope["sliding_attention"]["rope_theta"])
+        rope = rope["full_attention"]
+    writer.add_rope_freq_base(rope["rope_theta"])
+    writer.add_rope_dimension_count(int(config.head_dim * rope.get("partial_rotary_factor", 1.0)))
+    if rope["rope_type"] == "longrope":
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        writer.add_rope_scaling_attn_factors(model.model.rotary_emb.attention_scaling)
+        for name, ours in LONG_FACTORS.items():
+            writer.add_tensor(name, numpy.array(rope[ours], numpy.float32))
     if ARCHITECTURES[architecture].multipliers:
         for ours, key in MULTIPLIERS.items():
             writer.add_float32(f"{architecture}.{key}", getattr(config, ours))
     writer.add_string("tokenizer.chat_template", "{{ messages }}")
     writer.add_array("tokenizer.ggml.tokens", [f"t{i}" for i in range(config.vocab_size)])
-    back = {hf: name for name, hf in LAYER_TENSORS.items()}
+    back = {hf: name for name, hf in LAYER_TENSORS[architecture].items()}
     names = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight"}
     names["lm_head.weight"] = "output.weight"
     for name, parameter in model.named_parameters():
@@ -100,6 +130,7 @@ def write_gguf(
             if is_interleaved(architecture, name):
                 heads = config.num_attention_heads if module[-1] == "q_proj" else config.num_key_value_heads
                 values = permute(values, heads)
+        values = values + offset_of(architecture, name)
         own = next((one for end, one in (others or {}).items() if name.endswith(f"{end}.weight")), kind)
         quantised = gguf.GGMLQuantizationType[own if values.dim() > 1 else "F32"]
         writer.add_tensor(names[name], _encoded(values.numpy().astype(numpy.float32), quantised), raw_dtype=quantised)

@@ -58,7 +58,7 @@ def furthest(gradients, wanted):
     return max(float((gradients[name] - wanted[name]).norm() / wanted[name].norm()) for name in wanted)
 
 
-@pytest.mark.parametrize("architecture", ["qwen2", "qwen3", "llama"])
+@pytest.mark.parametrize("architecture", ["qwen2", "qwen3", "llama", "olmo2", "gemma3"])
 @pytest.mark.parametrize(("make", "budget"), [(random_batch, 4096), (tree_batch, 400), (tree_batch, 4096)])
 def test_one_call_gives_the_hidden_states_and_gradients_of_blocks(
     uncompiled, tmp_path, silent, architecture, make, budget
@@ -70,8 +70,10 @@ def test_one_call_gives_the_hidden_states_and_gradients_of_blocks(
     wanted, slopes = computed(backend, packs)
     backend.rows._take(backend, ONE_CALL)
     states, gradients = computed(backend, packs)
-    assert torch.allclose(states, wanted, atol=1e-5)
-    assert furthest(gradients, slopes) < 1e-5
+    # Rounding adds up over the layers.
+    near = 5e-6 * backend.base.config.num_hidden_layers
+    assert torch.allclose(states, wanted, atol=near)
+    assert furthest(gradients, slopes) < near
     assert backend.padding(packs[0]) == row_length(len(packs[0].ids)) - len(packs[0].ids) > 0
 
 
@@ -83,7 +85,8 @@ def listed(numbers, indices):
     return squares
 
 
-def test_squares_are_left_out_masked_or_seen_in_whole_as_the_trie_says(tmp_path):
+@pytest.mark.parametrize("window", [None, 300])
+def test_squares_are_left_out_masked_or_seen_in_whole_as_the_trie_and_the_window_say(tmp_path, window):
     pack = padded(max(packing.plan(tree_batch(tmp_path, groups=24), 4096), key=lambda one: len(one.ids)))
     # Branches as long as several squares beside short ones.
     long = padded(packing.plan(random_batch(tmp_path, groups=2, prompt=(300, 300), own=(290, 500)), 10**6)[0])
@@ -91,12 +94,15 @@ def test_squares_are_left_out_masked_or_seen_in_whole_as_the_trie_says(tmp_path)
     for row in (pack, long):
         places = torch.arange(len(row.ids))
         seen = (places <= places[:, None]) & (places[:, None] < row.ends)
+        if window is not None:
+            seen &= row.positions[:, None] - row.positions < window
         squares = seen.view(-1, SQUARE, len(places) // SQUARE, SQUARE).transpose(1, 2)
-        mask = block_mask(row.ends, torch.device("cpu"))
+        mask = block_mask(row.ends, row.positions, torch.device("cpu"), window)
         partly = listed(mask.kv_num_blocks, mask.kv_indices)
         whole = listed(mask.full_kv_num_blocks, mask.full_kv_indices)
         assert torch.equal(whole, squares.all(-1).all(-1))
-        assert torch.equal(partly, squares.any(-1).any(-1) & ~whole)
+        needed = squares.any(-1).any(-1) & ~whole
+        assert torch.equal(partly, needed) if window is None else (partly >= needed).all()
         assert torch.equal(mask.mask_mod(0, 0, places[:, None], places[None]), seen)
         kinds |= set((whole * 2 + partly).tril().unique().tolist())
     assert kinds == {0, 1, 2}

@@ -6,9 +6,9 @@ import pytest
 import torch
 from batches import open_settings, step_settings, tree_batch, write_tree_batch
 from learner import joint, packing
+from learner.architectures import ARCHITECTURES
 from learner.backend import LINEAR_LAYERS, TYPES
 from learner.card import BLOCKS, Rows, Way
-from learner.joint import INPUTS
 from learner.packing_check import SAME
 from learner.session import Session
 from test_flex import computed, furthest, made
@@ -37,6 +37,9 @@ def packs(tmp_path):
         ("llama", lora(rank=1, alpha=3)),
         ("smollm3", lora()),
         ("granite", lora()),
+        ("olmo2", lora()),
+        ("gemma3", lora()),
+        ("phi3", lora()),
     ]
     + [("qwen2", lora(rank=5, targets=targets)) for targets in ("some", "one")],
 )
@@ -90,7 +93,7 @@ def test_frozen_weights_are_kept_once(tmp_path, silent, packs):
     columns = sum(
         sum(len(getattr(layer, part).get_submodule(name).weight) for name in names) * 8 * len(names)
         for layer in layers
-        for part, names in INPUTS
+        for part, names in ARCHITECTURES["qwen2"].inputs
     )
     assert sum(storages.values()) - own == 4 * (frozen + columns)
     # A move copies each of them, and leaves the joint matrices.

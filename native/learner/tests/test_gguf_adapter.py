@@ -9,7 +9,7 @@ import gguf
 import numpy as np
 import pytest
 import torch
-from learner.architectures import interleave_heads
+from learner.architectures import ARCHITECTURES, LAYERS, interleave_heads
 from learner.gguf_adapter import (
     Base,
     Scaling,
@@ -37,7 +37,9 @@ def read(path: Path) -> tuple[dict[str, object], dict[str, tuple[str, np.ndarray
 
 
 @pytest.mark.parametrize("number", [1, 2])
-@pytest.mark.parametrize("family", ["qwen2", "qwen3", "llama", "mistral", "smollm3", "granite"])
+@pytest.mark.parametrize(
+    "family", ["qwen2", "qwen3", "llama", "mistral", "smollm3", "granite", "olmo2", "gemma3", "phi3"]
+)
 def test_equals_what_llama_cpps_converter_writes(models: Path, tmp_path: Path, family: str, number: int):
     adapter = models / f"{family}-tiny-adapter-{number}"
     ours = tmp_path / "ours.gguf"
@@ -62,34 +64,35 @@ def test_equals_what_llama_cpps_converter_writes(models: Path, tmp_path: Path, f
     ],
     ids=["plain", "rank-stabilised", "patterns"],
 )
-@pytest.mark.parametrize("family", ["qwen2", "llama", "mistral", "smollm3", "granite"])
+@pytest.mark.parametrize("family", ["qwen2", "llama", "mistral", "smollm3", "granite", "olmo2", "gemma3", "phi3"])
 def test_llama_cpps_product_is_what_peft_adds_to_the_weight(models: Path, tmp_path: Path, family: str, settings: dict):
     base = AutoModelForCausalLM.from_pretrained(models / f"{family}-tiny", dtype=torch.float32)
-    linears = ["q_proj", "k_proj", "o_proj", "down_proj"]
+    shape = Base.of(base.config.to_dict())
+    layers = {module.split(".")[-1]: LAYERS[module] for module in ARCHITECTURES[shape.architecture].linears}
+    linears = [name for name in layers if name not in ("v_proj", "gate_proj", "up_proj")]
+    assert len(linears) == 4
     model = get_peft_model(base, LoraConfig(r=4, target_modules=linears, task_type="CAUSAL_LM", **settings))
     torch.manual_seed(1)
     for name, weight in model.named_parameters():
         if ".lora_B." in name:
             weight.data.normal_()
     config = model.peft_config["default"].to_dict()
-    shape = Base.of(base.config.to_dict())
     write_gguf_adapter(get_peft_model_state_dict(model), config, shape, tmp_path / "a.gguf", name="a")
 
     metadata, tensors = read(tmp_path / "a.gguf")
     alpha = metadata["adapter.lora.alpha"][1]
     compared = 0
     for number, block in enumerate(model.base_model.model.model.layers):
-        modules = {"attn_q": "q_proj", "attn_k": "k_proj", "attn_output": "o_proj", "ffn_down": "down_proj"}
-        for theirs, ours in modules.items():
+        for theirs, ours in ((layers[name], name) for name in linears):
             module = getattr(block.self_attn, ours, None) or getattr(block.mlp, ours)
             a, b = (tensors[f"blk.{number}.{theirs}.weight.lora_{letter}"][1] for letter in "ab")
             product = torch.from_numpy(alpha / b.shape[1] * b @ a)
             expected = module.get_delta_weight("default").detach()
-            if family != "qwen2" and ours in ("q_proj", "k_proj"):
+            if ARCHITECTURES[shape.architecture].interleaved and ours in ("q_proj", "k_proj"):
                 expected = interleave_heads(expected, shape.heads if ours == "q_proj" else shape.kv_heads)
             torch.testing.assert_close(product, expected, rtol=1e-5, atol=1e-6)
             compared += 1
-    assert compared == 16
+    assert compared == 4 * base.config.num_hidden_layers
 
 
 def test_a_reloaded_peft_folder_gives_the_same_file_as_the_model_that_saved_it(models: Path, tmp_path: Path):

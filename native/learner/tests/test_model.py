@@ -16,7 +16,9 @@ from models import make_model, write_gguf
 
 
 @pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("architecture", ["qwen2", "qwen3", "llama", "mistral", "smollm3", "granite"])
+@pytest.mark.parametrize(
+    "architecture", ["qwen2", "qwen3", "llama", "mistral", "smollm3", "granite", "olmo2", "gemma3", "phi3"]
+)
 @pytest.mark.parametrize(
     ("kind", "tolerance"),
     [
@@ -38,7 +40,8 @@ def test_a_gguf_file_gives_the_model_it_was_made_from(tmp_path, silent, architec
     for name, parameter in model.named_parameters():
         difference = (ours[name] - parameter).abs().max() / parameter.abs().max()
         assert difference <= tolerance, name
-    assert torch.equal(loaded.model.rotary_emb.inv_freq, model.model.rotary_emb.inv_freq)
+    for name, buffer in model.named_buffers():
+        assert torch.equal(loaded.get_buffer(name), buffer), name
     assert (loaded.lm_head.weight is loaded.model.embed_tokens.weight) == tied
 
 
@@ -105,8 +108,11 @@ def test_a_folder_of_mistrals_is_the_llama_of_its_file_unless_it_has_a_window(tm
         load_base(file, str(folder), silent)
 
 
-def computed_as(model, file, folder, silent):
+@pytest.mark.parametrize("architecture", ["smollm3", "granite", "olmo2", "gemma3", "phi3"])
+def test_a_folder_computes_what_its_file_does(tmp_path, silent, architecture):
     """From the file alone and from a folder of the model: the logits are the model's."""
+    model = make_model(architecture)
+    file, folder = str(write_gguf(model, tmp_path / "model.gguf")), tmp_path / "folder"
     model.save_pretrained(folder)
     ids = torch.randint(96, (1, 40), generator=torch.Generator().manual_seed(0))
     for source in (None, str(folder)):
@@ -120,14 +126,13 @@ def computed_as(model, file, folder, silent):
     [
         ("smollm3", {"no_rope_layers": [1, 0, 1, 0]}, "has RoPE in other layers"),
         ("granite", {"residual_multiplier": 1.0}, r"residual_multiplier is 1\.0 there and 0\.375 in the file"),
+        ("gemma3", {"sliding_window": 12}, "sliding_window is 12 there and 11 in the file"),
+        ("gemma3", {"query_pre_attn_scalar": 16}, "query_pre_attn_scalar is 16 there and 8 in the file"),
     ],
 )
-def test_a_folder_computes_what_its_file_does_and_is_refused_where_it_says_otherwise(
-    tmp_path, silent, architecture, changed, said
-):
+def test_a_folder_is_refused_where_it_says_otherwise_than_its_file(tmp_path, silent, architecture, changed, said):
     model = make_model(architecture)
     file, folder = str(write_gguf(model, tmp_path / "model.gguf")), tmp_path / "folder"
-    computed_as(model, file, folder, silent)
     for key, value in changed.items():
         setattr(model.config, key, value)
     model.save_pretrained(folder)
@@ -146,11 +151,11 @@ def test_dropout_that_a_folder_asks_for_is_not_applied(tmp_path, silent):
 
 
 def test_other_architectures_types_and_files_are_refused_by_name(tmp_path, silent):
-    writer = gguf.GGUFWriter(tmp_path / "phi.gguf", "phi3")
+    writer = gguf.GGUFWriter(tmp_path / "phi.gguf", "phi2")
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.close()
-    with pytest.raises(Refused, match="architecture phi3; the learner trains qwen2, qwen3, llama"):
+    with pytest.raises(Refused, match="architecture phi2; the learner trains qwen2, qwen3, llama"):
         load_base(str(tmp_path / "phi.gguf"), None, silent)
 
     file = write_gguf(make_model("qwen2"), tmp_path / "q8_1.gguf", "Q8_1")
@@ -162,6 +167,25 @@ def test_other_architectures_types_and_files_are_refused_by_name(tmp_path, silen
         load_base(str(tmp_path / "text.gguf"), None, silent)
     with pytest.raises(Refused, match="cannot be read as GGUF"):
         load_base(str(tmp_path / "missing.gguf"), None, silent)
+
+
+@pytest.mark.parametrize(
+    ("add", "reason"),
+    [
+        (lambda writer: writer.add_sliding_window_pattern(4), "windows of attention in other layers"),
+        (lambda writer: writer.add_sliding_window_pattern([True] * 6), "windows of attention in other layers"),
+        (lambda writer: writer.add_final_logit_softcapping(30.0), "bounds its logits"),
+    ],
+)
+def test_gemma_is_refused_where_it_computes_something_else(tmp_path, silent, monkeypatch, add, reason):
+    also_writing(monkeypatch, add)
+    with pytest.raises(Refused, match=reason):
+        load_base(str(write_gguf(make_model("gemma3"), tmp_path / "model.gguf")), None, silent)
+
+
+def test_the_largest_gemma_scales_its_queries_by_the_width_of_the_heads_that_it_would_have(tmp_path):
+    model = make_model("gemma3", num_hidden_layers=62, hidden_size=48)
+    assert read_gguf(str(write_gguf(model, tmp_path / "model.gguf"))).config.query_pre_attn_scalar == 12
 
 
 def also_writing(monkeypatch, add):
@@ -210,7 +234,18 @@ def test_a_large_table_is_held_once_while_it_is_read(tmp_path, kind):
 
 
 @pytest.mark.parametrize(
-    "name", ["qwen2-tiny", "qwen3-tiny", "llama-tiny", "mistral-tiny", "smollm3-tiny", "granite-tiny"]
+    "name",
+    [
+        "qwen2-tiny",
+        "qwen3-tiny",
+        "llama-tiny",
+        "mistral-tiny",
+        "smollm3-tiny",
+        "granite-tiny",
+        "olmo2-tiny",
+        "gemma3-tiny",
+        "phi3-tiny",
+    ],
 )
 @pytest.mark.parametrize(("kind", "tolerance"), [("f16", 0), ("q8_0", 0.02)])
 def test_files_of_llama_cpps_converter_give_the_original_weights(models, silent, name, kind, tolerance):

@@ -8,7 +8,7 @@ import torch
 from batches import OBJECTIVES, open_settings, random_batch, restricted_tree, tree_batch
 from learner import blocks, head, loss, packing, second_path
 from learner.attention import Layout
-from learner.backend import PeftBackend
+from learner.backend import LINEAR_LAYERS, PeftBackend
 from learner.batch import Batch
 from learner.errors import Refused
 from learner.importance import Importance
@@ -59,11 +59,13 @@ def gradients(backend):
     }
 
 
-@pytest.fixture(params=["qwen2", "qwen3", "llama", "smollm3", "granite"])
+@pytest.fixture(params=["qwen2", "qwen3", "llama", "smollm3", "granite", "olmo2", "gemma3", "phi3"])
 def backend(request, tmp_path, silent):
     file = write_gguf(make_model(request.param), tmp_path / "model.gguf")
     torch.manual_seed(0)
-    backend = PeftBackend(open_settings(file), silent)
+    # Some of the targets are one layer in Phi 3.
+    more = {"lora": {"rank": 4, "alpha": 8, "targets": list(LINEAR_LAYERS)}} if request.param == "phi3" else {}
+    backend = PeftBackend(open_settings(file, **more), silent)
     with torch.no_grad():
         for parameter in backend.trainable():
             parameter.normal_(std=0.1)
@@ -158,10 +160,11 @@ def prefixes(trajectories):
     return known
 
 
-def paths(pack):
-    """The ids that each position sees by the rule k <= q < ends[k], in order."""
+def paths(pack, window=None):
+    """The ids that each position sees by the rule k <= q < ends[k], in order: of them the last `window`."""
     places = torch.arange(len(pack.ids))
-    return [tuple(pack.ids[(places <= query) & (query < pack.ends)].tolist()) for query in places]
+    seen = [tuple(pack.ids[(places <= query) & (query < pack.ends)].tolist()) for query in places]
+    return seen if window is None else [path[-window:] for path in seen]
 
 
 @pytest.mark.parametrize("budget", [10, 40, 70, 4096])
@@ -213,8 +216,9 @@ def test_a_trajectory_longer_than_the_budget_gets_a_row_of_its_own(tmp_path):
     assert len(plan(twice, 10)) == 1
 
 
+@pytest.mark.parametrize("window", [None, 1, 9, 1000])
 @pytest.mark.parametrize("together", BLOCKS)
-def test_blocks_see_what_positions_see_and_are_few_where_segments_are_short(tmp_path, monkeypatch, together):
+def test_blocks_see_what_positions_see_and_are_few_where_segments_are_short(tmp_path, monkeypatch, together, window):
     for name, value in zip(("KEY", "CALL"), BLOCKS[together], strict=True):
         monkeypatch.setattr(blocks, name, value)
     (pack,) = plan(tree_batch(tmp_path), 4096)
@@ -224,12 +228,12 @@ def test_blocks_see_what_positions_see_and_are_few_where_segments_are_short(tmp_
     places, seen = torch.arange(len(pack.ids)), []
     for block in layout.blocks:
         keys = torch.cat([places[start:end] for start, end in (*block.before, (block.start, block.end))])
-        mask = layout.mask(block, torch.zeros(1))
+        mask = layout.mask(block, torch.zeros(1), window)
         if mask is None:
             mask = torch.full((block.length, block.length), float("-inf")).triu(1)
         assert mask.shape == (block.length, len(keys))
         seen += [tuple(pack.ids[keys[row == 0]].tolist()) for row in mask]
-    assert seen == paths(pack)
+    assert seen == paths(pack, window)
 
 
 def test_segments_are_taken_together_only_where_it_costs_less():

@@ -89,6 +89,9 @@ CASES = [
     ("granite", "Q8_0", True, None),
     ("smollm3", "Q4_0", True, None),
     ("mistral", "Q5_1", True, None),
+    ("olmo2", "Q4_1", False, None),
+    ("phi3", "Q5_0", False, None),
+    ("gemma3", "Q6_K", True, None),
 ]
 
 
@@ -96,19 +99,18 @@ CASES = [
 def test_states_and_gradients_are_those_of_the_values_bit_for_bit(
     tmp_path, silent, packs, architecture, kind, tied, others
 ):
-    blocks, values = pair(tmp_path, silent, architecture, kind, tied, others=others)
-    assert kept(blocks)["layers.1.self_attn.q_proj"] == kind and not kept(values)
-    assert ("layers.0.mlp.up_proj" in kept(blocks)) == (others is None)
+    lora = {"rank": 4, "alpha": 8, "targets": list(LINEAR_LAYERS)}
+    blocks, values = pair(tmp_path, silent, architecture, kind, tied, others=others, lora=lora)
+    assert kept(blocks)["layers.1.self_attn.o_proj"] == kind and not kept(values)
+    assert others is None or "layers.0.mlp.up_proj" not in kept(blocks)
     assert torch.equal(blocks.output_weight(), values.output_weight())
     wanted, slopes = computed(values, packs)
     for checkpointing in (False, True):
         blocks.checkpointing(checkpointing)
         states, gradients = computed(blocks, packs)
         assert torch.equal(states, wanted)
-        assert (
-            all(torch.equal(gradients[name], slopes[name]) for name in slopes)
-            and len(slopes) == 20 * len(blocks._causal.model.layers) // 2
-        )
+        assert slopes.keys() == gradients.keys() and slopes
+        assert all(torch.equal(gradients[name], slopes[name]) for name in slopes)
     with blocks.base_policy(), values.base_policy(), torch.no_grad():
         assert torch.equal(blocks.hidden(packs[0]), values.hidden(packs[0]))
 

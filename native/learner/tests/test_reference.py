@@ -57,6 +57,9 @@ CASES = [
 OTHERS = [
     ("granite", 60, 0.7, 0.1, True, "dapo", 2, "tree"),
     ("smollm3", 20, 1.3, 0.1, False, "dr-grpo", 1, "tree"),
+    ("olmo2", 60, 1.0, 0.1, True, "dr-grpo", 2, "tree"),
+    ("gemma3", 60, 0.7, 0.0, False, "dapo", 1, "tree"),
+    ("phi3", 60, 1.3, 0.1, False, "dapo", 1, "tree"),
 ]
 """What is theirs alone is the layers and the logits, whatever the objective."""
 UPDATES = 3
@@ -111,7 +114,10 @@ def test_the_cases_have_every_pair_of_values():
 def test_updates_equal_those_of_an_independent_implementation(
     tmp_path, silent, architecture, budget, temperature, kl, checkpointing, loss, epochs, rollouts
 ):
-    settings = open_settings(write_gguf(make_model(architecture), tmp_path / "model.gguf"))
+    lora = {"rank": 4, "alpha": 8, "targets": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj"]}
+    # In Phi 3 some of the usual targets are one layer.
+    more = {"lora": lora} if architecture == "phi3" else {}
+    settings = open_settings(write_gguf(make_model(architecture), tmp_path / "model.gguf"), **more)
     torch.manual_seed(0)
     backend = PeftBackend(settings, silent)
     optimizer = Watched(backend.trainable())
@@ -119,7 +125,8 @@ def test_updates_equal_those_of_an_independent_implementation(
         for parameter in optimizer.parameters:
             parameter.normal_(std=0.1)
     start = {name: value.detach() for name, value in backend.model.named_parameters() if value.requires_grad}
-    reference = Reference(make_model(architecture), settings["lora"], start)
+    own = {"targets": ["qkv_proj", "o_proj", "gate_up_proj"]} if architecture == "phi3" else {}
+    reference = Reference(make_model(architecture), settings["lora"] | own, start)
 
     weights_clipped, ratios_clipped, norms = [], [], []
     for number in range(UPDATES):

@@ -1,6 +1,7 @@
 """How a SentencePiece vocabulary treats spaces, told from small ones that are trained here."""
 
 import io
+import json
 
 import pytest
 from learner.spelling import PROBES, spelling
@@ -50,6 +51,17 @@ def write(folder, pieces, kind="bpe", space=True, added=(), other=None):
     roles = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **roles).save_pretrained(folder)
     return folder
+
+
+def test_a_tokenizer_that_drops_white_space_behind_a_special_token_is_refused(tmp_path, pieces):
+    """As Phi 3's: llama.cpp gets the text of a chat template as it stands."""
+    folder = write(tmp_path, pieces, added=["<|user|>"])
+    file = folder / "tokenizer.json"
+    about = json.loads(file.read_text())
+    (token,) = (one for one in about["added_tokens"] if one["content"] == "<|user|>")
+    file.write_text(json.dumps(about | {"added_tokens": [*about["added_tokens"][:-1], token | {"rstrip": True}]}))
+    found = spelling(folder)
+    assert found["space"] is None and "drops white space behind <|user|>" in found["reason"]
 
 
 @pytest.mark.parametrize("space", [True, False])

@@ -142,7 +142,8 @@ const pullCommand = defineCommand({
 
 const showCommand = defineCommand({
   name: "models show",
-  summary: "Show a model's source, licence and files on this machine, without network access.",
+  summary:
+    "Show a model's source, licence, what of it was tested, and its files on this machine, without network access.",
   example: `${hone("models")} show qwen2.5-0.5b`,
   required: ["model"],
   positional: "model",
@@ -161,6 +162,7 @@ const showCommand = defineCommand({
       ["tool calls", about.tool_calls],
       ["smallest GPU", cardText(about, smallest_gpu) || null],
       ["trains here", fits === undefined ? null : `${fitText(fits)} (planned, on ${machineText(here)})`],
+      ["tested", about.tested],
       ["downloaded", hereText(about) || "no"],
       ...about.files.map((file): [string, string] => ["file", file]),
     ];

@@ -21,6 +21,7 @@ import {
 } from "./reference.js";
 import { DEFAULT_WEIGHTS, type ModelConfig } from "./resolve.js";
 import { ggufFiles, isComplete, isUsable, shapeInFolder } from "./source.js";
+import { testedOf } from "./tested.js";
 
 export interface ModelRow {
   /** Name as `--model` takes it. */
@@ -38,6 +39,12 @@ export interface ModelRow {
   readonly files: readonly string[];
   /** The shape used for planning, from the file, its configuration, or the catalogue; null if unknown. */
   readonly shape: ModelShape | null;
+}
+
+export interface ModelShown extends ModelRow {
+  readonly description: string | null;
+  /** What of it was tested, in words; null: nothing. */
+  readonly tested: string | null;
 }
 
 type ListConfig = Omit<ModelConfig, "python">;
@@ -151,19 +158,20 @@ async function usableFile(file: string): Promise<ModelShape | null> {
 }
 
 /** Everything known of one model without network access. Throws UsageError for an unknown name. */
-export async function showModel(
-  reference: string,
-  config: ListConfig,
-): Promise<ModelRow & { description: string | null }> {
+export async function showModel(reference: string, config: ListConfig): Promise<ModelShown> {
   const entry = catalogue().get(reference);
-  if (entry) {
-    return {
-      ...(await rowOfEntry(reference, entry, config)),
-      description: "path" in entry ? entry.description : null,
-    };
-  }
+  const row = entry ? await rowOfEntry(reference, entry, config) : await rowOfOther(reference, config);
+  return {
+    ...row,
+    description: entry && "path" in entry ? entry.description : null,
+    tested: testedOf(entry, row.shape?.architecture),
+  };
+}
+
+/** Of a model that the catalogue does not name. */
+async function rowOfOther(reference: string, config: ListConfig): Promise<ModelRow> {
   const known = readReference(reference, weightsOf(config));
-  const about = { ...unknownAbout, name: reference, description: null };
+  const about = { ...unknownAbout, name: reference };
   if (known.kind === "hub") {
     const { folder, ...state } = stateOf(known.repository, config);
     return { ...about, repository: known.repository, ...state, ...(await shapeHere({ folder, ...state }, config)) };

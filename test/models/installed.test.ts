@@ -92,6 +92,12 @@ it("lists what hone can use, and says how much of a model is here", async () => 
   expect(rows.find(({ name }) => name === "qwen3-4b")).toMatchObject({ here: false, bytes: qwen.length + 40 + 41 });
   expect(await showModel("Org/Parts", config())).toMatchObject({ here: false, files: [], shape: null });
   expect(await showModel("llama3.2-1b", config())).toMatchObject({ here: false, gated: true, tool_calls: "llama3" });
+  const tested = async (name: string) => (await showModel(name, config())).tested;
+  expect(await tested("tiny")).toBe("its own weights, in most tests");
+  expect(await tested("smollm2-135m-q4_1")).toMatch("its published weights");
+  expect(await tested("llama3.2-1b")).toMatch(/architecture llama .*its whole vocabulary .*not its published weights$/);
+  expect(await tested("Org/Mine")).toMatch(/architecture qwen2 .*neither its vocabulary and template nor its weights$/);
+  expect(await tested("Org/Parts")).toBeNull();
   expect(await showModel("Org/Mine@main", config())).toMatchObject({ here: true, repository: "Org/Mine" });
 });
 

@@ -188,6 +188,8 @@ def _config(
     scaling = value("rope.scaling.type", "none")
     if scaling == "linear":
         rope |= {"rope_type": "linear", "factor": float(value("rope.scaling.factor", 1.0))}
+    elif scaling == "yarn" and not ARCHITECTURES[architecture].windows:
+        rope |= _yarn(value, settings["max_position_embeddings"], path)
     elif scaling != "none":
         raise Refused(f"{path} scales RoPE by {scaling}, which the learner does not")
     if LONG_FACTORS.keys() <= factors.keys():
@@ -226,6 +228,22 @@ def _long_rope(value: Callable[..., Any], factors: dict[str, numpy.ndarray]) -> 
     rope = {ours: factors[name].tolist() for name, ours in LONG_FACTORS.items()}
     rope["original_max_position_embeddings"] = int(value("rope.scaling.original_context_length"))
     return rope | {"rope_type": "longrope", "attention_factor": float(value("rope.scaling.attn_factor", 1.0))}
+
+
+def _yarn(value: Callable[..., Any], context: int, path: str) -> dict[str, Any]:
+    """YaRN (arXiv 2309.00071) as llama.cpp applies it to conversations of every length: queries and keys are multiplied
+    by 0.1 ln(factor) + 1. Raises Refused for variants of other models."""
+    usual = {"ext_factor": 1.0, "attn_factor": 1.0, "log_multiplier": 0.0}
+    other = next((key for key, one in usual.items() if float(value(f"rope.scaling.yarn_{key}", one)) != one), None)
+    if other:
+        raise Refused(f"{path} scales RoPE by a variant of YaRN (yarn_{other}), which the learner does not")
+    return {
+        "rope_type": "yarn",
+        "factor": float(value("rope.scaling.factor", 1.0)),
+        "original_max_position_embeddings": int(value("rope.scaling.original_context_length", context)),
+        "beta_fast": float(value("rope.scaling.yarn_beta_fast", 32.0)),
+        "beta_slow": float(value("rope.scaling.yarn_beta_slow", 1.0)),
+    }
 
 
 def _windows(

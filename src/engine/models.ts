@@ -62,7 +62,17 @@ export async function trainedContext(file: string): Promise<number> {
   const about = header(file);
   const context = about.values.get(`${architectureOf(about)}.context_length`);
   if (typeof context !== "number") throw new HoneError(`${file} does not say how long its context is; is it a model?`);
-  return Math.min(context, withShortFactors(about));
+  return longest(about, context);
+}
+
+/** With RoPE scaled as the file says, from the context in its header. */
+const longest = (about: GgufHeader, context: number) =>
+  Math.min(Math.max(context, stretched(about)), withShortFactors(about));
+
+/** The context that YaRN stretches the first one to; 0 without. Qwen's files say the first alone. */
+function stretched({ values, ...about }: GgufHeader): number {
+  const value = (key: string) => values.get(`${architectureOf({ values, ...about })}.rope.scaling.${key}`);
+  return value("type") === "yarn" ? Number(value("factor") ?? 1) * Number(value("original_context_length") ?? 0) : 0;
 }
 
 /** llama.cpp rounds contexts up to multiples of it. */
@@ -160,7 +170,7 @@ export async function modelHeader(file: string): Promise<ModelHeader> {
     kvHeads: number(value("attention.head_count_kv") ?? heads, "number of KV heads"),
     headSize,
     vocabulary: number(table?.[1], "vocabulary"),
-    trainedContext: Math.min(context, withShortFactors(about)),
+    trainedContext: longest(about, context),
     tensorTypes: [...sizes.keys()],
     tensorNames: tensors.map(({ name }) => name),
     hasVocabulary: typeof tokens === "object" && tokens.length > 0,

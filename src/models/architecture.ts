@@ -12,6 +12,15 @@ const above = (value: unknown, least: number) => typeof value === "number" && va
 
 /** RoPE types that the learner implements; "linear" scales evenly, "llama3" by Llama 3's factors. */
 const ROPES = ["default", "linear", "llama3"];
+/** Settings of YaRN in config.json that llama.cpp's files do not have, or that it applies in another way. */
+const YARN_VARIANTS = [
+  "attention_factor",
+  "attn_factor",
+  "extrapolation_factor",
+  "mscale",
+  "mscale_all_dim",
+  "truncate",
+];
 
 /** Configuration fields of layers that carry a recurrent state from token to token. */
 const STATEFUL = [
@@ -116,8 +125,10 @@ export function refusedBecause(config: Json): string | undefined {
   }
   if (quantised) return `its weights are quantised (${String(quantised.quant_method ?? "unknown")}); give the original`;
   if (isRotatedElsewhere(config, known.gguf)) return "it has RoPE in other layers than llama.cpp applies it to";
-  const scaled = partlyRotated ? ["default", "longrope", "su"] : ROPES;
+  const scaled = partlyRotated ? ["default", "longrope", "su"] : every === undefined ? [...ROPES, "yarn"] : ROPES;
   if (!scaled.includes(typeOf(rope))) return `it scales RoPE by ${typeOf(rope)}, which the learner does not`;
+  const variant = typeOf(rope) === "yarn" ? YARN_VARIANTS.find((key) => (rope[key] ?? null) !== null) : undefined;
+  if (variant) return `it scales RoPE by a variant of YaRN (${variant}), which the learner does not`;
   const elsewise = every === undefined ? undefined : computedElsewise(config, every, layers, typeOf(local));
   if (elsewise !== undefined) return elsewise;
   // The first is the one that transformers and llama.cpp take.

@@ -46,7 +46,8 @@ export function checkTrainable(header: ModelHeader, file: string, hfWeights: boo
     throw new UsageError(`${file} rotates ${rotated} of ${headSize} dimensions of a head; the learner rotates all`);
   }
   // The learner reads this header even with --hf-weights.
-  if (!["none", "linear"].includes(ropeScaling)) {
+  const windows = architectureNamed(architecture)?.windows;
+  if (!["none", "linear", ...(windows === undefined ? ["yarn"] : [])].includes(ropeScaling)) {
     throw new UsageError(`${file} scales RoPE by ${ropeScaling}, which the learner does not`);
   }
   if (hfWeights) return;

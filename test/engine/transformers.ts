@@ -11,7 +11,18 @@ import type { LocalEngineOptions } from "../../src/engine/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { Random } from "../../src/util/random.js";
 
-const families = ["qwen2", "qwen3", "llama", "mistral", "smollm3", "granite", "olmo2", "gemma3", "phi3"] as const;
+const families = [
+  "qwen2",
+  "qwen3",
+  "llama",
+  "mistral",
+  "smollm3",
+  "granite",
+  "olmo2",
+  "gemma3",
+  "phi3",
+  "yarn",
+] as const;
 const weightTypes = ["f32", "f16", "q8_0"] as const;
 const adapters = ["none", "adapter-1", "adapter-2"] as const;
 type Weights = (typeof weightTypes)[number];

@@ -30,13 +30,18 @@ export const step: StepSettings = {
   gradientCheckpointing: false,
 };
 
-/** Groups of sampled text with a made-up tool result in the middle; odd members of a group get the reward. */
-export async function play(engine: LocalEngine, groups: number, size: number): Promise<BatchGroup[]> {
+/**
+ * Groups of sampled text with a made-up tool result in the middle; odd members of a group get the reward.
+ *
+ * @param length tokens of the prompt, its text over and over
+ */
+export async function play(engine: LocalEngine, groups: number, size: number, length?: number): Promise<BatchGroup[]> {
   const played: BatchGroup[] = [];
   for (let group = 0; group < groups; group++) {
-    const prompt = engine.tokenize(`Question ${group}: what happened after the meeting of the board?`, {
+    const text = engine.tokenize(`Question ${group}: what happened after the meeting of the board?`, {
       special: false,
     });
+    const prompt = Int32Array.from({ length: length ?? text.length }, (_, i) => text[i % text.length] as number);
     const tool = engine.tokenize(" result: nothing was found. ", { special: false });
     const records = await Promise.all(
       engine.openGroup(prompt, size).map(async (sequence, index): Promise<TokenRecord> => {

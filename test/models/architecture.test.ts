@@ -58,6 +58,13 @@ describe("taken", () => {
         ...{ attention_multiplier: 0.015625, residual_multiplier: 0.22, attention_bias: false, rope_scaling: null },
       },
     ],
+    [
+      "Qwen2.5 in its longest context",
+      {
+        ...{ architectures: ["Qwen2ForCausalLM"], model_type: "qwen2" },
+        rope_scaling: { type: "yarn", factor: 4, original_max_position_embeddings: 32768 },
+      },
+    ],
     ["OLMo 2", { architectures: ["Olmo2ForCausalLM"], model_type: "olmo2", rope_scaling: null }],
     ["Gemma 3 1B", gemma],
     ["Phi 4, which scales nothing", { ...phi, rope_scaling: null, sliding_window: null }],
@@ -172,7 +179,11 @@ describe("refused, with the reason", () => {
       { ...mistral, sliding_window: 4096, use_sliding_window: false },
       /^it attends through a sliding window$/,
     ],
-    ["Devstral", { ...mistral, sliding_window: null, rope_scaling: { type: "yarn" } }, /^it scales RoPE by yarn/],
+    [
+      "a Mistral with a variant of YaRN",
+      { ...mistral, sliding_window: null, rope_parameters: { rope_type: "yarn", factor: 16, mscale_all_dim: 1 } },
+      /^it scales RoPE by a variant of YaRN \(mscale_all_dim\)/,
+    ],
     ["Qwen2 with its window on", { ...qwen, use_sliding_window: true }, /^it attends through a sliding window$/],
     ["GPT-OSS-like layers", { ...llama, layer_types: ["sliding_attention", "full_attention"] }, /sliding window$/],
     ["Phi-3-mini-4k", { ...phi, sliding_window: 2047, max_position_embeddings: 4096 }, /^it attends through a sliding/],
@@ -198,7 +209,7 @@ describe("refused, with the reason", () => {
     ],
     ["the same by its interval", { model_type: "smollm3", no_rope_layer_interval: 2 }, /^it has RoPE in other layers/],
     ["Llama with layers without RoPE", { ...llama, no_rope_layers: [1, 0] }, /^it has RoPE in other layers/],
-    ["YaRN", { ...qwen, rope_scaling: { type: "yarn", factor: 4 } }, /^it scales RoPE by yarn/],
+    ["another scaling", { ...qwen, rope_scaling: { type: "dynamic", factor: 4 } }, /^it scales RoPE by dynamic/],
     ["a reward model", { ...qwen, architectures: ["Qwen2ForSequenceClassification"] }, /^it writes no text/],
     [
       "a class of its own before the known one",

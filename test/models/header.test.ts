@@ -127,9 +127,11 @@ it("what a header says of its computation is held against the learner's", async 
   expect(() => check({ window: 512 })).toThrow(/^x attends through a sliding window/);
   expect(() => check({ rotated: tiny.headSize / 2 }, true)).toThrow(/^x rotates \d+ of \d+ dimensions of a head/);
   for (const hfWeights of [false, true]) {
-    expect(() => check({ ropeScaling: "yarn" }, hfWeights)).toThrow(
-      /^x scales RoPE by yarn, which the learner does not$/,
+    expect(() => check({ ropeScaling: "longrope" }, hfWeights)).toThrow(
+      /^x scales RoPE by longrope, which the learner does not$/,
     );
+    expect(() => check({ ropeScaling: "yarn" }, hfWeights)).not.toThrow();
+    expect(() => check({ ropeScaling: "yarn", architecture: "gemma3" }, hfWeights)).toThrow(/by yarn, which/);
     expect(() => check({ experts: 8 }, hfWeights)).toThrow(/^x is a mixture of experts/);
     const tensorNames = [...tiny.tensorNames, "blk.0.ffn_gate_inp.weight"];
     expect(() => check({ tensorNames }, hfWeights)).toThrow(/^x has a tensor blk\.0\.ffn_gate_inp\.weight, which/);
@@ -145,11 +147,12 @@ it("what a header says of its computation is held against the learner's", async 
   );
 });
 
-it("contexts are those of LongRoPE's short factors, and a window as long as the context is none", async () => {
+it("contexts are those of LongRoPE's short factors, those that YaRN stretches the first to, and a window as long as the context is none", async () => {
   const phi = await modelHeader(modelPath("phi3-tiny-f16.gguf"));
   expect(phi).toMatchObject({ architecture: "phi3", trainedContext: 1024, rotated: 24, headSize: 32 });
   expect(await trainedContext(modelPath("phi3-tiny-f16.gguf"))).toBe(1024);
   expect(phi.window).toBeUndefined();
+  expect(await trainedContext(modelPath("yarn-tiny-f16.gguf"))).toBe(32_768);
   const gemma = await modelHeader(modelPath("gemma3-tiny-f16.gguf"));
   expect(gemma).toMatchObject({ architecture: "gemma3", trainedContext: 8192, window: 24 });
 });

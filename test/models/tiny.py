@@ -1,4 +1,4 @@
-"""Small models of nine families with random weights, scaled so that their predictions are neither flat nor certain:
+"""Small models of ten families with random weights, scaled so that their predictions are neither flat nor certain:
 then every weight matters to a log-probability, and a wrong one shows."""
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ PRE = {
     "olmo2": "qwen2",
     "gemma3": "qwen2",
     "phi3": "qwen2",
+    "yarn": "qwen2",
 }
 FUSED_LINEARS = ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -84,6 +85,10 @@ def build(family: str) -> PreTrainedModel:
         return GraniteForCausalLM(GraniteConfig(**SHAPE, **own, tie_word_embeddings=False, rope_parameters=rope))
     if family == "olmo2":
         return Olmo2ForCausalLM(Olmo2Config(**SHAPE, tie_word_embeddings=False, rope_parameters=rope))
+    if family == "yarn":
+        # As Qwen2.5 in contexts beyond 32,768 tokens: most of a head's dimensions are stretched.
+        rope |= {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": CONTEXT}
+        return Qwen2ForCausalLM(Qwen2Config(**SHAPE, tie_word_embeddings=True, rope_parameters=rope))
     if family == "gemma3":
         # The last of six layers attends to all tokens and stretches RoPE, as in Gemma 3 4B; the others to the last 24,
         # fewer than the tests' conversations have.
@@ -163,7 +168,7 @@ def make(family: str, source: Path, folder: Path) -> PretrainedConfig:
     """Writes the Hugging Face folder `folder` and two PEFT adapters beside it, ranks 8 and 16."""
     model = build(family)
     randomize(model, seed=1)
-    tokenizer = vocabulary.make(family, PRE[family], source, CONTEXT)
+    tokenizer = vocabulary.make("qwen2" if family == "yarn" else family, PRE[family], source, CONTEXT)
     for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
         setattr(model.config, name, getattr(tokenizer, name))
     model.generation_config.eos_token_id = tokenizer.eos_token_id

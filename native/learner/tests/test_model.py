@@ -203,7 +203,14 @@ def also_writing(monkeypatch, add):
 @pytest.mark.parametrize(
     ("add", "reason"),
     [
-        (lambda writer: writer.add_rope_scaling_type(gguf.RopeScalingType.YARN), "scales RoPE by yarn"),
+        (lambda writer: writer.add_rope_scaling_type(gguf.RopeScalingType.LONGROPE), "scales RoPE by longrope"),
+        (
+            lambda writer: (
+                writer.add_rope_scaling_type(gguf.RopeScalingType.YARN),
+                writer.add_rope_scaling_yarn_log_mul(0.1),
+            ),
+            r"a variant of YaRN \(yarn_log_multiplier\)",
+        ),
         (lambda writer: writer.add_expert_count(8), "is a mixture of experts"),
         (
             lambda writer: writer.add_tensor("blk.0.ffn_gate_inp.weight", numpy.zeros((8, 32), numpy.float32)),

@@ -160,11 +160,11 @@ def test_dropout_of_what_layers_add_is_not_applied(tmp_path, silent):
 
 
 def test_other_architectures_types_and_files_are_refused_by_name(tmp_path, silent):
-    writer = gguf.GGUFWriter(tmp_path / "phi.gguf", "phi3")
+    writer = gguf.GGUFWriter(tmp_path / "phi.gguf", "phi2")
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.close()
-    with pytest.raises(Refused, match="architecture phi3; the learner trains qwen2, qwen3, llama"):
+    with pytest.raises(Refused, match="architecture phi2; the learner trains qwen2, qwen3, llama"):
         load_base(str(tmp_path / "phi.gguf"), None, silent)
 
     file = write_gguf(make_model("qwen2"), tmp_path / "q8_1.gguf", "Q8_1")

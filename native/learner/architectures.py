@@ -50,7 +50,7 @@ class Architecture:
     multipliers: bool = False
     """Whether embeddings, scores of attention, what a layer adds, and logits are multiplied by numbers of the file."""
     unsloth: bool = True
-    """Whether Unsloth's own computation of it, on CUDA, is taken."""
+    """Whether Unsloth's own computation of it is taken."""
     unrotated: int = 0
     """Each so many-th layer has no RoPE; 0: all have it. Constant in llama.cpp, `no_rope_layers` in transformers."""
     norms: Norms = Norms()

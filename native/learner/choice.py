@@ -41,8 +41,9 @@ def _why_not(settings: dict[str, Any]) -> str | None:
     if settings["device"] == "cuda" and settings["precision"] == "bf16" and not _has_bf16():
         return "this GPU has no bf16, in place of which it takes f16; use --precision f16"
     base = settings["base"]
-    if settings["device"] == "cuda" and (architecture := _untried(base["gguf"])):
-        return f"{base['gguf']} is a model of {architecture}, whose computation by Unsloth on a GPU was not tried"
+    asked = settings["device"] == "cuda" or settings["backend"] == "unsloth"
+    if asked and (architecture := _untried(base["gguf"])):
+        return f"{base['gguf']} is a model of {architecture}, whose computation by Unsloth was not tried"
     if settings["device"] == "cuda" and not base.get("hf") and _scales_rope(base["gguf"]):
         return (
             f"{base['gguf']} scales RoPE by factors, which cannot be handed to Unsloth on a GPU; "

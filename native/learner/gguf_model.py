@@ -226,7 +226,8 @@ def _long_rope(value: Callable[..., Any], factors: dict[str, numpy.ndarray]) -> 
     """LongRoPE, of which engine and transformers take the short factors in contexts up to the one that the model was
     first trained with; src/engine/models.ts allows no longer one."""
     rope = {ours: factors[name].tolist() for name, ours in LONG_FACTORS.items()}
-    rope["original_max_position_embeddings"] = int(value("rope.scaling.original_context_length"))
+    first = value("rope.scaling.original_context_length") or value("context_length")
+    rope["original_max_position_embeddings"] = int(first)
     return rope | {"rope_type": "longrope", "attention_factor": float(value("rope.scaling.attn_factor", 1.0))}
 
 

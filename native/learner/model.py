@@ -135,7 +135,9 @@ def _from_folder(folder: str, file: GgufModel) -> PreTrainedModel:
         _refuse_quantised(config, folder)
         config = _as_played(config, folder)
         # The engine has no dropout: with it the learner's log-probabilities would belong to another policy.
-        config.attention_dropout = 0.0
+        for dropout in ("attention_dropout", "resid_pdrop", "embd_pdrop"):
+            if hasattr(config, dropout):
+                setattr(config, dropout, 0.0)
         model = AutoModelForCausalLM.from_pretrained(
             folder,
             config=config,

@@ -84,7 +84,8 @@ const CONTEXT_STEP = 256;
  */
 function withShortFactors(about: GgufHeader): number {
   if (!about.tensors.some(({ name }) => name === "rope_factors_long.weight")) return Number.POSITIVE_INFINITY;
-  const first = Number(about.values.get(`${architectureOf(about)}.rope.scaling.original_context_length`));
+  const first = about.values.get(`${architectureOf(about)}.rope.scaling.original_context_length`);
+  if (typeof first !== "number") return Number.POSITIVE_INFINITY;
   return Math.floor(first / CONTEXT_STEP) * CONTEXT_STEP;
 }
 

@@ -47,7 +47,7 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   const half = precision !== "f32";
   const width = half ? 2 : 4;
   const [query, keyValue] = [heads * headSize, kvHeads * headSize];
-  const { headNorms: normed, norms: placed } = architectureNamed(shape.architecture) ?? {};
+  const { headNorms: normed, norms: placed, fused } = architectureNamed(shape.architecture) ?? {};
   // Branches of equal length share a mask.
   const maskOf = (length: number, before: number) =>
     length * Math.ceil((before + length) / MASK_ALIGNMENT) * MASK_ALIGNMENT;
@@ -78,7 +78,9 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   // Queries and keys are normalised in f32.
   const sums = normed === "each" ? heads + kvHeads : 2;
   const headNorms = normed === undefined ? 0 : 4 * (query + keyValue + sums);
-  const attention = width * query * (2 + on("o_proj")) + 4 * heads;
+  // Values of a layer that is several in one hold its queries and keys, of which there are rotated copies.
+  const held = fused === undefined ? 0 : width * (query + keyValue);
+  const attention = width * query * (2 + on("o_proj")) + 4 * heads + held;
   const gated = width * ff * (3 + on("down_proj"));
   const low = width * loraRank * adapted.length;
   const perToken = norms + headNorms + width * d * inputs + attention + gated + low;

@@ -145,10 +145,10 @@ def test_numbers_other_than_those_of_blocks_are_caught(backend, packs, monkeypat
     """A kernel that sees what comes later; one that gives no numbers."""
     attend = flex.FlexLayout.attend
 
-    def otherwise(self, query, key, value, scaling):
+    def otherwise(self, query, key, value, *rest):
         if wrong == "nan":
-            return attend(self, query, key, value, scaling) * float("nan")
-        return attend(self, query, key, value.roll(-1, 2), scaling)
+            return attend(self, query, key, value, *rest) * float("nan")
+        return attend(self, query, key, value.roll(-1, 2), *rest)
 
     monkeypatch.setattr(flex.FlexLayout, "attend", otherwise)
     backend.rows.settle(backend)

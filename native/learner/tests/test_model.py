@@ -150,6 +150,15 @@ def test_dropout_that_a_folder_asks_for_is_not_applied(tmp_path, silent):
     assert {layer.self_attn.attention_dropout for layer in loaded.model.layers} == {0.0}
 
 
+def test_dropout_of_what_layers_add_is_not_applied(tmp_path, silent):
+    model = make_model("phi3")
+    file = write_gguf(model, tmp_path / "model.gguf")
+    model.config.resid_pdrop = 0.5
+    model.save_pretrained(tmp_path / "folder")
+    loaded, _ = load_base(str(file), str(tmp_path / "folder"), silent)
+    assert {layer.resid_mlp_dropout.p for layer in loaded.model.layers} == {0.0}
+
+
 def test_other_architectures_types_and_files_are_refused_by_name(tmp_path, silent):
     writer = gguf.GGUFWriter(tmp_path / "phi.gguf", "phi2")
     writer.write_header_to_file()

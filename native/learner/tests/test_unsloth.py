@@ -408,6 +408,16 @@ def test_what_unsloth_does_not_do_is_refused_and_left_to_peft_by_auto(qwen2, set
     assert choice.chosen(open_settings(qwen2, backend="auto", device="cuda") | settings) == "peft"
 
 
+@pytest.mark.parametrize("architecture", ["granite", "smollm3", "olmo2", "gemma3", "phi3"])
+def test_architectures_that_were_not_tried_are_refused_and_left_to_peft_by_auto(tmp_path, monkeypatch, architecture):
+    monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object())
+    file = write_gguf(make_model(architecture), tmp_path / "model.gguf")
+    for device in ("cpu", "cuda"):
+        with pytest.raises(Refused, match=f"model of {architecture}, whose computation by Unsloth was not tried"):
+            choice.chosen(open_settings(file, backend="unsloth", device=device))
+        assert choice.chosen(open_settings(file, backend="auto", device=device)) == "peft"
+
+
 def test_factors_of_rope_are_refused_on_cuda_and_left_to_peft_by_auto(tmp_path, monkeypatch):
     monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object())
     file = write_gguf(make_model("llama"), tmp_path / "model.gguf", rope_factors=torch.linspace(1, 8, 4))

@@ -43,7 +43,8 @@ def guard(control_fd: int, grace: float = 0.0) -> None:
         return
     # No requests are read here: only the end of the other side is awaited.
     poll = select.poll()
-    poll.register(control_fd, 0)
+    # Of a pipe the end is always told; of a socket (launched.py) it is asked for.
+    poll.register(control_fd, getattr(select, "POLLRDHUP", 0))
     # hone notices when only the learner dies, and ends the group; but hone may be gone by then.
     while not poll.poll(1000) and os.getppid() == learner:
         pass
@@ -52,4 +53,7 @@ def guard(control_fd: int, grace: float = 0.0) -> None:
         time.sleep(0.1)
     if leads:
         os.killpg(0, signal.SIGKILL)
+    elif os.getppid() == learner:
+        # In a group of its launcher.
+        os.kill(learner, signal.SIGKILL)
     os._exit(0)

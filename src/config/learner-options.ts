@@ -48,6 +48,14 @@ export const learnerOptions = {
       "run: the learner stays loaded. step: it is ended after each update, the certain way to free its memory. offload: between updates it is in main memory and leaves the GPU to the engine.",
       { default: "run", commands: ["train"], library: ["run"] },
     ),
+    learnerLaunch: text(
+      "Command that starts the learner's processes, which share out an update: one that sets RANK and WORLD_SIZE, as torchrun does. Its last words are added.",
+      {
+        accepts: "a command, as torchrun --nproc-per-node 2",
+        defaultText: "none: one process computes",
+        library: ["run"],
+      },
+    ),
     python: text("Python that has the learner's packages.", {
       accepts: "a path",
       defaultText: "an environment of hone's own, made when it is first needed",

@@ -53,7 +53,7 @@ export function engineKinds(devices: readonly Device[]): string[] {
 }
 
 /** "learner: NVIDIA H100 80GB HBM3, bf16, Unsloth 2026.10.9, PyTorch 2.13.0, CUDA 13.0, driver 580.95.05" */
-export function learnerText({ backend, device, precision, versions, cuda, offloaded }: LearnerInfo): string {
+export function learnerText({ backend, device, precision, versions, cuda, offloaded, ranks = 1 }: LearnerInfo): string {
   return `learner: ${[
     device,
     precision,
@@ -62,6 +62,7 @@ export function learnerText({ backend, device, precision, versions, cuda, offloa
     ...(cuda ? [`CUDA ${cuda.version}`] : []),
     ...(cuda?.driver ? [`driver ${cuda.driver}`] : []),
     ...(offloaded && cuda ? ["in main memory between updates"] : []),
+    ...(ranks > 1 ? [`${ranks} ranks`] : []),
   ].join(", ")}`;
 }
 

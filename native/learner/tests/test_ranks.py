@@ -1,0 +1,137 @@
+"""Several ranks compute the update of one: the same gradients, the same numbers about it, and the same adapter."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+import torch
+from batches import OBJECTIVES, step_settings, write_random_batch, write_tree_batch
+from learner.ranks import digest
+from learner.shares import dealt
+
+from models import make_model, write_gguf
+
+PROGRAM = os.path.join(os.path.dirname(__file__), "rank_program.py")
+LIMITS = {"f32": 1e-5, "f64": 1e-12}
+"""Difference of the gradients of several ranks to those of one, relative to their norm."""
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return str(one.getsockname()[1])
+
+
+def computed(file, world):
+    """What the ranks of a job have found, rank by rank."""
+    found = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "PYTHONPATH": os.pathsep.join(sys.path)}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, PROGRAM, str(number), str(world), str(file)],
+            env=os.environ | found,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for number in range(world)
+    ]
+    try:
+        said = [rank.communicate(timeout=300)[0] for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    assert [rank.returncode for rank in ranks] == [0] * world, "\n".join(said)
+    return [torch.load(f"{file}.{world}.{number}", weights_only=False) for number in range(world)]
+
+
+def cases(folder):
+    """Groups with shared prefixes, trees, one row and many, mini-batches, epochs, KL, kinds of ratio and weight."""
+    random = write_random_batch(folder / "random.safetensors", groups=5)
+    tree = write_tree_batch(folder / "tree.safetensors", groups=4)
+    by_sequence = {"mode": "sequence-mask", "low": 0.0, "high": 3.0}
+    return {
+        "one row": step_settings(random, folder),
+        "rows": step_settings(tree, folder, microBatchTokens=60),
+        "mini-batches and KL": step_settings(
+            random, folder, microBatchTokens=60, minibatches=2, epochs=2, klCoefficient=0.1, seed=7
+        ),
+        "rollouts left out": step_settings(
+            tree, folder, objective=OBJECTIVES["grpo"], rollouts=40, importance=by_sequence, minibatches=3
+        ),
+        "one ratio of a sequence": step_settings(
+            random, folder, objective=OBJECTIVES["gspo"], epochs=2, earlier={"checkpoint": None}, maxGradNorm=0.01
+        ),
+        "a constant": step_settings(tree, folder, objective=OBJECTIVES["dr-grpo"], maxCompletionTokens=40),
+    }
+
+
+def apart(one, other):
+    return float((one - other).norm() / one.norm())
+
+
+@pytest.mark.parametrize(
+    ("kind", "worlds"),
+    [
+        ("f32", (2,)),
+        pytest.param("f32", (4,), marks=pytest.mark.full),
+        pytest.param("f64", (2, 4), marks=pytest.mark.full),
+    ],
+)
+def test_ranks_compute_the_gradients_the_metrics_and_the_adapter_of_one(tmp_path, kind, worlds):
+    file = tmp_path / "job"
+    model = write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
+    named = cases(tmp_path)
+    torch.save({"model": str(model), "cases": list(named.values()), "f64": kind == "f64"}, file)
+    (alone,) = computed(file, 1)
+    for world in worlds:
+        ranks = computed(file, world)
+        for number, name in enumerate(named):
+            wanted, first = alone[number], ranks[0][number]
+            assert len(first["gradients"]) == len(wanted["gradients"])
+            differences = [apart(*pair) for pair in zip(wanted["gradients"], first["gradients"], strict=True)]
+            print(f"{kind}, {world} ranks, {name}: {max(differences):.2g}")
+            assert max(differences) < LIMITS[kind], name
+            for other in ranks[1:]:
+                assert torch.equal(other[number]["weights"], first["weights"])
+                assert all(map(torch.equal, other[number]["gradients"], first["gradients"]))
+            same(first["metrics"], wanted["metrics"], name)
+
+
+ROWS = ("microBatches", "computed", "padding")
+"""Of the rows themselves, which are others."""
+
+
+def same(found, wanted, name):
+    if isinstance(wanted, dict):
+        assert found.keys() == wanted.keys()
+        for key, value in wanted.items():
+            if key not in ROWS:
+                same(found[key], value, f"{name}: {key}")
+    elif isinstance(wanted, list):
+        assert found == pytest.approx(wanted, abs=1e-4), name
+    elif isinstance(wanted, float):
+        assert found == pytest.approx(wanted, rel=1e-4, abs=1e-5), name
+    else:
+        assert found == wanted, name
+
+
+def test_rows_are_dealt_by_their_cost():
+    assert dealt([5.0, 1.0, 1.0, 1.0, 1.0, 1.0], 2) == [[0], [1, 2, 3, 4, 5]]
+    assert dealt([1.0], 3) == [[0], [], []]
+    costs = [float(1 + number * 7 % 11) for number in range(40)]
+    loads = [sum(costs[row] for row in hand) for hand in dealt(costs, 4)]
+    assert sorted(row for hand in dealt(costs, 4) for row in hand) == list(range(40))
+    assert max(loads) < 1.05 * sum(costs) / 4
+
+
+def test_a_digest_shows_a_changed_bit_and_an_exchange():
+    numbers = torch.randn(1000)
+    changed = numbers.clone()
+    changed.view(torch.int32)[77] ^= 1
+    swapped = numbers.clone()
+    swapped[3], swapped[4] = numbers[4], numbers[3]
+    whole = [digest([one]) for one in (numbers, changed, swapped)]
+    assert len(set(whole)) == 3 and digest([numbers.clone()]) == whole[0]
+    assert digest([numbers[:500], numbers[500:]]) != digest([numbers[500:], numbers[:500]])

@@ -23,6 +23,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -112,6 +113,8 @@ class Launch:
         self._command: subprocess.Popen[bytes] | None = None
         self._lost: tuple[float, str] | None = None
         """When and how a rank lost the others."""
+        self._folder = tempfile.mkdtemp(prefix="hone-ranks-")
+        """For torchrun's files, which it would leave behind."""
 
     def run(self) -> int:
         self._send({"type": "hello", "version": VERSION, "pid": os.getpid(), "python": platform.python_version()})
@@ -140,7 +143,7 @@ class Launch:
         command = command_of(self._text, sys.executable)
         environment = os.environ | {ADDRESS: f"{port} {self._secret}", "PATH": _path(sys.executable)}
         # Where the ranks find each other, unless the launcher says it.
-        environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
+        environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port()), "PET_LOG_DIR": self._folder}
         try:
             self._command = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
         except OSError as error:
@@ -316,6 +319,7 @@ class Launch:
         if self._command is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._command.wait(END_SECONDS)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _object(line: bytes) -> dict[str, Any]:

@@ -10,12 +10,19 @@ from dataclasses import replace
 
 import torch
 from batches import VOCABULARY, open_settings
+from learner.backend import Repeat
 from learner.batch import read_batch
+from learner.card import Rows, Way
+from learner.errors import Refused, is_out_of_memory
+from learner.fused_model import FusedModel
 from learner.launched import Rank
 from learner.optimizer import POLICY
 from learner.ranks import join
+from learner.scaling import LossScale
 from learner.session import Session
 from learner.update import policy_update
+
+FUSED = Way("fused layers", one_call=False, layers=False, fused=True)
 
 
 def silent(*_):
@@ -49,10 +56,53 @@ def compute(session, ranks, batch, request):
         metrics = ranks.together(
             "step", lambda: policy_update(session._backend, optimizer, batch, request, silent, ranks)
         )
+    except Exception as error:
+        return {"error": type(error).__name__, "said": str(error), "memory": is_out_of_memory(error)}
     finally:
         optimizer.clip = clip
     metrics.pop("seconds")
     return {"gradients": gradients, "metrics": metrics}
+
+
+def fails(session, kind):
+    """Something that goes wrong on this rank alone, once."""
+    backend, optimizer = session._backend, session._optimizer
+    hidden, backward, update = backend.hidden, backend.backward, optimizer.update
+    left = [kind]
+
+    def due(*kinds):
+        return bool(left) and left[0] in kinds and left.pop()
+
+    def broken_hidden(pack):
+        if torch.is_grad_enabled() and (kind := due(*ERRORS)):
+            raise ERRORS[kind]
+        return hidden(pack)
+
+    def broken_backward(states, gradient):
+        backward(states, gradient * float("inf") if due("overflow") else gradient)
+        if due("repeat"):
+            raise Repeat
+
+    def broken_update(rate):
+        update(rate)
+        if due("drift"):
+            with torch.no_grad():
+                optimizer.parameters[0].view(torch.int32)[0, 0] ^= 1
+
+    def broken_way(self, row, layout):
+        if due("way"):
+            raise RuntimeError("no such kernel")
+        return fused(self, row, layout)
+
+    fused, FusedModel.hidden = FusedModel.hidden, broken_way
+    backend.hidden, backend.backward, optimizer.update = broken_hidden, broken_backward, broken_update
+
+
+ERRORS = {
+    "memory": MemoryError("can't allocate memory"),
+    "refused": Refused("this rank refuses"),
+    "other": ValueError("of this rank"),
+}
 
 
 def disturbed(trainable, seed):
@@ -61,6 +111,10 @@ def disturbed(trainable, seed):
     with torch.no_grad():
         for parameter in trainable:
             parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.double) * 0.05)
+
+
+def flat(tensors):
+    return torch.cat([one.detach().flatten().clone() for one in tensors])
 
 
 def main():
@@ -75,13 +129,22 @@ def main():
         # The check of Adam's step is for f32: `double` copies nothing here.
         session._optimizer._bits = 64
         batches = [replace(one, rollout=one.rollout.double(), advantages=one.advantages.double()) for one in batches]
+    if job["scaled"]:
+        session._optimizer.scale = LossScale("f16")
+    if job["ways"]:
+        session._backend.rows = Rows((FUSED,))
     first = session._optimizer.snapshot()
     done = []
     for batch, request in zip(batches, job["cases"], strict=True):
         session._optimizer.restore(first)
         disturbed(trainable, 3)
+        before = flat(trainable)
+        if "fault" in request and number == world - 1:
+            fails(session, request["fault"])
         found = compute(session, ranks, batch, request)
-        done.append(found | {"weights": torch.cat([one.detach().flatten() for one in trainable])})
+        rows = session._backend.rows
+        state = {"way": rows.way.name, "failed": rows.failed(), "notes": rows.notes()}
+        done.append(found | state | {"before": before, "weights": flat(trainable)})
     torch.save(done, f"{file}.{world}.{number}")
 
 

@@ -67,6 +67,11 @@ def cases(folder):
     }
 
 
+def job(folder, cases, **more):
+    model = write_gguf(make_model("qwen2"), folder / "model.gguf")
+    return {"model": str(model), "cases": list(cases), "f64": False, "scaled": False, "ways": False} | more
+
+
 def apart(one, other):
     return float((one - other).norm() / one.norm())
 
@@ -81,9 +86,8 @@ def apart(one, other):
 )
 def test_ranks_compute_the_gradients_the_metrics_and_the_adapter_of_one(tmp_path, kind, worlds):
     file = tmp_path / "job"
-    model = write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
     named = cases(tmp_path)
-    torch.save({"model": str(model), "cases": list(named.values()), "f64": kind == "f64"}, file)
+    torch.save(job(tmp_path, named.values(), f64=kind == "f64"), file)
     (alone,) = computed(file, 1)
     for world in worlds:
         ranks = computed(file, world)
@@ -115,6 +119,46 @@ def same(found, wanted, name):
         assert found == pytest.approx(wanted, rel=1e-4, abs=1e-5), name
     else:
         assert found == wanted, name
+
+
+def test_what_goes_wrong_on_one_rank_is_the_same_for_all(tmp_path):
+    batch = write_random_batch(tmp_path / "batch.safetensors", groups=5)
+    request = step_settings(batch, tmp_path, microBatchTokens=60)
+    faults = ["memory", "none", "refused", "other", "none", "drift", "none", "repeat", "overflow"]
+    file = tmp_path / "job"
+    torch.save(job(tmp_path, [request | {"fault": fault} for fault in faults], scaled=True), file)
+    of_each = [dict(zip(enumerate(faults), done, strict=True)) for done in computed(file, 2)]
+    good = [found[1, "none"] for found in of_each]
+    for name in of_each[0]:
+        one, other = (found[name] for found in of_each)
+        fault = name[1]
+        if fault in ("memory", "refused", "other", "drift"):
+            assert torch.equal(one["weights"], one["before"]) and torch.equal(other["weights"], other["before"])
+            assert one["memory"] == other["memory"] == (fault == "memory")
+            # The next update is that of ranks on which nothing has failed.
+        else:
+            assert torch.equal(one["weights"], other["weights"]) and torch.equal(one["weights"], good[0]["weights"])
+            assert one["metrics"]["overflows"] == (fault == "overflow")
+    first, last = of_each
+    assert first[2, "refused"]["said"] == last[2, "refused"]["said"] == "this rank refuses"
+    assert first[3, "other"]["said"] == "rank 1: ValueError: of this rank"
+    assert all(found[5, "drift"]["error"] == "Refused" for found in of_each)
+    assert first[5, "drift"]["said"].startswith("the ranks of the learner have different adapters")
+
+
+def test_a_way_of_computing_that_fails_on_one_rank_is_left_by_all(tmp_path):
+    batch = write_random_batch(tmp_path / "batch.safetensors", groups=5)
+    request = step_settings(batch, tmp_path, microBatchTokens=60)
+    file = tmp_path / "job"
+    torch.save(job(tmp_path, [request | {"fault": fault} for fault in ("none", "way", "none")], ways=True), file)
+    first, last = computed(file, 2)
+    assert [one["failed"] for one in first] == [one["failed"] for one in last] == [[False], [True], [True]]
+    assert [one["way"] for one in first] == [one["way"] for one in last] == ["fused layers", "blocks", "blocks"]
+    assert first[1]["notes"] == ["the learner goes without fused layers: it fails on another rank"]
+    assert last[1]["notes"] == ["the learner goes without fused layers on cpu: RuntimeError: no such kernel"]
+    for one, other in zip(first, last, strict=True):
+        assert torch.equal(one["weights"], other["weights"])
+        assert apart(first[0]["gradients"][0], one["gradients"][0]) < 1e-5
 
 
 def test_rows_are_dealt_by_their_cost():

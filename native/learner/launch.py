@@ -65,7 +65,12 @@ class _Refusal(Exception):
 
 
 class _End(Exception):
-    """Everything ends, with these words in the log."""
+    """Everything ends, with this exit code and with these words as the last line of the log. Without words the last
+    line is that of the command."""
+
+    def __init__(self, words: str, code: int = 1) -> None:
+        super().__init__(words)
+        self.code = code
 
 
 def command_of(text: str, python: str) -> list[str]:
@@ -127,17 +132,15 @@ class Launch:
             self._start(listener.getsockname()[1])
         except _Refusal as error:
             self._refuse(str(error))
-        code = 1
         try:
             self._serve()
         except _End as end:
             if str(end):
                 print(f"learner: {end}", file=sys.stderr, flush=True)
-            else:
-                code = 0
+            return end.code
         finally:
             self._kill()
-        return code
+        return 0
 
     def _start(self, port: int) -> None:
         command = command_of(self._text, sys.executable)
@@ -183,7 +186,8 @@ class Launch:
         if self._lost and now - self._lost[0] > CULPRIT_SECONDS:
             raise _End(self._lost[1])
         if code is not None and not self._lost:
-            raise _End(f"{self._text} ended with code {code}")
+            # What it does not understand it says by itself; ended by a signal it has said nothing.
+            raise _End("", code) if code > 0 and not self._complete() else _End(f"{self._text} ended with code {code}")
         if not self._complete() and now - started > START_SECONDS:
             there = sum(one.rank is not None for one in self._members)
             raise _End(f"{there} of {self._world or 'its'} ranks started within {START_SECONDS:g} seconds")
@@ -200,7 +204,7 @@ class Launch:
     def _read_control(self) -> None:
         data = os.read(CONTROL_FD, READ_BYTES)
         if not data:
-            raise _End
+            raise _End("", 0)
         *lines, self._control = (self._control + data).split(b"\n")
         for line in lines:
             if self._refusal is not None:
@@ -295,7 +299,7 @@ class Launch:
             while data:
                 data = data[os.write(REPORT_FD, data) :]
         except OSError as error:
-            raise _End from error
+            raise _End("", 0) from error
 
     def _kill(self) -> None:
         """Ends the command and all ranks; returns when they are gone. Each rank's guardian sees the end of its socket,

@@ -5,9 +5,12 @@ gets for each case the gradients before clipping, the metrics and the weights af
 is computed in that: what the learner asks for as f32 becomes f64.
 """
 
+import os
 import sys
+import time
 from dataclasses import replace
 
+import learner.ranks
 import torch
 from batches import VOCABULARY, open_settings
 from learner.backend import Repeat
@@ -22,6 +25,8 @@ from learner.scaling import LossScale
 from learner.session import Session
 from learner.update import policy_update
 
+HANGS = 8
+"""Seconds."""
 FUSED = Way("fused layers", one_call=False, layers=False, fused=True)
 
 
@@ -74,8 +79,13 @@ def fails(session, kind):
         return bool(left) and left[0] in kinds and left.pop()
 
     def broken_hidden(pack):
-        if torch.is_grad_enabled() and (kind := due(*ERRORS)):
-            raise ERRORS[kind]
+        if torch.is_grad_enabled():
+            if due("hang"):
+                time.sleep(HANGS)
+            if due("death"):
+                os._exit(7)
+            if kind := due(*ERRORS):
+                raise ERRORS[kind]
         return hidden(pack)
 
     def broken_backward(states, gradient):
@@ -120,6 +130,7 @@ def flat(tensors):
 def main():
     number, world, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     job = torch.load(file, weights_only=False)
+    learner.ranks.FIRST_SECONDS = job["seconds"]
     ranks = join(Rank(number, world, number, world), "cpu")
     session = Session(open_settings(job["model"]), silent, ranks)
     trainable = session._backend.trainable()

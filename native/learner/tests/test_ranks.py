@@ -24,8 +24,8 @@ def free_port():
         return str(one.getsockname()[1])
 
 
-def computed(file, world):
-    """What the ranks of a job have found, rank by rank."""
+def computed(file, world, dead=()):
+    """What the ranks of a job have found, rank by rank, those that die left out."""
     found = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "PYTHONPATH": os.pathsep.join(sys.path)}
     ranks = [
         subprocess.Popen(
@@ -42,8 +42,10 @@ def computed(file, world):
     finally:
         for rank in ranks:
             rank.kill()
-    assert [rank.returncode for rank in ranks] == [0] * world, "\n".join(said)
-    return [torch.load(f"{file}.{world}.{number}", weights_only=False) for number in range(world)]
+    codes = [7 if number in dead else 0 for number in range(world)]
+    assert [rank.returncode for rank in ranks] == codes, "\n".join(said)
+    found = [number for number in range(world) if number not in dead]
+    return [torch.load(f"{file}.{world}.{number}", weights_only=False) for number in found]
 
 
 def cases(folder):
@@ -69,7 +71,14 @@ def cases(folder):
 
 def job(folder, cases, **more):
     model = write_gguf(make_model("qwen2"), folder / "model.gguf")
-    return {"model": str(model), "cases": list(cases), "f64": False, "scaled": False, "ways": False} | more
+    return {
+        "model": str(model),
+        "cases": list(cases),
+        "f64": False,
+        "scaled": False,
+        "ways": False,
+        "seconds": 600,
+    } | more
 
 
 def apart(one, other):
@@ -146,6 +155,7 @@ def test_what_goes_wrong_on_one_rank_is_the_same_for_all(tmp_path):
     assert first[5, "drift"]["said"].startswith("the ranks of the learner have different adapters")
 
 
+@pytest.mark.full
 def test_a_way_of_computing_that_fails_on_one_rank_is_left_by_all(tmp_path):
     batch = write_random_batch(tmp_path / "batch.safetensors", groups=5)
     request = step_settings(batch, tmp_path, microBatchTokens=60)
@@ -159,6 +169,20 @@ def test_a_way_of_computing_that_fails_on_one_rank_is_left_by_all(tmp_path):
     for one, other in zip(first, last, strict=True):
         assert torch.equal(one["weights"], other["weights"])
         assert apart(first[0]["gradients"][0], one["gradients"][0]) < 1e-5
+
+
+@pytest.mark.full
+def test_a_rank_that_dies_or_hangs_is_not_waited_for(tmp_path):
+    batch = write_random_batch(tmp_path / "batch.safetensors", groups=5)
+    request = step_settings(batch, tmp_path, microBatchTokens=60)
+    file = tmp_path / "job"
+    torch.save(job(tmp_path, [request | {"fault": "death"}]), file)
+    ((first,),) = computed(file, 2, dead={1})
+    assert first["error"] == "LostRanks" and first["said"].startswith("rank 0 has lost the others at `rows`: ")
+    torch.save(job(tmp_path, [request | {"fault": "hang"}], seconds=3), file)
+    (first,), (last,) = computed(file, 2)
+    assert first["said"] == "rank 0 has lost the others at `rows`: no answer in 3 seconds"
+    assert last["error"] == "LostRanks"
 
 
 def test_rows_are_dealt_by_their_cost():

@@ -24,6 +24,7 @@ import torch
 
 from .backend import Backend, Repeat
 from .batch import Trajectory
+from .device import choose_device
 from .errors import Refused, is_out_of_memory
 from .launched import Rank
 from .packing import Pack, plan_trajectories
@@ -100,14 +101,10 @@ class JoinedRanks(Ranks):
         LostRanks."""
         import torch.distributed as distributed
 
-        if device == "cuda":
-            cards = torch.cuda.device_count()
-            if rank.local >= cards:
-                raise Refused(
-                    f"--learner-launch starts {rank.local_world} ranks on this machine, which has {cards} GPUs: "
-                    "a rank needs one of its own"
-                )
-            torch.cuda.set_device(rank.local)
+        # Refuses CUDA where it cannot be used.
+        if choose_device(device).type == "cuda":
+            # A launcher may let each rank see its own card alone.
+            torch.cuda.set_device(rank.local if rank.local < torch.cuda.device_count() else 0)
         self.world, self.local_world, self._number = rank.world, rank.local_world, rank.number
         self.first = rank.first
         self._distributed = distributed
@@ -129,6 +126,18 @@ class JoinedRanks(Ranks):
             self._data = distributed.new_group(backend=kind, timeout=longest)
         except Exception as error:
             raise LostRanks(f"the ranks of the learner do not find each other ({_line(error)})") from error
+        if device == "cuda":
+            self._check_cards()
+
+    def _check_cards(self) -> None:
+        cards = self.gather(str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid))
+        if len(set(cards)) < self.world:
+            raise _told(
+                Refused(
+                    f"--learner-launch starts {self.world} ranks, which have {len(set(cards))} GPUs: each needs one of "
+                    "its own; start fewer, or let hone see more (CUDA_VISIBLE_DEVICES)"
+                )
+            )
 
     def attach(self, backend: Backend) -> None:
         self._backend = backend

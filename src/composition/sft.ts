@@ -10,7 +10,7 @@ import {
   sizeOf,
   withDefaults,
 } from "../config/index.js";
-import { cudaFound, learnerDevice, takeDevice } from "../device/index.js";
+import { cudaFound, learnerCards, learnerDevice, takeDevice } from "../device/index.js";
 import { type LocalEngineInfo, loadEngine, modelFingerprint, usableCores } from "../engine/index.js";
 import {
   bitsOf,
@@ -133,7 +133,7 @@ export async function sft(options: SftOptions, choice: SftChoice = {}): Promise<
         device,
         precision: config.precision,
         optimizer: { bits: bitsOf(config.adamBits) },
-        ...(config.learnerLaunch === undefined ? {} : { launch: config.learnerLaunch }),
+        ...(config.learnerLaunch === undefined ? {} : { launch: config.learnerLaunch, cards: learnerCards() }),
         logFile: join(into, "learner.log"),
       },
       { onProgress, signal },

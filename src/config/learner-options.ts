@@ -49,7 +49,7 @@ export const learnerOptions = {
       { default: "run", commands: ["train"], library: ["run"] },
     ),
     learnerLaunch: text(
-      "Command that starts the learner's processes, which share out an update: one that sets RANK and WORLD_SIZE, as torchrun does. Its last words are added.",
+      "Command that starts several processes of the learner, which share out each update: it sets RANK and WORLD_SIZE for them, as torchrun does; the learner is appended to it.",
       {
         accepts: "a command, as torchrun --nproc-per-node 2",
         defaultText: "none: one process computes",

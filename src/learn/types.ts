@@ -94,6 +94,8 @@ export interface LearnerSettings {
    * learner to it. Refused where it cannot be run or sets no RANK and WORLD_SIZE.
    */
   readonly launch?: string;
+  /** With `launch` the GPUs that they see, as CUDA_VISIBLE_DEVICES, in place of the one of this process. */
+  readonly cards?: string | undefined;
   /** The child's output is appended here. */
   readonly logFile: string;
   readonly deadlines?: Partial<Deadlines>;

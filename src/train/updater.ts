@@ -4,7 +4,7 @@
  * once, from the checkpoint in force; one that runs out of memory is asked again with smaller micro-batches.
  */
 import { type Config, objectiveOf } from "../config/index.js";
-import { learnerDevice } from "../device/index.js";
+import { learnerCards, learnerDevice } from "../device/index.js";
 import { decodeThreads, type LocalEngineInfo } from "../engine/index.js";
 import {
   bitsOf,
@@ -189,7 +189,7 @@ export function openUpdater({ run, model, settings, config, fitted, backend, pyt
           precision: config.precision,
           lifetime: config.learnerLifetime,
           logFile: run.logFile("learner.log"),
-          ...(learnerLaunch === undefined ? {} : { launch: learnerLaunch }),
+          ...(learnerLaunch === undefined ? {} : { launch: learnerLaunch, cards: learnerCards() }),
           ...(from === undefined ? {} : { resume: from }),
         },
         { signal },

@@ -114,7 +114,7 @@ def log_traceback() -> None:
 
 def main() -> None:
     rank = enter(protocol.CONTROL_FD, protocol.REPORT_FD)
-    guard(protocol.CONTROL_FD)
+    guard(protocol.CONTROL_FD, half=rank.launched)
     connection = protocol.Connection()
     connection.start()
     # Deprecation warnings of libraries are not useful in the log.

@@ -21,13 +21,14 @@ class Rank:
     local: int
     """Its number among the ranks of this machine: the card that it computes on."""
     local_world: int
+    launched: bool = True
 
     @property
     def first(self) -> bool:
         return self.number == 0
 
 
-ALONE = Rank(0, 1, 0, 1)
+ALONE = Rank(0, 1, 0, 1, launched=False)
 
 
 class Unlaunched(Exception):

@@ -1,5 +1,4 @@
 /** A learner of several processes, started by PyTorch's torchrun: its updates are those of one, and none of them is left. */
-import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,44 +6,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { loadEngine } from "../../src/engine/index.js";
-import { type Learner, LearnerDied, LearnerRefused, startLearner, writeBatch } from "../../src/learn/index.js";
+import { LearnerDied, LearnerRefused, startLearner, writeBatch } from "../../src/learn/index.js";
+import { below, gone, ranksBelow } from "../support/processes.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { play, settings, step } from "./support.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-launch-"));
 const TWO = "torchrun --nproc-per-node 2";
-
-/** Running processes of which this one is an ancestor, by their process ids: the arguments. */
-function below(pid: number): Map<number, string> {
-  const { stdout } = spawnSync("ps", ["-A", "-o", "pid=,ppid=,stat=,args="], { encoding: "utf8" });
-  const every = stdout.split("\n").map((line) => /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(.*)$/.exec(line) ?? []);
-  const found = new Map<number, string>();
-  const add = (of: number) => {
-    for (const [, own, parent, state = "", words = ""] of every) {
-      if (Number(parent) !== of || state.startsWith("Z")) continue;
-      found.set(Number(own), words);
-      add(Number(own));
-    }
-  };
-  add(pid);
-  return found;
-}
-
-const ranksOf = ({ pid }: Learner) => {
-  const all = below(pid);
-  // A rank's guardian has its arguments.
-  return [...all].filter(([rank, words]) => words.endsWith("-m learner") && below(rank).size > 0).map(([rank]) => rank);
-};
-
-async function gone(pids: Iterable<number>): Promise<boolean> {
-  const running = () =>
-    [...pids].some((pid) => {
-      const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" });
-      return stdout.trim() !== "" && !stdout.trim().startsWith("Z");
-    });
-  for (const until = Date.now() + 30_000; running() && Date.now() < until; ) await sleep(50);
-  return !running();
-}
 
 describe("a learner of two ranks", () => {
   let base: Parameters<typeof startLearner>[0];
@@ -78,8 +46,8 @@ describe("a learner of two ranks", () => {
     expect(first.mismatch.p99).toBeCloseTo(wanted.mismatch.p99, 6);
     await ranks.step({ ...asked, into: join(folder, "second") });
 
-    const killed = [...below(ranks.pid).keys()];
-    const [one, other] = ranksOf(ranks) as [number, number];
+    const killed = below(ranks.pid).map(({ pid }) => pid);
+    const [one, other] = ranksBelow(ranks.pid) as [number, number];
     // The log has what a rank says, and the last line which one ended.
     const dying = ranks.step({ ...asked, epochs: 1000, into: join(folder, "never") }).catch((error: unknown) => error);
     await sleep(1000);
@@ -92,7 +60,7 @@ describe("a learner of two ranks", () => {
 
     const again = await startLearner({ ...base, launch: TWO, resume: join(folder, "first") });
     await again.step({ ...asked, into: join(folder, "again") });
-    const closed = [...below(again.pid).keys()];
+    const closed = below(again.pid).map(({ pid }) => pid);
     expect(closed.length).toBeGreaterThanOrEqual(6);
     await again.close();
     expect(adapter("again").equals(adapter("second"))).toBe(true);

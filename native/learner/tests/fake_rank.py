@@ -13,7 +13,7 @@ from learner.launched import enter
 from learner.lifeline import guard
 
 rank = enter(protocol.CONTROL_FD, protocol.REPORT_FD)
-guard(protocol.CONTROL_FD)
+guard(protocol.CONTROL_FD, half=True)
 connection = protocol.Connection()
 connection.start()
 for request in connection.requests():

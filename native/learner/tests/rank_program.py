@@ -19,10 +19,11 @@ from learner.card import Rows, Way
 from learner.errors import Refused, is_out_of_memory
 from learner.fused_model import FusedModel
 from learner.launched import Rank
-from learner.optimizer import POLICY
+from learner.optimizer import POLICY, SUPERVISED
 from learner.ranks import join
 from learner.scaling import LossScale
 from learner.session import Session
+from learner.sft import supervised
 from learner.update import policy_update
 
 HANGS = 8
@@ -56,11 +57,10 @@ def compute(session, ranks, batch, request):
     gradients = []
     optimizer = session._optimizer
     optimizer.clip, clip = watched(optimizer, gradients), optimizer.clip
-    optimizer.begin(POLICY)
+    work, objective = (supervised, SUPERVISED) if "updateTrajectories" in request else (policy_update, POLICY)
+    optimizer.begin(objective)
     try:
-        metrics = ranks.together(
-            "step", lambda: policy_update(session._backend, optimizer, batch, request, silent, ranks)
-        )
+        metrics = ranks.together("step", lambda: work(session._backend, optimizer, batch, request, silent, ranks))
     except Exception as error:
         return {"error": type(error).__name__, "said": str(error), "memory": is_out_of_memory(error)}
     finally:

@@ -65,6 +65,7 @@ def cases(folder):
         "one ratio of a sequence": step_settings(
             random, folder, objective=OBJECTIVES["gspo"], epochs=2, earlier={"checkpoint": None}, maxGradNorm=0.01
         ),
+        "imitation": step_settings(tree, folder, microBatchTokens=60, epochs=2, updateTrajectories=9, warmup=0.1),
         "a constant": step_settings(tree, folder, objective=OBJECTIVES["dr-grpo"], maxCompletionTokens=40),
     }
 

@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from .launched import ADDRESS
 from .lifeline import guard
@@ -135,12 +135,14 @@ class Launch:
         try:
             self._serve()
         except _End as end:
+            self._kill()
+            # Nothing comes after it in the log: all others are gone.
             if str(end):
                 print(f"learner: {end}", file=sys.stderr, flush=True)
             return end.code
-        finally:
+        except BaseException:
             self._kill()
-        return 0
+            raise
 
     def _start(self, port: int) -> None:
         command = command_of(self._text, sys.executable)
@@ -162,7 +164,7 @@ class Launch:
         number = json.loads(line).get("id")
         self._send({"type": "error", "id": number, "code": "refused", "message": self._refusal})
 
-    def _serve(self) -> None:
+    def _serve(self) -> NoReturn:
         started = last = beat = time.monotonic()
         while True:
             for key, _ in self._selector.select(BEAT_SECONDS / 4):

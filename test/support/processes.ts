@@ -24,12 +24,9 @@ export function below(pid: number, all = running()): Listed[] {
 
 /** The learner's ranks below a process. */
 export function ranksBelow(pid: number): number[] {
-  const all = below(pid);
+  const all = below(pid).filter(({ words }) => /^\S+ -m learner$/.test(words));
   // A rank's guardian, its child, has its arguments.
-  return all
-    .filter(({ pid: own, words }) => words.endsWith("-m learner") && all.some(({ parent }) => parent === own))
-    .filter(({ parent }) => !all.some(({ pid: other, words }) => other === parent && words.endsWith("-m learner")))
-    .map(({ pid: own }) => own);
+  return all.filter(({ parent }) => !all.some((other) => other.pid === parent)).map((one) => one.pid);
 }
 
 /** Whether all of them end. A busy machine may take its time; what stays, stays for longer than this. */

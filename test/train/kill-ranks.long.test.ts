@@ -103,8 +103,9 @@ function pick(pid: number, random: Random): [number | undefined, string] {
   if (ranks.length === 0) return [undefined, ""];
   const chance = random.float();
   if (chance < 0.15) return [pid, "hone"];
-  if (chance < 0.3)
-    return [below(pid).find(({ words }) => words.includes("learner.launch"))?.pid, "the launching process"];
+  if (chance < 0.25)
+    return [below(pid).find(({ words }) => words.includes("learner.launch"))?.pid, "launching process"];
+  if (chance < 0.35) return [below(pid).find(({ words }) => words.includes("--no-python"))?.pid, "torchrun"];
   const number = random.integer(0, ranks.length - 1);
   return [ranks[number], `rank ${number}`];
 }

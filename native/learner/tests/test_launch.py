@@ -215,6 +215,7 @@ def test_a_command_that_ends_is_no_launch(start):
     assert code == 7 and log[-1] == "unknown option"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("whom", ["hone", "the launching process", "the launcher"])
 def test_no_process_is_left_whoever_is_killed(start, tmp_path, whom):
     hone = start([*LAUNCHER, "3", *FAKE])

@@ -120,14 +120,15 @@ export const faults: readonly Fault[] = [
     family: "log-probabilities",
     patch: at(
       "native/learner/update.py",
-      "    played = _played(backend, batch, request)\n",
+      "    played = _played(backend, batch, request, ranks)\n",
       [
+        "    from .packing import plan_trajectories",
         "    with backend.base_policy():",
         '        packs = plan_trajectories(batch.trajectories, request["microBatchTokens"], backend.shares)',
         "        every = torch.ones(batch.sampled_tokens)",
-        "        scored = _Passes(backend, batch, settings_of(request), every, lambda: None)._score(packs)[0]",
+        "        scored = _Passes(backend, batch, settings_of(request), every, lambda: None)._score_rows(packs)[0]",
         '    batch = __import__("dataclasses").replace(batch, rollout=scored.cpu())',
-        "    played = _played(backend, batch, request)\n",
+        "    played = _played(backend, batch, request, ranks)\n",
       ].join("\n"),
     ),
   },

@@ -6,6 +6,7 @@ message, not a crash.
 
 import contextlib
 import sys
+import time
 import traceback
 import warnings
 from typing import Any
@@ -14,15 +15,18 @@ from . import protocol
 from .choice import import_first
 from .compiler import missing_toolchain
 from .errors import Refused, is_out_of_memory
+from .launched import Rank, enter
 from .lifeline import guard
 
 PACKAGES = ("torch", "transformers", "peft", "safetensors", "gguf")
 
 
-def open_session(request: dict[str, Any], progress: protocol.Progress) -> tuple[Any, dict[str, Any]]:
-    """Imports the packages and loads the model. Returns the session and its facts."""
+def open_session(request: dict[str, Any], progress: protocol.Progress, rank: Rank) -> tuple[Any, dict[str, Any]]:
+    """Imports the packages, waits for the other ranks and loads the model. Returns the session and its facts."""
+    request = request | {"ranks": rank.world}
     try:
         import_first(request)
+        from .ranks import join
         from .session import Session
     except Refused:
         raise
@@ -35,16 +39,19 @@ def open_session(request: dict[str, Any], progress: protocol.Progress) -> tuple[
         raise Refused(
             f"{sys.executable} cannot load the learner's packages ({reason}); install {', '.join(PACKAGES)} anew"
         ) from error
-    session = Session(request, progress)
+    ranks = join(rank, request["device"])
+    session = ranks.together("open", lambda: Session(request, progress, ranks))
     return session, session.info
 
 
-def answer(session: Any, request: dict[str, Any], progress: protocol.Progress) -> tuple[Any, dict[str, Any]]:
+def answer(
+    session: Any, request: dict[str, Any], progress: protocol.Progress, rank: Rank
+) -> tuple[Any, dict[str, Any]]:
     kind = request.get("type")
     if kind == "open":
         if session is not None:
             raise Refused("a model is open already; start another learner for another model")
-        return open_session(request, progress)
+        return open_session(request, progress, rank)
     if session is None:
         raise Refused("no model is open yet")
     if kind == "step":
@@ -89,6 +96,16 @@ def let_go() -> None:
         give_back(torch.device("cuda" if torch.cuda.is_initialized() else "cpu"))
 
 
+def end_if_lost(error: BaseException, connection: protocol.Connection) -> None:
+    """A rank without the others says so, and is ended by the process that launched them all (launch.py)."""
+    if type(error).__name__ != "LostRanks":
+        return
+    print(error, file=sys.stderr, flush=True)
+    connection.send({"type": "lost", "message": str(error)})
+    while True:
+        time.sleep(60)
+
+
 def log_traceback() -> None:
     """Without a log where its disk is full."""
     with contextlib.suppress(OSError):
@@ -96,7 +113,8 @@ def log_traceback() -> None:
 
 
 def main() -> None:
-    guard(protocol.CONTROL_FD)
+    rank = enter(protocol.CONTROL_FD, protocol.REPORT_FD)
+    guard(protocol.CONTROL_FD, half=rank.launched)
     connection = protocol.Connection()
     connection.start()
     # Deprecation warnings of libraries are not useful in the log.
@@ -113,13 +131,15 @@ def main() -> None:
 
         failure: tuple[str, str] | None = None
         try:
-            session, result = answer(session, request, progress)
+            session, result = answer(session, request, progress, rank)
         except Refused as error:
             fail("refused", str(error))
         except LookupError as error:
             log_traceback()
             fail("protocol" if "unknown request" in str(error) else "failed", f"{type(error).__name__}: {error}")
         except Exception as error:  # the process continues: hone decides what to do
+            if rank.world > 1:
+                end_if_lost(error, connection)
             log_traceback()
             failure = explained(error, request.get("type"))
             drop(error)

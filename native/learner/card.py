@@ -85,6 +85,8 @@ class Rows:
         self._notes: list[str] = []
         self._said: set[str] = set()
         self._attend: Any = None
+        self._others: set[Way] = set()
+        """Those that have failed on another rank (ranks.py)."""
         self._exact: dict[torch.dtype, bool] = {}
         """16-bit types that represent the output layer's weights exactly."""
         self.way = BLOCKS
@@ -123,7 +125,9 @@ class Rows:
         state = state_of(backend)
         if state.weights != self._weights:
             fit = fits(backend.model)
-            self._left = [way for way in self._ways if fit or not way.fused]
+            # They may work with weights of another type, on the other rank too.
+            self._others = set() if self._weights else self._others
+            self._left = [way for way in self._ways if (fit or not way.fused) and way not in self._others]
             self._weights, self._chosen = state.weights, {}
         if state not in self._chosen:
             self._chosen[state] = self._tried(backend, state)
@@ -140,6 +144,22 @@ class Rows:
         forget(error)
         self._drop(backend, error)
         return True
+
+    def failed(self) -> list[bool]:
+        """For each way whether rows can no longer be computed in it here."""
+        return [self._weights is not None and way not in self._left for way in self._ways]
+
+    def leave(self, backend: Any, failed: list[bool]) -> None:
+        """Drops the ways that have failed on one of the ranks: all compute in the same."""
+        gone = {way for way, one in zip(self._ways, failed, strict=True) if one}
+        self._others |= gone
+        lost = [way for way in self._left if way in gone]
+        if not lost:
+            return
+        self._left = [way for way in self._left if way not in gone]
+        for way in lost:
+            self._note(f"the learner goes without {way.name}: it fails on another rank")
+        self._keep(backend)
 
     def _tried(self, backend: Any, state: State) -> Way:
         if self.way is not BLOCKS:
@@ -223,6 +243,10 @@ class Rows:
             self._left = [way for way in self._left if way is not self.way]
             text = reason(why) if isinstance(why, Exception) else why
             self._note(f"the learner goes without {self.way.name} on {backend.placed()}: {text}")
+        self._keep(backend)
+
+    def _keep(self, backend: Any) -> None:
+        """Blocks until the next row; what was chosen stays where it is left."""
         kept = (*self._left, BLOCKS)
         self._chosen = {state: way for state, way in self._chosen.items() if way in kept}
         self._take(backend, BLOCKS)

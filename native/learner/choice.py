@@ -34,6 +34,8 @@ def chosen(settings: dict[str, Any]) -> str:
 def _why_not(settings: dict[str, Any]) -> str | None:
     if settings["lora"] is None:
         return "with it hone trains adapters, and all weights are to be trained"
+    if settings.get("ranks", 1) > 1:
+        return "it computes in one process, and --learner-launch starts several"
     if settings.get("lifetime") == "offload":
         return "its model stays on the device that it was loaded on; use --learner-lifetime step in place of offload"
     if importlib.util.find_spec("unsloth") is None:

@@ -29,11 +29,12 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
-def guard(control_fd: int, grace: float = 0.0) -> None:
+def guard(control_fd: int, grace: float = 0.0, half: bool = False) -> None:
     """Must be called once, before threads are started. Returns in the learner; the guardian stays in here until the
     end.
 
     With a `grace` the process itself notices the end of its control pipe and has this many seconds to end regularly.
+    `half`: nothing more to read is the end, too; of a connection over the network the other side tells no more.
     """
     learner = os.getpid()
     leads = os.getpgrp() == learner
@@ -43,7 +44,7 @@ def guard(control_fd: int, grace: float = 0.0) -> None:
         return
     # No requests are read here: only the end of the other side is awaited.
     poll = select.poll()
-    poll.register(control_fd, 0)
+    poll.register(control_fd, getattr(select, "POLLRDHUP", 0) if half else 0)
     # hone notices when only the learner dies, and ends the group; but hone may be gone by then.
     while not poll.poll(1000) and os.getppid() == learner:
         pass
@@ -52,4 +53,7 @@ def guard(control_fd: int, grace: float = 0.0) -> None:
         time.sleep(0.1)
     if leads:
         os.killpg(0, signal.SIGKILL)
+    elif os.getppid() == learner:
+        # In a group of its launcher.
+        os.kill(learner, signal.SIGKILL)
     os._exit(0)

@@ -76,6 +76,11 @@ class Optimizer:
         torch.autograd.graph.increment_version(self.parameters)
         self.updates += 1
 
+    def tensors(self) -> list[torch.Tensor]:
+        """All that updates depend on: weights, Adam's state and the random state of the CPU."""
+        states = [value for state in self._adam.state.values() for value in state.values() if torch.is_tensor(value)]
+        return [*self.parameters, *states, torch.get_rng_state()]
+
     def clear(self) -> None:
         self._adam.zero_grad(set_to_none=True)
 

@@ -14,6 +14,7 @@ long as that is more than rounding; otherwise its standard error is large.
   near 1: the slope from the policy of one update before tells it apart, by itself or with those of other steps.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ import torch
 from . import head
 from .backend import Backend
 from .batch import Batch, Trajectory
-from .packing import Pack, plan_trajectories
+from .packing import Pack
+from .ranks import ALONE, Ranks
 
 SHARE = 0.25
 """Part of the batch's tokens that is computed at most, once with each policy: by rollouts, and at least one. Twice as
@@ -101,7 +103,9 @@ def _least_absolute(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return ratios[int((below < below[-1] / 2).sum())]
 
 
-def played_by(backend: Backend, batch: Batch, budget: int, earlier: Sequence[Policy]) -> list[Slope | None]:
+def played_by(
+    backend: Backend, batch: Batch, budget: int, earlier: Sequence[Policy], ranks: Ranks = ALONE
+) -> list[Slope | None]:
     """The slope from each earlier policy, over as few rollouts of the batch as tell for all of them, in rows of at most
     `budget` positions as in packing.py.
 
@@ -120,16 +124,29 @@ def played_by(backend: Backend, batch: Batch, budget: int, earlier: Sequence[Pol
             break
         done += len(trajectories)
         spent += sum(len(one.ids) for one in trajectories)
-        packs = plan_trajectories(trajectories, budget, backend.shares)
-        _score(backend, batch, packs, current)
-        for policy, scores in zip(earlier, before, strict=True):
-            with policy():
-                _score(backend, batch, packs, scores)
+        packs, own = ranks.plan(backend, trajectories, budget)
+        ranks.together("played", functools.partial(_score_with_all, backend, batch, own, current, earlier, before))
+        ranks.collect([current, *before], own, torch.cat([pack.slots for pack in packs]))
         for one in trajectories:
             slots = torch.arange(one.first_slot, one.first_slot + int(one.sampled.sum()))
             current[slots[~_first_of_their_kind(one, seen)]] = torch.nan
         results = [slope(batch.rollout, current, scores) for scores in before]
     return results
+
+
+def _score_with_all(
+    backend: Backend,
+    batch: Batch,
+    packs: list[Pack],
+    current: torch.Tensor,
+    earlier: Sequence[Policy],
+    before: Sequence[torch.Tensor],
+) -> None:
+    """Sets log-probabilities [S] under the current policy and under each earlier one."""
+    _score(backend, batch, packs, current)
+    for policy, scores in zip(earlier, before, strict=True):
+        with policy():
+            _score(backend, batch, packs, scores)
 
 
 def _fitting(trajectories: list[Trajectory], room: float, least: int) -> list[Trajectory]:

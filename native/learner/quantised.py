@@ -115,15 +115,16 @@ def has_blocks(model: torch.nn.Module) -> bool:
     return any(isinstance(module, Quantised) for module in model.modules())
 
 
-def weights_in(model: torch.nn.Module) -> int:
-    """Number of a model's weights: of blocks those that they hold. Shared ones count once."""
+def weights_in(model: torch.nn.Module, named: str = "") -> int:
+    """Number of a model's weights, or of those with `named` in their names: of blocks those that they hold. Shared ones
+    count once."""
     kinds = {id(module.weight): module.kind for module in model.modules() if isinstance(module, Quantised)}
 
     def count(parameter: torch.nn.Parameter) -> int:
         kind = kinds.get(id(parameter))
         return parameter.numel() if kind is None else len(parameter) * width_of(parameter, kind)
 
-    return sum(map(count, model.parameters()))
+    return sum(count(parameter) for name, parameter in model.named_parameters() if named in name)
 
 
 def kinds_of(linears: list[torch.nn.Linear]) -> torch.Tensor | None:

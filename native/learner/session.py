@@ -18,6 +18,7 @@ from .optimizer import POLICY, SUPERVISED, Optimizer
 from .products import choose_products
 from .protocol import Progress
 from .quantised import has_blocks, weights_in
+from .ranks import ALONE, Ranks
 from .residence import Residence
 from .scaling import LossScale
 from .second_path import Spent
@@ -36,17 +37,20 @@ def _backend(settings: dict[str, Any], progress: Progress) -> Backend:
 class Session:
     """All methods raise Refused for requests that cannot be carried out."""
 
-    def __init__(self, settings: dict[str, Any], progress: Progress) -> None:
+    def __init__(self, settings: dict[str, Any], progress: Progress, ranks: Ranks = ALONE) -> None:
+        """`ranks`: this process, and others that compute updates with it and are asked the same."""
         started = time.monotonic()
+        self._ranks = ranks
         # Before PyTorch starts its threads, which inherit it. In a trained model's sharp attention most probabilities
         # are nearly zero; computing with numbers below 1.2e-38 made the backward pass of attention ten times slower.
         torch.set_flush_denormal(True)
-        torch.set_num_threads(settings["threads"])
+        torch.set_num_threads(max(1, settings["threads"] // ranks.local_world))
         # The initial weights of an adapter depend on the seed alone.
         torch.manual_seed(settings["seed"])
         if settings["device"] == "cpu":
             choose_products()
         self._backend = _backend(settings, progress)
+        ranks.attach(self._backend)
         parameters = self._backend.trainable()
         scale = LossScale(self._backend.precision)
         self._optimizer = Optimizer(parameters, settings.get("optimizer") or {}, self._backend.device, scale)
@@ -73,16 +77,17 @@ class Session:
             },
             "versions": {"python": platform.python_version()} | {name: version(name) for name in packages},
             "updates": self._optimizer.updates,
+            "ranks": ranks.world,
             "seconds": time.monotonic() - started,
         }
 
     def step(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """A policy-gradient update and its checkpoint."""
-        return self._run(policy_update, POLICY, request, progress)
+        return self._ranks.together("step", lambda: self._run(policy_update, POLICY, request, progress))
 
     def sft(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """Supervised epochs and their checkpoint."""
-        return self._run(supervised, SUPERVISED, request, progress)
+        return self._ranks.together("sft", lambda: self._run(supervised, SUPERVISED, request, progress))
 
     def _run(self, work: Any, objective: str, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
         started, checks = time.monotonic(), Spent.seconds
@@ -90,16 +95,27 @@ class Session:
         with self._residence.at_work():
             memory = PeakMemory(self._backend.device)
             self._optimizer.begin(objective)
-            metrics = work(self._backend, self._optimizer, batch, request, progress)
+            metrics = work(self._backend, self._optimizer, batch, request, progress, self._ranks)
+            self._ranks.updated()
             probe = metrics.pop("probe", None)
             saving = time.monotonic()
-            if metrics.get("applied", True):
+            if metrics.get("applied", True) and self._ranks.first:
                 progress("saving", 0, 1)
                 checkpoint.write(request["into"], self._backend, self._optimizer, probe)
             metrics["seconds"]["save"] = time.monotonic() - saving
-            metrics["memory"] = memory.report()
-            metrics["notes"] = self._backend.notes()
+            # After this the checkpoint is written, for all ranks.
+            reports = self._ranks.gather(
+                self._ranks.together("saved", lambda: (memory.report(), self._backend.notes()))
+            )
+            metrics["memory"] = _of_all([memory for memory, _ in reports], self._backend.device)
+            metrics["notes"] = list(dict.fromkeys(note for _, notes in reports for note in notes))
             metrics |= {"device": name_of(self._backend.placed()), "precision": self._backend.precision}
         metrics["seconds"]["checks"] = Spent.seconds - checks
         metrics["seconds"]["total"] = time.monotonic() - started
         return metrics
+
+
+def _of_all(reports: list[dict[str, int]], device: torch.device) -> dict[str, int]:
+    """Memory of all ranks: on a CPU their sum, of cards, of which each rank has its own, that of the fullest."""
+    whole = max if device.type == "cuda" else sum
+    return {name: whole(report[name] for report in reports) for name in reports[0]}

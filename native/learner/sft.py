@@ -15,8 +15,9 @@ from .batch import Batch, Trajectory
 from .device import on_device
 from .errors import Refused
 from .optimizer import Optimizer
-from .packing import Pack, plan_trajectories
+from .packing import Pack
 from .protocol import Progress
+from .ranks import ALONE, Ranks
 from .scaling import in_bf16
 
 
@@ -29,7 +30,12 @@ def rate(update: int, updates: int, peak: float, warmup: float) -> float:
 
 
 def supervised(
-    backend: Backend, optimizer: Optimizer, batch: Batch, request: dict[str, Any], progress: Progress
+    backend: Backend,
+    optimizer: Optimizer,
+    batch: Batch,
+    request: dict[str, Any],
+    progress: Progress,
+    ranks: Ranks = ALONE,
 ) -> dict[str, Any]:
     """Runs `epochs` over the batch in random order, with `updateTrajectories` per update. Returns the metrics.
 
@@ -52,11 +58,12 @@ def supervised(
         summed, tokens = 0.0, 0
         for start in range(0, len(order), size):
             chosen = [batch.trajectories[index] for index in order[start : start + size]]
-            one = _gradients(backend, optimizer, batch, chosen, request, tick)
+            one = _gradients(backend, optimizer, batch, chosen, request, tick, ranks)
             computed, padding = computed + one.positions, padding + one.padding
             overflows += one.overflows
             if one.finite:
                 optimizer.update(rate(done, updates, request["learningRate"], request["warmup"]))
+                ranks.check_same(optimizer.tensors)
                 summed, tokens = summed + one.value, tokens + one.count
             else:
                 skipped += 1
@@ -107,17 +114,24 @@ def _gradients(
     chosen: list[Trajectory],
     request: dict[str, Any],
     tick: Callable[[], None],
+    ranks: Ranks,
 ) -> _Gradients:
     """Recomputed at a lower scale where f16 overflows, or in bf16: see scaling.py."""
     overflows = 0
 
     def once() -> _Gradients:
-        packs = plan_trajectories(chosen, request["microBatchTokens"], backend.shares)
+        packs, own = ranks.plan(backend, chosen, request["microBatchTokens"])
+        count = sum(len(pack.slots) for pack in packs)
+
+        def rows() -> float:
+            return _accumulate(backend, batch, own, count, optimizer.scale.value, tick)
+
         while True:
             optimizer.clear()
             with suppress(Repeat):
-                value, count = _accumulate(backend, batch, packs, optimizer.scale.value, tick)
+                value = ranks.together("rows", rows)
                 break
+        value = ranks.add_up(optimizer.parameters, value)
         padding = sum(backend.padding(pack) for pack in packs)
         positions = sum(len(pack.ids) for pack in packs) + padding
         return _Gradients(value, count, positions, padding, optimizer.clip(request["maxGradNorm"]))
@@ -141,10 +155,9 @@ def _gradients(
 
 
 def _accumulate(
-    backend: Backend, batch: Batch, packs: list[Pack], scale: float, tick: Callable[[], None]
-) -> tuple[float, int]:
-    """Adds the gradients of one update, times `scale`. Returns summed -log p and sampled tokens."""
-    count = sum(len(pack.slots) for pack in packs)
+    backend: Backend, batch: Batch, packs: list[Pack], count: int, scale: float, tick: Callable[[], None]
+) -> float:
+    """Adds the gradients of rows of an update that has `count` sampled tokens, times `scale`. Returns summed -log p."""
     total: Any = 0.0
     for pack in packs:
         hidden = backend.hidden(pack)
@@ -161,4 +174,4 @@ def _accumulate(
         # Of the device: the host does not wait for each row.
         total = total - (scores.logprobs * weights).sum()
         tick()
-    return float(total), count
+    return float(total)

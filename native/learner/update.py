@@ -20,10 +20,11 @@ from .importance import effective_sample_size, importance_metrics, read_importan
 from .memory import forget
 from .objective import read_objective
 from .optimizer import Optimizer
-from .packing import Pack, plan_trajectories
+from .packing import Pack
 from .played import played_by
 from .probe import Probe
 from .protocol import Progress
+from .ranks import ALONE, Ranks
 from .scaling import in_bf16
 from .second_path import check_rows, check_trained
 
@@ -49,6 +50,8 @@ class _MiniBatch:
     """Input of one update."""
 
     packs: list[Pack]
+    own: list[Pack]
+    """Those that this rank computes."""
     slots: torch.Tensor
     """Indices of its tokens among the batch's."""
     rollouts: int
@@ -99,7 +102,12 @@ def deal(batch: Batch, count: int, seed: int) -> list[list[Trajectory]]:
 
 
 def policy_update(
-    backend: Backend, optimizer: Optimizer, batch: Batch, request: dict[str, Any], progress: Progress
+    backend: Backend,
+    optimizer: Optimizer,
+    batch: Batch,
+    request: dict[str, Any],
+    progress: Progress,
+    ranks: Ranks = ALONE,
 ) -> dict[str, Any]:
     """Applies all updates, or none when a loss or gradient of one is not finite. Returns the metrics; if the updates
     were applied, they include the `probe`.
@@ -110,6 +118,9 @@ def policy_update(
     π_old is the policy before the first update. The first mini-batch gets it from its own first pass; the others need a
     pass without gradient, before any update.
 
+    Several ranks compute the same update: each the rows that are its own, with the normaliser of the whole step, and
+    everything that follows from the sum of the gradients and from all tokens' log-probabilities.
+
     Raises Refused when the batch has no advantage to learn from.
     """
     if not batch.advantages.any() and not request["klCoefficient"]:
@@ -117,20 +128,20 @@ def policy_update(
             "every advantage of the batch is 0: its groups have no spread in reward, so there is nothing to learn"
         )
     started = time.monotonic()
-    played = _played(backend, batch, request)
-    metrics = _updates(backend, optimizer, batch, request, progress)
+    played = _played(backend, batch, request, ranks)
+    metrics = _updates(backend, optimizer, batch, request, progress, ranks)
     if metrics["skipped"] and backend.precision == "f16":
         overflows = metrics["overflows"] + 1
 
         def again() -> dict[str, Any]:
-            return _updates(backend, optimizer, batch, request | {"gradientCheckpointing": True}, progress)
+            return _updates(backend, optimizer, batch, request | {"gradientCheckpointing": True}, progress, ranks)
 
         metrics = in_bf16(backend, optimizer.scale, again, lambda metrics: not metrics["skipped"])
         metrics["overflows"] = overflows
     return metrics | {"played": played, "seconds": {"update": time.monotonic() - started}}
 
 
-def _played(backend: Backend, batch: Batch, request: dict[str, Any]) -> dict[str, Any] | None:
+def _played(backend: Backend, batch: Batch, request: dict[str, Any], ranks: Ranks) -> dict[str, Any] | None:
     """Whether the current policy played the batch, or one of the earlier ones that the request names."""
     policies = [request[name]["checkpoint"] for name in ("earlier", "previous") if name in request]
     if not policies:
@@ -138,7 +149,7 @@ def _played(backend: Backend, batch: Batch, request: dict[str, Any]) -> dict[str
     as_played = _rounding(backend, request)
     earlier = [within(earlier_policy(one, backend), as_played) for one in policies]
     with as_played():
-        slopes = played_by(backend, batch, request["microBatchTokens"], earlier)
+        slopes = played_by(backend, batch, request["microBatchTokens"], earlier, ranks)
     first, last = slopes[0], slopes[-1]
     return first and first.metrics() | {"previous": last and last.metrics()}
 
@@ -148,17 +159,23 @@ def _rounding(backend: Backend, request: dict[str, Any]) -> Policy:
 
 
 def _updates(
-    backend: Backend, optimizer: Optimizer, batch: Batch, request: dict[str, Any], progress: Progress
+    backend: Backend,
+    optimizer: Optimizer,
+    batch: Batch,
+    request: dict[str, Any],
+    progress: Progress,
+    ranks: Ranks,
 ) -> dict[str, Any]:
     """One attempt at all updates. Where it fails, weights, optimizer and random state are as before."""
     settings = settings_of(request)
     dealt = deal(batch, request.get("minibatches", 1), request.get("seed", 0))
-    minibatches = [_minibatch(backend, trajectories, request) for trajectories in dealt]
+    minibatches = [_minibatch(backend, trajectories, request, ranks) for trajectories in dealt]
     packs = [pack for minibatch in minibatches for pack in minibatch.packs]
-    others = [pack for minibatch in minibatches[1:] for pack in minibatch.packs]
     epochs = request.get("epochs", 1)
-    rows = len(packs) * (epochs + (1 if settings.kl_coefficient else 0)) + len(others)
-    passes = _Passes(backend, batch, settings, _scales(batch, minibatches, settings, request), _ticker(progress, rows))
+    own = [len(minibatch.own) for minibatch in minibatches]
+    rows = sum(own) * (epochs + (1 if settings.kl_coefficient else 0)) + sum(own[1:])
+    scales = _scales(batch, minibatches, settings, request)
+    passes = _Passes(backend, batch, settings, scales, _ticker(progress, rows), ranks)
     backend.checkpointing(request["gradientCheckpointing"])
     before = optimizer.snapshot()
     optimizer.clear()
@@ -167,17 +184,18 @@ def _updates(
     as_played = _rounding(backend, request)
     try:
         with as_played():
-            probe = Probe(backend, batch)
+            # On each rank: the others would only wait for it.
+            probe = ranks.together("probe", lambda: Probe(backend, batch))
             if settings.kl_coefficient:
-                passes.score_base(packs)
-            if others:
-                passes.score_old(others)
-        applied, before_metrics = _apply(optimizer, passes, minibatches * epochs, request, as_played)
+                passes.score_base(minibatches)
+            if len(minibatches) > 1:
+                passes.score_old(minibatches[1:])
+        applied, before_metrics = _apply(optimizer, passes, minibatches * epochs, request, as_played, ranks)
         if applied.skipped:
             optimizer.restore(before)
         else:
             with as_played():
-                probe_metrics["probe"], probe_metrics["probeKl"] = probe.finished()
+                probe_metrics["probe"], probe_metrics["probeKl"] = ranks.together("probed", probe.finished)
     except BaseException as error:
         # A lack of memory, for example: the next attempt must start from the same state, and restoring needs memory
         # too.
@@ -207,11 +225,11 @@ def _updates(
     )
 
 
-def _minibatch(backend: Backend, trajectories: list[Trajectory], request: dict[str, Any]) -> _MiniBatch:
-    packs = plan_trajectories(trajectories, request["microBatchTokens"], backend.shares)
+def _minibatch(backend: Backend, trajectories: list[Trajectory], request: dict[str, Any], ranks: Ranks) -> _MiniBatch:
+    packs, own = ranks.plan(backend, trajectories, request["microBatchTokens"])
     check_rows(packs, trajectories)
     slots = torch.cat([pack.slots for pack in packs])
-    return _MiniBatch(packs, slots, len({trajectory.member for trajectory in trajectories}))
+    return _MiniBatch(packs, own, slots, len({trajectory.member for trajectory in trajectories}))
 
 
 def _scales(
@@ -249,6 +267,7 @@ def _apply(
     minibatches: list[_MiniBatch],
     request: dict[str, Any],
     as_played: Policy,
+    ranks: Ranks,
 ) -> tuple[_Applied, dict[str, Any]]:
     """Updates by each mini-batch in turn, until a loss or gradient is not finite. Returns the metrics of π_old too."""
     applied = _Applied()
@@ -256,7 +275,7 @@ def _apply(
     for number, minibatch in enumerate(minibatches):
         first = number == 0
         with as_played():
-            value, norm, overflows = _gradient(optimizer, passes, minibatch, first, request["maxGradNorm"])
+            value, norm, overflows = _gradient(optimizer, passes, minibatch, first, request["maxGradNorm"], ranks)
         applied.overflows += overflows
         applied.losses.append(value)
         applied.norms.append(norm)
@@ -272,26 +291,33 @@ def _apply(
             break
         optimizer.update(request["learningRate"])
         optimizer.clear()
+        ranks.check_same(optimizer.tensors)
     return applied, before_metrics
 
 
 def _gradient(
-    optimizer: Optimizer, passes: "_Passes", minibatch: _MiniBatch, first: bool, max_norm: float
+    optimizer: Optimizer, passes: "_Passes", minibatch: _MiniBatch, first: bool, max_norm: float, ranks: Ranks
 ) -> tuple[float, float, int]:
     """The gradient of a mini-batch's loss, clipped: (loss, norm before clipping, overflows).
 
     Computed again at a lower loss scale while it overflows in f16, and where the backend asks for it.
     """
     overflows = 0
+
+    def rows() -> float:
+        # Of the device: the host waits for it once, not in each row.
+        return float(sum(passes.accumulate(pack, first, optimizer.scale.value) for pack in minibatch.own))
+
     while True:
         try:
-            # Of the device: the host waits for it once, not in each row.
-            value = float(sum(passes.accumulate(pack, first, optimizer.scale.value) for pack in minibatch.packs))
+            value = ranks.together("rows", rows)
         except Repeat:
             optimizer.clear()
             continue
+        value = ranks.add_up(optimizer.parameters, value)
         norm = optimizer.clip(max_norm)
         if not optimizer.scale.repeats(value, norm):
+            passes.collect(minibatch, first)
             return value, norm, overflows
         overflows += 1
         optimizer.clear()
@@ -307,9 +333,11 @@ class _Passes:
         settings: loss.LossSettings,
         scales: torch.Tensor,
         tick: Callable[[], None],
+        ranks: Ranks = ALONE,
     ) -> None:
         """`tick` is called after each row."""
         self._backend = backend
+        self._ranks = ranks
         # Where rows are computed, so is the loss of their tokens.
         self._device = backend.device
         self._batch = batch.on(self._device)
@@ -319,20 +347,25 @@ class _Passes:
         unknown = torch.full((batch.sampled_tokens,), float("nan"), device=self._device)
         self._tokens = _Tokens(unknown.clone(), unknown.clone(), unknown.clone(), None)
 
-    def score_base(self, packs: list[Pack]) -> None:
+    def score_base(self, minibatches: list[_MiniBatch]) -> None:
         with self._backend.base_policy():
-            self._tokens.base, _ = self._score(packs)
+            self._tokens.base, _ = self._score(minibatches)
 
-    def score_old(self, packs: list[Pack]) -> None:
+    def score_old(self, minibatches: list[_MiniBatch]) -> None:
         """The policy is the one before any update."""
-        slots = on_device(torch.cat([pack.slots for pack in packs]), self._device)
-        logprobs, entropy = self._score(packs)
+        slots = on_device(torch.cat([minibatch.slots for minibatch in minibatches]), self._device)
+        logprobs, entropy = self._score(minibatches)
         self._tokens.old[slots], self._tokens.entropy[slots] = logprobs[slots], entropy[slots]
 
     def keep_as_old(self, slots: torch.Tensor) -> None:
         """The latest pass has computed π_old: no update came before it."""
         slots = on_device(slots, self._device)
         self._tokens.old[slots] = self._tokens.new[slots]
+
+    def collect(self, minibatch: _MiniBatch, first: bool) -> None:
+        """Completes what the latest pass tells about the tokens of a mini-batch, of which other ranks computed some."""
+        tokens = self._tokens
+        self._ranks.collect([tokens.new, *([tokens.entropy] if first else [])], minibatch.own, minibatch.slots)
 
     def clipped(self, slots: torch.Tensor) -> tuple[int, int]:
         """How many of the tokens the lower and the upper bound of the ratio acted on in the latest pass."""
@@ -410,9 +443,15 @@ class _Passes:
             base=None if tokens.base is None else tokens.base[slots],
         )
 
+    def _score(self, minibatches: list[_MiniBatch]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log-probabilities and entropies of the mini-batches' tokens, [S of the batch]; other entries are not set."""
+        own = [pack for minibatch in minibatches for pack in minibatch.own]
+        found = self._ranks.together("scores", lambda: self._score_rows(own))
+        self._ranks.collect(found, own, torch.cat([minibatch.slots for minibatch in minibatches]))
+        return found
+
     @torch.no_grad()
-    def _score(self, packs: list[Pack]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Log-probabilities and entropies of the packs' tokens, [S of the batch]; other entries are not set."""
+    def _score_rows(self, packs: list[Pack]) -> tuple[torch.Tensor, torch.Tensor]:
         backend, batch = self._backend, self._batch
         logprobs, entropy = (torch.empty(batch.sampled_tokens, device=self._device) for _ in range(2))
         for pack in packs:

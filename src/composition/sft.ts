@@ -10,9 +10,16 @@ import {
   sizeOf,
   withDefaults,
 } from "../config/index.js";
-import { cudaFound, learnerDevice, takeDevice } from "../device/index.js";
+import { cudaFound, learnerCards, learnerDevice, takeDevice } from "../device/index.js";
 import { type LocalEngineInfo, loadEngine, modelFingerprint, usableCores } from "../engine/index.js";
-import { bitsOf, CHECKPOINT_FILES, type LearnerInfo, type SftMetrics, startLearner } from "../learn/index.js";
+import {
+  bitsOf,
+  CHECKPOINT_FILES,
+  checkLaunch,
+  type LearnerInfo,
+  type SftMetrics,
+  startLearner,
+} from "../learn/index.js";
 import { planServers, serverLogs, withServerTools } from "../mcp/index.js";
 import { checkTrainable, conversingModel, linesTo, resolveModel } from "../models/index.js";
 import { ensurePython, prepareMachine, pythonFor } from "../python-env/index.js";
@@ -86,6 +93,7 @@ export async function sft(options: SftOptions, choice: SftChoice = {}): Promise<
   if (!existsSync(file)) {
     throw new UsageError(`sft: there is no file ${file}; \`${hone("rollout")}\` writes such files`);
   }
+  checkLaunch(config);
   takeDevice(config);
   const plain = await loadTask(config.task, config.taskTimeout);
   const servers = await planServers(config, plain, config.task, serverLogs(config.home), { log, signal });
@@ -125,6 +133,7 @@ export async function sft(options: SftOptions, choice: SftChoice = {}): Promise<
         device,
         precision: config.precision,
         optimizer: { bits: bitsOf(config.adamBits) },
+        ...(config.learnerLaunch === undefined ? {} : { launch: config.learnerLaunch, cards: learnerCards() }),
         logFile: join(into, "learner.log"),
       },
       { onProgress, signal },

@@ -48,6 +48,14 @@ export const learnerOptions = {
       "run: the learner stays loaded. step: it is ended after each update, the certain way to free its memory. offload: between updates it is in main memory and leaves the GPU to the engine.",
       { default: "run", commands: ["train"], library: ["run"] },
     ),
+    learnerLaunch: text(
+      "Command that starts several processes of the learner, which share out each update: it sets RANK and WORLD_SIZE for them, as torchrun does; the learner is appended to it.",
+      {
+        accepts: "a command, as torchrun --nproc-per-node 2",
+        defaultText: "none: one process computes",
+        library: ["run"],
+      },
+    ),
     python: text("Python that has the learner's packages.", {
       accepts: "a path",
       defaultText: "an environment of hone's own, made when it is first needed",

@@ -96,6 +96,8 @@ function reportCuda(card: NvidiaGpu, nvidia: NvidiaLook, python: PythonPackages,
 interface Taken {
   readonly choice: DeviceChoice;
   readonly picked: TakenDevice;
+  /** As {@link learnerCards}. */
+  readonly cards: string | undefined;
   cuda: CudaReport | undefined;
 }
 
@@ -127,9 +129,13 @@ export function takeDevice(choice: DeviceChoice, machine: Machine = thisMachine)
   const { card, nvidia } = seen;
   const cuda = usesCuda(choice, seen);
   const picked = { ...seen, vulkan: cuda ? undefined : device };
+  const idOf = (one: NvidiaGpu | undefined) => one?.uuid ?? String(one?.index);
+  let cards: string | undefined;
   if (cuda) {
+    const visible = visibleGpus(nvidia.gpus, machine.env.CUDA_VISIBLE_DEVICES).map(idOf);
+    cards = [...new Set([idOf(card), ...visible])].join(",");
     machine.env.CUDA_DEVICE_ORDER = "PCI_BUS_ID";
-    machine.env.CUDA_VISIBLE_DEVICES = card?.uuid ?? String(card?.index);
+    machine.env.CUDA_VISIBLE_DEVICES = idOf(card);
   } else if (device !== undefined) {
     if (gpu === "cuda" || !/^\d+$/.test(device)) {
       const why = nvidia.problem ? `: ${nvidia.problem}` : "";
@@ -137,9 +143,15 @@ export function takeDevice(choice: DeviceChoice, machine: Machine = thisMachine)
     }
     machine.env.GGML_VK_VISIBLE_DEVICES = device;
   }
-  taken = { choice, picked, cuda: undefined };
+  taken = { choice, picked, cards, cuda: undefined };
   return picked;
 }
+
+/**
+ * The cards of a learner of several processes, as CUDA_VISIBLE_DEVICES: the taken one, and then the others that this process
+ * could have taken. undefined where none is taken.
+ */
+export const learnerCards = (): string | undefined => taken?.cards;
 
 /** Whether engine and learner must compute on the card. */
 export const usesCuda = ({ gpu }: DeviceChoice, { card }: Pick<DeviceReport, "card">) =>

@@ -16,6 +16,7 @@ export {
   currentDevice,
   type DeviceChoice,
   type DeviceReport,
+  learnerCards,
   lookForCuda,
   reportDevice,
   type TakenDevice,

@@ -24,6 +24,8 @@ export interface ChildSettings {
   readonly deadlines?: Partial<Deadlines>;
   /** The Python module to run; replaced in tests. */
   readonly module?: readonly string[];
+  /** GPUs that it sees, in place of this process's. */
+  readonly cards?: string | undefined;
 }
 
 /** What the learner's libraries are told when they are loaded. */
@@ -76,7 +78,7 @@ export class Child {
   readonly #watch: NodeJS.Timeout;
   #lastLook = Date.now();
 
-  constructor({ python, threads, logFile, deadlines, module = ["-m", "learner"] }: ChildSettings) {
+  constructor({ python, threads, logFile, deadlines, module = ["-m", "learner"], cards }: ChildSettings) {
     this.#python = python;
     this.#logFile = logFile;
     this.#deadlines = { ...DEADLINES, ...deadlines };
@@ -90,7 +92,7 @@ export class Child {
       python,
       args: module,
       logFile,
-      env: environment(threads),
+      env: { ...environment(threads), ...(cards === undefined ? {} : { CUDA_VISIBLE_DEVICES: cards }) },
       onLine: (line) => this.#read(line),
       onEnd: (end) => this.#end(this.#reasonOf(end)),
     });

@@ -13,6 +13,7 @@ export { type AdvantageOptions, deviation, type GroupAdvantages, groupAdvantages
 export { ARCHITECTURES, adaptedLayers, architectureNamed, MODEL_TYPES, targetsOf, tornLayer } from "./architectures.js";
 export { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "./batch.js";
 export { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
+export { checkLaunch } from "./launch.js";
 export { CHECKPOINT_FILES, Learner, startLearner } from "./learner.js";
 export type { Progress } from "./protocol.js";
 export { readFloats } from "./safetensors.js";

@@ -99,6 +99,13 @@ export interface LearnerSettings {
    * from the start; it moves to the device when an update begins. "offload" is refused where that is the CPU.
    */
   readonly lifetime?: LearnerLifetime;
+  /**
+   * Command that starts several processes, the ranks, which compute updates together; native/learner/launch.py adds the
+   * learner to it. Refused where it cannot be run or sets no RANK and WORLD_SIZE.
+   */
+  readonly launch?: string;
+  /** With `launch` the GPUs that they see, as CUDA_VISIBLE_DEVICES, in place of the one of this process. */
+  readonly cards?: string | undefined;
   /** The child's output is appended here. */
   readonly logFile: string;
   readonly deadlines?: Partial<Deadlines>;
@@ -296,6 +303,8 @@ export const learnerInfo = z.object({
   versions: z.record(z.string(), z.string()),
   /** Updates of its optimizer for the objective it was last used for: 0 for a new adapter. */
   updates: z.number(),
+  /** Processes that compute updates together. */
+  ranks: z.number().optional(),
   seconds: z.number(),
 });
 

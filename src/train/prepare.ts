@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { type Config, type GivenOptions, type OptionOf, ROLLOUTS_AT_ONCE, sizedDefault } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
 import { contextsOf, drawsOnDevice, gpuChosen, gpuMemory, type ModelShape, sequencesFor } from "../engine/index.js";
+import { checkLaunch } from "../learn/index.js";
 import { planServers, withServerTools } from "../mcp/index.js";
 import { checkTrainable, conversingModel, linesTo, peftFingerprint, resolveWithSource } from "../models/index.js";
 import { fitToMachine, mainMemory, type Served } from "../plan/index.js";
@@ -67,6 +68,7 @@ export async function prepare(
 ) {
   // Before anything that may create the Python environment, which is made for the card.
   checkEngineChoice(config);
+  checkLaunch(config);
   takeDevice(config);
   rewardNamed(config.reward);
   const folder = await placeOf(config);

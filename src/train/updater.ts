@@ -4,7 +4,7 @@
  * once, from the checkpoint in force; one that runs out of memory is asked again with smaller micro-batches.
  */
 import { type Config, objectiveOf } from "../config/index.js";
-import { learnerDevice } from "../device/index.js";
+import { learnerCards, learnerDevice } from "../device/index.js";
 import { decodeThreads, type LocalEngineInfo } from "../engine/index.js";
 import {
   bitsOf,
@@ -137,7 +137,10 @@ export interface UpdaterSources {
   /** The model's file. */
   readonly model: string;
   readonly settings: RunSettings;
-  readonly config: Pick<Config, "adamBits" | "learner" | "learnerLifetime" | "precision" | "hfWeights" | "threads">;
+  readonly config: Pick<
+    Config,
+    "adamBits" | "learner" | "learnerLaunch" | "learnerLifetime" | "precision" | "hfWeights" | "threads"
+  >;
   /** Values that fit the machine. */
   readonly fitted: { readonly microBatchTokens: number; readonly gradientCheckpointing: boolean };
   /** The engine's device. */
@@ -151,7 +154,7 @@ export interface UpdaterSources {
 export function openUpdater({ run, model, settings, config, fitted, backend, python, log }: UpdaterSources) {
   const { device, note } = learnerDevice(backend);
   if (note) log(note);
-  const { hfWeights } = config;
+  const { hfWeights, learnerLaunch } = config;
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
   const { adamBeta1, adamBeta2, weightDecay } = settings;
   let said = "";
@@ -186,6 +189,7 @@ export function openUpdater({ run, model, settings, config, fitted, backend, pyt
           precision: config.precision,
           lifetime: config.learnerLifetime,
           logFile: run.logFile("learner.log"),
+          ...(learnerLaunch === undefined ? {} : { launch: learnerLaunch, cards: learnerCards() }),
           ...(from === undefined ? {} : { resume: from }),
         },
         { signal },

@@ -41,6 +41,18 @@ describe("the device of a process", () => {
     expect(here.env.CUDA_VISIBLE_DEVICES).toBe(uuidOf(1));
   });
 
+  it.each([
+    [undefined, "1", [1, 0]],
+    [undefined, undefined, [0, 1]],
+    ["1", undefined, [1]],
+  ])("comes first of the cards of several learners: visible %o, chosen %o", (visible, chosen, cards) => {
+    two();
+    expect(device.learnerCards()).toBeUndefined();
+    const here = machine(visible === undefined ? {} : { CUDA_VISIBLE_DEVICES: visible });
+    device.takeDevice({ gpu: "auto", device: chosen }, here);
+    expect(device.learnerCards()).toBe(cards.map(uuidOf).join(","));
+  });
+
   it.each(["", "-1"])("is none when CUDA_VISIBLE_DEVICES is %o, whatever the driver says", (list) => {
     two();
     const here = machine({ CUDA_VISIBLE_DEVICES: list });

@@ -98,6 +98,11 @@ describe("the line on the learner", () => {
     expect(learnerText({ ...info, offloaded: true })).toBe("learner: cpu, f32, PyTorch 2.13.0");
   });
 
+  it("says how many ranks compute, where there are several", () => {
+    expect(learnerText({ ...info, ranks: 4 })).toBe("learner: cpu, f32, PyTorch 2.13.0, 4 ranks");
+    expect(learnerText({ ...info, ranks: 1 })).toBe("learner: cpu, f32, PyTorch 2.13.0");
+  });
+
   it("has the same facts for the run", () => {
     expect(learnerFacts(card)).toEqual({
       backend: "peft",

@@ -115,7 +115,7 @@ class Conversation:
 def converse(monkeypatch, kinds, answer, on_send=lambda message: None):
     conversation = Conversation(kinds, on_send)
     monkeypatch.setattr(program.protocol, "Connection", lambda: conversation)
-    monkeypatch.setattr(program, "guard", lambda descriptor: None)
+    monkeypatch.setattr(program, "guard", lambda descriptor, half: None)
     monkeypatch.setattr(program, "answer", answer)
     program.main()
     return conversation.sent

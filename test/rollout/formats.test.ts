@@ -6,6 +6,7 @@ import { options } from "../../src/config/config.js";
 import { hermes } from "../../src/rollout/formats/hermes.js";
 import { formatNamed, formatNames, formats } from "../../src/rollout/index.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { vllmCases } from "./support/vllm-cases.js";
 import { differenceRow, readAlike, writtenTexts } from "./support/written-calls.js";
 
 const call = (value: unknown) =>
@@ -48,7 +49,17 @@ describe("every format", () => {
     const value = fc.oneof(
       fc.string({ unit: "grapheme" }),
       fc.integer(),
-      fc.constantFrom("</tool_call>", "<tool_call>", "[TOOL_CALLS]", '"}; {"name": "x"', true, null, 0.5, "[ARGS]"),
+      fc.constantFrom(
+        "</tool_call>",
+        "<tool_call>",
+        "[TOOL_CALLS]",
+        '"}; {"name": "x"',
+        true,
+        null,
+        0.5,
+        "[ARGS]",
+        "<|tool_call|>",
+      ),
     );
     const args = fc.dictionary(
       fc.string({ minLength: 1 }).filter((key) => key !== "__proto__"),
@@ -64,7 +75,16 @@ describe("every format", () => {
   });
 
   it.each(formats)("$name never throws, whatever a model writes, and keeps what is malformed", ({ read }) => {
-    const marks = ["<tool_call>", "</tool_call>", "<|python_tag|>", "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", ";"];
+    const marks = [
+      "<tool_call>",
+      "</tool_call>",
+      "<|python_tag|>",
+      "[TOOL_CALLS]",
+      "[ARGS]",
+      "[CALL_ID]",
+      ";",
+      "<|tool_call|>",
+    ];
     const piece = fc.oneof(
       fc.constantFrom(...marks, "{", "}", "[", "]", '"', "\\", '"name"', '"arguments"', ":", '"x"', "\n", "\u0000"),
       fc.string(),
@@ -98,6 +118,22 @@ describe("every format", () => {
     for (const one of writtenTexts) expect([one.about, one.why === undefined]).toEqual([one.about, readAlike(one)]);
   });
 
+  it.each(vllmCases)(
+    "reads $format as vLLM's tests do, or says why not: $about",
+    ({ format, text, vllm, content, hone }) => {
+      const read = formatNamed(format).read(text);
+      const calls = read.calls.flatMap((one) => (one.kind === "call" ? [[one.call.name, one.call.arguments]] : []));
+      const errors = read.calls.flatMap((one) => (one.kind === "malformed" ? [one.reason] : []));
+      if (!hone) {
+        expect({ calls, errors, content: read.content }).toEqual({ calls: vllm, errors: [], content: content ?? "" });
+        return;
+      }
+      const { calls: ours = [], errors: wrong = [], content: said = text, why } = hone;
+      expect({ calls, errors, content: read.content }).toEqual({ calls: ours, errors: wrong, content: said });
+      expect(why).not.toBe("");
+    },
+  );
+
   it("is a choice of --tool-format", () => {
     expect(options.toolFormat.accepts).toBe(`auto, ${formatNames()}`);
   });
@@ -108,6 +144,7 @@ describe("integers beyond 2^53 - 1", () => {
     ["hermes", call('{"name": "find", "arguments": {"order": 1234567890123456789}}')],
     ["llama3", '{"name": "find", "parameters": {"order": 1234567890123456789}}'],
     ["mistral", '[TOOL_CALLS] [{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
+    ["granite", '<|tool_call|>[{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
     ["mistral", '[TOOL_CALLS]find[ARGS]{"order": 1234567890123456789}'],
   ];
   it.each(written)("are read as they were written: %s", (name, text) => {

@@ -134,6 +134,28 @@ describe("every format", () => {
     },
   );
 
+  it.each([
+    ["xlam", '<tool_call>[{"name": "x", "arguments": {}}]', "no </tool_call> follows the list of tool calls"],
+    ["xlam", '```json\n[{"name": "x", "arguments": {}}]', "no ``` follows the list of tool calls"],
+    ["xlam", '[{"name": "x"', "the list of tool calls does not end"],
+    ["xlam", "[{oops}]", "the list of tool calls is not valid JSON"],
+    ["xlam", "<tool_call>oops</tool_call>", "no JSON list of tool calls follows <tool_call>"],
+    ["granite", '<tool_call>{"name": "x"} <tool_call>', "no JSON list of tool calls follows <tool_call>"],
+  ])("%s says of %s what is wrong", (name, text, reason) => {
+    const { content, calls } = formatNamed(name).read(text);
+    expect(calls).toMatchObject([{ kind: "malformed", reason }]);
+    expect(content).toBe(text);
+  });
+
+  it.each([
+    ["xlam", '```json\n[{"city": "Rome"}]\n```'],
+    ["xlam", "[1, 2] and [see](x)"],
+    ["phi4", "import functools, then functools.reduce"],
+    ["granite", '[{"name": "x", "arguments": {}}]'],
+  ])("%s takes this for text: %s", (name, text) => {
+    expect(formatNamed(name).read(text)).toEqual({ content: text, calls: [] });
+  });
+
   it("is a choice of --tool-format", () => {
     expect(options.toolFormat.accepts).toBe(`auto, ${formatNames()}`);
   });
@@ -145,6 +167,8 @@ describe("integers beyond 2^53 - 1", () => {
     ["llama3", '{"name": "find", "parameters": {"order": 1234567890123456789}}'],
     ["mistral", '[TOOL_CALLS] [{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
     ["granite", '<|tool_call|>[{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
+    ["xlam", '[{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
+    ["phi4", 'functools[{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
     ["mistral", '[TOOL_CALLS]find[ARGS]{"order": 1234567890123456789}'],
   ];
   it.each(written)("are read as they were written: %s", (name, text) => {

@@ -81,6 +81,8 @@ const frames: readonly (readonly [format: string, open: string, close: string])[
   ["llama3", "<|python_tag|>", ";"],
   ["mistral", "[TOOL_CALLS][", "]"],
   ["granite", "<|tool_call|>[", "]"],
+  ["xlam", "[", "]"],
+  ["phi4", "functools[", "]"],
 ];
 
 /** A policy that knows the tags and the names and means no good. */

@@ -46,6 +46,11 @@ const words = [
   ";",
   "<|python_tag|>",
   "<|tool_",
+  "func",
+  "tools[",
+  '[{"name": "a", "arguments": {}}]',
+  "``",
+  "`json",
   "call|>",
 ];
 const pieces = fc.array(fc.constantFrom(...words), { maxLength: 12 });

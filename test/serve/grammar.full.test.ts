@@ -256,6 +256,8 @@ describe("every format of calls", () => {
     ["mistral", '[TOOL_CALLS] [{"name": "look", "arguments": {"at": 1}}]'],
     ["mistral", "[TOOL_CALLS]look[ARGS]{}"],
     ["granite", ""],
+    ["xlam", ""],
+    ["phi4", ""],
   ];
   const tools = [
     strict("keep", person),

@@ -183,7 +183,7 @@ export function wrongUpTo(text: string, next: RegExp, reason: string): ReadCalls
 /**
  * The calls of the JSON list at the beginning of a text, behind white space.
  *
- * @param mark before the text, for the message to the model
+ * @param mark before the text, for the message to the model; "" where there is none
  * @param next the beginning of other calls
  */
 export function readList(text: string, mark: string, next: RegExp): ReadCalls {

@@ -5,10 +5,12 @@ import { granite } from "./granite.js";
 import { hermes } from "./hermes.js";
 import { llama3 } from "./llama3.js";
 import { mistral } from "./mistral.js";
+import { phi4 } from "./phi4.js";
+import { xlam } from "./xlam.js";
 
 export type { CallableTool, ToolFormat, WrittenCall, WrittenCalls, WrittenTurn } from "./format.js";
 
-export const formats: readonly ToolFormat[] = [hermes, llama3, mistral, granite];
+export const formats: readonly ToolFormat[] = [hermes, llama3, mistral, granite, xlam, phi4];
 
 /** @throws HoneError when there is none of that name */
 export function formatNamed(name: string): ToolFormat {

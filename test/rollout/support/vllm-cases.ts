@@ -108,7 +108,122 @@ const granite: Omit<VllmCase, "format">[] = [
   },
 ];
 
+const weather = (city: string, state: string) => ["get_current_weather", { city, state, unit: "fahrenheit" }] as const;
+const seattle = ["get_current_weather", { city: "Seattle" }] as const;
+const textOf = (...calls: readonly (readonly [name: string, args: object])[]) =>
+  `[${calls.map(([name, args]) => `{"name": "${name}", "arguments": ${JSON.stringify(args)}}`).join(", ")}]`;
+const dallas = weather("Dallas", "TX");
+const rainy = ["get_current_weather", { city: "Seattle", state: "WA", unit: "celsius" }] as const;
+const thought = "<think>I'll help you with that.</think>";
+
+const xlam: Omit<VllmCase, "format">[] = [
+  { about: "no call", text: "This is a test", vllm: [], content: "This is a test" },
+  {
+    about: "two calls",
+    text: textOf(dallas, weather("Orlando", "FL")),
+    vllm: [dallas, weather("Orlando", "FL")],
+  },
+  { about: "behind a thought", text: `${thought}${textOf(dallas)}`, vllm: [dallas], content: thought },
+  {
+    about: "a block",
+    text: `I'll help you with that.\n\`\`\`json\n${textOf(dallas)}\n\`\`\``,
+    vllm: [dallas],
+    content: "I'll help you with that.",
+  },
+  {
+    about: "behind [TOOL_CALLS]",
+    text: `I'll check the weather for you.[TOOL_CALLS]${textOf(dallas)}`,
+    vllm: [dallas],
+    content: "I'll check the weather for you.",
+  },
+  {
+    about: "between tags",
+    text: `I'll help you check the weather.<tool_call>${textOf(dallas)}</tool_call>`,
+    vllm: [dallas],
+    content: "I'll help you check the weather.",
+  },
+  { about: "one call", text: textOf(rainy), vllm: [rainy] },
+  { about: "the list itself", text: textOf(seattle), vllm: [seattle] },
+  {
+    about: "the list itself behind a thought",
+    text: `${thought}${textOf(seattle)}`,
+    vllm: [seattle],
+    content: thought,
+  },
+  {
+    about: "the list itself in a block",
+    text: `I'll help you with that.\n\`\`\`json\n${textOf(seattle)}\n\`\`\``,
+    vllm: [seattle],
+    content: "I'll help you with that.",
+  },
+  { about: "an answer", text: "I'll help you with that.", vllm: [], content: "I'll help you with that." },
+];
+
+const phi4: Omit<VllmCase, "format">[] = [
+  { about: "no call", text: plain, vllm: [], content: plain },
+  { about: "one call", text: `functools[${tokyoText}]`, vllm: [tokyo] },
+  { about: "two calls", text: `functools[\n  ${tokyoText},\n  ${tokyoTimeText}\n]`, vllm: [tokyo, tokyoTime] },
+  { about: "no arguments", text: 'functools[{"name": "refresh", "arguments": {}}]', vllm: [["refresh", {}]] },
+  { about: "escapes", text: `functools${listOf("test_function", escapes)}`, vllm: [["test_function", escapes]] },
+  {
+    about: "all types",
+    text: `functools${listOf("test_function", types)}`,
+    vllm: [["test_function", types]],
+    hone: {
+      calls: [["test_function", types]],
+      content: "",
+      why: "vLLM's test is marked as failing: its parser ends the list at the first closing bracket",
+    },
+  },
+  {
+    about: "text around a call",
+    text: `Let me check the weather for you.\nfunctools[${tokyoText}]\nWould you like to know more?`,
+    vllm: [tokyo],
+    hone: {
+      calls: [tokyo],
+      content: "Let me check the weather for you.\n\nWould you like to know more?",
+      why: "the text is kept; vLLM's parser drops it",
+    },
+  },
+  {
+    about: "a list that is cut off",
+    text: 'functools[{"name": "func", "arguments": {',
+    vllm: undefined,
+    hone: { errors: ["the list of tool calls does not end"], why: told },
+  },
+  {
+    about: "arguments as a string",
+    text: 'functools[{"name": "func", "arguments": "not a dict"}]',
+    vllm: undefined,
+    hone: { errors: ['the tool call has no "arguments" object'], why: told },
+  },
+  {
+    about: "no list",
+    text: 'functools{"name": "func"}',
+    vllm: undefined,
+    hone: { errors: ["no JSON list of tool calls follows functools"], why: told },
+  },
+  {
+    about: "a call without arguments",
+    text: 'functools[{"name": "func"}]',
+    vllm: undefined,
+    hone: { errors: ['the tool call has no "arguments" object'], why: told },
+  },
+  {
+    about: "an empty list",
+    text: "functools[] This is just text",
+    vllm: undefined,
+    hone: { errors: ["the list of tool calls is empty"], why: told },
+  },
+  {
+    about: "no JSON",
+    text: "functools[ This is just text ]",
+    vllm: undefined,
+    hone: { errors: ["the list of tool calls is not valid JSON"], why: told },
+  },
+];
+
 const of = (format: string, cases: readonly Omit<VllmCase, "format">[]): VllmCase[] =>
   cases.map((one) => ({ format, ...one }));
 
-export const vllmCases: readonly VllmCase[] = [...of("granite", granite)];
+export const vllmCases: readonly VllmCase[] = [...of("granite", granite), ...of("xlam", xlam), ...of("phi4", phi4)];

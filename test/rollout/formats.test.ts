@@ -140,6 +140,16 @@ describe("every format", () => {
     ["xlam", '[{"name": "x"', "the list of tool calls does not end"],
     ["xlam", "[{oops}]", "the list of tool calls is not valid JSON"],
     ["xlam", "<tool_call>oops</tool_call>", "no JSON list of tool calls follows <tool_call>"],
+    ["pythonic", "[f(a=1, a=2)]", "the argument a is given twice"],
+    ["pythonic", "[f(a=g(1))]", "g begins no Python literal"],
+    ["pythonic", "[f(a=true)]", "true begins no Python literal"],
+    ["pythonic", "[f(1)]", "an argument has no name"],
+    ["pythonic", "[f(a={1: 2})]", "a key of a dictionary is no text"],
+    ["pythonic", "[f(a=007)]", "007 is no Python literal"],
+    ["pythonic", "[f(a=1", "no , or ) follows an argument"],
+    ["pythonic", "[f(**[1])]", "no JSON object follows **"],
+    ["pythonic", "<|python_start|>f()", "no list of calls follows <|python_start|>"],
+    ["pythonic", `[f(a=${"[".repeat(100_000)}`, "the tool call is nested too deeply"],
     ["granite", '<tool_call>{"name": "x"} <tool_call>', "no JSON list of tool calls follows <tool_call>"],
   ])("%s says of %s what is wrong", (name, text, reason) => {
     const { content, calls } = formatNamed(name).read(text);
@@ -147,9 +157,27 @@ describe("every format", () => {
     expect(content).toBe(text);
   });
 
+  it("pythonic reads Python's literals", () => {
+    const text = String.raw`Wait. [f(a='\'\x41\u00e9\n\d', b=r"\n", c="""1
+2""", d=-1.5e3, e=+2, from=False, g={"k": [None, True,],}, )]`;
+    expect(formatNamed("pythonic").read(text)).toEqual({
+      content: "Wait.",
+      calls: [
+        {
+          kind: "call",
+          call: {
+            name: "f",
+            arguments: { a: "'Aé\n\\d", b: "\\n", c: "1\n2", d: -1500, e: 2, from: false, g: { k: [null, true] } },
+          },
+        },
+      ],
+    });
+  });
+
   it.each([
     ["xlam", '```json\n[{"city": "Rome"}]\n```'],
     ["xlam", "[1, 2] and [see](x)"],
+    ["pythonic", "See [1], [see](x) and the interval [f(a), f(b)]."],
     ["phi4", "import functools, then functools.reduce"],
     ["granite", '[{"name": "x", "arguments": {}}]'],
   ])("%s takes this for text: %s", (name, text) => {
@@ -167,6 +195,8 @@ describe("integers beyond 2^53 - 1", () => {
     ["llama3", '{"name": "find", "parameters": {"order": 1234567890123456789}}'],
     ["mistral", '[TOOL_CALLS] [{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
     ["granite", '<|tool_call|>[{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
+    ["pythonic", "[find(order=1234567890123456789)]"],
+    ["pythonic", '[find(**{"order": 1234567890123456789})]'],
     ["xlam", '[{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
     ["phi4", 'functools[{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
     ["mistral", '[TOOL_CALLS]find[ARGS]{"order": 1234567890123456789}'],

@@ -81,6 +81,7 @@ const frames: readonly (readonly [format: string, open: string, close: string])[
   ["llama3", "<|python_tag|>", ";"],
   ["mistral", "[TOOL_CALLS][", "]"],
   ["granite", "<|tool_call|>[", "]"],
+  ["pythonic", "[search_inbox(**", ")]"],
   ["xlam", "[", "]"],
   ["phi4", "functools[", "]"],
 ];

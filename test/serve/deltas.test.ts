@@ -49,6 +49,8 @@ const words = [
   "func",
   "tools[",
   '[{"name": "a", "arguments": {}}]',
+  "[add(a=",
+  "1)]",
   "``",
   "`json",
   "call|>",

@@ -256,6 +256,7 @@ describe("every format of calls", () => {
     ["mistral", '[TOOL_CALLS] [{"name": "look", "arguments": {"at": 1}}]'],
     ["mistral", "[TOOL_CALLS]look[ARGS]{}"],
     ["granite", ""],
+    ["pythonic", ""],
     ["xlam", ""],
     ["phi4", ""],
   ];

@@ -50,6 +50,8 @@ export interface ToolFormat {
    * behind another call.
    */
   readonly marks: NonNullable<Grammar["marks"]>;
+  /** Further marks `anywhere`, with which calls of a tool begin. */
+  marksOf?(tool: string): readonly string[];
   /**
    * GBNF of one call or more, and nothing else; the rule `space` is a little white space. What it lets pass is what
    * `read` takes for well-formed calls of these tools.

@@ -6,11 +6,12 @@ import { hermes } from "./hermes.js";
 import { llama3 } from "./llama3.js";
 import { mistral } from "./mistral.js";
 import { phi4 } from "./phi4.js";
+import { pythonic } from "./pythonic.js";
 import { xlam } from "./xlam.js";
 
 export type { CallableTool, ToolFormat, WrittenCall, WrittenCalls, WrittenTurn } from "./format.js";
 
-export const formats: readonly ToolFormat[] = [hermes, llama3, mistral, granite, xlam, phi4];
+export const formats: readonly ToolFormat[] = [hermes, llama3, mistral, granite, pythonic, xlam, phi4];
 
 /** @throws HoneError when there is none of that name */
 export function formatNamed(name: string): ToolFormat {

@@ -223,7 +223,111 @@ const phi4: Omit<VllmCase, "format">[] = [
   },
 ];
 
+const simple = ["get_weather", { city: "San Francisco", metric: "celsius" }] as const;
+const simpleText = "get_weather(city='San Francisco', metric='celsius')";
+const user = {
+  name: "John Doe",
+  age: 37,
+  address: { city: "San Francisco", state: "CA" },
+  role: null,
+  passed_test: true,
+  aliases: ["John", "Johnny"],
+};
+const userText =
+  "register_user(name='John Doe', age=37, address={'city': 'San Francisco', 'state': 'CA'}, role=None, passed_test=True, aliases=['John', 'Johnny'])";
+const angeles = ["get_weather", { city: "LA", metric: "C" }] as const;
+const doe = ["register_user", { name: "Doe", age: 9 }] as const;
+const angelesText = "get_weather(city='LA', metric='C')";
+const apart = "both read the good call; hone also tells the model of the bad one, and keeps the text";
+
+/** Cases of the parsers pythonic and llama4_pythonic. */
+const pythonic: Omit<VllmCase, "format">[] = [
+  { about: "no call", text: "How can I help you today?", vllm: [], content: "How can I help you today?" },
+  { about: "one call", text: `[${simpleText}]`, vllm: [simple] },
+  { about: "all types", text: `[${userText}]`, vllm: [["register_user", user]] },
+  { about: "no arguments", text: "[get_weather()]", vllm: [["get_weather", {}]] },
+  {
+    about: "an empty dictionary",
+    text: "[do_something_cool(additional_data={})]",
+    vllm: [["do_something_cool", { additional_data: {} }]],
+  },
+  { about: "an empty list", text: "[do_something_cool(steps=[])]", vllm: [["do_something_cool", { steps: [] }]] },
+  {
+    about: "escapes",
+    text: String.raw`[get_weather(city='Martha\'s Vineyard', metric='\"cool units\"')]`,
+    vllm: [["get_weather", { city: "Martha's Vineyard", metric: '"cool units"' }]],
+  },
+  { about: "two calls", text: `[${simpleText}, ${userText}]`, vllm: [simple, ["register_user", user]] },
+  {
+    about: "two calls without spaces",
+    text: "[get_weather(city='LA',metric='C'),register_user(name='Doe',age=9)]",
+    vllm: [angeles, doe],
+  },
+  { about: "between tokens", text: `<|python_start|>[${angelesText}]<|python_end|>`, vllm: [angeles] },
+  {
+    about: "behind a token",
+    text: `<|python_start|>[${angelesText}, register_user(name='Doe', age=9)]`,
+    vllm: [angeles, doe],
+  },
+  {
+    about: "a text that takes vLLM's pattern long",
+    text: `hello world[A(A=${"\t)A(A=,\t".repeat(2)}`,
+    vllm: [],
+    content: `hello world[A(A=${"\t)A(A=,\t".repeat(2)}`,
+    hone: {
+      errors: [") begins no Python literal", "no , or ] follows the tool call"],
+      content: `hello world[A(A=${"\t)A(A=,\t".repeat(2)}`.trim(),
+      why: "a bracket, a name and a named argument begin a call wherever they stand; vLLM reads whole turns alone",
+    },
+  },
+  {
+    about: "bytes beside a good call",
+    text: `[bad(x=b'z'), ${simpleText}]`,
+    vllm: [simple],
+    hone: { calls: [simple], errors: ["b begins no Python literal"], why: apart },
+  },
+  {
+    about: "bytes beside a good call, between tokens",
+    text: `<|python_start|>[bad(x=b'z'), ${angelesText}]<|python_end|>`,
+    vllm: [angeles],
+    hone: { calls: [angeles], errors: ["b begins no Python literal"], why: apart },
+  },
+  {
+    about: "infinity beside a good call",
+    text: `[calc(x=1e999), ${simpleText}]`,
+    vllm: [simple],
+    hone: { calls: [simple], errors: ["1e999 is no finite number"], why: apart },
+  },
+  {
+    about: "infinity beside a good call, between tokens",
+    text: `<|python_start|>[calc(x=1e999), ${angelesText}]<|python_end|>`,
+    vllm: [angeles],
+    hone: { calls: [angeles], errors: ["1e999 is no finite number"], why: apart },
+  },
+  {
+    about: "a broken text behind a good call",
+    text: `[${simpleText}, f(a='x 'y', b='z')]`,
+    vllm: [simple],
+    hone: { calls: [simple], errors: ["no , or ) follows an argument"], why: apart },
+  },
+  {
+    about: "broken texts",
+    text: "[f(a='x 'y' 'z), g(b='p 'q' 'r)]",
+    vllm: [],
+    content: "[f(a='x 'y' 'z), g(b='p 'q' 'r)]",
+    hone: {
+      errors: ["no , or ) follows an argument", "no , or ) follows an argument"],
+      why: "the model is told what is wrong; vLLM takes it for an answer",
+    },
+  },
+];
+
 const of = (format: string, cases: readonly Omit<VllmCase, "format">[]): VllmCase[] =>
   cases.map((one) => ({ format, ...one }));
 
-export const vllmCases: readonly VllmCase[] = [...of("granite", granite), ...of("xlam", xlam), ...of("phi4", phi4)];
+export const vllmCases: readonly VllmCase[] = [
+  ...of("granite", granite),
+  ...of("pythonic", pythonic),
+  ...of("xlam", xlam),
+  ...of("phi4", phi4),
+];

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { options } from "../../src/config/config.js";
 import { hermes } from "../../src/rollout/formats/hermes.js";
+import { formatOf } from "../../src/rollout/formats/index.js";
 import { formatNamed, formatNames, formats } from "../../src/rollout/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { vllmCases } from "./support/vllm-cases.js";
@@ -72,6 +73,10 @@ describe("every format", () => {
         expect(read(write(all, (json) => json))).toEqual(JSON.parse(JSON.stringify(expected)));
       }),
     );
+  });
+
+  it.each(formats)("$name is the format of the calls that it writes", ({ name, write }) => {
+    expect(formatOf(write([{ name: "look", arguments: { at: 1 } }], String), "look")?.name).toBe(name);
   });
 
   it.each(formats)("$name never throws, whatever a model writes, and keeps what is malformed", ({ read }) => {

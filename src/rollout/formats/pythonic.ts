@@ -84,12 +84,13 @@ const writtenCall = (name: string, args: object): string => {
 
 export const pythonic: ToolFormat = {
   name: "pythonic",
-  ends: ["<|eom|>"],
+  ends: ["<|eom|>", "<|eom_id|>"],
   frames: [START, END],
   begins: ["[", START],
   marks: { anywhere: [START], first: ["["] },
   marksOf: (tool) => [`[${tool}(`],
   grammar({ tools, many, json }) {
+    // The rules are those of JSON's texts, which `**` takes.
     const call = `(${tools.map(({ name, parameters }) => `"${name}(**" ${json(parameters)} ")"`).join(" | ")})`;
     return `"${START}"? "[" ${call}${many ? ` ("," space ${call})*` : ""} "]"`;
   },

@@ -6,13 +6,13 @@ import type { OptionName } from "../config/index.js";
 import type { Engine } from "../engine/index.js";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
 import { HoneError, hone, nearest, UsageError } from "../util/index.js";
-import { formatNamed, formatNames, formatOf, type ToolFormat } from "./formats/index.js";
+import { formatAsked, formatNamed, formatNames, formatOf, type ToolFormat } from "./formats/index.js";
 import { ChatTemplate, UnusableTemplate } from "./template.js";
 import { marksOf, splitThoughts, type ThoughtMarks } from "./thoughts.js";
 
 /** Plain data, so that it can be sent to workers. */
 export interface ChatSettings {
-  /** Default "auto": the format in which the template writes a call. */
+  /** Default "auto": the format in which the template writes a call, or for which it asks where it writes none. */
   readonly toolFormat?: string;
   /** Variables of the template, such as `enable_thinking`. */
   readonly templateArg?: Readonly<Record<string, unknown>> | undefined;
@@ -131,14 +131,14 @@ export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
   const shown = showsTools(bare);
   const template = named && !shown ? new ChatTemplate(source, tokenizer, args, named) : bare;
   const own = formatOf(written, sample.function.name);
-  const format = named ?? own;
+  const format = named ?? own ?? (written.includes(sample.function.name) ? undefined : formatAsked(source));
   const ends = (format?.ends ?? []).flatMap((text) => controlTokens.get(text) ?? []);
   return {
     template,
     format,
     sample: written,
     showsTools: shown || named !== undefined,
-    write: named === own ? undefined : named?.write,
+    write: format === own ? undefined : format?.write,
     marks,
     opened: marks !== undefined && template.opening.trimEnd().endsWith(marks.open),
     maxThinkingTokens,

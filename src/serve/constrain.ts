@@ -90,6 +90,17 @@ export function formOf(asked: Asked, chat: Chat): Form | undefined {
   return form;
 }
 
+/** The marks of the format, with those of the tools. */
+function marksOf({ format }: Chat, asked: Asked) {
+  const own = format?.marks;
+  return (
+    own && {
+      ...own,
+      anywhere: [...own.anywhere, ...callableOf(asked).flatMap(({ name }) => format.marksOf?.(name) ?? [])],
+    }
+  );
+}
+
 function convert(asked: Asked, chat: Chat, calling: boolean): Form | undefined {
   const forced = isForced(asked);
   const answer = schemaOfFormat(asked.response_format);
@@ -108,7 +119,7 @@ function convert(asked: Asked, chat: Chat, calling: boolean): Form | undefined {
     grammar: {
       rules: rules.text(`space (${alternatives.join(" | ")})`),
       thoughts: marks && { open: marks.open, close: marks.close, opened },
-      marks: answer || forced ? undefined : chat.format?.marks,
+      marks: answer || forced ? undefined : marksOf(chat, asked),
     },
     notEnforced: converter.notEnforced,
   };

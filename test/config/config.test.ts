@@ -74,7 +74,11 @@ describe("options", () => {
       /HONE_MAX_TURN is not an option; did you mean HONE_MAX_TURNS/,
     ],
     ["a pair without a value", { flags: { templateArg: ["a=1", "b"] } }, /--template-arg: \["a=1","b"\] .*NAME=VALUE/],
-    ["an unknown format", { flags: { toolFormat: "xml" } }, /--tool-format: "xml" .*auto, hermes, llama3, mistral/],
+    [
+      "an unknown format",
+      { flags: { toolFormat: "xml" } },
+      /--tool-format: "xml" .*auto, hermes, llama3, mistral, granite, pythonic, xlam, phi4/,
+    ],
     ["an impossible date", { flags: { sentBefore: "2001-02-30" } }, /--sent-before: "2001-02-30" .*YYYY-MM-DD/],
   ])("refuse %s with the key, the value and what is accepted", async (_, sources, message) => {
     const error = await loadConfig(["n"], { ...sources, folder }).catch((thrown: unknown) => thrown);

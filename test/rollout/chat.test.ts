@@ -35,6 +35,10 @@ function chat(chatTemplate: string, settings: ChatSettings = {}, ...more: (strin
     "[TOOL_CALLS]",
     "<|start_header_id|>",
     "<|end_header_id|>",
+    "<|start_of_role|>",
+    "<|end_of_role|>",
+    "<|end_of_text|>",
+    "<|tool_call|>",
   ];
   const own = engine.info.controlTokens;
   const controlTokens = new Map([...own, ...names.map((name, i): [string, number] => [name, 900_000 + i])]);
@@ -57,6 +61,10 @@ describe("the tool-call format of a template", () => {
     ["Mistral-Small-3.2-24B-Instruct-2506", "mistral"],
     ["unsloth-mistral-Devstral-Small-2507", "mistral"],
     ["mistralai-Ministral-3-14B-Reasoning-2512", "mistral"],
+    // This one writes no calls, and asks for them in words.
+    ["ibm-granite-granite-3.3-2B-Instruct", "granite"],
+    ["ibm-granite-granite-4.0", "hermes"],
+    ["ibm-granite-granite-4.1", "hermes"],
     // These two write <tool_call> too, but no JSON in it.
     ["Qwen3-Coder", undefined],
     ["Qwen3.5-4B", undefined],
@@ -142,6 +150,7 @@ describe("tools", () => {
     function: { name, description: `Does "${name}" <b>.`, parameters: { type: "object", properties: { at: {} } } },
   });
   const tools = [about("look"), about("read")];
+  const question: ChatMessage = { role: "user", content: "Where?" };
   const conversation: ChatMessage[] = [
     { role: "system", content: "Answer." },
     { role: "user", content: "Where?" },
@@ -211,6 +220,14 @@ describe("tools", () => {
     expect(listed).toContain("Looks.");
     const named = chat(withoutTools, { toolFormat: "mistral" }).template;
     expect(named.promptText(conversation, plain)).toContain(listed);
+    const granite = chat(ofLlamaCpp("ibm-granite-granite-3.3-2B-Instruct")).template;
+    const [, asked] =
+      /(You are a helpful assistant with[^<]*<[^<]*)</.exec(granite.promptText([question], tools)) ?? [];
+    const [, shown] =
+      /available_tools<\|end_of_role\|>([\s\S]*?\n\])/.exec(granite.promptText([question], plain)) ?? [];
+    expect(chat(withoutTools, { toolFormat: "granite" }).template.promptText(conversation, plain)).toContain(
+      `${asked}\n\n${shown}`,
+    );
   });
 
   it("have a system message made for them where there is none, and none where there are no tools", () => {
@@ -225,6 +242,7 @@ describe("tools", () => {
     expect(chat(ofLlamaCpp("Qwen-Qwen3-0.6B"), { toolFormat: "hermes" }).write).toBeUndefined();
     expect(chat(ofLlamaCpp("Qwen-Qwen3-0.6B"), { toolFormat: "llama3" }).write).toBeDefined();
     expect(chat(withoutTools, { toolFormat: "hermes" }).write).toBeDefined();
+    expect(chat(ofLlamaCpp("ibm-granite-granite-3.3-2B-Instruct")).write).toBeDefined();
     expect(chat(withoutTools).write).toBeUndefined();
   });
 });

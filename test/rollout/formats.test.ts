@@ -4,8 +4,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { options } from "../../src/config/config.js";
 import { hermes } from "../../src/rollout/formats/hermes.js";
+import { formatOf } from "../../src/rollout/formats/index.js";
 import { formatNamed, formatNames, formats } from "../../src/rollout/index.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { vllmCases } from "./support/vllm-cases.js";
 import { differenceRow, readAlike, writtenTexts } from "./support/written-calls.js";
 
 const call = (value: unknown) =>
@@ -48,7 +50,17 @@ describe("every format", () => {
     const value = fc.oneof(
       fc.string({ unit: "grapheme" }),
       fc.integer(),
-      fc.constantFrom("</tool_call>", "<tool_call>", "[TOOL_CALLS]", '"}; {"name": "x"', true, null, 0.5, "[ARGS]"),
+      fc.constantFrom(
+        "</tool_call>",
+        "<tool_call>",
+        "[TOOL_CALLS]",
+        '"}; {"name": "x"',
+        true,
+        null,
+        0.5,
+        "[ARGS]",
+        "<|tool_call|>",
+      ),
     );
     const args = fc.dictionary(
       fc.string({ minLength: 1 }).filter((key) => key !== "__proto__"),
@@ -63,8 +75,21 @@ describe("every format", () => {
     );
   });
 
+  it.each(formats)("$name is the format of the calls that it writes", ({ name, write }) => {
+    expect(formatOf(write([{ name: "look", arguments: { at: 1 } }], String), "look")?.name).toBe(name);
+  });
+
   it.each(formats)("$name never throws, whatever a model writes, and keeps what is malformed", ({ read }) => {
-    const marks = ["<tool_call>", "</tool_call>", "<|python_tag|>", "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", ";"];
+    const marks = [
+      "<tool_call>",
+      "</tool_call>",
+      "<|python_tag|>",
+      "[TOOL_CALLS]",
+      "[ARGS]",
+      "[CALL_ID]",
+      ";",
+      "<|tool_call|>",
+    ];
     const piece = fc.oneof(
       fc.constantFrom(...marks, "{", "}", "[", "]", '"', "\\", '"name"', '"arguments"', ":", '"x"', "\n", "\u0000"),
       fc.string(),
@@ -98,6 +123,72 @@ describe("every format", () => {
     for (const one of writtenTexts) expect([one.about, one.why === undefined]).toEqual([one.about, readAlike(one)]);
   });
 
+  it.each(vllmCases)(
+    "reads $format as vLLM's tests do, or says why not: $about",
+    ({ format, text, vllm, content, hone }) => {
+      const read = formatNamed(format).read(text);
+      const calls = read.calls.flatMap((one) => (one.kind === "call" ? [[one.call.name, one.call.arguments]] : []));
+      const errors = read.calls.flatMap((one) => (one.kind === "malformed" ? [one.reason] : []));
+      if (!hone) {
+        expect({ calls, errors, content: read.content }).toEqual({ calls: vllm, errors: [], content: content ?? "" });
+        return;
+      }
+      const { calls: ours = [], errors: wrong = [], content: said = text, why } = hone;
+      expect({ calls, errors, content: read.content }).toEqual({ calls: ours, errors: wrong, content: said });
+      expect(why).not.toBe("");
+    },
+  );
+
+  it.each([
+    ["xlam", '<tool_call>[{"name": "x", "arguments": {}}]', "no </tool_call> follows the list of tool calls"],
+    ["xlam", '```json\n[{"name": "x", "arguments": {}}]', "no ``` follows the list of tool calls"],
+    ["xlam", '[{"name": "x"', "the list of tool calls does not end"],
+    ["xlam", "[{oops}]", "the list of tool calls is not valid JSON"],
+    ["xlam", "<tool_call>oops</tool_call>", "no JSON list of tool calls follows <tool_call>"],
+    ["pythonic", "[f(a=1, a=2)]", "the argument a is given twice"],
+    ["pythonic", "[f(a=g(1))]", "g begins no Python literal"],
+    ["pythonic", "[f(a=true)]", "true begins no Python literal"],
+    ["pythonic", "[f(1)]", "an argument has no name"],
+    ["pythonic", "[f(a={1: 2})]", "a key of a dictionary is no text"],
+    ["pythonic", "[f(a=007)]", "007 is no Python literal"],
+    ["pythonic", "[f(a=1", "no , or ) follows an argument"],
+    ["pythonic", "[f(**[1])]", "no JSON object follows **"],
+    ["pythonic", "<|python_start|>f()", "no list of calls follows <|python_start|>"],
+    ["pythonic", `[f(a=${"[".repeat(100_000)}`, "the tool call is nested too deeply"],
+    ["granite", '<tool_call>{"name": "x"} <tool_call>', "no JSON list of tool calls follows <tool_call>"],
+  ])("%s says of %s what is wrong", (name, text, reason) => {
+    const { content, calls } = formatNamed(name).read(text);
+    expect(calls).toMatchObject([{ kind: "malformed", reason }]);
+    expect(content).toBe(text);
+  });
+
+  it("pythonic reads Python's literals", () => {
+    const text = String.raw`Wait. [f(a='\'\x41\u00e9\n\d', b=r"\n", c="""1
+2""", d=-1.5e3, e=+2, from=False, g={"k": [None, True,],}, )]`;
+    expect(formatNamed("pythonic").read(text)).toEqual({
+      content: "Wait.",
+      calls: [
+        {
+          kind: "call",
+          call: {
+            name: "f",
+            arguments: { a: "'Aé\n\\d", b: "\\n", c: "1\n2", d: -1500, e: 2, from: false, g: { k: [null, true] } },
+          },
+        },
+      ],
+    });
+  });
+
+  it.each([
+    ["xlam", '```json\n[{"city": "Rome"}]\n```'],
+    ["xlam", "[1, 2] and [see](x)"],
+    ["pythonic", "See [1], [see](x) and the interval [f(a), f(b)]."],
+    ["phi4", "import functools, then functools.reduce"],
+    ["granite", '[{"name": "x", "arguments": {}}]'],
+  ])("%s takes this for text: %s", (name, text) => {
+    expect(formatNamed(name).read(text)).toEqual({ content: text, calls: [] });
+  });
+
   it("is a choice of --tool-format", () => {
     expect(options.toolFormat.accepts).toBe(`auto, ${formatNames()}`);
   });
@@ -108,6 +199,11 @@ describe("integers beyond 2^53 - 1", () => {
     ["hermes", call('{"name": "find", "arguments": {"order": 1234567890123456789}}')],
     ["llama3", '{"name": "find", "parameters": {"order": 1234567890123456789}}'],
     ["mistral", '[TOOL_CALLS] [{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
+    ["granite", '<|tool_call|>[{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
+    ["pythonic", "[find(order=1234567890123456789)]"],
+    ["pythonic", '[find(**{"order": 1234567890123456789})]'],
+    ["xlam", '[{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
+    ["phi4", 'functools[{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
     ["mistral", '[TOOL_CALLS]find[ARGS]{"order": 1234567890123456789}'],
   ];
   it.each(written)("are read as they were written: %s", (name, text) => {

@@ -2,7 +2,8 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { hermes } from "../../src/rollout/formats/hermes.js";
+import type { ToolFormat } from "../../src/rollout/formats/format.js";
+import { formatNamed, formats } from "../../src/rollout/index.js";
 import { playRollout, type RolloutLimits } from "../../src/rollout/rollout.js";
 import type { Session, Turn } from "../../src/rollout/session.js";
 import { openMailDatabaseWriter } from "../../src/tasks/email/database.js";
@@ -74,13 +75,29 @@ function value(random: Random, depth = 0): unknown {
   return Object.fromEntries(Array.from({ length: 3 }, () => [random.pick(keys), value(random, depth + 1)]));
 }
 
+/** What stands around a call's JSON in each format. */
+const frames: readonly (readonly [format: string, open: string, close: string])[] = [
+  ["hermes", "<tool_call>", "</tool_call>"],
+  ["llama3", "<|python_tag|>", ";"],
+  ["mistral", "[TOOL_CALLS][", "]"],
+  ["granite", "<|tool_call|>[", "]"],
+  ["pythonic", "[search_inbox(**", ")]"],
+  ["xlam", "[", "]"],
+  ["phi4", "functools[", "]"],
+];
+
 /** A policy that knows the tags and the names and means no good. */
 class Fuzzer implements Session {
   readonly #random: Random;
+  readonly #format: ToolFormat;
+  readonly #frame: readonly [open: string, close: string];
   turns = 0;
 
   constructor(seed: number) {
     this.#random = new Random("fuzz", seed);
+    const [name, ...frame] = this.#random.pick(frames);
+    this.#format = formatNamed(name);
+    this.#frame = frame;
   }
 
   #text(): string {
@@ -97,11 +114,8 @@ class Fuzzer implements Session {
       random.chance(0.3) ? random.pick(sound) : { name: random.pick(names), arguments: args },
     );
     const cut = random.chance(0.15) ? call.slice(0, random.integer(0, call.length)) : call;
-    return random.pick([
-      `<tool_call>${cut}</tool_call>`,
-      `<tool_call>${cut}`,
-      `${cut}</tool_call><tool_call>${cut}</tool_call>`,
-    ]);
+    const [open, close] = this.#frame;
+    return random.pick([`${open}${cut}${close}`, `${open}${cut}`, `${cut}${close}${open}${cut}${close}`]);
   }
 
   async turn(): Promise<Turn> {
@@ -110,7 +124,7 @@ class Fuzzer implements Session {
     if (random.chance(0.02))
       return { content: "", calls: [], completionTokens: 3, stop: random.pick(["length", "context", "deadline"]) };
     const text = Array.from({ length: random.integer(1, 3) }, () => this.#text()).join(random.pick(["", "\n", " hm "]));
-    return { ...hermes.read(text), completionTokens: 5, stop: "stop" };
+    return { ...this.#format.read(text), completionTokens: 5, stop: "stop" };
   }
 
   respond = () => undefined;
@@ -128,6 +142,10 @@ const named: ReadonlySet<RolloutEnd> = new Set([
   "deadline",
   "bad_call",
 ]);
+
+it("has a frame for every format", () => {
+  expect(frames.map(([name]) => name)).toEqual(formats.map(({ name }) => name));
+});
 
 it("ends 10,000 turns of a hostile policy in named ends only, with finite rewards and nothing solved by chance", async () => {
   let turns = 0;

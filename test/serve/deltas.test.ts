@@ -1,7 +1,7 @@
 /** What of a turn is sent while it is sampled: never what turns out to be a call, a thought or a stop text. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Chat, formatNamed, readTurn } from "../../src/rollout/index.js";
+import { type Chat, formatNamed, formats, readTurn } from "../../src/rollout/index.js";
 import { Deltas, reasoningOf, withoutBeginning } from "../../src/serve/deltas.js";
 
 const marks = { open: "<think>", close: "</think>", ending: "\n</think>\n\n" };
@@ -45,11 +45,20 @@ const words = [
   "}",
   ";",
   "<|python_tag|>",
+  "<|tool_",
+  "func",
+  "tools[",
+  '[{"name": "a", "arguments": {}}]',
+  "[add(a=",
+  "1)]",
+  "``",
+  "`json",
+  "call|>",
 ];
 const pieces = fc.array(fc.constantFrom(...words), { maxLength: 12 });
 
 describe("deltas", () => {
-  for (const format of ["hermes", "llama3", "mistral"]) {
+  for (const format of formats.map(({ name }) => name)) {
     for (const [name, more] of [
       ["without thoughts", {}],
       ["with thoughts", { marks }],

@@ -255,6 +255,10 @@ describe("every format of calls", () => {
     ["llama3", '{"name": "look", "arguments": {"at": 1}}'],
     ["mistral", '[TOOL_CALLS] [{"name": "look", "arguments": {"at": 1}}]'],
     ["mistral", "[TOOL_CALLS]look[ARGS]{}"],
+    ["granite", ""],
+    ["pythonic", ""],
+    ["xlam", ""],
+    ["phi4", ""],
   ];
   const tools = [
     strict("keep", person),

@@ -5,7 +5,7 @@
 import type { Grammar } from "../../engine/index.js";
 import { asValue, jsonText } from "../../jinja/index.js";
 import type { ToolCall } from "../../tasks/index.js";
-import { parseJson } from "../../util/index.js";
+import { parseJson, toJson } from "../../util/index.js";
 
 export type WrittenCall =
   | { readonly kind: "call"; readonly call: ToolCall }
@@ -37,6 +37,8 @@ export interface WrittenCalls {
 
 export interface ToolFormat {
   readonly name: string;
+  /** Words by which a template that writes no calls asks for calls in this format. */
+  readonly asks?: string;
   /** Special tokens that end a turn besides the template's own closing token. */
   readonly ends: readonly string[];
   /** Texts that frame its calls. */
@@ -48,6 +50,8 @@ export interface ToolFormat {
    * behind another call.
    */
   readonly marks: NonNullable<Grammar["marks"]>;
+  /** Further marks `anywhere`, with which calls of a tool begin. */
+  marksOf?(tool: string): readonly string[];
   /**
    * GBNF of one call or more, and nothing else; the rule `space` is a little white space. What it lets pass is what
    * `read` takes for well-formed calls of these tools.
@@ -130,31 +134,89 @@ export function callOf(value: unknown, text: string, keys: readonly string[]): W
   return { kind: "call", call: { name, arguments: args, ...(typeof id === "string" ? { id } : {}) } };
 }
 
+/** Calls at the beginning of a text, and their length in characters. */
+export interface ReadCalls {
+  readonly calls: readonly WrittenCall[];
+  readonly length: number;
+}
+
+/** Where the first of some marks stands; undefined where there is none. */
+export function firstMark(text: string, marks: readonly string[], from = 0): { at: number; mark: string } | undefined {
+  // One pass that ends at the first of them: a model may write one ten thousand times, and never the other.
+  const pattern = new RegExp(marks.map((mark) => mark.replace(/[|[\]]/g, "\\$&")).join("|"), "g");
+  pattern.lastIndex = from;
+  const found = pattern.exec(text);
+  return found ? { at: found.index, mark: found[0] } : undefined;
+}
+
 /**
- * Reads a turn whose calls begin after a mark. A malformed call stays in the text with its mark, and with those beside it.
+ * Reads a turn whose calls begin after marks. A malformed call stays in the text with its mark, and with those beside it.
  *
- * @param callsBehind reads the calls at the beginning of the text after a mark, and their length in characters
+ * @param callsBehind reads the calls at the beginning of the text after a mark
  */
 export function readMarked(
   text: string,
-  mark: string,
-  callsBehind: (rest: string) => { readonly calls: readonly WrittenCall[]; readonly length: number },
+  marks: readonly string[],
+  callsBehind: (rest: string, mark: string) => ReadCalls,
 ): WrittenTurn {
   const calls: WrittenCall[] = [];
   let content = "";
   let at = 0;
   for (;;) {
-    const begin = text.indexOf(mark, at);
-    if (begin < 0) break;
-    content += text.slice(at, begin);
-    const behind = begin + mark.length;
-    const read = callsBehind(text.slice(behind));
+    const begin = firstMark(text, marks, at);
+    if (!begin) break;
+    content += text.slice(at, begin.at);
+    const behind = begin.at + begin.mark.length;
+    const read = callsBehind(text.slice(behind), begin.mark);
     calls.push(...read.calls);
     at = behind + read.length;
-    if (read.calls.some(({ kind }) => kind === "malformed")) content += text.slice(begin, at);
+    if (read.calls.some(({ kind }) => kind === "malformed")) content += text.slice(begin.at, at);
   }
   return { content: (content + text.slice(at)).trim(), calls };
 }
+
+/** A malformed call whose end is unknown: it extends to the next beginning of one. */
+export function wrongUpTo(text: string, next: RegExp, reason: string): ReadCalls {
+  const at = text.search(next);
+  const length = at < 0 ? text.length : at;
+  return { calls: [malformed(text.slice(0, length), reason)], length };
+}
+
+/**
+ * The calls of the JSON list at the beginning of a text, behind white space.
+ *
+ * @param mark before the text, for the message to the model; "" where there is none
+ * @param next the beginning of other calls
+ */
+export function readList(text: string, mark: string, next: RegExp): ReadCalls {
+  const from = text.length - text.trimStart().length;
+  const wrong = (reason: string) => wrongUpTo(text, next, reason);
+  if (!/^[{[]/.test(text.slice(from, from + 1))) return wrong(`no JSON list of tool calls follows ${mark}`);
+  const end = jsonEnd(text, from);
+  if (end < 0) return wrong("the list of tool calls does not end");
+  let value: unknown;
+  try {
+    value = parseJson(text.slice(from, end));
+  } catch {
+    // The reason is worded for the model.
+    return wrong("the list of tool calls is not valid JSON");
+  }
+  if (!Array.isArray(value)) return wrong(`no JSON list of tool calls follows ${mark}`);
+  if (value.length === 0) return wrong("the list of tool calls is empty");
+  return { calls: value.map((one) => callOf(one, toJson(one), ["arguments"])), length: end };
+}
+
+/** Schema of a JSON list of calls. */
+export const schemaOfList = ({ tools, many }: WrittenCalls): object => ({
+  type: "array",
+  items: schemaOfCall(tools, "arguments"),
+  minItems: 1,
+  ...(many ? {} : { maxItems: 1 }),
+});
+
+/** A JSON list of calls, as {@link ToolFormat.write} does. */
+export const writtenList = (calls: readonly ToolCall[], asText: (json: string) => string): string =>
+  `[${calls.map((call) => asText(writtenCall(call, "arguments"))).join(", ")}]`;
 
 /** As {@link callOf}, for a text that should be JSON. */
 export function readCall(text: string, keys: readonly string[]): WrittenCall {

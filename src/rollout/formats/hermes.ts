@@ -34,7 +34,7 @@ export const hermes: ToolFormat = {
       `${OPEN}\n{"name": <function-name>, "arguments": <args-json-object>}\n${CLOSE}`,
     ].join("\n"),
   read: (text) =>
-    readMarked(text, OPEN, (rest) => {
+    readMarked(text, [OPEN], (rest) => {
       const close = rest.indexOf(CLOSE);
       if (close >= 0)
         return { calls: [readCall(rest.slice(0, close).trim(), ["arguments"])], length: close + CLOSE.length };

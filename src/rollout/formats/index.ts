@@ -1,13 +1,17 @@
 /** The tool-call formats. To add one, write a file like the others, an entry here, and its name in options.ts. */
 import { HoneError } from "../../util/index.js";
 import type { ToolFormat } from "./format.js";
+import { granite } from "./granite.js";
 import { hermes } from "./hermes.js";
 import { llama3 } from "./llama3.js";
 import { mistral } from "./mistral.js";
+import { phi4 } from "./phi4.js";
+import { pythonic } from "./pythonic.js";
+import { xlam } from "./xlam.js";
 
 export type { CallableTool, ToolFormat, WrittenCall, WrittenCalls, WrittenTurn } from "./format.js";
 
-export const formats: readonly ToolFormat[] = [hermes, llama3, mistral];
+export const formats: readonly ToolFormat[] = [hermes, llama3, mistral, granite, pythonic, xlam, phi4];
 
 /** @throws HoneError when there is none of that name */
 export function formatNamed(name: string): ToolFormat {
@@ -30,3 +34,7 @@ export function formatOf(written: string, name: string): ToolFormat | undefined 
     return content === "" && calls.length === 1 && call?.kind === "call" && call.call.name === name;
   });
 }
+
+/** The format that a template asks for which writes no calls. @param source of the template */
+export const formatAsked = (source: string): ToolFormat | undefined =>
+  formats.find(({ asks }) => asks !== undefined && source.includes(asks));

@@ -1,0 +1,124 @@
+/**
+ * Calls as a list of Python's calls: `[look_up(word="x"), add(a=1, b=[2])]` (Llama 3.2 and 4), after `<|python_start|>` or without
+ * it, text around them. Arguments are literals by name; those whose names Python has not follow as `**` and a JSON object.
+ *
+ * A list begins after `<|python_start|>`, at a turn's first character, and wherever a call with a named argument, or with
+ * none, stands behind its bracket.
+ */
+import { parseJson, toJson } from "../../util/index.js";
+import { jsonEnd, malformed, type ReadCalls, type ToolFormat, type WrittenCall, writtenTool } from "./format.js";
+import { closedAt, Literals, NoLiteral, writtenLiteral } from "./python-literals.js";
+
+const [START, END] = ["<|python_start|>", "<|python_end|>"];
+const BEGIN =
+  /^\s*(?=\[\s*[A-Za-z_][\w.-]*\()|(?=\[[A-Za-z_][\w.-]*\((?:\)|\*\*\{|[A-Za-z_]\w*=(?!=)))|<\|python_start\|>\s*/g;
+const NAME = /[A-Za-z_][\w.-]*(?=\()/y;
+const KEY = /([A-Za-z_]\w*)\s*=(?!=)/y;
+const PLAIN = /^[A-Za-z_]\w*$/;
+
+/** The arguments up to the closing parenthesis. */
+function readArguments(reader: Literals): Record<string, unknown> {
+  const args = new Map<string, unknown>();
+  const add = (key: string, value: unknown) => {
+    if (args.has(key)) throw new NoLiteral(`the argument ${key} is given twice`);
+    args.set(key, value);
+  };
+  for (let first = true; !reader.takes(")"); first = false) {
+    if (!first && !reader.takes(",")) throw new NoLiteral("no , or ) follows an argument");
+    if (!first && reader.takes(")")) break;
+    if (reader.takes("**")) {
+      const end = reader.text[reader.at] === "{" ? jsonEnd(reader.text, reader.at) : -1;
+      if (end < 0) throw new NoLiteral("no JSON object follows **");
+      for (const [key, value] of Object.entries(parseJson(reader.text.slice(reader.at, end)) as object))
+        add(key, value);
+      reader.at = end;
+    } else {
+      const key = reader.take(KEY)?.[1];
+      if (key === undefined) throw new NoLiteral("an argument has no name");
+      add(key, reader.value());
+    }
+  }
+  return Object.fromEntries(args);
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof NoLiteral) return error.message;
+  return error instanceof SyntaxError ? "no JSON object follows **" : "the tool call is nested too deeply";
+}
+
+/** The calls of the list at the beginning of a text. */
+function readPythonList(text: string): ReadCalls {
+  const calls: WrittenCall[] = [];
+  const reader = new Literals(text, 0);
+  const rest = (reason: string, from = reader.at): ReadCalls => ({
+    calls: [...calls, malformed(text.slice(from), reason)],
+    length: text.length,
+  });
+  if (!reader.takes("[")) return rest(`no list of calls follows ${START}`);
+  for (;;) {
+    const name = reader.take(NAME)?.[0];
+    const open = reader.at;
+    if (name === undefined) return rest("no tool call stands in the list");
+    try {
+      reader.takes("(");
+      calls.push({ kind: "call", call: { name, arguments: readArguments(reader) } });
+    } catch (error) {
+      // The next call of the list is read all the same.
+      const end = closedAt(text, open);
+      if (end < 0) return rest(reasonOf(error), open - name.length);
+      calls.push(malformed(text.slice(open - name.length, end), reasonOf(error)));
+      reader.at = end;
+    }
+    if (reader.takes("]")) return { calls, length: reader.at };
+    if (!reader.takes(",")) return rest("no , or ] follows the tool call");
+  }
+}
+
+const writtenCall = (name: string, args: object): string => {
+  const given = Object.entries(args).filter(([, value]) => value !== undefined);
+  const plain = given.filter(([key]) => PLAIN.test(key)).map(([key, value]) => `${key}=${writtenLiteral(value)}`);
+  const others = given.filter(([key]) => !PLAIN.test(key));
+  const more = others.length > 0 ? [`**${toJson(Object.fromEntries(others))}`] : [];
+  return `${name}(${[...plain, ...more].join(", ")})`;
+};
+
+export const pythonic: ToolFormat = {
+  name: "pythonic",
+  ends: ["<|eom|>", "<|eom_id|>"],
+  frames: [START, END],
+  begins: ["[", START],
+  marks: { anywhere: [START], first: ["["] },
+  marksOf: (tool) => [`[${tool}(`],
+  grammar({ tools, many, json }) {
+    // The rules are those of JSON's texts, which `**` takes.
+    const call = `(${tools.map(({ name, parameters }) => `"${name}(**" ${json(parameters)} ")"`).join(" | ")})`;
+    return `"${START}"? "[" ${call}${many ? ` ("," space ${call})*` : ""} "]"`;
+  },
+  write: (calls, asText) => `[${calls.map((call) => asText(writtenCall(call.name, call.arguments))).join(", ")}]`,
+  // In the words that Llama 3.2's and 4's documentation gives for the form.
+  describe: (tools) =>
+    [
+      "Here is a list of functions in JSON format that you can invoke:\n",
+      `${writtenTool(tools, 4)}\n`,
+      "If you decide to invoke any of the function(s), you MUST put it in the format of [func_name1(params_name1=params_value1, params_name2=params_value2...), func_name2(params)]",
+      "You SHOULD NOT include any other text in the response.",
+    ].join("\n"),
+  read(text) {
+    const calls: WrittenCall[] = [];
+    let content = "";
+    let at = 0;
+    for (;;) {
+      BEGIN.lastIndex = at;
+      const found = BEGIN.exec(text);
+      if (!found) break;
+      const behind = found.index + found[0].length;
+      const read = readPythonList(text.slice(behind));
+      content += text.slice(at, found.index);
+      calls.push(...read.calls);
+      at = behind + read.length;
+      if (found[0].startsWith(START) && text.startsWith(END, at)) at += END.length;
+      if (read.calls.some(({ kind }) => kind === "malformed")) content += text.slice(found.index, at);
+    }
+    return { content: (content + text.slice(at)).trim(), calls };
+  },
+};

@@ -10,13 +10,13 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { objectiveOf } from "../src/config/index.js";
 import { contextsOf, type LocalEngineOptions, loadEngine, modelFile, modelShape } from "../src/engine/index.js";
-import { startLearner, writeBatch } from "../src/learn/index.js";
+import { startLearner } from "../src/learn/index.js";
 import { engineMemory, WORKERS } from "../src/plan/engine-memory.js";
 import type { PlanInput } from "../src/plan/input.js";
 import { LONG_ANSWERS, learnerMemory, typicalRow } from "../src/plan/learner-memory.js";
 import { ensurePython } from "../src/python-env/index.js";
-import { Random } from "../src/util/random.js";
 import { ensureTestModels, modelPath } from "./models.js";
+import { writeRandomBatch } from "./random-batch.js";
 
 const usage = `yarn memory-plan [options]     planned and measured memory on the CPU, in an hour on a small one
 
@@ -63,18 +63,8 @@ async function runEngine({ model, concurrency, context, more }: EngineCase): Pro
 
 async function runLearner(model: string, vocabulary: number, tokens: number, checkpointing: boolean, threads: number) {
   const folder = mkdtempSync(join(tmpdir(), "hone-memory-"));
-  const random = new Random("memory-plan", tokens);
-  const ids = (count: number) => Array.from({ length: count }, () => random.integer(0, vocabulary - 1));
-  const { prompt, completions } = typicalRow(tokens);
-  const shared = ids(prompt);
-  const group = completions.map((own, member) => {
-    const length = prompt + own;
-    const sampled = Array.from({ length }, (_, i) => (i < prompt ? 0 : 1));
-    const logprobs = sampled.map((flag) => -flag * Math.log(vocabulary));
-    return { advantage: member % 2 ? 1 : -1, tokens: { ids: [...shared, ...ids(own)], sampled, logprobs } };
-  });
   const batch = join(folder, "batch.safetensors");
-  await writeBatch(batch, [group], { temperature: 1 });
+  await writeRandomBatch(batch, [typicalRow(tokens)], vocabulary);
   const learner = await startLearner({
     python: await ensurePython(),
     backend: "peft",

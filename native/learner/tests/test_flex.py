@@ -33,7 +33,11 @@ def uncompiled(monkeypatch):
 
 
 def made(architecture, tmp_path, silent, shape=None, **settings):
-    file = write_gguf(make_model(architecture, **(shape or {})), tmp_path / "model.gguf")
+    return opened(write_gguf(make_model(architecture, **(shape or {})), tmp_path / "model.gguf"), silent, **settings)
+
+
+def opened(file, silent, **settings):
+    """With adapters that change what the model computes."""
     torch.manual_seed(0)
     backend = PeftBackend(open_settings(file, **settings), silent)
     with torch.no_grad():

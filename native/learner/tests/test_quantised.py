@@ -6,7 +6,7 @@ import pytest
 import torch
 from batches import open_settings, step_settings, tree_batch, write_tree_batch
 from learner import card, packing, quantised
-from learner.backend import LINEAR_LAYERS, PeftBackend
+from learner.backend import LINEAR_LAYERS
 from learner.block_types import VALUES
 from learner.card import BLOCKS, ON_A_CARD, Rows
 from learner.choice import chosen
@@ -14,7 +14,7 @@ from learner.dequantise import dequantise
 from learner.errors import Refused
 from learner.session import Session
 from safetensors.torch import load_file
-from test_flex import computed, furthest, uncompiled  # noqa: F401
+from test_flex import computed, furthest, opened, uncompiled  # noqa: F401
 from test_fused import FUSED
 
 from models import make_model, write_gguf
@@ -45,15 +45,6 @@ def test_values_of_a_matrix_larger_than_a_piece_are_whole(monkeypatch):
     monkeypatch.setitem(quantised.PIECE, "cpu", 300)
     assert torch.equal(quantised.values(blocks, kind, torch.float32), whole)
     assert torch.equal(quantised.values(blocks, kind, torch.bfloat16), whole.bfloat16())
-
-
-def opened(file, silent, **settings):
-    torch.manual_seed(0)
-    backend = PeftBackend(open_settings(file, **settings), silent)
-    with torch.no_grad():
-        for parameter in backend.trainable():
-            parameter.normal_(std=0.1)
-    return backend
 
 
 def pair(folder, silent, architecture="qwen2", kind="Q4_K", tied=True, shape=WIDE, others=None, **settings):

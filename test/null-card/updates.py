@@ -193,7 +193,7 @@ def memory(options: argparse.Namespace) -> None:
 
     import_first(opening(options))
     program.protocol.Connection = lambda: Talk(options)
-    program.guard = lambda descriptor: None
+    program.guard = lambda descriptor, half=False: None
     program.main()
 
 

@@ -1,4 +1,5 @@
 /** The learner's process: exchanges requests and answers with it, and ends it when it falls silent. */
+import { cpus } from "node:os";
 import { join } from "node:path";
 import { type ChildEnd, PythonChild } from "../python-env/index.js";
 import { cacheHome, HoneError, hone, messageOf } from "../util/index.js";
@@ -28,11 +29,19 @@ export interface ChildSettings {
   readonly cards?: string | undefined;
 }
 
+/**
+ * MKL's products otherwise depend, in their last bits, on where in memory their operands are: then an update computed again is
+ * another one. MKL has this mode for Intel's processors; on others its products stay as they are.
+ */
+const sameBits = (): NodeJS.ProcessEnv =>
+  /intel/i.test(cpus()[0]?.model ?? "") ? { MKL_CBWR: process.env.MKL_CBWR ?? "AUTO,STRICT" } : {};
+
 /** What the learner's libraries are told when they are loaded. */
 const environment = (threads: number): NodeJS.ProcessEnv => ({
   HONE_DOCTOR: hone("doctor"),
   // Read when PyTorch is imported: its own thread pool must not be larger than granted.
   OMP_NUM_THREADS: String(threads),
+  ...sameBits(),
   // Waiting threads give up their core quickly: where others need it, spinning halves the speed.
   OMP_WAIT_POLICY: process.env.OMP_WAIT_POLICY ?? "passive",
   GOMP_SPINCOUNT: process.env.GOMP_SPINCOUNT ?? "10000",

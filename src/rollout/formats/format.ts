@@ -140,37 +140,42 @@ export interface ReadCalls {
   readonly length: number;
 }
 
-/** Where the first of some marks stands; undefined where there is none. */
-export function firstMark(text: string, marks: readonly string[], from = 0): { at: number; mark: string } | undefined {
-  // One pass that ends at the first of them: a model may write one ten thousand times, and never the other.
-  const pattern = new RegExp(marks.map((mark) => mark.replace(/[|[\]]/g, "\\$&")).join("|"), "g");
-  pattern.lastIndex = from;
-  const found = pattern.exec(text);
-  return found ? { at: found.index, mark: found[0] } : undefined;
-}
+/** Any of some marks, in one pass that ends at the first of them: a model may write one ten thousand times, and never the other. */
+const anyMark = (marks: readonly string[]) =>
+  new RegExp(marks.map((mark) => mark.replace(/[|[\]]/g, "\\$&")).join("|"), "g");
 
-/**
- * Reads a turn whose calls begin after marks. A malformed call stays in the text with its mark, and with those beside it.
- *
- * @param callsBehind reads the calls at the beginning of the text after a mark
- */
-export function readMarked(
+/** {@link readBegun} with calls that begin after marks. */
+export const readMarked = (
   text: string,
   marks: readonly string[],
   callsBehind: (rest: string, mark: string) => ReadCalls,
+): WrittenTurn => readBegun(text, anyMark(marks), (rest, [mark]) => callsBehind(rest, mark));
+
+/**
+ * Reads a turn whose calls begin after what a pattern matches. A malformed call stays in the text with that, and with those
+ * beside it.
+ *
+ * @param begin with the flag g
+ * @param callsBehind reads the calls at the beginning of the text after a match
+ */
+export function readBegun(
+  text: string,
+  begin: RegExp,
+  callsBehind: (rest: string, found: RegExpExecArray) => ReadCalls,
 ): WrittenTurn {
   const calls: WrittenCall[] = [];
   let content = "";
   let at = 0;
   for (;;) {
-    const begin = firstMark(text, marks, at);
-    if (!begin) break;
-    content += text.slice(at, begin.at);
-    const behind = begin.at + begin.mark.length;
-    const read = callsBehind(text.slice(behind), begin.mark);
+    begin.lastIndex = at;
+    const found = begin.exec(text);
+    if (!found) break;
+    content += text.slice(at, found.index);
+    const behind = found.index + found[0].length;
+    const read = callsBehind(text.slice(behind), found);
     calls.push(...read.calls);
     at = behind + read.length;
-    if (read.calls.some(({ kind }) => kind === "malformed")) content += text.slice(begin.at, at);
+    if (read.calls.some(({ kind }) => kind === "malformed")) content += text.slice(found.index, at);
   }
   return { content: (content + text.slice(at)).trim(), calls };
 }

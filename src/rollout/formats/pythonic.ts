@@ -6,7 +6,15 @@
  * none, stands behind its bracket.
  */
 import { parseJson, toJson } from "../../util/index.js";
-import { jsonEnd, malformed, type ReadCalls, type ToolFormat, type WrittenCall, writtenTool } from "./format.js";
+import {
+  jsonEnd,
+  malformed,
+  type ReadCalls,
+  readBegun,
+  type ToolFormat,
+  type WrittenCall,
+  writtenTool,
+} from "./format.js";
 import { closedAt, Literals, NoLiteral, writtenLiteral } from "./python-literals.js";
 
 const [START, END] = ["<|python_start|>", "<|python_end|>"];
@@ -103,22 +111,10 @@ export const pythonic: ToolFormat = {
       "If you decide to invoke any of the function(s), you MUST put it in the format of [func_name1(params_name1=params_value1, params_name2=params_value2...), func_name2(params)]",
       "You SHOULD NOT include any other text in the response.",
     ].join("\n"),
-  read(text) {
-    const calls: WrittenCall[] = [];
-    let content = "";
-    let at = 0;
-    for (;;) {
-      BEGIN.lastIndex = at;
-      const found = BEGIN.exec(text);
-      if (!found) break;
-      const behind = found.index + found[0].length;
-      const read = readPythonList(text.slice(behind));
-      content += text.slice(at, found.index);
-      calls.push(...read.calls);
-      at = behind + read.length;
-      if (found[0].startsWith(START) && text.startsWith(END, at)) at += END.length;
-      if (read.calls.some(({ kind }) => kind === "malformed")) content += text.slice(found.index, at);
-    }
-    return { content: (content + text.slice(at)).trim(), calls };
-  },
+  read: (text) =>
+    readBegun(text, BEGIN, (rest, [mark]) => {
+      const { calls, length } = readPythonList(rest);
+      const closed = mark.startsWith(START) && rest.startsWith(END, length);
+      return { calls, length: closed ? length + END.length : length };
+    }),
 };

@@ -8,10 +8,10 @@
 import {
   malformed,
   type ReadCalls,
+  readBegun,
   readList,
   schemaOfList,
   type ToolFormat,
-  type WrittenCall,
   writtenList,
   writtenTool,
 } from "./format.js";
@@ -62,21 +62,5 @@ export const xlam: ToolFormat = {
       '[{"name": "tool_call_name", "arguments": {"arg1": "value1", "arg2": "value2"}}, ... (additional parallel tool calls as needed)]\n',
       ...tools.map((tool) => writtenTool(tool, 4)),
     ].join("\n"),
-  read(text) {
-    const calls: WrittenCall[] = [];
-    let content = "";
-    let at = 0;
-    for (;;) {
-      BEGIN.lastIndex = at;
-      const found = BEGIN.exec(text);
-      if (!found) break;
-      const behind = found.index + found[0].length;
-      const read = callsBehind(text.slice(behind), found.groups?.mark ?? "");
-      content += text.slice(at, found.index);
-      calls.push(...read.calls);
-      at = behind + read.length;
-      if (read.calls.some(({ kind }) => kind === "malformed")) content += text.slice(found.index, at);
-    }
-    return { content: (content + text.slice(at)).trim(), calls };
-  },
+  read: (text) => readBegun(text, BEGIN, (rest, found) => callsBehind(rest, found.groups?.mark ?? "")),
 };

@@ -1,4 +1,4 @@
-/** An update by two ranks of one thread each, beside one process with both threads. */
+/** An update by two ranks of one thread each, beside one process with both threads and with one: the ranks' efficiency. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,8 @@ const GROUPS = Array.from({ length: 8 }, () => ({ prompt: 300, completions: Arra
 
 export const bench: Bench = {
   name: "learner/ranks",
-  about: "an update of 64 rollouts by two ranks of the learner with a thread each, over one process with two",
+  about:
+    "an update of 64 rollouts by two ranks of the learner with a thread each, over one process with two and with one",
   models: [],
   async run(context) {
     const model = context.model ?? modelFile("tiny");
@@ -26,11 +27,11 @@ export const bench: Bench = {
     await writeRandomBatch(batch, GROUPS, (await modelShape(model)).vocabulary);
     let number = 0;
     /** Milliseconds of a second update: the first one makes buffers. */
-    const side = (launch: { readonly launch?: string }) => async () => {
+    const side = (threads: number, launch?: string) => async () => {
       const learner = await startLearner({
         ...{ python, base: { gguf: model }, backend: "peft", device: "cpu", precision: "f32", seed: 1 },
-        ...{ lora: { rank: 8, alpha: 16, targets: LINEAR_LAYERS }, threads: RANKS, logFile: join(folder, "log") },
-        ...launch,
+        ...{ lora: { rank: 8, alpha: 16, targets: LINEAR_LAYERS }, threads, logFile: join(folder, "log") },
+        ...(launch && { launch }),
       });
       try {
         const step = () => {
@@ -49,9 +50,13 @@ export const bench: Bench = {
     };
     try {
       const about = { name: "learner/ranks", model: modelName(model), sequences: null, target: "" };
-      const row = { ...about, unit: "ms" as const, note: `${RANKS} ranks of one thread, one process of ${RANKS}` };
-      const launched = side({ launch: `torchrun --nproc-per-node ${RANKS}` });
-      return [await compare(context, row, "less", { ours: launched, theirs: side({}) })];
+      const launched = side(RANKS, `torchrun --nproc-per-node ${RANKS}`);
+      const rows = [];
+      for (const threads of [RANKS, 1]) {
+        const row = { ...about, unit: "ms" as const, note: `${RANKS} ranks of one thread, one process of ${threads}` };
+        rows.push(await compare(context, row, "less", { ours: launched, theirs: side(threads) }));
+      }
+      return rows;
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

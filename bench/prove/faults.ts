@@ -120,7 +120,7 @@ export const faults: readonly Fault[] = [
     family: "log-probabilities",
     patch: at(
       "native/learner/update.py",
-      "    played = _played(backend, batch, request, ranks)\n",
+      "    played = of_batch(backend, batch, request, ranks)\n",
       [
         "    from .packing import plan_trajectories",
         "    with backend.base_policy():",
@@ -128,7 +128,7 @@ export const faults: readonly Fault[] = [
         "        every = torch.ones(batch.sampled_tokens)",
         "        scored = _Passes(backend, batch, settings_of(request), every, lambda: None)._score_rows(packs)[0]",
         '    batch = __import__("dataclasses").replace(batch, rollout=scored.cpu())',
-        "    played = _played(backend, batch, request, ranks)\n",
+        "    played = of_batch(backend, batch, request, ranks)\n",
       ].join("\n"),
     ),
   },

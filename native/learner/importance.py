@@ -1,5 +1,6 @@
 """The importance weight π_old/π_rollout: corrects for the different rounding of the engine, whose tokens are trained
-on.
+on, and for the updates since the version that played them (--staleness). π_rollout is of that version: each token keeps
+the log-probability that it was sampled with.
 
 A weight is truncated (bounded from below and above) or masked (tokens with a ratio outside the bounds contribute
 nothing, but still count in the normaliser). The ratio is a token's, or that of its whole trajectory: the product of its

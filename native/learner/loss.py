@@ -2,7 +2,10 @@
 
 Three policies are distinguished: `rollout` sampled the tokens (the engine), `old` is this learner before the first
 update on the batch, and `new` is being trained. Objectives bound new/old; old/rollout only corrects for the different
-rounding of the two programs (importance.py).
+rounding of the two programs (importance.py) and, where the step was played by the policy of some updates before
+(--staleness), for those updates. That is the decoupled objective: behaviour, proximal and trained policy (Hilton et al.
+2021, "Batch size-invariance for policy optimization", arXiv 2110.00641; for language models AReaL, Fu et al. 2025,
+arXiv 2505.24298, whose decoupled PPO bounds old/rollout from above as well).
 
 References
 - clipped ratio: PPO (arXiv 1707.06347); a higher upper bound: DAPO (arXiv 2503.14476)
@@ -167,7 +170,7 @@ def bounded(tokens: Tokens, objective: Objective) -> tuple[torch.Tensor, torch.T
 
 
 def mismatch_metrics(old: torch.Tensor, rollout: torch.Tensor) -> dict[str, dict[str, float]]:
-    """Distance between the engine and the learner before the update."""
+    """Distance between the engine and the learner with the weights that played."""
     log_ratio = (old - rollout).double()
     mismatch = log_ratio.abs()
     return {

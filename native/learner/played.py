@@ -1,4 +1,4 @@
-"""Which policy played a batch: the learner's current one, or an earlier one.
+"""Which policy played a batch: the one that is said to have, here the current one, or an earlier one.
 
 Of a sampled token, let e be the engine's log-probability, c the current policy's and p the earlier one's. An engine
 that plays the current policy has e = c + rounding, one that plays the earlier policy e = p + rounding: the slope of
@@ -104,19 +104,29 @@ def _least_absolute(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def played_by(
-    backend: Backend, batch: Batch, budget: int, earlier: Sequence[Policy], ranks: Ranks = ALONE
-) -> list[Slope | None]:
+    backend: Backend,
+    batch: Batch,
+    budget: int,
+    earlier: Sequence[Policy],
+    ranks: Ranks = ALONE,
+    score: bool = False,
+) -> tuple[list[Slope | None], torch.Tensor]:
     """The slope from each earlier policy, over as few rollouts of the batch as tell for all of them, in rows of at most
-    `budget` positions as in packing.py.
+    `budget` positions as in packing.py; and the log-probabilities [S] under the backend's policy that were computed for
+    that, NaN elsewhere. With `score` they are computed for SHARE of the batch in any case.
 
     Each row is computed with all policies, so that their rounding is alike; the backend's weights are as before
     afterwards. None where the tokens do not tell.
     """
     seen: set[int] = set()
     current, *before = (torch.full_like(batch.rollout, torch.nan) for _ in range(1 + len(earlier)))
+    counted = torch.zeros_like(batch.rollout, dtype=torch.bool)
     results: list[Slope | None] = [None for _ in earlier]
     done = spent = 0
-    while any(one is None or one.error > ENOUGH for one in results):
+    while True:
+        unsure = any(one is None or one.error > ENOUGH for one in results)
+        if not unsure and not score:
+            break
         room = (SHARE if all(results) else 2 * SHARE) * batch.tokens - spent
         # 1, 1, 2, 4, ... in the batch's order, in which sequences of a group are neighbours.
         trajectories = _fitting(batch.trajectories[done : max(1, 2 * done)], room, least=0 if done else 1)
@@ -125,13 +135,16 @@ def played_by(
         done += len(trajectories)
         spent += sum(len(one.ids) for one in trajectories)
         packs, own = ranks.plan(backend, trajectories, budget)
-        ranks.together("played", functools.partial(_score_with_all, backend, batch, own, current, earlier, before))
-        ranks.collect([current, *before], own, torch.cat([pack.slots for pack in packs]))
+        compared, scores = (earlier, before) if unsure else ([], [])
+        ranks.together("played", functools.partial(_score_with_all, backend, batch, own, current, compared, scores))
+        ranks.collect([current, *scores], own, torch.cat([pack.slots for pack in packs]))
+        if not unsure:
+            continue
         for one in trajectories:
             slots = torch.arange(one.first_slot, one.first_slot + int(one.sampled.sum()))
-            current[slots[~_first_of_their_kind(one, seen)]] = torch.nan
-        results = [slope(batch.rollout, current, scores) for scores in before]
-    return results
+            counted[slots] = _first_of_their_kind(one, seen)
+        results = [slope(batch.rollout, current.where(counted, torch.nan), scores) for scores in before]
+    return results, current
 
 
 def _score_with_all(

@@ -10,10 +10,9 @@ from typing import Any
 import torch
 
 from . import head, loss
-from .as_played import Policy, rounding, within
+from .as_played import Policy
 from .backend import Backend, Repeat
 from .batch import Batch, Trajectory
-from .checkpoint import earlier_policy
 from .device import on_device
 from .errors import Refused
 from .importance import effective_sample_size, importance_metrics, read_importance
@@ -21,12 +20,12 @@ from .memory import forget
 from .objective import read_objective
 from .optimizer import Optimizer
 from .packing import Pack
-from .played import played_by
 from .probe import Probe
 from .protocol import Progress
 from .ranks import ALONE, Ranks
 from .scaling import in_bf16
 from .second_path import check_rows, check_trained
+from .version import Version, of_batch, rounding_of
 
 CPU = torch.device("cpu")
 
@@ -128,34 +127,18 @@ def policy_update(
             "every advantage of the batch is 0: its groups have no spread in reward, so there is nothing to learn"
         )
     started = time.monotonic()
-    played = _played(backend, batch, request, ranks)
-    metrics = _updates(backend, optimizer, batch, request, progress, ranks)
+    played = of_batch(backend, batch, request, ranks)
+    metrics = _updates(backend, optimizer, batch, request, progress, ranks, played)
     if metrics["skipped"] and backend.precision == "f16":
         overflows = metrics["overflows"] + 1
 
         def again() -> dict[str, Any]:
-            return _updates(backend, optimizer, batch, request | {"gradientCheckpointing": True}, progress, ranks)
+            checkpointed = request | {"gradientCheckpointing": True}
+            return _updates(backend, optimizer, batch, checkpointed, progress, ranks, played)
 
         metrics = in_bf16(backend, optimizer.scale, again, lambda metrics: not metrics["skipped"])
         metrics["overflows"] = overflows
-    return metrics | {"played": played, "seconds": {"update": time.monotonic() - started}}
-
-
-def _played(backend: Backend, batch: Batch, request: dict[str, Any], ranks: Ranks) -> dict[str, Any] | None:
-    """Whether the current policy played the batch, or one of the earlier ones that the request names."""
-    policies = [request[name]["checkpoint"] for name in ("earlier", "previous") if name in request]
-    if not policies:
-        return None
-    as_played = _rounding(backend, request)
-    earlier = [within(earlier_policy(one, backend), as_played) for one in policies]
-    with as_played():
-        slopes = played_by(backend, batch, request["microBatchTokens"], earlier, ranks)
-    first, last = slopes[0], slopes[-1]
-    return first and first.metrics() | {"previous": last and last.metrics()}
-
-
-def _rounding(backend: Backend, request: dict[str, Any]) -> Policy:
-    return rounding(backend, request.get("adapterType", "f32"))
+    return metrics | {"played": played.metrics, "seconds": {"update": time.monotonic() - started}}
 
 
 def _updates(
@@ -165,6 +148,7 @@ def _updates(
     request: dict[str, Any],
     progress: Progress,
     ranks: Ranks,
+    played: Version,
 ) -> dict[str, Any]:
     """One attempt at all updates. Where it fails, weights, optimizer and random state are as before."""
     settings = settings_of(request)
@@ -175,13 +159,13 @@ def _updates(
     own = [len(minibatch.own) for minibatch in minibatches]
     rows = sum(own) * (epochs + (1 if settings.kl_coefficient else 0)) + sum(own[1:])
     scales = _scales(batch, minibatches, settings, request)
-    passes = _Passes(backend, batch, settings, scales, _ticker(progress, rows), ranks)
+    passes = _Passes(backend, batch, settings, scales, _ticker(progress, rows), ranks, played)
     backend.checkpointing(request["gradientCheckpointing"])
     before = optimizer.snapshot()
     optimizer.clear()
     check_trained(backend.model, optimizer.parameters)
     probe_metrics: dict[str, Any] = {"probeKl": None}
-    as_played = _rounding(backend, request)
+    as_played = rounding_of(backend, request)
     try:
         with as_played():
             # On each rank: the others would only wait for it.
@@ -333,11 +317,13 @@ class _Passes:
         settings: loss.LossSettings,
         scales: torch.Tensor,
         tick: Callable[[], None],
-        ranks: Ranks = ALONE,
+        ranks: Ranks,
+        played: Version,
     ) -> None:
         """`tick` is called after each row."""
         self._backend = backend
         self._ranks = ranks
+        self._played = played
         # Where rows are computed, so is the loss of their tokens.
         self._device = backend.device
         self._batch = batch.on(self._device)
@@ -425,7 +411,7 @@ class _Passes:
             old = rollout = torch.zeros(1)
         base_kl = math.nan if base is None else loss.k3(every, base).double().nanmean().item()
         entropy = tokens.entropy.cpu().double().nanmean().nan_to_num().item()
-        return loss.mismatch_metrics(old, rollout) | {
+        return self._played.distances(every, batch.rollout) | {
             "klBase": base_kl if math.isfinite(base_kl) else None,
             "entropy": entropy,
             "importance": importance_metrics(every, batch.rollout, batch.owner, self._settings.importance)

@@ -61,14 +61,16 @@ interface Stepping {
   readonly config: Pick<Config, "maxMismatch" | "hfWeights" | "releaseWeights">;
   /** See AdvantageOptions; of the rewards. */
   readonly spreadFloor: number;
+  /** See LoopSettings. */
+  readonly apart: boolean;
   readonly view: Steps["view"];
 }
 
-export function stepsOf({ run, updater }: Begun, { model, task, settings, config, spreadFloor, view }: Stepping) {
+export function stepsOf({ run, updater }: Begun, { model, task, settings, config, view, ...about }: Stepping) {
   return {
     run,
     updater,
-    settings: loopSettings(settings, config, model.info, spreadFloor),
+    settings: loopSettings(settings, config, model.info, about),
     policy: model.policy(task, config.releaseWeights),
     lastUpdates: new LastUpdates(),
     view,

@@ -2,11 +2,14 @@
 
 import { join } from "node:path";
 import { givenByProgram, type LibraryOption, libraryOptions, withDefaults } from "../config/index.js";
+import { learnerPlace } from "../device/index.js";
+import { decodeThreads } from "../engine/index.js";
 import { checkTrainable, conversingModel } from "../models/index.js";
 import { prepareMachine, pythonFor } from "../python-env/index.js";
 import { type MetricsLine, metricsLine, placeOf, RunStore, STORE_FILE, type ValidationRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
 import {
+  checkAwake,
   contentsOf,
   type LearnerUpdater,
   type LoopParts,
@@ -140,13 +143,16 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
     microBatchTokens: settings.microBatchTokens,
     gradientCheckpointing: config.gradientCheckpointing ?? false,
   };
+  const place = learnerPlace(config.learnerDevice, info.gpu);
+  if (place.apart) checkAwake(config);
   const begun = await beginWithLearner(
     { folder, settings, contents, task: task.task, fork: config.fork },
-    { model: info.model, config, fitted, backend: info.gpu, python, log },
+    { model: info.model, config, fitted, place, threads: decodeThreads(config.threads), python, log },
   );
   const { run, updater } = begun;
   warnOfRate(run, settings, log);
-  const parts = stepsOf(begun, { model, task, settings, config, spreadFloor: 0, view: viewOf({ log }) });
+  const { apart } = place;
+  const parts = stepsOf(begun, { model, task, settings, config, spreadFloor: 0, apart, view: viewOf({ log }) });
   try {
     const loop = { ...parts, ...nothingToPlay, signal: signal ?? new AbortController().signal };
     const at = await settleLast(loop, new StepClock());

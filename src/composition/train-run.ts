@@ -24,11 +24,11 @@ import { chatOf, chatSettings, requireFormat, type Trajectory } from "../rollout
 import { logEngine } from "../run/index.js";
 import { readTrackers } from "../track/index.js";
 import {
+  checkStaleness,
   endTracking,
   firstCheckpoint,
   type Prepared,
   prepare,
-  type TrainConfig,
   tracked,
   trackingOf,
   trainLoop,
@@ -93,10 +93,11 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
   const asked = await givenByProgram(options, trainOptions);
   const kind = ownReward(choice, asked.reward);
   const given = kind ? { ...asked, reward: kind.name } : asked;
-  const config = withDefaults(optionsOf("train"), given);
-  const trackers = readTrackers(config.track);
-  const prepared = await prepare(config, given, log, signal, kind);
-  const { settings, model, backend } = prepared;
+  const wanted = withDefaults(optionsOf("train"), given);
+  const trackers = readTrackers(wanted.track);
+  const prepared = await prepare(wanted, given, log, signal, kind);
+  const { config, settings, model, backend, place } = prepared;
+  checkStaleness(prepared);
   const learner = pythonFor(config, backend === "cuda", log);
   const python = await learnerPython(learner);
   // A tracker is told of the whole run from its start, so what it needs is installed before.
@@ -107,7 +108,7 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
   const first = await firstCheckpoint(prepared, config, { log, signal });
   const begun = await beginWithLearner(
     { ...prepared, fork: config.fork ?? first },
-    { model, config, fitted: prepared.fitted, backend, python, log },
+    { model, config, fitted: prepared.fitted, place, threads: prepared.learnerThreads, python, log },
   );
   const { run } = begun;
   try {
@@ -122,7 +123,7 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
     const { steps } = settings;
     const start = () => choice.onStart?.({ folder: run.folder, step: at, steps, judged: pushesOther(settings) });
     try {
-      await trainWith(begun, prepared, { config, given, kind, start, view, log, signal, colours });
+      await trainWith(begun, prepared, { given, kind, start, view, log, signal, colours });
     } finally {
       await endTracking(tracking, run, steps);
     }
@@ -133,7 +134,6 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
 }
 
 interface Training extends Required<Pick<TrainRunChoice, "log" | "signal" | "colours">> {
-  readonly config: TrainConfig;
   readonly given: GivenOptions;
   readonly kind: RewardKind | undefined;
   /** Called when everything is loaded. */
@@ -143,8 +143,8 @@ interface Training extends Required<Pick<TrainRunChoice, "log" | "signal" | "col
 
 async function trainWith(
   begun: Begun,
-  { model: file, task, settings, all, scenarios, fitted, play, backend, judge }: Prepared,
-  { config, given, kind, start, view, log, signal, colours }: Training,
+  { config, model: file, task, settings, all, scenarios, fitted, play, backend, judge, apart }: Prepared,
+  { given, kind, start, view, log, signal, colours }: Training,
 ): Promise<void> {
   const { run, updater } = begun;
   const { taskOptions } = play;
@@ -195,7 +195,7 @@ async function trainWith(
     const { task: reference, servers } = play;
     const opened = openedTask({ task, reference, options: taskOptions, scenarios: all, mcp: settings.mcp, servers });
     const { spreadFloor, judgeBeside: _, close: __, ...rewarding } = rewards;
-    const steps = stepsOf(begun, { model, task: opened, settings, config, spreadFloor, view });
+    const steps = stepsOf(begun, { model, task: opened, settings, config, spreadFloor, apart, view });
     const parts = { ...steps, ...rewarding, signal };
     start();
     await trainLoop({ ...parts, scenarios: await withinDifficulty(parts, scenarios, settings, loading) });

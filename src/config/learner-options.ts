@@ -43,6 +43,15 @@ export const learnerOptions = {
       "Width of Adam's moments; 8 needs bitsandbytes, which is installed with Unsloth. A run keeps the width it began with.",
       { default: "32", commands: ["sft", "train", "replay"], library: ["run"] },
     ),
+    learnerDevice: text(
+      "The learner's device, where it is not the engine's: another NVIDIA GPU, as for --device, or cpu. The engine then stays awake during updates.",
+      {
+        accepts: "an index, a UUID or cpu",
+        defaultText: "the engine's",
+        commands: ["train", "replay"],
+        library: ["run"],
+      },
+    ),
     learnerLifetime: choice(
       ["run", "step", "offload"],
       "run: the learner stays loaded. step: it is ended after each update, the certain way to free its memory. offload: between updates it is in main memory and leaves the GPU to the engine.",

@@ -51,6 +51,12 @@ export const runOptions = {
       defaultText: "--group-size",
       run: "identity",
     }),
+    staleness: whole(
+      0,
+      64,
+      "Steps that are played ahead of the update: N lets the engine play while the learner computes, with the policy of N updates before. 0: they take turns. It needs devices of their own (--learner-device, vLLM servers), or a CPU, whose cores they share.",
+      { default: 0, run: "identity" },
+    ),
     preset: choice(
       presetNames,
       "Settings of a known experiment; other given options override them. art-e: OpenPipe's email agent with its graded reward (--reward shaped). art-notebook: its notebook, with RULER (--reward ruler). Both need a judge.",

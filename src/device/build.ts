@@ -27,7 +27,7 @@ export function unfit({ torchCuda }: Pick<PythonPackages, "torchCuda">, device: 
   return `for CUDA ${torchCuda}, but ${describe(card)} with driver ${nvidia.driver ?? "unknown"} runs CUDA ${majors.join(" or ")}`;
 }
 
-/** The learner's device beside an engine, and notes for the user about it. */
+/** The learner's device beside an engine, unless it is chosen (learner-place.ts), and notes for the user about it. */
 export function learnerDevice(backend: "cuda" | "vulkan" | "metal" | false): {
   readonly device: "cuda" | "cpu";
   readonly note?: string;

@@ -96,8 +96,8 @@ function reportCuda(card: NvidiaGpu, nvidia: NvidiaLook, python: PythonPackages,
 interface Taken {
   readonly choice: DeviceChoice;
   readonly picked: TakenDevice;
-  /** As {@link learnerCards}. */
-  readonly cards: string | undefined;
+  /** The cards that this process could have taken; none where none is. */
+  readonly visible: readonly NvidiaGpu[];
   cuda: CudaReport | undefined;
 }
 
@@ -129,11 +129,9 @@ export function takeDevice(choice: DeviceChoice, machine: Machine = thisMachine)
   const { card, nvidia } = seen;
   const cuda = usesCuda(choice, seen);
   const picked = { ...seen, vulkan: cuda ? undefined : device };
-  const idOf = (one: NvidiaGpu | undefined) => one?.uuid ?? String(one?.index);
-  let cards: string | undefined;
-  if (cuda) {
-    const visible = visibleGpus(nvidia.gpus, machine.env.CUDA_VISIBLE_DEVICES).map(idOf);
-    cards = [...new Set([idOf(card), ...visible])].join(",");
+  let visible: readonly NvidiaGpu[] = [];
+  if (cuda && card) {
+    visible = visibleGpus(nvidia.gpus, machine.env.CUDA_VISIBLE_DEVICES);
     machine.env.CUDA_DEVICE_ORDER = "PCI_BUS_ID";
     machine.env.CUDA_VISIBLE_DEVICES = idOf(card);
   } else if (device !== undefined) {
@@ -143,15 +141,31 @@ export function takeDevice(choice: DeviceChoice, machine: Machine = thisMachine)
     }
     machine.env.GGML_VK_VISIBLE_DEVICES = device;
   }
-  taken = { choice, picked, cards, cuda: undefined };
+  taken = { choice, picked, visible, cuda: undefined };
   return picked;
 }
 
+/** As an entry of CUDA_VISIBLE_DEVICES. */
+export const idOf = ({ uuid, index }: NvidiaGpu) => uuid ?? String(index);
+
 /**
- * The cards of a learner of several processes, as CUDA_VISIBLE_DEVICES: the taken one, and then the others that this process
- * could have taken. undefined where none is taken.
+ * The cards of a learner of several processes, as CUDA_VISIBLE_DEVICES: `first`, by default the taken one, and then the others
+ * that this process could have taken, without the one that is taken where `first` is another. undefined where none is taken.
  */
-export const learnerCards = (): string | undefined => taken?.cards;
+export function learnerCards(first?: NvidiaGpu): string | undefined {
+  const cards = takenCards();
+  if (!cards) return undefined;
+  const engines = idOf(cards.card);
+  const others = cards.visible.map(idOf).filter((id) => id !== engines);
+  return [...new Set([first ? idOf(first) : engines, ...others])].join(",");
+}
+
+/** The cards of this process: the taken one, and all that it could have taken. undefined where none is taken. */
+export function takenCards(): { card: NvidiaGpu; visible: readonly NvidiaGpu[]; nvidia: NvidiaLook } | undefined {
+  if (!taken?.picked.card || taken.visible.length === 0) return undefined;
+  const { card, nvidia } = taken.picked;
+  return { card, visible: taken.visible, nvidia };
+}
 
 /** Whether engine and learner must compute on the card. */
 export const usesCuda = ({ gpu }: DeviceChoice, { card }: Pick<DeviceReport, "card">) =>

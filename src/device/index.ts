@@ -35,6 +35,7 @@ export {
   WHEELS_FOLDER,
   writeStamp,
 } from "./environment.js";
+export { type LearnerPlace, learnerPlace } from "./learner-place.js";
 export { lookAtNvidia, type Machine, type NvidiaGpu, type NvidiaLook } from "./nvidia.js";
 export {
   DRIVER_LIBRARY,

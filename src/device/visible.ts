@@ -47,21 +47,23 @@ function oneNamed(name: string, gpus: readonly NvidiaGpu[]): NvidiaGpu | undefin
 /**
  * The card to use: the first visible one when none is named.
  *
+ * @param option that names it, for the message
  * @throws UsageError when `device` names none that is visible
  */
 export function chooseCard(
   gpus: readonly NvidiaGpu[],
   visible: readonly NvidiaGpu[],
   device: string | undefined,
+  option = "--device",
 ): NvidiaGpu | undefined {
   if (device === undefined) return visible[0];
   const found = device.startsWith("MIG-") ? sliceOf(device, visible) : oneNamed(device, visible);
   if (found) return found;
   const hidden = oneNamed(device, gpus);
-  if (hidden) throw new UsageError(`--device ${device}: CUDA_VISIBLE_DEVICES hides ${describe(hidden)}`);
+  if (hidden) throw new UsageError(`${option} ${device}: CUDA_VISIBLE_DEVICES hides ${describe(hidden)}`);
   const there = visible.map(describe).join(", ");
   throw new UsageError(
-    `--device ${device} names no NVIDIA GPU, or more than one; ${there ? `there are ${there}` : "CUDA_VISIBLE_DEVICES hides them all"}`,
+    `${option} ${device} names no NVIDIA GPU, or more than one; ${there ? `there are ${there}` : "CUDA_VISIBLE_DEVICES hides them all"}`,
   );
 }
 

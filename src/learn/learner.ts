@@ -105,7 +105,8 @@ export async function startLearner(
     threads,
     logFile,
     ...(deadlines ? { deadlines } : {}),
-    ...(launch === undefined ? {} : { module: ["-m", "learner.launch", launch], cards }),
+    cards,
+    ...(launch === undefined ? {} : { module: ["-m", "learner.launch", launch] }),
     ...(module ? { module } : {}),
   });
   const stop = () => void child.close();

@@ -104,7 +104,7 @@ export interface LearnerSettings {
    * learner to it. Refused where it cannot be run or sets no RANK and WORLD_SIZE.
    */
   readonly launch?: string;
-  /** With `launch` the GPUs that they see, as CUDA_VISIBLE_DEVICES, in place of the one of this process. */
+  /** The GPUs that it sees, as CUDA_VISIBLE_DEVICES, in place of the one of this process. */
   readonly cards?: string | undefined;
   /** The child's output is appended here. */
   readonly logFile: string;
@@ -159,16 +159,18 @@ export interface StepSettings {
   /** Used for that assignment only. Default 0. */
   readonly seed?: number;
   /**
-   * An earlier policy, which the batch may have been played with instead of the current one (`played` of the metrics): a
-   * checkpoint folder, or null for the model before any training.
+   * The policy that played the batch, where it is not the current one: a checkpoint folder, or null for the model before any
+   * training. `mismatch` and `played` of the metrics are then about it.
    */
+  readonly playedBy?: { readonly checkpoint: string | null };
+  /** An earlier policy, which may have played the batch instead (`played` of the metrics). */
   readonly earlier?: { readonly checkpoint: string | null };
   /**
    * Type to which the engine rounds adapters. The policy is computed with rounded ones; the learner's own, which is updated and
    * saved, stays in f32. Default "f32".
    */
   readonly adapterType?: "f32" | "f16" | "bf16";
-  /** The policy of one update before, where `earlier` is another. */
+  /** The policy of one update before the one that is to have played, where `earlier` is another. */
   readonly previous?: { readonly checkpoint: string | null };
   readonly onProgress?: OnProgress;
 }
@@ -189,10 +191,18 @@ export const stepMetrics = z.object({
   loss: z.number().nullable(),
   /** Norm before clipping, mean over the updates. null where one was not finite. */
   gradNorm: z.number().nullable(),
-  /** Distance between the engine's and the learner's log-probabilities of the sampled tokens before the update, nats. */
+  /**
+   * Distance between the engine's and the learner's log-probabilities of the sampled tokens before the update, nats. With
+   * `playedBy` those of that policy, over a part of the tokens; `mismatchKl` too.
+   */
   mismatch: z.object({ mean: z.number(), p99: z.number(), max: z.number() }),
   /** Estimates of KL(rollout policy ‖ learner) before the update (Schulman's k1 and k3), nats a token. */
   mismatchKl: z.object({ k1: z.number(), k3: z.number() }),
+  /**
+   * With `playedBy`, how far the learner's policy before the update is from that one, over `n` tokens: the mean distance of their
+   * log-probabilities, and an estimate (k3) of KL(playedBy ‖ current), nats a token.
+   */
+  drift: z.object({ mean: z.number(), kl: z.number(), n: z.number() }).nullable(),
   /** KL to the base model (k3); null when its coefficient is 0, or where it was not finite. */
   klBase: z.number().nullable(),
   /**
@@ -214,7 +224,7 @@ export const stepMetrics = z.object({
   importance: z.object({ truncated: z.number(), masked: z.number(), ess: z.number() }),
   /**
    * Slope of (rollout - earlier policy) on (current policy - earlier policy), log-probabilities of `tokens` of the batch, and
-   * its standard error: 1 where the current policy played, 0 where the earlier one did. null without `earlier`, and where the
+   * its standard error: 1 where the current policy (or `playedBy`) played, 0 where the earlier one did. null without `earlier`, and where the
    * tokens cannot tell the two apart. `previous`: the same from the policy of one update before.
    */
   played: slope.extend({ previous: slope.nullable() }).nullable(),

@@ -16,6 +16,8 @@ export interface Free {
 export interface Machine {
   readonly host: MachineMemory;
   readonly gpu: (MachineMemory & { readonly name: string }) | null;
+  /** The learner's, where it has one of its own. */
+  readonly learnerGpu?: (MachineMemory & { readonly name: string }) | null;
 }
 
 /** Below this number of concurrent rollouts other changes gain more. */
@@ -31,7 +33,7 @@ export function withFreeChanges(
 ): PlanInput {
   let input = wanted;
   // A server that is started again at each step takes minutes; all else costs more.
-  if (!fits(input, room) && input.served?.own?.rests === "stays") {
+  if (!fits(input, room) && input.served?.own?.rests === "stays" && !input.awake) {
     input = { ...input, served: { own: { ...input.served.own, rests: "stops" } } };
   }
   if (!fits(input, room) && free.gradientCheckpointing) input = { ...input, gradientCheckpointing: true };
@@ -50,9 +52,13 @@ export function withFreeChanges(
  * @throws HoneError when they do not fit into the total memory, with flags that would
  */
 export function fitToMachine(wanted: PlanInput, free: Free, machine: Machine, log: (text: string) => void): PlanInput {
-  const { host, gpu } = machine;
-  const available: Room = { host: host.available, gpu: gpu?.available ?? 0 };
-  const total: Room = { host: host.total, gpu: gpu?.total ?? 0 };
+  const { host, gpu, learnerGpu } = machine;
+  const available: Room = {
+    host: host.available,
+    gpu: gpu?.available ?? 0,
+    learnerGpu: learnerGpu?.available ?? 0,
+  };
+  const total: Room = { host: host.total, gpu: gpu?.total ?? 0, learnerGpu: learnerGpu?.total ?? 0 };
   const input = withFreeChanges(wanted, free, available);
   if (fits(input, available)) return free.microBatchTokens ? withWideRows(input, available) : input;
 
@@ -63,6 +69,9 @@ export function fitToMachine(wanted: PlanInput, free: Free, machine: Machine, lo
   const places = [
     { where: "this machine", memory: host, plan: plan.host },
     ...(gpu && plan.gpu ? [{ where: gpu.name, memory: gpu, plan: plan.gpu }] : []),
+    ...(learnerGpu && plan.learnerGpu
+      ? [{ where: `the learner's ${learnerGpu.name}`, memory: learnerGpu, plan: plan.learnerGpu }]
+      : []),
   ].sort((a, b) => b.plan.peak / b.memory.available - a.plan.peak / a.memory.available);
   const { where, memory, plan: short } = places[0] as (typeof places)[number];
   const rows = fullest(short).map(({ name, bytes }) => `${name} ${gigabytes(bytes)}`);

@@ -31,8 +31,12 @@ export interface PlanInput {
   /** offload: the learner's weights and optimizer are in the host's memory between updates, if it computes on a GPU. */
   readonly learnerLifetime: "run" | "step" | "offload";
   readonly releaseWeights: boolean;
-  /** The engine's device; the learner shares it if it is CUDA, and computes on the CPU otherwise. */
+  /** The engine's device. */
   readonly gpu: LocalEngineInfo["gpu"];
+  /** The learner shares the engine's device if that is CUDA, and computes on the CPU otherwise; or it is on another one. */
+  readonly learnerOn?: "engine's" | "own card" | "cpu";
+  /** The engine keeps its memory while the learner computes. */
+  readonly awake?: boolean;
   readonly precision: "auto" | Precision;
   /** The learner's weights come from a Hugging Face folder, which is read in f32 into the host's memory. */
   readonly hfWeights: boolean;
@@ -60,6 +64,10 @@ export interface JudgeLoad {
   readonly inputTokens: number;
   readonly besides: number;
 }
+
+/** Whether the learner computes on a card. */
+export const learnsOnCuda = ({ gpu, learnerOn }: Pick<PlanInput, "gpu" | "learnerOn">): boolean =>
+  gpu === "cuda" && learnerOn !== "cpu";
 
 /** Tokens of one of its sequences. */
 export const judgeContext = ({ inputTokens, besides }: JudgeLoad): number => inputTokens + besides;

@@ -5,7 +5,7 @@
 import { KEPT_WEIGHTS, type Precision } from "../learn/index.js";
 import { activations, kept, type PassSettings, type RowLayout } from "./activations.js";
 import { CUDA_CONTEXT, linearParameters } from "./engine-memory.js";
-import { adapterParameters, type PlanInput } from "./input.js";
+import { adapterParameters, learnsOnCuda, type PlanInput } from "./input.js";
 
 /**
  * From native/learner/head.py: logits of one chunk, of which two buffers exist, on a CPU and on CUDA. A test compares the
@@ -109,8 +109,10 @@ export interface LearnerMemory {
 }
 
 /** As choose_precision in native/learner/backend.py, which has f16 for bf16 on GPUs without bf16: the same bytes. */
-export const learnerPrecision = ({ gpu, precision, shape }: PlanInput): Precision =>
-  precision !== "auto" ? precision : gpu !== "cuda" ? "f32" : shape.weightType === "F16" ? "f16" : "bf16";
+export const learnerPrecision = (input: PlanInput): Precision => {
+  if (input.precision !== "auto") return input.precision;
+  return !learnsOnCuda(input) ? "f32" : input.shape.weightType === "F16" ? "f16" : "bf16";
+};
 
 /** Whether the learner keeps the file's blocks, as chosen() of native/learner/choice.py and load_base() of model.py do. */
 const keepsBlocks = ({ shape, hfWeights, learner }: PlanInput): boolean =>
@@ -126,7 +128,7 @@ export function learnerMemory(
   fillings: readonly Filling[] = [LONG_ANSWERS, SHORT_ANSWERS],
 ): LearnerMemory {
   const { shape, loraRank, loraTargets, microBatchTokens, gradientCheckpointing } = input;
-  const cuda = input.gpu === "cuda";
+  const cuda = learnsOnCuda(input);
   const precision = learnerPrecision(input);
   const numbers = adapterParameters(shape, loraRank, loraTargets);
   const linear = linearParameters(shape);

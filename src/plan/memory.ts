@@ -1,10 +1,10 @@
 /**
- * The memory plan: the peak need of a run, computed before anything is loaded, for the two places where memory can run out,
- * the GPU and the host. On a CPU everything is on the host. File caches of the system are not counted.
+ * The memory plan: the peak need of a run, computed before anything is loaded, for the places where memory can run out,
+ * the GPU and the host, and a GPU of the learner's own. On a CPU everything is on the host. File caches of the system are not counted.
  * bench/memory-plan.ts compares the plan with measured use.
  */
 import { type EngineMemory, engineMemory, judgeMemory } from "./engine-memory.js";
-import { judgeContext, type PlanInput, type PlanRow } from "./input.js";
+import { judgeContext, learnsOnCuda, type PlanInput, type PlanRow } from "./input.js";
 import { learnerHost, learnerMemory } from "./learner-memory.js";
 import { servedRows } from "./served-memory.js";
 
@@ -21,6 +21,8 @@ export interface Plan {
   readonly host: PlacePlan;
   /** null where there is no GPU, or it has no memory of its own. */
   readonly gpu: PlacePlan | null;
+  /** The learner's card, where it has one of its own. */
+  readonly learnerGpu: PlacePlan | null;
 }
 
 export const sumOf = (rows: readonly PlanRow[]) => rows.reduce((total, { bytes }) => total + bytes, 0);
@@ -69,10 +71,10 @@ function placesOf(input: PlanInput): { host: Rows; gpu: Rows | null } {
     ? { host: engineRows(input, local.host), gpu: local.gpu && engineRows(input, local.gpu) }
     : servedRows(input);
   const judge = judgeMemory(input);
-  const beside = (rows: Rows, memory: EngineMemory | null | undefined): Rows => ({
-    ...rows,
-    playing: [...rows.playing, ...judgeRows(input, memory)],
-  });
+  const beside = (rows: Rows, memory: EngineMemory | null | undefined): Rows => {
+    const playing = [...rows.playing, ...judgeRows(input, memory)];
+    return { playing, sleeping: input.awake ? playing : rows.sleeping };
+  };
   const onGpu = gpu ?? (judge?.gpu ? { playing: [], sleeping: [] } : null);
   return { host: beside(host, judge?.host), gpu: onGpu && beside(onGpu, judge?.gpu) };
 }
@@ -80,7 +82,7 @@ function placesOf(input: PlanInput): { host: Rows; gpu: Rows | null } {
 export function planMemory(input: PlanInput): Plan {
   const engine = placesOf(input);
   const learner = learnerMemory(input);
-  const apart = input.gpu === "cuda";
+  const apart = learnsOnCuda(input);
   const itself: PlanRow = { name: "learner: process", bytes: learner.process };
   const model: PlanRow = { name: "learner: weights", bytes: learner.weights };
   const adapter: PlanRow = { name: "learner: adapter and optimizer", bytes: learner.adapter };
@@ -93,7 +95,8 @@ export function planMemory(input: PlanInput): Plan {
     return place([...playing, ...between], [...sleeping, itself, model, adapter, pass]);
   };
   const { host: onHost, gpu: onGpu } = engine;
-  if (!onGpu && !apart) return { host: shared(onHost), gpu: null };
+  const learnerGpu = null;
+  if (!onGpu && !apart) return { host: shared(onHost), gpu: null, learnerGpu };
   const gpuRows = onGpu ?? { playing: [], sleeping: [] };
   if (!apart) {
     // Metal's GPU uses the host's memory.
@@ -102,8 +105,8 @@ export function planMemory(input: PlanInput): Plan {
       sleeping: [...onHost.sleeping, ...gpuRows.sleeping],
     };
     return input.gpu === "metal"
-      ? { host: shared(both), gpu: null }
-      : { host: shared(onHost), gpu: place(gpuRows.playing, gpuRows.sleeping) };
+      ? { host: shared(both), gpu: null, learnerGpu }
+      : { host: shared(onHost), gpu: place(gpuRows.playing, gpuRows.sleeping), learnerGpu };
   }
 
   const { process, loading } = learnerHost(input);
@@ -117,7 +120,12 @@ export function planMemory(input: PlanInput): Plan {
     [...onHost.playing, ...(step ? [] : [python, ...larger([reading], stored)])],
     [...onHost.sleeping, python, ...(step ? [reading] : stored)],
   );
-  return { host, gpu: shared(gpuRows) };
+  if (input.learnerOn !== "own card") return { host, gpu: shared(gpuRows), learnerGpu };
+  return {
+    host,
+    gpu: place(gpuRows.playing, gpuRows.sleeping),
+    learnerGpu: shared({ playing: [], sleeping: [] }),
+  };
 }
 
 const larger = (a: readonly PlanRow[], b: readonly PlanRow[]) => (sumOf(a) >= sumOf(b) ? a : b);

@@ -7,11 +7,13 @@ import { planMemory } from "./memory.js";
 export interface Room {
   readonly host: number;
   readonly gpu: number;
+  /** Of the learner's own card. */
+  readonly learnerGpu?: number;
 }
 
 export function fits(input: PlanInput, room: Room): boolean {
-  const { host, gpu } = planMemory(input);
-  return host.peak <= room.host && (gpu?.peak ?? 0) <= room.gpu;
+  const { host, gpu, learnerGpu } = planMemory(input);
+  return host.peak <= room.host && (gpu?.peak ?? 0) <= room.gpu && (learnerGpu?.peak ?? 0) <= (room.learnerGpu ?? 0);
 }
 
 /** One option with a new value, as written on the command line. */
@@ -43,8 +45,8 @@ function halvings(from: number, least: number): number[] {
 }
 
 /** Learner lifetimes that leave the engine more memory, the fastest first; offloading is for CUDA only. */
-function lifetimesAfter({ gpu, learnerLifetime }: PlanInput): PlanInput["learnerLifetime"][] {
-  const all: PlanInput["learnerLifetime"][] = gpu === "cuda" ? ["run", "offload", "step"] : ["run", "step"];
+function lifetimesAfter({ gpu, awake, learnerLifetime }: PlanInput): PlanInput["learnerLifetime"][] {
+  const all: PlanInput["learnerLifetime"][] = gpu === "cuda" && !awake ? ["run", "offload", "step"] : ["run", "step"];
   return all.slice(all.indexOf(learnerLifetime) + 1);
 }
 
@@ -87,7 +89,8 @@ const remedies: readonly Remedy[] = [
           judged: { inputTokens },
         }))
       : [],
-  (input) => (input.releaseWeights ? [] : [{ flag: "--release-weights", changed: { releaseWeights: true } }]),
+  (input) =>
+    input.releaseWeights || input.awake ? [] : [{ flag: "--release-weights", changed: { releaseWeights: true } }],
   (input) =>
     lifetimesAfter(input).map((learnerLifetime) => ({
       flag: `--learner-lifetime ${learnerLifetime}`,

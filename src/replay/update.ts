@@ -62,11 +62,11 @@ export async function replayUpdate(
     return skip(`the checkpoint ${before.checkpoint} that it began from was deleted: train with a larger --keep`);
   }
 
-  const { settings, model, fitted, backend } = prepared;
+  const { settings, model, fitted, backend, place, learnerThreads: threads } = prepared;
   const python = pythonFor(config, backend === "cuda", log);
   const updater = openUpdater({
     run: { logFile: (name) => join(scratch, name), saw: () => undefined },
-    ...{ model, settings, config, fitted, backend, log },
+    ...{ model, settings, config, fitted, place, threads, log },
     python: (signal) => ensurePython({ ...python, signal }),
   });
   const into = join(scratch, "checkpoint");

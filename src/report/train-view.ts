@@ -70,6 +70,13 @@ const HEAD_EVERY = 25;
 
 const gigabytes = (bytes: number) => `${compact(bytes / 1e9)} GB`;
 
+interface Update {
+  readonly step: number;
+  readonly title: string;
+  readonly started: number;
+  line: string;
+}
+
 export class TrainView {
   readonly #line: ProgressLine;
   readonly #steps: number;
@@ -80,11 +87,14 @@ export class TrainView {
   /** The steps that this view has shown. */
   readonly #rewards: number[] = [];
   #last: MetricsLine | undefined;
-  #step = "";
+  /** The step that is played or validated, what is said of it, and how. */
+  #playing = 0;
   #title = "";
+  #played = () => this.#title;
   #total = 0;
   #tally = new RolloutTally();
-  #started = performance.now();
+  /** The update that runs, beside which other steps may be played. */
+  #update: Update | undefined;
 
   /**
    * @param steps number of steps of the whole run
@@ -100,34 +110,50 @@ export class TrainView {
   }
 
   phase(step: number, phase: string, total: number): void {
+    if (phase === "update") {
+      const title = `step ${step}/${this.#steps}`;
+      this.#update = { step, title, started: performance.now(), line: `${title} update` };
+      // What is played ahead goes on; else it is over.
+      if (this.#playing <= step) this.#title = "";
+      this.#show();
+      return;
+    }
+    this.#playing = step;
     // What is played before the first step is played to see how hard scenarios are.
-    this.#step = step === 0 ? "difficulty" : `step ${step}/${this.#steps}`;
+    const trained = step === 0 ? "difficulty" : `step ${step}/${this.#steps}`;
     const validation = step === 0 ? "validation before training" : `validation after step ${step}`;
-    this.#title = phase === "validation" ? validation : `${this.#step} ${phase}`;
+    this.#title = phase === "validation" ? validation : `${trained} ${phase}`;
     this.#total = total;
     this.#tally = new RolloutTally(this.#judged && phase === "rollouts");
-    this.#started = performance.now();
-    this.#show(() => this.#title);
+    this.#played = () => this.#title;
+    this.#show();
   }
 
   rollout(rollout: Counted): void {
     this.#tally.add(rollout);
-    this.#show(() => `${this.#title} ${this.#tally.line(this.#total)}`);
+    this.#played = () => `${this.#title} ${this.#tally.line(this.#total)}`;
+    this.#show();
   }
 
   /** Adds a group's rewards: a verdict shows in the running reward and its n. */
   rewarded(group: readonly unknown[], reward: RewardLine): void {
     if (!this.#judged) return;
     this.#tally.addVerdict(group.length, reward);
-    this.#show(() => `${this.#title} ${this.#tally.line(this.#total)}`);
+    this.#played = () => `${this.#title} ${this.#tally.line(this.#total)}`;
+    this.#show();
   }
 
   progress({ phase, done, total }: { phase: string; done: number; total: number }): void {
-    const seconds = clock((performance.now() - this.#started) / 1000);
-    this.#show(() => `${this.#step} ${phase} ${bar(done / Math.max(1, total), 20)} ${done}/${total}  ${seconds}`);
+    if (!this.#update) this.phase(this.#playing, "update", total);
+    const update = this.#update as Update;
+    const { title, started } = update;
+    const seconds = clock((performance.now() - started) / 1000);
+    update.line = `${title} ${phase} ${bar(done / Math.max(1, total), 20)} ${done}/${total}  ${seconds}`;
+    this.#show();
   }
 
   step(line: MetricsLine): void {
+    if (this.#update && this.#update.step <= line.step) this.#update = undefined;
     if (this.#quiet) return;
     const legend = this.#rewards.length === 0 ? LEGEND : [];
     if (this.#rewards.length % HEAD_EVERY === 0) this.#line.log([...legend, this.#table.header()].join("\n"));
@@ -159,10 +185,13 @@ export class TrainView {
     return noteLines(notes);
   }
 
-  /** Draws the running phase, and below it the state of the run and its last step. */
-  #show(phase: () => string): void {
+  /** Draws what is running, and below it the state of the run and its last step. */
+  #show(): void {
     if (this.#quiet) return;
-    this.#line.update(() => [phase(), ...this.#standing()].join("\n"));
+    this.#line.update(() => {
+      const played = this.#title === "" ? [] : [this.#played()];
+      return [...played, ...(this.#update ? [this.#update.line] : []), ...this.#standing()].join("\n");
+    });
   }
 
   #standing(): string[] {

@@ -134,6 +134,15 @@ export interface StepMetricsRow {
   /** Mean share of pairs of rollouts that a judge's votes order alike; null with a single vote. */
   judge_agreement: number | null;
   learning_rate: number;
+  /** The step after which the policy stood that played this one (--staleness): the step before, or an earlier one. */
+  version: number;
+  /** Policies between that one and the one that the step trained: 0 where they are the same. */
+  staleness: number;
+  /**
+   * Where they are not, how far the learner's policy before the update is from the one that played, over `n` tokens of the
+   * batch: the mean distance of their log-probabilities, and an estimate (k3) of the KL divergence, nats a token.
+   */
+  drift: { mean: number; kl: number; n: number } | null;
   /** null when the step changed the adapter. */
   skipped: SkipReason | null;
   /** Tokens of the batch, and those of them that the policy sampled. 0 without an update. */
@@ -144,8 +153,8 @@ export interface StepMetricsRow {
   /** Updates of the adapter: iterations × mini-batches. 0 when the step changed nothing. */
   updates: number;
   /**
-   * Estimate (k3) of the KL divergence of the rollout policy (the engine's) from the learner's, nats per token: over the tokens
-   * of the batch, as `mismatch` is.
+   * Estimate (k3) of the KL divergence of the rollout policy (the engine's) from the learner's with the weights that played, nats
+   * per token: over the tokens of the batch, as `mismatch` is; over a part of them where `staleness` is not 0.
    */
   mismatch_kl: number | null;
   /** Estimate (k3) of the KL divergence to the base model before the updates, where it is part of the loss (--kl). */

@@ -256,9 +256,9 @@ export class Run {
     }
     this.#writeAbout();
     // A step that is not settled gets its line when it is.
-    const unsettled = this.store.unsettledStep()?.step;
+    const unsettled = this.store.unsettledStep()?.step ?? Number.POSITIVE_INFINITY;
     const lines = steps
-      .filter(({ step }) => step > 0 && step !== unsettled)
+      .filter(({ step }) => step > 0 && step < unsettled)
       .map((row) => `${JSON.stringify(metricsLine(row))}\n`);
     writeDurably(this.#metricsFile, lines.join(""));
   }

@@ -234,10 +234,13 @@ export class RunStore {
       .run(step, checkpoint, adapter, JSON.stringify(metrics), JSON.stringify(timing), settled ? 1 : 0);
   }
 
-  /** The last step, if it is committed and the engine has not been checked to play its adapter. */
+  /**
+   * The first step that is committed and whose adapter the engine has not been checked to play. Those after it are none of them
+   * settled: with --staleness there may be several.
+   */
   unsettledStep(): StepRow | undefined {
     const row = this.#database
-      .prepare<[], RawStep>(`SELECT ${STEP} FROM steps WHERE settled = 0 ORDER BY step DESC LIMIT 1`)
+      .prepare<[], RawStep>(`SELECT ${STEP} FROM steps WHERE settled = 0 ORDER BY step LIMIT 1`)
       .get();
     return row && readStep(row);
   }
@@ -249,15 +252,18 @@ export class RunStore {
       .run(JSON.stringify(metrics), JSON.stringify(timing), step);
   }
 
-  /** Undoes the commit of a step that was never settled. Its rollouts stay: a repetition of the step uses them. */
+  /**
+   * Undoes the commit of a step that was never settled, and of those that were made from it. Their rollouts stay: a repetition of
+   * the steps uses them.
+   */
   takeBackStep(step: number): void {
     this.#database.transaction(() => {
-      const { changes } = this.#database.prepare("DELETE FROM steps WHERE step = ? AND settled = 0").run(step);
+      const { changes } = this.#database.prepare("DELETE FROM steps WHERE step >= ? AND settled = 0").run(step);
       if (changes === 0) throw new RangeError(`step ${step} is settled or was never committed`);
       this.#database
         .prepare(
           `UPDATE rollouts SET training_reward = NULL, advantage = NULL, explanation = NULL
-           WHERE phase = 'train' AND step = ?`,
+           WHERE phase = 'train' AND step >= ?`,
         )
         .run(step);
     })();

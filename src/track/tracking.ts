@@ -73,6 +73,8 @@ export class Tracking {
   }
 
   phase(step: number, phase: string): void {
+    // Others may be played meanwhile.
+    if (phase === "update") return;
     this.#playing = { phase, step };
     // The rows of earlier steps are complete.
     if (phase === "rollouts") this.#flush((open) => open < step);

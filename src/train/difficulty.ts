@@ -18,7 +18,7 @@ import { use } from "./settle.js";
 type Parts = Omit<LoopParts, "scenarios">;
 type Wanted = Pick<
   RunSettings,
-  "difficulty" | "difficultyRollouts" | "groupSize" | "groupsPerStep" | "steps" | "refill" | "rest"
+  "difficulty" | "difficultyRollouts" | "groupSize" | "groupsPerStep" | "steps" | "refill" | "rest" | "staleness"
 >;
 
 /**
@@ -76,13 +76,14 @@ export async function withinDifficulty(
  */
 export function chosenScenarios(
   all: ScenarioSampler,
-  { difficulty: range, rest }: Pick<Wanted, "difficulty" | "rest">,
+  { difficulty: range, rest, staleness }: Pick<Wanted, "difficulty" | "rest" | "staleness">,
   measured: readonly ScenarioDifficulty[],
   played: () => readonly PlayedGroup[],
 ): StepScenarios {
   const within = (row: ScenarioDifficulty) => range === undefined || isWithin(range, row);
   const named = (rows: readonly ScenarioDifficulty[]) => rows.map(({ scenario }) => scenario);
-  if (rest > 0) return new RestingSampler(all, { rest, played, aside: named(measured.filter((row) => !within(row))) });
+  const aside = named(measured.filter((row) => !within(row)));
+  if (rest > 0) return new RestingSampler(all, { rest, staleness, played, aside });
   return range === undefined ? all : all.only(new Set(named(measured.filter(within))));
 }
 

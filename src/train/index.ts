@@ -1,4 +1,5 @@
 /** Training: the step, the loop around it, and the setup of both. */
+export { checkAwake, checkStaleness } from "./apart.js";
 export { contentsOf } from "./contents.js";
 export { batchOf, type CreditedGroup, creditGroups, playedIn } from "./credit.js";
 export { chosenScenarios, withinDifficulty } from "./difficulty.js";

@@ -1,8 +1,12 @@
-/** The training loop: one step after the other (step.ts), with regular validations; old checkpoints are deleted. */
+/**
+ * The training loop: one step after the other (step.ts), or with `--staleness` played ahead (overlap.ts), with regular validations;
+ * old checkpoints are deleted.
+ */
 import type { StepRow } from "../run/index.js";
+import { trainAhead } from "./overlap.js";
 import type { LoopParts } from "./parts.js";
 import { pruneCheckpoints } from "./played.js";
-import { playContextOf, validate } from "./saved-play.js";
+import { isDue, playContextOf, validate } from "./saved-play.js";
 import { settleLast, use } from "./settle.js";
 import { stagesOf } from "./stages.js";
 import { trainStep } from "./step.js";
@@ -16,11 +20,12 @@ import { StepClock } from "./step-clock.js";
 export async function train(parts: LoopParts): Promise<void> {
   const { run, settings, updater } = parts;
   const at = run.store.lastStep();
-  if (at.step >= settings.steps) return trainSteps(parts);
+  if (at.step >= settings.steps) return settings.staleness > 0 ? trainAhead(parts) : trainSteps(parts);
   const refused = new AbortController();
   updater.prepare(run.checkpointOf(at)).catch((error: unknown) => refused.abort(error));
   try {
-    await trainSteps({ ...parts, signal: AbortSignal.any([parts.signal, refused.signal]) });
+    const stopped = { ...parts, signal: AbortSignal.any([parts.signal, refused.signal]) };
+    await (settings.staleness > 0 ? trainAhead(stopped) : trainSteps(stopped));
   } catch (error) {
     // The refusal interrupted the rollouts: it is the error to report.
     refused.signal.throwIfAborted();
@@ -31,9 +36,6 @@ export async function train(parts: LoopParts): Promise<void> {
 async function trainSteps(parts: LoopParts): Promise<void> {
   const { run, settings, scenarios } = parts;
   const heldOut = scenarios.ofValidation(settings.validateN);
-  const due = (step: number) =>
-    step === settings.steps || (step > 0 && settings.validateEvery > 0 && step % settings.validateEvery === 0);
-
   const clock = new StepClock();
   const useAfter = (row: StepRow) => clock.measure("swap", () => use(parts, row));
   const validateAt = (row: StepRow) =>
@@ -47,7 +49,7 @@ async function trainSteps(parts: LoopParts): Promise<void> {
       await validateAt(first);
     }
     await useAfter(at);
-    if (due(at.step)) await validateAt(at);
+    if (isDue(settings, at.step)) await validateAt(at);
     pruneCheckpoints(run, settings.keep);
     if (at.step >= settings.steps) return;
     at = await trainStep(stagesOf(parts, at, clock));

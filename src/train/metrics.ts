@@ -9,7 +9,7 @@ import type { EarlierPolicy } from "./played.js";
 
 /**
  * @param about `further`: number of groups that were played in place of idle ones; `resting`: of scenarios that sat out;
- *   `earlier`: policy that `played` of the update is about
+ *   `earlier`: policy that `played` of the update is about; `version` and `staleness` as in the row
  */
 export function stepMetricsRow(
   groups: readonly CreditedGroup[],
@@ -20,7 +20,15 @@ export function stepMetricsRow(
     further = 0,
     resting = 0,
     earlier,
-  }: { further?: number; resting?: number; earlier?: EarlierPolicy | undefined } = {},
+    version = 0,
+    staleness = 0,
+  }: {
+    further?: number;
+    resting?: number;
+    earlier?: EarlierPolicy | undefined;
+    version?: number;
+    staleness?: number;
+  } = {},
 ): StepMetricsRow {
   const trajectories: Trajectory[] = groups.flatMap(({ members, brokenOff }) => [
     ...members.map(({ trajectory }) => trajectory),
@@ -67,6 +75,7 @@ export function stepMetricsRow(
     draws: drawsOf(trajectories),
     judge_agreement: agreements.length === 0 ? null : mean(agreements),
     learning_rate: learningRate,
+    ...{ version, staleness, drift: update?.drift ?? null },
     skipped: update ? update.skipped : skipReason(groups, noVerdict.length, tooFew),
     tokens: update?.tokens.total ?? 0,
     sampled_tokens: update?.tokens.sampled ?? 0,

@@ -103,6 +103,10 @@ export interface LoopSettings extends MismatchSettings {
   readonly adapterType: UpdateRequest["adapterType"];
   readonly seed: number;
   readonly steps: number;
+  /** Steps that are played ahead of the update (version.ts). */
+  readonly staleness: number;
+  /** Engine and learner have memory of their own, so that the engine stays awake during updates. */
+  readonly apart: boolean;
   /** Rollouts of each scenario. */
   readonly groupSize: number;
   readonly temperature: number;

@@ -10,6 +10,7 @@ import { existsSync } from "node:fs";
 import type { StepMetrics } from "../learn/index.js";
 import type { PolicySlope, Run, StepRow } from "../run/index.js";
 import { HoneError } from "../util/index.js";
+import { versionOf } from "./version.js";
 
 /** Standard errors between the slope and 1/2, from which on it is decided. */
 const SURE = 4;
@@ -63,31 +64,38 @@ export interface EarlierPolicy {
  * that no longer follows plays that one, or one since then.
  * @param steps all so far, step 0 first
  * @param exists whether a checkpoint is still there
- * @returns undefined where the policy is the base model
+ * @param version step after which the policy stood that is to have played it
+ * @returns undefined where that policy is the base model
  */
 export function earlierThan(
   steps: readonly Pick<StepRow, "checkpoint" | "metrics">[],
   exists: (checkpoint: number) => boolean,
+  version = steps.length - 1,
 ): EarlierPolicy | undefined {
-  const current = steps.at(-1)?.checkpoint ?? null;
+  const current = steps[version]?.checkpoint ?? null;
   if (current === null) return undefined;
-  const last = steps.findLastIndex(({ metrics }) => metrics?.played && verdictOf(metrics.played) === "current");
-  // A step is played by the policy after the step before it.
-  const known = steps[last - 1]?.checkpoint ?? null;
+  const last = steps.findLast(({ metrics }) => metrics?.played && verdictOf(metrics.played) === "current");
+  const known = steps[last?.metrics?.version ?? -1]?.checkpoint ?? null;
   const checkpoint = known !== null && known !== current && exists(known) ? known : null;
-  const before = steps.findLast((row) => row.checkpoint !== current)?.checkpoint ?? null;
+  const before = steps.slice(0, version).findLast((row) => row.checkpoint !== current)?.checkpoint ?? null;
   if (before === checkpoint || (before !== null && !exists(before))) return { checkpoint };
   return { checkpoint, previous: before };
 }
 
 /** {@link earlierThan} of a run's next step. */
-export const earlierOf = ({ store, checkpoints }: Run): EarlierPolicy | undefined =>
-  earlierThan(store.steps(), (checkpoint) => existsSync(checkpoints.pathOf(checkpoint)));
+export const earlierOf = ({ store, checkpoints }: Run, staleness = 0): EarlierPolicy | undefined => {
+  const steps = store.steps();
+  const exists = (checkpoint: number) => existsSync(checkpoints.pathOf(checkpoint));
+  return earlierThan(steps, exists, versionOf(steps.length, staleness));
+};
 
-/** Deletes old checkpoints, but not those that the next step is compared with. */
-export function pruneCheckpoints(run: Run, keep: number): void {
-  const { checkpoint = null, previous = null } = earlierOf(run) ?? {};
-  run.prune(keep, [checkpoint, previous]);
+/**
+ * Deletes old checkpoints, but not those that the next step is compared with; and none that plays a step, or that such a one is
+ * compared with, while steps are played ahead.
+ */
+export function pruneCheckpoints(run: Run, keep: number, staleness = 0): void {
+  const { checkpoint = null, previous = null } = earlierOf(run, staleness) ?? {};
+  run.prune(staleness === 0 ? keep : Math.max(keep, staleness + 3), [checkpoint, previous]);
 }
 
 const AGAIN = "the step was not taken. The same command plays it again";

@@ -1,7 +1,7 @@
 /** Everything about a run that is known before anything is loaded: its folder, its settings, whether it fits. */
 import { join } from "node:path";
 import { type Config, type GivenOptions, type OptionOf, ROLLOUTS_AT_ONCE, sizedDefault } from "../config/index.js";
-import { takeDevice } from "../device/index.js";
+import { learnerPlace, type NvidiaGpu, takeDevice } from "../device/index.js";
 import { contextsOf, drawsOnDevice, gpuChosen, gpuMemory, type ModelShape, sequencesFor } from "../engine/index.js";
 import { checkLaunch } from "../learn/index.js";
 import { planServers, withServerTools } from "../mcp/index.js";
@@ -21,6 +21,7 @@ import type { RolloutLimits } from "../rollout/index.js";
 import { placeOf, type RunSettings, RunStore, STORE_FILE, taskOptionsIn } from "../run/index.js";
 import { givenForTask, loadTask, recordedForTask, resolveTaskOptions, scenariosOf } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
+import { checkAwake, dividedCores, sharesCard } from "./apart.js";
 import { contentsOf } from "./contents.js";
 import { initialAdapter } from "./init-adapter.js";
 import { ScenarioSampler } from "./sampler.js";
@@ -60,12 +61,13 @@ function servedBy(
  * @param reward in place of the one that the options name
  */
 export async function prepare(
-  config: TrainConfig,
+  asked: TrainConfig,
   asGiven: GivenOptions,
   log: (text: string) => void,
   signal?: AbortSignal,
   reward?: RewardKind,
 ) {
+  let config = asked;
   // Before anything that may create the Python environment, which is made for the card.
   checkEngineChoice(config);
   checkLaunch(config);
@@ -113,11 +115,16 @@ export async function prepare(
 
   await prepareMachine(config, log, true);
   const gpu = await gpuMemory(gpuChosen(config));
-  if (config.learnerLifetime === "offload" && gpu?.kind !== "cuda") {
+  if (config.learnerLifetime === "offload" && (gpu?.kind !== "cuda" || config.learnerDevice === "cpu")) {
     throw new UsageError(
       "--learner-lifetime offload moves the learner off an NVIDIA GPU, and here it computes on the CPU; use --learner-lifetime step to give its memory back",
     );
   }
+  const place = learnerPlace(config.learnerDevice, gpu?.kind ?? false);
+  const apart = place.apart || (settings.staleness > 0 && !sharesCard(config, gpu));
+  if (apart) checkAwake(config);
+  const cores = dividedCores(config, settings.staleness, gpu !== null);
+  config = { ...config, threads: cores.engine };
   const most = Math.min(settings.groupsPerStep * settings.groupSize, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
   const concurrency = sequencesFor(config, most);
   const { lanes, ubatch } = contextsOf({ ...config, sequences: concurrency }, shape.bytes, gpu !== null);
@@ -133,6 +140,8 @@ export async function prepare(
       learnerLifetime: config.learnerLifetime,
       releaseWeights: config.releaseWeights,
       gpu: gpu?.kind ?? false,
+      learnerOn: place.card ? "own card" : config.learnerDevice === "cpu" ? "cpu" : "engine's",
+      awake: apart,
       precision: config.precision,
       hfWeights: config.hfWeights !== undefined,
       learner: config.learner,
@@ -150,7 +159,11 @@ export async function prepare(
         config.microBatchTokens === undefined &&
         settings.microBatchTokens === sizedDefault("microBatchTokens", shape.parameters),
     },
-    { host: mainMemory(), gpu: gpu && { name: gpu.name, total: gpu.total, available: gpu.free } },
+    {
+      host: mainMemory(),
+      gpu: gpu && { name: gpu.name, total: gpu.total, available: gpu.free },
+      learnerGpu: place.card ? memoryOf(place.card) : null,
+    },
     log,
   );
   const servers = await planServers(
@@ -172,7 +185,13 @@ export async function prepare(
   };
   const play = { task: taskReference, taskOptions, servers };
   const backend = gpu?.kind ?? false;
-  return { folder, model, shape, task, settings, all, scenarios, backend, fitted, contents, play, initial, judge };
+  const machine = { config, backend, place, apart, learnerThreads: cores.learner };
+  return { folder, model, shape, task, settings, all, scenarios, fitted, contents, play, initial, judge, ...machine };
+}
+
+/** As nvidia-smi says it; what other programs use of that card is not known before the learner is there. */
+function memoryOf({ name, memoryBytes = Number.POSITIVE_INFINITY }: NvidiaGpu) {
+  return { name, total: memoryBytes, available: memoryBytes };
 }
 
 export type Prepared = Awaited<ReturnType<typeof prepare>>;

@@ -4,7 +4,8 @@
  * start's model solved too seldom or too often. Where fewer scenarios than a step needs are left, those whose rest ends first
  * are woken.
  *
- * The choice follows from the seed and the groups of the committed steps alone, so a run resumes by its step number.
+ * The choice follows from the seed and the groups of the committed steps alone, so a run resumes by its step number. Where steps
+ * are played ahead (--staleness), it is made without those that may not be committed yet: as many steps more.
  */
 import type { PlayedGroup } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
@@ -21,24 +22,32 @@ interface Choice {
   readonly next: { readonly epoch: number; readonly at: number };
 }
 
+interface Resting {
+  readonly rest: number;
+  readonly staleness?: number;
+  readonly aside: readonly string[];
+  readonly played: () => readonly PlayedGroup[];
+}
+
 export class RestingSampler implements StepScenarios {
   readonly #all: ScenarioSampler;
   readonly #rest: number;
+  readonly #staleness: number;
   readonly #played: () => readonly PlayedGroup[];
-  /** By scenario: the first epoch in which it is played again. Of all steps before that of the last choice. */
+  /** By scenario: the first epoch in which it is played again. Of the steps that the last choice could know. */
   readonly #until: Map<string, number>;
-  #last: Choice | undefined;
+  /** Of the last steps, oldest first. */
+  #choices: readonly Choice[] = [];
 
   /**
    * @param aside ids of scenarios that rest from the start
+   * @param staleness steps that are played ahead
    * @param played groups of all committed steps
    */
-  constructor(
-    all: ScenarioSampler,
-    { rest, aside, played }: { rest: number; aside: readonly string[]; played: () => readonly PlayedGroup[] },
-  ) {
+  constructor(all: ScenarioSampler, { rest, staleness = 0, aside, played }: Resting) {
     this.#all = all;
     this.#rest = rest;
+    this.#staleness = staleness;
     this.#until = new Map(aside.map((id) => [id, rest]));
     this.#played = played;
   }
@@ -60,20 +69,23 @@ export class RestingSampler implements StepScenarios {
     return this.#all.ofValidation(count);
   }
 
-  /** Goes on through the steps, with what came of each. They are asked for in their order. */
+  /** Goes on through the steps, with what came of each. They are asked for in their order, or again soon after. */
   #choose(step: number): Choice {
-    if (this.#last?.step === step) return this.#last;
+    const known = this.#choices.find((choice) => choice.step === step);
+    if (known) return known;
     const groups = this.#played();
-    let choice = this.#last ?? this.#chooseAt(1, { epoch: 0, at: 0 });
+    let choice = this.#choices.at(-1) ?? this.#chooseAt(1, { epoch: 0, at: 0 });
+    let recent = this.#choices.length === 0 ? [choice] : this.#choices;
     while (choice.step < step) {
-      const { epoch, next } = choice;
-      for (const { scenario, flat } of groups.filter((group) => group.step === choice.step)) {
-        if (flat) this.#until.set(scenario, epoch + this.#rest + 1);
+      const over = recent.find((one) => one.step === choice.step - this.#staleness);
+      for (const { scenario, flat } of groups.filter((group) => group.step === over?.step)) {
+        if (flat) this.#until.set(scenario, (over as Choice).epoch + this.#rest + 1);
         else this.#until.delete(scenario);
       }
-      choice = this.#chooseAt(choice.step + 1, next);
+      choice = this.#chooseAt(choice.step + 1, choice.next);
+      recent = [...recent, choice].slice(-2 * (this.#staleness + 1));
     }
-    this.#last = choice;
+    this.#choices = recent;
     return choice;
   }
 

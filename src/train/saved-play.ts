@@ -5,7 +5,7 @@ import type { RolloutPhase, RunStore, StepRow, ValidationRow } from "../run/inde
 import type { Scenario } from "../tasks/index.js";
 import { HoneError } from "../util/index.js";
 import { gradeOwn, playGraded } from "./grading.js";
-import type { LoopParts, Played, Policy, View } from "./parts.js";
+import type { LoopParts, LoopSettings, Played, Policy, View } from "./parts.js";
 
 export interface PlayContext {
   readonly store: RunStore;
@@ -70,6 +70,10 @@ export async function playSaved(
   if (played.interrupted) throw new Interrupted(phase, step);
   return { ...played, reused: have.length };
 }
+
+/** Whether the policy after a step is validated; the start's is too. */
+export const isDue = ({ steps, validateEvery }: Pick<LoopSettings, "steps" | "validateEvery">, step: number): boolean =>
+  step === steps || (step > 0 && validateEvery > 0 && step % validateEvery === 0);
 
 /**
  * Plays the validation scenarios with the adapter in force, unless this step has been validated before.

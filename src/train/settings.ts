@@ -183,18 +183,19 @@ export const modelOf = (given: GivenOptions, recorded: unknown) => (given.model 
 
 /**
  * The settings that the steps of a run use.
- * @param spreadFloor of the rewards; see AdvantageOptions
+ * @param about `spreadFloor`: of the rewards; see AdvantageOptions. `apart`: see LoopSettings
  */
 export function loopSettings(
   settings: RunSettings,
   config: Pick<Config, "maxMismatch" | "hfWeights">,
   engine: PolicyEngine["info"],
-  spreadFloor: number,
+  { spreadFloor, apart }: { readonly spreadFloor: number; readonly apart: boolean },
 ): LoopSettings {
   const hfWeights = config.hfWeights !== undefined;
   return {
     ...settings,
     schedule: settings,
+    apart,
     advantages: { estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
     maxMismatch: config.maxMismatch,
     adapterType: adapterTypeOf(engine.compute.adapters),

@@ -13,12 +13,12 @@ import type { StepClock } from "./step-clock.js";
 
 const TAKEN_BACK = "the step was taken back";
 
-/** Wakes the policy, which sleeps since the update, loads the adapter of a committed step, and settles the step. */
+/** Wakes the policy, if it sleeps since the update, loads the adapter of a committed step, and settles the step. */
 export async function wakeWith(parts: LoopParts, row: StepRow, clock: StepClock): Promise<StepRow> {
-  const { run, policy } = parts;
+  const { run, settings, policy } = parts;
   const probe = await clock.measure("swap", async () => {
     try {
-      await policy.wake();
+      if (!settings.apart) await policy.wake();
       // A step that changed nothing continues with an adapter that was checked before: there is nothing to take back.
       if (run.store.unsettledStep()) return await loadOrTakeBack(parts, row);
       return await loadChecked(parts, row, `step ${row.step}`, TAKEN_BACK);
@@ -27,8 +27,14 @@ export async function wakeWith(parts: LoopParts, row: StepRow, clock: StepClock)
     }
   });
   const settled = finish(parts, row, probe, clock.lap());
-  if (row.metrics && !taught(row.metrics)) checkProgress(run.store.steps().flatMap(({ metrics }) => metrics ?? []));
+  checkTaught(parts, row);
   return settled;
+}
+
+function checkTaught({ run }: LoopParts, row: StepRow): void {
+  if (!row.metrics || taught(row.metrics)) return;
+  const steps = run.store.steps().filter(({ step }) => step <= row.step);
+  checkProgress(steps.flatMap(({ metrics }) => metrics ?? []));
 }
 
 /**
@@ -40,6 +46,21 @@ export async function settleLast(parts: LoopParts, clock: StepClock): Promise<St
   if (!row) return parts.run.store.lastStep();
   const probe = await clock.measure("swap", () => loadOrTakeBack(parts, row));
   return finish(parts, row, probe, row.timing?.seconds ?? {});
+}
+
+/**
+ * Loads the adapter of the first committed step that is not settled into the policy, which is awake, and settles it.
+ * @param seconds of the step, asked for when the adapter is loaded
+ */
+export async function settleNext(
+  parts: LoopParts,
+  row: StepRow,
+  clock: StepClock,
+  seconds: () => Record<string, number>,
+): Promise<void> {
+  const probe = await clock.measure("swap", () => loadOrTakeBack(parts, row));
+  finish(parts, row, probe, seconds());
+  checkTaught(parts, row);
 }
 
 /**

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { type StepMetrics, writeBatch } from "../learn/index.js";
 import { comparable, type GroupReward, GroupWork, rewardComparable } from "../reward/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
-import { learnerNumerics, mismatchesOf, numericsOf, type StepRow } from "../run/index.js";
+import { learnerNumerics, mismatchesOf, numericsOf, type RunStore, type StepRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
 import { deriveSeed } from "../util/index.js";
 import { batchOf, type CreditedGroup, creditGroups, creditsOf, playedIn } from "./credit.js";
@@ -23,6 +23,7 @@ import { rateOfStep } from "./schedule.js";
 import { checkBatch } from "./second-path.js";
 import { wakeWith } from "./settle.js";
 import type { ClockPhase, StepClock } from "./step-clock.js";
+import { policiesSince } from "./version.js";
 
 type Groups = readonly (readonly Trajectory[])[];
 
@@ -43,11 +44,8 @@ interface DoneStep {
   readonly policy: Published;
 }
 
-/**
- * In order of their calls, see {@link trainStep}; the first four repeat until nothing is sampled. Each throws HoneError when
- * the run cannot continue.
- */
-export interface Stages {
+/** What the engine does for a step, in order of the calls; repeated until nothing is sampled. */
+export interface PlayStages {
   /** @param soFar the step's groups so far: its own scenarios when there are none, then replacements */
   sample(soFar: readonly CreditedGroup[]): readonly Scenario[];
   /** A group's rewards are requested as soon as it is complete, while others are being played. */
@@ -55,23 +53,35 @@ export interface Stages {
   /** Waits for the outstanding rewards. */
   reward(groups: Groups): Promise<readonly GroupReward[]>;
   advantages(groups: Groups, rewards: readonly GroupReward[]): readonly CreditedGroup[];
-  /** Meanwhile the engine's memory is the learner's. null when no group has a gradient. */
+}
+
+/** What is learnt from it. */
+export interface LearnStages {
+  /** Meanwhile the engine's memory is the learner's, unless each has its own. null when no group has a gradient. */
   update(groups: readonly CreditedGroup[]): Promise<StepMetrics | null>;
   /** Gives the new checkpoint its number. */
   publish(learnt: StepMetrics | null): Promise<Published>;
   commit(done: DoneStep): StepRow;
+}
+
+/** In order of their calls, see {@link trainStep}. Each throws HoneError when the run cannot continue. */
+export interface Stages extends PlayStages, LearnStages {
   /** Wakes the engine with the new adapter, and checks that it plays it. */
   wake(row: StepRow): Promise<StepRow>;
 }
 
-/** The stages of the step after `at`. */
+/** The stages of the step after `at`, which the policy of then plays. */
 export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stages {
-  const { run, settings, scenarios, policy, view, signal } = parts;
-  const step = at.step + 1;
-  const learningRate = rateOfStep(settings.schedule, step, settings.steps);
-  const earlier = earlierOf(run);
-  const numericsWith = (learnt: StepMetrics | null) =>
-    numericsOf(settings.numerics.engine, learnt && learnerNumerics(learnt, settings.numerics.hfWeights));
+  return {
+    ...playStages(parts, at.step + 1, at, clock),
+    ...learnStages(parts, at, at, clock),
+    wake: (row) => wakeWith(parts, row, clock),
+  };
+}
+
+/** @param version state of the run whose policy plays the step, and which the engine plays now */
+export function playStages(parts: LoopParts, step: number, version: StepRow, clock: StepClock): PlayStages {
+  const { run, settings, scenarios, view, signal } = parts;
   const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);
   const stoppable = <T>(work: () => Promise<T>) => interruptible(signal, "train", step, work);
 
@@ -94,7 +104,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
               step,
               scenarios,
               groupSize: settings.groupSize,
-              adapter: at.adapter,
+              adapter: version.adapter,
               onGroup: (group) => rewarding.begin(group),
             },
           ),
@@ -106,8 +116,6 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
             checkEvaluated(group, settings.temperature);
             checkDraws(group);
           }
-          const before = run.store.steps().map(({ metrics }) => metrics?.draws ?? null);
-          checkDrawStatistics(before, drawsOf(played.groups.flat()));
         });
       } catch (error) {
         // Otherwise they would be reused when the run continues.
@@ -125,16 +133,35 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
       checkCredits(groups, rewards, credited, settings.advantages);
       return credited;
     },
+  };
+}
 
+/**
+ * The stages of the step after `at`.
+ * @param version state of the run whose policy played it
+ */
+export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clock: StepClock): LearnStages {
+  const { run, settings, scenarios, policy, view, signal } = parts;
+  const step = at.step + 1;
+  const learningRate = rateOfStep(settings.schedule, step, settings.steps);
+  const earlier = earlierOf(run, at.step - version.step);
+  const numericsWith = (learnt: StepMetrics | null) =>
+    numericsOf(settings.numerics.engine, learnt && learnerNumerics(learnt, settings.numerics.hfWeights));
+  const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);
+
+  return {
     update: async (groups) => {
-      await timed("swap", () => Promise.all([policy.sleep(), parts.restJudge?.()]));
+      await clock.check(() => checkDrawn(run.store, step, groups));
+      if (!settings.apart) await timed("swap", () => Promise.all([policy.sleep(), parts.restJudge?.()]));
       const learnt = await timed("update", () =>
-        stoppable(() => updateOn(parts, at, groups, learningRate, earlier, clock)),
+        interruptible(signal, "train", step, () =>
+          updateOn(parts, { at, version, groups, learningRate, earlier, clock }),
+        ),
       );
       if (!learnt) return null;
       clock.addChecks(learnt.seconds.checks);
       try {
-        checkPlayed(learnt.played, at.checkpoint, earlier, parts.lastUpdates);
+        checkPlayed(learnt.played, version.checkpoint, earlier, parts.lastUpdates);
       } catch (error) {
         // Otherwise they would be reused as this policy's rollouts when the run continues.
         if (error instanceof PlayedByAnother) run.store.dropRollouts("train", step);
@@ -158,7 +185,11 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
       const row: StepRow = {
         step,
         ...now,
-        metrics: stepMetricsRow(groups, failures, learningRate, learnt, { further, resting, earlier }),
+        metrics: stepMetricsRow(groups, failures, learningRate, learnt, {
+          ...{ further, resting, earlier },
+          version: version.step,
+          staleness: policiesSince(run.store.steps(), version.step),
+        }),
         timing: {
           seconds: clock.read(),
           checks: clock.checks,
@@ -168,21 +199,41 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
           numerics: numericsWith(learnt),
         },
       };
-      run.store.commitStep(row, creditsOf(groups), row.checkpoint === at.checkpoint);
+      // Where steps are played ahead, each waits for the engine to play its policy.
+      const settled = settings.staleness === 0 && row.checkpoint === at.checkpoint;
+      run.store.commitStep(row, creditsOf(groups), settled);
       return row;
     },
-
-    wake: (row) => wakeWith(parts, row, clock),
   };
+}
+
+/** Here rather than where they were played: then all steps before are committed, whatever the timing. */
+function checkDrawn(store: RunStore, step: number, groups: readonly CreditedGroup[]): void {
+  const before = store.steps().map(({ metrics }) => metrics?.draws ?? null);
+  const now = groups.flatMap(({ members, brokenOff }) => [
+    ...members.map(({ trajectory }) => trajectory),
+    ...brokenOff,
+  ]);
+  try {
+    checkDrawStatistics(before, drawsOf(now));
+  } catch (error) {
+    store.dropRollouts("train", step);
+    throw error;
+  }
+}
+
+interface Learning {
+  readonly at: StepRow;
+  readonly version: StepRow;
+  readonly groups: readonly CreditedGroup[];
+  readonly learningRate: number;
+  readonly earlier: EarlierPolicy | undefined;
+  readonly clock: StepClock;
 }
 
 async function updateOn(
   { run, settings, scenarios, updater, view, signal }: LoopParts,
-  at: StepRow,
-  groups: readonly CreditedGroup[],
-  learningRate: number,
-  earlier: EarlierPolicy | undefined,
-  clock: StepClock,
+  { at, version, groups, learningRate, earlier, clock }: Learning,
 ): Promise<StepMetrics | null> {
   const further = groups.length - scenarios.groupsPerStep;
   const batch = batchOf(groups, { kl: settings.kl, further });
@@ -201,6 +252,7 @@ async function updateOn(
     from: run.checkpointOf(at),
     learningRate,
     ...playedIn(groups, further),
+    ...(version.checkpoint === at.checkpoint ? {} : { playedBy: folderOf(version.checkpoint) }),
     ...(earlier ? { earlier: folderOf(earlier.checkpoint) } : {}),
     ...(earlier?.previous === undefined ? {} : { previous: folderOf(earlier.previous) }),
     seed: deriveSeed("minibatches", settings.seed, step),

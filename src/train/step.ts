@@ -11,6 +11,7 @@
  *   Dr. GRPO (arXiv 2503.20783) omit it too;
  * - one update of a batch, unless `--iterations` or `--minibatches` asks for more: after one the policy is no longer the one that
  *   played, which the clipped ratio then bounds. With one update that ratio is 1;
+ * - with `--staleness` an earlier policy plays (version.ts, overlap.ts);
  * - no rewards of single turns (its "process supervision"): a tool call is judged by the rollout's end.
  *
  * Added to it: groups with equal rewards are left out of the batch, though not of the mean, or with `--refill` replaced (DAPO);
@@ -21,22 +22,22 @@
  */
 import type { StepRow } from "../run/index.js";
 import type { CreditedGroup } from "./credit.js";
-import type { PlayedGroups, Stages } from "./stages.js";
+import type { LearnStages, PlayedGroups, PlayStages, Stages } from "./stages.js";
 
 /**
  * Before the commit everything can be repeated, reusing the rollouts that were saved; after it the update is kept, even when
  * memory does not suffice to wake the policy. The process may end at any moment.
  */
-export async function trainStep({
-  sample,
-  play,
-  reward,
-  advantages,
-  update,
-  publish,
-  commit,
-  wake,
-}: Stages): Promise<StepRow> {
+export async function trainStep(stages: Stages): Promise<StepRow> {
+  return stages.wake(await learnStep(stages, await playStep(stages)));
+}
+
+export interface PlayedStep {
+  readonly groups: readonly CreditedGroup[];
+  readonly played: readonly PlayedGroups[];
+}
+
+export async function playStep({ sample, play, reward, advantages }: PlayStages): Promise<PlayedStep> {
   const groups: CreditedGroup[] = [];
   const played: PlayedGroups[] = [];
   for (;;) {
@@ -47,8 +48,11 @@ export async function trainStep({
     groups.push(...advantages(now.groups, rewards));
     played.push(now);
   }
+  return { groups, played };
+}
+
+export async function learnStep({ update, publish, commit }: LearnStages, { groups, played }: PlayedStep) {
   const learnt = await update(groups);
   const policy = await publish(learnt);
-  const row = commit({ played, groups, learnt, policy });
-  return wake(row);
+  return commit({ played, groups, learnt, policy });
 }

@@ -22,13 +22,13 @@ export function trackingOf(
   const record = run.store.record();
   if (names.length === 0 || !record) return undefined;
   // A step that is not settled may be taken back.
-  const unsettled = run.store.unsettledStep()?.step;
+  const unsettled = run.store.unsettledStep()?.step ?? Number.POSITIVE_INFINITY;
   const tracked = {
     folder: run.folder,
     // HOME/PROJECT/models/RUN.
     project: basename(dirname(dirname(run.folder))),
     record,
-    steps: run.store.steps().filter(({ step }) => step !== unsettled),
+    steps: run.store.steps().filter(({ step }) => step < unsettled),
     validations: run.store.validations(),
     validated: (step: number) => step === steps || (validateEvery > 0 && step % validateEvery === 0),
   };

@@ -4,8 +4,7 @@
  * once, from the checkpoint in force; one that runs out of memory is asked again with smaller micro-batches.
  */
 import { type Config, objectiveOf } from "../config/index.js";
-import { learnerCards, learnerDevice } from "../device/index.js";
-import { decodeThreads, type LocalEngineInfo } from "../engine/index.js";
+import { type LearnerPlace, learnerCards } from "../device/index.js";
 import {
   bitsOf,
   LearnerDied,
@@ -139,20 +138,21 @@ export interface UpdaterSources {
   readonly settings: RunSettings;
   readonly config: Pick<
     Config,
-    "adamBits" | "learner" | "learnerLaunch" | "learnerLifetime" | "precision" | "hfWeights" | "threads"
+    "adamBits" | "learner" | "learnerLaunch" | "learnerLifetime" | "precision" | "hfWeights"
   >;
   /** Values that fit the machine. */
   readonly fitted: { readonly microBatchTokens: number; readonly gradientCheckpointing: boolean };
-  /** The engine's device. */
-  readonly backend: LocalEngineInfo["gpu"];
+  readonly place: LearnerPlace;
+  /** CPU threads. */
+  readonly threads: number;
   /** The learner's interpreter, installed where it is missing; aborting the signal ends that. */
   readonly python: (signal: AbortSignal) => Promise<string>;
   readonly log: (text: string) => void;
 }
 
 /** The learner of a run, from its settings. Nothing is started before the first use. */
-export function openUpdater({ run, model, settings, config, fitted, backend, python, log }: UpdaterSources) {
-  const { device, note } = learnerDevice(backend);
+export function openUpdater({ run, model, settings, config, fitted, place, threads, python, log }: UpdaterSources) {
+  const { device, card, note } = place;
   if (note) log(note);
   const { hfWeights, learnerLaunch } = config;
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
@@ -184,12 +184,13 @@ export function openUpdater({ run, model, settings, config, fitted, backend, pyt
           lora: { rank, alpha, targets },
           seed: deriveSeed("learner", settings.seed),
           optimizer: { betas: [adamBeta1, adamBeta2], weightDecay, bits: bitsOf(config.adamBits) },
-          threads: decodeThreads(config.threads),
+          threads,
           device,
           precision: config.precision,
           lifetime: config.learnerLifetime,
           logFile: run.logFile("learner.log"),
-          ...(learnerLaunch === undefined ? {} : { launch: learnerLaunch, cards: learnerCards() }),
+          cards: learnerLaunch === undefined ? place.cards : learnerCards(card),
+          ...(learnerLaunch === undefined ? {} : { launch: learnerLaunch }),
           ...(from === undefined ? {} : { resume: from }),
         },
         { signal },

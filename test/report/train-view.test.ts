@@ -31,6 +31,7 @@ const line: MetricsLine = {
   groups_trainable: 5,
   failures: 0,
   completion_tokens: 150,
+  ...{ version: 2, staleness: 0, drift: null },
   skipped: null,
   loss: 0.127,
   updates: 1,

@@ -38,6 +38,7 @@ const wanted = {
   steps: 5,
   refill: 0,
   rest: 0,
+  staleness: 0,
 };
 const ids = (all: readonly Scenario[]) => all.map(({ id }) => id);
 

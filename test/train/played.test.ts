@@ -8,6 +8,7 @@ import type { StepMetricsRow } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
 import { train } from "../../src/train/loop.js";
 import { earlierThan, LastUpdates, verdictOf } from "../../src/train/played.js";
+import { versionOf } from "../../src/train/version.js";
 import { FakeLearner, openFake, partsOf } from "./support/fakes.js";
 
 const slope = (slope: number, error: number) => ({ slope, error, tokens: 200 });
@@ -29,31 +30,53 @@ describe("the policy that a step is compared with", () => {
     checkpoint,
     metrics: { played: played && { ...played, earlier: null } } as StepMetricsRow,
   });
+  /** As a run stores them: each step was played by the policy before it, or by one so many steps older. */
+  const stored = (rows: readonly ReturnType<typeof row>[], staleness = 0) =>
+    rows.map(({ checkpoint, metrics }, step) => ({
+      checkpoint,
+      metrics: { ...metrics, version: versionOf(step, staleness) },
+    }));
   const [known, open] = [played(slope(1, 0.01)), played(slope(1, 0.4))];
   const there = () => true;
+  const earlierOf = (rows: readonly ReturnType<typeof row>[], exists: (checkpoint: number) => boolean) =>
+    earlierThan(stored(rows), exists);
 
   it("is the one before the last update, where the engine was known to play that", () => {
-    expect(earlierThan([row(null)], there)).toBeUndefined();
-    expect(earlierThan([row(null), row(1)], there)).toEqual({ checkpoint: null });
-    expect(earlierThan([row(null), row(1), row(2, known)], there)).toEqual({ checkpoint: 1 });
-    expect(earlierThan([row(null), row(1), row(2, known), row(3, known)], there)).toEqual({ checkpoint: 2 });
+    expect(earlierOf([row(null)], there)).toBeUndefined();
+    expect(earlierOf([row(null), row(1)], there)).toEqual({ checkpoint: null });
+    expect(earlierOf([row(null), row(1), row(2, known)], there)).toEqual({ checkpoint: 1 });
+    expect(earlierOf([row(null), row(1), row(2, known), row(3, known)], there)).toEqual({ checkpoint: 2 });
   });
 
   it("stays the same until the engine is known to play a later one, so that updates add up, beside the previous one", () => {
     const undecided = [row(null), row(1), row(2, known), row(3, open), row(4, open)];
-    expect(earlierThan(undecided.slice(0, 4), there)).toEqual({ checkpoint: 1, previous: 2 });
-    expect(earlierThan(undecided, there)).toEqual({ checkpoint: 1, previous: 3 });
-    expect(earlierThan([...undecided, row(4, open)], there)).toEqual({ checkpoint: 1, previous: 3 });
-    expect(earlierThan(undecided, (checkpoint) => checkpoint !== 3)).toEqual({ checkpoint: 1 });
-    expect(earlierThan([...undecided, row(5, known)], there)).toEqual({ checkpoint: 4 });
-    expect(earlierThan([row(null), row(1, null), row(2, open)], there)).toEqual({ checkpoint: null, previous: 1 });
+    expect(earlierOf(undecided.slice(0, 4), there)).toEqual({ checkpoint: 1, previous: 2 });
+    expect(earlierOf(undecided, there)).toEqual({ checkpoint: 1, previous: 3 });
+    expect(earlierOf([...undecided, row(4, open)], there)).toEqual({ checkpoint: 1, previous: 3 });
+    expect(earlierOf(undecided, (checkpoint) => checkpoint !== 3)).toEqual({ checkpoint: 1 });
+    expect(earlierOf([...undecided, row(5, known)], there)).toEqual({ checkpoint: 4 });
+    expect(earlierOf([row(null), row(1, null), row(2, open)], there)).toEqual({ checkpoint: null, previous: 1 });
   });
 
   it("is the base model where that policy is the present one, or its checkpoint is gone", () => {
-    expect(earlierThan([row(0), row(1, known)], there)).toEqual({ checkpoint: 0 });
-    expect(earlierThan([row(0)], there)).toEqual({ checkpoint: null });
-    expect(earlierThan([row(null), row(1), row(1, known), row(1)], there)).toEqual({ checkpoint: null });
-    expect(earlierThan([row(null), row(1), row(2, known)], () => false)).toEqual({ checkpoint: null });
+    expect(earlierOf([row(0), row(1, known)], there)).toEqual({ checkpoint: 0 });
+    expect(earlierOf([row(0)], there)).toEqual({ checkpoint: null });
+    expect(earlierOf([row(null), row(1), row(1, known), row(1)], there)).toEqual({ checkpoint: null });
+    expect(earlierOf([row(null), row(1), row(2, known)], () => false)).toEqual({ checkpoint: null });
+  });
+});
+
+describe("the policy that a step is compared with, where steps are played ahead", () => {
+  const committed = (count: number, staleness: number) =>
+    Array.from({ length: count + 1 }, (_, step) => ({
+      checkpoint: step === 0 ? null : step,
+      metrics: { played: { ...slope(1, 0.01), earlier: null, previous: null }, version: versionOf(step, staleness) },
+    })) as never[];
+
+  it("is the one before that which plays it, not before the one that is trained", () => {
+    expect(earlierThan(committed(5, 1), () => true, 4)).toEqual({ checkpoint: 3 });
+    expect(earlierThan(committed(5, 2), () => true, 3)).toEqual({ checkpoint: 2 });
+    expect(earlierThan(committed(1, 1), () => true, 0)).toBeUndefined();
   });
 });
 

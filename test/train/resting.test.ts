@@ -22,10 +22,10 @@ const all = new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 3 });
 const ids = (chosen: readonly Scenario[]) => chosen.map(({ id }) => id);
 
 /** The steps of a run in which the groups of `dull` scenarios are flat; each is forgotten by a later process's sampler. */
-function go(steps: number, rest: number, dull: ReadonlySet<string>, aside: readonly string[] = []) {
+function go(steps: number, rest: number, dull: ReadonlySet<string>, aside: readonly string[] = [], staleness = 0) {
   const played: PlayedGroup[] = [];
   const measured = aside.map((scenario) => ({ scenario, n: 4, successes: 4 }));
-  const settings = { rest, difficulty: aside.length > 0 ? "0.1..0.9" : undefined };
+  const settings = { rest, staleness, difficulty: aside.length > 0 ? "0.1..0.9" : undefined };
   const sampler = chosenScenarios(all, settings, measured, () => played);
   return Array.from({ length: steps }, (_, i) => {
     const own = ids(sampler.next(i + 1, [], 0));
@@ -84,7 +84,7 @@ describe("--rest", () => {
   it("draws no replacement that rests", () => {
     const sampler = chosenScenarios(
       all,
-      { rest: 1, difficulty: "0.1..0.9" },
+      { rest: 1, staleness: 0, difficulty: "0.1..0.9" },
       [{ scenario: "s0", n: 2, successes: 0 }],
       () => [],
     );
@@ -116,7 +116,9 @@ describe("in a run", () => {
       if (id === "s6") return { kind: "no_verdict", reason: "unreachable" };
       return { kind: "rewarded", rewards: group.map(({ index }) => (dull.has(id) ? 1 : index)) };
     };
-    const chosen = chosenScenarios(all, { rest: 1, difficulty: undefined }, [], () => run.store.playedGroups());
+    const chosen = chosenScenarios(all, { rest: 1, staleness: 0, difficulty: undefined }, [], () =>
+      run.store.playedGroups(),
+    );
     const parts = partsOf(run, { change: { rewardGroup }, settings: { steps: 6, validateEvery: 0 } });
     await train({ ...parts, scenarios: chosen });
     const steps = run.store.steps().slice(1);

@@ -216,9 +216,10 @@ describe("the learner of a run", () => {
         adamBeta1: 0.9,
         adamBeta2: 0.99,
       },
-      config: { learner: "peft", learnerLifetime: "run", precision: "f32", threads: 1, adamBits: "32" },
+      config: { learner: "peft", learnerLifetime: "run", precision: "f32", adamBits: "32" },
       fitted: { microBatchTokens: 1024, gradientCheckpointing: false },
-      backend: false,
+      place: { device: "cpu", apart: false },
+      threads: 1,
       python,
       log: () => undefined,
     } as unknown as UpdaterSources);

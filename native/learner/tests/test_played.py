@@ -126,6 +126,48 @@ def test_an_update_says_which_policy_played_its_batch_and_leaves_the_weights_alo
         assert torch.equal(parameter, weight)
 
 
+def test_what_an_older_policy_played_is_compared_with_that_one_and_weighted_by_the_ratio_to_it(base, tmp_path, silent):
+    """The weights are those of the loss's formula with the log-probabilities of the policy that played."""
+    session = Session(open_settings(base), silent)
+    batch = read_batch(write_random_batch(tmp_path / "one", groups=12, own=(20, 60)), VOCABULARY)
+    policies = [scored(session, batch)]
+    for number in (1, 2):
+        session.step(step_settings(tmp_path / "one", tmp_path / f"000{number}", learningRate=1e-2), silent)
+        policies.append(scored(session, batch))
+    rounding = 1e-4 * torch.randn(batch.sampled_tokens, generator=torch.Generator().manual_seed(1))
+    file = played_with(tmp_path / "two", batch, policies[1] + rounding)
+    moved = (policies[2] - policies[1]).abs().mean().item()
+    assert moved > 100 * rounding.abs().mean().item()
+    importance = {"mode": "token-truncate", "low": 0, "high": 1.1}
+
+    def step(into, **asked):
+        own = Session(open_settings(base, resume=str(tmp_path / "0002")), silent)
+        settings = step_settings(file, tmp_path / into, learningRate=1e-3, importance=importance, **asked)
+        return own.step(settings, silent), scored(own, batch)
+
+    by = {"playedBy": {"checkpoint": str(tmp_path / "0001")}, "earlier": {"checkpoint": None}}
+    told, after = step("told", **by)
+    untold, same = step("untold")
+    assert told["mismatch"]["mean"] == pytest.approx(rounding.abs().mean().item(), rel=0.3)
+    assert untold["mismatch"]["mean"] == pytest.approx(moved, rel=1e-2) and untold["drift"] is None
+    drift = told["drift"]
+    assert drift["mean"] == pytest.approx(moved, rel=0.3) and drift["kl"] > 0
+    assert 0 < drift["n"] <= played.SHARE * batch.tokens
+    assert told["played"]["slope"] == pytest.approx(1, abs=0.05)
+    # Nothing else of the update depends on who is said to have played: the tokens' log-probabilities say it.
+    assert torch.equal(after, same)
+    ratio = (policies[2] - batch_of(file).rollout).exp()
+    for metrics in (told, untold):
+        assert metrics["importance"]["truncated"] == pytest.approx((ratio > 1.1).double().mean().item(), abs=1e-3)
+        assert metrics["importance"]["ess"] == pytest.approx(
+            (ratio.sum().square() / (len(ratio) * ratio.square().sum())).item(), rel=1e-3
+        )
+
+
+def batch_of(file):
+    return read_batch(file, VOCABULARY)
+
+
 class Counting:
     """A backend that counts the positions it computes, and fails where it should not be asked."""
 
@@ -150,7 +192,7 @@ def test_few_rollouts_are_computed_where_they_tell_and_never_more_than_a_share(b
 
     def computed():
         counting = Counting(session._backend)
-        (slope,) = played.played_by(counting, batch, 4096, [earlier])
+        (slope,), _ = played.played_by(counting, batch, 4096, [earlier])
         # Once with each policy.
         return slope, counting.positions / 2 / batch.tokens
 
@@ -170,7 +212,7 @@ def test_tokens_with_the_same_tokens_before_them_count_once(base, tmp_path, sile
     batch = read_batch(file, VOCABULARY)
     session.step(step_settings(file, tmp_path / "0001"), silent)
     batch.rollout.copy_(scored(session, batch)).add_(torch.randn(batch.sampled_tokens))
-    (slope,) = played.played_by(session._backend, batch, 4096, [earlier_policy(None, session._backend)])
+    (slope,), _ = played.played_by(session._backend, batch, 4096, [earlier_policy(None, session._backend)])
     assert slope.tokens == int(one.sampled.sum())
 
 

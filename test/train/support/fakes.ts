@@ -175,6 +175,7 @@ export function metricsOf(overrides: Partial<StepMetrics> = {}): StepMetrics {
     gradNorm: 1,
     mismatch: { mean: 0.001, p99: 0.002, max: 0.003 },
     mismatchKl: { k1: 0, k3: 0 },
+    drift: null,
     klBase: null,
     updates: 1,
     clip: { below: 0, above: 0 },
@@ -253,6 +254,8 @@ export const shape = { model: "f00d", lora: { rank: 4, alpha: 8, targets: ["q_pr
 export const settings: LoopSettings = {
   seed: 3,
   steps: 3,
+  staleness: 0,
+  apart: false,
   groupSize: 3,
   temperature: 1,
   schedule: { learningRate: 0.1, finalLearningRate: 0.01, warmup: 1 },

@@ -1,0 +1,71 @@
+"""The version of the policy that played a batch: the learner's current one, or with --staleness an older checkpoint.
+
+The log-probabilities of a batch's tokens are those of the version that played them. The importance weights of the loss
+need nothing else (loss.py). But the distance of engine and learner, and which policy the engine played, are questions
+about one version: they are asked of the older one, over a share of the batch, since each of its tokens is computed once
+more.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from . import loss
+from .as_played import Policy, rounding, within
+from .backend import Backend
+from .batch import Batch
+from .checkpoint import earlier_policy
+from .played import played_by
+from .ranks import Ranks
+
+
+@dataclass(frozen=True)
+class Version:
+    metrics: dict[str, Any] | None
+    """The metric `played`: whether the engine played this version, or an earlier one."""
+    logprobs: torch.Tensor | None = None
+    """Of the batch's tokens under it, [S], NaN where they were not computed; None where it is the current policy."""
+
+    def distances(self, old: torch.Tensor, rollout: torch.Tensor) -> dict[str, Any]:
+        """Between the engine and the learner, both with this version, and its `drift`: how far the current policy is
+        from it, as mean distance and estimate (k3) of KL(version ‖ current), nats a token, over `n` tokens.
+
+        `old` and `rollout`: log-probabilities [S] under the current policy and as played. NaN are left out.
+        """
+        known = old.isfinite()
+        scored = known if self.logprobs is None else known & self.logprobs.isfinite()
+        if self.logprobs is None or not scored.any():
+            nothing = torch.zeros(1)
+            old, rollout = (old[known], rollout[known]) if known.any() else (nothing, nothing)
+            return loss.mismatch_metrics(old, rollout) | {"drift": None}
+        own = self.logprobs[scored]
+        log_ratio = (old[scored] - own).double()
+        kl = (log_ratio.exp() - log_ratio - 1).mean().item()
+        drift = {"mean": log_ratio.abs().mean().item(), "kl": kl, "n": len(own)}
+        return loss.mismatch_metrics(own, rollout[scored]) | {"drift": drift}
+
+
+def of_batch(backend: Backend, batch: Batch, request: dict[str, Any], ranks: Ranks) -> Version:
+    """The version that the request names (`playedBy`, else the current policy), and whether it played, or one of the
+    earlier policies that the request names.
+
+    Raises Refused when a checkpoint cannot be read.
+    """
+    policies = [request[name]["checkpoint"] for name in ("earlier", "previous") if name in request]
+    older = "playedBy" in request
+    if not policies and not older:
+        return Version(None)
+    as_played = rounding_of(backend, request)
+    by = within(earlier_policy(request["playedBy"]["checkpoint"], backend), as_played) if older else as_played
+    earlier = [within(earlier_policy(one, backend), as_played) for one in policies]
+    with by():
+        slopes, scores = played_by(backend, batch, request["microBatchTokens"], earlier, ranks, score=older)
+    first, last = (slopes[0], slopes[-1]) if slopes else (None, None)
+    metrics = first and first.metrics() | {"previous": last and last.metrics()}
+    return Version(metrics, scores if older else None)
+
+
+def rounding_of(backend: Backend, request: dict[str, Any]) -> Policy:
+    """As the engine of the request rounds adapters."""
+    return rounding(backend, request.get("adapterType", "f32"))

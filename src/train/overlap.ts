@@ -1,0 +1,144 @@
+/**
+ * The training loop with `--staleness N`: step k + 1 is played while the learner computes the update of step k. Two sequences, each
+ * in the order of the steps, wait for each other:
+ *
+ * - the engine loads the policy after each step as soon as that is committed and the steps before it are played, settles the step
+ *   (settle.ts), validates it where that is due, and plays the steps that this policy plays (version.ts);
+ * - the learner updates on each step when it is played and the one before is committed.
+ *
+ * Which policy plays which step follows from the step alone, and rollouts follow from their seeds: timing changes nothing but time.
+ * A step is committed as without it, before the engine has loaded its policy: N + 1 steps may be committed and not settled. Rollouts
+ * that were played ahead are saved like others; a process that goes on plays what is missing with the same policies.
+ */
+import type { StepRow } from "../run/index.js";
+import type { LoopParts } from "./parts.js";
+import { pruneCheckpoints } from "./played.js";
+import { isDue, playContextOf, validate } from "./saved-play.js";
+import { settleNext, use } from "./settle.js";
+import { learnStages, playStages } from "./stages.js";
+import { learnStep, type PlayedStep, playStep } from "./step.js";
+import { StepClock } from "./step-clock.js";
+import { playedWith, versionOf } from "./version.js";
+
+/** Values by step, each given once, which may be awaited before. */
+class BySteps<T> {
+  readonly #values = new Map<number, T>();
+  readonly #waiting = new Map<number, (value: Promise<T>) => void>();
+  #failed: Promise<never> | undefined;
+
+  set(step: number, value: T): void {
+    this.#values.set(step, value);
+    this.#waiting.get(step)?.(Promise.resolve(value));
+    this.#waiting.delete(step);
+  }
+
+  /** One may wait for it. @throws as told to `fail`, where the value was not given before */
+  async get(step: number): Promise<T> {
+    const value = this.#values.get(step);
+    if (value !== undefined) return value;
+    if (this.#failed) return this.#failed;
+    return new Promise((resolve) => this.#waiting.set(step, resolve));
+  }
+
+  /** {@link get}, once: the value is not kept. */
+  async take(step: number): Promise<T> {
+    const value = await this.get(step);
+    this.#values.delete(step);
+    return value;
+  }
+
+  /** No more values will come. */
+  fail(error: unknown): void {
+    this.#failed = Promise.reject(error);
+    this.#failed.catch(() => undefined);
+    for (const resolve of this.#waiting.values()) resolve(this.#failed);
+  }
+}
+
+interface Shared {
+  readonly committed: BySteps<StepRow>;
+  readonly played: BySteps<PlayedStep>;
+  readonly clockOf: (step: number) => StepClock;
+}
+
+/** @throws HoneError when the run cannot continue; all committed steps are kept */
+export async function trainAhead(parts: LoopParts): Promise<void> {
+  const clocks = new Map<number, StepClock>();
+  const clockOf = (step: number) => {
+    const clock = clocks.get(step) ?? new StepClock();
+    clocks.set(step, clock);
+    return clock;
+  };
+  const shared: Shared = { committed: new BySteps(), played: new BySteps(), clockOf };
+  for (const row of parts.run.store.steps()) shared.committed.set(row.step, row);
+  const stop = new AbortController();
+  let first: { readonly error: unknown } | undefined;
+  const failed = (error: unknown) => {
+    first ??= { error };
+  };
+  const playing = playAhead({ ...parts, signal: AbortSignal.any([parts.signal, stop.signal]) }, shared).catch(
+    (error) => {
+      // The update that runs now is finished: it does not depend on what failed.
+      failed(error);
+      shared.played.fail(error);
+    },
+  );
+  const learning = learnInOrder(parts, shared).catch((error) => {
+    failed(error);
+    shared.committed.fail(error);
+    stop.abort(error);
+  });
+  await Promise.all([playing, learning]);
+  if (first) throw first.error;
+}
+
+/** All that the engine does, from the first policy on that plays a step which is not committed. */
+async function playAhead(parts: LoopParts, { committed, played, clockOf }: Shared): Promise<void> {
+  const { run, settings, scenarios } = parts;
+  const { steps, staleness } = settings;
+  const { store } = run;
+  const heldOut = scenarios.ofValidation(settings.validateN);
+  const last = store.lastStep().step;
+  const unsettled = store.unsettledStep()?.step ?? last + 1;
+  const validateAt = (row: StepRow) =>
+    clockOf(row.step + 1).measure("validation", () => validate(playContextOf(parts), row, heldOut, parts.grade));
+  const laps = new StepClock();
+
+  if (last > 0 && store.validations().length === 0) {
+    const start = store.firstStep();
+    await use(parts, start);
+    await validateAt(start);
+  }
+  for (let version = versionOf(last + 1, staleness); ; version++) {
+    const row = await committed.get(version);
+    if (version < unsettled) await use(parts, row);
+    else {
+      const before = version <= last ? row.timing?.seconds : undefined;
+      await settleNext(
+        parts,
+        row,
+        clockOf(version),
+        () => before ?? { ...clockOf(version).read(), total: laps.lap().total },
+      );
+    }
+    if (isDue(settings, version)) await validateAt(row);
+    for (const step of playedWith(version, staleness, steps).filter((step) => step > last)) {
+      played.set(step, await playStep(playStages(parts, step, row, clockOf(step))));
+    }
+    // After the first steps: learning begins at once, and errors show early.
+    if (version === 0 && store.validations().length === 0) await validateAt(row);
+    if (version >= steps) return;
+  }
+}
+
+async function learnInOrder(parts: LoopParts, { committed, played, clockOf }: Shared): Promise<void> {
+  const { run, settings } = parts;
+  for (let at = run.store.lastStep(); at.step < settings.steps; ) {
+    const step = at.step + 1;
+    const now = await played.take(step);
+    const version = await committed.get(versionOf(step, settings.staleness));
+    at = await learnStep(learnStages(parts, at, version, clockOf(step)), now);
+    pruneCheckpoints(run, settings.keep, settings.staleness);
+    committed.set(step, at);
+  }
+}

@@ -157,6 +157,18 @@ const bases: readonly Base[] = [
   },
   smollm2("smollm2-q4_1"),
   { ...smollm2("smollm2-vllm"), settings: { "--weights": "f16", "--engine": "vllm", ...whatKind } },
+  // Beside `tiny`, whose settings it has: one step is played ahead, on half of the cores.
+  {
+    name: "tiny-ahead",
+    model: "tiny",
+    settings: { "--staleness": "1" },
+    evaluations: ["held-out"],
+    seeds: { seeds: [1, 2, 3], coins: [], success: [] },
+    still: false,
+    checkpoint: "best",
+    results: "learning-ahead",
+    drawn: false,
+  },
   ...quantisedTypes.map((type) => ({
     ...smollm2(`smollm2-${type}`),
     model: relative(packageRoot, quantisedFile(type)),

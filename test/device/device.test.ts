@@ -53,6 +53,36 @@ describe("the device of a process", () => {
     expect(device.learnerCards()).toBe(cards.map(uuidOf).join(","));
   });
 
+  it("is not the learner's where that has another card, and CUDA shows it that one alone", () => {
+    two();
+    device.takeDevice({ gpu: "auto", device: "0" }, machine());
+    const place = device.learnerPlace("1", "cuda");
+    expect(place).toMatchObject({ device: "cuda", card: { index: 1 }, cards: uuidOf(1), apart: true });
+    // Several learners share out what the engine does not use.
+    expect(device.learnerCards(place.card)).toBe(uuidOf(1));
+    expect(device.learnerPlace("cpu", "cuda")).toEqual({ device: "cpu", apart: true });
+    expect(device.learnerPlace(undefined, "cuda")).toEqual({ device: "cuda", apart: false });
+    expect(device.learnerPlace("0", "cuda")).toEqual({ device: "cuda", apart: false });
+    expect(device.learnerPlace("cpu", false)).toEqual({ device: "cpu", apart: false });
+  });
+
+  it.each([
+    ["2", undefined, "--learner-device 2 names no NVIDIA GPU, or more than one; there are 0 NVIDIA One"],
+    ["1", "0", "--learner-device 1: CUDA_VISIBLE_DEVICES hides 1 NVIDIA Two"],
+  ])("is the learner's too where --learner-device %s is none: visible %o", (named, visible, line) => {
+    two();
+    device.takeDevice({ gpu: "auto" }, machine(visible === undefined ? {} : { CUDA_VISIBLE_DEVICES: visible }));
+    expect(() => device.learnerPlace(named, "cuda")).toThrow(line);
+  });
+
+  it("is a CPU where a card is named for the learner alone, which is refused", () => {
+    two();
+    device.takeDevice({ gpu: "off" }, machine());
+    expect(() => device.learnerPlace("1", false)).toThrow(
+      "--learner-device 1: names the learner's card beside an engine on an NVIDIA GPU, and here the engine computes on the CPU",
+    );
+  });
+
   it.each(["", "-1"])("is none when CUDA_VISIBLE_DEVICES is %o, whatever the driver says", (list) => {
     two();
     const here = machine({ CUDA_VISIBLE_DEVICES: list });

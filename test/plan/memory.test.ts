@@ -10,7 +10,7 @@ import { adapterParameters, type PlanInput } from "../../src/plan/input.js";
 import { LONG_ANSWERS, learnerMemory, passOf } from "../../src/plan/learner-memory.js";
 import { mainMemory } from "../../src/plan/machine.js";
 import { type PlacePlan, planMemory } from "../../src/plan/memory.js";
-import { waysToFit } from "../../src/plan/remedies.js";
+import { fits, waysToFit } from "../../src/plan/remedies.js";
 import { WIDEST_ROW } from "../../src/plan/rows.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { input, judge, LINEAR, qwen } from "./support.js";
@@ -28,6 +28,36 @@ describe("the memory plan", () => {
     // print_trainable_parameters() of PEFT on Qwen2.5-0.5B with rank 8 on all linear layers.
     expect(adapterParameters(qwen, 8, LINEAR)).toBe(4_399_104);
     expect(adapterParameters(qwen, 16, ["q_proj", "v_proj"])).toBe(24 * 16 * (896 + 896 + 896 + 128));
+  });
+
+  it("counts each card by itself where the learner has its own, and the engine whole while it computes", () => {
+    const two = plan({ gpu: "cuda", learnerOn: "own card", awake: true });
+    const shared = plan({ gpu: "cuda" });
+    const names = (rows: PlacePlan["playing"]) => rows.map(({ name }) => name.split(":")[0]);
+    const [engine, learner] = [two.gpu as PlacePlan, two.learnerGpu as PlacePlan];
+    expect(new Set(names([...engine.playing, ...engine.learning]))).toEqual(new Set(["engine"]));
+    expect(engine.learning).toEqual(engine.playing);
+    expect(new Set(names([...learner.playing, ...learner.learning]))).toEqual(new Set(["learner"]));
+    expect(shared.learnerGpu).toBeNull();
+    expect(engine.peak + learner.peak).toBeGreaterThan((shared.gpu as PlacePlan).peak);
+    expect(two.host.peak).toBe(shared.host.peak);
+    const less = { host: 1e12, gpu: 1e12 };
+    expect(fits({ ...input, gpu: "cuda", learnerOn: "own card", awake: true }, less)).toBe(false);
+    expect(fits({ ...input, gpu: "cuda", learnerOn: "own card", awake: true }, { ...less, learnerGpu: 1e12 })).toBe(
+      true,
+    );
+  });
+
+  it("counts a learner on the CPU beside an engine on a card, and both at once where steps are played ahead", () => {
+    const apart = plan({ gpu: "cuda", learnerOn: "cpu", awake: true });
+    expect(find(apart.gpu as PlacePlan, "learner")).toBeUndefined();
+    // In f32, as on a machine without a card.
+    expect(find(apart.host, "learner: weights")).toBe(4 * qwen.parameters);
+    const [turns, ahead] = [plan().host, plan({ awake: true }).host];
+    expect(ahead.peak).toBeGreaterThan(turns.peak);
+    expect(ahead.learning.map(({ name }) => name)).toContain(
+      `engine: KV of ${input.concurrency} × ${input.context} tokens`,
+    );
   });
 
   it("counts the KV cache of every sequence: two bytes a number, 12 kB a token of Qwen2.5-0.5B", () => {

@@ -81,6 +81,24 @@ describe("--rest", () => {
     expect(steps[0]?.resting).toBe(3);
   });
 
+  it("follows from the steps that are committed when a step is played ahead", () => {
+    const dull = new Set(["s0", "s1", "s2"]);
+    const steps = go(8, 1, dull, [], 1);
+    const turns = go(8, 1, dull);
+    expect(steps.map(({ own }) => own)).not.toEqual(turns.map(({ own }) => own));
+    // What was flat in the step before is not known yet: the first two steps choose without any.
+    expect(steps.slice(0, 2).map(({ resting }) => resting)).toEqual([0, 0]);
+    expect(Math.max(...steps.map(({ resting }) => resting))).toBeGreaterThan(0);
+  });
+
+  it("says again what it chose for the step before", () => {
+    const sampler = chosenScenarios(all, { rest: 1, staleness: 1, difficulty: undefined }, [], () => []);
+    const first = sampler.next(1, [], 0);
+    sampler.next(2, [], 0);
+    expect(sampler.next(1, [], 0)).toEqual(first);
+    expect(sampler.resting(1)).toBe(0);
+  });
+
   it("draws no replacement that rests", () => {
     const sampler = chosenScenarios(
       all,

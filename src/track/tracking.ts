@@ -76,8 +76,8 @@ export class Tracking {
     // Others may be played meanwhile.
     if (phase === "update") return;
     this.#playing = { phase, step };
-    // The rows of earlier steps are complete.
-    if (phase === "rollouts") this.#flush((open) => open < step);
+    // The rows of earlier steps are complete, but of those that were played ahead and are not learnt from yet.
+    if (phase === "rollouts") this.#flush((open, { line }) => open < step && (open === 0 || line !== undefined));
   }
 
   rollout(trajectory: Trajectory): void {

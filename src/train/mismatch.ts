@@ -86,7 +86,7 @@ export function probeLimit(
   return maxMismatch ?? (mismatches.length === 0 ? expectedMismatch : noticeable(mismatches));
 }
 
-type Update = Pick<StepMetrics, "mismatch" | "importance"> & { readonly played: Slope | null };
+type Update = Pick<StepMetrics, "mismatch" | "importance" | "drift"> & { readonly played: Slope | null };
 
 const distanceText = ({ mean, p99, max }: Mismatch) =>
   `the log-probabilities of the sampled tokens differ by ${mean.toFixed(4)} on average (p99 ${p99.toFixed(3)}, max ${max.toFixed(3)})`;
@@ -96,10 +96,15 @@ const distanceText = ({ mean, p99, max }: Mismatch) =>
  * @throws HoneError otherwise; the step must not be committed then
  */
 export function checkMismatch(
-  { mismatch, importance: { ess } }: Update,
+  { mismatch, drift, importance: { ess } }: Update,
   { maxMismatch, closer }: Pick<MismatchSettings, "maxMismatch" | "closer">,
 ): void {
   if (maxMismatch === undefined ? ess >= LEAST_ESS : mismatch.mean <= maxMismatch) return;
+  if (maxMismatch === undefined && drift && drift.mean > mismatch.mean) {
+    throw new HoneError(
+      `the learner has moved too far from the policy that played this step ahead (--staleness): the log-probabilities of its tokens differ by ${drift.mean.toFixed(4)} on average (n=${drift.n}), and the effective sample size of importance weights is ${percent(ess)} of the tokens, the least is ${percent(LEAST_ESS)}; the step was not taken. Go on from a checkpoint in another run (--run NAME --fork FOLDER) with a lower --learning-rate or less --staleness, or set a limit of the distance of engine and learner alone with --max-mismatch if you accept it`,
+    );
+  }
   const limit =
     maxMismatch === undefined
       ? `importance weights cannot correct for that: their effective sample size is ${percent(ess)} of the tokens, the least is ${percent(LEAST_ESS)}`

@@ -59,8 +59,8 @@ describe("yarn train --staleness 1 on the tiny model", () => {
   beforeAll(async () => {
     const python = await ensureLearnerPython();
     hone("build-db", "--mailboxes", "20");
-    const small = ["--groups-per-step", "3", "--group-size", "4", "--max-turns", "6", "--validate-n", "4"];
-    const rates = ["--learning-rate", "1e-2", "--warmup", "0", "--staleness", "1", "--threads", "1"];
+    const small = ["--groups-per-step", "3", "--group-size", "4", "--max-turns", "6", "--validate-n", "1"];
+    const rates = ["--learning-rate", "3e-3", "--warmup", "0", "--staleness", "1", "--threads", "1"];
     const named = ["--model", "tiny", "--run", "ahead", "--steps", String(STEPS), "--python", python];
     const command = ["train", ...named, ...small, ...rates];
     await killedAfter(1, command);

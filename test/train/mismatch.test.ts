@@ -26,6 +26,7 @@ const closer = bringCloser({ weightType: "Q4_K", cuda: false, hfWeights: false, 
 const update = (mean: number, ess: number, slope: number | null = null) => ({
   mismatch: mismatch(mean, 10 * mean),
   importance: { truncated: 0, masked: 0, ess },
+  drift: null,
   played: slope === null ? null : { slope, error: 0.02, tokens: 40 },
 });
 const auto = { maxMismatch: undefined, closer };
@@ -51,6 +52,16 @@ describe("the distance between engine and learner", () => {
     expect(bringCloser(given)).toContain(remedy);
     expect(bringCloser({ ...given, hfWeights: true })).toMatch(/^Check that --hf-weights/);
     expect(bringCloser({ ...given, weightType: "Q4_1", model: "my model.gguf" })).toContain("'my model.gguf'");
+  });
+
+  it("is told from what was learnt since a step was played ahead, which weights must correct for too", () => {
+    const ahead = (ess: number) => ({ ...update(0.0003, ess), drift: { mean: 0.21, kl: 0.1, n: 343 } });
+    expect(() => checkMismatch(ahead(0.9), auto)).not.toThrow();
+    expect(() => checkMismatch(ahead(0.28), auto)).toThrow(
+      /^the learner has moved too far from .* differ by 0\.2100 on average \(n=343\), and .* 28 % of the tokens.*lower --learning-rate or less --staleness/,
+    );
+    // A limit of the user's own is of the distance that rounding makes.
+    expect(() => checkMismatch(ahead(0.28), { ...auto, maxMismatch: 0.01 })).not.toThrow();
   });
 
   it("stops the run where importance weights no longer correct for it, with the figures, at whatever mean", () => {

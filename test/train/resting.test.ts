@@ -31,7 +31,8 @@ function go(steps: number, rest: number, dull: ReadonlySet<string>, aside: reado
     const own = ids(sampler.next(i + 1, [], 0));
     const resting = sampler.resting(i + 1);
     // A process that begins here chooses the same.
-    const later = chosenScenarios(all, settings, measured, () => [...played]);
+    const committed = played.filter(({ step }) => step <= i - staleness);
+    const later = chosenScenarios(all, settings, measured, () => committed);
     expect(ids(later.next(i + 1, [], 0))).toEqual(own);
     expect(new Set(own).size).toBe(3);
     for (const scenario of own) played.push({ step: i + 1, scenario, flat: dull.has(scenario) });
@@ -83,12 +84,12 @@ describe("--rest", () => {
 
   it("follows from the steps that are committed when a step is played ahead", () => {
     const dull = new Set(["s0", "s1", "s2"]);
-    const steps = go(8, 1, dull, [], 1);
-    const turns = go(8, 1, dull);
-    expect(steps.map(({ own }) => own)).not.toEqual(turns.map(({ own }) => own));
-    // What was flat in the step before is not known yet: the first two steps choose without any.
-    expect(steps.slice(0, 2).map(({ resting }) => resting)).toEqual([0, 0]);
-    expect(Math.max(...steps.map(({ resting }) => resting))).toBeGreaterThan(0);
+    for (const staleness of [1, 2]) {
+      const steps = go(9, 1, dull, [], staleness);
+      // What was flat in the steps before is not known yet.
+      expect(steps.slice(0, 1 + staleness).map(({ resting }) => resting)).toEqual(Array(1 + staleness).fill(0));
+      expect(Math.max(...steps.map(({ resting }) => resting))).toBeGreaterThan(0);
+    }
   });
 
   it("says again what it chose for the step before", () => {

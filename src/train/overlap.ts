@@ -122,6 +122,7 @@ async function playAhead(parts: LoopParts, { committed, played, clockOf }: Share
       );
     }
     if (isDue(settings, version)) await validateAt(row);
+    pruneCheckpoints(run, settings.keep, staleness);
     for (const step of playedWith(version, staleness, steps).filter((step) => step > last)) {
       played.set(step, await playStep(playStages(parts, step, row, clockOf(step))));
     }
@@ -138,7 +139,6 @@ async function learnInOrder(parts: LoopParts, { committed, played, clockOf }: Sh
     const now = await played.take(step);
     const version = await committed.get(versionOf(step, settings.staleness));
     at = await learnStep(learnStages(parts, at, version, clockOf(step)), now);
-    pruneCheckpoints(run, settings.keep, settings.staleness);
     committed.set(step, at);
   }
 }

@@ -318,9 +318,10 @@ export function partsOf(run: Run, { tick, learner, change, settings: changed }: 
 }
 
 /** A short run from wherever it stands to its end. Returns what was played. */
-export async function goThrough(folder: string, tick?: Tick): Promise<readonly string[]> {
+export async function goThrough(folder: string, tick?: Tick, staleness = 0): Promise<readonly string[]> {
   const run = await openFake(folder);
-  const short = { seed: 6, steps: 2, groupSize: 2, validateEvery: 1, validateN: 1 };
+  const steps = 2 + staleness;
+  const short = { seed: 6, steps, staleness, apart: staleness > 0, groupSize: 2, validateEvery: 1, validateN: 1 };
   const parts = partsOf(run, { ...(tick ? { tick } : {}), settings: short });
   // Of each adapter its own, so that a step without its reading, or with another's, is another state.
   parts.policy.reading = ({ sha256 }) => ({

@@ -1,5 +1,5 @@
 /**
- * A run in a process of its own that kills itself at one of its moments: `killed-run.ts FOLDER LOG MOMENT`. A moment is any
+ * A run in a process of its own that kills itself at one of its moments: `killed-run.ts FOLDER LOG MOMENT STALENESS`. A moment is any
  * call that changes a file, any statement that changes the store, and anything the policy or the learner does; they are
  * counted from 1, and 0 kills never. Each moment's name is appended to LOG as it comes.
  */
@@ -8,7 +8,7 @@ import fsPromises from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import Database from "better-sqlite3";
 
-const [folder = "", log = "", moment = "0"] = process.argv.slice(2);
+const [folder = "", log = "", moment = "0", staleness = "0"] = process.argv.slice(2);
 // Opened and written with calls that are not watched.
 const logHandle = fs.openSync(log, "a");
 let moments = 0;
@@ -44,4 +44,4 @@ memory.close();
 
 const { goThrough } = await import("./fakes.js");
 
-await goThrough(folder, tick);
+await goThrough(folder, tick, Number(staleness));

@@ -24,11 +24,11 @@ interface Outcome {
 }
 
 /** Runs killed-run.ts. */
-function start(folder: string, moment: number): Promise<Outcome> {
+function start(folder: string, moment: number, staleness: number): Promise<Outcome> {
   mkdirSync(folder, { recursive: true });
   const log = join(folder, "..", "moments.log");
   return new Promise((resolve, reject) => {
-    const args = [join(compiled, "killed-run.js"), folder, log, String(moment)];
+    const args = [join(compiled, "killed-run.js"), folder, log, String(moment), String(staleness)];
     const child = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"] });
     let stderr = "";
     child.stderr.on("data", (chunk) => {
@@ -42,13 +42,13 @@ function start(folder: string, moment: number): Promise<Outcome> {
 }
 
 /** Kills a run at `moment`, lets it go on to its end, and compares. */
-async function killAndGoOn(moment: number, expected: ReturnType<typeof stateOf>): Promise<void> {
+async function killAndGoOn(moment: number, { state: expected, staleness }: Whole): Promise<void> {
   const folder = join(base, String(moment), "run");
-  const killed = await start(folder, moment);
+  const killed = await start(folder, moment, staleness);
   expect(killed.signal, killed.stderr).toBe("SIGKILL");
   const where = `killed before moment ${moment}, ${killed.moments.at(-1)}`;
 
-  const played = await goThrough(folder);
+  const played = await goThrough(folder, undefined, staleness);
   expect(stateOf(folder), where).toEqual(expected);
 
   // A rollout comes twice only when the end came before it could be saved.
@@ -59,13 +59,14 @@ async function killAndGoOn(moment: number, expected: ReturnType<typeof stateOf>)
 }
 
 export interface Whole {
+  staleness: number;
   state: ReturnType<typeof stateOf>;
   moments: string[];
 }
 
 /** Compiles killed-run.ts and has it run to its end, before the tests of the file. */
-export function beforeKilling(): Whole {
-  const whole = {} as Whole;
+export function beforeKilling(staleness = 0): Whole {
+  const whole = { staleness } as Whole;
   beforeAll(async () => {
     await build({
       root: packageRoot,
@@ -74,7 +75,7 @@ export function beforeKilling(): Whole {
       build: { ssr: "test/train/support/killed-run.ts", outDir: compiled, target: "node20", emptyOutDir: true },
     });
     const folder = join(base, "whole", "run");
-    const { code, stderr, moments } = await start(folder, 0);
+    const { code, stderr, moments } = await start(folder, 0, staleness);
     expect(code, stderr).toBe(0);
     Object.assign(whole, { state: stateOf(folder), moments });
   });
@@ -85,11 +86,12 @@ export function beforeKilling(): Whole {
 }
 
 /** Kills a run at every `stride`-th moment, the last included, and compares what becomes of it. */
-export async function killAtMoments({ state, moments }: Whole, stride: number): Promise<void> {
+export async function killAtMoments(whole: Whole, stride: number): Promise<void> {
+  const { moments } = whole;
   const queue = moments.map((_, index) => index + 1).filter((moment) => (moments.length - moment) % stride === 0);
   expect(queue.length).toBeGreaterThan(0);
   const work = async () => {
-    for (let moment = queue.shift(); moment !== undefined; moment = queue.shift()) await killAndGoOn(moment, state);
+    for (let moment = queue.shift(); moment !== undefined; moment = queue.shift()) await killAndGoOn(moment, whole);
   };
   await Promise.all(Array.from({ length: WIDTH }, work));
 }

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { median } from "../../bench/measure.js";
 import { textOf } from "./blocks.js";
 import { atEnd, atStart, meanOf, type Outcome, outcomesOf, percent, resultsOf, rowsOf, type Share } from "./figures.js";
+import { saidInResults, saidOfServing, servedRows } from "./sources/trainings.js";
 
 describe("docs/results.md", () => {
   it("has the runs of the tiny model as they were measured", () => {
@@ -78,8 +79,13 @@ describe("what is said of SmolLM2", () => {
 
   it("in docs/results.md was measured", () => {
     const kinds = rowsOf("docs/results.md", "run");
-    expect(kinds.map(([, first, last]) => [first, last])).toEqual(
-      text.map(({ heldOut }) => [atStart(heldOut), atEnd(heldOut, 0)]),
+    expect(kinds.map(([, ...cells]) => cells)).toEqual(
+      text.map(({ heldOut, validations, mismatch: { mean, p99 } }) => [
+        atStart(heldOut),
+        atEnd(heldOut, 0),
+        `${validations.map(({ success }) => percent(success, 0)).join(", ")} %`,
+        `${mean.toFixed(4)}, ${p99.toFixed(3)}`,
+      ]),
     );
     const evaluated = [...email.heldOut, control.heldOut.at(-1) as Share];
     const mean = (name: string) => evaluated.map(({ parts }) => `${percent(parts[name]?.mean ?? Number.NaN, 1)} %`);
@@ -169,5 +175,18 @@ describe("docs/speed.md", () => {
     expect(textOf("docs/speed.md")).toContain(
       `That is ${(middle(trl) / middle(hone)).toFixed(1)} times the time a step.`,
     );
+  });
+});
+
+describe("beside the tables", () => {
+  const proseOf = (page: string) => textOf(page).replaceAll(/\s+/g, " ");
+
+  it.each(saidInResults)("docs/results.md says as it was measured: %s", (said) => {
+    expect(proseOf("docs/results.md")).toContain(said);
+  });
+
+  it("docs/serve.md has a client's held-out questions as they were played", () => {
+    expect(rowsOf("docs/serve.md", "solved")).toEqual(servedRows);
+    expect(proseOf("docs/serve.md")).toContain(saidOfServing);
   });
 });

@@ -49,8 +49,8 @@ export function propertiesOf(
   if (typeof schema !== "object" || schema === null || left === 0) return {};
   const { $ref, allOf, properties } = schema as Record<string, unknown>;
   const parts = [...(typeof $ref === "string" ? [referred(root, $ref)] : []), ...listOf(allOf)];
-  const own = typeof properties === "object" ? properties : {};
-  return Object.assign({}, ...parts.map((one) => propertiesOf(one, root, left - 1)), own);
+  const all = [...parts.map((one) => propertiesOf(one, root, left - 1)), properties];
+  return Object.fromEntries(all.flatMap((one) => (typeof one === "object" && one !== null ? Object.entries(one) : [])));
 }
 
 const kindOf = (value: unknown): string => {

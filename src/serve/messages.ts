@@ -5,10 +5,9 @@
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
-import { parseJson, toJson } from "../util/index.js";
+import { isMalformed, parseJson, toJson } from "../util/index.js";
 import { badRequest } from "./errors.js";
 import { isDeep } from "./exchange.js";
-import { isMalformed } from "./pointer.js";
 import type { ApiMessage, ApiTool } from "./requests.js";
 
 /** Maximum length of all tools' schemas as JSON; more would not fit any context. */

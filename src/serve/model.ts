@@ -278,7 +278,7 @@ export class ServedModel {
       try {
         sequence ??= this.#open([...idsOf(point), ...append]);
         const turn = await this.#sample(chat, sequence, idle ? append : [], wanted, true);
-        const read = readTurn(chat, turn.text, tools.length > 0);
+        const read = readTurn(chat, turn.text, tools);
         const before = point?.calls ?? 0;
         const written = withIds(read.calls, before);
         const calls = written.flatMap((one) => (one.kind === "call" ? [one.call] : []));

@@ -54,8 +54,11 @@ export function expectedDecode({ name }: Card): ReadonlyMap<number, number> {
 
 /** Share of a card's peak that products of this size reach. */
 const USED = 0.4;
-/** Seconds of the host for one launch, Python and PyTorch included. */
-const LAUNCH = 6e-6;
+/**
+ * Seconds of the host for one launch of a compiled kernel, Python included: 6.8 without arguments, 9.1 with 19
+ * (github.com/meta-pytorch/tritonbench, pull request 1017, on a GB200).
+ */
+const LAUNCH = 6.8e-6;
 /** Of an update of two rows, of layers as many as qwen2.5-0.5b's, on a card that does not compute (docs/gpu.md). */
 export const LAUNCHES = 3600;
 /** qwen2.5-0.5b: numbers in the matrices of all layers, and in the output layer. */

@@ -6,3 +6,6 @@ export { decodeSpeed, secondsOfRun } from "./estimate.js";
 export { fitToMachine, gigabytes } from "./fit.js";
 export { kvBytesOfServer, type Served } from "./input.js";
 export { mainMemory } from "./machine.js";
+export { soldCards } from "./sold.js";
+export { planStep } from "./step-plan.js";
+export { stepPlanJson, stepPlanText } from "./step-text.js";

@@ -1,7 +1,7 @@
 /** `yarn hone plan`: a step's time and each card's memory before a run, by arithmetic, and what to add next. */
 import { defineCommand } from "../config/index.js";
 import { showModel } from "../models/index.js";
-import { planStep, stepPlanJson, stepPlanText } from "../plan/index.js";
+import { isCpu, planStep, stepPlanJson, stepPlanText } from "../plan/index.js";
 import { hone, UnfinishedError, UsageError } from "../util/index.js";
 
 export const planCommand = defineCommand({
@@ -15,7 +15,7 @@ export const planCommand = defineCommand({
     const { model, weights, cards } = config;
     const own = await showModel(model, config);
     // As a run has them on these cards: safetensors are converted to bf16 there.
-    const converted = weights === undefined && own.repository !== null && !/cpu/i.test(cards);
+    const converted = weights === undefined && own.repository !== null && !isCpu(cards);
     const { shape } = converted ? await showModel(model, { ...config, weights: "bf16" }) : own;
     if (!shape) {
       throw new UsageError(

@@ -59,13 +59,21 @@ export const assumptions: readonly (Assumption & { readonly key: AssumptionName 
 
 export const ASSUMED = Object.fromEntries(assumptions.map(({ key, value }) => [key, value])) as Assumptions;
 
+/** Of a CPU, whose rates are measured: what programs reached, not what its maker says. */
+export const ON_CPU: Partial<Assumptions> = { bandwidth: 1, products: 1, updates: 1 };
+
 /**
  * The assumptions with those that `--assume NAME=VALUE` gives.
  *
+ * @param others values that take the place of the usual ones
+ *
  * @throws UsageError for an unknown name, or a value that cannot be
  */
-export function readAssumptions(given: Readonly<Record<string, unknown>> | undefined): Assumptions {
-  const values: Record<AssumptionName, number> = { ...ASSUMED };
+export function readAssumptions(
+  given: Readonly<Record<string, unknown>> | undefined,
+  others: Partial<Assumptions> = {},
+): Assumptions {
+  const values: Record<AssumptionName, number> = { ...ASSUMED, ...others };
   for (const [name, value] of Object.entries(given ?? {})) {
     const known = assumptions.find((one) => one.name === name);
     if (!known) {

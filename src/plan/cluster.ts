@@ -27,6 +27,9 @@ export interface Cluster {
 }
 
 const FORM = /^(?:(\d{1,4})x)?(?:(\d{1,2})x)?([a-z0-9][a-z0-9-]*)$/;
+
+export const isCpu = (text: string): boolean => text.trim().toLowerCase() === "cpu";
+
 const HELP = "give CARD, COUNTxCARD or MACHINESxCOUNTxCARD, as 2x8xh100-80gb";
 
 /**

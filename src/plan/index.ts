@@ -2,6 +2,7 @@
 
 export { defaultRun, type Fit, fitHere, fitText, smallestCard } from "./by-default.js";
 export { cardsTable, modelsByCardTable } from "./cards.js";
+export { isCpu } from "./cluster.js";
 export { decodeSpeed, secondsOfRun } from "./estimate.js";
 export { fitToMachine, gigabytes } from "./fit.js";
 export { kvBytesOfServer, type Served } from "./input.js";

@@ -235,11 +235,7 @@ function servers(
 const powers = (most: number) => [1, 2, 4, 8].filter((count) => count <= most);
 
 /** The simplest of the fastest ways, the others from the fastest on, and those that do not fit. */
-export function layoutsOn(
-  cluster: Cluster,
-  run: PlannedRun,
-  assumed: Assumptions,
-): Layouts {
+export function layoutsOn(cluster: Cluster, run: PlannedRun, assumed: Assumptions): Layouts {
   const { machines, cards, device } = cluster;
   const ways: (Layout | Misfit)[] = [];
   const onCuda = device.kind === "cuda";

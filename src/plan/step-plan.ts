@@ -2,9 +2,9 @@
 import { ROLLOUTS_AT_ONCE, sizedDefaults } from "../config/index.js";
 import { decodeThreads, lanesOf, type ModelShape } from "../engine/index.js";
 import { UsageError } from "../util/index.js";
-import { type Assumptions, readAssumptions } from "./assumptions.js";
+import { type Assumptions, ON_CPU, readAssumptions } from "./assumptions.js";
 import { defaultRun } from "./by-default.js";
-import { type Cluster, readCluster } from "./cluster.js";
+import { type Cluster, isCpu, readCluster } from "./cluster.js";
 import type { PlanInput } from "./input.js";
 import { type Layout, layoutsOn, type Misfit, type PlannedRun } from "./layouts.js";
 import { type Addition, additions } from "./next.js";
@@ -63,7 +63,7 @@ function withGiven(input: PlanInput, options: PlanOptions): PlanInput {
  * @throws UsageError for cards or assumptions that are not known, and for rollouts that are longer than the context
  */
 export function planStep(shape: ModelShape, options: PlanOptions): StepPlan {
-  const assumed = readAssumptions(options.assume);
+  const assumed = readAssumptions(options.assume, isCpu(options.cards) ? ON_CPU : {});
   const cluster = readCluster(options.cards, assumed);
   const run = plannedRun(shape, options, cluster);
   const { best, others, misfits } = layoutsOn(cluster, run, assumed);

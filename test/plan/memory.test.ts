@@ -309,7 +309,9 @@ describe("fitting a run to a machine", () => {
 describe("models on cards", () => {
   it("have the sizes that Qwen2.5's model cards give", () => {
     const parameters = qwenModels().map(([, shape]) => shape.parameters);
-    expect(parameters).toEqual([494_032_768, 1_543_714_304, 3_085_938_688, 7_615_616_512, 14_770_033_664, 32_763_876_352]);
+    expect(parameters).toEqual([
+      494_032_768, 1_543_714_304, 3_085_938_688, 7_615_616_512, 14_770_033_664, 32_763_876_352,
+    ]);
   });
 
   it("fit or not as the documentation says", () => {

@@ -11,6 +11,7 @@ import { withFreeChanges } from "../../src/plan/fit.js";
 import type { Layout } from "../../src/plan/layouts.js";
 import { fullest, planMemory, sumOf } from "../../src/plan/memory.js";
 import { withWideRows } from "../../src/plan/rows.js";
+import { scaleTable } from "../../src/plan/scale-table.js";
 import { soldCards } from "../../src/plan/sold.js";
 import { type PlanOptions, planStep } from "../../src/plan/step-plan.js";
 import { stepPlanJson, stepPlanText } from "../../src/plan/step-text.js";
@@ -150,6 +151,19 @@ interface Counted {
   readonly estimates: readonly { readonly card: string; readonly tokensPerSecond: number }[];
 }
 
+describe("a CPU", () => {
+  const on = (assume: Record<string, number>) => plan("smollm2-135m-q4_1", "cpu", { assume }).best;
+  const rates = { "cpu-bandwidth": 1e10, "cpu-products": 1e11 };
+
+  it("computes at the rates that were measured, whole, and its memory is this machine's", () => {
+    const halved = on({ ...rates, updates: 0.5 });
+    expect(partOf(halved, "update: forward") / partOf(on(rates), "update: forward")).toBeCloseTo(2, 6);
+    const faster = on({ ...rates, "cpu-products": 2e11 });
+    expect(partOf(on(rates), "update: forward") / partOf(faster, "update: forward")).toBeCloseTo(2, 6);
+    expect(on(rates)?.places.map(({ name }) => name)).toEqual(["main memory"]);
+  });
+});
+
 describe("decoding", () => {
   const counts = "bench/results/card-counts-engine-nvidia-h100-80gb-hbm3.json";
   const { rows } = JSON.parse(readFileSync(join(packageRoot, counts), "utf8")) as { rows: readonly Counted[] };
@@ -220,6 +234,12 @@ describe("time", () => {
     expect(names({ learnerLifetime: "step" })).toContain("learner started again");
     const checkpointed = { input: { ...step.input, gradientCheckpointing: true } };
     expect(seconds(checkpointed, "update: forward") / seconds({}, "update: forward")).toBeGreaterThan(1.3);
+  });
+});
+
+describe("docs/scale.md", () => {
+  it("has the table that the plan makes", () => {
+    expect(readFileSync(join(packageRoot, "docs/scale.md"), "utf8")).toContain(scaleTable());
   });
 });
 

@@ -3,15 +3,31 @@
  * size is what decoding read, against what PyTorch reads of main memory with the same threads (the sum of 1 GB of floats, the
  * best of five). With few sequences reading is the limit; with more of them, arithmetic.
  */
+import { spawnSync } from "node:child_process";
 import { usableCores } from "../../src/engine/threads.js";
 import { ensurePython } from "../../src/python-env/index.js";
 import { HoneError } from "../../src/util/errors.js";
 import { compare, decodeLength, decodeSpeed, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
-import { readRate } from "../rates.js";
 import type { Bench, Row } from "../row.js";
 
 const name = "decode/bandwidth";
+
+const READ = `import sys, time, torch
+torch.set_num_threads(int(sys.argv[1]))
+floats, best = torch.ones(250_000_000), 1e9
+for _ in range(5):
+    start = time.perf_counter()
+    floats.sum()
+    best = min(best, time.perf_counter() - start)
+print(floats.nbytes / best / 1e9)`;
+
+/** GB a second. */
+function readSpeed(python: string, threads: number): number {
+  const { status, stdout, stderr } = spawnSync(python, ["-c", READ, `${threads}`], { encoding: "utf8" });
+  if (status !== 0) throw new HoneError(`memory could not be read: ${stderr.trim().split("\n").at(-1)}`);
+  return Number(stdout);
+}
 
 export const bench: Bench = {
   name,
@@ -35,7 +51,7 @@ export const bench: Bench = {
         const note = `weights ${(weights / 1e6).toFixed(0)} MB, read once a pass; ${threads} threads`;
         const sides = {
           ours: async () => ((await decodeSpeed(engine, settings)) / sequences) * (weights / 1e9),
-          theirs: async () => readRate(python, threads) / 1e9,
+          theirs: async () => readSpeed(python, threads),
         };
         rows.push({ ...(await compare(context, about, "more", sides)), note });
       } finally {

@@ -46,7 +46,7 @@ export function readCluster(text: string, { cpuBandwidth, cpuProducts }: Assumpt
     if (machines * cards > 1) throw new UsageError("--cards: a run computes on one CPU; give --cards cpu");
     if (cpuBandwidth === 0 || cpuProducts === 0) {
       throw new UsageError(
-        "--cards cpu: no datasheet says what a CPU reaches; give what it was measured at (`yarn bench --only plan/` measures both): --assume cpu-bandwidth=2e10 --assume cpu-products=1e11",
+        "--cards cpu: no datasheet says what a CPU reaches; give what it was measured at, bytes of memory and operations in f32 a second: --assume cpu-bandwidth=2e10 --assume cpu-products=1e11",
       );
     }
     const rates = { bandwidth: cpuBandwidth, products: cpuProducts, f32: cpuProducts, bus: cpuBandwidth };

@@ -1,7 +1,7 @@
 /**
  * Seconds of a step, by arithmetic: work takes as long as its bytes or its products, whichever is longer (the roofline of
  * Williams, Waterman and Patterson 2009), and besides what kernels, copies and waits cost. Not in it: tasks' own tools, the
- * host's part of sampling, validations. bench/rows/plan-step.ts compares it with measured steps.
+ * host's part of sampling, validations.
  */
 import { UBATCH } from "../engine/index.js";
 import type { Assumptions } from "./assumptions.js";

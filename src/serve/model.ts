@@ -137,7 +137,7 @@ export class ServedModel {
     return this.#responses;
   }
 
-  readonly #chats = new LRUCache<string, Chat>({ max: MOST_CHATS });
+  #chats: LRUCache<string, Chat> | undefined;
 
   /**
    * The format with a request's values of the template's variables (`chat_template_kwargs`).
@@ -147,6 +147,7 @@ export class ServedModel {
   chatWith(args: Readonly<Record<string, unknown>> | null | undefined): Chat {
     if (args == null || Object.keys(args).length === 0) return this.chat;
     const key = canonical(args);
+    this.#chats ??= new LRUCache({ max: MOST_CHATS });
     const known = this.#chats.get(key);
     if (known) return known;
     try {

@@ -12,6 +12,7 @@ export { cacheHome, expandHome, packageRoot } from "./paths.js";
 export { hone, isInstalled, program, reinstall } from "./program.js";
 export { deriveSeed, Random } from "./random.js";
 export { lastLine, type OnLine, run } from "./run.js";
+export { anyOf } from "./signals.js";
 export { openDatabase } from "./sqlite.js";
 export { clock, cutText, type Paint, painter, printable, printableJson, printableStyled } from "./text.js";
 export { spawnTied } from "./tied.js";

@@ -27,6 +27,7 @@ from .backend import Backend
 from .batch import Batch, Trajectory
 from .packing import Pack
 from .ranks import ALONE, Ranks
+from .sharded import FORWARD
 
 SHARE = 0.25
 """Part of the batch's tokens that is computed at most, once with each policy: by rollouts, and at least one. Twice as
@@ -125,7 +126,8 @@ def played_by(
         done += len(trajectories)
         spent += sum(len(one.ids) for one in trajectories)
         packs, own = ranks.plan(backend, trajectories, budget)
-        ranks.together("played", functools.partial(_score_with_all, backend, batch, own, current, earlier, before))
+        score = functools.partial(_score_with_all, backend, batch, current, earlier, before)
+        ranks.rows("played", packs, own, score, [FORWARD] * (1 + len(earlier)))
         ranks.collect([current, *before], own, torch.cat([pack.slots for pack in packs]))
         for one in trajectories:
             slots = torch.arange(one.first_slot, one.first_slot + int(one.sampled.sum()))
@@ -137,10 +139,10 @@ def played_by(
 def _score_with_all(
     backend: Backend,
     batch: Batch,
-    packs: list[Pack],
     current: torch.Tensor,
     earlier: Sequence[Policy],
     before: Sequence[torch.Tensor],
+    packs: list[Pack],
 ) -> None:
     """Sets log-probabilities [S] under the current policy and under each earlier one."""
     _score(backend, batch, packs, current)

@@ -43,7 +43,9 @@ function halvings(from: number, least: number): number[] {
 }
 
 /** Learner lifetimes that leave the engine more memory, the fastest first; offloading is for CUDA only. */
-function lifetimesAfter({ gpu, learnerLifetime }: PlanInput): PlanInput["learnerLifetime"][] {
+function lifetimesAfter({ gpu, learnerLifetime, shards }: PlanInput): PlanInput["learnerLifetime"][] {
+  // checkLaunch() of src/learn/launch.ts has run alone.
+  if (shards !== undefined) return [];
   const all: PlanInput["learnerLifetime"][] = gpu === "cuda" ? ["run", "offload", "step"] : ["run", "step"];
   return all.slice(all.indexOf(learnerLifetime) + 1);
 }

@@ -139,7 +139,15 @@ export interface UpdaterSources {
   readonly settings: RunSettings;
   readonly config: Pick<
     Config,
-    "adamBits" | "learner" | "learnerLaunch" | "learnerLifetime" | "precision" | "hfWeights" | "threads"
+    | "adamBits"
+    | "learner"
+    | "learnerLaunch"
+    | "learnerLaunchAddress"
+    | "learnerShards"
+    | "learnerLifetime"
+    | "precision"
+    | "hfWeights"
+    | "threads"
   >;
   /** Values that fit the machine. */
   readonly fitted: { readonly microBatchTokens: number; readonly gradientCheckpointing: boolean };
@@ -154,7 +162,7 @@ export interface UpdaterSources {
 export function openUpdater({ run, model, settings, config, fitted, backend, python, log }: UpdaterSources) {
   const { device, note } = learnerDevice(backend);
   if (note) log(note);
-  const { hfWeights, learnerLaunch } = config;
+  const { hfWeights, learnerLaunch, learnerLaunchAddress: launchAddress, learnerShards: shards } = config;
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
   const { adamBeta1, adamBeta2, weightDecay } = settings;
   let said = "";
@@ -190,6 +198,8 @@ export function openUpdater({ run, model, settings, config, fitted, backend, pyt
           lifetime: config.learnerLifetime,
           logFile: run.logFile("learner.log"),
           ...(learnerLaunch === undefined ? {} : { launch: learnerLaunch, cards: learnerCards() }),
+          ...(launchAddress === undefined ? {} : { launchAddress }),
+          ...(shards === undefined ? {} : { shards }),
           ...(from === undefined ? {} : { resume: from }),
         },
         { signal },

@@ -22,6 +22,8 @@ const reportSchema = z.object({
   tokensPerSecond: z.number(),
   /** Peak bytes during the update (CPU: resident, of the process; CUDA: of its tensors), without the loaded model. */
   aboveModel: z.number(),
+  /** Bytes before the first update. */
+  loaded: z.number(),
   /** Seconds of the first update, in which kernels are compiled, and of the fastest. */
   firstSeconds: z.number(),
   seconds: z.number(),

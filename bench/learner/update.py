@@ -6,6 +6,8 @@ turns of sampled tokens with tool results between; or those of a batch file (src
     hone, hone-unsloth   hone's learner with PEFT and with Unsloth; --apart: rows of whole trajectories, nothing shared,
                          as Unsloth has them on a GPU
     hone --mkl           without native/learner/products.py
+    hone --weights TYPE  the model from a file with matrices of this GGUF type, which stay its blocks; nf4: with linear
+                         layers in bitsandbytes' 4 bits, as QLoRA has them (arXiv:2305.14314)
     trl, unsloth         GRPOTrainer's own loss path with its own fused output layer, fed padded rows as its trainer
                          pads them; with Unsloth, what that makes of it (on a CPU, TRL's own on Unsloth's model)
 
@@ -22,6 +24,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from random_model import in_nf4, make_model, open_file
 
 sys.path[:0] = [str(Path(__file__).parents[2] / "native")]
 
@@ -62,6 +66,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--checkpointing", action="store_true")
     parser.add_argument("--mkl", action="store_true", help="hone: products of f32 as PyTorch computes them")
+    parser.add_argument("--weights", choices=["F16", "Q8_0", "Q4_0", "nf4"], help="hone: the type of frozen weights")
     parser.add_argument("--repeats", type=int, default=1)
     return parser.parse_args()
 
@@ -157,15 +162,6 @@ def make_unsloth_model(options, device, **more):
     return fast, model, tokenizer
 
 
-def make_model(shape):
-    import torch
-    from transformers import AutoModelForCausalLM, Qwen2Config
-
-    torch.manual_seed(0)
-    config = Qwen2Config(**shape, tie_word_embeddings=True, max_position_embeddings=4096)
-    return AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-
-
 def seed_adapter(model):
     """Sets the same initial weights on all sides, so that their gradients must be the same."""
     import torch
@@ -199,10 +195,12 @@ def make_backend(options, device):
         backend = UnslothBackend.__new__(UnslothBackend)
         backend._unsloth, backend.model, _ = make_unsloth_model(options, device, attn_implementation=attention.NAME)
         backend._begin(device)
+    elif options.weights and options.weights != "nf4":
+        backend = open_file(shape_of(options), options.weights, LORA, device)
     else:
         backend = PeftBackend.__new__(PeftBackend)
         backend.rows = rows_for(device)
-        model = make_model(shape_of(options)).requires_grad_(False).to(device)
+        model = (in_nf4 if options.weights else make_model)(shape_of(options)).requires_grad_(False).to(device)
         model.config._attn_implementation = attention.NAME
         if device.type == "cuda":
             _linears_to(model, torch.bfloat16)

@@ -10,6 +10,7 @@ from typing import Any
 import gguf
 import torch
 
+from . import ggml
 from .block_types import VALUES, Kind
 
 PIECE = {"cpu": 2**17, "cuda": 2**26}
@@ -35,6 +36,8 @@ def values(blocks: torch.Tensor, kind: Kind, dtype: torch.dtype) -> torch.Tensor
 @torch.no_grad()
 def write_values(out: torch.Tensor, blocks: torch.Tensor, kind: Kind) -> torch.Tensor:
     """In `out` [rows, width], which is returned."""
+    if ggml.write_to(out, blocks, kind):
+        return out
     size = gguf.GGML_QUANT_SIZES[kind][1]
     rows = max(1, PIECE.get(blocks.device.type, PIECE["cpu"]) // out.shape[1])
     compute = _compiled.get(kind, VALUES[kind])

@@ -27,6 +27,7 @@ export { fetchLibraries, librariesFolder } from "./libraries.js";
 export { gpuMemory, onEngineLog } from "./load.js";
 export {
   cudaExists,
+  ggmlBase,
   gpuTitles,
   hasVulkan,
   hasVulkanCard,

@@ -105,6 +105,18 @@ export function installedBackends(look = thisMachine): readonly ("cpu" | GpuName
   return look.bins(cpuPackage(look)) === undefined ? gpus : ["cpu", ...gpus];
 }
 
+/** ggml's base library, as it comes with the CPU's build of llama.cpp; undefined where that is not installed. */
+export function ggmlBase(look = thisMachine): string | undefined {
+  const name = cpuPackage(look);
+  const [prefix, extension] = { darwin: ["lib", "dylib"], win32: ["", "dll"] }[look.platform as string] ?? [
+    "lib",
+    "so",
+  ];
+  const bins = look.bins(name);
+  const file = bins && join(bins, name.slice(name.indexOf("/") + 1), `${prefix}ggml-base.${extension}`);
+  return file !== undefined && existsSync(file) ? file : undefined;
+}
+
 /** Whether a CUDA build of llama.cpp exists for this kind of machine. */
 export function cudaExists(look = thisMachine): boolean {
   const name = packageOf("cuda", look);

@@ -1,6 +1,7 @@
 /** The learner's process: exchanges requests and answers with it, and ends it when it falls silent. */
 import { cpus } from "node:os";
 import { join } from "node:path";
+import { ggmlBase } from "../engine/index.js";
 import { type ChildEnd, PythonChild } from "../python-env/index.js";
 import { cacheHome, HoneError, hone, messageOf } from "../util/index.js";
 import { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
@@ -39,6 +40,8 @@ const sameBits = (): NodeJS.ProcessEnv =>
 /** What the learner's libraries are told when they are loaded. */
 const environment = (threads: number): NodeJS.ProcessEnv => ({
   HONE_DOCTOR: hone("doctor"),
+  // On a CPU the engine's own library computes the values of quantised weights.
+  HONE_GGML: ggmlBase(),
   // Read when PyTorch is imported: its own thread pool must not be larger than granted.
   OMP_NUM_THREADS: String(threads),
   ...sameBits(),

@@ -1,61 +1,9 @@
 /** Tables of results in docs: each figure is that of a file in bench/results. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { median } from "../../bench/measure.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { textOf } from "./blocks.js";
-
-interface Share {
-  readonly success: number;
-  readonly low: number;
-  readonly high: number;
-  readonly n: number;
-  readonly reward: number;
-  readonly parts: Readonly<Record<string, { readonly mean: number }>>;
-  readonly tool_errors: Readonly<Record<string, number>>;
-}
-interface Outcome {
-  readonly name: string;
-  readonly mismatch: { readonly mean: number; readonly p99: number };
-  readonly validations: readonly Share[];
-  readonly heldOut: readonly Share[];
-  readonly greedy: readonly Share[];
-  readonly unseenNames: readonly Share[];
-  readonly unseenNamesGreedy: readonly Share[];
-}
-
-const outcomesOf = (file: string): Outcome[] =>
-  JSON.parse(readFileSync(join(packageRoot, "bench/results", file), "utf8")).outcomes;
-
-/** The rows of a page's table whose first header cell is given, as cells without bold type. */
-function rowsOf(page: string, header: string): string[][] {
-  const lines = textOf(page).split("\n");
-  const start = lines.findIndex((line) => line.startsWith(`| ${header} |`));
-  expect(start, `${page} has a table "${header}"`).toBeGreaterThan(-1);
-  const rest = lines.slice(start + 2);
-  const end = rest.findIndex((line) => !line.startsWith("|"));
-  return rest.slice(0, end).map((line) =>
-    line
-      .replaceAll("**", "")
-      .split("|")
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  );
-}
-
-const percent = (share: number, digits: number) => (100 * share).toFixed(digits);
-const atStart = (shares: readonly Share[]) => `${percent((shares[0] as Share).success, 1)} %`;
-const atEnd = (shares: readonly Share[], digits: number) => {
-  const { success, low, high } = shares.at(-1) as Share;
-  return `${percent(success, 1)} % (${percent(low, digits)} to ${percent(high, digits)})`;
-};
-
-/** Mean over runs, with the lowest and the highest. */
-const meanOf = (successes: readonly number[]) => {
-  const mean = successes.reduce((sum, one) => sum + one, 0) / successes.length;
-  return `${percent(mean, 1)} % (${percent(Math.min(...successes), 1)} to ${percent(Math.max(...successes), 1)})`;
-};
+import { atEnd, atStart, meanOf, type Outcome, outcomesOf, percent, resultsOf, rowsOf, type Share } from "./figures.js";
+import { saidInResults, saidOfServing, servedRows } from "./sources/trainings.js";
 
 describe("docs/results.md", () => {
   it("has the runs of the tiny model as they were measured", () => {
@@ -131,8 +79,13 @@ describe("what is said of SmolLM2", () => {
 
   it("in docs/results.md was measured", () => {
     const kinds = rowsOf("docs/results.md", "run");
-    expect(kinds.map(([, first, last]) => [first, last])).toEqual(
-      text.map(({ heldOut }) => [atStart(heldOut), atEnd(heldOut, 0)]),
+    expect(kinds.map(([, ...cells]) => cells)).toEqual(
+      text.map(({ heldOut, validations, mismatch: { mean, p99 } }) => [
+        atStart(heldOut),
+        atEnd(heldOut, 0),
+        `${validations.map(({ success }) => percent(success, 0)).join(", ")} %`,
+        `${mean.toFixed(4)}, ${p99.toFixed(3)}`,
+      ]),
     );
     const evaluated = [...email.heldOut, control.heldOut.at(-1) as Share];
     const mean = (name: string) => evaluated.map(({ parts }) => `${percent(parts[name]?.mean ?? Number.NaN, 1)} %`);
@@ -206,8 +159,7 @@ interface NotebookSide {
 
 describe("docs/speed.md", () => {
   it("has the notebook by hone and by TRL as it was measured", () => {
-    const file = join(packageRoot, "bench/results/notebook-2026-11-25-amd-epyc-2-cores.json");
-    const { hone, trl } = JSON.parse(readFileSync(file, "utf8")) as Record<"hone" | "trl", NotebookSide>;
+    const { hone, trl }: Record<"hone" | "trl", NotebookSide> = resultsOf("notebook-2026-11-25-amd-epyc-2-cores.json");
     const mean = (values: readonly number[]) => values.reduce((sum, one) => sum + one, 0) / values.length;
     const middle = ({ stepSeconds }: NotebookSide) => median(stepSeconds);
     const first = trl.success.length;
@@ -223,5 +175,18 @@ describe("docs/speed.md", () => {
     expect(textOf("docs/speed.md")).toContain(
       `That is ${(middle(trl) / middle(hone)).toFixed(1)} times the time a step.`,
     );
+  });
+});
+
+describe("beside the tables", () => {
+  const proseOf = (page: string) => textOf(page).replaceAll(/\s+/g, " ");
+
+  it.each(saidInResults)("docs/results.md says as it was measured: %s", (said) => {
+    expect(proseOf("docs/results.md")).toContain(said);
+  });
+
+  it("docs/serve.md has a client's held-out questions as they were played", () => {
+    expect(rowsOf("docs/serve.md", "solved")).toEqual(servedRows);
+    expect(proseOf("docs/serve.md")).toContain(saidOfServing);
   });
 });

@@ -1,11 +1,14 @@
 """Weights that stay quantised blocks: the values of gguf-py, and the updates of a model that holds these values."""
 
+import platform
+
 import gguf
 import numpy
 import pytest
 import torch
 from batches import open_settings, step_settings, tree_batch, write_tree_batch
-from learner import card, packing, quantised
+from conftest import ROOT
+from learner import card, ggml, packing, quantised
 from learner.backend import LINEAR_LAYERS
 from learner.block_types import VALUES
 from learner.card import BLOCKS, ON_A_CARD, Rows
@@ -201,3 +204,43 @@ def test_quantised_files_are_not_given_to_unsloth_unless_asked_for(tmp_path, mon
     assert choice("Q4_0", "unsloth") == "unsloth"
     with pytest.raises(Refused, match="adapters"):
         chosen({"backend": "unsloth", "base": {"gguf": str(files["F16"])}, "device": "cuda", "lora": None})
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """The engine's, as hone names it to the learner."""
+    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine())
+    [file] = ROOT.glob(f"node_modules/@node-llama-cpp/linux-{machine}/bins/*/libggml-base.so")
+    monkeypatch.setenv(ggml.LIBRARY, str(file))
+    ggml._function.cache_clear()
+    yield
+    monkeypatch.undo()
+    ggml._function.cache_clear()
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=lambda kind: kind.name)
+def test_llama_cpps_own_code_writes_the_same_values(library, kind, monkeypatch):
+    width, size = gguf.GGML_QUANT_SIZES[kind]
+    blocks = torch.from_numpy(numpy.random.default_rng(1).integers(0, 256, (13, 3 * size), dtype=numpy.uint8))
+    wanted = VALUES[kind](blocks.reshape(-1, size)).view(13, -1).view(torch.int32)
+    known = wanted.view(torch.float32).isfinite()
+    for threads in (1, 4):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        out = torch.zeros(13, 3 * width)
+        # An ARM compiler contracts products and sums: then PyTorch's operations compute them.
+        assert ggml.write_to(out, blocks, kind) or platform.machine() != "x86_64"
+        quantised.write_values(out, blocks, kind)
+        assert torch.equal(out.view(torch.int32)[known], wanted[known])
+
+
+def test_other_code_than_llama_cpps_computes_what_it_would_get_wrong(library, monkeypatch):
+    kind = gguf.GGMLQuantizationType.Q4_1
+    blocks = torch.from_numpy(gguf.quantize(numpy.ones((4, 64), "f4"), kind))
+    assert not ggml.write_to(torch.empty(4, 64, dtype=torch.bfloat16), blocks, kind)
+    assert not ggml.write_to(torch.empty(4, 80)[:, :64], blocks, kind)
+    ggml._function.cache_clear()
+    monkeypatch.setitem(VALUES, kind, lambda blocks: torch.zeros(len(blocks), 32))
+    assert not ggml.write_to(torch.empty(4, 64), blocks, kind)
+    ggml._function.cache_clear()
+    monkeypatch.setenv(ggml.LIBRARY, "/no/such/library.so")
+    assert not ggml.write_to(torch.empty(4, 64), blocks, kind)

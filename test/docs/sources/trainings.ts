@@ -1,0 +1,75 @@
+/** What docs/results.md and docs/serve.md say of trainings beside their tables. */
+import { type Outcome, outcomesOf, percent, resultsOf, type Share } from "../figures.js";
+
+interface Pair {
+  readonly first: string;
+  readonly second: string;
+  readonly success: { readonly first: number; readonly second: number } & Record<"difference" | "low" | "high", number>;
+}
+type Email = Outcome & { readonly training: readonly number[]; readonly heldOutPairs: readonly Pair[] };
+
+const mean = (values: readonly number[]) => values.reduce((sum, one) => sum + one, 0) / values.length;
+/** Mean in points, with its standard error. */
+function moved(pairs: readonly (readonly Share[])[]): readonly [string, string] {
+  const differences = pairs.map((shares) => (shares.at(-1) as Share).success - (shares[0] as Share).success);
+  const middle = mean(differences);
+  const square = differences.reduce((sum, one) => sum + (one - middle) ** 2, 0);
+  const n = differences.length;
+  return [percent(middle, 1), percent(Math.sqrt(square / (n - 1) / n), 1)];
+}
+
+const coins = outcomesOf("learning-2026-11-21-amd-epyc-2-cores.json").filter(({ name }) => name.startsWith("coins"));
+const [sampled, greedy] = [moved(coins.map(({ heldOut }) => heldOut)), moved(coins.map((one) => one.greedy))];
+
+const seeds = outcomesOf("smollm2-2026-11-24-amd-epyc-2-cores.json").filter(({ name }) => name.startsWith("seed"));
+const part = (at: number, name: string) =>
+  mean(seeds.map(({ heldOut }) => heldOut.at(at)?.parts[name]?.mean ?? Number.NaN));
+const right = (at: number) => percent(part(at, "right") / part(at, "named"), 0);
+
+const [email] = resultsOf("smollm2-email-2026-11-25-amd-epyc-2-cores.json").outcomes as [Email];
+const { success } = email.heldOutPairs.find(({ first, second }) => first === "0" && second === "latest") as Pair;
+
+const weights = ["q8_0", "q4_1", "q4_k_m"].map((type) => `SmolLM2-135M ${type}`);
+const speed = resultsOf("speed-2026-11-25-amd-epyc-2-cores.json").rows as readonly Record<string, unknown>[];
+const besideF16 = (name: string) =>
+  weights.map((model) => {
+    const row = speed.find((one) => one.model === model && one.name === `train/weights ${name}`);
+    return (Number(row?.ours) / Number(row?.theirs)).toFixed(2);
+  });
+const [step, memory] = [besideF16("step"), besideF16("memory")];
+
+export const saidInResults: readonly string[] = [
+  `by ${sampled[0]} points on average (standard error ${sampled[1]}), greedy success by ${greedy[0]} (${greedy[1]})`,
+  `${percent(part(0, "named"), 1)} % of the texts name a kind before and ${percent(part(-1, "named"), 1)} % after`,
+  `of those ${right(0)} % are right before and ${right(-1)} % after`,
+  `add ${percent(success.difference, 1)} points of success to imitation (95 % interval ${percent(success.low, 1)} to ${percent(success.high, 1)}`,
+  `${success.second} questions are solved after them and not before, ${success.first} before and not after`,
+  `goes ${email.training.map((one) => percent(one, 0)).join(", ")} %`,
+  `Engine and learner are ${email.mismatch.mean.toFixed(4)} nats apart`,
+  `a step took ${step[0]} (Q8_0), ${step[1]} (Q4_1) and ${step[2]} times (Q4_K_M) as long, and ${memory[0]}, ${memory[1]} and ${memory[2]} of the memory`,
+];
+
+interface Served {
+  readonly name: string;
+  readonly toolChoice: string;
+  readonly evaluated: { readonly successes: number; readonly low: number; readonly high: number } & Pick<
+    Share,
+    "tool_errors"
+  >;
+  readonly served: { readonly successes: number; readonly ends: Readonly<Record<string, number>> };
+}
+const served: readonly Served[] = resultsOf("held-out-2026-11-22-amd-epyc-2-cores.json").rows;
+const of = (name: string, choice: string) =>
+  served.find((row) => row.name === name && row.toolChoice === choice) as Served;
+
+/** The table of a client's held-out questions: by `yarn eval`, and over HTTP with both choices of tools. */
+export const servedRows = [["before training", "base"] as const, ["trained", "best"] as const].map(([label, name]) => {
+  const { successes, low, high } = of(name, "auto").evaluated;
+  return [
+    label,
+    `${successes} (${percent(low, 1)} to ${percent(high, 1)})`,
+    ...["auto", "required"].map((choice) => String(of(name, choice).served.successes)),
+  ];
+});
+
+export const saidOfServing = `${of("best", "auto").served.ends.no_tool_call} of the trained model's 100 conversations had a call that could not be read (${of("best", "auto").evaluated.tool_errors.malformed} in`;

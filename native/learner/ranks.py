@@ -57,6 +57,8 @@ class Ranks:
     """Whether this is the one that answers hone and writes checkpoints."""
     local_world = 1
     """Number of ranks on this machine."""
+    sharding: Sharding | None = None
+    """Where each rank has a part of each weight."""
 
     def attach(self, backend: Backend) -> None:
         """Ways of computing that fail on one rank are then left by all."""
@@ -92,9 +94,6 @@ class Ranks:
     def add_up(self, parameters: list[torch.nn.Parameter], value: float) -> float:
         """Sums the gradients of all ranks, in place, and a value, which is returned."""
         return value
-
-    sharding: Sharding | None = None
-    """Where each rank has a part of each weight."""
 
     def check_same(self, tensors: Callable[[], list[torch.Tensor]]) -> None:
         """Raises Refused where they are not the same on all ranks, bit for bit."""

@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
-from torch.distributed.fsdp import fully_shard
 
 from .errors import LostRanks, is_out_of_memory
 from .memory import forget
@@ -36,7 +35,10 @@ class _Group:
     """Modules whose weights are gathered together."""
 
     def __init__(self, modules: list[torch.nn.Module], mesh: Any) -> None:
-        # FSDP2 has replaced the parameters of the modules afterwards.
+        # Imported where it is used: that takes its time.
+        from torch.distributed.fsdp import fully_shard
+
+        # It has replaced the parameters of the modules afterwards.
         fully_shard(modules, mesh=mesh)
         self._module: Any = modules[0]
         found: dict[int, tuple[torch.nn.Module, str]] = {}
@@ -83,8 +85,8 @@ class Sharding:
         self._steps: _Steps | None = None
         _call(table, self._embedded)
         _call(decoder.norm, self._normed)
-        for group_, layer in zip(self._layers, decoder.layers, strict=True):
-            _call(layer, functools.partial(self._layer, group_))
+        for one, layer in zip(self._layers, decoder.layers, strict=True):
+            _call(layer, functools.partial(self._layer, one))
 
     def settle(self) -> None:
         """Must be called before all else, on all ranks: FSDP2 settles in a first gather where the parts are."""

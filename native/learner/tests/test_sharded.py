@@ -85,6 +85,7 @@ MODELS = {
     "checkpointing": ("qwen3", {"tied": False}, {}, {"gradientCheckpointing": True}),
     "scaled embeddings and windows": ("gemma3", {}, {}, {"gradientCheckpointing": True}),
     "blocks": ("qwen2", {"hidden_size": 64}, {"kind": "Q8_0"}, {}),
+    "an engine that rounds adapters": ("qwen2", {}, {}, {"adapterType": "bf16"}),
     "three ranks": ("qwen2", {"num_hidden_layers": 3}, {}, {}),
 }
 
@@ -128,9 +129,9 @@ def test_checkpoints_are_those_of_one_process_and_go_on_with_any_number_of_ranks
     settings = open_settings(model)
     batch = write_tree_batch(tmp_path / "batch.safetensors", groups=4)
 
-    def steps(*names):
+    def steps(*names, **further):
         wanted = step_settings(batch, tmp_path, microBatchTokens=60, klCoefficient=0.05, learningRate=1e-3, **more)
-        return [("step", wanted | {"into": str(tmp_path / name)}) for name in names]
+        return [("step", wanted | further | {"into": str(tmp_path / name)}) for name in names]
 
     (alone,) = started(tmp_path, settings, steps("a1", "a2"), 1)
     ranks = started(tmp_path, settings, steps("s1", "s2"), world)
@@ -141,11 +142,15 @@ def test_checkpoints_are_those_of_one_process_and_go_on_with_any_number_of_ranks
     for found, wanted in zip(ranks[0]["metrics"], alone["metrics"], strict=True):
         assert found["loss"] == pytest.approx(wanted["loss"], rel=1e-4, abs=1e-6)
         assert found["gradNorm"] == pytest.approx(wanted["gradNorm"], rel=1e-4)
-    # From the one to the other, and back.
-    started(tmp_path, settings | {"resume": str(tmp_path / "a1")}, steps("as2"), world)
+    # From the one to the other, and back. Another policy is looked at, and does not stay.
+    further = {"earlier": {"checkpoint": str(tmp_path / "a2")}, "previous": {"checkpoint": None}}
+    first, *_ = started(tmp_path, settings | {"resume": str(tmp_path / "a1")}, steps("as2", **further), world)
     check_same_checkpoint(tmp_path / "as2", tmp_path / "a2", limit)
-    started(tmp_path, settings | {"resume": str(tmp_path / "s1")}, steps("sa2"), 1)
+    (last,) = started(tmp_path, settings | {"resume": str(tmp_path / "s1")}, steps("sa2", **further), 1)
     check_same_checkpoint(tmp_path / "sa2", tmp_path / "a2", limit)
+    ours, theirs = (found["metrics"][0]["played"] for found in (first, last))
+    assert ours["tokens"] == theirs["tokens"] > 0
+    assert ours["slope"] == pytest.approx(theirs["slope"], rel=0.02)
     # With the same ranks it is the same, bit for bit.
     started(tmp_path, settings | {"resume": str(tmp_path / "s1")}, steps("ss2"), world)
     assert all(map(torch.equal, adapter(tmp_path / "ss2").values(), adapter(tmp_path / "s2").values()))

@@ -73,20 +73,20 @@ def adopt(weights: dict[str, torch.Tensor], backend: Backend) -> None:
                 part.copy_(backend.sharding.part(part, weights[name.replace(f".{ADAPTER}.", ".")]))
 
 
-def _write(path: Path, backend: Backend, state: dict[str, Any], probe: dict[str, Any] | None) -> None:
+def _write(path: Path, backend: Backend, moments: dict[str, Any], probe: dict[str, Any] | None) -> None:
     path.mkdir(parents=True, exist_ok=True)
     if isinstance(backend.model, PeftModel):
         backend.model.save_pretrained(path / "adapter", safe_serialization=True)
         (path / "adapter" / "README.md").unlink(missing_ok=True)
-        adapter = get_peft_model_state_dict(backend.model)
+        state = get_peft_model_state_dict(backend.model)
         base = Base.of(backend.base.config.to_dict())
         config = backend.model.peft_config["default"].to_dict()
-        write_gguf_adapter(adapter, config, base, path / "adapter.gguf", name="hone")
+        write_gguf_adapter(state, config, base, path / "adapter.gguf", name="hone")
     else:
         write_model(path, backend.model, backend.base)
-    torch.save(state, path / "optimizer.pt")
+    torch.save(moments, path / "optimizer.pt")
     if isinstance(backend.model, PeftModel):
-        check_files(path, backend.model, base, state)
+        check_files(path, backend.model, base, moments)
     probe_file.write(path, probe)
     sync(path)
 

@@ -16,7 +16,7 @@ long as that is more than rounding; otherwise its standard error is large.
 
 import functools
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,29 +126,16 @@ def played_by(
         done += len(trajectories)
         spent += sum(len(one.ids) for one in trajectories)
         packs, own = ranks.plan(backend, trajectories, budget)
-        score = functools.partial(_score_with_all, backend, batch, current, earlier, before)
-        ranks.rows("played", packs, own, score, [FORWARD] * (1 + len(earlier)))
+        for policy, scores in zip((nullcontext, *earlier), (current, *before), strict=True):
+            # Also where no row is this rank's own: it has a part of the weights that others compute with.
+            with policy():
+                ranks.rows("played", packs, own, functools.partial(_score, backend, batch, scores), [FORWARD])
         ranks.collect([current, *before], own, torch.cat([pack.slots for pack in packs]))
         for one in trajectories:
             slots = torch.arange(one.first_slot, one.first_slot + int(one.sampled.sum()))
             current[slots[~_first_of_their_kind(one, seen)]] = torch.nan
         results = [slope(batch.rollout, current, scores) for scores in before]
     return results
-
-
-def _score_with_all(
-    backend: Backend,
-    batch: Batch,
-    current: torch.Tensor,
-    earlier: Sequence[Policy],
-    before: Sequence[torch.Tensor],
-    packs: list[Pack],
-) -> None:
-    """Sets log-probabilities [S] under the current policy and under each earlier one."""
-    _score(backend, batch, packs, current)
-    for policy, scores in zip(earlier, before, strict=True):
-        with policy():
-            _score(backend, batch, packs, scores)
 
 
 def _fitting(trajectories: list[Trajectory], room: float, least: int) -> list[Trajectory]:
@@ -170,7 +157,8 @@ def _first_of_their_kind(trajectory: Trajectory, seen: set[int]) -> torch.Tensor
 
 
 @torch.no_grad()
-def _score(backend: Backend, batch: Batch, packs: list[Pack], into: torch.Tensor) -> None:
+def _score(backend: Backend, batch: Batch, into: torch.Tensor, packs: list[Pack]) -> None:
+    """Sets log-probabilities [S] of the rows' tokens under the backend's policy."""
     for pack in packs:
         hidden = backend.hidden(pack)
         scores = head.score(

@@ -183,6 +183,9 @@ def main():
         if "fault" in request and number == world - 1:
             fails(session, request["fault"])
         found = compute(session, ranks, batch, request)
+        if found.get("error") == "LostRanks":
+            done.append(found)
+            break
         rows = session._backend.rows
         state = {"way": rows.way.name, "failed": rows.failed(), "notes": rows.notes()}
         done.append(found | state | {"before": before, "weights": flat(trainable, sharding=ranks.sharding)})

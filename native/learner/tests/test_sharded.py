@@ -7,7 +7,7 @@ from learner.errors import Refused
 from learner.launched import ALONE
 from learner.sharded_ranks import join
 from rank_jobs import LIMITS, apart, cases, computed, job, same
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from models import make_model, write_gguf
 
@@ -143,14 +143,20 @@ def test_checkpoints_are_those_of_one_process_and_go_on_with_any_number_of_ranks
         assert found["loss"] == pytest.approx(wanted["loss"], rel=1e-4, abs=1e-6)
         assert found["gradNorm"] == pytest.approx(wanted["gradNorm"], rel=1e-4)
     # From the one to the other, and back. Another policy is looked at, and does not stay.
-    further = {"earlier": {"checkpoint": str(tmp_path / "a2")}, "previous": {"checkpoint": None}}
+    generator = torch.Generator().manual_seed(0)
+    far = {
+        name: one + torch.randn(one.shape, generator=generator) * 0.3 for name, one in adapter(tmp_path / "a1").items()
+    }
+    (tmp_path / "far" / "adapter").mkdir(parents=True)
+    save_file(far, tmp_path / "far" / "adapter" / "adapter_model.safetensors")
+    further = {"earlier": {"checkpoint": str(tmp_path / "far")}, "previous": {"checkpoint": None}}
     first, *_ = started(tmp_path, settings | {"resume": str(tmp_path / "a1")}, steps("as2", **further), world)
     check_same_checkpoint(tmp_path / "as2", tmp_path / "a2", limit)
     (last,) = started(tmp_path, settings | {"resume": str(tmp_path / "s1")}, steps("sa2", **further), 1)
     check_same_checkpoint(tmp_path / "sa2", tmp_path / "a2", limit)
     ours, theirs = (found["metrics"][0]["played"] for found in (first, last))
     assert ours["tokens"] == theirs["tokens"] > 0
-    assert ours["slope"] == pytest.approx(theirs["slope"], rel=0.02)
+    assert ours["slope"] == pytest.approx(theirs["slope"], rel=0.01, abs=0.001)
     # With the same ranks it is the same, bit for bit.
     started(tmp_path, settings | {"resume": str(tmp_path / "s1")}, steps("ss2"), world)
     assert all(map(torch.equal, adapter(tmp_path / "ss2").values(), adapter(tmp_path / "s2").values()))

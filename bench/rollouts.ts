@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import type { LlamaServerOptions, LocalEngine, LocalEngineOptions } from "../src/engine/index.js";
 import { type Gathered, gather, type RolloutThreads } from "../src/gather/index.js";
-import type { PlayerSpec } from "../src/rollout/index.js";
+import { chatOf, type PlayerSpec } from "../src/rollout/index.js";
 import { buildMailDatabase } from "../src/tasks/email/building/build.js";
 import { emailTask } from "../src/tasks/index.js";
 import { HoneError } from "../src/util/errors.js";
@@ -84,7 +84,10 @@ export function playerWith(
   engine: LocalEngine,
   shapes: Pick<LocalEngineOptions, "pooledKv" | "steadyShapes" | "name">,
 ): PlayerSpec {
-  return { kind: "engine", engine: { ...optionsOf(engine), ...shapes }, sampling: { temperature: 1 }, adapter: null };
+  // Where the model's template shows no tools, hone does so.
+  const chat = chatOf(engine).showsTools ? {} : { chat: { toolFormat: "hermes" } };
+  const options = { ...optionsOf(engine), ...shapes };
+  return { kind: "engine", engine: options, sampling: { temperature: 1 }, adapter: null, ...chat };
 }
 
 /** Options of a llama-server at a port that plays the engine's model: see `startServer`. */

@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import "../dist/src/commands/index.js";
 import { optionsTable } from "../dist/src/config/config.js";
 import { cardsTable, modelsByCardTable } from "../dist/src/plan/cards.js";
+import { scaleTable } from "../dist/src/plan/scale-table.js";
 
 writeFileSync(new URL("../docs/options.md", import.meta.url), optionsTable());
 
@@ -18,3 +19,4 @@ function write(page, name, table) {
 
 write("memory.md", "cards", cardsTable());
 write("gpu.md", "models", modelsByCardTable());
+write("scale.md", "scale", scaleTable());

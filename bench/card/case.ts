@@ -7,7 +7,7 @@ import { modelPath } from "../models.js";
 import type { Done, Wanted } from "./engine.js";
 import { type About, type Estimate, estimate, fits, type Profile, profileNames } from "./estimate.js";
 import { type Figure, figuresOf } from "./goals.js";
-import { agents, idealPasses, TOKENS } from "./traffic.js";
+import { agents, ideal as idealOf, TOKENS } from "./traffic.js";
 
 export const shapes = ["0.5b", "1.5b", "7b"] as const;
 export const types = ["bf16", "f16"] as const;
@@ -99,7 +99,9 @@ export async function run(one: Case, card: Profile): Promise<Row> {
     const done = JSON.parse(last) as Done;
     const numbers = numbersOf(header);
     const ideal =
-      one.traffic === "agents" ? idealPasses(agents(one.rollouts, one.sequences), one.sequences, done.ubatch) : TOKENS;
+      one.traffic === "agents"
+        ? idealOf(agents(one.rollouts, one.sequences), one.sequences, done.ubatch).passes
+        : TOKENS;
     const bytes = { weights: 2 * numbers, adapter: 4 * adapterNumbers(header, RANK) };
     const cellBytes = 2 * 2 * header.layers * header.kvHeads * header.headSize;
     const about: About = {
@@ -111,7 +113,13 @@ export async function run(one: Case, card: Profile): Promise<Row> {
     const estimates = profileNames
       .filter((profile) => fits(profile, done.adapter))
       .map((profile) => estimate(profile, done.adapter, about));
-    return { ...one, ...done, ideal, figures: figuresOf({ ...one, ...bytes, ideal }, done), estimates };
+    return {
+      ...one,
+      ...done,
+      ideal,
+      figures: figuresOf({ ...one, ...bytes, ideal, layers: header.layers }, done),
+      estimates,
+    };
   } finally {
     machine.remove();
   }

@@ -11,31 +11,51 @@ export type Profile = keyof typeof profiles;
 export const profileNames = Object.keys(profiles) as Profile[];
 
 /**
- * "Getting Started with CUDA Graphs" (https://developer.nvidia.com/blog/cuda-graphs/, NVIDIA, 2019, on a V100) gives for a kernel of
- * 2.9 µs: 9.6 µs where the host waits after each, 3.8 µs launched one after the other, 3.4 µs in a graph.
- * Quoted from memory, and of an old card: look the page up before a difference of this size decides anything. What others measured of the
- * host's part of a launch, by which a pass takes longer where the card is faster than the host: 2.6 µs at least
- * (github.com/makslevental/persistent_kernel, README.md, driver 510), 4 to 6 µs in a program for inference ("pegainfer (3): From Launch
- * Overhead to CUDA Graph", 2026).
+ * Tokens a second that llama.cpp made of one sequence of Llama-2-7B, its kernels launched one by one and in a graph, as those who
+ * wrote its graphs measured it in April 2024: github.com/ggml-org/llama.cpp, issue 6763 (Alan Gray, NVIDIA: H100 PCIe) and pull
+ * request 6766 (Johannes Gäßler: RTX 4090, 3090). Bytes of the weights as llama-bench tells them (3.80 and 3.56 GiB), bandwidth by
+ * NVIDIA's data sheets.
  */
-const BLOG = { kernel: 2.9e-6, waited: 9.6e-6, launched: 3.8e-6, inGraph: 3.4e-6 };
+export const MEASURED = [
+  { card: "H100 PCIe", weights: 3.8 * 2 ** 30, bandwidth: 2.0e12, launched: 143.35, inGraph: 163.83 },
+  { card: "RTX 4090", weights: 3.56 * 2 ** 30, bandwidth: 1.008e12, launched: 138.31, inGraph: 146.81 },
+  { card: "RTX 3090", weights: 3.56 * 2 ** 30, bandwidth: 0.936e12, launched: 116.31, inGraph: 128.27 },
+] as const;
+
+/**
+ * Kernels of a token there: in each of 32 layers 30 (two for each of seven products, which quantise their input; norms and their
+ * weights 4, RoPE 2, copies into the cache 2, attention 4, sums 2, SiLU and its product 2), and 4 of the output.
+ */
+const KERNELS = 32 * 30 + 4;
+/** Share of a token's time in which the card works: 85 to 90 % (Alan Gray, llama.cpp's issue 7456). */
+const AT_WORK = 0.875;
+/** Share of its memory's bandwidth that a card reaches. Assumed; clpeak's copy reaches 0.94 of an A100's. */
+const REACHED = 0.8;
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+/** Seconds of a kernel in a graph besides its bytes: what {@link MEASURED} leaves beside reading the weights; 2.9, 1.3 and 1.8 µs. */
+const inGraph = mean(
+  MEASURED.map((one) => (AT_WORK / one.inGraph - one.weights / (REACHED * one.bandwidth)) / KERNELS),
+);
+/** What launching it alone adds: 0.9, 0.4 and 0.8 µs. */
+const alone = mean(MEASURED.map((one) => (1 / one.launched - 1 / one.inGraph) / KERNELS));
 
 export const formula =
   "seconds = max((bytes of weights + cells of KV read * bytes of a cell) / (reached * bandwidth), " +
-  "(2 * numbers of weights * rows + operations of a cell * attended cells) / (used * peak)) + kernels in graphs * (kernel + gapInGraph) + " +
-  "kernels launched alone * (kernel + gapLaunched) + waits * wait + bytes to and from the host / bus; " +
+  "(2 * numbers of weights * rows + operations of a cell * attended cells) / (used * peak)) + kernels in graphs * inGraph + " +
+  "kernels launched alone * launched + waits * wait + bytes to and from the host / bus; " +
   "bandwidth = 2 * memory clock * bus width / 8; peak of products in bf16, for f16 beyond 16 rows a pass in f32";
 
 export const constants = {
-  /** Seconds of the shortest kernel: some dependent reads of memory. Assumed. */
-  kernel: 1.5e-6,
-  /** Seconds between kernels, by {@link BLOG}. */
-  gapInGraph: BLOG.inGraph - BLOG.kernel,
-  gapLaunched: BLOG.launched - BLOG.kernel,
-  /** Seconds of a wait of the host, by {@link BLOG}. */
-  wait: BLOG.waited - BLOG.launched,
-  /** Share of its memory's bandwidth that a card reaches. Assumed. */
-  reached: 0.8,
+  /** Seconds of a kernel besides its bytes and products, in a graph and launched alone: derived from {@link MEASURED}. */
+  inGraph,
+  launched: inGraph + alone,
+  /**
+   * Seconds of a wait: as from a launch to its kernel, 5.7 µs on an A100 by clpeak (github.com/krrishnarraj/clpeak,
+   * results/NVIDIA_CUDA/NVIDIA_A100-SXM4-40GB.log), whose README has 6.7 for both ways together on an RTX 5060.
+   */
+  wait: 5.7e-6,
+  reached: REACHED,
   /** Share of its peak of products. Assumed; as in bench/gpu-check/estimates.ts. */
   used: 0.4,
   /** Bytes a second to the card and back: PCIe 4.0 x16 has 31.5e9, of which 0.8 are assumed. */
@@ -89,7 +109,7 @@ export interface Estimate {
 }
 
 export function estimate(profile: Profile, counts: Counts, { numbers, cellBytes, attention, exact }: About): Estimate {
-  const { kernel, gapInGraph, gapLaunched, wait, reached, used, bus } = constants;
+  const { inGraph, launched, wait, reached, used, bus } = constants;
   const bytes = counts.weightBytes + counts.cellsRead * cellBytes;
   const rows = counts.sampled + counts.prefilled + counts.paddingRows;
   const inF32 = exact && rows > 16 * counts.passes;
@@ -98,7 +118,7 @@ export function estimate(profile: Profile, counts: Counts, { numbers, cellBytes,
     products:
       (2 * numbers * rows) / (used * (inF32 ? f32Of(profile) : bf16Of(profile))) +
       (attention * counts.attendedCells) / (used * bf16Of(profile)),
-    kernels: (counts.kernels - counts.launches) * (kernel + gapInGraph) + counts.launches * (kernel + gapLaunched),
+    kernels: (counts.kernels - counts.launches) * inGraph + counts.launches * launched,
     waits: counts.synchronisations * wait,
     bus: (counts.bytesToHost + counts.bytesToCard) / bus,
   };

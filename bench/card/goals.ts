@@ -1,4 +1,5 @@
 /** Figures of a traffic from its counts, each with its goal. */
+import { ceilingsOf } from "./ceilings.js";
 import type { Counts } from "./counts.js";
 import type { Done } from "./engine.js";
 
@@ -6,6 +7,9 @@ export interface Figure {
   readonly value: number;
   readonly goal?: string;
   readonly reached?: boolean;
+  /** Where it is not reached: the best that llama.cpp's rules leave of it, and the rule. */
+  readonly best?: number;
+  readonly rule?: string;
 }
 
 const rounded = (value: number) => Number(value.toPrecision(4));
@@ -25,26 +29,28 @@ export interface Setting {
   readonly traffic: "decode" | "agents";
   readonly type: "bf16" | "f16";
   readonly sequences: number;
+  readonly rollouts: number;
+  /** Of the model. */
+  readonly layers: number;
   /** Bytes of the matrices that every row is multiplied by, and of the adapter. */
   readonly weights: number;
   readonly adapter: number;
-  /** Passes without padding, shapes and buffers of KV ({@link idealPasses}). */
+  /** Passes without padding, shapes and buffers of KV ({@link ideal}). */
   readonly ideal: number;
 }
 
 /** Passes that were replayed: a graph was launched, and not captured for it. */
 const replayed = ({ graphLaunches, graphCaptures }: Counts) => graphLaunches - graphCaptures;
 
-export function figuresOf(
-  { traffic, type, sequences, weights, adapter, ideal }: Setting,
-  { plain, adapter: counts, pooled }: Done,
-): Record<string, Figure> {
+export function figuresOf(setting: Setting, done: Done): Record<string, Figure> {
+  const { traffic, type, sequences, weights, adapter, ideal } = setting;
+  const { plain, adapter: counts, pooled } = done;
   const { passes, promptPasses, sampled } = counts;
   const replays = replayed(counts) / passes;
   const moved = counts.weightBytes / passes / (weights + adapter);
   const cells = counts.attendedCells / counts.ownedCells;
   const over = passes / ideal;
-  return {
+  const figures: Record<string, Figure> = {
     kernelsPerPass: told(counts.kernels / passes),
     ...(plain
       ? {
@@ -66,4 +72,9 @@ export function figuresOf(
     passesOverIdeal: sequences <= 64 ? atMost(over, 1.1) : told(over),
     sampledPerPass: told(sampled / passes),
   };
+  for (const [name, { best, rule }] of Object.entries(ceilingsOf({ ...setting, ...done }, counts))) {
+    const figure = figures[name];
+    if (figure?.reached === false) figures[name] = { ...figure, best: rounded(best), rule };
+  }
+  return figures;
 }

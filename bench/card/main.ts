@@ -57,9 +57,11 @@ function parse() {
 }
 
 function describe({ shape, type, traffic, sequences, pooled, figures, estimates }: Row): string {
-  const told = Object.entries(figures).map(([name, { value, goal, reached }]) =>
-    goal === undefined ? `${name} ${value}` : `${name} ${value} (${goal}: ${reached ? "reached" : "NOT REACHED"})`,
-  );
+  const told = Object.entries(figures).map(([name, { value, goal, reached, best, rule }]) => {
+    if (goal === undefined) return `${name} ${value}`;
+    const least = best === undefined ? "" : `; ${best} is the best: ${rule}`;
+    return `${name} ${value} (${goal}: ${reached ? "reached" : "NOT REACHED"}${least})`;
+  });
   const speeds = estimates.map(({ card, tokensPerSecond }) => `${card} ${tokensPerSecond}`);
   return [
     `${traffic} ${sequences}, ${shape} ${type}, ${pooled ? "one pool of KV" : "a buffer of KV for each sequence"}`,

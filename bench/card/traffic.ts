@@ -41,32 +41,54 @@ export function agents(rollouts: number, sequences: number): Agents {
   return { groups, size, prompt: 600, rollouts: all };
 }
 
+/** What an engine does to which padding, shapes and buffers of KV mean nothing. */
+export interface Ideal {
+  readonly passes: number;
+  /** Cells that the rows' tokens attend to, each its sequence's up to itself. */
+  readonly ownedCells: number;
+  /** Cells that they go through where all running sequences have one pool, which has nothing else. A group's prompt is in it once. */
+  readonly pooledCells: number;
+}
+
 /**
- * Passes of an engine to which padding, shapes and buffers of KV mean nothing: each pass has the next token of every running
- * turn, and as many tokens of prompts and results as its rows leave. A group's prompt is evaluated once.
+ * Each pass has the next token of every running turn, and as many tokens of prompts and results as its rows leave. A group's
+ * prompt is evaluated once.
  */
-export function idealPasses({ size, prompt, rollouts }: Agents, sequences: number, rows: number): number {
+export function ideal({ size, prompt, rollouts }: Agents, sequences: number, rows: number): Ideal {
   const waiting = rollouts.map((turns, index) => ({
     turns,
     turn: 0,
     // The others of a group begin when its first has the prompt's last token but one, which each evaluates for itself.
     first: index - (index % size),
     pending: index % size === 0 ? prompt : 1,
+    cells: index % size === 0 ? 0 : prompt - 1,
     left: turns[0]?.sampled ?? 0,
     index,
   }));
   const shared = new Set<number>();
   const running: typeof waiting = [];
-  let passes = 0;
+  const done = { passes: 0, ownedCells: 0, pooledCells: 0 };
   while (waiting.length > 0 || running.length > 0) {
     while (running.length < sequences && waiting.length > 0) running.push(waiting.shift() as (typeof waiting)[number]);
-    passes++;
+    done.passes++;
     const ready = running.filter(({ first, index }) => index === first || shared.has(first));
     let room = rows - ready.length;
+    let taken = 0;
     for (const one of ready) {
-      const taken = Math.min(one.pending - 1, room);
-      room -= Math.max(0, taken);
-      one.pending -= Math.max(0, taken);
+      const pieces = Math.max(0, Math.min(one.pending - 1, room));
+      room -= pieces;
+      one.pending -= pieces;
+      const own = pieces + (one.pending > 1 ? 0 : 1);
+      taken += own;
+      done.ownedCells += own * one.cells + (own * (own + 1)) / 2;
+      one.cells += own;
+    }
+    const prompts = new Map<number, number>();
+    for (const { first, cells } of ready)
+      prompts.set(first, Math.max(prompts.get(first) ?? 0, Math.min(cells, prompt)));
+    const apart = ready.reduce((sum, { cells }) => sum + Math.max(0, cells - prompt), 0);
+    done.pooledCells += taken * [...prompts.values()].reduce((sum, cells) => sum + cells, apart);
+    for (const one of ready) {
       if (one.pending > 1) continue;
       if (one.index === one.first) shared.add(one.first);
       one.pending = 1;
@@ -81,5 +103,11 @@ export function idealPasses({ size, prompt, rollouts }: Agents, sequences: numbe
       } else running.splice(running.indexOf(one), 1);
     }
   }
-  return passes;
+  return done;
+}
+
+/** Passes of prompts and results where each is evaluated alone, but for its last token. */
+export function promptPasses({ groups, prompt, rollouts }: Agents, rows: number): number {
+  const results = rollouts.flat().reduce((sum, { appended }) => sum + Math.ceil(appended / rows), 0);
+  return groups * Math.ceil((prompt - 1) / rows) + results;
 }

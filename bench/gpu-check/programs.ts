@@ -9,13 +9,13 @@ import { output } from "../llama-tools.js";
 
 const cli = join(packageRoot, "dist/src/cli.js");
 
-/** The result of a command under --json. @throws HoneError with its last line when it has none */
+/** The result of a command under --json, also of one that ends in an error after it. @throws HoneError with its last line without one */
 export async function hone(folder: string, ...args: string[]): Promise<Record<string, unknown>> {
   const { code, text } = await output(process.execPath, [cli, ...args, "--json"], { cwd: folder });
   const lines = text.trim().split("\n");
   const json = lines.findLast((line) => line.startsWith("{"));
-  const result = json === undefined ? undefined : (JSON.parse(json) as Record<string, unknown>);
-  if (result && typeof result.error !== "string") return { exit: code, ...result };
+  const { error, ...result } = json === undefined ? {} : (JSON.parse(json) as Record<string, unknown>);
+  if (json !== undefined && (error === undefined || Object.keys(result).length > 0)) return { exit: code, ...result };
   throw new HoneError(`${args[0]} ended with code ${code}: ${lines.at(-1)}`);
 }
 

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Check } from "../../src/doctor/index.js";
 import { modelFile, modelShape, UBATCH } from "../../src/engine/index.js";
 import { LINEAR_LAYERS } from "../../src/learn/index.js";
 import { planMemory, sumOf } from "../../src/plan/memory.js";
@@ -37,7 +38,9 @@ export const doctor: Section = {
     inFolder(async (folder) => {
       const { ok, checks } = await hone(folder, "doctor", "--gpu", gpuOption(gpu));
       save({ ok, checks });
-      if (ok !== true) throw new HoneError("doctor found something to be mended");
+      if (ok === true) return;
+      const wrong = (checks as readonly Check[]).filter(({ state }) => state === "wrong").map(({ name }) => name);
+      throw new HoneError(`doctor found to be mended: ${wrong.join(", ")}`);
     }),
 };
 

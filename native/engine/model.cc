@@ -20,6 +20,9 @@ uint64_t headSize(const llama_model* model, const std::string& key) {
   return given.empty() ? lib.llama_model_n_embd(model) / std::max(1, lib.llama_model_n_head(model)) : std::stoull(given);
 }
 
+/** Shares of the cards; as many as llama.cpp knows at most (llama_max_devices). */
+constexpr float kFirstCard[16] = {1.0f};
+
 }  // namespace
 
 llama_model* loadModel(const std::string& path, bool onlyVocabulary, bool useGpu) {
@@ -31,6 +34,8 @@ llama_model* loadModel(const std::string& path, bool onlyVocabulary, bool useGpu
     // The whole model on the first card; by default llama.cpp spreads the layers over all cards.
     params.split_mode = LLAMA_SPLIT_MODE_NONE;
     params.main_gpu = 0;
+    // Otherwise llama.cpp divides by the card's free bytes: a full card would be an index out of range, not a lack of memory.
+    params.tensor_split = kFirstCard;
   }
   forgetLlamaErrors();
   llama_model* model = lib.llama_model_load_from_file(path.c_str(), params);

@@ -123,7 +123,23 @@ void Planner::addRows(Sequence& sequence, int take) {
 /** Number of slots, from the first, that get a token in every batch; 0 where shapes are not kept, or not by slots. */
 int Planner::steadySlots(const std::vector<Sequence*>& running) {
   if (!settings_.steady || settings_.pooled || !decoder_.canTrim()) return 0;
-  return std::min(outputShape_.of(running.back()->slot + 1), slots_.count());
+  const int used = running.back()->slot + 1;
+  const int held = outputShape_.of(used, leastSlots(running));
+  if (held < used) shrunk_ = held;
+  return std::min(std::max(held, shapeOf(used)), slots_.count());
+}
+
+/** Number of slots, from the first, that running sequences would need if they moved into free ones. */
+int Planner::leastSlots(const std::vector<Sequence*>& running) const {
+  size_t placed = 0;
+  auto next = running.begin();
+  int slot = 0;
+  for (; placed < running.size(); slot++) {
+    const bool runs = next != running.end() && (*next)->slot == slot;
+    if (runs) ++next;
+    if (runs || slots_.holder(slot) == 0) placed++;
+  }
+  return slot;
 }
 
 /** Number of sequences that a batch of a pool has, with padding where shapes are kept; 0 without a pool. */
@@ -133,20 +149,22 @@ int Planner::pooledRows(const std::vector<Sequence*>& running) {
   return settings_.steady ? std::min(outputShape_.of(count), slots_.count()) : count;
 }
 
+bool Planner::fillable(int slot) const {
+  return decoder_.canTrim() && !slots_.unknown(slot) &&
+         static_cast<int>(slots_.cells(slot).size()) < settings_.contextPerSlot;
+}
+
 /** Evaluates a token for each slot in [from, to), if these are few or shapes are kept. */
 void Planner::fillGap(int from, int to) {
   if (settings_.pooled || !decoder_.canTrim()) return;
-  const auto fits = [&](int slot) {
-    return !slots_.unknown(slot) && static_cast<int>(slots_.cells(slot).size()) < settings_.contextPerSlot;
-  };
   if (!settings_.steady) {
     if (to - from > settings_.fillGap) return;
     for (int slot = from; slot < to; slot++) {
-      if (!fits(slot)) return;
+      if (!fillable(slot)) return;
     }
   }
   for (int slot = from; slot < to; slot++) {
-    if (fits(slot)) fill(slot);
+    if (fillable(slot)) fill(slot);
   }
 }
 

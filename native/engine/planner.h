@@ -11,7 +11,9 @@
 // pass, so gaps are closed; in a pool a batch is one pass in any case. With `steady` shapes are few in both.
 #pragma once
 
+#include <limits>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "decoder.h"
@@ -41,6 +43,14 @@ class Planner {
   /** Slots that were given a padding token, which is no cell of theirs. */
   const std::vector<int>& filled() const { return filled_; }
 
+  /** Whether a gap at this slot can be closed by a padding token. */
+  bool fillable(int slot) const;
+  /**
+   * Slots that suffice from the next batch on if its sequences move together, where their shape has just shrunk to these; all
+   * where it has not. Asked once.
+   */
+  int takeShrunk() { return std::exchange(shrunk_, kAll); }
+
  private:
   bool planPrompts(const std::vector<Sequence*>& running);
   void planTokens(const std::vector<Sequence*>& running);
@@ -49,6 +59,7 @@ class Planner {
   int takeOf(const Sequence& sequence, int& prompt, int& outputs) const;
   void addRows(Sequence& sequence, int take);
   int steadySlots(const std::vector<Sequence*>& running);
+  int leastSlots(const std::vector<Sequence*>& running) const;
   int pooledRows(const std::vector<Sequence*>& running);
   void fillGap(int from, int to);
   void fill(int slot);
@@ -63,6 +74,8 @@ class Planner {
   std::vector<LogitRow> rows_;
   std::vector<int> filled_;
   HeldShape outputShape_;
+  static constexpr int kAll = std::numeric_limits<int>::max();
+  int shrunk_ = kAll;
   /** Of prompts, evaluated since the last batch with a token of every sequence. */
   int promptTokens_ = 0;
 };

@@ -1,5 +1,7 @@
 #include "shape.h"
 
+#include <algorithm>
+
 namespace hone {
 namespace {
 
@@ -22,11 +24,11 @@ int shapeOf(int rows) {
   return shape;
 }
 
-int HeldShape::of(int rows) {
-  const int shape = shapeOf(rows);
-  less_ = shape < held_ ? less_ + 1 : 0;
-  if (shape >= held_ || less_ > kPatience) {
-    held_ = shape;
+int HeldShape::of(int rows, int least) {
+  held_ = std::max(held_, shapeOf(rows));
+  less_ = shapeOf(least) < held_ ? less_ + 1 : 0;
+  if (less_ > kPatience) {
+    held_ = shapeOf(least);
     less_ = 0;
   }
   return held_;

@@ -9,7 +9,9 @@ int shapeOf(int rows);
 /** A size that grows at once and shrinks when a smaller one has sufficed for long: sequences come and go. */
 class HeldShape {
  public:
-  int of(int rows);
+  int of(int rows) { return of(rows, rows); }
+  /** The shape of `rows`, or a larger one from before, until that of `least`, at most `rows`, has sufficed for long. */
+  int of(int rows, int least);
 
  private:
   int held_ = 0;

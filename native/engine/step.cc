@@ -56,10 +56,17 @@ void Scheduler::countCells() {
   for (int slot : planner_.filled()) stats_.ownedCells -= slots_.cells(slot).size() + 1;
 }
 
-/** Moves running sequences down into free slots between them: every gap costs another pass over the weights. */
+/**
+ * Moves running sequences down into free slots between them: every gap costs another pass over the weights. With steady shapes
+ * padding closes the gaps, and a move, which waits for the device twice a layer (llama_kv_cache::update), is made where none can
+ * be, and when fewer slots have sufficed for long.
+ */
 void Scheduler::compact() {
-  for (int slot = running_.front()->slot + 1; slot < running_.back()->slot; slot++) {
+  const int enough = planner_.takeShrunk();
+  for (int slot = 0; slot < running_.back()->slot; slot++) {
     if (slots_.holder(slot) != 0) continue;
+    const bool padded = settings_.steady && planner_.fillable(slot);
+    if ((padded || slot < running_.front()->slot) && running_.back()->slot < enough) continue;
     Sequence& highest = *running_.back();
     slots_.move(highest.slot, slot);
     highest.slot = slot;

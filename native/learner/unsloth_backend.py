@@ -61,7 +61,8 @@ class UnslothBackend(PeftBackend):
             lora_dropout=0.0,
             bias="none",
             use_gradient_checkpointing=OFFLOADING if self._fast else False,
-            random_state=settings["seed"],
+            # NumPy's seeds, which it sets too, have 32 bits.
+            random_state=settings["seed"] % 2**32,
         )
         for parameter in self.trainable():
             parameter.data = parameter.data.float()

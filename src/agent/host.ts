@@ -4,6 +4,7 @@
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { ApiError, type Endpoint, openEndpoint } from "../serve/index.js";
+import { answerLocally } from "./local.js";
 import type { RolloutModel } from "./rollout-model.js";
 
 const unknown = () =>
@@ -18,6 +19,7 @@ export class Host {
   readonly #secret = randomBytes(32);
   readonly #live = new Map<string, RolloutModel>();
   #endpoint: Endpoint | undefined;
+  #stopLocal: () => void = () => undefined;
   #keys = 0;
 
   /** At any free port of loopback. */
@@ -29,6 +31,7 @@ export class Host {
       models: [],
       modelOfKey: (key) => host.#find(key),
     });
+    host.#stopLocal = answerLocally(host.#endpoint.fetch);
     return host;
   }
 
@@ -62,6 +65,7 @@ export class Host {
   }
 
   async close(): Promise<void> {
+    this.#stopLocal();
     await this.#endpoint?.close(0);
   }
 }

@@ -78,7 +78,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
     run: programs.run.bind(programs),
   };
   const overdue = new HoneError(`the rollout's time is over (${limits.rolloutSeconds} s, --rollout-timeout)`);
-  const time = new TimeLimit(limits.rolloutSeconds, input.outage, overdue);
+  const time = new TimeLimit(limits.rolloutSeconds, input.outage, () => overdue);
   time.signal.addEventListener("abort", () => over.abort(overdue), { once: true });
   const late = () =>
     new Hung(`the agent did not end within ${GRACE} s after its signal was aborted: ${overdue.message}`);

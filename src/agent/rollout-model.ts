@@ -16,7 +16,7 @@ import {
   type Wanted,
 } from "../serve/index.js";
 import type { ChatMessage, RolloutEnd, ToolSchema } from "../tasks/index.js";
-import { deriveSeed } from "../util/index.js";
+import { anyOf, deriveSeed } from "../util/index.js";
 import { type Outage, TimeLimit } from "./time-limit.js";
 
 /** Completions of one rollout that are sampled at once, and that wait beside them. */
@@ -183,9 +183,9 @@ export class RolloutModel extends ServedModel {
     }
     const number = this.#begun++;
     const seed = this.#seedOf(conversation.point);
-    const time = new TimeLimit(limits.turnSeconds, outage, outOfTime(limits.turnSeconds));
+    const time = new TimeLimit(limits.turnSeconds, outage, () => outOfTime(limits.turnSeconds));
     const late = time.signal;
-    const signal = AbortSignal.any([wanted.signal, this.#over.signal, late]);
+    const { signal, release } = anyOf([wanted.signal, this.#over.signal, late]);
     this.#begin();
     try {
       const answer = await super.answer(conversation, {
@@ -210,6 +210,7 @@ export class RolloutModel extends ServedModel {
       const outOfTurn = late.aborted && !this.#over.signal.aborted && !wanted.signal.aborted;
       throw outOfTurn ? outOfTime(limits.turnSeconds) : error;
     } finally {
+      release();
       time.clear();
       this.#rest();
     }

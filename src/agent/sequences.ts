@@ -16,7 +16,7 @@ export interface PlayedSequences {
   readonly branches: Branch[];
   /** Of the first, in order. */
   readonly calls: CallRecord[];
-  /** Every turn, in the order in which they began. */
+  /** Every turn, in the order in which they began; empty where all are in one sequence. */
   readonly tree: PlayedNode[];
 }
 
@@ -138,5 +138,6 @@ export function sequencesOf(played: readonly PlayedTurn[], closing: number): Pla
   const taken = new Set<PlayedTurn>();
   const ordered = [main, ...chains.filter((chain) => chain !== main)];
   const made = ordered.map((chain) => ({ messages: messagesOf(chain), tokens: tokensOf(chain, taken, closing) }));
-  return { first: made[0], branches: made.slice(1), calls: callsOf(main), tree: treeOf(turns, ordered) };
+  const tree = made.length > 1 ? treeOf(turns, ordered) : [];
+  return { first: made[0], branches: made.slice(1), calls: callsOf(main), tree };
 }

@@ -21,11 +21,11 @@ export class TimeLimit {
   readonly #outage: Outage;
   readonly #end: number;
   readonly #before: number;
-  readonly #reason: Error;
+  readonly #reason: () => Error;
   #timer: NodeJS.Timeout | undefined;
 
   /** @param reason of the signal when the time is over */
-  constructor(seconds: number, outage: Outage, reason: Error) {
+  constructor(seconds: number, outage: Outage, reason: () => Error) {
     this.#outage = outage;
     this.#reason = reason;
     this.#before = outage.milliseconds();
@@ -49,7 +49,7 @@ export class TimeLimit {
 
   #look(): void {
     const left = this.#end + this.#outage.milliseconds() - this.#before - performance.now();
-    if (left <= 0 && !this.#outage.lasts()) this.#over.abort(this.#reason);
+    if (left <= 0 && !this.#outage.lasts()) this.#over.abort(this.#reason());
     else this.#wait(Math.max(left, LOOK));
   }
 }

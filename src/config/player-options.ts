@@ -17,8 +17,8 @@ export const playerOptions = {
       `Model: a name of \`${hone("models")}\`, a Hub repository, hf:REPOSITORY:FILE.gguf, a folder or file.`,
       {
         accepts: "a name or a path",
-        commands: [...MODEL_USERS, "init", "check", "models show", "models remove"],
-        first: ["check", "rollout", "sft", "train", "pack", "serve", "chat", "logprobs"],
+        commands: [...MODEL_USERS, "init", "check", "models show", "models remove", "plan"],
+        first: ["check", "rollout", "sft", "train", "pack", "serve", "chat", "logprobs", "plan"],
         run: "changeable",
         determined: true,
         file: true,
@@ -30,7 +30,7 @@ export const playerOptions = {
       {
         defaultText:
           "bf16 where the model has it and the NVIDIA card too (Ampere and newer), else f16; a GGUF file's own",
-        commands: [...MODEL_USERS, "check", "models", "models show", "models remove"],
+        commands: [...MODEL_USERS, "check", "models", "models show", "models remove", "plan"],
         first: ["pack", "logprobs"],
         run: "changeable",
         library: ["model"],
@@ -120,7 +120,7 @@ export const playerOptions = {
       "Who computes the model's tokens. vllm: vLLM servers, those of --engine-url, or one that hone starts. See docs/vllm.md.",
       {
         default: "llama.cpp",
-        commands: ["rollout", "train", "eval", "doctor"],
+        commands: ["rollout", "train", "eval", "doctor", "plan"],
         first: ["train", "doctor"],
         library: ["model"],
       },
@@ -148,13 +148,13 @@ export const playerOptions = {
     }),
     engineMemory: real(0.05, 0.95, "Share of the GPU's memory for the vLLM server that hone starts.", {
       default: 0.5,
-      commands: ["rollout", "train", "eval", "doctor"],
+      commands: ["rollout", "train", "eval", "doctor", "plan"],
       library: ["model"],
     }),
     context: whole(16, MANY, "Tokens of a conversation at most, including the prompt.", {
       defaultText: `${CONTEXT}, or the model's trained context if that is less`,
-      commands: ["check", "rollout", "train", "eval", "serve", "chat", "doctor"],
-      first: ["check", "serve", "chat"],
+      commands: ["check", "rollout", "train", "eval", "serve", "chat", "doctor", "plan"],
+      first: ["check", "serve", "chat", "plan"],
       run: "identity",
       determined: true,
       library: ["model"],
@@ -178,8 +178,8 @@ export const playerOptions = {
         other: String(ROLLOUTS_AT_ONCE.cpu),
         train: `at most ${ROLLOUTS_AT_ONCE.cpu} on a CPU and ${ROLLOUTS_AT_ONCE.gpu} on a GPU, fewer where memory is short`,
       },
-      commands: ["rollout", "train", "eval", "serve"],
-      first: ["serve"],
+      commands: ["rollout", "train", "eval", "serve", "plan"],
+      first: ["serve", "plan"],
       library: ["model"],
     }),
     workers: whole(1, 256, "Threads that run the JavaScript of rollouts.", {
@@ -224,7 +224,7 @@ export const playerOptions = {
       library: ["model"],
     }),
     toolFormat: choice(
-      ["auto", "hermes", "llama3", "mistral", "granite", "pythonic", "xlam", "phi4"],
+      ["auto", "hermes", "llama3", "mistral", "granite", "pythonic", "xlam", "phi4", "qwen3coder"],
       "Format of the model's tool calls; auto is that of its chat template. See docs/tool-formats.md.",
       {
         default: "auto",

@@ -39,8 +39,9 @@ export const runOptions = {
       library: ["run"],
     }),
     groupsPerStep: whole(1, MANY, "Scenarios in a step.", {
+      commands: ["train", "plan"],
       bySize: { tiny: 8, small: 8 },
-      first: ["train"],
+      first: ["train", "plan"],
       run: "identity",
     }),
     difficulty: shares(

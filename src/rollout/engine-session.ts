@@ -77,7 +77,7 @@ export class EngineSession implements Session {
 
   /** Calls are read from the text after the thoughts; without tools everything is text. */
   #read(text: string): Pick<Turn, "content" | "said" | "calls"> {
-    const { content, said, calls } = readTurn(this.#chat, text, this.#opening.tools.length > 0);
+    const { content, said, calls } = readTurn(this.#chat, text, this.#opening.tools);
     if (!this.#chat.template.usesIds) return { content, said, calls };
     const before = this.#calls;
     this.#calls += calls.length;

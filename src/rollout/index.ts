@@ -16,7 +16,7 @@ export { brokenOff, type DeadlineCause, deadlineCause } from "./deadline.js";
 export type { SamplingSettings } from "./engine-session.js";
 export { EngineSession } from "./engine-session.js";
 export { ExpertSession } from "./expert-session.js";
-export { formatNamed, formatNames, formats } from "./formats/index.js";
+export { type FieldTag, formatNamed, formatNames, formats } from "./formats/index.js";
 export { openSession } from "./open-session.js";
 export type { EnginePlayer, PlayerSpec } from "./player.js";
 export { type ReadTurn, readTurn, withIds } from "./reading.js";

@@ -1,4 +1,5 @@
 /** What a turn of the engine's model says: its calls, and the text without its thoughts. */
+import type { ToolSchema } from "../tasks/index.js";
 import type { Chat } from "./chat.js";
 import type { WrittenCall } from "./formats/index.js";
 import type { Turn } from "./session.js";
@@ -14,11 +15,15 @@ export interface ReadTurn extends Required<Pick<Turn, "content" | "said" | "call
  * Calls are read from what follows the thoughts; where there are no tools, all is text.
  *
  * @param text as it was sampled, without the token that ended the turn
+ * @param tools those that the prompt has shown
  */
-export function readTurn({ marks, opened, format }: Chat, text: string, withTools: boolean): ReadTurn {
+export function readTurn({ marks, opened, format }: Chat, text: string, tools: readonly ToolSchema[]): ReadTurn {
   const { thoughts, said } = splitThoughts(text, marks, opened);
-  if (!withTools || !format) return { thoughts, content: text.trim(), said: said.trim(), calls: [] };
-  const { content, calls } = format.read(said);
+  if (tools.length === 0 || !format) return { thoughts, content: text.trim(), said: said.trim(), calls: [] };
+  const { content, calls } = format.read(
+    said,
+    tools.map((tool) => tool.function),
+  );
   const between = thoughts && content ? /^\s*/.exec(said)?.[0] : "";
   return { thoughts, content: `${thoughts}${between}${content}`.trim(), said: content, calls };
 }

@@ -45,7 +45,7 @@ export interface BoundedTokenizer {
   /** Number of tokens that there is room for. */
   readonly most: number;
   /** As {@link TemplateTokenizer.tokenize}; null where there are more than `most`. */
-  tokenize(text: string): Promise<ArrayLike<number> | null>;
+  tokenize(text: string): ArrayLike<number> | null | Promise<ArrayLike<number> | null>;
 }
 
 /**
@@ -316,7 +316,8 @@ export class ChatTemplate {
     const ids: number[] = [];
     for (const piece of rendered.split(this.#splitter)) {
       const control = this.#tokenizer.controlTokens.get(piece);
-      const part = control === undefined ? piece && (await tokenize(this.#unprotect(piece))) : [control];
+      const found = control === undefined ? piece && tokenize(this.#unprotect(piece)) : [control];
+      const part = found instanceof Promise ? await found : found;
       if (part === null || ids.length + part.length > most) return null;
       for (let i = 0; i < part.length; i++) ids.push(part[i] as number);
     }

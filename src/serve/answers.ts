@@ -46,6 +46,7 @@ export async function allOf<T>(
   one: (index: number, signal: AbortSignal) => Promise<T>,
 ): Promise<T[]> {
   model.checkRoom(count);
+  if (count === 1) return [await one(0, signal)];
   const together = new AbortController();
   // Each completion adds a listener, and so does each of its turns.
   setMaxListeners(0, together.signal);

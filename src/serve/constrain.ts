@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Grammar } from "../engine/index.js";
-import type { Chat } from "../rollout/index.js";
+import type { Chat, FieldTag } from "../rollout/index.js";
 import { toJson } from "../util/index.js";
 import { badRequest } from "./errors.js";
 import type { ChatRequest } from "./requests.js";
@@ -107,11 +107,12 @@ function convert(asked: Asked, chat: Chat, calling: boolean): Form | undefined {
   const rules = new Rules();
   const converter = new Converter(rules);
   const json = (schema: object, how?: "tagless") => converter.rule(schema, how === "tagless");
+  const fields = (schema: object, tag: FieldTag) => converter.fields(schema, tag);
   const alternatives: string[] = [];
   if (answer && !forced) alternatives.push(json(answer));
   if (calling && chat.format) {
-    const wanted = { tools: callableOf(asked), many: asked.parallel_tool_calls !== false, sample: chat.sample, json };
-    alternatives.push(chat.format.grammar(wanted));
+    const [tools, many] = [callableOf(asked), asked.parallel_tool_calls !== false];
+    alternatives.push(chat.format.grammar({ tools, many, sample: chat.sample, json, fields }));
   }
   if (alternatives.length === 0) return undefined;
   const { marks, opened } = chat;

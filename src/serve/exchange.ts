@@ -1,5 +1,5 @@
 /** One HTTP request and its response: JSON, or a stream of events. */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { parseJson, toJson } from "../util/index.js";
 import { ApiError, apiErrorOf, badRequest, type ErrorForm, openAiErrors, tooLarge } from "./errors.js";
 
@@ -15,26 +15,75 @@ export function isDeep(value: unknown, most: number): boolean {
   return most === 0 || items.some((item) => isDeep(item, most - 1));
 }
 
+/** A request, from a socket or from this thread. */
+export interface Incoming {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly headers: Pick<IncomingHttpHeaders, "host" | "origin" | "authorization"> & {
+    readonly "x-api-key"?: string | readonly string[] | undefined;
+  };
+  /** @throws ApiError (413) where it has more than so many bytes */
+  text(most: number): Promise<string>;
+}
+
+/** Where a response is written, as a `ServerResponse`. */
+export interface Outgoing {
+  readonly headersSent: boolean;
+  writeHead(status: number, headers: Readonly<Record<string, string>>): unknown;
+  write(text: string): unknown;
+  end(text?: string): unknown;
+}
+
+async function textOf(request: IncomingMessage, most: number): Promise<string> {
+  let parts: Buffer[] = [];
+  let size = 0;
+  // An oversized body is read up to a limit, since a client that still sends does not read the response.
+  for await (const part of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    size += part.length;
+    if (size <= most) parts.push(part);
+    else parts = [];
+    if (size > PATIENCE * most) break;
+  }
+  if (size > most) throw tooLarge(most);
+  return Buffer.concat(parts).toString("utf8");
+}
+
 export class Exchange {
-  readonly request: IncomingMessage;
-  readonly #response: ServerResponse;
+  readonly request: Incoming;
+  readonly #response: Outgoing;
   readonly #gone = new AbortController();
   /** Status of the response, for the server's metrics. */
   status = 0;
   /** Of the route's dialect. */
   errors: ErrorForm = openAiErrors;
 
-  /** @param onGone called when the client disconnects before the response is complete */
-  constructor(request: IncomingMessage, response: ServerResponse, onGone: () => void) {
+  readonly #onGone: () => void;
+
+  /** @param onGone called when the client goes away before the response is complete */
+  constructor(request: Incoming, response: Outgoing, onGone: () => void) {
     this.request = request;
     this.#response = response;
+    this.#onGone = onGone;
+  }
+
+  /** Of a connection: the client goes away when it closes. */
+  static over(request: IncomingMessage, response: ServerResponse, onGone: () => void): Exchange {
+    const { method, url, headers } = request;
+    const incoming = { method, url, headers, text: (most: number) => textOf(request, most) };
+    const exchange = new Exchange(incoming, response, onGone);
     response.on("close", () => {
-      if (response.writableFinished || this.#gone.signal.aborted) return;
-      onGone();
-      this.abort(new ApiError(499, "client_closed_request", "the client went away"));
+      if (!response.writableFinished) exchange.leave();
     });
     // Writing to a disconnected client fails; that is expected.
     response.on("error", () => undefined);
+    return exchange;
+  }
+
+  /** The client has gone away before the response is complete. */
+  leave(): void {
+    if (this.#gone.signal.aborted) return;
+    this.#onGone();
+    this.abort(new ApiError(499, "client_closed_request", "the client went away"));
   }
 
   /** Aborted when the client has disconnected. */
@@ -48,19 +97,10 @@ export class Exchange {
 
   /** @throws ApiError (413, 400) for a body that is too large or not JSON */
   async body(most: number): Promise<unknown> {
-    let parts: Buffer[] = [];
-    let size = 0;
-    // An oversized body is read up to a limit, since a client that still sends does not read the response.
-    for await (const part of this.request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      size += part.length;
-      if (size <= most) parts.push(part);
-      else parts = [];
-      if (size > PATIENCE * most) break;
-    }
-    if (size > most) throw tooLarge(most);
+    const text = await this.request.text(most);
     let body: unknown;
     try {
-      body = parseJson(Buffer.concat(parts).toString("utf8"));
+      body = parseJson(text);
     } catch {
       throw badRequest("The request's body is not valid JSON.");
     }
@@ -70,7 +110,8 @@ export class Exchange {
 
   send(status: number, type: string, text: string, headers: Readonly<Record<string, string>> = {}): void {
     this.status = status;
-    this.#response.writeHead(status, { "content-type": type, "cache-control": "no-store", ...headers }).end(text);
+    this.#response.writeHead(status, { "content-type": type, "cache-control": "no-store", ...headers });
+    this.#response.end(text);
   }
 
   json(value: object, status = 200, headers: Readonly<Record<string, string>> = {}): void {

@@ -1,6 +1,7 @@
 /** OpenAI-compatible endpoint over models of this process. */
 
 export { ApiError, badRequest } from "./errors.js";
+export type { LocalFetch } from "./local-fetch.js";
 export { type Answer, type Conversation, ServedModel, type Wanted } from "./model.js";
 export { type Point, recordOf } from "./recorder.js";
 export {

@@ -2,13 +2,12 @@
  * Converts a client's messages and tools for chat templates, and computes the keys by which conversations are found
  * again.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
-import { parseJson, toJson } from "../util/index.js";
+import { isMalformed, parseJson, toJson } from "../util/index.js";
 import { badRequest } from "./errors.js";
 import { isDeep } from "./exchange.js";
-import { isMalformed } from "./pointer.js";
 import type { ApiMessage, ApiTool } from "./requests.js";
 
 /** Maximum length of all tools' schemas as JSON; more would not fit any context. */
@@ -120,12 +119,13 @@ export function canonical(value: unknown): string {
   return toJson(sorted(value));
 }
 
-const hash = (...parts: string[]) => createHash("sha256").update(JSON.stringify(parts)).digest("base64");
+/** Parts are keys and JSON, which have no line breaks. */
+const keyOf = (...parts: string[]) => hash("sha256", parts.join("\n"), "base64");
 
 /** Canonical form of a message: variations that do not change its meaning are removed. */
 function meaning(message: ChatMessage): string {
-  if (message.role === "tool") return canonical([message.role, message.id, message.content]);
-  if (message.role !== "assistant") return canonical([message.role, message.content]);
+  if (message.role === "tool") return JSON.stringify([message.role, message.id, message.content]);
+  if (message.role !== "assistant") return JSON.stringify([message.role, message.content]);
   const calls = (message.tool_calls ?? []).map(({ id, name, arguments: args }) => [id, name, args]);
   return canonical([message.role, message.content.trim(), calls]);
 }
@@ -136,8 +136,8 @@ const canonicalTools = new WeakMap<readonly ToolSchema[], string>();
 export function firstKey(tools: readonly ToolSchema[], scope: string): string {
   const text = canonicalTools.get(tools) ?? canonical(tools);
   canonicalTools.set(tools, text);
-  return hash(scope, text);
+  return keyOf(scope, text);
 }
 
 /** Key of a conversation extended by one message. */
-export const nextKey = (key: string, message: ChatMessage) => hash(key, meaning(message));
+export const nextKey = (key: string, message: ChatMessage) => keyOf(key, meaning(message));

@@ -137,7 +137,7 @@ export class ServedModel {
     return this.#responses;
   }
 
-  readonly #chats = new LRUCache<string, Chat>({ max: MOST_CHATS });
+  #chats: LRUCache<string, Chat> | undefined;
 
   /**
    * The format with a request's values of the template's variables (`chat_template_kwargs`).
@@ -147,6 +147,7 @@ export class ServedModel {
   chatWith(args: Readonly<Record<string, unknown>> | null | undefined): Chat {
     if (args == null || Object.keys(args).length === 0) return this.chat;
     const key = canonical(args);
+    this.#chats ??= new LRUCache({ max: MOST_CHATS });
     const known = this.#chats.get(key);
     if (known) return known;
     try {
@@ -277,7 +278,7 @@ export class ServedModel {
       try {
         sequence ??= this.#open([...idsOf(point), ...append]);
         const turn = await this.#sample(chat, sequence, idle ? append : [], wanted, true);
-        const read = readTurn(chat, turn.text, tools.length > 0);
+        const read = readTurn(chat, turn.text, tools);
         const before = point?.calls ?? 0;
         const written = withIds(read.calls, before);
         const calls = written.flatMap((one) => (one.kind === "call" ? [one.call] : []));

@@ -15,13 +15,17 @@ export const ollamaErrors: ErrorForm = {
 /** Ollama names a version behind a colon. */
 export const withoutTag = (name: string) => name.replace(/:latest$/, "");
 
+/** A number of parameters as Ollama writes it: 4.2M, 1.5B. */
+const sizeOf = (parameters: number) =>
+  parameters < 1e9 ? `${(parameters / 1e6).toFixed(1)}M` : `${(parameters / 1e9).toFixed(1)}B`;
+
 export function ollamaTags(models: readonly ServedModel[], exchange: Exchange): void {
   exchange.json({
     models: models.flatMap(({ names, engine: { info } }) => {
       const { size, mtime } = statSync(info.model);
       const details = {
         ...{ format: "gguf", family: info.architecture, families: [info.architecture] },
-        parameter_size: `${(info.parameters / 1e9).toFixed(1)}B`,
+        parameter_size: sizeOf(info.parameters),
         quantization_level: info.weightType,
       };
       return names.map((name) => ({ name, model: name, modified_at: mtime.toISOString(), size, details }));

@@ -141,6 +141,34 @@ export class Rules {
   }
 
   /**
+   * Members of an object in their order, some of them optional.
+   *
+   * @param how what stands before each value, behind it, and between members
+   */
+  members(
+    members: readonly { readonly key: string; readonly value: string; readonly optional: boolean }[],
+    { before = "", behind: closing = "", between }: { before?: string; behind?: string; between: string },
+  ): string {
+    /** The member and those behind it, without its key. */
+    const bodies: string[] = [];
+    /** Those that may come next at an index: up to the next that is required. */
+    const nextOf = (index: number) => {
+      const required = members.findIndex((member, at) => at >= index && !member.optional);
+      const to = required < 0 ? members.length : required + 1;
+      const keys = members.slice(index, to).map(({ key }, at): [string, string] => [key, bodies[index + at] as string]);
+      return { rule: keys.length > 0 ? this.choice(keys) : undefined, mayEnd: required < 0 };
+    };
+    for (let index = members.length - 1; index >= 0; index--) {
+      const { rule, mayEnd } = nextOf(index + 1);
+      const more = rule && `${between} ${rule}`;
+      const behind = this.add([...(mayEnd ? ['""'] : []), ...(more ? [more] : [])].join(" | "));
+      bodies[index] = this.add(`${before} ${members[index]?.value} ${closing} ${behind}`);
+    }
+    const { rule, mayEnd } = nextOf(0);
+    return mayEnd ? `(${rule})?` : (rule as string);
+  }
+
+  /**
    * A rule for the texts of an automaton.
    *
    * @param quoted whether they are JSON's texts: in quotes, with escapes

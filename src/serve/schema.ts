@@ -2,7 +2,8 @@
  * JSON Schemas as rules of a grammar. What a grammar does not express is left out, and named: the rules never let pass what
  * the rest of the schema refuses. A schema that is none is refused.
  */
-import { toJson } from "../util/index.js";
+import type { FieldTag } from "../rollout/index.js";
+import { referred, toJson } from "../util/index.js";
 import {
   intersection,
   type Language,
@@ -16,7 +17,6 @@ import {
   Unwritable,
 } from "./automata.js";
 import { isObject, type Json, merge } from "./merge.js";
-import { referred } from "./pointer.js";
 import { type Bound, boundedBy, DECIMALS, INTEGERS } from "./ranges.js";
 import { literal, type Rules, UNWRITTEN } from "./rules.js";
 
@@ -107,6 +107,12 @@ export class Rooted {
   ) {}
 }
 
+/** Texts that stand without JSON's quotes, and their rule. */
+interface Bare {
+  readonly texts: Language;
+  readonly rule: string;
+}
+
 interface MadeRule {
   readonly rule: string;
   readonly left: readonly (readonly [keyword: string, why: string])[];
@@ -144,13 +150,32 @@ export class Converter {
     return new Reader(this, schema, "", tagless).read(schema, "", new Set());
   }
 
-  rooted({ schema, name, refused }: Rooted, tagless: boolean): string {
+  rooted({ schema, name, refused }: Rooted, read: (reader: Reader) => string, tagless: boolean): string {
     try {
-      return new Reader(this, schema, name, tagless).read(schema, "", new Set());
+      return read(new Reader(this, schema, name, tagless));
     } catch (error) {
       if (error instanceof BadSchema) throw refused(error.message);
       throw error;
     }
+  }
+
+  /**
+   * The name of the rule for an object's properties as fields, in their order.
+   *
+   * @param schema the object's, {@link Rooted} or not
+   * @throws as {@link rule}
+   */
+  fields(schema: unknown, tag: FieldTag): string {
+    const read = (reader: Reader) => reader.fields(tag);
+    return schema instanceof Rooted ? this.rooted(schema, read, true) : read(new Reader(this, schema, "", true));
+  }
+
+  /** Texts without quotes that hold none of some texts. */
+  bare(without: readonly string[]): Bare {
+    const parts = without.map((text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
+    const texts = intersection(textsWithout(UNWRITTEN), patternOf(`^(?![^]*(?:${parts.join("|")}))[^]*$`));
+    const make = () => ({ rule: this.rules.automaton(statesOf(texts), false, false), left: [] });
+    return { texts, rule: this.once(toJson(without), make).rule };
   }
 
   tell(name: string, path: string, keyword: string, why: string): void {
@@ -221,14 +246,17 @@ class Reader {
   readonly #root: unknown;
   readonly #name: string;
   readonly #tagless: boolean;
+  /** Where texts stand without quotes; those within lists and objects have them. */
+  readonly #bare: Bare | undefined;
   /** Rules by reference. */
   readonly #referred = new Map<string, string>();
 
-  constructor(to: Converter, root: unknown, name: string, tagless: boolean) {
+  constructor(to: Converter, root: unknown, name: string, tagless: boolean, bare?: Bare) {
     this.#to = to;
     this.#root = root;
     this.#name = name;
     this.#tagless = tagless;
+    this.#bare = bare;
   }
 
   #tell(path: string, keyword: string, why: string): void {
@@ -236,6 +264,7 @@ class Reader {
   }
 
   #base(name: "string" | "value" | "object" | "array" | "char"): string {
+    if (this.#bare && (name === "string" || name === "value")) return this.#bare.rule;
     return this.#tagless ? `${name}-t` : name;
   }
 
@@ -244,7 +273,9 @@ class Reader {
   }
 
   read(schema: unknown, path: string, open: Open): string {
-    if (schema instanceof Rooted) return this.#to.rooted(schema, this.#tagless);
+    if (schema instanceof Rooted) {
+      return this.#to.rooted(schema, (reader) => reader.read(schema.schema, "", NONE), this.#tagless);
+    }
     if (schema === true) return this.#base("value");
     if (schema === false) throw new BadSchema(path, "false", "it lets no value pass");
     if (!isObject(schema)) throw new BadSchema(path, String(schema), "it is no schema");
@@ -371,6 +402,8 @@ class Reader {
       const why = types.length === 0 ? "no type is left" : `${toJson(type)} is no type of JSON`;
       throw new BadSchema(path, "type", why);
     }
+    // What has no type is read as a text.
+    if (this.#bare) return ["string"];
     const implied = Object.keys(KEYWORDS).filter((one) => KEYWORDS[one]?.some((keyword) => keyword in others));
     if (implied.length > 0) return implied;
     return TYPES.filter((one) => one !== "integer");
@@ -384,13 +417,14 @@ class Reader {
     const fitting = types ? values.filter((one) => fits(one, types)) : values;
     if (fitting.length === 0) throw new BadSchema(path, keyword, "none of its values has the type");
     for (const key of Object.keys(others)) this.#tell(path, key, `it stands beside '${keyword}'`);
-    const texts = fitting
-      .map((one) => toJson(one))
-      .map((text) => (this.#tagless ? text.replaceAll("</", "<\\/") : text));
+    const texts = fitting.map((one) => (this.#bare && typeof one === "string" ? one : this.#written(one)));
     return this.#add([...new Set(texts)].map(literal).join(" | "));
   }
 
   #typed(type: string, schema: Json, path: string): string {
+    if (this.#bare && (type === "object" || type === "array")) {
+      return new Reader(this.#to, this.#root, this.#name, true).#typed(type, schema, path);
+    }
     if (type === "object") return this.#object(schema, path);
     if (type === "array") return this.#array(schema, path);
     if (type === "string") return this.#string(schema, path);
@@ -398,7 +432,20 @@ class Reader {
     return type === "boolean" ? "boolean" : this.#number(schema, type === "integer", path);
   }
 
-  #object(schema: Json, path: string): string {
+  fields(tag: FieldTag): string {
+    const open = new Set<string>();
+    const top = this.#resolved(this.#root, "", open);
+    const { allOf = [], ...own } = isObject(top) ? top : {};
+    if (!Array.isArray(allOf)) throw new BadSchema("", "allOf", "it is no list of schemas");
+    const whole = this.#merged([own, ...allOf.map((one) => this.#resolved(one, "", open))], "");
+    for (const key of Object.keys(whole)) {
+      if (key !== "type" && !KEYWORDS.object?.includes(key)) this.#tell("", key, "a grammar does not express it");
+    }
+    return this.#object(whole, "", tag);
+  }
+
+  /** @param tag undefined: as JSON */
+  #object(schema: Json, path: string, tag?: FieldTag): string {
     const { properties = {}, required = [], additionalProperties, unevaluatedProperties } = schema;
     const { propertyNames, patternProperties, dependentRequired, dependentSchemas } = schema;
     const declared = additionalProperties ?? unevaluatedProperties;
@@ -422,7 +469,8 @@ class Reader {
       // OpenAI's clients write an object without properties so.
       const bare = "properties" in schema && declared === undefined && least === 0;
       const named = propertyNames !== undefined || patternProperties !== undefined;
-      return this.#open(bare && !named ? { ...schema, additionalProperties: false } : schema, least, most, path);
+      const whole = bare && !named ? { ...schema, additionalProperties: false } : schema;
+      return tag ? this.#openFields(whole, tag) : this.#open(whole, least, most, path);
     }
     if (patternProperties !== undefined) this.#tell(path, "patternProperties", "it stands beside 'properties'");
     if (propertyNames !== undefined && !allowsNames(propertyNames, [...known.keys()])) {
@@ -433,9 +481,10 @@ class Reader {
     if (most !== undefined && most < known.size)
       this.#tell(path, "maxProperties", "a grammar does not count properties");
     // Properties beyond these are never written, which every value of `additionalProperties` allows.
+    const values = tag ? this.#bareReader(tag) : this;
     const members = [...known].map(([name, one]) => {
-      const value = this.read(one, join(path, `properties.${name}`), NONE);
-      return { key: this.#written(name), value, optional: !needed.has(name) };
+      const value = values.read(one, join(path, `properties.${name}`), NONE);
+      return { key: tag ? tag.open.join(name) : this.#written(name), value, optional: !needed.has(name) };
     });
     const optional = members.filter((member) => member.optional);
     if (optional.length > MOST_OPTIONAL) {
@@ -443,34 +492,32 @@ class Reader {
       this.#tell(path, "properties", why);
     }
     const left = new Set(optional.slice(MOST_OPTIONAL));
-    return this.#add(`"{" ws ${this.#members(members.filter((member) => !left.has(member)))} ws "}"`);
+    const kept = members.filter((member) => !left.has(member));
+    if (tag) return this.#add(this.#to.rules.members(kept, { behind: literal(tag.close), between: "" }));
+    return this.#add(`"{" ws ${this.#to.rules.members(kept, { before: 'sp ":" sp', between: '"," ws' })} ws "}"`);
+  }
+
+  #bareReader({ without }: FieldTag): Reader {
+    return new Reader(this.#to, this.#root, this.#name, true, this.#to.bare(without));
+  }
+
+  /** Fields of any names. */
+  #openFields(schema: Json, tag: FieldTag): string {
+    const { additionalProperties, unevaluatedProperties, ...others } = schema;
+    const value = additionalProperties ?? unevaluatedProperties ?? true;
+    if (value === false) return this.#add('""');
+    for (const key of ["propertyNames", "patternProperties", "minProperties", "maxProperties"]) {
+      if (others[key] !== undefined) this.#tell("", key, "a grammar expresses it in JSON alone");
+    }
+    const rule = this.#bareReader(tag).read(value, "additionalProperties", NONE);
+    const [before, behind] = tag.open.map(literal);
+    return this.#add(`(${before} [^<>\\n]{1,64} ${behind} ${rule} ${literal(tag.close)})*`);
   }
 
   /** A value as JSON, in the way in which these texts write it. */
   #written(value: unknown): string {
     const text = toJson(value);
     return this.#tagless ? text.replaceAll("</", "<\\/") : text;
-  }
-
-  /** Properties in their order, those that are optional or not. */
-  #members(members: readonly { readonly key: string; readonly value: string; readonly optional: boolean }[]): string {
-    /** The property and those behind it, without its key. */
-    const bodies: string[] = [];
-    /** Those that may come next at an index: up to the next that is required. */
-    const nextOf = (index: number) => {
-      const required = members.findIndex((member, at) => at >= index && !member.optional);
-      const to = required < 0 ? members.length : required + 1;
-      const keys = members.slice(index, to).map(({ key }, at): [string, string] => [key, bodies[index + at] as string]);
-      return { rule: keys.length > 0 ? this.#to.rules.choice(keys) : undefined, mayEnd: required < 0 };
-    };
-    for (let index = members.length - 1; index >= 0; index--) {
-      const { rule, mayEnd } = nextOf(index + 1);
-      const more = rule && `"," ws ${rule}`;
-      const behind = this.#add([...(mayEnd ? ['""'] : []), ...(more ? [more] : [])].join(" | "));
-      bodies[index] = this.#add(`sp ":" sp ${members[index]?.value} ${behind}`);
-    }
-    const { rule, mayEnd } = nextOf(0);
-    return mayEnd ? `(${rule})?` : (rule as string);
   }
 
   /** An object whose properties are not named. */
@@ -534,7 +581,8 @@ class Reader {
     const patterns = [schema.pattern ?? []].flat();
     const formats = [schema.format ?? []].flat();
     if (patterns.some((pattern) => typeof pattern !== "string")) throw new BadSchema(path, "pattern", "it is no text");
-    if (patterns.length + formats.length === 0) return this.#text(least, most);
+    const free = patterns.length + formats.length === 0;
+    if (free && (!this.#bare || (least === 0 && most === undefined))) return this.#text(least, most);
     return this.#once([patterns, formats, least, most], path, (tell) => {
       const named: [keyword: string, language: Language | string][] = [
         ...patterns.map((one): [string, Language | string] => [
@@ -546,7 +594,7 @@ class Reader {
           .filter((one) => patterns.length === 0 || isFormat(one))
           .map((one): [string, Language | string] => ["format", this.#formatOf(one)]),
       ];
-      let whole = textsWithout(UNWRITTEN);
+      let whole = this.#bare?.texts ?? textsWithout(UNWRITTEN);
       const narrow = (keyword: string, language: Language | string) => {
         const both = typeof language === "string" ? language : this.#to.language(() => intersection(whole, language));
         if (typeof both !== "string" && !both.isEmpty) whole = both;
@@ -558,9 +606,10 @@ class Reader {
         const counted = this.#to.language(() => patternOf(`^[^]{${least},${most ?? ""}}$`));
         narrow(has.least < least ? "minLength" : "maxLength", counted);
       }
-      const rule = this.#to.automaton(whole, true, this.#tagless);
+      const rule = this.#to.automaton(whole, !this.#bare, this.#tagless);
       if (rule !== undefined) return rule;
       for (const [keyword] of named) tell(keyword, TOO_MANY);
+      if (this.#bare && free) tell("maxLength", TOO_MANY);
       return this.#text(least, most);
     });
   }
@@ -572,7 +621,7 @@ class Reader {
 
   /** A rule that is made once for what it depends on; what it leaves out is told at each place. */
   #once(key: unknown, path: string, make: (tell: (keyword: string, why: string) => void) => string): string {
-    const { rule, left } = this.#to.once(toJson([key, this.#tagless]), () => {
+    const { rule, left } = this.#to.once(toJson([key, this.#tagless, this.#bare?.rule]), () => {
       const left: [keyword: string, why: string][] = [];
       return { rule: make((keyword, why) => left.push([keyword, why])), left };
     });
@@ -582,7 +631,7 @@ class Reader {
 
   /** A text of any characters. */
   #text(least: number, most: number | undefined): string {
-    if (least === 0 && most === undefined) return this.#base("string");
+    if (this.#bare || (least === 0 && most === undefined)) return this.#base("string");
     return this.#add(`"\\"" ${this.#base("char")}{${least},${most ?? ""}} "\\""`);
   }
 

@@ -3,7 +3,7 @@
  * HTTP server: so few routes do not justify the packages of a framework in every installation.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { codeOf, HoneError } from "../util/index.js";
 import { readAnthropicRequest, readCountRequest } from "./anthropic-request.js";
@@ -11,7 +11,8 @@ import { anthropicErrors, anthropicMessage, countTokens } from "./anthropic-rout
 import { chatCompletion } from "./chat-route.js";
 import { completion } from "./completion-route.js";
 import { ApiError, type ErrorForm, forbidden, notFound, openAiErrors, shuttingDown, unauthorized } from "./errors.js";
-import { Exchange } from "./exchange.js";
+import { Exchange, type Incoming } from "./exchange.js";
+import { type LocalFetch, localFetch } from "./local-fetch.js";
 import { Counts, metricsText } from "./metrics.js";
 import type { ServedModel } from "./model.js";
 import { readOllamaRequest } from "./ollama-request.js";
@@ -34,6 +35,8 @@ const KEEP_ALIVE = 65;
 export interface Endpoint {
   readonly url: string;
   readonly port: number;
+  /** For code on this thread: answers a request to `url` as `fetch` does, without a connection. */
+  readonly fetch: LocalFetch;
   /** Stops accepting requests, lets running ones finish, and aborts them after the grace period. */
   close(graceSeconds?: number): Promise<void>;
 }
@@ -54,7 +57,7 @@ export interface EndpointOptions {
 const LOOPBACK = /^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/i;
 
 /** Web pages can reach loopback too, by DNS rebinding or from their own origin; both are refused. */
-function checkOrigin({ headers }: IncomingMessage): void {
+function checkOrigin({ headers }: Incoming): void {
   if (!LOOPBACK.test(headers.host ?? ""))
     throw forbidden(`this server answers at ${HOST} alone, not at ${headers.host}`);
   const { origin } = headers;
@@ -65,7 +68,7 @@ function checkOrigin({ headers }: IncomingMessage): void {
 }
 
 /** OpenAI's clients send a bearer token, Anthropic's this header. */
-const keyOf = ({ headers }: IncomingMessage) =>
+const keyOf = ({ headers }: Incoming) =>
   /^Bearer\s+(.*)$/i.exec(headers.authorization ?? "")?.[1] ?? String(headers["x-api-key"] ?? "");
 
 /** The dialect in which a route answers errors. */
@@ -94,7 +97,7 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
   let emptied: () => void = () => undefined;
 
   /** Those that the request may use. */
-  const modelsFor = (request: IncomingMessage): readonly ServedModel[] => {
+  const modelsFor = (request: Incoming): readonly ServedModel[] => {
     if (modelOfKey) return [modelOfKey(keyOf(request))];
     checkKey(keyOf(request), apiKey);
     return models;
@@ -165,7 +168,7 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
   const served = Object.keys(routes).filter((route) => !modelOfKey || !route.includes(" /api/"));
 
   /** The route's name, and the rest of the path. */
-  const routeOf = ({ method, url }: IncomingMessage): [name: string, rest: string] => {
+  const routeOf = ({ method, url }: Incoming): [name: string, rest: string] => {
     const path = pathOf(url);
     const model = /^\/v1\/models\/(.+)$/.exec(path)?.[1];
     const plain = model === undefined ? path : "/v1/models";
@@ -199,11 +202,14 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
     }
   };
 
-  const server = createServer((request, response) => {
-    const exchange = new Exchange(request, response, () => counts.cancelled++);
+  const cancelled = () => {
+    counts.cancelled++;
+  };
+  const take = (exchange: Exchange) => {
     open.add(exchange);
     void serve(exchange);
-  });
+  };
+  const server = createServer((request, response) => take(Exchange.over(request, response, cancelled)));
   server.keepAliveTimeout = KEEP_ALIVE * 1000;
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject).listen(port, HOST, resolve);
@@ -219,6 +225,11 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
   return {
     port: at,
     url: `http://${HOST}:${at}/v1`,
+    fetch: localFetch(`http://${HOST}:${at}`, (request, response) => {
+      const exchange = new Exchange(request, response, cancelled);
+      take(exchange);
+      return exchange;
+    }),
     async close(graceSeconds = GRACE) {
       closing = true;
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));

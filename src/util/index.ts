@@ -9,9 +9,11 @@ export { hasBigint, mapBigints, parseJson, toJson, withDigits, withMarks } from 
 export { lockExclusively, tryLock, withLock } from "./lock.js";
 export { nearest } from "./nearest.js";
 export { cacheHome, expandHome, packageRoot } from "./paths.js";
+export { isMalformed, referred } from "./pointer.js";
 export { hone, isInstalled, program, reinstall } from "./program.js";
 export { deriveSeed, Random } from "./random.js";
 export { lastLine, type OnLine, run } from "./run.js";
+export { anyOf } from "./signals.js";
 export { openDatabase } from "./sqlite.js";
 export { clock, cutText, type Paint, painter, printable, printableJson, printableStyled } from "./text.js";
 export { spawnTied } from "./tied.js";

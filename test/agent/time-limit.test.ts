@@ -29,7 +29,7 @@ function servers() {
 
 it("a limit is over when its time has passed, and not once the work has ended", () => {
   const { outage } = servers();
-  const [one, other] = [new TimeLimit(10, outage, over), new TimeLimit(10, outage, over)];
+  const [one, other] = [new TimeLimit(10, outage, () => over), new TimeLimit(10, outage, () => over)];
   other.clear();
   vi.advanceTimersByTime(9999);
   expect(one.signal.aborted).toBe(false);
@@ -40,7 +40,7 @@ it("a limit is over when its time has passed, and not once the work has ended", 
 
 it("time without any server does not count, also beyond the limit", () => {
   const { outage, ...both } = servers();
-  const limit = new TimeLimit(10, outage, over);
+  const limit = new TimeLimit(10, outage, () => over);
   vi.advanceTimersByTime(4000);
   both.go();
   vi.advanceTimersByTime(60_000);
@@ -58,7 +58,7 @@ it("what was away before does not count either way", () => {
   both.go();
   vi.advanceTimersByTime(30_000);
   both.return();
-  const limit = new TimeLimit(10, outage, over);
+  const limit = new TimeLimit(10, outage, () => over);
   vi.advanceTimersByTime(10_000);
   expect(limit.signal.aborted).toBe(true);
 });

@@ -2,7 +2,9 @@
 import { expect, it } from "vitest";
 import type { Counts } from "../../bench/card/counts.js";
 import { bandwidthOf, constants, estimate } from "../../bench/card/estimate.js";
-import { agents, idealPasses } from "../../bench/card/traffic.js";
+import { type Agents, agents, ideal, promptPasses } from "../../bench/card/traffic.js";
+
+const idealPasses = (traffic: Agents, sequences: number, rows: number) => ideal(traffic, sequences, rows).passes;
 
 it("an ideal pass has every running turn's next token, and prompts in the rows that are left", () => {
   const alone = { groups: 1, size: 1, prompt: 600, rollouts: [[{ appended: 0, sampled: 2 }]] };
@@ -17,6 +19,27 @@ it("an ideal pass has every running turn's next token, and prompts in the rows t
   const two = { groups: 2, size: 1, prompt: 100, rollouts: [tool, tool] };
   expect(idealPasses(two, 2, 512)).toBe(4);
   expect(idealPasses(two, 1, 512)).toBe(8);
+});
+
+it("a pool has a prompt once for a group, and every row goes through all of it", () => {
+  const turn = [{ appended: 0, sampled: 1 }];
+  const one = { groups: 1, size: 1, prompt: 10, rollouts: [turn] };
+  // Ten rows; of a prompt the last sees ten cells, in a pool each does.
+  expect(ideal(one, 1, 512)).toMatchObject({ passes: 1, ownedCells: 55, pooledCells: 100 });
+  const group = { groups: 1, size: 2, prompt: 10, rollouts: [turn, turn] };
+  // The second evaluates the last token for itself, in the prompt's cells.
+  expect(ideal(group, 2, 512)).toMatchObject({ passes: 2, ownedCells: 65, pooledCells: 110 });
+  const apart = { groups: 2, size: 1, prompt: 10, rollouts: [turn, turn] };
+  expect(ideal(apart, 2, 512)).toMatchObject({ passes: 1, ownedCells: 110, pooledCells: 400 });
+});
+
+it("each result and each piece of a prompt is a pass where sequences have buffers of their own", () => {
+  const turns = [
+    { appended: 0, sampled: 1 },
+    { appended: 513, sampled: 1 },
+    { appended: 5, sampled: 1 },
+  ];
+  expect(promptPasses({ groups: 2, size: 1, prompt: 514, rollouts: [turns, turns] }, 512)).toBe(2 * (2 + 2 + 1));
 });
 
 it("no traffic of agents needs fewer passes than its longest rollout samples tokens", () => {
@@ -42,9 +65,6 @@ it("an estimate is bytes over bandwidth where nothing else is asked, and more wi
   expect(estimate("4090", second, about).pass.all).toBe(1000);
   const busy = { ...second, kernels: 1e5, launches: 5e4, synchronisations: 1e4, bytesToHost: constants.bus };
   const { pass } = estimate("4090", busy, about);
-  expect(pass.kernels).toBeCloseTo(
-    1000 * 5e4 * (2 * constants.kernel + constants.gapInGraph + constants.gapLaunched),
-    3,
-  );
+  expect(pass.kernels).toBeCloseTo(1000 * 5e4 * (constants.inGraph + constants.launched), 3);
   expect(pass.all).toBeCloseTo(pass.bytes + pass.kernels + pass.waits + 1000, 2);
 });

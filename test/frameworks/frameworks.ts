@@ -1,9 +1,9 @@
 /** The frameworks, and the programs that play with each. */
-import { cpSync, mkdirSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { packageRoot } from "../../src/util/paths.js";
 import type { Installed } from "./install.js";
-import { type Published, writePublished } from "./published.js";
+import { isThere, type Published, writePublished } from "./published.js";
 
 export interface Framework {
   readonly name: string;
@@ -187,6 +187,20 @@ const published: readonly (Framework & { readonly program: Published })[] = [
     },
     rewrites: true,
   },
+  {
+    name: "smolagents, ToolCallingAgent, as published",
+    program: {
+      start: "any_llm.py",
+      files: [
+        {
+          as: "any_llm.py",
+          from: "repositories/smolagents/agent_from_any_llm.py",
+          edits: [['chosen_inference = "inference_client"', 'chosen_inference = "openai"']],
+        },
+      ],
+    },
+    rewrites: true,
+  },
 ];
 
 /** The AI SDK's in hone's process; every other one is a program of its own. */
@@ -217,11 +231,15 @@ const folderOf = (name: string) => name.replaceAll(/\W+/g, "-");
 export const startOf = ({ name, program }: Framework) =>
   typeof program === "string" ? program : `${folderOf(name)}/${program.start}`;
 
-/** Puts the programs where modules of JavaScript find the installed packages. */
+/** Whether its program was placed in the folder. */
+export const isPlaced = (framework: Framework, folder: string) => existsSync(join(folder, startOf(framework)));
+
+/** Puts the programs that there are where modules of JavaScript find the installed packages. */
 export function placePrograms(installed: Installed, folder: string): void {
   cpSync(join(packageRoot, "test/frameworks/programs"), folder, { recursive: true });
   symlinkSync(join(installed.folder, "node_modules"), join(folder, "node_modules"));
   for (const { name, program } of published) {
+    if (!isThere(program, installed)) continue;
     mkdirSync(join(folder, folderOf(name)));
     writePublished(program, installed, join(folder, folderOf(name)));
   }

@@ -10,7 +10,10 @@ import { findPython, makeVenv, PIP } from "../../src/python-env/index.js";
 import { cacheHome, HoneError, lastLine, packageRoot, run, withLock } from "../../src/util/index.js";
 
 export interface Installed {
-  /** Has `node_modules`, `python`, and in `sources` the Python packages that ship examples beside their code. */
+  /**
+   * Has `node_modules`, `python`, in `sources` the Python packages that ship examples beside their code, and in `repositories`
+   * examples that no package ships, where their hosts can be reached.
+   */
   readonly folder: string;
   /** An interpreter that has the packages. */
   readonly python: string;
@@ -51,6 +54,30 @@ async function fetchSources(folder: string): Promise<void> {
   }
 }
 
+/** Examples that no package ships: a file of a public repository, at a commit. */
+const ofRepositories = [
+  {
+    as: "smolagents/agent_from_any_llm.py",
+    // The tag v1.26.0.
+    url: "https://raw.githubusercontent.com/huggingface/smolagents/12c1bc820eca50ace6f80a21d90426d41d74f845/examples/agent_from_any_llm.py",
+    sha256: "e45b9a62cb38184f0c0f62b495c91745e8af8b3771578470822c4625653e7a18",
+  },
+];
+
+/** What cannot be had now is asked for again the next time. */
+async function fetchExamples(folder: string): Promise<void> {
+  for (const { as, url, sha256 } of ofRepositories) {
+    const file = join(folder, "repositories", as);
+    if (existsSync(file)) continue;
+    const answer = await fetch(url, { signal: AbortSignal.timeout(20_000) }).catch(() => undefined);
+    if (!answer?.ok) continue;
+    const text = await answer.text();
+    if (createHash("sha256").update(text).digest("hex") !== sha256) throw new HoneError(`${url} has changed`);
+    mkdirSync(join(file, ".."), { recursive: true });
+    writeFileSync(file, text);
+  }
+}
+
 /** @throws HoneError with the reason where they cannot be had */
 export async function installFrameworks(): Promise<Installed> {
   const hash = createHash("sha256").update(process.version.split(".")[0] as string);
@@ -62,10 +89,11 @@ export async function installFrameworks(): Promise<Installed> {
     `${folder}.lock`,
     () => undefined,
     async () => {
-      if (existsSync(stamp)) return;
+      if (existsSync(stamp)) return fetchExamples(folder);
       rmSync(folder, { recursive: true, force: true });
       mkdirSync(folder);
       await Promise.all([installJavaScript(folder), installPython(folder).then(() => fetchSources(folder))]);
+      await fetchExamples(folder);
       writeFileSync(stamp, "");
     },
   );

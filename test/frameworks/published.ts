@@ -1,8 +1,8 @@
 /**
- * Examples as their frameworks publish them: they are read from the installed packages, whose authors ship them, and none of
- * them is part of hone.
+ * Examples as their frameworks publish them: they are read from the installed packages, whose authors ship them, or from the
+ * framework's repository at a commit, and none of them is part of hone.
  */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Installed } from "./install.js";
 
@@ -54,6 +54,10 @@ function textOf({ from, block, edits = [] }: PublishedFile, installed: Installed
     return edited.replace(was, is);
   }, text);
 }
+
+/** Whether its files are there: those of a repository may be out of reach. */
+export const isThere = ({ files }: Published, installed: Installed): boolean =>
+  files.every(({ from }) => !from.startsWith("repositories/") || existsSync(join(installed.folder, from)));
 
 /** Writes the program's files below a folder. @throws Error where a package ships another example than the one known */
 export function writePublished({ files }: Published, installed: Installed, folder: string): void {

@@ -2,7 +2,9 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { defineTask, type Scenario } from "@hone-rl/hone";
-import { type Framework, frameworks, IN_PROCESS, startOf } from "./frameworks.js";
+import { type Framework, frameworks, IN_PROCESS, isPlaced, startOf } from "./frameworks.js";
+
+const { FRAMEWORK_PROGRAMS: folder = "", FRAMEWORK_PYTHON: python = "" } = process.env;
 
 /** The programs ask the model alone: nobody is sent traces or statistics. */
 const env = { OPENAI_AGENTS_DISABLE_TRACING: "1", MASTRA_TELEMETRY_DISABLED: "1", DO_NOT_TRACK: "1" };
@@ -14,11 +16,12 @@ const worth = (said: string) => said.length / 1000;
 export default defineTask<Scenario>({
   name: "frameworks",
   scenarios: () => [
-    ...frameworks.map(({ name }) => ({ id: name, split: "train" as const, question })),
+    ...frameworks
+      .filter((framework) => isPlaced(framework, folder))
+      .map(({ name }) => ({ id: name, split: "train" as const, question })),
     { id: "test", split: "test", question },
   ],
   rollout: async ({ scenario, model, run, signal }) => {
-    const { FRAMEWORK_PROGRAMS: folder = "", FRAMEWORK_PYTHON: python = "" } = process.env;
     const start = startOf(frameworks.find(({ name }) => name === scenario.id) ?? (frameworks[0] as Framework));
     const file = join(folder, start);
     if (start === IN_PROCESS) {

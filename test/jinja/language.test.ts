@@ -137,6 +137,8 @@ const statements = [
 const groups: Readonly<Record<string, readonly string[]>> = {
   filters: [
     ...names.flatMap((name) => filters.map((filter) => `{{ ${name} | ${filter} }}`)),
+    ...names.map((name) => `{{ '%s, 100%%' | format(${name}) }}`),
+    ...["format", "format()", "format(1, 2)", "format(1)"].map((filter) => `{{ '%s%%' | ${filter} }}`),
     // Jinja appends to a list that it is to indent.
     ...names
       .filter((name) => !Array.isArray(variables[name as keyof typeof variables]))
@@ -183,6 +185,7 @@ describe("what hone lacks is refused by its name", () => {
   it.each([
     ["{{ five | round }}", "it uses the filter round, which hone does not render"],
     ["{{ rows | groupby('r') }}", "it uses the filter groupby, which hone does not render"],
+    ["{{ '%d' | format(five) }}", "it uses %d in the filter format, which hone does not render"],
     ["{{ text.format(1) }}", "it uses the method format of a text, which hone does not render"],
     ["{{ '%s' % five }}", "it uses the formatting of a text by %, which hone does not render"],
     ["{{ 1 < five < 9 }}", "it uses a chain of comparisons, which hone does not render"],

@@ -119,6 +119,12 @@ describe("refused, with the reason", () => {
     ["LFM2", { model_type: "lfm2", layer_types: ["conv", "full_attention"] }, hybrid],
     ["Mamba", { model_type: "mamba", state_size: 16 }, hybrid],
     ["Qwen3-30B-A3B", { ...qwen, model_type: "qwen3_moe", num_experts: 128 }, /^it is a mixture of experts$/],
+    [
+      "gpt-oss",
+      { model_type: "gpt_oss", num_local_experts: 32, layer_types: ["sliding_attention", "full_attention"] },
+      /^it is a mixture of experts$/,
+    ],
+    ["Qwen3.5", { model_type: "qwen3_5_text", layer_types: ["linear_attention", "full_attention"] }, hybrid],
     ["Mixtral", { model_type: "mixtral", num_local_experts: 8, sliding_window: null }, /^it is a mixture of experts$/],
     [
       "Gemma 3 with other layers in full",

@@ -119,6 +119,7 @@ it("an entry has as many weights as its model card says", () => {
     "qwen2.5-3b": 3.09,
     "qwen2.5-7b": 7.61,
     "qwen2.5-14b": 14.7,
+    "qwen2.5-32b": 32.8,
     "qwen3-0.6b": 0.6,
     "qwen3-1.7b": 1.7,
     "qwen3-4b": 4.0,

@@ -214,10 +214,19 @@ function driverFunctions(header) {
   return [...new Set([...declared, ...newest])];
 }
 
+/** Bytes in use are those of native/charges.cc: a row of a process has its id and, of eight cards each, live, peak and context. */
 const SMI = `#!/bin/sh
-# Lists the cards of NULLCUDA_SMI, one a line.
+# Lists the cards of NULLCUDA_SMI, one a line; their names; or how much of each is in use, in MiB.
 case "$*" in
-*memory.used*) echo 420 ;;
+*"query-gpu=name "*) printf '%s\\n' "$NULLCUDA_SMI" | awk -F ', ' '{ print $3 }' ;;
+*memory.used*)
+  [ -f "$NULLCUDA_SHM" ] && words=$(od -An -v -t u8 -w8 "$NULLCUDA_SHM")
+  printf '%s\\n' "$words" | awk -v cards="$(printf '%s\\n' "$NULLCUDA_SMI" | wc -l)" '
+    { at = (NR - 1 - 8) % 25 }
+    NR > 8 && at == 0 { lives = $1 > 0 && (getline line < ("/proc/" $1 "/stat")) > 0 }
+    NR > 8 && at > 0 && at <= 8 && lives { used[at] += $1 }
+    END { for (card = 1; card <= cards; card++) print int(used[card] / 1048576) }'
+  ;;
 *) printf '%s\\n' "$NULLCUDA_SMI" ;;
 esac
 `;

@@ -65,7 +65,8 @@ describe.each(cardNames)("on a %s", (profile) => {
 it("bytes of weights that a pass reads are counted by the arguments of llama.cpp's kernels", async () => {
   const read = async (...steps: string[]) => {
     machine = new Machine(["4090"]);
-    const lines = await life([...steps, "close"]);
+    // One sequence: which passes there are does not depend on when turns are asked for.
+    const lines = await life([...steps, "close"], { sequences: 1 });
     expect(lines.filter(({ error }) => error)).toEqual([]);
     const bytes = Number(engine()?.["weights read bytes"]);
     machine.remove();
@@ -90,12 +91,37 @@ it("of two cards the engine takes the one that --device names, and leaves the ot
   expect(engine()?.context).toBe(400 * 2 ** 20);
 });
 
-it("a card that is full when the engine loads is an error in one line", async () => {
-  machine = new Machine(["3060"], { env: { NULLCUDA_CONTEXT_MB: "12030" } });
-  const [load, ...rest] = await life([], { context: 8192 });
+it.each([
+  ["the KV cache", "12030", 8192],
+  ["the weights", "12287", 256],
+])("a card that has no room for %s when the engine loads is an error in one line", async (_, taken, context) => {
+  machine = new Machine(["3060"], { env: { NULLCUDA_CONTEXT_MB: taken } });
+  const [load, ...rest] = await life([], { context });
   expect(load?.error).toMatch(MEMORY);
   expect(load?.error).not.toContain("\n");
   expect(rest).toEqual([]);
+  expect(engine()?.live).toBe(engine()?.context);
+});
+
+it("a card that fills up when the engine has loaded: turns need no more of it, and an adapter waits for room", async () => {
+  machine = new Machine(["4090"]);
+  const lines = await life([
+    "full",
+    "generate",
+    "adapter",
+    "generate",
+    { limit: 0 },
+    "adapter",
+    "full",
+    "generate",
+    "close",
+  ]);
+  const [, , first, refused, second, taken, , third, closed] = lines;
+  expect(refused?.error).toMatch(MEMORY);
+  expect(refused?.error).not.toContain("\n");
+  expect([taken?.error, closed?.error]).toEqual([undefined, undefined]);
+  for (const turn of [first, second, third]) expect(turn?.tokens).toBe(4 * 16);
+  expect(engine()?.live).toBe(engine()?.context);
 });
 
 it("a card that has filled up while the engine slept: it sleeps on, and wakes when there is room", async () => {

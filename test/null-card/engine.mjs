@@ -1,5 +1,6 @@
 // An engine's life on a null card: node engine.mjs '{"model":FILE,"adapter":FILE,"sequences":N,"context":N,"device":N,"steps":[…]}'
-// A step is "generate", "adapter", "sleep", "wake" or "close", or {"limit":BYTES}: from then on the card has so many. Prints a
+// A step is "generate", "adapter", "sleep", "wake" or "close", "full": from then on the card has no more than is used, or
+// {"limit":BYTES}: from then on it has so many (0: all). Prints a
 // line of JSON after each: the step, its error in hone's words, and the engine's memory on the card.
 import { closeSync, openSync, writeSync } from "node:fs";
 
@@ -37,7 +38,18 @@ const memory = () => {
   const [card] = engine.memory().devices;
   return { used: card && card.totalBytes - card.freeBytes };
 };
+const limit = (bytes) => {
+  const file = openSync(process.env.NULLCUDA_SHM, "r+");
+  const number = Buffer.alloc(8);
+  number.writeBigUInt64LE(BigInt(bytes));
+  writeSync(file, number, 0, 8, 0);
+  closeSync(file);
+};
 const steps = {
+  full: async () => {
+    limit(memory().used);
+    return memory();
+  },
   generate: async () => {
     const open = Array.from({ length: engine.info.sequences }, () => engine.open(prompt));
     const turns = await Promise.all(
@@ -66,12 +78,6 @@ const steps = {
 };
 for (const step of wanted.steps) {
   if (typeof step === "string") await attempt(step, steps[step]);
-  else {
-    const file = openSync(process.env.NULLCUDA_SHM, "r+");
-    const number = Buffer.alloc(8);
-    number.writeBigUInt64LE(BigInt(step.limit));
-    writeSync(file, number, 0, 8, 0);
-    closeSync(file);
-  }
+  else limit(step.limit);
 }
 process.exit(0);

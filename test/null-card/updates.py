@@ -8,6 +8,7 @@ The model has the sizes that kernels depend on: heads as --head says, in a width
 """
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -31,6 +32,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--head", type=int, default=64)
     parser.add_argument("--weights", choices=["F16", "BF16", "Q4_K"], default="F16")
     parser.add_argument("--backend", choices=["peft", "unsloth"], default="peft")
+    parser.add_argument("--lifetime", choices=["run", "offload"], default="run")
     parser.add_argument("--places", nargs="*", default=[])
     return parser.parse_args()
 
@@ -42,7 +44,8 @@ def opening(options: argparse.Namespace) -> dict[str, Any]:
     file = options.folder / f"{options.head}-{options.weights}.gguf"
     targets = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
     lora = {"rank": 8, "alpha": 16, "targets": targets}
-    return open_settings(file, backend=options.backend, device="cuda", precision="auto", lora=lora)
+    kind = dict(backend=options.backend, device="cuda", precision="auto", lifetime=options.lifetime)
+    return open_settings(file, lora=lora, **kind)
 
 
 def make_model_file(options: argparse.Namespace, path: str) -> None:
@@ -102,6 +105,15 @@ class Card:
         with self._file.open("r+b") as file:
             file.write((self.held() if full else 0).to_bytes(8, "little"))
 
+    def cached(self) -> list[Any]:
+        """Takes all that PyTorch's allocator has of the card and could give again without asking for more."""
+        taken: list[Any] = []
+        for exponent in range(30, 8, -1):
+            with contextlib.suppress(self._torch.cuda.OutOfMemoryError):
+                while True:
+                    taken.append(self._torch.empty(2**exponent, dtype=self._torch.uint8, device="cuda"))
+        return taken
+
 
 class Places:
     """Functions of the learner from whose beginning on the card is full."""
@@ -111,11 +123,13 @@ class Places:
         from learner import head, probe, update
         from learner.backend import PeftBackend
         from learner.optimizer import Optimizer
+        from learner.residence import Residence
 
         self._card = card
         self._armed: str | None = None
         self.reached = False
         owners = {
+            "coming back": (Residence, "_bring"),
             "trial of blocks": (ways.Rows, "_measured"),
             "trial of a faster way": (ways, "_why_not"),
             "copy of the weights": (Optimizer, "snapshot"),
@@ -134,10 +148,15 @@ class Places:
         inner = getattr(owner, function)
 
         def watched(*arguments: Any, **more: Any) -> Any:
-            if self._armed == name:
-                self.reached = True
-                self._card.full(True)
-            return inner(*arguments, **more)
+            if self._armed != name:
+                return inner(*arguments, **more)
+            self.reached = True
+            self._card.full(True)
+            taken = self._card.cached()
+            try:
+                return inner(*arguments, **more)
+            finally:
+                taken.clear()
 
         setattr(owner, function, watched)
 
@@ -170,9 +189,10 @@ class Talk:
         request = {"id": 1, "type": "open", **opening(self._options)}
         make_model_file(self._options, request["base"]["gguf"])
         self._card, self._places = Card(), None
-        self._card.full(True)
-        yield self._tell("open", request)
-        self._card.full(False)
+        if self._options.lifetime == "run":
+            self._card.full(True)
+            yield self._tell("open", request)
+            self._card.full(False)
         yield self._tell("open", request)
         self._places = Places(self._card)
         for number, place in enumerate(self._options.places):

@@ -65,11 +65,47 @@ describe("the tool-call format of a template", () => {
     ["ibm-granite-granite-3.3-2B-Instruct", "granite"],
     ["ibm-granite-granite-4.0", "hermes"],
     ["ibm-granite-granite-4.1", "hermes"],
-    // These two write <tool_call> too, but no JSON in it.
-    ["Qwen3-Coder", undefined],
-    ["Qwen3.5-4B", undefined],
+    ["Qwen3-Coder", "qwen3coder"],
+    ["Qwen3.5-4B", "qwen3coder"],
+    ["StepFun3.5-Flash", "qwen3coder"],
+    ["NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "qwen3coder"],
   ])("of %s is %s", (name, format) => {
     expect(chat(ofLlamaCpp(name)).format?.name).toBe(format);
+  });
+
+  /** Templates that write calls as published ones do: vLLM's for Llama 3.2 and 4, xLAM 2 and Phi-4-mini. */
+  const each = (call: string, between = "") =>
+    `{% for call in message.tool_calls %}${call}${between && `{% if not loop.last %}${between}{% endif %}`}{% endfor %}`;
+  const fields = (value: string) =>
+    `{{ call.function.name + '(' }}{% for key in call.function.arguments %}{{ key + '=' }}${value}{% if not loop.last %}, {% endif %}{% endfor %})`;
+  const value = "call.function.arguments[key]";
+  it.each([
+    ["Llama 3.2's list of Python's calls", `[${each(fields(`{{ "%s" | format(${value}) }}`), ", ")}]`, "pythonic"],
+    ["Llama 4's list of Python's calls", `[${each(fields(`"{{ "%s" | format(${value}) }}"`), ", ")}]`, "pythonic"],
+    [
+      "xLAM 2's list on Llama",
+      `[${each(`{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}`, ", ")}]`,
+      "xlam",
+    ],
+    ["xLAM 2's list on Qwen", `[${each("{{ call.function | tojson }}", ", ")}]`, "xlam"],
+    ["a list behind functools", ` functools[${each("{{ call.function | tojson }}", ", ")}]`, "phi4"],
+    // Python's text of the arguments is no JSON; what is asked for in words is.
+    [
+      "Phi-4-mini's words",
+      `${each('{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments }}}')}{# in a single JSON list formatted as functools[...] #}`,
+      "phi4",
+    ],
+  ])("is known by %s (%s)", (_, calls, format) => {
+    const source = withoutTools.replace(
+      "{{ message.content }}",
+      `{{ message.content }}{% if message.tool_calls %}${calls}{% endif %}`,
+    );
+    const found = chat(source);
+    expect(found.format?.name).toBe(format);
+    const turn: ChatMessage = { role: "assistant", content: "", tool_calls: [{ name: "look", arguments: { at: 1 } }] };
+    const written = found.template.turn([{ role: "user", content: "?" }], [], turn, found.write);
+    const read = found.format?.read(engine.detokenize(written.slice(0, -1)), []).calls;
+    expect(read).toMatchObject([{ kind: "call", call: { name: "look" } }]);
   });
 
   it("is the one that was named", () => {
@@ -228,6 +264,28 @@ describe("tools", () => {
     expect(chat(withoutTools, { toolFormat: "granite" }).template.promptText(conversation, plain)).toContain(
       `${asked}\n\n${shown}`,
     );
+  });
+
+  it("and calls in tags are written as Qwen3.5's template does, with Python's constants", () => {
+    const named = chat(withoutTools, { toolFormat: "qwen3coder" });
+    const published = chat(ofLlamaCpp("Qwen3.5-4B"));
+    const [, described] =
+      /system\n(# Tools[\s\S]*<\/IMPORTANT>)/.exec(published.template.promptText([question], tools)) ?? [];
+    expect(described).toContain("example_function_name");
+    expect(named.template.promptText(conversation, tools)).toContain(described);
+    const args = {
+      text: " a\n<b> é",
+      none: null,
+      yes: true,
+      number: 0.5,
+      small: 1e-7,
+      list: ["a", null, true],
+      object: { k: 1 },
+    };
+    const calls = [args, { at: "" }, {}].map((one) => ({ name: "look", arguments: one }));
+    const turn: ChatMessage = { role: "assistant", content: "", tool_calls: calls };
+    const qwen = chat(ofLlamaCpp("Qwen3-Coder")).template.turnText([question], tools, turn);
+    expect(named.format?.write(calls, String)).toBe(qwen.trim());
   });
 
   it("have a system message made for them where there is none, and none where there are no tools", () => {

@@ -17,7 +17,7 @@ describe("calls in the Hermes form", () => {
   it("reads several calls and the text around them", () => {
     const first = { name: "search_inbox", arguments: { keywords: ["a", "b"] } };
     const second = { name: "read_email", arguments: { message_id: "<1@x>" } };
-    expect(hermes.read(`Let me look.\n${call(first)}\n${call(second)} done`)).toEqual({
+    expect(hermes.read(`Let me look.\n${call(first)}\n${call(second)} done`, [])).toEqual({
       content: "Let me look.\n\n done",
       calls: [
         { kind: "call", call: first },
@@ -27,7 +27,7 @@ describe("calls in the Hermes form", () => {
   });
 
   it("finds no call in plain text", () => {
-    expect(hermes.read("The answer is 4.")).toEqual({ content: "The answer is 4.", calls: [] });
+    expect(hermes.read("The answer is 4.", [])).toEqual({ content: "The answer is 4.", calls: [] });
   });
 
   it.each([
@@ -38,7 +38,7 @@ describe("calls in the Hermes form", () => {
     ["arguments that are a string", call({ name: "x", arguments: "{}" }), /no "arguments" object/],
     ["no closing tag", '<tool_call>\n{"name": "x", "arguments": {}}', /no <\/tool_call>/],
   ])("names what is wrong with %s and keeps the text", (_, text, reason) => {
-    const turn = hermes.read(`hm ${text}`);
+    const turn = hermes.read(`hm ${text}`, []);
     expect(turn.calls).toHaveLength(1);
     expect(turn.calls[0]).toMatchObject({ kind: "malformed", reason: expect.stringMatching(reason) });
     expect(turn.content).toBe(`hm ${text}`);
@@ -60,23 +60,40 @@ describe("every format", () => {
         0.5,
         "[ARGS]",
         "<|tool_call|>",
+        "</parameter>",
+        "\n<parameter=of another>",
+        "\n",
       ),
     );
     const args = fc.dictionary(
-      fc.string({ minLength: 1 }).filter((key) => key !== "__proto__"),
+      fc.string({ minLength: 1 }).filter((key) => key !== "__proto__" && !/[>\n]/.test(key)),
       value,
     );
     const calls = fc.array(fc.record({ name: fc.constantFrom("add", "look_up"), arguments: args }), { minLength: 1 });
+    const typeOf = (one: unknown) => (one === null ? "null" : typeof one);
     fc.assert(
-      fc.property(calls, (all) => {
+      fc.property(calls, (unnumbered) => {
+        // The schema of a tool says what is a number: one call each.
+        const all = unnumbered.map((call, index) => ({ ...call, name: `${call.name}_${index}` }));
+        const tools = all.map(({ name, arguments: given }) => {
+          const properties = Object.entries(given).map(([key, one]) => [key, { type: typeOf(one) }]);
+          return { name, parameters: { type: "object", properties: Object.fromEntries(properties) } };
+        });
         const expected = { content: "", calls: all.map((call) => ({ kind: "call", call })) };
-        expect(read(write(all, (json) => json))).toEqual(JSON.parse(JSON.stringify(expected)));
+        expect(
+          read(
+            write(all, (json) => json),
+            tools,
+          ),
+        ).toEqual(JSON.parse(JSON.stringify(expected)));
       }),
     );
   });
 
   it.each(formats)("$name is the format of the calls that it writes", ({ name, write }) => {
-    expect(formatOf(write([{ name: "look", arguments: { at: 1 } }], String), "look")?.name).toBe(name);
+    expect(
+      formatOf(write([{ name: "look", arguments: { at: 1 } }], String), { name: "look", parameters: {} })?.name,
+    ).toBe(name);
   });
 
   it.each(formats)("$name never throws, whatever a model writes, and keeps what is malformed", ({ read }) => {
@@ -89,6 +106,10 @@ describe("every format", () => {
       "[CALL_ID]",
       ";",
       "<|tool_call|>",
+      "<function=x>",
+      "<parameter=x>",
+      "</parameter>",
+      "</function>",
     ];
     const piece = fc.oneof(
       fc.constantFrom(...marks, "{", "}", "[", "]", '"', "\\", '"name"', '"arguments"', ":", '"x"', "\n", "\u0000"),
@@ -98,7 +119,7 @@ describe("every format", () => {
     );
     fc.assert(
       fc.property(fc.array(piece), (pieces) => {
-        const { calls, content } = read(pieces.join(""));
+        const { calls, content } = read(pieces.join(""), []);
         expect(typeof content).toBe("string");
         for (const written of calls) {
           expect(["call", "malformed"]).toContain(written.kind);
@@ -110,7 +131,7 @@ describe("every format", () => {
   });
 
   it.each(writtenTexts)("reads as is written down: $format, $about", ({ format, text, calls, errors, content }) => {
-    const read = formatNamed(format.split(" ")[0] as string).read(text);
+    const read = formatNamed(format.split(" ")[0] as string).read(text, []);
     expect(read.content).toBe(content);
     expect(read.calls.flatMap((one) => (one.kind === "call" ? [one.call] : []))).toEqual(calls);
     expect(read.calls.flatMap((one) => (one.kind === "malformed" ? [one.reason] : []))).toEqual(errors);
@@ -125,8 +146,8 @@ describe("every format", () => {
 
   it.each(vllmCases)(
     "reads $format as vLLM's tests do, or says why not: $about",
-    ({ format, text, vllm, content, hone }) => {
-      const read = formatNamed(format).read(text);
+    ({ format, text, tools = [], vllm, content, hone }) => {
+      const read = formatNamed(format).read(text, tools);
       const calls = read.calls.flatMap((one) => (one.kind === "call" ? [[one.call.name, one.call.arguments]] : []));
       const errors = read.calls.flatMap((one) => (one.kind === "malformed" ? [one.reason] : []));
       if (!hone) {
@@ -156,8 +177,21 @@ describe("every format", () => {
     ["pythonic", "<|python_start|>f()", "no list of calls follows <|python_start|>"],
     ["pythonic", `[f(a=${"[".repeat(100_000)}`, "the tool call is nested too deeply"],
     ["granite", '<tool_call>{"name": "x"} <tool_call>', "no JSON list of tool calls follows <tool_call>"],
+    ["qwen3coder", '<tool_call>{"name": "x"}</tool_call>', "no <function=NAME> follows <tool_call>"],
+    ["qwen3coder", "<tool_call><function=x></function>", "the tool call has no </tool_call>"],
+    ["qwen3coder", "<tool_call><function=x>\n1\n</function></tool_call>", "no </function> follows the parameters"],
+    [
+      "qwen3coder",
+      "<tool_call><function=x><parameter=a>1</function></tool_call>",
+      "the parameter a has no </parameter>",
+    ],
+    [
+      "qwen3coder",
+      `<tool_call><function=x><parameter=a>1</function></tool_call>${"<parameter=b>2</parameter></function>"}`,
+      "the parameter a has no </parameter>",
+    ],
   ])("%s says of %s what is wrong", (name, text, reason) => {
-    const { content, calls } = formatNamed(name).read(text);
+    const { content, calls } = formatNamed(name).read(text, []);
     expect(calls).toMatchObject([{ kind: "malformed", reason }]);
     expect(content).toBe(text);
   });
@@ -165,7 +199,7 @@ describe("every format", () => {
   it("pythonic reads Python's literals", () => {
     const text = String.raw`Wait. [f(a='\'\x41\u00e9\n\d', b=r"\n", c="""1
 2""", d=-1.5e3, e=+2, from=False, g={"k": [None, True,],}, )]`;
-    expect(formatNamed("pythonic").read(text)).toEqual({
+    expect(formatNamed("pythonic").read(text, [])).toEqual({
       content: "Wait.",
       calls: [
         {
@@ -179,14 +213,63 @@ describe("every format", () => {
     });
   });
 
+  it("qwen3coder gives values the types of the tool's schema", () => {
+    const any = (...types: string[]) => ({ anyOf: types.map((type) => ({ type })) });
+    const properties = {
+      count: { $ref: "#/$defs/count" },
+      when: any("string", "null"),
+      level: { enum: [1, "2", null, true] },
+      either: any("string", "integer"),
+      other: any("integer", "string"),
+      list: { type: ["array", "null"], items: {} },
+      on: { type: "boolean" },
+      free: {},
+    };
+    const tools = [{ name: "f", parameters: { type: "object", properties, $defs: { count: { type: "integer" } } } }];
+    const typed = (key: string, text: string) => {
+      const call = `<tool_call>\n<function=f>\n<parameter=${key}>\n${text}\n</parameter>\n</function>\n</tool_call>`;
+      const { calls } = formatNamed("qwen3coder").read(call, tools);
+      return calls.map((one) => (one.kind === "call" ? one.call.arguments[key] : one));
+    };
+    const cases: [key: string, text: string, value: unknown][] = [
+      ["count", " 42 ", 42],
+      ["count", "3.0", 3],
+      ["count", "1234567890123456789", 1234567890123456789n],
+      // What has not the type is a text, which the tool refuses.
+      ["count", "3.5", "3.5"],
+      ["count", "1e999", "1e999"],
+      ["count", "None", null],
+      ["when", "null", null],
+      ["when", "  null?\n", "  null?\n"],
+      ["level", "2", "2"],
+      ["level", "1", 1],
+      ["level", "None", null],
+      ["level", "True", true],
+      ["level", "3", 3],
+      ["either", "42", "42"],
+      ["other", "42", 42],
+      ["other", "x", "x"],
+      ["list", "['a', None, True]", ["a", null, true]],
+      ["list", '["a", null]', ["a", null]],
+      ["list", "[".repeat(100_000), "[".repeat(100_000)],
+      ["on", "False", false],
+      ["on", "yes", "yes"],
+      ["free", "42", "42"],
+      ["unknown", "42", "42"],
+      ["toString", "42", "42"],
+    ];
+    for (const [key, text, value] of cases) expect([key, text, typed(key, text)]).toEqual([key, text, [value]]);
+  });
+
   it.each([
     ["xlam", '```json\n[{"city": "Rome"}]\n```'],
     ["xlam", "[1, 2] and [see](x)"],
     ["pythonic", "See [1], [see](x) and the interval [f(a), f(b)]."],
     ["phi4", "import functools, then functools.reduce"],
     ["granite", '[{"name": "x", "arguments": {}}]'],
+    ["qwen3coder", "<function> and <parameter> are tags, a <tool and a function=x."],
   ])("%s takes this for text: %s", (name, text) => {
-    expect(formatNamed(name).read(text)).toEqual({ content: text, calls: [] });
+    expect(formatNamed(name).read(text, [])).toEqual({ content: text, calls: [] });
   });
 
   it("is a choice of --tool-format", () => {
@@ -207,7 +290,7 @@ describe("integers beyond 2^53 - 1", () => {
     ["mistral", '[TOOL_CALLS]find[ARGS]{"order": 1234567890123456789}'],
   ];
   it.each(written)("are read as they were written: %s", (name, text) => {
-    expect(formatNamed(name).read(text).calls).toEqual([
+    expect(formatNamed(name).read(text, []).calls).toEqual([
       { kind: "call", call: { name: "find", arguments: { order: 1234567890123456789n } } },
     ]);
   });

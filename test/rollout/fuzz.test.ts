@@ -8,7 +8,7 @@ import { playRollout, type RolloutLimits } from "../../src/rollout/rollout.js";
 import type { Session, Turn } from "../../src/rollout/session.js";
 import { openMailDatabaseWriter } from "../../src/tasks/email/database.js";
 import { emailTask, syntheticWorld } from "../../src/tasks/index.js";
-import type { AnyTask, RolloutEnd } from "../../src/tasks/task.js";
+import { type AnyTask, type RolloutEnd, toolSchema } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 
 const db = join(mkdtempSync(join(tmpdir(), "hone-fuzz-")), "mail.db");
@@ -33,6 +33,7 @@ const limits: RolloutLimits = {
   onToolError: "observe",
 };
 
+const tools = task.tools.map((tool) => toolSchema(tool).function);
 const words = [
   "Orion",
   "deadline",
@@ -84,6 +85,11 @@ const frames: readonly (readonly [format: string, open: string, close: string])[
   ["pythonic", "[search_inbox(**", ")]"],
   ["xlam", "[", "]"],
   ["phi4", "functools[", "]"],
+  [
+    "qwen3coder",
+    "<tool_call>\n<function=search_inbox>\n<parameter=keywords>\n",
+    "\n</parameter>\n</function>\n</tool_call>",
+  ],
 ];
 
 /** A policy that knows the tags and the names and means no good. */
@@ -124,7 +130,7 @@ class Fuzzer implements Session {
     if (random.chance(0.02))
       return { content: "", calls: [], completionTokens: 3, stop: random.pick(["length", "context", "deadline"]) };
     const text = Array.from({ length: random.integer(1, 3) }, () => this.#text()).join(random.pick(["", "\n", " hm "]));
-    return { ...this.#format.read(text), completionTokens: 5, stop: "stop" };
+    return { ...this.#format.read(text, tools), completionTokens: 5, stop: "stop" };
   }
 
   respond = () => undefined;

@@ -53,7 +53,7 @@ class Prompted implements Session {
     const turn = await this.inner.turn(limits);
     if (turn.stop !== "length" || this.random.chance(0.1)) return turn;
     const text = `<tool_call>${this.random.pick(this.random.chance(0.7) ? calls.slice(0, 5) : calls)}</tool_call>`;
-    return { ...turn, stop: "stop", calls: [...turn.calls, ...hermes.read(text).calls] };
+    return { ...turn, stop: "stop", calls: [...turn.calls, ...hermes.read(text, []).calls] };
   }
 
   respond(messages: readonly ChatMessage[], _calls: readonly CallRecord[]): void {

@@ -31,7 +31,7 @@ class Script implements Session {
 
   async turn(_limits: TurnLimits): Promise<Turn> {
     const next = this.#turns.shift() ?? "I have nothing more to say.";
-    const turn = typeof next === "string" ? hermes.read(next) : { content: "", calls: [], ...next };
+    const turn = typeof next === "string" ? hermes.read(next, []) : { content: "", calls: [], ...next };
     return { completionTokens: 7, stop: "stop", ...turn };
   }
 
@@ -205,7 +205,7 @@ describe("a rollout", () => {
     const session = new Script();
     session.turn = async () => {
       await new Promise((resolve) => setTimeout(resolve, 300));
-      return { ...hermes.read(call("misbehave", { how: "hang" })), completionTokens: 9, stop: "stop" };
+      return { ...hermes.read(call("misbehave", { how: "hang" }), []), completionTokens: 9, stop: "stop" };
     };
     const outcome = await play(session, { toolSeconds: 5, rolloutSeconds: 0.2 });
     expect(outcome).toMatchObject({ end: "deadline", deadlineCause: "generation" });

@@ -8,6 +8,9 @@ const marks = { open: "<think>", close: "</think>", ending: "\n</think>\n\n" };
 const chatWith = (format: string, more: Partial<Chat> = {}) =>
   ({ format: formatNamed(format), marks: undefined, opened: false, ...more }) as Chat;
 
+const parameters = { type: "object", properties: { n: { type: "integer" } } };
+const tools = [{ type: "function" as const, function: { name: "a", description: "", parameters } }];
+
 /** Sends a text in pieces, and puts together what was sent before the end and in all. */
 function send(chat: Chat, pieces: readonly string[], withTools = true) {
   const deltas = new Deltas(chat, withTools, []);
@@ -22,7 +25,7 @@ function send(chat: Chat, pieces: readonly string[], withTools = true) {
     take(deltas.push(text));
   }
   const early = { ...sent };
-  const read = readTurn(chat, text, withTools);
+  const read = readTurn(chat, text, withTools ? tools : []);
   take(deltas.end(read));
   return { early, sent, read };
 }
@@ -54,6 +57,10 @@ const words = [
   "``",
   "`json",
   "call|>",
+  "<function",
+  "=a>",
+  "<parameter=n>1</para",
+  "meter></function>",
 ];
 const pieces = fc.array(fc.constantFrom(...words), { maxLength: 12 });
 

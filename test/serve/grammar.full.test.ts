@@ -259,6 +259,7 @@ describe("every format of calls", () => {
     ["pythonic", ""],
     ["xlam", ""],
     ["phi4", ""],
+    ["qwen3coder", ""],
   ];
   const tools = [
     strict("keep", person),

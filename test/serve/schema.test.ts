@@ -7,12 +7,13 @@ import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Engine } from "../../src/engine/index.js";
+import { type FieldTag, formatNamed } from "../../src/rollout/index.js";
 import { patternOf } from "../../src/serve/automata.js";
 import { boundedBy } from "../../src/serve/ranges.js";
 import { Rules } from "../../src/serve/rules.js";
 import { BadSchema, Converter } from "../../src/serve/schema.js";
 import { jsonSchema } from "../../src/tasks/index.js";
-import { mapBigints, parseJson } from "../../src/util/index.js";
+import { mapBigints, parseJson, toJson } from "../../src/util/index.js";
 import { prompt, testEngine } from "../engine/support.js";
 import { tiny } from "../engine/tiny-model.js";
 
@@ -90,6 +91,84 @@ describe("schemas of pydantic", () => {
     // Items that are equal are what this grammar does not see.
     if (name !== "unenforced") expect(problems).toEqual(whole.map(() => undefined));
     expect(whole.length).toBeGreaterThan(0);
+  });
+});
+
+describe("arguments in tags", () => {
+  const { grammar, read } = formatNamed("qwen3coder");
+  /** Samples calls of a tool, and reads them. */
+  async function called(parameters: Schema, times = 6) {
+    const rules = new Rules();
+    const converter = new Converter(rules);
+    const json = (schema: object) => converter.rule(schema, true);
+    const fields = (schema: object, tag: FieldTag) => converter.fields(schema, tag);
+    const tools = [{ name: "f", parameters }];
+    const text = rules.text(grammar({ tools, many: false, sample: "", json, fields }));
+    const turns = await Promise.all(Array.from({ length: times }, (_, seed) => turn(text, seed, 1200)));
+    const whole = turns.filter(({ stop }) => stop === "stop").map((one) => read(one.text, tools));
+    return { text, notEnforced: converter.notEnforced, whole };
+  }
+
+  test.each(Object.keys(pydantic))("are valid once they are read: %s", async (name) => {
+    const schema: Schema = { type: "object", ...(pydantic[name] as Schema) };
+    const { whole } = await called(schema);
+    const { problem } = jsonSchema(mapBigints(schema, Number) as Schema);
+    for (const { calls, content } of whole) {
+      expect(content).toBe("");
+      for (const one of calls) {
+        if (one.kind === "malformed") throw new Error(one.reason);
+        // Bytes that are no UTF-8 may be one character to a grammar, and are several here.
+        if (toJson(one.call.arguments).includes("\ufffd")) continue;
+        expect(problem(one.call.arguments)).toBeUndefined();
+      }
+    }
+    // Any byte is as likely as the next here: texts without a limit of their length do not come upon their closing tag.
+    const endless = ["decimal", "texts", "optionals", "unenforced"].includes(name);
+    if (!endless) expect(whole.length).toBeGreaterThan(0);
+  });
+
+  test("hold texts as they are, but for the tags that would end them", async () => {
+    const schema = object({ text: { type: "string" }, list: { type: "array", items: { type: "string" } } }, ["text"]);
+    const { text } = await called(schema, 0);
+    const obeys = async (written: string) => {
+      const begun = turn(text, 1, 1, [...Buffer.from(written)]);
+      return await begun.then(
+        ({ stop }) => stop === "stop",
+        (error) => !/does not obey/.test(String(error)),
+      );
+    };
+    const of = (value: string, more = "") =>
+      `<tool_call>\n<function=f>\n<parameter=text>\n${value}\n</parameter>\n${more}</function>\n</tool_call>`;
+    for (const value of ['"quoted"', "<b>é</b> </param", "\n\n", "", "null", "</function>"]) {
+      expect([value, await obeys(of(value))]).toEqual([value, true]);
+      expect(read(of(value), [{ name: "f", parameters: schema }]).calls).toMatchObject([
+        { call: { arguments: { text: value } } },
+      ]);
+    }
+    for (const value of ["</parameter>", "<parameter=list>", "</tool_call>"])
+      expect([value, await obeys(of(value))]).toEqual([value, false]);
+    expect(await obeys(of("x", '<parameter=list>\n["a"]\n</parameter>\n'))).toBe(true);
+    expect(await obeys(of("x", "<parameter=list>\na\n</parameter>\n"))).toBe(false);
+    expect(await obeys(of("x", "<parameter=other>\na\n</parameter>\n"))).toBe(false);
+  });
+
+  test("have lengths, patterns and values, and say what is not enforced", async () => {
+    const schema = object({
+      short: { type: "string", minLength: 2, maxLength: 4 },
+      day: { type: "string", format: "date" },
+      kind: { enum: ["a b", 1, null] },
+      many: { type: "array", uniqueItems: true, items: { type: "integer" }, maxItems: 2 },
+    });
+    const { whole, notEnforced } = await called(schema);
+    expect(notEnforced).toEqual([expect.stringMatching(/properties\.many: 'uniqueItems' is not enforced/)]);
+    expect(whole.length).toBeGreaterThan(0);
+    for (const { calls } of whole) {
+      const { short, day, kind } = (calls[0] as { call: { arguments: Record<string, unknown> } }).call.arguments;
+      expect([...(short as string)].length).toBeGreaterThanOrEqual(2);
+      expect([...(short as string)].length).toBeLessThanOrEqual(4);
+      expect(day).toMatch(/^\d{4}-\d\d-\d\d$/);
+      expect(["a b", 1, null]).toContain(kind);
+    }
   });
 });
 

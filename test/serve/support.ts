@@ -6,7 +6,7 @@ import OpenAI from "openai";
 import { afterAll } from "vitest";
 import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
 import { chatOf } from "../../src/rollout/index.js";
-import { openEndpoint, ServedModel } from "../../src/serve/index.js";
+import { type LocalFetch, openEndpoint, ServedModel } from "../../src/serve/index.js";
 import { packageRoot } from "../../src/util/index.js";
 import { writeF32Copy } from "../support/f32-model.js";
 
@@ -33,6 +33,8 @@ export interface Server {
   readonly url: string;
   readonly engine: LocalEngine;
   readonly model: ServedModel;
+  /** As `fetch`, without a connection. */
+  readonly local: LocalFetch;
   close(grace?: number): Promise<void>;
 }
 
@@ -62,7 +64,7 @@ export async function serveTiny(
   };
   closing.push(close);
   const client = new OpenAI({ baseURL: endpoint.url, apiKey: apiKey ?? "none", maxRetries: 0, timeout: 60_000 });
-  return { client, url: endpoint.url, engine, model, close };
+  return { client, url: endpoint.url, engine, model, local: endpoint.fetch, close };
 }
 
 /** An answer with what hone adds to it. */

@@ -22,6 +22,7 @@ import { withTemplate } from "../support/with-template.js";
 const model = () => modelPath("qwen2-tiny-f16.gguf");
 const task = countingTask as unknown as AnyTask;
 const tools = task.tools.map((tool) => toolSchema(tool));
+const functions = tools.map((tool) => tool.function);
 const withoutTools = readFileSync(join(packageRoot, "test/rollout/support/without-tools.jinja"), "utf8");
 const folder = mkdtempSync(join(tmpdir(), "hone-warm-"));
 
@@ -136,25 +137,31 @@ describe("batch of imitation", () => {
       const refused = imitationBatch([trajectory("a")], { engine: bare() });
       await expect(refused).rejects.toThrow(HoneError);
       await expect(refused).rejects.toThrow(
-        /^the rollout a\/0 of .*rollouts\.jsonl has tool calls, and the chat template of .* writes none: they would not be learnt\. Name with --tool-format \(hermes, llama3, mistral, granite, pythonic, xlam, phi4\)/,
+        /^the rollout a\/0 of .*rollouts\.jsonl has tool calls, and the chat template of .* writes none: they would not be learnt\. Name with --tool-format \(hermes, llama3, mistral, granite, pythonic, xlam, phi4, qwen3coder\)/,
       );
       const talk = messages.map(({ role }) => ({ role, content: "text" }) as ChatMessage);
       const plain = await imitationBatch([trajectory("a", { messages: talk })], { engine: bare() });
       expect(plain.trajectories).toBe(1);
     });
 
-    it.each(["hermes", "llama3", "mistral"])("have their calls in the format that was named: %s", (toolFormat) => {
-      const written = chatOf(bare(), { toolFormat });
-      const text = (call: ChatMessage) => {
-        const { ids, sampled } = tokensOfMessages([...messages.slice(0, 2), call], tools, written);
-        const learnt = ids.filter((_, index) => sampled[index] === 1);
-        expect(learnt.at(-1)).toBe(written.template.closing.id);
-        return engine.detokenize(learnt.slice(0, -1), { special: true });
-      };
-      const call = { name: "add", arguments: { a: 2, b: 2 } };
-      const said = text({ role: "assistant", content: "Let me see.", tool_calls: [call] });
-      expect(written.format?.read(said)).toEqual({ content: "Let me see.", calls: [{ kind: "call", call }] });
-    });
+    it.each(["hermes", "llama3", "mistral", "qwen3coder"])(
+      "have their calls in the format that was named: %s",
+      (toolFormat) => {
+        const written = chatOf(bare(), { toolFormat });
+        const text = (call: ChatMessage) => {
+          const { ids, sampled } = tokensOfMessages([...messages.slice(0, 2), call], tools, written);
+          const learnt = ids.filter((_, index) => sampled[index] === 1);
+          expect(learnt.at(-1)).toBe(written.template.closing.id);
+          return engine.detokenize(learnt.slice(0, -1), { special: true });
+        };
+        const call = { name: "add", arguments: { a: 2, b: 2 } };
+        const said = text({ role: "assistant", content: "Let me see.", tool_calls: [call] });
+        expect(written.format?.read(said, functions)).toEqual({
+          content: "Let me see.",
+          calls: [{ kind: "call", call }],
+        });
+      },
+    );
 
     it("keep special tokens inside of arguments as text", () => {
       const { control } = { control: [...engine.info.controlTokens.values()] };
@@ -163,7 +170,9 @@ describe("batch of imitation", () => {
       const written = chatOf(bare(), { toolFormat: "hermes" });
       const ids = written.template.turn(messages.slice(0, 2), tools, turn, written.write);
       expect(ids.filter((id) => control.includes(id))).toEqual([written.template.closing.id]);
-      expect(written.format?.read(engine.detokenize(ids.slice(0, -1))).calls).toEqual([{ kind: "call", call }]);
+      expect(written.format?.read(engine.detokenize(ids.slice(0, -1)), functions).calls).toEqual([
+        { kind: "call", call },
+      ]);
     });
   });
 

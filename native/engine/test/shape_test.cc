@@ -71,6 +71,31 @@ void steadyBatchesHaveTheShapeOfTheOneBefore() {
   CHECK(other.graphsReused * steady.batches < steady.graphsReused * other.batches);
 }
 
+/** Sequences that end early leave gaps, which padding closes: the others move when the shape shrinks, and only those beyond it. */
+void slotsMoveWhereTheShapeShrinks() {
+  const auto movesAfter = [](const std::vector<int>& early) {
+    Fixture fixture(8, true, 1000, 1, {false, true});
+    fixture.counters.microseconds = 300;
+    std::vector<SequenceId> sequences;
+    std::vector<std::future<TurnResult>> turns;
+    for (int i = 0; i < 8; i++) sequences.push_back(fixture.scheduler.open(1, 10 + i, {1 + i, 2, 3}));
+    const auto isEarly = [&](int i) { return std::find(early.begin(), early.end(), i) != early.end(); };
+    for (int i = 0; i < 8; i++) turns.push_back(fixture.generate(sequences[i], request(isEarly(i) ? 20 : 180, i)));
+    for (int i : early) {
+      turns[i].get();
+      fixture.scheduler.close(sequences[i]);
+    }
+    for (int i = 0; i < 8; i++) {
+      if (!isEarly(i)) CHECK(turns[i].get().tokens == expected({1 + i, 2, 3}, 180, i));
+    }
+    const Stats stats = fixture.scheduler.stats();
+    CHECK(stats.passes == stats.batches && stats.paddingRows > 0);
+    return stats.moves;
+  };
+  CHECK(movesAfter({3, 5}) == 0);        // six need a shape of eight
+  CHECK(movesAfter({0, 2, 4, 6}) == 2);  // of four, and two are beyond the first four slots
+}
+
 /** Prompts come and go between the others: these keep their shape, in one pass each. */
 void promptsLeaveTheShapeOfTheOthers() {
   for (const bool pooled : {false, true}) {
@@ -161,6 +186,7 @@ void testShapes() {
   runTest("passes are counted as llama.cpp cuts", passesAreCountedAsLlamaCuts);
   runTest("steady batches have the shape of the one before", steadyBatchesHaveTheShapeOfTheOneBefore);
   runTest("prompts leave the shape of the others", promptsLeaveTheShapeOfTheOthers);
+  runTest("slots move where the shape shrinks", slotsMoveWhereTheShapeShrinks);
   runTest("prompts do not stop running turns", promptsDoNotStopRunningTurns);
   runTest("a pool takes one pass whatever runs", aPoolTakesOnePassWhateverRuns);
   runTest("a prompt alone fills the passes of a pool", aPromptAloneFillsThePassesOfAPool);

@@ -101,6 +101,17 @@ def test_three_updates_are_pefts(base, tmp_path, silent):
 
 
 @installed
+def test_seeds_have_more_than_32_bits(qwen2, silent):
+    def first_weights(seed):
+        return Session(open_settings(qwen2, backend="unsloth", seed=seed), silent)._backend.trainable()[0]
+
+    # As hone derives them from a run's seed (src/util/random.ts).
+    seed = 2**52 + 5
+    assert torch.equal(first_weights(seed), first_weights(seed))
+    assert not torch.equal(first_weights(seed), first_weights(seed + 1))
+
+
+@installed
 def test_whole_trajectories_in_place_of_shared_prefixes_give_the_same_updates(base, tmp_path, silent):
     batch = write_random_batch(tmp_path / "batch.safetensors")
     shared = Session(open_settings(base), silent)

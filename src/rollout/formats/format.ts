@@ -17,10 +17,10 @@ export interface WrittenTurn {
   calls: WrittenCall[];
 }
 
-/** A tool that a grammar lets a model call. */
+/** A tool that a model may call. */
 export interface CallableTool {
   readonly name: string;
-  /** Schema of the arguments, as `WrittenCalls.json` takes it. */
+  /** Schema of the arguments; under a grammar as `WrittenCalls` takes it. */
   readonly parameters: object;
 }
 
@@ -33,11 +33,22 @@ export interface WrittenCalls {
   readonly sample: string;
   /** The name of the rule for the JSON texts of a schema, `tagless` without `</` in it. */
   json(schema: object, how?: "tagless"): string;
+  /** The name of the rule for arguments as fields, in the order of the schema's properties. */
+  fields(parameters: object, tag: FieldTag): string;
+}
+
+/** How arguments are written where each stands in tags, its value as text without JSON's quotes. */
+export interface FieldTag {
+  /** What stands before a name and behind it. */
+  readonly open: readonly [before: string, behind: string];
+  readonly close: string;
+  /** What no value holds: it would end the field or its call. */
+  readonly without: readonly string[];
 }
 
 export interface ToolFormat {
   readonly name: string;
-  /** Words by which a template that writes no calls asks for calls in this format. */
+  /** Words by which a template asks for calls in this format that writes none itself, or none that can be read. */
   readonly asks?: string;
   /** Special tokens that end a turn besides the template's own closing token. */
   readonly ends: readonly string[];
@@ -70,8 +81,12 @@ export interface ToolFormat {
    * @param tools each as JSON, as transformers gives it to templates
    */
   describe(tools: readonly unknown[]): string;
-  /** Splits an assistant's text into its calls and the rest. Never throws. */
-  read(text: string): WrittenTurn;
+  /**
+   * Splits an assistant's text into its calls and the rest. Never throws.
+   *
+   * @param tools those that the turn may call, whose schemas give untyped values their types
+   */
+  read(text: string, tools: readonly CallableTool[]): WrittenTurn;
 }
 
 /** A call as JSON, spaced as templates write it. @param key of its arguments */

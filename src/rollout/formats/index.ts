@@ -1,17 +1,18 @@
 /** The tool-call formats. To add one, write a file like the others, an entry here, and its name in options.ts. */
 import { HoneError } from "../../util/index.js";
-import type { ToolFormat } from "./format.js";
+import type { CallableTool, ToolFormat } from "./format.js";
 import { granite } from "./granite.js";
 import { hermes } from "./hermes.js";
 import { llama3 } from "./llama3.js";
 import { mistral } from "./mistral.js";
 import { phi4 } from "./phi4.js";
 import { pythonic } from "./pythonic.js";
+import { qwen3coder } from "./qwen3coder.js";
 import { xlam } from "./xlam.js";
 
-export type { CallableTool, ToolFormat, WrittenCall, WrittenCalls, WrittenTurn } from "./format.js";
+export type { CallableTool, FieldTag, ToolFormat, WrittenCall, WrittenCalls, WrittenTurn } from "./format.js";
 
-export const formats: readonly ToolFormat[] = [hermes, llama3, mistral, granite, pythonic, xlam, phi4];
+export const formats: readonly ToolFormat[] = [hermes, llama3, mistral, granite, pythonic, xlam, phi4, qwen3coder];
 
 /** @throws HoneError when there is none of that name */
 export function formatNamed(name: string): ToolFormat {
@@ -25,16 +26,16 @@ export const formatNames = () => formats.map(({ name }) => name).join(", ");
 /**
  * The format that can read the template's own calls.
  *
- * @param written a turn with one call of `name` and nothing else, as the template writes it
+ * @param written a turn with one call of the tool and nothing else, as the template writes it
  */
-export function formatOf(written: string, name: string): ToolFormat | undefined {
+export function formatOf(written: string, tool: CallableTool): ToolFormat | undefined {
   return formats.find(({ read }) => {
-    const { content, calls } = read(written);
+    const { content, calls } = read(written, [tool]);
     const [call] = calls;
-    return content === "" && calls.length === 1 && call?.kind === "call" && call.call.name === name;
+    return content === "" && calls.length === 1 && call?.kind === "call" && call.call.name === tool.name;
   });
 }
 
-/** The format that a template asks for which writes no calls. @param source of the template */
+/** The format that a template asks for in words. @param source of the template */
 export const formatAsked = (source: string): ToolFormat | undefined =>
   formats.find(({ asks }) => asks !== undefined && source.includes(asks));

@@ -8,6 +8,7 @@ const NEXT = /functools\[/;
 
 export const phi4: ToolFormat = {
   name: "phi4",
+  asks: `a single JSON list formatted as ${WORD}[`,
   ends: [],
   frames: [WORD],
   begins: MARKS,

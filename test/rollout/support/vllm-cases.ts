@@ -2,9 +2,13 @@
  * Texts of vLLM's own tests of its parsers (vllm-project/vllm, tests/tool_parsers), with what those tests expect without
  * streaming. vLLM drops text behind a call and white space around it; where nothing else differs, both read the text alike.
  */
+import type { CallableTool } from "../../../src/rollout/formats/index.js";
+
 export interface VllmCase {
   readonly format: string;
   readonly about: string;
+  /** Those of vLLM's test, where its parser is given them. */
+  readonly tools?: readonly CallableTool[];
   readonly text: string;
   /** The calls that vLLM's test expects; undefined where it only expects that nothing is thrown. */
   readonly vllm: readonly (readonly [name: string, args: object])[] | undefined;
@@ -322,6 +326,242 @@ const pythonic: Omit<VllmCase, "format">[] = [
   },
 ];
 
+const object = (properties: object) => ({ type: "object", properties });
+const string = { type: "string" };
+const optional = (...types: string[]) => ({ anyOf: [...types, "null"].map((type) => ({ type })) });
+const sampleTools: readonly CallableTool[] = [
+  {
+    name: "get_current_weather",
+    parameters: object({ city: string, state: string, unit: { type: "string", enum: ["fahrenheit", "celsius"] } }),
+  },
+  {
+    name: "calculate_area",
+    parameters: object({ shape: string, dimensions: { type: "object" }, precision: { type: "integer" } }),
+  },
+];
+const tagged = (name: string, fields: Readonly<Record<string, string>>) => {
+  const lines = Object.entries(fields).map(([key, text]) => `<parameter=${key}>\n${text}\n</parameter>\n`);
+  return `<tool_call>\n<function=${name}>\n${lines.join("")}</function>\n</tool_call>`;
+};
+const taggedWeather = (city: string, state: string, unit = "fahrenheit") =>
+  tagged("get_current_weather", { city, state, unit });
+const rectangle = { shape: "rectangle", dimensions: '{"width": 10, \n "height": 20}', precision: "2" };
+const circle = { shape: "circle", dimensions: '{"radius": 15.5}', precision: "3" };
+const bareDallas =
+  "<function=get_current_weather>\n<parameter=city>\nDallas\n</parameter>\n<parameter=state>\nTX\n</parameter>\n";
+const unclosed = taggedWeather("Dallas", "TX").replace("Dallas\n</parameter>", "Dallas");
+const kept = "a call is never repaired: the model is told what is wrong, and the text is kept";
+
+/** Cases of both parsers of its tests, which expect the same with streaming and without. */
+const qwen3coder: Omit<VllmCase, "format">[] = [
+  {
+    about: "no call",
+    text: "This is a test response without any tool calls",
+    vllm: [],
+    content: "This is a test response without any tool calls",
+  },
+  { about: "one call", text: taggedWeather("Dallas", "TX"), vllm: [dallas] },
+  {
+    about: "behind a text",
+    text: `Sure! Let me check the weather for you.${taggedWeather("Dallas", "TX")}`,
+    vllm: [dallas],
+    content: "Sure! Let me check the weather for you.",
+  },
+  {
+    about: "a value of two lines",
+    text: tagged("calculate_area", rectangle),
+    vllm: [["calculate_area", { shape: "rectangle", dimensions: { width: 10, height: 20 }, precision: 2 }]],
+  },
+  {
+    about: "two calls",
+    text: `${taggedWeather("Dallas", "TX")}\n${taggedWeather("Orlando", "FL")}`,
+    vllm: [dallas, weather("Orlando", "FL")],
+  },
+  {
+    about: "two calls with other units",
+    text: `${taggedWeather("Dallas", "TX")}\n${taggedWeather("Orlando", "FL", "celsius")}`,
+    vllm: [dallas, ["get_current_weather", { city: "Orlando", state: "FL", unit: "celsius" }]],
+  },
+  {
+    about: "typed values behind a text",
+    text: `Let me calculate that area for you.${tagged("calculate_area", circle)}`,
+    vllm: [["calculate_area", { shape: "circle", dimensions: { radius: 15.5 }, precision: 3 }]],
+    content: "Let me calculate that area for you.",
+  },
+  {
+    about: "no <tool_call>",
+    text: `${bareDallas}</function>`,
+    vllm: [["get_current_weather", { city: "Dallas", state: "TX" }]],
+    hone: { errors: ["no <tool_call> stands before <function="], why: kept },
+  },
+  {
+    about: "no <tool_call> behind a text",
+    text: `I'll check the weather for you.\n\n${bareDallas}<parameter=unit>\nfahrenheit\n</parameter>\n</function>\n</tool_call>`,
+    vllm: [dallas],
+    content: "I'll check the weather for you.",
+    hone: { errors: ["no <tool_call> stands before <function="], why: kept },
+  },
+  {
+    about: "each type",
+    tools: [
+      {
+        name: "test_types",
+        parameters: object({
+          ...{ int_param: { type: "integer" }, float_param: { type: "float" }, bool_param: { type: "boolean" } },
+          ...{ str_param: string, obj_param: { type: "object" } },
+        }),
+      },
+    ],
+    text: tagged("test_types", {
+      ...{ int_param: "42", float_param: "3.14", bool_param: "true" },
+      ...{ str_param: "hello world", obj_param: '{"key": "value"}' },
+    }),
+    vllm: [
+      [
+        "test_types",
+        {
+          ...{ int_param: 42, float_param: 3.14, bool_param: true },
+          ...{ str_param: "hello world", obj_param: { key: "value" } },
+        },
+      ],
+    ],
+  },
+  {
+    about: "anyOf",
+    tools: [
+      {
+        name: "test_anyof",
+        parameters: object({
+          anyof_int: { ...optional("integer"), default: 5 },
+          anyof_str: optional("string"),
+          anyof_array: { anyOf: [{ type: "array", items: string }, { type: "null" }] },
+          anyof_obj: optional("object"),
+          type_as_array: { type: ["integer", "null"] },
+          multi_non_null: optional("string", "integer"),
+        }),
+      },
+    ],
+    text: tagged("test_anyof", {
+      ...{ anyof_int: "5", anyof_str: "hello", anyof_array: '["a", "b", "c"]' },
+      ...{ anyof_obj: '{"key": "value"}', type_as_array: "42", multi_non_null: "some text" },
+    }),
+    vllm: [
+      [
+        "test_anyof",
+        {
+          ...{ anyof_int: 5, anyof_str: "hello", anyof_array: ["a", "b", "c"] },
+          ...{ anyof_obj: { key: "value" }, type_as_array: 42, multi_non_null: "some text" },
+        },
+      ],
+    ],
+  },
+  {
+    about: "anyOf with streaming",
+    tools: [
+      {
+        name: "search_web",
+        parameters: object({ query: optional("string"), count: optional("integer"), verbose: optional("boolean") }),
+      },
+    ],
+    text: tagged("search_web", { query: "vllm tool parser", count: "10", verbose: "true" }),
+    vllm: [["search_web", { query: "vllm tool parser", count: 10, verbose: true }]],
+  },
+  {
+    about: "anyOf in one line",
+    tools: [{ name: "update_record", parameters: object({ data: optional("object") }) }],
+    text: '<tool_call>\n<function=update_record>\n<parameter=data>{"key": "value", "count": 42}</parameter>\n</function>\n</tool_call>',
+    vllm: [["update_record", { data: { key: "value", count: 42 } }]],
+  },
+  {
+    about: "a text in one line",
+    tools: [{ name: "greet", parameters: object({ message: string }) }],
+    text: "<tool_call>\n<function=greet>\n<parameter=message>hello world</parameter>\n</function>\n</tool_call>",
+    vllm: [["greet", { message: "hello world" }]],
+  },
+  {
+    about: "a parameter without its end",
+    text: `Let me check the weather for you:\n${unclosed}`,
+    vllm: [dallas],
+    content: "Let me check the weather for you:",
+    hone: { errors: ["the parameter city has no </parameter>"], why: kept },
+  },
+  {
+    about: "a function without >",
+    text: "<tool_call>\n<function=get_current_weather\n<parameter=city>Dallas</parameter>\n</function>\n</tool_call>",
+    vllm: undefined,
+    hone: { errors: ["no <function=NAME> follows <tool_call>"], why: told },
+  },
+  {
+    about: "a function without > beside a good call",
+    text: "<tool_call>\n<function=bad_func_no_gt\n</function>\n</tool_call>\n<tool_call>\n<function=get_current_weather>\n<parameter=city>Dallas</parameter>\n<parameter=state>TX</parameter>\n</function>\n</tool_call>",
+    vllm: [["get_current_weather", { city: "Dallas", state: "TX" }]],
+    hone: {
+      calls: [["get_current_weather", { city: "Dallas", state: "TX" }]],
+      errors: ["no <function=NAME> follows <tool_call>"],
+      content: "<tool_call>\n<function=bad_func_no_gt\n</function>\n</tool_call>",
+      why: apart,
+    },
+  },
+].map((one) => ({ tools: sampleTools, ...one }) as Omit<VllmCase, "format">);
+
+const untyped = '"supports_typed_arguments=False": without tools every value is a text';
+const field = (key: string, text: string) => `<parameter=${key}>${text}</parameter>\n`;
+const call = (name: string, ...fields: string[]) =>
+  `<tool_call>\n<function=${name}>\n${fields.join("")}</function>\n</tool_call>`;
+const textual = {
+  ...{ string_field: "hello", int_field: "42", float_field: "3.14", bool_field: "true", null_field: "null" },
+  ...{ array_field: '["a", "b", "c"]', object_field: '{"nested": "value"}' },
+};
+
+/** Cases of the parser qwen3_xml, which is given no tools. */
+const qwen3xml: Omit<VllmCase, "format">[] = [
+  { about: "no call, qwen3_xml", text: plain, vllm: [], content: plain },
+  { about: "one call, qwen3_xml", text: call("get_weather", field("city", "Tokyo")), vllm: [tokyo] },
+  {
+    about: "two calls, qwen3_xml",
+    text: `${call("get_weather", field("city", "Tokyo"))}${call("get_time", field("timezone", "Asia/Tokyo"))}`,
+    vllm: [tokyo, tokyoTime],
+  },
+  {
+    about: `all types (${untyped}), qwen3_xml`,
+    text: call("test_function", ...Object.entries(textual).map(([key, text]) => field(key, text))),
+    vllm: [["test_function", textual]],
+  },
+  { about: "no arguments, qwen3_xml", text: call("refresh"), vllm: [["refresh", {}]] },
+  {
+    about: "text around a call, qwen3_xml",
+    text: `Let me check the weather for you.\n\n${call("get_weather", field("city", "Tokyo"))}\n\nI will get that information.`,
+    vllm: [tokyo],
+    hone: {
+      calls: [tokyo],
+      content: "Let me check the weather for you.\n\n\n\nI will get that information.",
+      why: "the text is kept; vLLM's parser drops what stands behind the call",
+    },
+  },
+  {
+    about: "escapes, qwen3_xml",
+    text: call(
+      "test_function",
+      field("quoted", 'He said "hello"'),
+      field("path", "C:\\Users\\file.txt"),
+      field("newline", "line1\nline2"),
+    ),
+    vllm: [["test_function", { quoted: 'He said "hello"', path: "C:\\Users\\file.txt", newline: "line1\nline2" }]],
+  },
+  {
+    about: "a call that is cut off, qwen3_xml",
+    text: "<tool_call><function=func>",
+    vllm: undefined,
+    hone: { errors: ["no </function> follows the parameters"], why: told },
+  },
+  {
+    about: "no name, qwen3_xml",
+    text: "<tool_call><function=></function></tool_call>",
+    vllm: undefined,
+    hone: { errors: ["no <function=NAME> follows <tool_call>"], why: told },
+  },
+];
+
 const of = (format: string, cases: readonly Omit<VllmCase, "format">[]): VllmCase[] =>
   cases.map((one) => ({ format, ...one }));
 
@@ -330,4 +570,6 @@ export const vllmCases: readonly VllmCase[] = [
   ...of("pythonic", pythonic),
   ...of("xlam", xlam),
   ...of("phi4", phi4),
+  ...of("qwen3coder", qwen3coder),
+  ...of("qwen3coder", qwen3xml),
 ];

@@ -301,8 +301,8 @@ export const faults: readonly Fault[] = [
     family: "storage",
     patch: at(
       "native/learner/checkpoint.py",
-      'torch.save(optimizer.state(), path / "optimizer.pt")',
-      'now = optimizer.snapshot()["state"]; torch.save(getattr(optimizer, "late", now), path / "optimizer.pt"); optimizer.late = now',
+      'torch.save(moments, path / "optimizer.pt")',
+      'import copy; now = copy.deepcopy(moments); torch.save(getattr(_write, "late", now), path / "optimizer.pt"); _write.late = now',
     ),
   },
 

@@ -21,17 +21,25 @@ from .backend import Backend
 from .errors import Refused, is_out_of_memory
 from .full_weights import write_model
 from .gguf_adapter import Base, write_gguf_adapter
+from .joint import ADAPTER
 from .optimizer import Optimizer
 from .second_path import check_files
 
 
-def write(folder: str, backend: Backend, optimizer: Optimizer, probe: dict[str, Any] | None = None) -> None:
-    """The new checkpoint's files. `folder` may exist; files of the same names are replaced.
+def write(
+    folder: str,
+    backend: Backend,
+    optimizer: Optimizer,
+    probe: dict[str, Any] | None = None,
+    state: dict[str, Any] | None = None,
+) -> None:
+    """The new checkpoint's files. `folder` may exist; files of the same names are replaced. `state`: the optimizer's
+    whole state, where it is not the optimizer's own.
 
     Raises Refused when the disk is full: every library has an error of its own for that.
     """
     try:
-        _write(Path(folder), backend, optimizer, probe)
+        _write(Path(folder), backend, optimizer.state() if state is None else state, probe)
     except (OSError, RuntimeError, SafetensorError) as error:
         if is_out_of_memory(error):
             raise
@@ -39,7 +47,33 @@ def write(folder: str, backend: Backend, optimizer: Optimizer, probe: dict[str, 
         raise Refused(f"the checkpoint cannot be written to {folder} ({reason}); is the disk full?") from error
 
 
-def _write(path: Path, backend: Backend, optimizer: Optimizer, probe: dict[str, Any] | None) -> None:
+@contextmanager
+def whole(backend: Backend, optimizer: Optimizer) -> Iterator[dict[str, Any]]:
+    """Context in which the model has whole trained weights, with the optimizer's state. For all ranks."""
+    state, sharding = optimizer.whole_state(), backend.sharding
+    if sharding is None:
+        yield state
+        return
+    parts = optimizer.parameters
+    with sharding.holding(backend.model, parts, sharding.wholes(parts, parts)):
+        yield state
+
+
+def adopt(weights: dict[str, torch.Tensor], backend: Backend) -> None:
+    """The adapter takes these weights, which have PEFT's names in files."""
+    if backend.sharding is None:
+        set_peft_model_state_dict(backend.model, weights)
+        return
+    of = {id(part.part_of): part for part in backend.trainable()}
+    with torch.no_grad():
+        for name, shared in backend.model.named_parameters():
+            part = of.get(id(shared))
+            if part is not None:
+                # As PEFT: the adapter's name is not in files.
+                part.copy_(backend.sharding.part(part, weights[name.replace(f".{ADAPTER}.", ".")]))
+
+
+def _write(path: Path, backend: Backend, moments: dict[str, Any], probe: dict[str, Any] | None) -> None:
     path.mkdir(parents=True, exist_ok=True)
     if isinstance(backend.model, PeftModel):
         backend.model.save_pretrained(path / "adapter", safe_serialization=True)
@@ -50,9 +84,9 @@ def _write(path: Path, backend: Backend, optimizer: Optimizer, probe: dict[str, 
         write_gguf_adapter(state, config, base, path / "adapter.gguf", name="hone")
     else:
         write_model(path, backend.model, backend.base)
-    torch.save(optimizer.state(), path / "optimizer.pt")
+    torch.save(moments, path / "optimizer.pt")
     if isinstance(backend.model, PeftModel):
-        check_files(path, backend.model, base, optimizer.state())
+        check_files(path, backend.model, base, moments)
     probe_file.write(path, probe)
     sync(path)
 
@@ -85,9 +119,9 @@ def resume(folder: str, backend: Backend, optimizer: Optimizer, lora: dict[str, 
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise Refused(f"the checkpoint {folder} cannot be read ({reason}); start from the one before it") from error
     _check_fits(config, weights, backend.model, lora, folder)
-    set_peft_model_state_dict(backend.model, weights)
+    adopt(weights, backend)
     if state is not None:
-        optimizer.load(state)
+        optimizer.load_whole(state)
 
 
 def earlier_policy(folder: str | None, backend: Backend) -> Callable[[], AbstractContextManager[None]]:
@@ -106,7 +140,7 @@ def earlier_policy(folder: str | None, backend: Backend) -> Callable[[], Abstrac
     def policy() -> Iterator[None]:
         present = [parameter.detach().clone() for parameter in backend.trainable()]
         try:
-            set_peft_model_state_dict(backend.model, weights)
+            adopt(weights, backend)
             yield
         finally:
             with torch.no_grad():

@@ -1,10 +1,12 @@
-"""Starts the learner's ranks by a command such as torchrun, and joins them to hone: `python -m learner.launch COMMAND`.
+"""Starts the learner's ranks by a command such as torchrun, and joins them to hone: `python -m learner.launch COMMAND
+[ADDRESS]`.
 
     hone ── fd 3, 4 ── this process ── the command ── ranks
                             └───────── a socket ────────┘
 
 The module of the learner and its Python are appended to the command, which sets RANK and WORLD_SIZE for each process
-that it starts. Every rank connects here. What hone requests goes to all of them, in the same order; hone gets the
+that it starts. Every rank connects here: over loopback, or to ADDRESS, an address of this machine that those of other
+machines reach. What hone requests goes to all of them, in the same order; hone gets the
 reports of rank 0. A rank that ends or falls silent ends all: what a rank has said on stderr is in the log by then. When
 hone closes its end, all ranks are ended.
 
@@ -28,7 +30,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from .launched import ADDRESS
+from .launched import ADDRESS, LOOPBACK, machine, notice_silence
 from .lifeline import guard
 from .protocol import BEAT_SECONDS, CONTROL_FD, REPORT_FD, VERSION
 
@@ -43,6 +45,10 @@ END_SECONDS = 5.0
 LATE_SECONDS = 2.0
 """A look at the clock later than this means that this process itself was suspended."""
 READ_BYTES = 65536
+HELLO_BYTES = 4096
+"""Of what a stranger may say before it is sent away."""
+EVERY = ("", "0.0.0.0", "::", "*")
+"""What a server listens on that listens everywhere, and nobody can connect to."""
 
 
 @dataclass
@@ -55,7 +61,8 @@ class _Member:
     """Of a line that has not ended."""
     rank: int | None = None
     """None until it has introduced itself."""
-    pid: int = 0
+    pid: int | None = None
+    """Where it is a process of this machine."""
     watch: int | None = None
     """A descriptor that becomes readable when the process ends."""
 
@@ -95,17 +102,25 @@ def _path(python: str) -> str:
     return os.pathsep.join([os.path.dirname(python), os.environ.get("PATH", os.defpath)])
 
 
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+def _listen(address: str) -> socket.socket:
+    """On a free port. Raises _Refusal."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        if address in EVERY:
+            raise OSError("ranks cannot connect to it")
+        return socket.create_server((address, 0), family=family, backlog=64)
+    except OSError as error:
+        raise _Refusal(
+            f"hone cannot listen on {address} ({error.strerror or error}); give --learner-launch-address an address of "
+            "this machine that the ranks reach"
+        ) from error
 
 
 class Launch:
     """One run of the command. `run` returns the exit code of this process."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, address: str = LOOPBACK) -> None:
+        self._text, self._address = text, address
         self._selector = selectors.DefaultSelector()
         self._members: list[_Member] = []
         self._world: int | None = None
@@ -126,9 +141,9 @@ class Launch:
         os.set_inheritable(CONTROL_FD, False)
         os.set_inheritable(REPORT_FD, False)
         self._selector.register(CONTROL_FD, selectors.EVENT_READ, self._read_control)
-        listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self._selector.register(listener, selectors.EVENT_READ, lambda: self._accept(listener))
         try:
+            listener = _listen(self._address)
+            self._selector.register(listener, selectors.EVENT_READ, lambda: self._accept(listener))
             self._start(listener.getsockname()[1])
         except _Refusal as error:
             self._refuse(str(error))
@@ -146,9 +161,11 @@ class Launch:
 
     def _start(self, port: int) -> None:
         command = command_of(self._text, sys.executable)
-        environment = os.environ | {ADDRESS: f"{port} {self._secret}", "PATH": _path(sys.executable)}
+        environment = os.environ | {ADDRESS: f"{self._address} {port} {self._secret}", "PATH": _path(sys.executable)}
+        with _listen(self._address) as free:
+            meeting = free.getsockname()[1]
         # Where the ranks find each other, unless the launcher says it.
-        environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port()), "PET_LOG_DIR": self._folder}
+        environment |= {"MASTER_ADDR": self._address, "MASTER_PORT": str(meeting), "PET_LOG_DIR": self._folder}
         try:
             self._command = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
         except OSError as error:
@@ -193,15 +210,18 @@ class Launch:
         if not self._complete() and now - started > START_SECONDS:
             there = sum(one.rank is not None for one in self._members)
             raise _End(f"{there} of {self._world or 'its'} ranks started within {START_SECONDS:g} seconds")
-        for one in self._members:
+        for one in list(self._members):
             if now - one.heard > BEAT_LIMIT:
+                if one.rank is None:
+                    self._forget(one)
+                    continue
                 raise _End(f"{self._name(one)} gave no sign of life for {BEAT_LIMIT:g} seconds")
 
     def _complete(self) -> bool:
         return self._world is not None and sum(one.rank is not None for one in self._members) == self._world
 
     def _name(self, one: _Member) -> str:
-        return "a rank" if one.rank is None else f"rank {one.rank} of {self._world}"
+        return f"rank {one.rank} of {self._world}"
 
     def _read_control(self) -> None:
         data = os.read(CONTROL_FD, READ_BYTES)
@@ -226,7 +246,12 @@ class Launch:
         self._requests.clear()
 
     def _accept(self, listener: socket.socket) -> None:
-        connection, _ = listener.accept()
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            # It has gone already.
+            return
+        notice_silence(connection)
         one = _Member(connection, time.monotonic())
         self._members.append(one)
         self._selector.register(connection, selectors.EVENT_READ, lambda: self._read(one))
@@ -241,7 +266,12 @@ class Launch:
             return
         one.heard = time.monotonic()
         *lines, one.text = (one.text + data).split(b"\n")
+        if one.rank is None and len(one.text) > HELLO_BYTES:
+            self._forget(one)
+            return
         for line in lines:
+            if one not in self._members:
+                return
             if one.rank is None:
                 self._introduce(one, line)
             else:
@@ -256,11 +286,12 @@ class Launch:
             self._forget(one)
             self._refuse(f"{said['refused']}; give a command that sets RANK and WORLD_SIZE, as torchrun does")
             return
-        one.rank, self._world, one.pid = said["rank"], said["world"], said["pid"]
+        one.rank, self._world = said["rank"], said["world"]
+        one.pid = said["pid"] if said["machine"] == machine() else None
         if sum(other.rank == one.rank for other in self._members) > 1:
             self._refuse(f"two of its processes have RANK {one.rank}")
             return
-        if hasattr(os, "pidfd_open"):
+        if one.pid is not None and hasattr(os, "pidfd_open"):
             with contextlib.suppress(OSError):
                 one.watch = os.pidfd_open(one.pid)
                 self._selector.register(one.watch, selectors.EVENT_READ, lambda: self._gone(one))
@@ -310,7 +341,7 @@ class Launch:
             self._command.kill()
         for one in self._members:
             with contextlib.suppress(OSError):
-                if one.rank is not None:
+                if one.pid is not None:
                     leads = os.getpgid(one.pid) == one.pid
                     (os.killpg if leads else os.kill)(one.pid, signal.SIGKILL)
             with contextlib.suppress(OSError):
@@ -339,7 +370,7 @@ def _object(line: bytes) -> dict[str, Any]:
 
 def main() -> None:
     guard(CONTROL_FD, grace=END_SECONDS)
-    sys.exit(Launch(sys.argv[1]).run())
+    sys.exit(Launch(*sys.argv[1:]).run())
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ long as that is more than rounding; otherwise its standard error is large.
 
 import functools
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from .backend import Backend
 from .batch import Batch, Trajectory
 from .packing import Pack
 from .ranks import ALONE, Ranks
+from .sharded import FORWARD
 
 SHARE = 0.25
 """Part of the batch's tokens that is computed at most, once with each policy: by rollouts, and at least one. Twice as
@@ -136,7 +137,10 @@ def played_by(
         spent += sum(len(one.ids) for one in trajectories)
         packs, own = ranks.plan(backend, trajectories, budget)
         compared, scores = (earlier, before) if unsure else ([], [])
-        ranks.together("played", functools.partial(_score_with_all, backend, batch, own, current, compared, scores))
+        for policy, found in zip((nullcontext, *compared), (current, *scores), strict=True):
+            # Also where no row is this rank's own: it has a part of the weights that others compute with.
+            with policy():
+                ranks.rows("played", packs, own, functools.partial(_score, backend, batch, found), [FORWARD])
         ranks.collect([current, *scores], own, torch.cat([pack.slots for pack in packs]))
         if not unsure:
             continue
@@ -145,21 +149,6 @@ def played_by(
             counted[slots] = _first_of_their_kind(one, seen)
         results = [slope(batch.rollout, current.where(counted, torch.nan), scores) for scores in before]
     return results, current
-
-
-def _score_with_all(
-    backend: Backend,
-    batch: Batch,
-    packs: list[Pack],
-    current: torch.Tensor,
-    earlier: Sequence[Policy],
-    before: Sequence[torch.Tensor],
-) -> None:
-    """Sets log-probabilities [S] under the current policy and under each earlier one."""
-    _score(backend, batch, packs, current)
-    for policy, scores in zip(earlier, before, strict=True):
-        with policy():
-            _score(backend, batch, packs, scores)
 
 
 def _fitting(trajectories: list[Trajectory], room: float, least: int) -> list[Trajectory]:
@@ -181,7 +170,8 @@ def _first_of_their_kind(trajectory: Trajectory, seen: set[int]) -> torch.Tensor
 
 
 @torch.no_grad()
-def _score(backend: Backend, batch: Batch, packs: list[Pack], into: torch.Tensor) -> None:
+def _score(backend: Backend, batch: Batch, into: torch.Tensor, packs: list[Pack]) -> None:
+    """Sets log-probabilities [S] of the rows' tokens under the backend's policy."""
     for pack in packs:
         hidden = backend.hidden(pack)
         scores = head.score(

@@ -138,7 +138,14 @@ export interface UpdaterSources {
   readonly settings: RunSettings;
   readonly config: Pick<
     Config,
-    "adamBits" | "learner" | "learnerLaunch" | "learnerLifetime" | "precision" | "hfWeights"
+    | "adamBits"
+    | "learner"
+    | "learnerLaunch"
+    | "learnerLaunchAddress"
+    | "learnerShards"
+    | "learnerLifetime"
+    | "precision"
+    | "hfWeights"
   >;
   /** Values that fit the machine. */
   readonly fitted: { readonly microBatchTokens: number; readonly gradientCheckpointing: boolean };
@@ -154,7 +161,7 @@ export interface UpdaterSources {
 export function openUpdater({ run, model, settings, config, fitted, place, threads, python, log }: UpdaterSources) {
   const { device, card, note } = place;
   if (note) log(note);
-  const { hfWeights, learnerLaunch } = config;
+  const { hfWeights, learnerLaunch, learnerLaunchAddress: launchAddress, learnerShards: shards } = config;
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
   const { adamBeta1, adamBeta2, weightDecay } = settings;
   let said = "";
@@ -191,6 +198,8 @@ export function openUpdater({ run, model, settings, config, fitted, place, threa
           logFile: run.logFile("learner.log"),
           cards: learnerLaunch === undefined ? place.cards : learnerCards(card),
           ...(learnerLaunch === undefined ? {} : { launch: learnerLaunch }),
+          ...(launchAddress === undefined ? {} : { launchAddress }),
+          ...(shards === undefined ? {} : { shards }),
           ...(from === undefined ? {} : { resume: from }),
         },
         { signal },

@@ -1,10 +1,12 @@
 """Ranks of a launcher: who hears hone, whom hone hears, and that none is left, whoever ends."""
 
+import contextlib
 import json
 import os
 import select
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -36,7 +38,7 @@ def gone(pids):
 class Hone:
     """The ends of a learner that hone holds."""
 
-    def __init__(self, folder, command, limits=""):
+    def __init__(self, folder, command, limits="", address="127.0.0.1"):
         self.log = folder / "log"
         self._number = 0
         self._text = b""
@@ -47,7 +49,7 @@ class Hone:
         given = f'exec 3<&{control} 4>&{reports}; exec {control}<&- {reports}>&-; exec "$0" "$@"'
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
-                ["bash", "-c", given, sys.executable, "-c", program, shlex.join(command)],
+                ["bash", "-c", given, sys.executable, "-c", program, shlex.join(command), address],
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
                 pass_fds=(control, reports),
                 stdout=log,
@@ -78,16 +80,25 @@ class Hone:
     def close(self):
         os.close(self._control)
 
-    def workers(self, folder):
+    def workers(self, folder, ranks=3):
         """Process ids of the ranks and of a process that each has started."""
         file = folder / "workers"
         number = self.ask("worker", file=str(file))
         self.answers()
         until = time.monotonic() + PATIENCE
-        while not file.exists() or len(file.read_text().splitlines()) < 3:
+        while not file.exists() or len(file.read_text().splitlines()) < ranks:
             assert time.monotonic() < until
             time.sleep(0.02)
         return [pid for line in file.read_text().splitlines() for pid in json.loads(line)["pids"]], number
+
+    def children(self):
+        listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True)
+        return [int(pid) for pid in listed.stdout.split()]
+
+    def launcher(self):
+        """The process id of rank_launcher.py. Reads /proc."""
+        second = {pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1] for pid in self.children()}
+        return next(pid for pid, word in second.items() if b"rank_launcher" in word)
 
     def end(self):
         """Its exit code, and the lines of the log."""
@@ -98,8 +109,8 @@ class Hone:
 def start(tmp_path):
     started = []
 
-    def start(command, limits=""):
-        started.append(Hone(tmp_path, command, limits))
+    def start(command, limits="", **more):
+        started.append(Hone(tmp_path, command, limits, **more))
         return started[-1]
 
     yield start
@@ -207,6 +218,72 @@ def test_ranks_that_do_not_start_are_not_waited_for(start):
     assert code == 1 and log[-1] == "learner: 0 of its ranks started within 1 seconds"
 
 
+def elsewhere(bystander, mark):
+    """A command for ranks of another list of processes, in which they have the numbers from that of a process here."""
+    begin = f"echo {bystander - 1} > /proc/sys/kernel/ns_last_pid"
+    inside = [*LAUNCHER, "2", "--fake", str(HERE / "fake_rank.py"), str(mark)]
+    return ["unshare", "-Urpf", "--kill-child", "--mount-proc", "bash", "-c", f"{begin}; {shlex.join(inside)} & wait"]
+
+
+def can_go_elsewhere():
+    tried = subprocess.run([*elsewhere(2, "")[:4], "true"], capture_output=True) if sys.platform == "linux" else None
+    return tried is not None and tried.returncode == 0
+
+
+@pytest.mark.skipif(not can_go_elsewhere(), reason="unshare makes no list of processes here")
+def test_processes_here_are_left_alone_where_ranks_of_another_machine_have_their_numbers(start, tmp_path):
+    bystanders = [subprocess.Popen(["sleep", "600"]) for _ in range(12)]
+    numbers = [one.pid for one in bystanders]
+    assert numbers == list(range(numbers[0], numbers[0] + 12))
+    try:
+        # Another address of this machine.
+        hone = start(elsewhere(numbers[0], tmp_path), address="127.0.0.2")
+        hone.ask("step")
+        assert hone.answers()[-1]["result"] == [0, 2, 0, 2]
+        pids, _ = hone.workers(tmp_path, ranks=2)
+        # These are the ranks and what they have started: they have the numbers of bystanders.
+        assert set(pids) & set(numbers)
+        hone.ask("die", rank=1)
+        code, log = hone.end()
+        assert code == 1 and log[-1] == "learner: rank 1 of 2 ended"
+        listed = subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True).stdout.splitlines()
+        assert not [line for line in listed if str(tmp_path) in line]
+        assert all(one.poll() is None for one in bystanders)
+    finally:
+        for one in bystanders:
+            one.kill()
+            one.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_strangers_are_sent_away_and_change_nothing(start):
+    hone = start([*LAUNCHER, "2", *FAKE], "launch.BEAT_LIMIT = 2")
+    hone.ask("step")
+    assert hone.answers()[-1]["type"] == "done"
+    variables = Path(f"/proc/{hone.launcher()}/environ").read_bytes().split(b"\0")
+    address = next(one.partition(b"=")[2] for one in variables if one.startswith(b"HONE_LEARNER_RANKS="))
+    host, port, _ = address.decode().split()
+    hello = {"secret": "another", "rank": 0, "world": 2, "pid": os.getpid(), "machine": "this"}
+    for said in (json.dumps(hello).encode() + b"\n", b"GET / HTTP/1.1\r\n\r\n", b"x" * 5000, b""):
+        with socket.create_connection((host, int(port))) as stranger:
+            stranger.settimeout(PATIENCE)
+            stranger.sendall(said)
+            # Who says nothing is sent away after a while.
+            with contextlib.suppress(ConnectionResetError):
+                assert stranger.recv(1) == b""
+    hone.ask("step")
+    assert hone.answers()[-1]["type"] == "done"
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "192.0.2.1", "no-such-name.invalid"])
+def test_an_address_that_is_none_of_this_machine_is_refused(start, address):
+    hone = start([*LAUNCHER, "2", *FAKE], address=address)
+    hone.ask("open")
+    (answer,) = hone.answers()
+    assert answer["code"] == "refused" and f"hone cannot listen on {address} (" in answer["message"]
+    assert "\n" not in answer["message"]
+
+
 def test_a_command_that_ends_is_no_launch(start):
     command = ["bash", "-c", "echo unknown option >&2; exit 7"]
     hone = start(command)
@@ -220,15 +297,13 @@ def test_a_command_that_ends_is_no_launch(start):
 def test_no_process_is_left_whoever_is_killed(start, tmp_path, whom):
     hone = start([*LAUNCHER, "3", *FAKE])
     pids, _ = hone.workers(tmp_path)
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(hone.process.pid)], capture_output=True, text=True)
-    children = [int(pid) for pid in listed.stdout.split()]
+    children = hone.children()
     assert len(children) == 2
     if whom == "hone":
         hone.close()
     elif whom == "the launching process":
         hone.process.kill()
     else:
-        second = {pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1] for pid in children}
-        os.kill(next(pid for pid, word in second.items() if b"rank_launcher" in word), signal.SIGKILL)
+        os.kill(hone.launcher(), signal.SIGKILL)
     hone.process.wait(PATIENCE)
     assert gone([*pids, *children])

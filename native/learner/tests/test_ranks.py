@@ -1,89 +1,11 @@
 """Several ranks compute the update of one: the same gradients, the same numbers about it, and the same adapter."""
 
-import os
-import socket
-import subprocess
-import sys
-
 import pytest
 import torch
-from batches import OBJECTIVES, step_settings, write_random_batch, write_tree_batch
+from batches import step_settings, write_random_batch
 from learner.ranks import digest
-from learner.shares import dealt
-
-from models import make_model, write_gguf
-
-PROGRAM = os.path.join(os.path.dirname(__file__), "rank_program.py")
-LIMITS = {"f32": 1e-5, "f64": 1e-12}
-"""Difference of the gradients of several ranks to those of one, relative to their norm."""
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return str(one.getsockname()[1])
-
-
-def computed(file, world, dead=()):
-    """What the ranks of a job have found, rank by rank, those that die left out."""
-    found = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "PYTHONPATH": os.pathsep.join(sys.path)}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, PROGRAM, str(number), str(world), str(file)],
-            env=os.environ | found,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for number in range(world)
-    ]
-    try:
-        said = [rank.communicate(timeout=300)[0] for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-    codes = [7 if number in dead else 0 for number in range(world)]
-    assert [rank.returncode for rank in ranks] == codes, "\n".join(said)
-    found = [number for number in range(world) if number not in dead]
-    return [torch.load(f"{file}.{world}.{number}", weights_only=False) for number in found]
-
-
-def cases(folder):
-    """Groups with shared prefixes, trees, one row and many, mini-batches, epochs, KL, kinds of ratio and weight."""
-    random = write_random_batch(folder / "random.safetensors", groups=5)
-    tree = write_tree_batch(folder / "tree.safetensors", groups=4)
-    by_sequence = {"mode": "sequence-mask", "low": 0.0, "high": 3.0}
-    return {
-        "one row": step_settings(random, folder),
-        "rows": step_settings(tree, folder, microBatchTokens=60),
-        "mini-batches and KL": step_settings(
-            random, folder, microBatchTokens=60, minibatches=2, epochs=2, klCoefficient=0.1, seed=7
-        ),
-        "rollouts left out": step_settings(
-            tree, folder, objective=OBJECTIVES["grpo"], rollouts=40, importance=by_sequence, minibatches=3
-        ),
-        "one ratio of a sequence": step_settings(
-            random, folder, objective=OBJECTIVES["gspo"], epochs=2, earlier={"checkpoint": None}, maxGradNorm=0.01
-        ),
-        "imitation": step_settings(tree, folder, microBatchTokens=60, epochs=2, updateTrajectories=9, warmup=0.1),
-        "a constant": step_settings(tree, folder, objective=OBJECTIVES["dr-grpo"], maxCompletionTokens=40),
-    }
-
-
-def job(folder, cases, **more):
-    model = write_gguf(make_model("qwen2"), folder / "model.gguf")
-    return {
-        "model": str(model),
-        "cases": list(cases),
-        "f64": False,
-        "scaled": False,
-        "ways": False,
-        "seconds": 600,
-    } | more
-
-
-def apart(one, other):
-    return float((one - other).norm() / one.norm())
+from learner.shares import dealt, in_turns
+from rank_jobs import LIMITS, apart, cases, computed, job, same
 
 
 @pytest.mark.parametrize(
@@ -111,24 +33,6 @@ def test_ranks_compute_the_gradients_the_metrics_and_the_adapter_of_one(tmp_path
                 assert torch.equal(other[number]["weights"], first["weights"])
                 assert all(map(torch.equal, other[number]["gradients"], first["gradients"]))
             same(first["metrics"], wanted["metrics"], name)
-
-
-ROWS = ("microBatches", "computed", "padding")
-"""Of the rows themselves, which are others."""
-
-
-def same(found, wanted, name):
-    if isinstance(wanted, dict):
-        assert found.keys() == wanted.keys()
-        for key, value in wanted.items():
-            if key not in ROWS:
-                same(found[key], value, f"{name}: {key}")
-    elif isinstance(wanted, list):
-        assert found == pytest.approx(wanted, abs=1e-4), name
-    elif isinstance(wanted, float):
-        assert found == pytest.approx(wanted, rel=1e-4, abs=1e-5), name
-    else:
-        assert found == wanted, name
 
 
 def test_what_goes_wrong_on_one_rank_is_the_same_for_all(tmp_path):
@@ -193,6 +97,11 @@ def test_rows_are_dealt_by_their_cost():
     loads = [sum(costs[row] for row in hand) for hand in dealt(costs, 4)]
     assert sorted(row for hand in dealt(costs, 4) for row in hand) == list(range(40))
     assert max(loads) < 1.05 * sum(costs) / 4
+
+
+def test_rows_of_a_turn_cost_about_the_same():
+    assert in_turns([5.0, 1.0, 4.0, 2.0, 3.0], 2) == [[0, 4, 1], [2, 3]]
+    assert in_turns([1.0], 3) == [[0], [], []]
 
 
 def test_a_digest_shows_a_changed_bit_and_an_exchange():

@@ -23,6 +23,8 @@ export interface PlannedRun {
   readonly engine?: "llama.cpp" | "vllm" | undefined;
   /** Share of a card's memory for the vLLM server that hone starts. */
   readonly engineMemory: number;
+  /** The next step is played during the update (`--staleness 1`): only ways with the engine on other cards. */
+  readonly ahead?: boolean;
 }
 
 /** Memory of one place. */
@@ -97,7 +99,14 @@ const placeOf = (name: string, rows: readonly PlanRow[], room: number | null): P
 const cardsText = (from: number, count: number) =>
   count === 1 ? `card ${from}` : `cards ${from} to ${from + count - 1}`;
 
-const launch = (ranks: number) => (ranks > 1 ? [`--learner-launch "torchrun --nproc-per-node ${ranks}"`] : []);
+const launch = (ranks: number, { shards }: PlanInput) => [
+  ...(ranks > 1 ? [`--learner-launch "torchrun --nproc-per-node ${ranks}"`] : []),
+  ...(shards === undefined ? [] : [`--learner-shards ${shards}`]),
+];
+
+const partsText = ({ shards }: PlanInput) => (shards === undefined ? "" : ", a part of the weights on each");
+
+const playedAhead = ({ ahead }: PlannedRun) => (ahead ? ["--staleness 1"] : []);
 
 /** Rows of a card that has the learner alone. */
 const learnerRows = (input: PlanInput) => fullest(planMemory({ ...input, served: { own: null } }).gpu ?? empty);
@@ -107,7 +116,7 @@ const empty = { playing: [], learning: [], peak: 0 };
 function inProcess(cluster: Cluster, run: PlannedRun, ranks: number, assumed: Assumptions): Layout | Misfit {
   const room = roomOf(cluster);
   const alone = cluster.device.kind === "cpu" ? "llama.cpp and learner" : "llama.cpp and learner on card 1";
-  const name = ranks > 1 ? `${alone}, learner on ${cardsText(2, ranks - 1)} too` : alone;
+  const name = `${ranks > 1 ? `${alone}, learner on ${cardsText(2, ranks - 1)} too` : alone}${partsText(run.input)}`;
   const input = fitted(run, run.input, room);
   if (!input) return { name, flags: waysToFit(run.input, room) };
   const { host, gpu } = planMemory(input);
@@ -123,11 +132,36 @@ function inProcess(cluster: Cluster, run: PlannedRun, ranks: number, assumed: As
     : [];
   return {
     name: `${name}${changes(run.input, input)}`,
-    flags: launch(ranks),
+    flags: launch(ranks, input),
     cardsUsed: ranks,
     parts,
     seconds: secondsOf(parts),
     places: [...cards, placeOf("main memory", fullest(host), gpu ? null : room.host)],
+  };
+}
+
+/** llama.cpp on the first card, the learner on the second. */
+function apart(cluster: Cluster, run: PlannedRun, assumed: Assumptions): Layout | Misfit {
+  const one = roomOf(cluster);
+  const room = { ...one, learnerGpu: one.gpu };
+  const name = "llama.cpp on card 1, learner on card 2";
+  const wanted: PlanInput = { ...run.input, learnerOn: "own card", awake: true };
+  const input = fitted(run, wanted, room);
+  if (!input) return { name, flags: waysToFit(wanted, room) };
+  const { host, gpu, learnerGpu } = planMemory(input);
+  const players: Players = { engines: 1, cards: 1, concurrency: input.concurrency };
+  const parts = partsOf({ device: cluster.device, work: run.work, input, players, ranks: 1, rankMachines: 1 }, assumed);
+  return {
+    name: `${name}${changes(run.input, input)}`,
+    flags: ["--device 0 --learner-device 1", ...playedAhead(run)],
+    cardsUsed: 2,
+    parts,
+    seconds: secondsOf(parts, run.ahead),
+    places: [
+      placeOf("card 1", fullest(gpu ?? empty), room.gpu),
+      placeOf("card 2", fullest(learnerGpu ?? empty), room.gpu),
+      placeOf("main memory", fullest(host), null),
+    ],
   };
 }
 
@@ -189,7 +223,7 @@ function servers(
   const { work } = run;
   const count = each.first + each.others * (each.machines - 1);
   const spread = each.cards > 1 ? ` over ${each.cards} cards${count > 1 ? " each" : ""}` : "";
-  const name = `learner on ${cardsText(1, ranks)}, ${count} vLLM server${count > 1 ? "s" : ""}${spread}`;
+  const name = `learner on ${cardsText(1, ranks)}${partsText(run.input)}, ${count} vLLM server${count > 1 ? "s" : ""}${spread}`;
   const rollouts = work.groups * work.groupSize;
   const wanted = { ...run.input, served: { own: null } };
   const most = run.free.concurrency ? Math.min(rollouts, MOST_SEQUENCES) : run.input.concurrency;
@@ -218,12 +252,13 @@ function servers(
       `--engine vllm --engine-url ${urlsOf(each)}`,
       ...(each.others > 0 ? ["--engine-adapters /shared/adapters"] : []),
       ...(concurrency === run.input.concurrency || !run.free.concurrency ? [] : [`--concurrency ${concurrency}`]),
-      ...launch(ranks),
+      ...launch(ranks, input),
+      ...playedAhead(run),
     ],
     server: `${each.cards > 1 ? `--tensor-parallel-size ${each.cards}, ` : ""}docs/vllm.md says the rest`,
     cardsUsed: ranks + count * each.cards,
     parts,
-    seconds: secondsOf(parts),
+    seconds: secondsOf(parts, run.ahead),
     places: [
       placeOf(`${cardsText(1, ranks)} (learner)${ranks > 1 ? ", each" : ""}`, learnerRows(input), room.gpu),
       placeOf("card of a server", [...memory.rows, kv], UTILIZATION * (cluster.device.memory ?? 0) * GIB),
@@ -241,9 +276,17 @@ export function layoutsOn(cluster: Cluster, run: PlannedRun, assumed: Assumption
   const onCuda = device.kind === "cuda";
   const offloads = run.input.learnerLifetime === "offload" || run.input.learner === "unsloth";
   const ranksOf = (most: number) => (offloads ? [1] : [...new Set([...powers(most), most])]);
-  if (run.engine !== "vllm")
-    for (const ranks of onCuda ? ranksOf(cards) : [1]) ways.push(inProcess(cluster, run, ranks, assumed));
-  if (run.engine === "vllm") ways.push(ownServer(cluster, run, assumed));
+  // Parts of the weights only where whole ones do not fit: they are gathered in every pass.
+  const add = (ranks: number, way: (run: PlannedRun) => Layout | Misfit) => {
+    const whole = way(run);
+    const split = "parts" in whole || ranks === 1 ? whole : way({ ...run, input: { ...run.input, shards: ranks } });
+    ways.push("parts" in split ? split : whole);
+  };
+  if (run.engine !== "vllm" && !run.ahead)
+    for (const ranks of onCuda ? ranksOf(cards) : [1]) add(ranks, (one) => inProcess(cluster, one, ranks, assumed));
+  if (run.engine === "vllm" && !run.ahead) ways.push(ownServer(cluster, run, assumed));
+  const resting = run.input.releaseWeights || run.input.learnerLifetime === "offload";
+  if (run.engine !== "vllm" && onCuda && cards > 1 && !resting) ways.push(apart(cluster, run, assumed));
   // vLLM computes with the model's own weights; hone's servers have them in 16 bits.
   const served = run.engine !== "llama.cpp" && onCuda && machines * cards > 1 && canServe(run.input);
   for (const each of served ? powers(cards).filter((count) => run.input.shape.heads % count === 0) : []) {
@@ -252,7 +295,7 @@ export function layoutsOn(cluster: Cluster, run: PlannedRun, assumed: Assumption
       const first = Math.floor((cards - ranks) / each);
       const others = machines > 1 ? Math.floor(cards / each) : 0;
       if (first + others * (machines - 1) === 0) continue;
-      ways.push(servers(cluster, run, ranks, { cards: each, first, others, machines }, assumed));
+      add(ranks, (one) => servers(cluster, one, ranks, { cards: each, first, others, machines }, assumed));
     }
   }
   const fit = ways.filter((way): way is Layout => "parts" in way);

@@ -48,9 +48,18 @@ function larger(cluster: Cluster): Cluster[] {
 function candidates(cluster: Cluster, run: PlannedRun, now: Layout | undefined): Candidate[] {
   const onCuda = cluster.device.kind === "cuda";
   const { input, work } = run;
-  const list: Candidate[] = onCuda
-    ? larger(cluster).map((one) => ({ what: clusterText(one), cluster: one, run, cost: cardCost(cluster, one) }))
-    : [];
+  const more = onCuda ? larger(cluster) : [];
+  const list: Candidate[] = more.map((one) => ({
+    ...{ what: clusterText(one), cluster: one, run, cost: cardCost(cluster, one) },
+  }));
+  const older = "rollouts of a policy one update older";
+  const [next] = more;
+  if (cluster.machines * cluster.cards > 1)
+    list.push({ what: "the next step played during the update", cluster, run: { ...run, ahead: true }, cost: older });
+  else if (next) {
+    const what = `${clusterText(next)}, the next step played during the update`;
+    list.push({ what, cluster: next, run: { ...run, ahead: true }, cost: `${cardCost(cluster, next)}, ${older}` });
+  }
   if (onCuda && ["F16", "BF16", "F32"].includes(input.shape.weightType) && run.engine !== "vllm") {
     list.push({
       what: "weights in 4 bits (Q4_K_M)",
@@ -60,13 +69,13 @@ function candidates(cluster: Cluster, run: PlannedRun, now: Layout | undefined):
       cost: "engine and learner differ more, by the rounding of activations (docs/models.md)",
     });
   }
-  const more = Math.min(MOST_SEQUENCES, work.groups * work.groupSize);
-  if (run.free.concurrency && more > input.concurrency) {
+  const atOnce = Math.min(MOST_SEQUENCES, work.groups * work.groupSize);
+  if (run.free.concurrency && atOnce > input.concurrency) {
     list.push({
-      what: `${more} rollouts at once`,
+      what: `${atOnce} rollouts at once`,
       cluster,
-      run: { ...run, input: { ...input, ...concurrencyOf(input, more) }, free: { ...run.free, concurrency: false } },
-      flags: [`--concurrency ${more}`],
+      run: { ...run, input: { ...input, ...concurrencyOf(input, atOnce) }, free: { ...run.free, concurrency: false } },
+      flags: [`--concurrency ${atOnce}`],
       cost: "memory for their KV",
     });
   }

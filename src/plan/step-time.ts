@@ -14,6 +14,8 @@ import { type StepTokens, stepTokens, type Workload } from "./workload.js";
 /** One part of a step. */
 export interface Part {
   readonly name: string;
+  /** With --staleness what plays and what updates are at the same time. */
+  readonly phase: "play" | "update" | "swap";
   readonly seconds: number;
   /** What bounds it, in words. */
   readonly bound: string;
@@ -104,7 +106,9 @@ export const busiest = ({ groups, groupSize }: Workload, { engines }: Players) =
 export const atOnce = (work: Workload, players: Players) =>
   Math.max(1, Math.min(busiest(work, players), Math.floor(players.concurrency / players.engines)));
 
-function rolloutParts(step: Step, tokens: StepTokens, assumed: Assumptions): Part[] {
+type Work = Omit<Part, "phase">;
+
+function rolloutParts(step: Step, tokens: StepTokens, assumed: Assumptions): Work[] {
   const { work, players, input } = step;
   const share = busiest(work, players) / tokens.rollouts;
   const read = tokens.read * share;
@@ -129,7 +133,7 @@ function rolloutParts(step: Step, tokens: StepTokens, assumed: Assumptions): Par
 /** Bytes of weights in other types than 16 or 32 bits are made into values in each pass of the learner. */
 const isBlocks = ({ shape }: PlanInput) => !["F16", "BF16", "F32"].includes(shape.weightType);
 
-function updateParts(step: Step, tokens: StepTokens, assumed: Assumptions): Part[] {
+function updateParts(step: Step, tokens: StepTokens, assumed: Assumptions): Work[] {
   const { device, input, ranks, rankMachines } = step;
   const { shape, gradientCheckpointing } = input;
   const linear = linearParameters(shape);
@@ -149,7 +153,7 @@ function updateParts(step: Step, tokens: StepTokens, assumed: Assumptions): Part
   const update = launches > work.seconds ? { seconds: launches, bound: "launching kernels" } : work;
   // Forward passes by two policies.
   const scored = assumed.checked * 2 * (tokens.positions * (2 * linear + attention) + tokens.sampled * 2 * output);
-  const parts: Part[] = [
+  const parts: Work[] = [
     {
       name: "update: forward and backward",
       ...update,
@@ -160,18 +164,24 @@ function updateParts(step: Step, tokens: StepTokens, assumed: Assumptions): Part
   if (ranks > 1) {
     const link = rankMachines > 1 ? assumed.network : assumed.bus * device.link;
     const seconds = (2 * 4 * adapter * (ranks - 1)) / ranks / link;
-    parts.push({ name: "update: sum of the ranks' gradients", seconds, bound: rankMachines > 1 ? "network" : "link" });
+    const bound = rankMachines > 1 ? "network" : "link";
+    parts.push({ name: "update: sum of the ranks' gradients", seconds, bound });
+    if (input.shards !== undefined) {
+      // Each pass over a row gathers the others' parts of the weights.
+      const gathered = (rows * (2 + again) * (weightBytes(input) * (ranks - 1))) / ranks;
+      parts.push({ name: "update: gathering the ranks' weights", seconds: gathered / link, bound });
+    }
   }
   return parts;
 }
 
 /** What moves between playing and learning. */
-function swapParts(step: Step, assumed: Assumptions): Part[] {
+function swapParts(step: Step, assumed: Assumptions): Work[] {
   const { device, input, players } = step;
   const bus = assumed.bus * device.bus;
   const adapter = adapterBytes(input);
   const learner = learnerMemory(input);
-  const parts: Part[] = [];
+  const parts: Work[] = [];
   const add = (name: string, seconds: number, bound: string) => parts.push({ name, seconds, bound });
   // Written, and read by each engine.
   add("adapter to the engines", (adapter * (1 + players.engines)) / assumed.disk, "disk");
@@ -194,12 +204,19 @@ function swapParts(step: Step, assumed: Assumptions): Part[] {
 export function partsOf(step: Step, assumed: Assumptions): Part[] {
   const tokens = stepTokens(step.work);
   const { judgeSeconds } = step.work;
+  const judge = { name: "waiting for the judge", seconds: judgeSeconds, bound: "--judge-seconds" };
+  const played = [...rolloutParts(step, tokens, assumed), ...(judgeSeconds > 0 ? [judge] : [])];
   return [
-    ...rolloutParts(step, tokens, assumed),
-    ...(judgeSeconds > 0 ? [{ name: "waiting for the judge", seconds: judgeSeconds, bound: "--judge-seconds" }] : []),
-    ...updateParts(step, tokens, assumed),
-    ...swapParts(step, assumed),
+    ...played.map((part): Part => ({ ...part, phase: "play" })),
+    ...updateParts(step, tokens, assumed).map((part): Part => ({ ...part, phase: "update" })),
+    ...swapParts(step, assumed).map((part): Part => ({ ...part, phase: "swap" })),
   ];
 }
 
-export const secondsOf = (parts: readonly Part[]) => parts.reduce((total, { seconds }) => total + seconds, 0);
+/** @param ahead the next step is played during the update, on other cards */
+export function secondsOf(parts: readonly Part[], ahead = false): number {
+  const of = (phase: Part["phase"]) =>
+    parts.filter((part) => part.phase === phase).reduce((total, { seconds }) => total + seconds, 0);
+  const [play, update] = [of("play"), of("update")];
+  return (ahead ? Math.max(play, update) : play + update) + of("swap");
+}

@@ -269,6 +269,32 @@ describe("a plan", () => {
     expect(next.map(({ what }) => what)).toContain("weights in 4 bits (Q4_K_M)");
   });
 
+  it("has a part of the weights on each rank where whole ones do not fit, which costs gathering them", () => {
+    const { best, misfits } = plan("qwen2.5-7b", "4x4090");
+    const [, ranks] = /--learner-shards (\d)/.exec(best?.flags.join(" ") ?? "") ?? [];
+    expect(best?.flags.join(" ")).toContain(`--nproc-per-node ${ranks}"`);
+    const weights = best?.places[0]?.rows.find(({ name }) => name === "learner: weights")?.bytes as number;
+    expect(weights).toBeLessThan(shape("qwen2.5-7b").bytes);
+    expect(partOf(best, "update: gathering")).toBeGreaterThan(0);
+    expect(misfits.map(({ name }) => name)).toContain("learner on card 1, 3 vLLM servers");
+    expect(all(plan("qwen2.5-1.5b", "2xa100-80gb")).every(({ flags }) => !/shards/.test(flags.join(" ")))).toBe(true);
+  });
+
+  it("says what playing the next step during the update gains, on the cards that are there or with one more", () => {
+    const ahead = (cards: string) =>
+      plan("qwen2.5-1.5b", cards).next.find(({ flags }) => flags.join(" ").includes("--staleness 1"));
+    expect(ahead("4090")?.what).toBe("2 × RTX 4090, the next step played during the update");
+    expect(ahead("4090")?.flags).toEqual(["--device 0 --learner-device 1", "--staleness 1"]);
+    const apart = all(plan("qwen2.5-1.5b", "2x4090")).find(({ flags }) => flags[0]?.includes("--learner-device"));
+    const phase = (name: string) =>
+      (apart?.parts ?? []).filter((part) => part.phase === name).reduce((sum, { seconds }) => sum + seconds, 0);
+    const [play, update, swap] = [phase("play"), phase("update"), phase("swap")];
+    expect(apart?.seconds).toBeCloseTo(play + update + swap, 9);
+    expect(ahead("4090")?.seconds).toBeCloseTo(Math.max(play, update) + swap, 9);
+    expect(apart?.places.map(({ name }) => name)).toEqual(["card 1", "card 2", "main memory"]);
+    expect(apart?.places[1]?.rows.every(({ name }) => name.startsWith("learner"))).toBe(true);
+  });
+
   it("keeps to the engine that is asked for", () => {
     const engines = (engine: "llama.cpp" | "vllm") =>
       all(plan("qwen2.5-0.5b", "2xa100-80gb", { engine })).map(({ flags }) => /--engine vllm/.test(flags.join(" ")));

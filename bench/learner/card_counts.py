@@ -37,6 +37,7 @@ def parse():
     parser.add_argument("--groups", type=int, default=4)
     parser.add_argument("--size", type=int, default=8, help="rollouts in a group")
     parser.add_argument("--tokens", type=int, default=4096, help="of a row at most")
+    parser.add_argument("--prompt", type=int, nargs=2, metavar=("LEAST", "MOST"), help="tokens; without --vary")
     parser.add_argument("--updates", type=int, default=4)
     parser.add_argument("--checkpointing", action="store_true")
     parser.add_argument("--vary", action="store_true", help="other lengths in each update")
@@ -76,6 +77,7 @@ def main():
     import update as bench
     from learner import card
     from learner import update as updates
+    from learner.device import choose_device
     from torch._dynamo.utils import counters as compiler
 
     if not torch.cuda.is_available():
@@ -106,18 +108,22 @@ def main():
 
     updates._Passes.accumulate = watched
     common = dict(side="hone", device="cuda", apart=False, batch=None, gradients=None, rows=8, threads=1, repeats=1)
+    common |= dict(weights=None)
     own = dict(shape=options.shape, groups=options.groups, size=options.size, checkpointing=options.checkpointing)
-    settings = SimpleNamespace(**common, **own, prompt=(300, 600), completion=(100, 200), row_tokens=options.tokens)
-    backend = bench.make_backend(settings, torch.device("cuda"))
+    settings = SimpleNamespace(**common, **own, completion=(100, 200), row_tokens=options.tokens)
+    settings.prompt = options.prompt or (300, 600)
+    backend = bench.make_backend(settings, choose_device("cuda"))
     backend.rows._exact = {torch.bfloat16: True}
     bench.make_backend = lambda *_: backend
     step = None
     rows = []
     for number in range(options.updates):
         if step is None or options.vary:
-            settings.prompt = (300, 600) if number == 0 else (200 + 150 * number, 300 + 200 * number)
+            if number > 0:
+                settings.prompt = (200 + 150 * number, 300 + 200 * number)
             step, result = bench.run_hone(settings)
         before, compiled, waits = counters.now(), compiler["stats"]["unique_graphs"], 0
+        torch.cuda.reset_peak_memory_stats()
         step()
         counts = counters.since(before)
         rows.append(
@@ -132,17 +138,23 @@ def main():
                 "compilations": compiler["stats"]["unique_graphs"] - compiled,
                 "modulesLoaded": counts.get("modules loaded", 0),
                 "allocations": counts.get("malloc device calls", 0),
+                "peakBytes": torch.cuda.max_memory_allocated(),
             }
         )
         print(json.dumps(rows[-1]), flush=True)
     for name, count in sorted(kernels_of(counts).items(), key=lambda one: -one[1])[: options.kernels]:
         print(f"{count:6} {name[:150]}")
-    goals = GOALS if options.shape == "0.5b" and not options.checkpointing else {**GOALS, "launches": None}
+    goals = (
+        GOALS
+        if options.shape == "0.5b" and not (options.checkpointing or options.prompt)
+        else {**GOALS, "launches": None}
+    )
     steady = {name: max(row[name] for row in rows[2:]) for name in goals} if len(rows) > 2 else {}
     missed = [name for name, most in goals.items() if most is not None and steady.get(name, 0) > most]
     if options.out:
         name = torch.cuda.get_device_name()
         ways = [*(["checkpointing"] if options.checkpointing else []), *(["other-lengths"] if options.vary else [])]
+        ways += [f"prompt-{options.prompt[1]}"] if options.prompt else []
         file = (
             options.out
             / f"card-counts-learner-{'-'.join([options.shape, *ways])}-{name.lower().replace(' ', '-')}.json"

@@ -14,8 +14,8 @@ import { Random } from "../../src/util/random.js";
 import { below, gone, ranksBelow } from "../support/processes.js";
 import { ensureLearnerPython } from "../support/python.js";
 
-const KILLS = 20;
-const STEPS = 60;
+const KILLS = 50;
+const STEPS = 150;
 /** Loading takes most of this: a kill comes at any time of it, or of the steps after it. Milliseconds. */
 const SPAN = 16_000;
 

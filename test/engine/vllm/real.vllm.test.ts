@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => ours.close());
 
-it("three training steps, both servers killed in the second and one brought back: every step once, engine and learner as near as f32", async () => {
+it("three training steps on two servers by two ranks of the learner, both servers killed in the second and one brought back: every step once, engine and learner as near as f32", async () => {
   const ports = [await freePort(), await freePort()] as const;
   const servers = await Promise.all(ports.map((port) => startServer(vllm, port)));
   const db = join(home, "mail.db");
@@ -34,6 +34,7 @@ it("three training steps, both servers killed in the second and one brought back
     ...["train", "--home", home, "--db", db, "--model", "tiny", "--run", "real", "--steps", "3", "--gpu", "off"],
     ...["--groups-per-step", "4", "--group-size", "4", "--validate-n", "2", "--context", String(CONTEXT)],
     ...["--engine", "vllm", "--engine-url", servers.map(({ url }) => url).join()],
+    ...["--learner-launch", "torchrun --nproc-per-node 2"],
   ]);
   let again: Server | undefined;
   try {

@@ -5,14 +5,20 @@ import { packageRoot } from "../../src/util/paths.js";
 import { Machine, nullCardPython } from "../../test/null-card/support.js";
 import type { Profile } from "./estimate.js";
 
-/** @param out folder of the file */
+/** A group in a context of 32,768 tokens. */
+const LONG = ["--groups", "1", "--prompt", "32000", "32400", "--tokens", "65536", "--checkpointing", "--updates", "3"];
+
+/** @param out folder of the files */
 export async function countLearner(card: Profile, out: string): Promise<void> {
   const machine = new Machine([card]);
   try {
     const program = join(packageRoot, "bench/learner/card_counts.py");
-    const { code, stdout, stderr } = await machine.run(nullCardPython(), [program, "--shape", "0.5b", "--out", out]);
-    process.stdout.write(stdout);
-    if (code !== 0) throw new HoneError(stderr.trim().split("\n").at(-1) ?? `it ended with code ${code}`);
+    for (const more of [[], LONG]) {
+      const command = [program, "--shape", "0.5b", "--out", out, ...more];
+      const { code, stdout, stderr } = await machine.run(nullCardPython(), command);
+      process.stdout.write(stdout);
+      if (code !== 0) throw new HoneError(stderr.trim().split("\n").at(-1) ?? `it ended with code ${code}`);
+    }
   } finally {
     machine.remove();
   }

@@ -115,6 +115,10 @@ def check_trained(model: torch.nn.Module, parameters: list[torch.nn.Parameter]) 
         raise Refused("gradients of an earlier update are left: they would be added to this one's")
 
 
+NEAR = 4
+"""Parameters that are looked at for one with a gradient: for each of them the host waits for the device."""
+
+
 class AdamStep:
     """Adam's step of one parameter, another one in each update, in f64 from its gradient, moments and weights before
     (Loshchilov and Hutter 2019, arXiv 1711.05101, algorithm 2)."""
@@ -122,9 +126,9 @@ class AdamStep:
     @_timed
     def __init__(self, adam: torch.optim.Optimizer, parameters: list[torch.nn.Parameter], number: int) -> None:
         start = number % len(parameters)
-        others = (one for one in parameters[start:] + parameters[:start] if one.grad is not None and one.grad.any())
+        near = (parameters[start:] + parameters[:start])[:NEAR]
         # A new adapter's A has no gradient: its B is 0.
-        self._parameter = next(others, None)
+        self._parameter = next((one for one in near if one.grad is not None and one.grad.any()), None)
         if self._parameter is None:
             return
         self._group = adam.param_groups[0]

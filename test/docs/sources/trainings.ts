@@ -30,13 +30,21 @@ const [email] = resultsOf("smollm2-email-2026-11-25-amd-epyc-2-cores.json").outc
 const { success } = email.heldOutPairs.find(({ first, second }) => first === "0" && second === "latest") as Pair;
 
 const weights = ["q8_0", "q4_1", "q4_k_m"].map((type) => `SmolLM2-135M ${type}`);
-const speed = resultsOf("speed-2026-11-25-amd-epyc-2-cores.json").rows as readonly Record<string, unknown>[];
+const speed = resultsOf("speed-2026-11-26-intel-xeon-processor-2-cores.json").rows as readonly Record<
+  string,
+  unknown
+>[];
 const besideF16 = (name: string) =>
   weights.map((model) => {
     const row = speed.find((one) => one.model === model && one.name === `train/weights ${name}`);
     return (Number(row?.ours) / Number(row?.theirs)).toFixed(2);
   });
-const [step, memory] = [besideF16("step"), besideF16("memory")];
+const [step, rollouts, update, memory] = ["step", "rollouts", "update", "memory"].map(besideF16) as [
+  readonly string[],
+  readonly string[],
+  readonly string[],
+  readonly string[],
+];
 
 export const saidInResults: readonly string[] = [
   `by ${sampled[0]} points on average (standard error ${sampled[1]}), greedy success by ${greedy[0]} (${greedy[1]})`,
@@ -46,7 +54,7 @@ export const saidInResults: readonly string[] = [
   `${success.second} questions are solved after them and not before, ${success.first} before and not after`,
   `goes ${email.training.map((one) => percent(one, 0)).join(", ")} %`,
   `Engine and learner are ${email.mismatch.mean.toFixed(4)} nats apart`,
-  `a step took ${step[0]} (Q8_0), ${step[1]} (Q4_1) and ${step[2]} times (Q4_K_M) as long, and ${memory[0]}, ${memory[1]} and ${memory[2]} of the memory`,
+  `a step took ${step[0]} (Q8_0), ${step[1]} (Q4_1) and ${step[2]} times (Q4_K_M) as long (rollouts ${rollouts[0]}, ${rollouts[1]} and ${rollouts[2]}, updates ${update[0]}, ${update[1]} and ${update[2]} times), and ${memory[0]}, ${memory[1]} and ${memory[2]} of the memory`,
 ];
 
 interface Served {

@@ -39,12 +39,8 @@ const besideF16 = (name: string) =>
     const row = speed.find((one) => one.model === model && one.name === `train/weights ${name}`);
     return (Number(row?.ours) / Number(row?.theirs)).toFixed(2);
   });
-const [step, rollouts, update, memory] = ["step", "rollouts", "update", "memory"].map(besideF16) as [
-  readonly string[],
-  readonly string[],
-  readonly string[],
-  readonly string[],
-];
+const [step, rollouts] = [besideF16("step"), besideF16("rollouts")];
+const [update, memory] = [besideF16("update"), besideF16("memory")];
 
 export const saidInResults: readonly string[] = [
   `by ${sampled[0]} points on average (standard error ${sampled[1]}), greedy success by ${greedy[0]} (${greedy[1]})`,

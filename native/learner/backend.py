@@ -146,7 +146,7 @@ class PeftBackend:
                 _linears_to(model, TYPES[self.precision])
             self.model = _with_adapter(model, lora)
             self._causal = self.model.base_model.model
-        if self._read_to == self.device:
+        if not (self.away or sharded):
             self.move(self.device)
         # Layers checkpoint only in training mode, which has no other effect: there is no dropout (model.py).
         self.model.train()

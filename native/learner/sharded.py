@@ -316,13 +316,17 @@ class _Steps:
                     raise
 
 
-class _Enter(torch.autograd.Function):
-    """Behind a layer: gathers its weights in the backward pass."""
+class _Boundary(torch.autograd.Function):
+    """Passes on what goes through it; something is done in the backward pass."""
 
     @staticmethod
     def forward(context: Any, states: torch.Tensor, sharding: Sharding, group: _Group) -> torch.Tensor:
         context.of = sharding, group
         return states.view_as(states)
+
+
+class _Enter(_Boundary):
+    """Behind a layer: gathers its weights in the backward pass."""
 
     @staticmethod
     def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
@@ -331,13 +335,8 @@ class _Enter(torch.autograd.Function):
         return gradient, None, None
 
 
-class _Leave(torch.autograd.Function):
+class _Leave(_Boundary):
     """Before a layer: its gradients are there in the backward pass, and its weights not needed any more."""
-
-    @staticmethod
-    def forward(context: Any, states: torch.Tensor, sharding: Sharding, group: _Group) -> torch.Tensor:
-        context.of = sharding, group
-        return states.view_as(states)
 
     @staticmethod
     def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:

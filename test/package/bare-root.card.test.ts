@@ -2,14 +2,14 @@
  * README's way on a machine with NVIDIA's driver, from nothing: an empty Debian with the packages that README names, hone installed
  * by npm from its tarball, PyTorch for CUDA by `doctor --install`, and a step trained and committed on a null card.
  */
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { addonFile, platformPackage, sqliteFile } from "../../src/util/binaries.js";
 import { packageRoot } from "../../src/util/paths.js";
-import { pack } from "./support.js";
+import { pack, run } from "./support.js";
 
 const { packFolder } = await import(join(packageRoot, "scripts/package/run.mjs"));
 const { aboutOf } = await import(join(packageRoot, "scripts/package/hone.mjs"));
@@ -39,21 +39,9 @@ function packPlatform(): string {
   return packFolder(laidOut, folder);
 }
 
-/** Not spawnSync: a worker of Vitest that hears nothing for minutes is taken for dead. */
-function bareRoot(tarballs: readonly string[]): Promise<{ status: number | null; said: string }> {
+function bareRoot(tarballs: readonly string[]) {
   const args = ["scripts/bare-root.sh", join(folder, "root"), "--card", ...tarballs];
-  const env = { ...process.env, NODE: process.versions.node };
-  return new Promise((resolve, reject) => {
-    const child = spawn("bash", args, { cwd: packageRoot, env, stdio: ["ignore", "pipe", "pipe"] });
-    let said = "";
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding("utf8").on("data", (text: string) => {
-        said += text;
-      });
-    }
-    child.once("error", reject);
-    child.once("close", (status) => resolve({ status, said }));
-  });
+  return run("bash", args, { ...process.env, NODE: process.versions.node });
 }
 
 it.skipIf(why !== "")(

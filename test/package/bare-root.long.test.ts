@@ -1,10 +1,11 @@
 /** The tarballs in an empty Debian, without compiler and git: installed, begun with `hone init`, and played. */
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { packageRoot } from "../../src/util/paths.js";
+import { run } from "./support.js";
 
 const here = `linux-${process.arch}`;
 const works = (program: string, ...args: string[]) => spawnSync(program, args, { stdio: "ignore" }).status === 0;
@@ -22,33 +23,16 @@ const why = lack();
 const folder = mkdtempSync(join(tmpdir(), "hone-bare-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }), 300_000);
 
-/** Not spawnSync: a worker of Vitest that hears nothing for minutes is taken for dead. */
-function run(program: string, ...args: string[]): Promise<{ status: number | null; said: string }> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { cwd: packageRoot, stdio: ["ignore", "pipe", "pipe"] });
-    let said = "";
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding("utf8").on("data", (text: string) => {
-        said += text;
-      });
-    }
-    child.once("error", reject);
-    child.once("close", (status) => resolve({ status, said }));
-  });
-}
-
 it.skipIf(why !== "")(
   `hone installs and plays where nothing is but Node and Python${why && ` (skipped: ${why})`}`,
   async () => {
     const names = ["--only", "hone", "--only", here];
-    const packed = await run(process.execPath, "scripts/package/main.mjs", "--as-built", ...names);
+    const packed = await run(process.execPath, ["scripts/package/main.mjs", "--as-built", ...names]);
     expect(packed.status, packed.said).toBe(0);
     const packages = join(packageRoot, "build/packages");
     const tarballs = readdirSync(packages).filter((name) => name.startsWith("hone-rl-hone-") || name.includes(here));
-    const { status, said } = await run(
-      "bash",
-      ...["scripts/bare-root.sh", join(folder, "root"), ...tarballs.map((name) => join(packages, name))],
-    );
+    const root = ["scripts/bare-root.sh", join(folder, "root")];
+    const { status, said } = await run("bash", [...root, ...tarballs.map((name) => join(packages, name))]);
     expect(status, said).toBe(0);
     expect(said).toMatch(/^rollout +\d+ +\d+$/m);
   },

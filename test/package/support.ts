@@ -1,5 +1,5 @@
 /** A folder with hone installed from its tarball, as a stranger has it. */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
@@ -155,4 +155,23 @@ await openModel("tiny", { temprature: 1 });
 await openTask(5);
 `,
   );
+}
+
+/** Not spawnSync: a worker of Vitest that hears nothing for minutes is taken for dead. */
+export function run(
+  program: string,
+  args: readonly string[],
+  env = process.env,
+): Promise<{ status: number | null; said: string }> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { cwd: packageRoot, env, stdio: ["ignore", "pipe", "pipe"] });
+    let said = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (text: string) => {
+        said += text;
+      });
+    }
+    child.once("error", reject);
+    child.once("close", (status) => resolve({ status, said }));
+  });
 }

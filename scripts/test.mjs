@@ -6,8 +6,8 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { cardFigures, gpuFigures, vllmFigures } from "./part-reports.mjs";
-import { skippedTests } from "./skipped.mjs";
-import { figures, leftOut, prepare, root, run, tool } from "./test-ground.mjs";
+import { failedTests, skippedTests } from "./skipped.mjs";
+import { failures, figures, leftOut, prepare, root, run, tool } from "./test-ground.mjs";
 
 const reports = { vitest: "build/reports/vitest.json", pytest: "build/reports/pytest.xml" };
 const only = process.argv.slice(2).filter((argument) => argument !== "--full");
@@ -36,6 +36,8 @@ try {
 
 let passed = 0;
 let failed = 0;
+/** A line for each that failed, printed again at the end: a log may be kept by its last lines alone. */
+const broken = [];
 
 const vitest = tool(
   "vitest/vitest.mjs",
@@ -47,6 +49,7 @@ if (existsSync(join(root, reports.vitest))) {
   const count = figures(report, vitest);
   passed += count.passed;
   failed += count.failed;
+  broken.push(...failures(report));
   // A test that cannot run on this machine has the reason in its name. With a filter (-t), skipped tests are not
   // listed.
   if (only.length === 0) {
@@ -62,9 +65,10 @@ if (only.length === 0) {
   const status = run(python, ["-m", "pytest", ...part, "-q", "--color=yes", `--junit-xml=${reports.pytest}`]);
   const report = existsSync(join(root, reports.pytest)) ? readFileSync(join(root, reports.pytest), "utf8") : "";
   const count = (name) => Number(report.match(new RegExp(`<testsuite[^>]* ${name}="(\\d+)"`))?.[1] ?? 0);
-  const broken = count("failures") + count("errors");
-  passed += count("tests") - broken - count("skipped");
-  failed += Math.max(broken, status === 0 ? 0 : 1);
+  const lost = count("failures") + count("errors");
+  passed += count("tests") - lost - count("skipped");
+  failed += Math.max(lost, status === 0 ? 0 : 1);
+  broken.push(...failedTests(report));
   for (const skipped of skippedTests(report, Boolean(process.env.CI))) {
     console.log(skipped.line);
     if (skipped.failed) failed += 1;
@@ -78,5 +82,6 @@ for (const { read, file } of parts) {
   failed += part.failed;
 }
 
+for (const line of broken) console.log(`failed: ${line}`);
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed === 0 && passed > 0 ? 0 : 1);

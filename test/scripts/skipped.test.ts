@@ -1,4 +1,4 @@
-/** What `yarn test` says of tests that pytest skipped, on a report that pytest itself wrote. */
+/** What `yarn test` says of tests that pytest skipped and of those that failed, on a report that pytest itself wrote. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-skipped-"));
-const { skippedTests } = await import(join(packageRoot, "scripts/skipped.mjs"));
+const { failedTests, skippedTests } = await import(join(packageRoot, "scripts/skipped.mjs"));
 
 describe("tests that pytest skipped", () => {
   let report: string;
@@ -22,6 +22,10 @@ def test_of_another_machine(): pass
 @pytest.mark.parametrize("value", [1])
 def test_of_a_package(value): pytest.importorskip("no_such_package")
 def test_that_runs(): pass
+def test_that_fails(): assert [1, "<"] == [2, "<"]
+@pytest.fixture
+def broken(): raise OSError("no such <place>")
+def test_that_cannot_begin(broken): pass
 `,
     );
     writeFileSync(join(folder, "test_file.py"), 'import pytest\npytest.importorskip("no_such_package")\n');
@@ -48,5 +52,12 @@ def test_that_runs(): pass
       "pytest FAILED, being skipped: test_of_a_package[1]",
     ]);
     expect(skippedTests(report, false).some((test: { failed: boolean }) => test.failed)).toBe(false);
+  });
+
+  it("are told apart from those that failed or could not begin, which are named with their error", () => {
+    expect(failedTests(report)).toEqual([
+      expect.stringMatching(/^test_some test_that_fails: AssertionError: assert \[1, '<'\] == \[2, '<'\]/),
+      'test_some test_that_cannot_begin: failed on setup with "OSError: no such <place>"',
+    ]);
   });
 });

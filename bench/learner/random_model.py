@@ -6,13 +6,19 @@ import tempfile
 from pathlib import Path
 
 
-def make_model(shape):
+def make_model(shape, held_by=None):
+    """`held_by`: a type of 16 bits that holds all weights exactly, as those of a model loaded from a file of it."""
     import torch
     from transformers import AutoModelForCausalLM, Qwen2Config
 
     torch.manual_seed(0)
     config = Qwen2Config(**shape, tie_word_embeddings=True, max_position_embeddings=4096)
-    return AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    if held_by is not None:
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.copy_(parameter.to(held_by))
+    return model
 
 
 def write_file(shape, kind, path):
@@ -25,8 +31,8 @@ def write_file(shape, kind, path):
     write_gguf(model, path, kind)
 
 
-def write_folder(shape, path):
-    make_model(shape).save_pretrained(path)
+def write_folder(shape, path, held_by):
+    make_model(shape, held_by).save_pretrained(path)
 
 
 def elsewhere(function, *args):
@@ -49,7 +55,7 @@ def open_file(shape, kind, lora, device):
         return PeftBackend(settings, lambda *_: None)
 
 
-def in_nf4(shape):
+def in_nf4(shape, held_by):
     """make_model with the weights of its layers in 4 bits, as transformers reads a folder with bitsandbytes."""
     import torch
     from transformers import AutoModelForCausalLM, BitsAndBytesConfig
@@ -61,5 +67,5 @@ def in_nf4(shape):
         bnb_4bit_compute_dtype=torch.float32,
     )
     with tempfile.TemporaryDirectory() as folder:
-        elsewhere(write_folder, shape, folder)
+        elsewhere(write_folder, shape, folder, held_by)
         return AutoModelForCausalLM.from_pretrained(folder, quantization_config=four, dtype=torch.float32)

@@ -11,7 +11,7 @@ turns of sampled tokens with tool results between; or those of a batch file (src
     trl, unsloth         GRPOTrainer's own loss path with its own fused output layer, fed padded rows as its trainer
                          pads them; with Unsloth, what that makes of it (on a CPU, TRL's own on Unsloth's model)
 
-On a CPU in f32, on CUDA in bf16. Prints one line of JSON; --gradients FILE gets the first update's gradient (f32, the
+On a CPU in f32; on CUDA in bf16, which holds all weights of the model exactly, as those of a 16-bit file. Prints one line of JSON; --gradients FILE gets the first update's gradient (f32, the
 parameters in the order of their names).
 
     python bench/learner/update.py hone --shape 0.5b
@@ -124,9 +124,17 @@ def choose_device(wanted):
     return torch.device(wanted)
 
 
-def write_gradients(options, parameters) -> None:
-    """Writes the gradients of (name, parameter) pairs, once."""
+def held_by(device):
+    """The type of 16 bits that holds the model's weights exactly; None on a CPU."""
+    import torch
+
+    return torch.bfloat16 if device.type == "cuda" else None
+
+
+def write_gradients(options, model) -> None:
+    """Writes the gradients of a model's parameters, once."""
     if options.gradients and not os.path.exists(options.gradients):
+        parameters = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
         with open(options.gradients, "wb") as file:
             for _, parameter in sorted(parameters):
                 file.write(parameter.grad.detach().float().cpu().numpy().tobytes())
@@ -142,7 +150,7 @@ def make_unsloth_model(options, device, **more):
     from learner.unsloth_model import write_tokenizer
 
     with tempfile.TemporaryDirectory() as folder:
-        make_model(shape_of(options)).save_pretrained(folder)
+        make_model(shape_of(options), held_by(device)).save_pretrained(folder)
         write_tokenizer(Path(folder))
         place = {"device_map": {"": 0}} if device.type == "cuda" else more
         dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
@@ -200,7 +208,8 @@ def make_backend(options, device):
     else:
         backend = PeftBackend.__new__(PeftBackend)
         backend.rows = rows_for(device)
-        model = (in_nf4 if options.weights else make_model)(shape_of(options)).requires_grad_(False).to(device)
+        make = in_nf4 if options.weights else make_model
+        model = make(shape_of(options), held_by(device)).requires_grad_(False).to(device)
         model.config._attn_implementation = attention.NAME
         if device.type == "cuda":
             _linears_to(model, torch.bfloat16)
@@ -232,7 +241,7 @@ def run_hone(options):
     clip = optimizer.clip
 
     def written_and_clipped(most):
-        write_gradients(options, [(n, p) for n, p in backend.model.named_parameters() if p.requires_grad])
+        write_gradients(options, backend.model)
         return clip(most)
 
     optimizer.clip = written_and_clipped
@@ -304,7 +313,7 @@ def run_trl(options):
     )
     lora = LoraConfig(r=LORA["rank"], lora_alpha=LORA["alpha"], target_modules=LORA["targets"], task_type="CAUSAL_LM")
     trainer = GRPOTrainer(
-        model=ready[1] if ready else make_model(shape),
+        model=ready[1] if ready else make_model(shape, held_by(device)),
         reward_funcs=lambda completions, **_: [0.0] * len(completions),
         args=config,
         train_dataset=Dataset.from_dict({"prompt": ["a"] * len(rollouts)}),
@@ -350,7 +359,7 @@ def run_trl(options):
                 value = loss_of(model, inputs)
             value.backward()
             loss += value.item()
-        write_gradients(options, [(n, p) for n, p in model.named_parameters() if p.requires_grad])
+        write_gradients(options, model)
         seen["gradNorm"] = float(torch.nn.utils.clip_grad_norm_(parameters, 1e9))
         adam.step()
         adam.zero_grad()

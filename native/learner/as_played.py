@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from .backend import Backend
+from .copies import copies, put
 from .errors import Refused
 from .joint import ADAPTER
 
@@ -34,14 +35,13 @@ def rounding(backend: Backend, kind: str) -> Policy:
     @contextmanager
     def rounded() -> Iterator[None]:
         own = list(_factors(backend.model))
-        present = [factor.detach().clone() for a, b, _ in own for factor in (a, b)]
+        factors = [factor for a, b, _ in own for factor in (a, b)]
+        present = copies(factors)
         try:
             _round(own, TYPES[kind])
             yield
         finally:
-            with torch.no_grad():
-                for factor, values in zip((factor for a, b, _ in own for factor in (a, b)), present, strict=True):
-                    factor.copy_(values)
+            put(factors, present)
 
     return rounded
 

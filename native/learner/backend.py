@@ -231,10 +231,17 @@ class PeftBackend:
     def base_policy(self) -> Iterator[None]:
         if not isinstance(self.model, PeftModel):
             raise Refused("KL to the base model needs LoRA: with all weights trained the base is not kept; use --kl 0")
-        with self.model.disable_adapter():
+        # As PeftModel.disable_adapter, which first looks whether some of the layers' adapters are off already.
+        self.model.base_model.disable_adapter_layers()
+        try:
             yield
+        finally:
+            self.model.base_model.enable_adapter_layers()
 
     def checkpointing(self, on: bool) -> None:
+        # Both go through all modules.
+        if self._causal.model.layers[0].gradient_checkpointing == on:
+            return
         if on:
             self._causal.gradient_checkpointing_enable({"use_reentrant": False})
         else:

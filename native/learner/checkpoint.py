@@ -18,10 +18,11 @@ from safetensors.torch import load_file
 
 from . import probe as probe_file
 from .backend import Backend
+from .copies import copies, put
 from .errors import Refused, is_out_of_memory
 from .full_weights import write_model
 from .gguf_adapter import Base, write_gguf_adapter
-from .joint import ADAPTER
+from .joint import adapter_of
 from .optimizer import Optimizer
 from .second_path import check_files
 
@@ -64,13 +65,19 @@ def adopt(weights: dict[str, torch.Tensor], backend: Backend) -> None:
     if backend.sharding is None:
         set_peft_model_state_dict(backend.model, weights)
         return
-    of = {id(part.part_of): part for part in backend.trainable()}
-    with torch.no_grad():
-        for name, shared in backend.model.named_parameters():
-            part = of.get(id(shared))
-            if part is not None:
-                # As PEFT: the adapter's name is not in files.
-                part.copy_(backend.sharding.part(part, weights[name.replace(f".{ADAPTER}.", ".")]))
+    put(*_paired(weights, backend))
+
+
+def _paired(weights: dict[str, torch.Tensor], backend: Backend) -> tuple[list[torch.nn.Parameter], list[torch.Tensor]]:
+    """What is trained, and its values among these weights, which have PEFT's names in files. Raises KeyError."""
+    sharding = backend.sharding
+    # Of a sharded model each is a part of one of the model's.
+    names = {id(one): name for name, one in adapter_of(backend.model).items()}
+    trained = backend.trainable()
+    values = [weights[names[id(getattr(one, "part_of", one))]] for one in trained]
+    if sharding is None:
+        return trained, values
+    return trained, [sharding.part(one, value) for one, value in zip(trained, values, strict=True)]
 
 
 def _write(path: Path, backend: Backend, moments: dict[str, Any], probe: dict[str, Any] | None) -> None:
@@ -78,7 +85,7 @@ def _write(path: Path, backend: Backend, moments: dict[str, Any], probe: dict[st
     if isinstance(backend.model, PeftModel):
         backend.model.save_pretrained(path / "adapter", safe_serialization=True)
         (path / "adapter" / "README.md").unlink(missing_ok=True)
-        state = get_peft_model_state_dict(backend.model)
+        state = adapter_of(backend.model)
         base = Base.of(backend.base.config.to_dict())
         config = backend.model.peft_config["default"].to_dict()
         write_gguf_adapter(state, config, base, path / "adapter.gguf", name="hone")
@@ -133,19 +140,23 @@ def earlier_policy(folder: str | None, backend: Backend) -> Callable[[], Abstrac
         return backend.base_policy
     try:
         weights = load_file(Path(folder) / "adapter" / "adapter_model.safetensors")
+        parameters, values = _paired(weights, backend)
     except (OSError, ValueError, SafetensorError) as error:
         raise Refused(f"the checkpoint {folder} cannot be read ({error})") from error
+    except KeyError as error:
+        raise Refused(f"the checkpoint {folder} has no {error.args[0]}: it is of another adapter") from error
+    # Contexts are entered for each few rollouts: from the host the weights would be transferred as often.
+    theirs = [torch.empty_like(one, requires_grad=False) for one in parameters]
+    put(theirs, values)
 
     @contextmanager
     def policy() -> Iterator[None]:
-        present = [parameter.detach().clone() for parameter in backend.trainable()]
+        present = copies(parameters)
         try:
-            adopt(weights, backend)
+            put(parameters, theirs)
             yield
         finally:
-            with torch.no_grad():
-                for parameter, values in zip(backend.trainable(), present, strict=True):
-                    parameter.copy_(values)
+            put(parameters, present)
 
     return policy
 

@@ -19,7 +19,8 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from .architectures import Norms
-from .quantised import block_product, joint_values
+from .operations import differentiate, operation
+from .quantised import BLOCK_PRODUCT, joint_values
 
 CHECKPOINT: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
 """Nothing in a layer is random."""
@@ -56,7 +57,6 @@ class Weights(NamedTuple):
     """Of products."""
 
 
-@torch.library.custom_op("hone::adapted", mutates_args=())
 def adapted(
     x: torch.Tensor,
     u: torch.Tensor,
@@ -72,12 +72,10 @@ def adapted(
     return y.addmm_(u, b.T, alpha=scaling)
 
 
-@adapted.register_fake
-def _(x, u, joint, bias, a, b, scaling):
+def _like_adapted(x, u, joint, bias, a, b, scaling):
     return x.new_empty(x.shape[0], joint.shape[0])
 
 
-@torch.library.custom_op("hone::adapted_backward", mutates_args=())
 def adapted_backward(
     dy: torch.Tensor,
     x: torch.Tensor,
@@ -103,28 +101,30 @@ def adapted_backward(
     return dx, da, db
 
 
-@adapted_backward.register_fake
-def _(dy, x, u, joint, a, b, scaling, input_too):
+def _like_adapted_backward(dy, x, u, joint, a, b, scaling, input_too):
     dx = dy.new_empty(dy.shape[0], joint.shape[1])[:, : x.shape[1]] if input_too else dy.new_empty(dy.shape[0], 0)
     return dx, torch.empty_like(a), dy.new_empty(b.shape)
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    x, u, joint, _, a, b, ctx.scaling = inputs
-    ctx.save_for_backward(x, u, joint, a, b)
+ADAPTED = operation(adapted, _like_adapted)
+ADAPTED_BACKWARD = operation(adapted_backward, _like_adapted_backward)
+
+
+def _keep(context: Any, *inputs: Any) -> None:
+    x, u, joint, _, a, b, context.scaling = inputs
+    context.save_for_backward(x, u, joint, a, b)
 
 
 def _backward(context: Any, dy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     x, u, joint, a, b = context.saved_tensors
-    input_too = context.needs_input_grad[0]
-    dx, da, db = adapted_backward(dy.contiguous(), x, u, joint, a, b, context.scaling, input_too)
+    input_too = context.needs_input_grad[1]
+    dx, da, db = ADAPTED_BACKWARD(dy.contiguous(), x, u, joint, a, b, context.scaling, input_too)
     return dx if input_too else None, None, None, None, da, db, None
 
 
-adapted.register_autograd(_backward, setup_context=_keep)
+differentiate(ADAPTED, _keep, _backward)
 
 
-@torch.library.custom_op("hone::adapted_blocks", mutates_args=())
 def adapted_blocks(
     x: torch.Tensor,
     u: torch.Tensor,
@@ -139,12 +139,10 @@ def adapted_blocks(
     return adapted(x, u, joint_values(blocks, kinds, b, x.dtype), bias, a, b, scaling)
 
 
-@adapted_blocks.register_fake
-def _(x, u, blocks, kinds, bias, a, b, scaling):
+def _like_adapted_blocks(x, u, blocks, kinds, bias, a, b, scaling):
     return x.new_empty(x.shape[0], b.shape[0])
 
 
-@torch.library.custom_op("hone::adapted_blocks_backward", mutates_args=())
 def adapted_blocks_backward(
     dy: torch.Tensor,
     x: torch.Tensor,
@@ -162,36 +160,40 @@ def adapted_blocks_backward(
     return dx.contiguous(), da, db
 
 
-@adapted_blocks_backward.register_fake
-def _(dy, x, u, blocks, kinds, a, b, scaling, input_too):
+def _like_adapted_blocks_backward(dy, x, u, blocks, kinds, a, b, scaling, input_too):
     dx = dy.new_empty(dy.shape[0], x.shape[1] if input_too else 0)
     return dx, torch.empty_like(a), dy.new_empty(b.shape)
 
 
-def _keep_of_blocks(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    x, u, blocks, kinds, _, a, b, ctx.scaling = inputs
-    ctx.save_for_backward(x, u, kinds, a, b, *blocks)
+ADAPTED_BLOCKS = operation(adapted_blocks, _like_adapted_blocks)
+ADAPTED_BLOCKS_BACKWARD = operation(adapted_blocks_backward, _like_adapted_blocks_backward)
+
+
+def _keep_of_blocks(context: Any, *inputs: Any) -> None:
+    x, u, blocks, kinds, _, a, b, context.scaling = inputs
+    context.save_for_backward(x, u, kinds, a, b, *blocks)
 
 
 def _backward_of_blocks(context: Any, dy: torch.Tensor) -> tuple[Any, ...]:
     x, u, kinds, a, b, *blocks = context.saved_tensors
-    input_too = context.needs_input_grad[0]
-    dx, da, db = adapted_blocks_backward(dy.contiguous(), x, u, blocks, kinds, a, b, context.scaling, input_too)
-    return dx if input_too else None, None, [None] * len(blocks), None, None, da, db, None
+    input_too = context.needs_input_grad[1]
+    gradient = dy.contiguous()
+    dx, da, db = ADAPTED_BLOCKS_BACKWARD(gradient, x, u, blocks, kinds, a, b, context.scaling, input_too)
+    return dx if input_too else None, None, None, None, None, da, db, None
 
 
-adapted_blocks.register_autograd(_backward_of_blocks, setup_context=_keep_of_blocks)
+differentiate(ADAPTED_BLOCKS, _keep_of_blocks, _backward_of_blocks)
 
 
 def product(x: torch.Tensor, of: Products) -> torch.Tensor:
     if of.a is None or of.b is None:
         if of.kinds is not None:
-            return block_product(x, of.blocks, of.kinds, of.bias, of.out)
+            return BLOCK_PRODUCT(x, of.blocks, of.kinds, of.bias, of.out)
         return torch.nn.functional.linear(x, of.joint, of.bias)
     u = torch.mm(x.detach(), of.a.detach().T)
     if of.kinds is not None:
-        return adapted_blocks(x, u, of.blocks, of.kinds, of.bias, of.a, of.b, of.scaling)
-    return adapted(x, u, of.joint, of.bias, of.a, of.b, of.scaling)
+        return ADAPTED_BLOCKS(x, u, of.blocks, of.kinds, of.bias, of.a, of.b, of.scaling)
+    return ADAPTED(x, u, of.joint, of.bias, of.a, of.b, of.scaling)
 
 
 def layer_output(

@@ -20,6 +20,12 @@ ADAPTER = "default"
 """PEFT's name for it."""
 
 
+def adapter_of(model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
+    """The parameters of PEFT's adapter, by their names in its files."""
+    named = model.named_parameters()
+    return {name.replace(f".{ADAPTER}.", "."): one for name, one in named if ".lora_" in name}
+
+
 class _Adapter:
     """Of one linear layer: which rows of A and of `out` are its own."""
 

@@ -24,8 +24,10 @@ def forget(error: BaseException) -> None:
     """Clears the frames of an exception, and those of its causes.
 
     A traceback keeps the variables of each of its functions: after a lack of memory the very activations that filled
-    it, for as long as the exception exists. Functions that are still running keep theirs.
+    it, for as long as the exception exists. Functions that are still running keep theirs. The next collection is of
+    everything.
     """
+    gc.unfreeze()
     known: set[int] = set()
     behind: list[BaseException | None] = [error]
     while behind:
@@ -35,6 +37,24 @@ def forget(error: BaseException) -> None:
         known.add(id(one))
         traceback.clear_frames(one.__traceback__)
         behind += [one.__cause__, one.__context__]
+
+
+FULL = 32
+"""After so many requests a collection is of everything once."""
+_kept = 0
+
+
+def keep(device: torch.device) -> None:
+    """After a request that succeeded on a card: what exists now, lives on. Later collections leave it out, until a
+    request fails (`forget`), and once in FULL requests.
+
+    Libraries and compiled code are a million objects, which a collection after each update would go through.
+    """
+    global _kept
+    if device.type != "cuda":
+        return
+    _kept += 1
+    (gc.freeze if _kept % FULL else gc.unfreeze)()
 
 
 def give_back(device: torch.device, least: int = 2**30) -> None:

@@ -1,11 +1,11 @@
 """The optimizer, with a state that can be written, read, and restored after a failed step."""
 
-import copy
 from typing import Any
 
 import torch
 
 from .adam import DEFAULT_BITS, make_adam
+from .copies import copies, put
 from .errors import Refused
 from .scaling import LossScale
 from .second_path import AdamStep
@@ -153,13 +153,19 @@ class Optimizer:
 
     def snapshot(self) -> dict[str, Any]:
         """A copy of state and weights in memory, for `restore`."""
-        weights = [parameter.detach().clone() for parameter in self.parameters]
-        return {"weights": weights, "state": copy.deepcopy(self.state())}
+        state = self.state()
+        adam = state["adam"]
+        # Of bitsandbytes several parameters have one table in common. All else in the state is made for each call.
+        own = {id(value): value for one in adam["state"].values() for value in one.values() if torch.is_tensor(value)}
+        copied = dict(zip(own, copies(own.values()), strict=True))
+        moments = {
+            number: {name: copied.get(id(value), value) for name, value in one.items()}
+            for number, one in adam["state"].items()
+        }
+        return {"weights": copies(self.parameters), "state": state | {"adam": adam | {"state": moments}}}
 
-    @torch.no_grad()
     def restore(self, snapshot: dict[str, Any]) -> None:
-        for parameter, weight in zip(self.parameters, snapshot["weights"], strict=True):
-            parameter.copy_(weight)
+        put(self.parameters, snapshot["weights"])
         # Knowledge about the loss scale gained since then is kept.
         self.load(snapshot["state"] | {"loss_scale": self.scale.state()})
 

@@ -12,6 +12,7 @@ import torch
 
 from . import ggml
 from .block_types import VALUES, Kind
+from .operations import differentiate, operation
 
 PIECE = {"cpu": 2**17, "cuda": 2**26}
 """Weights whose values are computed at once: a CPU's caches hold what is made on the way to them; on a card there are
@@ -79,7 +80,7 @@ class QuantisedLinear(torch.nn.Linear):
         if torch.is_autocast_enabled(device):
             x = x.to(torch.get_autocast_dtype(device))
         bias = None if self.bias is None else self.bias.to(x.dtype)
-        return block_product(x, [self.weight], self.kinds, bias, self.out_features)
+        return BLOCK_PRODUCT(x, [self.weight], self.kinds, bias, self.out_features)
 
 
 class QuantisedEmbedding(torch.nn.Embedding):
@@ -163,7 +164,6 @@ def joint_values(
     return joint
 
 
-@torch.library.custom_op("hone::block_product", mutates_args=())
 def block_product(
     x: torch.Tensor, blocks: list[torch.Tensor], kinds: torch.Tensor, bias: torch.Tensor | None, out: int
 ) -> torch.Tensor:
@@ -171,33 +171,35 @@ def block_product(
     return torch.nn.functional.linear(x, joint_values(blocks, kinds, None, x.dtype), bias)
 
 
-@block_product.register_fake
-def _(x, blocks, kinds, bias, out):
+def _like_block_product(x, blocks, kinds, bias, out):
     return x.new_empty(*x.shape[:-1], out)
 
 
-@torch.library.custom_op("hone::block_product_backward", mutates_args=())
 def block_product_backward(
     dy: torch.Tensor, blocks: list[torch.Tensor], kinds: torch.Tensor, width: int
 ) -> torch.Tensor:
     return torch.matmul(dy, joint_values(blocks, kinds, None, dy.dtype))
 
 
-@block_product_backward.register_fake
-def _(dy, blocks, kinds, width):
+def _like_block_product_backward(dy, blocks, kinds, width):
     return dy.new_empty(*dy.shape[:-1], width)
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+BLOCK_PRODUCT = operation(block_product, _like_block_product)
+BLOCK_PRODUCT_BACKWARD = operation(block_product_backward, _like_block_product_backward)
+
+
+def _keep(context: Any, *inputs: Any) -> None:
     x, blocks, kinds, _, _ = inputs
-    ctx.width = x.shape[-1]
-    ctx.save_for_backward(kinds, *blocks)
+    context.width = x.shape[-1]
+    context.save_for_backward(kinds, *blocks)
 
 
-def _backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
-    kinds, *blocks = ctx.saved_tensors
-    dx = block_product_backward(dy.contiguous(), blocks, kinds, ctx.width) if ctx.needs_input_grad[0] else None
-    return dx, [None] * len(blocks), None, None, None
+def _backward(context: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+    kinds, *blocks = context.saved_tensors
+    wanted = context.needs_input_grad[1]
+    dx = BLOCK_PRODUCT_BACKWARD(dy.contiguous(), blocks, kinds, context.width) if wanted else None
+    return dx, None, None, None, None
 
 
-block_product.register_autograd(_backward, setup_context=_keep)
+differentiate(BLOCK_PRODUCT, _keep, _backward)

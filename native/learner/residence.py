@@ -7,7 +7,7 @@ import torch
 
 from .backend import Backend
 from .errors import Refused, is_out_of_memory
-from .memory import forget, give_back
+from .memory import forget, give_back, keep
 from .optimizer import Optimizer
 
 HOST = torch.device("cpu")
@@ -40,6 +40,7 @@ class Residence:
             if self._away:
                 self._move(HOST)
             give_back(self._backend.device)
+        keep(self._backend.device)
 
     def _bring(self) -> None:
         device = self._backend.device

@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import gguf
+import numpy
 import torch
-from peft import PeftModel, get_peft_model_state_dict
+from peft import PeftModel
 from safetensors.torch import load_file
 
 from .architectures import LAYERS, interleave_heads, is_interleaved
 from .batch import Trajectory
+from .copies import on_host
 from .errors import Refused
 from .gguf_adapter import PEFT_TENSOR, Base
-from .joint import ADAPTER
+from .joint import ADAPTER, adapter_of
 from .packing import Pack
 
 SAME = 1e-5
@@ -165,15 +167,11 @@ class AdamStep:
 @_timed
 def check_files(path: Path, model: PeftModel, base: Base, optimizer: dict[str, Any]) -> None:
     """The checkpoint's files have the adapter and the optimizer's state. `optimizer`: that state now."""
-    _check_same("adapter_model.safetensors", load_file(path / "adapter/adapter_model.safetensors"), _saved(model))
+    _check_same("adapter_model.safetensors", load_file(path / "adapter/adapter_model.safetensors"), adapter_of(model))
     _check_engines(path / "adapter.gguf", model, base)
     # This process has just written it; the restricted unpickler takes twice as long.
     stored = torch.load(path / "optimizer.pt", map_location="cpu", weights_only=False)
     _check_same("optimizer.pt", stored, optimizer)
-
-
-def _saved(model: PeftModel) -> dict[str, torch.Tensor]:
-    return get_peft_model_state_dict(model)
 
 
 def _check_same(file: str, stored: Any, now: Any) -> None:
@@ -182,18 +180,34 @@ def _check_same(file: str, stored: Any, now: Any) -> None:
 
 
 def _same(stored: Any, now: Any) -> bool:
+    pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
+    if not _alike(stored, now, pairs):
+        return False
+    ours = on_host(now for _, now in pairs)
+    return all(_equal(stored.numpy(), one) for (stored, _), one in zip(pairs, ours, strict=True))
+
+
+def _equal(stored: numpy.ndarray, now: torch.Tensor) -> bool:
+    """By NumPy: PyTorch would wake all its threads for each of a thousand tensors."""
+    return numpy.array_equal(stored, now.numpy())
+
+
+def _alike(stored: Any, now: Any, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> bool:
+    """But for the values of tensors of the same shapes and types, which `pairs` gets."""
     if isinstance(now, torch.Tensor):
-        return isinstance(stored, torch.Tensor) and torch.equal(stored, now.detach().cpu())
+        pairs.append((stored, now))
+        return isinstance(stored, torch.Tensor) and (stored.shape, stored.dtype) == (now.shape, now.dtype)
     if isinstance(now, dict):
-        return stored.keys() == now.keys() and all(_same(stored[name], value) for name, value in now.items())
+        return stored.keys() == now.keys() and all(_alike(stored[name], value, pairs) for name, value in now.items())
     if isinstance(now, list | tuple):
-        return len(stored) == len(now) and all(_same(*pair) for pair in zip(stored, now, strict=True))
+        return len(stored) == len(now) and all(_alike(*pair, pairs) for pair in zip(stored, now, strict=True))
     return stored == now
 
 
 @torch.no_grad()
 def _check_engines(file: Path, model: PeftModel, base: Base) -> None:
-    """llama.cpp adds alpha / rank · B·A·x to a layer's output: that product of a random x, against PEFT's layers."""
+    """llama.cpp adds alpha / rank · B·A·x to a layer's output: the same factors as PEFT's layers have, or else that
+    product of a random x, against theirs."""
     reader = gguf.GGUFReader(file)
     tensors = {one.name: one.data for one in reader.tensors}
     alpha = reader.fields[gguf.Keys.Adapter.LORA_ALPHA].contents()
@@ -201,17 +215,25 @@ def _check_engines(file: Path, model: PeftModel, base: Base) -> None:
     layers = {name: module for name, module in model.named_modules() if hasattr(module, "lora_A")}
     if len(tensors) != 2 * len(layers):
         raise Refused(f"{file.name} of the checkpoint has {len(tensors)} tensors for {len(layers)} layers")
-    for name, module in layers.items():
+    factors = on_host(part[ADAPTER].weight for one in layers.values() for part in (one.lora_A, one.lora_B))
+    for number, (name, module) in enumerate(layers.items()):
         # As a parameter of it would be named in the checkpoint.
         _, block, layer, _ = PEFT_TENSOR.fullmatch(f"{name}.lora_A.weight").groups()
         of = f"blk.{block}.{LAYERS[layer]}.weight.lora_"
-        ours_a, ours_b = (part[ADAPTER].weight.cpu().double() for part in (module.lora_A, module.lora_B))
+        ours_a, ours_b = factors[2 * number : 2 * number + 2]
+        scaling = float(module.scaling[ADAPTER])
+        turned = is_interleaved(base.architecture, layer)
+        heads = base.heads if layer.endswith("q_proj") else base.kv_heads
+        a, b = (tensors[f"{of}{letter}"] for letter in "ab")
+        rows = interleave_heads(ours_b, heads) if turned else ours_b
+        if alpha / len(a) == scaling and _equal(a, ours_a) and _equal(b, rows):
+            continue
+        a, b = (torch.from_numpy(one.copy()).double() for one in (a, b))
+        ours_a, ours_b = ours_a.double(), ours_b.double()
         x = torch.randn(ours_a.shape[1], generator=generator, dtype=torch.float64)
-        wanted = float(module.scaling[ADAPTER]) * (ours_b @ (ours_a @ x))
-        if is_interleaved(base.architecture, layer):
-            heads = base.heads if layer.endswith("q_proj") else base.kv_heads
+        wanted = scaling * (ours_b @ (ours_a @ x))
+        if turned:
             wanted = interleave_heads(wanted[:, None], heads)[:, 0]
-        a, b = (torch.from_numpy(tensors[f"{of}{letter}"].copy()).double() for letter in "ab")
         written = alpha / len(a) * (b @ (a @ x))
         if not float((written - wanted).norm()) <= SAME * float(wanted.norm()):
             raise Refused(

@@ -112,8 +112,8 @@ attention.register_autograd(
     setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
 )
 OURS = {
-    torch.ops.hone.adapted.default: fused.adapted._init_fn,
-    torch.ops.hone.adapted_backward.default: fused.adapted_backward._init_fn,
+    fused.ADAPTED: fused.adapted,
+    fused.ADAPTED_BACKWARD: fused.adapted_backward,
 }
 """Their launches are those of the operations in them."""
 ATTENTION = {

@@ -15,6 +15,7 @@ from learner.optimizer import Optimizer
 from learner.session import Session
 from learner.update import policy_update
 from reference import Reference, read_rows
+from safetensors.torch import load_file, save_file
 
 from models import make_model, write_gguf
 
@@ -138,6 +139,18 @@ def test_an_earlier_policy_is_rounded_too_and_leaves_the_own_one(tmp_path, silen
             assert torch.equal(flat(backend.trainable()), flat(earlier.values()))
         assert torch.equal(flat(backend.trainable()), now) and not torch.equal(now, own)
     assert torch.equal(flat(backend.trainable()), own)
+
+
+def test_an_earlier_policy_without_a_part_of_the_adapter_is_refused(tmp_path, silent):
+    base = write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
+    session = Session(open_settings(base, lora=LORA), silent)
+    session.step(step_settings(write_random_batch(tmp_path / "batch.safetensors"), tmp_path / "0001"), silent)
+    file = tmp_path / "0001/adapter/adapter_model.safetensors"
+    weights = load_file(file)
+    lost = sorted(weights)[0]
+    save_file({name: one for name, one in weights.items() if name != lost}, file)
+    with pytest.raises(Refused, match=rf"0001 has no {lost}"):
+        earlier_policy(str(tmp_path / "0001"), session._backend)
 
 
 def test_a_failure_leaves_the_own_adapter(backend):

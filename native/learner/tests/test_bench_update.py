@@ -35,3 +35,15 @@ def test_hone_and_trl_have_one_loss_and_one_gradient(update, tmp_path, monkeypat
     assert found["hone"]["computed"] < found["trl"]["computed"]
     cosine = ours @ theirs / numpy.sqrt((ours @ ours) * (theirs @ theirs))
     assert cosine > 0.9999
+
+
+def test_the_model_of_a_card_is_one_that_bf16_holds_and_that_of_a_cpu_is_not(update):
+    import torch
+
+    assert update.held_by(torch.device("cpu")) is None
+    kind = update.held_by(torch.device("cuda"))
+    shape = update.SHAPES["tiny"] | {"num_hidden_layers": 1}
+    plain, held = (dict(update.make_model(shape, *more).named_parameters()) for more in ((), (kind,)))
+    for name, values in held.items():
+        assert torch.equal(values, plain[name].to(torch.bfloat16).float())
+    assert not torch.equal(held["model.embed_tokens.weight"], plain["model.embed_tokens.weight"])

@@ -1,0 +1,46 @@
+"""Copies of many tensors at once: one by one each would take Python's time, and a card's launches, hundreds of times."""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+
+HOST = "cpu"
+
+
+def copies(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """With the same values, on the same devices."""
+    given = [one.detach() for one in tensors]
+    made = [torch.empty_like(one) for one in given]
+    put(made, given)
+    return made
+
+
+@torch.no_grad()
+def put(into: Sequence[torch.Tensor], values: Sequence[torch.Tensor]) -> None:
+    """The values of each tensor become those of its partner, which may be on another device."""
+    if len(into) != len(values):
+        raise ValueError(f"{len(values)} tensors cannot be put into {len(into)}")
+    # PyTorch copies those of one device and one type together.
+    together: dict[object, tuple[list[torch.Tensor], list[torch.Tensor]]] = {}
+    for target, value in zip(into, values, strict=True):
+        targets, given = together.setdefault((target.device, target.dtype, value.device, value.dtype), ([], []))
+        targets.append(target)
+        given.append(value)
+    for targets, given in together.values():
+        torch._foreach_copy_(targets, given)
+
+
+def on_host(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """The tensors on the CPU: those of a card and of one type in one transfer, of which they are views then."""
+    given = [one.detach() for one in tensors]
+    found = list(given)
+    away: dict[object, list[int]] = {}
+    for number, one in enumerate(given):
+        if one.device.type != HOST:
+            away.setdefault((one.device, one.dtype), []).append(number)
+    for numbers in away.values():
+        whole = torch.cat([given[number].reshape(-1) for number in numbers]).cpu()
+        parts = whole.split([given[number].numel() for number in numbers])
+        for number, part in zip(numbers, parts, strict=True):
+            found[number] = part.view(given[number].shape)
+    return found

@@ -1,4 +1,4 @@
-"""Copies of many tensors at once: one by one each would take Python's time, and a card's launches, hundreds of times."""
+"""Copies of many tensors at once: one by one would take Python's time, and a card's launches, hundreds of times."""
 
 from collections.abc import Iterable, Sequence
 

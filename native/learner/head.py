@@ -9,6 +9,7 @@ for the host between chunks, and nothing is computed twice.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy
 import torch
 
 from .batch import Batch
@@ -124,7 +125,7 @@ def score(
     first_targets = on_device(targets[firsts], hidden.device)
     # Indices of the targets' logits in their chunks.
     flat = on_device(sources % layer.rows * len(weight) + targets, hidden.device)
-    bounds = torch.searchsorted(sources, torch.tensor([*layer.starts, len(hidden)])).tolist()
+    bounds = numpy.searchsorted(sources.numpy(), [*layer.starts, len(hidden)]).tolist()
     chosen = torch.empty(len(targets), device=hidden.device)
     log_totals, means = (torch.empty(len(hidden), device=hidden.device) for _ in range(2))
     gradient = torch.empty(hidden.shape, device=hidden.device) if token_gradient else None
@@ -222,7 +223,9 @@ class _Layer:
 
 def _targets_of(sources: torch.Tensor, positions: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Index of each position's first target, [P] (any where it has none), and those of all other targets."""
-    firsts = torch.searchsorted(sources, torch.arange(positions)).clamp(max=len(sources) - 1)
+    # By NumPy: PyTorch's own would wake all threads.
+    firsts = torch.from_numpy(numpy.searchsorted(sources.numpy(), numpy.arange(positions)))
+    firsts = firsts.clamp_(max=len(sources) - 1)
     return firsts, (sources[1:] == sources[:-1]).nonzero()[:, 0] + 1
 
 

@@ -22,11 +22,10 @@ const SMALL_MODEL = 64 * 2 ** 20;
 export type Backend = Exclude<Gpu, "auto">;
 
 /**
- * Lanes of a card and the largest model file that has so many by default. The thread of one lane works for about 5 ms of a pass of
- * 0.5B with an adapter (building its graph, launching some 1,300 kernels one by one), in which the card waits; another
- * lane's pass fills that time: 64 sequences of agents made 1.3 times the tokens a second on an H200, with more noise than that leaves
- * of a second digit (bench/results/cuda-2026-11-26-nvidia-h200.json). Each lane reads the weights for itself: 4 GB take the same 5 ms on a card with
- * four fifths of 1 TB/s.
+ * Lanes of a card, and the largest model file that has so many by default. In a pass of 0.5B with an adapter a lane's thread builds a
+ * graph and launches some 1,300 kernels, about 5 ms in which the card waits unless it computes another lane's pass: 64 agents
+ * took 4.2 s with two lanes on an H200, 5.6 to 7.7 s with one (bench/results/cuda-2026-11-26-nvidia-h200.json). Each lane reads the
+ * weights for itself, and reading 4 GB takes those 5 ms at 0.8 TB/s.
  */
 const CARD = { lanes: 2, modelBytes: 4e9 };
 

@@ -72,6 +72,8 @@ async function main(): Promise<void> {
     gpu: "cuda",
     sequences: wanted.sequences,
     contextPerSequence: wanted.context,
+    // Two lanes divide passes, whose number is counted.
+    lanes: 1,
     untriedSampling: true,
     ...(wanted.pooledKv === undefined ? {} : { pooledKv: wanted.pooledKv }),
   });

@@ -20,12 +20,13 @@ interface Way {
 
 const LONG = 2048;
 
-/** The default beside which they are measured has one lane, passes of 512, the host's sampling, one thread, and a pool. */
+/** Beside the defaults for {@link LENGTH}'s sequences: on CUDA two lanes with a thread each, passes of 512, drawing on the device. */
 const ways = (): Way[] => [
-  { name: "lanes 2", settings: { lanes: 2 }, measured: ["decode", "prompts"] },
+  { name: "lanes 1", settings: { lanes: 1 }, measured: ["decode", "prompts"] },
+  { name: "lanes 4", settings: { lanes: 4 }, measured: ["decode", "prompts"] },
   { name: `ubatch ${LONG}`, settings: { ubatch: LONG }, measured: ["decode", "prompts"] },
-  { name: "sampling device", settings: { sampling: "device" }, measured: ["decode"] },
-  { name: "all of these", settings: { lanes: 2, ubatch: LONG, sampling: "device" }, measured: ["decode", "prompts"] },
+  { name: "sampling host", settings: { sampling: "host" }, measured: ["decode"] },
+  { name: "lanes 4, ubatch 2048", settings: { lanes: 4, ubatch: LONG }, measured: ["decode", "prompts"] },
   { name: "threads as on a CPU", settings: { threads: decodeThreads(undefined) }, measured: ["decode", "prompts"] },
   { name: "separate KV", settings: { pooledKv: false }, measured: ["decode", "prompts"] },
 ];

@@ -29,6 +29,7 @@ export const cards: readonly Card[] = [
   { title: "RTX 4090", name: /\b4090\b(?! ?D| Laptop)/, peak: peakOf("4090") },
   { title: "A100", name: /\bA100\b/, peak: peakOf("a100-80gb") },
   { title: "H100", name: /\bH100\b/, peak: peakOf("h100-80gb") },
+  { title: "H200", name: /\bH200\b/, peak: peakOf("h200") },
 ];
 
 export const cardOf = (gpu: string): Card | undefined => cards.find(({ name }) => name.test(gpu));
@@ -63,10 +64,10 @@ export function expectedDecode({ name }: Card): ReadonlyMap<number, number> {
 /** Share of a card's peak that products of this size reach. */
 const USED = 0.4;
 /**
- * Seconds of the host for one launch of a compiled kernel, Python included: 6.8 without arguments, 9.1 with 19
- * (github.com/meta-pytorch/tritonbench, pull request 1017, on a GB200).
+ * Seconds of the host for one launch, with all of Python between two: an update of {@link LAUNCHES} took 0.44 to 0.61 s beside an H200, which
+ * worked for 0.26 s of it (bench/results/cuda-2026-11-26-nvidia-h200.json).
  */
-const LAUNCH = 6.8e-6;
+const LAUNCH = 1.2e-4;
 /** Of an update of two rows, of layers as many as qwen2.5-0.5b's, on a card that does not compute (docs/gpu.md). */
 export const LAUNCHES = 3600;
 /** qwen2.5-0.5b: numbers in the matrices of all layers, and in the output layer. */

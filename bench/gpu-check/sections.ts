@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Check } from "../../src/doctor/index.js";
-import { modelFile, modelShape, UBATCH } from "../../src/engine/index.js";
+import { lanesOf, modelFile, modelShape, UBATCH } from "../../src/engine/index.js";
 import { LINEAR_LAYERS } from "../../src/learn/index.js";
 import { planMemory, sumOf } from "../../src/plan/memory.js";
 import { ensurePython } from "../../src/python-env/index.js";
@@ -162,11 +162,13 @@ export const steps: Section = {
       const { result, peak } = await peakOnCard(() => hone(folder, ...args, "--steps", "3"));
       const steps = metricsOf(join(folder, run));
       const { memory, mismatch } = steps.at(-1) as MetricsLine;
+      const shape = await modelShape(model);
+      const lanes = lanesOf(shape.bytes, gpu, 1, concurrency);
       const plan = planMemory({
-        ...{ shape: await modelShape(model), concurrency, context, loraRank: 16, loraTargets: LINEAR_LAYERS },
+        ...{ shape, concurrency, context, loraRank: 16, loraTargets: LINEAR_LAYERS },
         ...{ microBatchTokens: MICRO_BATCH, gradientCheckpointing: false, learnerLifetime: "run" },
         ...{ releaseWeights: false, gpu, precision: "auto", hfWeights: false, learner: "auto" },
-        ...{ lanes: 1, lanesGiven: false, ubatch: UBATCH, sampling: "host", judge: null },
+        ...{ lanes, lanesGiven: false, ubatch: UBATCH, sampling: "host", judge: null },
       });
       const place = gpu === "cuda" && plan.gpu ? plan.gpu : plan.host;
       const learner = sumOf(place.learning.filter(({ name }) => name.startsWith("learner")));

@@ -155,6 +155,8 @@ async function trainWith(
   const wanted = {
     model: file,
     sequences: fitted.concurrency,
+    // More than one are the engine's own choice, which it makes anew where memory suffices for fewer rollouts only.
+    lanes: fitted.lanes === 1 ? 1 : undefined,
     contextPerSequence: settings.context,
     adapterRank: settings.loraRank,
     logFile: run.logFile("vllm.log"),

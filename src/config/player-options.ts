@@ -98,7 +98,7 @@ export const playerOptions = {
       "Contexts of llama.cpp, each with its share of the rollouts and of the threads. See docs/engine.md.",
       {
         defaultText: {
-          other: "on a CPU one for each thread of a small model, else 1",
+          other: "on a CPU one for each thread of a small model; on an NVIDIA card two from 32 rollouts on; else 1",
           serve: "1, so that any request can reuse the KV of any other",
         },
         commands: ["rollout", "train", "eval", "serve"],

@@ -5,7 +5,7 @@
  */
 import { BATCH } from "../config/index.js";
 import { HoneError, UsageError } from "../util/index.js";
-import type { EngineOptions } from "./engine.js";
+import type { EngineOptions, Gpu } from "./engine.js";
 import { decodeThreads } from "./threads.js";
 
 export const UBATCH = 512;
@@ -18,12 +18,23 @@ export const SCORE_ROWS = 64;
  */
 const SMALL_MODEL = 64 * 2 ** 20;
 
+/** Backend of an engine; false: the CPU. */
+export type Backend = Exclude<Gpu, "auto">;
+
+/**
+ * Lanes of a card, and the largest model file that has so many by default. In a pass of 0.5B with an adapter a lane's thread builds a
+ * graph and launches some 1,300 kernels, about 5 ms in which the card waits unless it computes another lane's pass: 64 agents
+ * took 4.2 s with two lanes on an H200, 5.6 to 7.7 s with one (bench/results/cuda-2026-11-26-nvidia-h200.json). Each lane reads the
+ * weights for itself, and reading 4 GB takes those 5 ms at 0.8 TB/s.
+ */
+const CARD = { lanes: 2, modelBytes: 4e9 };
+
 /** Minimum number of sequences per lane: a smaller batch reads the weights for few tokens, and a group shares no prompt. */
-const LANE_SEQUENCES = 4;
+const LANE_SEQUENCES = { cpu: 4, card: 16 };
 
 /**
  * CPU threads of each lane where a GPU has all layers, as it always has here (native/engine/model.cc): they look up
- * embeddings, and more than one would have to be woken for it in every pass. Not run on CUDA.
+ * embeddings, and more than one would have to be woken for it in every pass.
  */
 const THREADS_BESIDE_GPU = 1;
 
@@ -35,13 +46,15 @@ const THREADS_BESIDE_GPU = 1;
 const POOLED_MASK = 2 ** 20;
 
 /** The number of lanes, limited by the sequences. */
-export function lanesFor(lanes: number, sequences: number): number {
-  return Math.max(1, Math.min(lanes, Math.floor(sequences / LANE_SEQUENCES)));
+export function lanesFor(lanes: number, sequences: number, gpu: Backend): number {
+  const each = gpu === false ? LANE_SEQUENCES.cpu : LANE_SEQUENCES.card;
+  return Math.max(1, Math.min(lanes, Math.floor(sequences / each)));
 }
 
-/** Default number of lanes. */
-export function lanesOf(modelBytes: number, useGpu: boolean, threads: number, sequences: number): number {
-  return !useGpu && modelBytes <= SMALL_MODEL ? lanesFor(threads, sequences) : 1;
+/** Default number of lanes. @param threads of a CPU; a card's lanes have a thread each */
+export function lanesOf(modelBytes: number, gpu: Backend, threads: number, sequences: number): number {
+  if (gpu === false) return modelBytes <= SMALL_MODEL ? lanesFor(threads, sequences, gpu) : 1;
+  return gpu === "cuda" && modelBytes <= CARD.modelBytes ? lanesFor(CARD.lanes, sequences, gpu) : 1;
 }
 
 /**
@@ -76,9 +89,8 @@ type Asked = Pick<EngineOptions, "sequences"> & {
 };
 
 /** CPU threads of all lanes. On a GPU a number of lanes is not limited by cores: their threads mostly wait. */
-function threadsOf({ threads, lanes = 1 }: Asked, useGpu: boolean): number {
-  const asked = threads === undefined ? undefined : whole("threads", threads);
-  if (!useGpu) return decodeThreads(asked);
+function threadsOf(asked: number | undefined, lanes: number, gpu: Backend): number {
+  if (gpu === false) return decodeThreads(asked);
   return asked === undefined ? lanes * THREADS_BESIDE_GPU : Math.max(decodeThreads(asked), Math.min(asked, lanes));
 }
 
@@ -86,16 +98,19 @@ function threadsOf({ threads, lanes = 1 }: Asked, useGpu: boolean): number {
  * @throws UsageError for more lanes than there are sequences or threads, and for passes longer than a batch; HoneError
  * for other numbers
  */
-export function contextsOf(asked: Asked, modelBytes: number, useGpu: boolean): Contexts {
+export function contextsOf(asked: Asked, modelBytes: number, gpu: Backend): Contexts {
   const sequences = whole("sequences", asked.sequences);
-  const lanes = asked.lanes === undefined ? undefined : whole("lanes", asked.lanes);
-  const threads = threadsOf(asked, useGpu);
-  if (lanes !== undefined && lanes > sequences) {
+  const given = asked.threads === undefined ? undefined : whole("threads", asked.threads);
+  const byDefault = () =>
+    Math.min(lanesOf(modelBytes, gpu, decodeThreads(given), sequences), given ?? Number.POSITIVE_INFINITY);
+  const lanes = asked.lanes === undefined ? byDefault() : whole("lanes", asked.lanes);
+  const threads = threadsOf(given, lanes, gpu);
+  if (lanes > sequences) {
     throw new UsageError(
       `--lanes ${lanes}: each lane needs a sequence, and ${sequences} ${sequences === 1 ? "is" : "are"} evaluated at once (--concurrency); give at most ${sequences}`,
     );
   }
-  if (lanes !== undefined && lanes > threads) {
+  if (lanes > threads) {
     throw new UsageError(
       `--lanes ${lanes}: each lane needs a CPU thread, and the engine has ${threads} (--threads); give at most ${threads}`,
     );
@@ -105,5 +120,5 @@ export function contextsOf(asked: Asked, modelBytes: number, useGpu: boolean): C
   if (ubatch > batch) {
     throw new UsageError(`--ubatch ${ubatch}: a pass evaluates a batch or a part of it, ${batch} tokens at most`);
   }
-  return { lanes: lanes ?? lanesOf(modelBytes, useGpu, threads, sequences), threads, batch, ubatch };
+  return { lanes, threads, batch, ubatch };
 }

@@ -36,14 +36,15 @@ function mostRows(devices: readonly { readonly isGpu: boolean; readonly descript
 
 function settingsOf(options: LocalEngineOptions, addon: Pick<Addon, "devices" | "mostSequences">): NativeSettings {
   const devices = addon.devices();
-  const useGpu = !options.onHost && gpuOf(devices) !== false;
+  const gpu = options.onHost ? false : gpuOf(devices);
+  const useGpu = gpu !== false;
   let model: string;
   try {
     model = realpathSync(options.model);
   } catch (error) {
     throw new HoneError(`the model file ${options.model} cannot be read: ${messageOf(error)}`, { cause: error });
   }
-  const { lanes, ubatch: asked, ...contexts } = contextsOf(options, statSync(model).size, useGpu);
+  const { lanes, ubatch: asked, ...contexts } = contextsOf(options, statSync(model).size, gpu);
   const { sequences } = options;
   const settings = {
     model,

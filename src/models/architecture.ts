@@ -111,9 +111,10 @@ export function refusedBecause(config: Json): string | undefined {
     layers.some((layer) => !/attention$/.test(layer) || /linear/.test(layer)) ||
     STATEFUL.some((key) => key in config)
   ) {
-    return "it is a hybrid: some layers carry a state that cannot be forked and trimmed as a KV cache can";
+    return "it is a hybrid: some layers carry a state, which the learner's rows of several rollouts would mix";
   }
-  if (EXPERTS.some((key) => above(config[key], 0)) || /moe|mixtral/.test(type)) return "it is a mixture of experts";
+  if (EXPERTS.some((key) => above(config[key], 0)) || /moe|mixtral/.test(type))
+    return "it is a mixture of experts: in 16 bits engine and learner would choose others for some tokens";
   const every = architectureNamed(known?.gguf ?? "")?.windows;
   if (every === undefined && (isWindowed(config, type) || layers.some((layer) => layer !== "full_attention")))
     return "it attends through a sliding window";

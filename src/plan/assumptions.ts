@@ -21,13 +21,14 @@ const assumed = {
   busy: ["busy", 0.75, 1, "share", "of the places for rollouts that decode at a time: some have ended"],
   pass: [
     "pass",
-    1.1e-4,
+    2.3e-4,
     MANY,
     "s",
-    "of kernels and the gaps between them, for each layer and pass of rollouts (docs/gpu.md)",
+    "of llama.cpp's kernels with an adapter and the gaps between them, for each layer and pass (an H200: docs/gpu.md)",
   ],
+  servedPass: ["vllm-pass", 1.1e-4, MANY, "s", "the same of a vLLM server; not measured"],
   launches: ["launches", 75, MANY, "", "kernels of the learner for each layer and row (docs/gpu.md)"],
-  launch: ["launch", 6e-6, MANY, "s", "of the host for one of them"],
+  launch: ["launch", 1.2e-4, MANY, "s", "of the host for one of them, Python's included (beside an H200: docs/gpu.md)"],
   checked: [
     "checked",
     0.25,

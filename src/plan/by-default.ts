@@ -47,7 +47,7 @@ export function defaultRun(shape: ModelShape, gpu: PlanInput["gpu"], threads: nu
     precision: "auto",
     hfWeights: false,
     learner: "auto",
-    lanes: lanesOf(shape.bytes, gpu !== false, threads, concurrency),
+    lanes: lanesOf(shape.bytes, gpu, threads, concurrency),
     lanesGiven: false,
     ubatch: UBATCH,
     sampling: drawsOnDevice("auto", gpu) ? "device" : "host",
@@ -74,7 +74,7 @@ export function fitOf(wanted: PlanInput, room: Room): Fit {
       },
     };
   }
-  const flags = waysToFit(wanted, room);
+  const flags = waysToFit({ ...wanted, lanes: input.lanes }, room);
   return flags ? { flags } : null;
 }
 

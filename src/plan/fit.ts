@@ -36,6 +36,8 @@ export function withFreeChanges(
   if (!fits(input, room) && input.served?.own?.rests === "stays" && !input.awake) {
     input = { ...input, served: { own: { ...input.served.own, rests: "stops" } } };
   }
+  // Each lane of an engine has buffers of its own.
+  if (!fits(input, room) && !input.lanesGiven) input = { ...input, lanes: 1 };
   if (!fits(input, room) && free.gradientCheckpointing) input = { ...input, gradientCheckpointing: true };
   const fewest = Math.max(FEWEST, fewestSequences(input));
   while (!fits(input, room) && free.concurrency && input.concurrency > fewest) {

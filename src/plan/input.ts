@@ -79,10 +79,10 @@ export const fewestSequences = ({ lanes, lanesGiven }: PlanInput): number => (la
 
 /** The change to another number of sequences. */
 export function concurrencyOf(
-  { lanes, lanesGiven }: PlanInput,
+  { lanes, lanesGiven, gpu }: PlanInput,
   concurrency: number,
 ): Pick<PlanInput, "concurrency"> & Partial<Pick<PlanInput, "lanes">> {
-  return lanesGiven ? { concurrency } : { concurrency, lanes: lanesFor(lanes, concurrency) };
+  return lanesGiven ? { concurrency } : { concurrency, lanes: lanesFor(lanes, concurrency, gpu) };
 }
 
 /** Number of weights of an adapter: rank × (inputs + outputs) for every layer it is on. */

@@ -80,7 +80,7 @@ function plannedRun(shape: ModelShape, options: PlanOptions, { device }: Cluster
   const work: Workload = { groups, groupSize, prompt, turns, turnTokens, resultTokens, judgeSeconds };
   const most = Math.min(groups * groupSize, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
   const asked = withGiven({ ...defaultRun(shape, gpu, threads), concurrency: most }, options);
-  const input = { ...asked, lanes: lanesOf(shape.bytes, gpu !== false, threads, asked.concurrency) };
+  const input = { ...asked, lanes: lanesOf(shape.bytes, gpu, threads, asked.concurrency) };
   const { length } = stepTokens(work);
   if (length > input.context) {
     throw new UsageError(

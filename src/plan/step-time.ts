@@ -87,7 +87,7 @@ function pass(step: Step, assumed: Assumptions, rows: number, attended: number, 
     bytes / (players.cards * assumed.bandwidth * device.bandwidth),
     operations / (players.cards * assumed.products * (exact ? device.f32 : device.products)),
   );
-  const kernels = device.kind === "cuda" ? shape.layers * assumed.pass : 0;
+  const kernels = device.kind === "cuda" ? shape.layers * (players.served ? assumed.servedPass : assumed.pass) : 0;
   const others = players.cards - 1;
   // A ring passes every row on twice, in 16 bits.
   const ring = (rows * shape.embedding * 2 * 2 * others) / players.cards / (assumed.bus * device.link);

@@ -10,7 +10,6 @@ import {
   engineOptions,
   gpuChosen,
   joinOptions,
-  type LocalEngineOptions,
   loadEngine,
   type MachineChoice,
   modelShape,
@@ -32,6 +31,8 @@ export interface WantedEngine {
   readonly model: string;
   readonly sequences: number;
   readonly contextPerSequence: number;
+  /** Where the configuration names none; by default the engine chooses. */
+  readonly lanes?: number | undefined;
   /** Rank of the adapters that will be loaded; undefined where none will be. */
   readonly adapterRank: number | undefined;
   /** What hone's own server does while the learner computes; by default nothing is learnt. */
@@ -168,7 +169,8 @@ export async function openPlaying(
   checkEngineChoice(config);
   const { model, sequences, contextPerSequence, adapterRank } = wanted;
   if (config.engine !== "vllm") {
-    const options: LocalEngineOptions = engineOptions(config, { model, sequences, contextPerSequence });
+    const { lanes = wanted.lanes } = config;
+    const options = engineOptions({ ...config, lanes }, { model, sequences, contextPerSequence });
     return loadFitting(options, io.log);
   }
   const urls = config.engineUrl?.map((url) => new URL(url).origin);

@@ -127,7 +127,7 @@ export async function prepare(
   config = { ...config, threads: cores.engine };
   const most = Math.min(settings.groupsPerStep * settings.groupSize, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
   const concurrency = sequencesFor(config, most);
-  const { lanes, ubatch } = contextsOf({ ...config, sequences: concurrency }, shape.bytes, gpu !== null);
+  const { lanes, ubatch } = contextsOf({ ...config, sequences: concurrency }, shape.bytes, gpu?.kind ?? false);
   const fitted = fitToMachine(
     {
       shape,

@@ -5,12 +5,24 @@ import { newModel } from "./support.js";
 
 const [small, large] = [8e6, 1e9];
 const onGpu = (asked: Partial<Parameters<typeof contextsOf>[0]>) =>
-  contextsOf({ sequences: 64, ...asked }, large, true);
+  contextsOf({ sequences: 31, ...asked }, large, "cuda");
 
 it("a lane has four sequences at least, unless somebody says how many lanes there are", () => {
   expect([1, 7, 8, 16, 60, 64].map((sequences) => lanesOf(small, false, 15, sequences))).toEqual([1, 1, 2, 4, 15, 15]);
-  expect([lanesOf(large, false, 15, 16), lanesOf(small, true, 15, 16)]).toEqual([1, 1]);
+  expect([lanesOf(large, false, 15, 16), lanesOf(small, "vulkan", 15, 64)]).toEqual([1, 1]);
   expect(onGpu({ sequences: 3, lanes: 3 }).lanes).toBe(3);
+});
+
+it("an NVIDIA card has two lanes from 32 sequences on, unless their weights would be read too slowly", () => {
+  const lanes = (gpu: "cuda" | "vulkan", bytes: number) => [31, 32, 256].map((n) => lanesOf(bytes, gpu, 1, n));
+  expect([lanes("cuda", large), lanes("cuda", 15e9), lanes("vulkan", large)]).toEqual([
+    [1, 2, 2],
+    [1, 1, 1],
+    [1, 1, 1],
+  ]);
+  expect(contextsOf({ sequences: 64 }, large, "cuda")).toMatchObject({ lanes: 2, threads: 2 });
+  // Each lane needs a thread: a given number is obeyed.
+  expect(contextsOf({ sequences: 64, threads: 1 }, large, "cuda")).toMatchObject({ lanes: 1, threads: 1 });
 });
 
 it("a GPU's engine has one thread a lane, however many cores there are", () => {

@@ -114,6 +114,20 @@ describe("a number of lanes that somebody asked for", () => {
   });
 });
 
+it("two lanes of a card are one where their memory is missing, before anything else is changed", () => {
+  const wanted: PlanInput = { ...input, gpu: "cuda", context: 2048, concurrency: 64, lanes: 2 };
+  const on = (lanes: number) => {
+    const available = planMemory({ ...wanted, lanes }).gpu?.peak as number;
+    const machine = { host: { total: 100e9, available: 100e9 }, gpu: { name: "Card", total: 80e9, available } };
+    const free = { concurrency: true, gradientCheckpointing: true, microBatchTokens: false };
+    return fitToMachine(wanted, free, machine, () => undefined);
+  };
+  expect([on(2), on(1)]).toMatchObject([
+    { lanes: 2, concurrency: 64, gradientCheckpointing: false },
+    { lanes: 1, concurrency: 64, gradientCheckpointing: false },
+  ]);
+});
+
 describe("what was asked for beyond the defaults of an engine", () => {
   const wanted: PlanInput = { ...input, gpu: "cuda", context: 2048, concurrency: 64 };
   const free = { concurrency: true, gradientCheckpointing: true, microBatchTokens: false };

@@ -18,6 +18,7 @@ import { stepPlanJson, stepPlanText } from "../../src/plan/step-text.js";
 import { partsOf, type Step } from "../../src/plan/step-time.js";
 import { stepTokens } from "../../src/plan/workload.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { resultsOf, rowsOf } from "../docs/figures.js";
 import { checkLine } from "../docs/parse.js";
 
 const shape = (name: string) => {
@@ -179,11 +180,59 @@ describe("decoding", () => {
     const counted = row?.estimates.find((one) => name.test(one.card))?.tokensPerSecond as number;
     const { best } = plan(`qwen2.5-${size}`, card, {
       ...{ turns: 1, turnTokens: 200, promptTokens: 300, resultTokens: 0, loraRank: 8 },
-      ...{ engine: "llama.cpp", assume: { busy: 1 } },
+      // What a kernel was estimated to cost there.
+      ...{ engine: "llama.cpp", assume: { busy: 1, pass: 1.1e-4 } },
     });
     const planned = (64 * 200) / partOf(best, "rollouts: decoding");
     expect(planned / counted).toBeGreaterThan(0.85);
     expect(planned / counted).toBeLessThan(1.15);
+  });
+});
+
+describe("an H200", () => {
+  const h200 = resultsOf("cuda-2026-11-26-nvidia-h200.json");
+  const on = (options: Partial<PlanOptions>) =>
+    plan("qwen2.5-0.5b", "h200", { loraRank: 8, engine: "llama.cpp", ...options }).best;
+  const rollouts = (best: ReturnType<typeof on>) =>
+    partOf(best, "rollouts: prompts") + partOf(best, "rollouts: decoding");
+  const seconds = (values: readonly number[]) => [...new Set(values.map((value) => value.toFixed(1)))].join(" to ");
+
+  it("decodes 64 sequences as fast as planned", () => {
+    const { withAdapter } = h200.engine.rows.find(
+      (row: { traffic: string; sequences: number }) => row.traffic === "decode" && row.sequences === 64,
+    );
+    const best = on({ turns: 1, turnTokens: 200, promptTokens: 200, resultTokens: 0, assume: { busy: 1 } });
+    expect((64 * 200) / partOf(best, "rollouts: decoding") / withAdapter[1]).toBeCloseTo(1, 1);
+  });
+
+  it("takes beside the plan what docs/scale.md says", () => {
+    // Agents' means (bench/card/traffic.ts), and the tokens of a step.
+    const agents = on({
+      ...{ groupsPerStep: 16, groupSize: 8, promptTokens: 600, turns: 3, turnTokens: 50, resultTokens: 150 },
+    });
+    const steps: readonly { tokens: number; sampled: number; seconds: { rollouts: number; update: number } }[] =
+      h200.steps.steps;
+    const { tokens, sampled } = steps.at(-1) as (typeof steps)[number];
+    const turnTokens = sampled / 32;
+    const step = on({
+      ...{ groupsPerStep: 8, groupSize: 4, promptTokens: Math.round(tokens / 32) - turnTokens, loraRank: 16 },
+      ...{ turns: 1, turnTokens, resultTokens: 0 },
+    });
+    // The first step's update compiles kernels.
+    const updates = steps.slice(1).map((one) => one.seconds.update);
+    expect(rowsOf("docs/scale.md", "an H200, 0.5B")).toEqual([
+      [
+        "rollouts of 128 agents, 64 at once",
+        `${seconds([rollouts(agents)])} s`,
+        `${seconds([h200.lanes.seconds["two lanes"]])} s`,
+      ],
+      [
+        "32 rollouts of a training step",
+        `${seconds([rollouts(step)])} s`,
+        `${seconds(steps.map((one) => one.seconds.rollouts).sort())} s`,
+      ],
+      ["its update", `${seconds([partOf(step, "update: forward")])} s`, `${seconds(updates.sort())} s`],
+    ]);
   });
 });
 

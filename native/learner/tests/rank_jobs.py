@@ -105,3 +105,23 @@ def same(found, wanted, name):
         assert found == pytest.approx(wanted, rel=1e-4, abs=1e-5), name
     else:
         assert found == wanted, name
+
+
+def check_same_as_alone(file, worlds, names, kind):
+    """Ranks find what one process does: gradients within the limit, all else of a step; and all ranks the same."""
+    (alone,) = computed(file, 1)
+    for world in worlds:
+        ranks = computed(file, world)
+        for number, name in enumerate(names):
+            wanted, first = alone[number], ranks[0][number]
+            assert len(first["gradients"]) == len(wanted["gradients"])
+            differences = [apart(*pair) for pair in zip(wanted["gradients"], first["gradients"], strict=True)]
+            moved = apart(wanted["weights"] - wanted["before"], first["weights"] - first["before"])
+            print(f"{kind}, {world} ranks, {name}: gradients {max(differences):.2g}, adapters {moved:.2g}")
+            assert max(differences) < LIMITS[kind], name
+            # Adam divides small gradients by themselves: their rounding is that of a step.
+            assert moved < 100 * LIMITS[kind], name
+            for other in ranks[1:]:
+                assert torch.equal(other[number]["weights"], first["weights"])
+                assert all(map(torch.equal, other[number]["gradients"], first["gradients"]))
+            same(first["metrics"], wanted["metrics"], name)

@@ -5,7 +5,7 @@ import torch
 from batches import step_settings, write_random_batch
 from learner.ranks import digest
 from learner.shares import dealt, in_turns
-from rank_jobs import LIMITS, apart, cases, computed, job, same
+from rank_jobs import apart, cases, check_same_as_alone, computed, job
 
 
 @pytest.mark.parametrize(
@@ -20,19 +20,7 @@ def test_ranks_compute_the_gradients_the_metrics_and_the_adapter_of_one(tmp_path
     file = tmp_path / "job"
     named = cases(tmp_path)
     torch.save(job(tmp_path, named.values(), f64=kind == "f64"), file)
-    (alone,) = computed(file, 1)
-    for world in worlds:
-        ranks = computed(file, world)
-        for number, name in enumerate(named):
-            wanted, first = alone[number], ranks[0][number]
-            assert len(first["gradients"]) == len(wanted["gradients"])
-            differences = [apart(*pair) for pair in zip(wanted["gradients"], first["gradients"], strict=True)]
-            print(f"{kind}, {world} ranks, {name}: {max(differences):.2g}")
-            assert max(differences) < LIMITS[kind], name
-            for other in ranks[1:]:
-                assert torch.equal(other[number]["weights"], first["weights"])
-                assert all(map(torch.equal, other[number]["gradients"], first["gradients"]))
-            same(first["metrics"], wanted["metrics"], name)
+    check_same_as_alone(file, worlds, named, kind)
 
 
 def test_what_goes_wrong_on_one_rank_is_the_same_for_all(tmp_path):

@@ -6,7 +6,7 @@ from batches import open_settings, step_settings, write_random_batch, write_tree
 from learner.errors import Refused
 from learner.launched import ALONE
 from learner.sharded_ranks import join
-from rank_jobs import LIMITS, apart, cases, computed, job, same
+from rank_jobs import cases, check_same_as_alone, computed, job
 from safetensors.torch import load_file, save_file
 
 from models import make_model, write_gguf
@@ -26,22 +26,7 @@ def test_parts_compute_the_gradients_the_metrics_and_the_adapter_of_one(tmp_path
     if kind == "f32" and worlds == (2,):
         named = {name: named[name] for name in ("one row", "mini-batches and KL", "imitation")}
     torch.save(job(tmp_path, named.values(), f64=kind == "f64", sharded=True), file)
-    (alone,) = computed(file, 1)
-    for world in worlds:
-        ranks = computed(file, world)
-        for number, name in enumerate(named):
-            wanted, first = alone[number], ranks[0][number]
-            assert len(first["gradients"]) == len(wanted["gradients"])
-            differences = [apart(*pair) for pair in zip(wanted["gradients"], first["gradients"], strict=True)]
-            moved = apart(wanted["weights"] - wanted["before"], first["weights"] - first["before"])
-            print(f"{kind}, {world} ranks, {name}: gradients {max(differences):.2g}, adapters {moved:.2g}")
-            assert max(differences) < LIMITS[kind], name
-            # Adam divides small gradients by themselves: their rounding is that of a step.
-            assert moved < 100 * LIMITS[kind], name
-            for other in ranks[1:]:
-                assert torch.equal(other[number]["weights"], first["weights"])
-                assert all(map(torch.equal, other[number]["gradients"], first["gradients"]))
-            same(first["metrics"], wanted["metrics"], name)
+    check_same_as_alone(file, worlds, named, kind)
 
 
 def test_what_goes_wrong_on_one_rank_is_the_same_for_all(tmp_path):

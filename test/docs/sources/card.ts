@@ -63,6 +63,41 @@ const widest = usualAgents.at(-1) as Row;
 const later = slow.updates.slice(1);
 const megabytes = (name: string) => fetchedLibraries[`@node-llama-cpp/linux-x64-${name}`]?.megabytes ?? Number.NaN;
 
+const h200 = resultsOf("cuda-2026-11-26-nvidia-h200.json");
+interface Timed {
+  readonly traffic: "decode" | "agents";
+  readonly sequences: number;
+  /** Lowest, median and highest of the runs. */
+  readonly withoutAdapter: readonly number[];
+  readonly withAdapter: readonly number[];
+}
+function timedCells({ traffic, sequences, withoutAdapter, withAdapter }: Timed): string[] {
+  const counted = rows.find(
+    (row) =>
+      row.shape === "0.5b" &&
+      row.type === "bf16" &&
+      row.traffic === traffic &&
+      row.sequences === sequences &&
+      (traffic === "decode" || row.pooled === sequences <= POOLED),
+  ) as Row;
+  const theirs = traffic === "decode" ? h200.llamaBatchedBench.tokensPerSecond[sequences] : undefined;
+  return [
+    `${traffic} ${sequences}`,
+    whole(withoutAdapter[1] as number),
+    theirs === undefined ? "–" : whole(theirs),
+    whole(withAdapter[1] as number),
+    whole(onH100(counted)),
+  ];
+}
+const tenths = (value: number) => value.toFixed(1);
+const range = (values: readonly number[], digits: number) =>
+  `${Math.min(...values).toFixed(digits)} to ${Math.max(...values).toFixed(digits)}`;
+const [firstStep, ...laterSteps] = h200.steps.steps;
+const lane = h200.lanes.seconds;
+const oneLane = Object.entries<number>(lane).filter(([name]) => /^one lane($|, beside|, after)/.test(name));
+const { hone, unsloth, gradNorm, profile } = h200.updates;
+const share = (part: { planned: number; measured: number }) => (part.measured / part.planned).toFixed(2);
+
 export const gpu: Source = {
   page: "docs/gpu.md",
   tables: [
@@ -70,8 +105,33 @@ export const gpu: Source = {
       header: "0.5B, bf16",
       rows: rows.filter(({ shape, type }) => shape === "0.5b" && type === "bf16").map(cellsOf),
     },
+    { header: "H200, 0.5B, bf16", rows: h200.engine.rows.map(timedCells) },
   ],
   measured: [
+    `works ${((100 * (h200.hostOfOneLane.ofDecodeThread - h200.hostOfOneLane.waitingForTheCard)) / h200.hostOfOneLane.ofDecodeThread).toFixed(0)} % of the time, on graphs and launches, and waits ${((100 * h200.hostOfOneLane.waitingForTheCard) / h200.hostOfOneLane.ofDecodeThread).toFixed(0)} % for the card`,
+    `with them ${h200.lanes.sequences} agents took ${tenths(lane["two lanes"])} s, with one lane ${range(
+      oneLane.map(([, seconds]) => seconds),
+      1,
+    )} s`,
+    `are ${h200.parity[0].mean.toFixed(4)} nats from the CPU's, ${h200.parity[1].mean.toFixed(4)} with an adapter`,
+    `were ${range(
+      h200.steps.steps.map(({ mismatch }: { mismatch: number }) => mismatch),
+      4,
+    )} nats apart`,
+    `took ${range(
+      h200.steps.steps.map(({ seconds }: { seconds: { rollouts: number } }) => seconds.rollouts),
+      1,
+    )} s of rollouts and ${range(
+      laterSteps.map(({ seconds }: { seconds: { update: number } }) => seconds.update),
+      1,
+    )} s of update; the first took ${firstStep.seconds.update.toFixed(0)} s to compile`,
+    `used ${(h200.steps.card.measured / 1e9).toFixed(1)} GB of the card, where ${(h200.steps.card.planned / 1e9).toFixed(1)} were planned`,
+    `within ${Math.ceil(10 * h200.kill.seconds_to_end) / 10} s. An update of 64 rollouts`,
+    `took hone with PEFT ${range([hone.seconds, ...hone.later], 2)} s, of which the card worked ${(profile.cardMilliseconds / 1000).toFixed(2)}`,
+    `share no prompts, ${unsloth.seconds.toFixed(2)} s`,
+    `the gradient norms to ${(100 * Math.abs(gradNorm[0] / gradNorm[1] - 1)).toFixed(1)} %`,
+    `| ${share(h200.steps.card)} of it used, of the learner's ${share(h200.steps.learner)} |`,
+    `\`\`'s: ${h200.doctor.adapter.fromLearner} nats apart`,
     `an update of ${slow.rollouts} rollouts of ${whole(later[0].positions)} positions in Qwen2.5-0.5B's shape takes ${whole(
       Math.max(slow.most.launches, fast.most.launches),
     )} launches (goal: ${whole(slow.goals.launches)})`,
@@ -116,6 +176,12 @@ export const gpu: Source = {
     ["(32 rows at most)", "src/engine/load.ts", "ROWS_OF_SUBGROUPS_OF_4 = 32"],
     ["hone evaluates at most 32 rows", "src/engine/load.ts", "ROWS_OF_SUBGROUPS_OF_4 = 32"],
     ["up to 65,536", "src/plan/rows.ts", "WIDEST_ROW = 65_536"],
+    ["two lanes from 32 sequences on, if the weights have at most 4 GB", "src/engine/contexts.ts", "modelBytes: 4e9"],
+    ["15 minutes of one H200 beside 16 cores", "bench/results/cuda-2026-11-26-nvidia-h200.json", '"cores": 16'],
+    ["with PyTorch 2.11 in the place of the pinned 2.13", "pyproject.toml", '"torch==2.13.0"'],
+    ["driver 580 does not compile", "src/device/cuda.ts", "ptxDriver: 590"],
+    ["ptxas 13.1", "bench/results/cuda-2026-11-26-nvidia-h200.json", "ptxas 13.1.115"],
+    ["f16, 32 rollouts", "bench/results/cuda-2026-11-26-nvidia-h200.json", "32 rollouts of at most 2 turns"],
   ],
   elsewhere: ["card"],
   plain: [
@@ -124,5 +190,7 @@ export const gpu: Source = {
     "CUDA 12 or 13, loading",
     "One pool for 64 sequences",
     "The pool is kept for 8 sequences",
+    "the losses are equal to 1e-7",
+    "up to 8,000 positions",
   ],
 };

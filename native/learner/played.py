@@ -124,13 +124,16 @@ def played_by(
     counted = torch.zeros_like(batch.rollout, dtype=torch.bool)
     results: list[Slope | None] = [None for _ in earlier]
     done = spent = 0
+    # A short row occupies a card's host for as long as a whole one.
+    first = len(_fitting(batch.trajectories, budget, least=1)) if backend.device.type == "cuda" else 1
     while True:
         unsure = any(one is None or one.error > ENOUGH for one in results)
         if not unsure and not score:
             break
         room = (SHARE if all(results) else 2 * SHARE) * batch.tokens - spent
-        # 1, 1, 2, 4, ... in the batch's order, in which sequences of a group are neighbours.
-        trajectories = _fitting(batch.trajectories[done : max(1, 2 * done)], room, least=0 if done else 1)
+        # 1, 1, 2, 4, ... (or `first`, as many again, ...) in the batch's order, in which sequences of a group are
+        # neighbours.
+        trajectories = _fitting(batch.trajectories[done : max(first, 2 * done)], room, least=0 if done else 1)
         if not trajectories:
             break
         done += len(trajectories)

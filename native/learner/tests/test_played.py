@@ -172,10 +172,12 @@ class Counting:
     """A backend that counts the positions it computes, and fails where it should not be asked."""
 
     def __init__(self, backend):
-        self.shares, self.positions, self._backend = backend.shares, 0, backend
+        self.shares, self.device, self._backend = backend.shares, backend.device, backend
+        self.positions = self.rows = 0
 
     def hidden(self, pack):
         self.positions += len(pack.ids)
+        self.rows += 1
         return self._backend.hidden(pack)
 
     def output_weight(self):
@@ -202,6 +204,24 @@ def test_few_rollouts_are_computed_where_they_tell_and_never_more_than_a_share(b
     batch.rollout.add_(50 * (batch.rollout - start).abs().mean() * noise)
     unclear, part = computed()
     assert unclear.error > played.ENOUGH and 0.15 < part < played.SHARE
+
+
+def test_on_a_card_rollouts_that_fill_a_row_are_computed_at_once(base, tmp_path, silent):
+    session = Session(open_settings(base), silent)
+    batch = random_batch(tmp_path, groups=16, own=(20, 60))
+    session.step(step_settings(tmp_path / "batch.safetensors", tmp_path / "0001", learningRate=1e-2), silent)
+    # Nothing tells who played: as many as the share allows are computed.
+    batch.rollout.copy_(-6 * torch.rand(batch.sampled_tokens, generator=torch.Generator().manual_seed(0)))
+    budget = batch.tokens // 8
+    rows, slopes = {}, {}
+    for kind in ("cpu", "cuda"):
+        counting = Counting(session._backend)
+        counting.device = torch.device(kind)
+        (slopes[kind],), _ = played.played_by(counting, batch, budget, [earlier_policy(None, session._backend)])
+        rows[kind] = counting.rows
+    # Half of the batch at most, in rows of an eighth, once with each policy.
+    assert rows["cuda"] <= 2 * 2 * played.SHARE * 8 < rows["cpu"]
+    assert slopes["cuda"].tokens >= 0.8 * slopes["cpu"].tokens
 
 
 def test_tokens_with_the_same_tokens_before_them_count_once(base, tmp_path, silent):

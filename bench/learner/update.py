@@ -11,8 +11,8 @@ turns of sampled tokens with tool results between; or those of a batch file (src
     trl, unsloth         GRPOTrainer's own loss path with its own fused output layer, fed padded rows as its trainer
                          pads them; with Unsloth, what that makes of it (on a CPU, TRL's own on Unsloth's model)
 
-On a CPU in f32; on CUDA in bf16, which holds all weights of the model exactly, as those of a 16-bit file. Prints one line of JSON; --gradients FILE gets the first update's gradient (f32, the
-parameters in the order of their names).
+On a CPU in f32; on CUDA in bf16, which holds all weights of the model exactly, as those of a 16-bit file. Prints one
+line of JSON; --gradients FILE gets the first update's gradient (f32, the parameters in the order of their names).
 
     python bench/learner/update.py hone --shape 0.5b
 """

@@ -6,7 +6,7 @@
     blocks               nothing is compiled (attention.py); the only way on a CPU
 
 A way that PyTorch cannot compile, or whose results differ from those of blocks, is dropped, with a note; so is one that
-fails later, on a row. *Not run on CUDA.*
+fails later, on a row.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""PyTorch's compiler: how hone uses it, and what its errors say to a user. *Not run on CUDA.*"""
+"""PyTorch's compiler: how hone uses it, and what its errors say to a user."""
 
 import subprocess
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 window's.
 
 A compiled call is one kernel, which skips squares of scores that are entirely masked and applies no mask in those that
-are entirely visible. *Not run on CUDA.* Uncompiled it computes all scores of a row, which only tests do.
+are entirely visible. Uncompiled it computes all scores of a row, which only tests do.
 """
 
 from collections.abc import Callable

@@ -74,7 +74,7 @@ def chunk_rows(positions: int, vocabulary: int, device: torch.device, chunk_byte
 
 
 def multiply(one: torch.Tensor, other: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-    """For 16-bit matrices on a card, summed in f32. *Not run on CUDA.*"""
+    """For 16-bit matrices on a card, summed in f32."""
     return torch.mm(one, other, out_dtype=torch.float32, out=out)
 
 

@@ -36,16 +36,18 @@ def put(into: Sequence[torch.Tensor], values: Sequence[torch.Tensor]) -> None:
 
 
 def on_host(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-    """The tensors on the CPU: those of a card and of one type in one transfer, of which they are views then."""
+    """The tensors on the CPU. The host waits once for all those of a card and of one type, which have one buffer."""
     given = [one.detach() for one in tensors]
     found = list(given)
-    away: dict[object, list[int]] = {}
+    away: dict[tuple[torch.device, torch.dtype], list[int]] = {}
     for number, one in enumerate(given):
         if one.device.type != HOST:
             away.setdefault((one.device, one.dtype), []).append(number)
-    for numbers in away.values():
-        whole = torch.cat([given[number].reshape(-1) for number in numbers]).cpu()
-        parts = whole.split([given[number].numel() for number in numbers])
-        for number, part in zip(numbers, parts, strict=True):
-            found[number] = part.view(given[number].shape)
+    for (device, dtype), numbers in away.items():
+        sizes = [given[number].numel() for number in numbers]
+        whole = torch.empty(sum(sizes), dtype=dtype, pin_memory=device.type == "cuda")
+        for number, part in zip(numbers, whole.split(sizes), strict=True):
+            found[number] = part.view(given[number].shape).copy_(given[number], non_blocking=True)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
     return found

@@ -64,10 +64,10 @@ export function expectedDecode({ name }: Card): ReadonlyMap<number, number> {
 /** Share of a card's peak that products of this size reach. */
 const USED = 0.4;
 /**
- * Seconds of the host for one launch, with all of Python between two: an update of {@link LAUNCHES} took 0.44 to 0.61 s beside an H200, which
- * worked for 0.26 s of it (bench/results/cuda-2026-11-26-nvidia-h200.json).
+ * Seconds of the host for one launch, with all of Python between two: an update of four rows, of twice {@link LAUNCHES}, took 0.44 to 0.61 s beside an
+ * H200, which worked for 0.26 s of it (bench/results/cuda-2026-11-26-nvidia-h200.json).
  */
-const LAUNCH = 1.2e-4;
+const LAUNCH = 6e-5;
 /** Of an update of two rows, of layers as many as qwen2.5-0.5b's, on a card that does not compute (docs/gpu.md). */
 export const LAUNCHES = 3600;
 /** qwen2.5-0.5b: numbers in the matrices of all layers, and in the output layer. */

@@ -28,7 +28,7 @@ const assumed = {
   ],
   servedPass: ["vllm-pass", 1.1e-4, MANY, "s", "the same of a vLLM server; not measured"],
   launches: ["launches", 75, MANY, "", "kernels of the learner for each layer and row (docs/gpu.md)"],
-  launch: ["launch", 1.2e-4, MANY, "s", "of the host for one of them, Python's included (beside an H200: docs/gpu.md)"],
+  launch: ["launch", 6e-5, MANY, "s", "of the host for one of them, Python's included (beside an H200: docs/gpu.md)"],
   checked: [
     "checked",
     0.25,

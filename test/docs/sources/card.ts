@@ -191,6 +191,5 @@ export const gpu: Source = {
     "One pool for 64 sequences",
     "The pool is kept for 8 sequences",
     "the losses are equal to 1e-7",
-    "up to 8,000 positions",
   ],
 };

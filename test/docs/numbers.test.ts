@@ -1,4 +1,4 @@
-/** README, docs/speed.md, docs/gpu.md and docs/tiny-model.md: every number is of bench/results, or declared in the code. */
+/** Pages of which every number is of bench/results, or declared in the code. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -6,11 +6,13 @@ import { packageRoot } from "../../src/util/paths.js";
 import { textOf } from "./blocks.js";
 import { rowsOf } from "./figures.js";
 import { gpu } from "./sources/card.js";
+import { memory } from "./sources/memory.js";
 import { unsourced } from "./sources/source.js";
 import { speed } from "./sources/speed.js";
+import { training } from "./sources/training.js";
 import { readme, tinyModel } from "./sources/untaught.js";
 
-describe.each([readme, speed, gpu, tinyModel].map((source) => [source.page, source] as const))("%s", (page, source) => {
+describe.each([readme, speed, gpu, tinyModel, memory, training].map((source) => [source.page, source] as const))("%s", (page, source) => {
   it.each(source.tables.map(({ header, rows }) => [header, rows] as const))(
     "has the table %j as measured",
     (header, rows) => {

@@ -118,7 +118,12 @@ function save(row: MemoryRow): void {
   if (row.part === "learner") report(`${name}, loading`, loading as number, row.loading);
   report(name, peak, row.peak);
   const idOf = (one: MemoryRow) =>
-    JSON.stringify([one.model, nameOf(one), one.threads, one.part === "engine" && [one.lanes, one.ubatch, one.sampling]]);
+    JSON.stringify([
+      one.model,
+      nameOf(one),
+      one.threads,
+      one.part === "engine" && [one.lanes, one.ubatch, one.sampling],
+    ]);
   saveRows("memory-plan", { hardware: hardwareOf(undefined), versions: versionsOf(undefined), rows: [row] }, idOf);
 }
 

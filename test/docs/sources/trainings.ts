@@ -1,4 +1,4 @@
-/** What docs/results.md and docs/serve.md say of trainings beside their tables. */
+/** What docs/results.md, docs/serve.md and docs/models.md say of trainings beside their tables. */
 import { type Outcome, outcomesOf, percent, resultsOf, type Share } from "../figures.js";
 
 interface Pair {
@@ -77,3 +77,19 @@ export const servedRows = [["before training", "base"] as const, ["trained", "be
 });
 
 export const saidOfServing = `${of("best", "auto").served.ends.no_tool_call} of the trained model's 100 conversations had a call that could not be read (${of("best", "auto").evaluated.tool_errors.malformed} in`;
+
+const distance = (file: string) =>
+  mean(
+    outcomesOf(file)
+      .filter(({ name }) => name.startsWith("seed"))
+      .map(({ mismatch }) => mismatch.mean),
+  );
+const [eight, four, mixed] = ["q8_0", "q4_1", "q4_k_m"].map((type) =>
+  distance(`smollm2-${type}-2026-11-25-amd-epyc-2-cores.json`).toFixed(2),
+);
+
+/** What docs/models.md says of quantised weights: Q8_0 and Q4_1 have the same distance. */
+export const saidOfWeights: readonly string[] = [
+  `the mean distance is ${[...new Set([eight, four])].join(" and ")} nats in Q8_0 and Q4_1 and ${mixed} in Q4_K_M`,
+  `SmolLM2's distance is then ${distance("smollm2-2026-11-24-amd-epyc-2-cores.json").toFixed(4)} nats in f16`,
+];

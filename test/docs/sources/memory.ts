@@ -38,7 +38,12 @@ const whole = (value: number) => value.toLocaleString("en-US");
 
 export const memory: Source = {
   page: "docs/memory.md",
-  tables: [{ header: "on a CPU", rows: rows.map(cellsOf) }],
+  tables: [
+    {
+      header: "on a CPU",
+      rows: ["engine", "learner"].flatMap((part) => rows.filter((row) => row.part === part).map(cellsOf)),
+    },
+  ],
   measured: [
     `(adapters of rank ${usual.loraRank} on all linear layers, context ${usual.context}, micro-batches of ${usual.microBatchTokens} tokens, ${usual.concurrency} rollouts at once)`,
     `at the end of a context of ${whole(CONTEXT)} tokens (0.5B, bf16, \`\`, a row of ${whole(positions)} positions) took ${gigabytes(peak)} GB on a null card, planned were ${gigabytes(weights + adapter + pass)}.`,

@@ -40,6 +40,7 @@ def parse():
     parser.add_argument("--prompt", type=int, nargs=2, metavar=("LEAST", "MOST"), help="tokens; without --vary")
     parser.add_argument("--updates", type=int, default=4)
     parser.add_argument("--checkpointing", action="store_true")
+    parser.add_argument("--weights", choices=["F16", "Q8_0", "Q4_0", "nf4"], help="as of update.py")
     parser.add_argument("--vary", action="store_true", help="other lengths in each update")
     parser.add_argument("--kernels", type=int, default=0, help="lists so many, most launched first")
     parser.add_argument("--out", type=Path, help="a folder for a file of the results")
@@ -110,7 +111,7 @@ def main():
 
     updates._Passes.accumulate = watched
     common = dict(side="hone", device="cuda", apart=False, batch=None, gradients=None, rows=8, threads=1, repeats=1)
-    common |= dict(weights=None)
+    common |= dict(weights=options.weights)
     own = dict(shape=options.shape, groups=options.groups, size=options.size, checkpointing=options.checkpointing)
     settings = SimpleNamespace(**common, **own, completion=(100, 200), row_tokens=options.tokens)
     settings.prompt = options.prompt or (300, 600)
@@ -148,7 +149,7 @@ def main():
         print(f"{count:6} {name[:150]}")
     goals = (
         GOALS
-        if options.shape == "0.5b" and not (options.checkpointing or options.prompt)
+        if options.shape == "0.5b" and not (options.checkpointing or options.prompt or options.weights)
         else {**GOALS, "launches": None}
     )
     steady = {name: max(row[name] for row in rows[2:]) for name in goals} if len(rows) > 2 else {}
@@ -157,6 +158,7 @@ def main():
         name = torch.cuda.get_device_name()
         ways = [*(["checkpointing"] if options.checkpointing else []), *(["other-lengths"] if options.vary else [])]
         ways += [f"prompt-{options.prompt[1]}"] if options.prompt else []
+        ways += [options.weights.lower()] if options.weights else []
         file = (
             options.out
             / f"card-counts-learner-{'-'.join([options.shape, *ways])}-{name.lower().replace(' ', '-')}.json"

@@ -22,7 +22,7 @@ import { typicalRow } from "../src/plan/learner-memory.js";
 import { ensurePython } from "../src/python-env/index.js";
 import { hardwareOf, versionsOf } from "./hardware.js";
 import { ensureTestModels, modelPath } from "./models.js";
-import { type MemoryRow, nameOf, plannedFor } from "./planned-memory.js";
+import { type EngineMeasured, type MemoryRow, nameOf, plannedFor } from "./planned-memory.js";
 import { writeRandomBatch } from "./random-batch.js";
 import { saveRows } from "./results.js";
 
@@ -51,8 +51,10 @@ interface EngineCase {
   readonly more: Pick<LocalEngineOptions, "threads" | "lanes" | "ubatch" | "sampling">;
 }
 
+type EngineBytes = Pick<EngineMeasured, "peak" | "anonymous">;
+
 /** Loads an engine in this process and fills one sequence of each lane, so that all buffers are in use. */
-async function runEngine({ model, concurrency, context, more }: EngineCase): Promise<number> {
+async function runEngine({ model, concurrency, context, more }: EngineCase): Promise<EngineBytes> {
   const options = { model, gpu: false, sequences: concurrency, contextPerSequence: context, ...more } as const;
   const engine = await loadEngine(options);
   const prompts = Array.from({ length: engine.info.lanes }, (_, lane) =>
@@ -63,8 +65,9 @@ async function runEngine({ model, concurrency, context, more }: EngineCase): Pro
   for (const sequence of sequences) sequence.close();
   // The maximum number of rows of logits returned at once.
   await engine.score((prompts[0] as Int32Array).subarray(0, 128));
+  const measured = { peak: status("self", "VmHWM"), anonymous: status("self", "RssAnon") };
   await engine.close();
-  return status("self", "VmHWM");
+  return measured;
 }
 
 async function runLearner(model: string, vocabulary: number, tokens: number, checkpointing: boolean, threads: number) {
@@ -149,7 +152,7 @@ async function main(): Promise<void> {
     return;
   }
   if (values["run-engine"] !== undefined) {
-    console.log(await runEngine(JSON.parse(values["run-engine"]) as EngineCase));
+    console.log(JSON.stringify(await runEngine(JSON.parse(values["run-engine"]) as EngineCase)));
     return;
   }
   const names = values.models.split(",");
@@ -181,8 +184,8 @@ async function main(): Promise<void> {
           const done = spawnSync(process.execPath, arguments_, { encoding: "utf8" });
           if (done.status !== 0) throw new Error(`the engine failed: ${done.stderr.trim().split("\n").at(-1)}`);
           const { lanes, ubatch } = contextsOf({ ...more, sequences: concurrency }, bytes, false);
-          const peak = Number(done.stdout);
-          save({ part: "engine", ...of, concurrency, context, lanes, ubatch, sampling, peak });
+          const measured = JSON.parse(done.stdout) as EngineBytes;
+          save({ part: "engine", ...of, concurrency, context, lanes, ubatch, sampling, ...measured });
         }
       }
     }

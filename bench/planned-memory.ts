@@ -9,6 +9,8 @@ export interface EngineMeasured extends Pick<PlanInput, "concurrency" | "context
   readonly part: "engine";
   /** Peak of its process in bytes, with one sequence of each lane filled, without an adapter. */
   readonly peak: number;
+  /** Of it, what belongs to no file, when the engine has computed: without the weights that are mapped, and without code. */
+  readonly anonymous: number;
 }
 
 export interface LearnerMeasured {

@@ -1,5 +1,5 @@
 /** The memory plan beside what was measured, as docs/memory.md has them. */
-import { type MemoryRow, nameOf, plannedFor } from "../../../bench/planned-memory.js";
+import { type EngineMeasured, type MemoryRow, nameOf, plannedFor } from "../../../bench/planned-memory.js";
 import { catalogue, shapeOf } from "../../../src/models/index.js";
 import { defaultRun } from "../../../src/plan/by-default.js";
 import { learnerMemory } from "../../../src/plan/learner-memory.js";
@@ -21,6 +21,11 @@ function cellsOf(row: MemoryRow): string[] {
     `${error < 0 ? "" : "+"}${error.toFixed(1)} %`,
   ];
 }
+
+const copied = rows.find(
+  (row): row is MemoryRow & EngineMeasured => row.part === "engine" && row.model.startsWith("qwen2-0.5b"),
+);
+if (!copied || copied.anonymous < copied.shape.bytes) throw new Error("the engine did not copy the weights there");
 
 const counted = resultsOf("card-counts-learner-0.5b-checkpointing-prompt-32400-nvidia-geforce-rtx-4090.json");
 const [{ positions }] = counted.updates;
@@ -45,6 +50,7 @@ export const memory: Source = {
     },
   ],
   measured: [
+    `Of the 0.5B shape's engine ${megabytes(copied.anonymous)} belong to no file.`,
     `(adapters of rank ${usual.loraRank} on all linear layers, context ${usual.context}, micro-batches of ${usual.microBatchTokens} tokens, ${usual.concurrency} rollouts at once)`,
     `at the end of a context of ${whole(CONTEXT)} tokens (0.5B, bf16, \`\`, a row of ${whole(positions)} positions) took ${gigabytes(peak)} GB on a null card, planned were ${gigabytes(weights + adapter + pass)}.`,
   ],

@@ -371,11 +371,9 @@ def run_trl(options):
 
 def main() -> None:
     options = parse()
+    # `yarn bench` gives all of hone's learner (src/learn/environment.ts).
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     os.environ["HF_HUB_OFFLINE"] = "1"
-    # As hone starts its learner (src/learn/child.ts), for both sides.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     import learner  # noqa: F401  (sets what PyTorch reads when it is imported)
     import torch
     from learner.memory import PeakMemory

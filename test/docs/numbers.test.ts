@@ -8,30 +8,30 @@ import { rowsOf } from "./figures.js";
 import { gpu } from "./sources/card.js";
 import { memory } from "./sources/memory.js";
 import { declaredElsewhere, measuredElsewhere } from "./sources/others.js";
+import { smallPages } from "./sources/small-pages.js";
 import { proseOf, unsourced } from "./sources/source.js";
 import { speed } from "./sources/speed.js";
 import { training } from "./sources/training.js";
 import { readme, tinyModel } from "./sources/untaught.js";
 
-describe.each([readme, speed, gpu, tinyModel, memory, training].map((source) => [source.page, source] as const))(
-  "%s",
-  (page, source) => {
-    it.each(source.tables.map(({ header, rows }) => [header, rows] as const))(
-      "has the table %j as measured",
-      (header, rows) => {
-        expect(rowsOf(page, header)).toEqual(rows);
-      },
-    );
+describe.each(
+  [readme, speed, gpu, tinyModel, memory, training, ...smallPages].map((source) => [source.page, source] as const),
+)("%s", (page, source) => {
+  it.each(source.tables.map(({ header, rows }) => [header, rows] as const))(
+    "has the table %j as measured",
+    (header, rows) => {
+      expect(rowsOf(page, header)).toEqual(rows);
+    },
+  );
 
-    it.each(source.declared)("says %j, which %s declares", (_, file, declaration) => {
-      expect(readFileSync(join(packageRoot, file), "utf8")).toContain(declaration);
-    });
+  it.each(source.declared)("says %j, which %s declares", (_, file, declaration) => {
+    expect(readFileSync(join(packageRoot, file), "utf8")).toContain(declaration);
+  });
 
-    it("has no other number", () => {
-      expect(unsourced(source)).toEqual([]);
-    });
-  },
-);
+  it("has no other number", () => {
+    expect(unsourced(source)).toEqual([]);
+  });
+});
 
 describe("a page of few figures", () => {
   it.each(measuredElsewhere)("%s says as it was measured: %s", (page, phrase) => {

@@ -8,6 +8,8 @@ import {
   type CallOutcome,
   type CallRecord,
   type ChatMessage,
+  checkReward,
+  promptOf,
   type Reward,
   type RolloutEnd,
   type Scenario,
@@ -77,7 +79,7 @@ export interface RolloutInput {
 
 /** Messages and tool schemas of a scenario's first prompt. */
 export function opening(task: AnyTask, scenario: Scenario, maxTurns: number) {
-  return { messages: task.prompt(scenario, { maxTurns }), tools: task.tools.map((tool) => toolSchema(tool)) };
+  return { messages: promptOf(task, scenario, { maxTurns }), tools: task.tools.map((tool) => toolSchema(tool)) };
 }
 
 /** Outcomes that end a rollout under `--on-tool-error stop`, as they do in ART. */
@@ -100,7 +102,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
   const waitingFor = (what: string, turn: number, allowed = limits.toolSeconds) =>
     onWaiting?.({ turn, for: what, since: Date.now(), allowed });
   waitingFor("the task's prompt", 0);
-  const messages = task.prompt(scenario, { maxTurns: limits.maxTurns });
+  const messages = promptOf(task, scenario, { maxTurns: limits.maxTurns });
   const calls: CallRecord[] = [];
   const seconds = { total: 0, player: 0, queue: 0, tools: 0 };
   let completionTokens = 0;
@@ -210,12 +212,8 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
     seconds: limits.toolSeconds,
     remedy: "--tool-timeout",
   };
-  const reward = await timed(ofReward, () => task.reward(finished, scenario, env));
-  if (!Number.isFinite(reward.reward)) {
-    throw new Error(
-      `the reward of task ${task.name} for scenario ${scenario.id} is ${reward.reward}, not a finite number`,
-    );
-  }
+  const returned: unknown = await timed(ofReward, () => task.reward(finished, scenario, env));
+  const reward = checkReward(returned, `the reward of task ${task.name} for scenario ${scenario.id}`);
   seconds.total = since(started);
   return {
     messages,

@@ -3,6 +3,7 @@
  * model served by hone. See docs/agents.md.
  */
 import type { LanguageModelV3 } from "@ai-sdk/provider";
+import { REWARD_FIELDS, unknownField } from "./fields.js";
 import type { Reward, RolloutEnd, Scenario } from "./scenario.js";
 
 export interface ProgramOptions {
@@ -103,5 +104,7 @@ export function rewardReturned(returned: unknown): Reward {
     const shown = JSON.stringify(returned) ?? String(returned);
     throw new Error(`rollout returned ${shown.slice(0, 100)}; return a finite number, or { reward, success, parts }`);
   }
+  const unknown = unknownField(Object(returned), REWARD_FIELDS, "a reward");
+  if (unknown !== undefined) throw new Error(`rollout returned ${unknown}`);
   return { reward, success: success ?? reward >= 1, parts };
 }

@@ -36,6 +36,7 @@ export {
 export { kinds, type Mailbox, syntheticWorld, type WorldOptions } from "./email/synthetic/index.js";
 export { TASK_SECONDS } from "./limits.js";
 export { loadTask, scenariosOf } from "./load.js";
+export { promptOf } from "./messages.js";
 export {
   givenForTask,
   recordedForTask,
@@ -45,6 +46,7 @@ export {
   taskOptionsText,
 } from "./options.js";
 export { type ArgumentsOf, checkArguments, jsonSchema, parameterNames, type ToolParameters } from "./parameters.js";
+export { checkReward } from "./reward-checks.js";
 export type { ServerDefinition, ServerScope, TaskServers } from "./servers.js";
 export {
   type AgentTaskDefinition,

@@ -3,9 +3,10 @@
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { HoneError, importUserFile, messageOf, timed, UsageError } from "../util/index.js";
+import { HoneError, importUserFile, messageOf, timed, UsageError, withOrigin } from "../util/index.js";
 import { emailTask } from "./email/index.js";
 import { allowed, TASK_SECONDS, withLimits } from "./limits.js";
+import { withOrigins } from "./origins.js";
 import type { AnyTask, PlainOptions, Scenario, ScenarioIo } from "./task.js";
 
 /** Built-in tasks. */
@@ -44,7 +45,10 @@ export async function loadTask(reference: string, seconds = TASK_SECONDS): Promi
   }
   const loaded = await timed(allowed(`the task file ${file}`, seconds), () =>
     importUserFile(file).catch((error: unknown) => {
-      const why = messageOf(error).split("\n")[0];
+      // By its name: the file has the built package's.
+      if ((error as Partial<Error> | null)?.name === "DefinitionError")
+        throw new HoneError(`${file}: ${messageOf(error)}`, { cause: error });
+      const why = messageOf(withOrigin(error, file)).split("\n")[0];
       throw new HoneError(`the task file ${file} could not be loaded: ${why}`, { cause: error });
     }),
   );
@@ -53,7 +57,7 @@ export async function loadTask(reference: string, seconds = TASK_SECONDS): Promi
       `the task file ${file} has no task: it must \`export default defineTask({...})\` from "@hone-rl/hone"`,
     );
   }
-  return withLimits(loaded, seconds);
+  return withLimits(withOrigins(loaded, file), seconds);
 }
 
 /** The field of a scenario that is no plain data: workers and files cannot have it. */
@@ -82,11 +86,20 @@ function checkPlain(task: AnyTask, scenarios: readonly Scenario[]): void {
   }
 }
 
+function checkSplits(task: AnyTask, scenarios: readonly Scenario[]): void {
+  const wrong = scenarios.find(({ split }) => split !== "train" && split !== "test");
+  if (!wrong) return;
+  const count = scenarios.filter(({ split }) => split === wrong.split).length;
+  throw new HoneError(
+    `the task ${task.name}: split ${JSON.stringify(wrong.split)} of ${count} ${count === 1 ? "scenario" : "scenarios"} is neither train nor test`,
+  );
+}
+
 /**
  * The scenarios of a task.
  *
  * @param io access for downloading scenarios from the Hub
- * @throws HoneError when the task's own code fails
+ * @throws HoneError when the task's own code fails, or a scenario is no plain data or in neither split
  */
 export async function scenariosOf(task: AnyTask, options: PlainOptions, io?: ScenarioIo): Promise<readonly Scenario[]> {
   let scenarios: readonly Scenario[];
@@ -97,5 +110,6 @@ export async function scenariosOf(task: AnyTask, options: PlainOptions, io?: Sce
     throw new HoneError(`the task ${task.name} could not list its scenarios: ${messageOf(error)}`, { cause: error });
   }
   checkPlain(task, scenarios);
+  checkSplits(task, scenarios);
   return scenarios;
 }

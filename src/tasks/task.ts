@@ -9,6 +9,7 @@ import { z } from "zod";
 import type { HubConfig } from "../hub/index.js";
 import { HoneError, messageOf, type Random } from "../util/index.js";
 import type { AgentContext, AgentRollout, ModelMistakes } from "./agent.js";
+import { DefinitionError, definitionProblem } from "./fields.js";
 import { type ArgumentsOf, schemaOfParameters, strictParameters, type ToolParameters } from "./parameters.js";
 import type { Reward, RolloutEnd, Scenario } from "./scenario.js";
 import type { TaskServers } from "./servers.js";
@@ -286,8 +287,8 @@ function unplayed(definition: { readonly name: string }) {
 const broughtBy = (scenarios: unknown) => (scenarios as { readonly options?: z.ZodObject }).options?.shape ?? {};
 
 /**
- * Checks and completes a task. Throws TypeError when two tools share a name, an option has a common one's, or a task
- * with `rollout` has parts for play by hone.
+ * Checks and completes a task. Throws TypeError when a field is missing or unknown, two tools share a name, an option has a
+ * common one's, or a task with `rollout` has parts for play by hone.
  */
 export function defineTask<S extends Scenario, E = undefined, O extends z.ZodObject = z.ZodObject>(
   definition: AgentTaskDefinition<S, E, O>,
@@ -298,6 +299,8 @@ export function defineTask<S extends Scenario, E = undefined, O extends z.ZodObj
 export function defineTask<S extends Scenario, E, O extends z.ZodObject>(
   given: TaskDefinition<S, E, O> | AgentTaskDefinition<S, E, O>,
 ): Task<S, E> {
+  const problem = definitionProblem(given);
+  if (problem !== undefined) throw new DefinitionError(problem);
   const definition = given.rollout ? { ...given, ...unplayed(given) } : (given as TaskDefinition<S, E, O>);
   const { tools = [], options: own = z.object({}) } = definition;
   const names = tools.map((tool) => tool.name);

@@ -8,6 +8,7 @@ export { withHeartbeat } from "./heartbeat.js";
 export { hasBigint, mapBigints, parseJson, toJson, withDigits, withMarks } from "./json.js";
 export { lockExclusively, tryLock, withLock } from "./lock.js";
 export { nearest } from "./nearest.js";
+export { originOf, withOrigin } from "./origin.js";
 export { cacheHome, expandHome, packageRoot } from "./paths.js";
 export { isMalformed, referred } from "./pointer.js";
 export { hone, isInstalled, program, reinstall } from "./program.js";

@@ -101,6 +101,16 @@ describe("a defect is found:", () => {
       /^error task_throws: the task threw in 24 of 24 rollouts .*NaN/,
     ],
     [
+      "a misspelt field of a reward",
+      { reward: (() => ({ reward: 1, succes: true, parts: {} })) as never },
+      /^error task_throws: the task threw in 24 of 24 rollouts .*"succes", which is no field of a reward: did you mean "success"\?$/,
+    ],
+    [
+      "a question that is missing, where the prompt uses it",
+      { scenarios: () => ["train", "test"].map((split) => ({ id: split, split, qestion: "?", word: split })) as never },
+      /^error task_throws: the task threw in 8 of 8 rollouts .*message 1 of the prompt has no content$/,
+    ],
+    [
       "a reward that is constant",
       { reward: earns(0.5, true) },
       /^error reward_constant: every rollout earned 0\.5, the expert's too: only differences teach$/,

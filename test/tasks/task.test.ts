@@ -1,8 +1,12 @@
-import { describe, expect, it } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { ExpertSession } from "../../src/rollout/expert-session.js";
 import { playRollout, type RolloutLimits } from "../../src/rollout/rollout.js";
 import type { Session, Turn } from "../../src/rollout/session.js";
+import { loadTask, scenariosOf } from "../../src/tasks/load.js";
 import { type AnyTask, type ChatMessage, defineTask, defineTool, type Scenario } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 
@@ -64,6 +68,145 @@ const play = (task: unknown, session: Session, more: Partial<RolloutLimits> = {}
     limits: { ...limits, ...more },
     signal: new AbortController().signal,
   });
+
+// First: loading a file holds the thread longer than a hanging reply below may take.
+describe("a task file with a mistake", () => {
+  const folder = mkdtempSync(join(tmpdir(), "hone-task-file-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  const fields = {
+    name: 'name: "cats"',
+    scenarios: `scenarios: () => [{ id: "cat", split: "train", question: "?" }]`,
+    prompt: `prompt: ({ question }) => [{ role: "user", content: question }]`,
+    reward: "reward: () => ({ reward: 1, success: true, parts: {} })",
+  };
+  let files = 0;
+  /** One field a line, from the fourth line on. */
+  const load = (change: Partial<Record<keyof typeof fields | "more", string>>) => {
+    const file = join(folder, `cats${++files}.ts`);
+    const lines = Object.values({ ...fields, ...change }).map((field) => `  ${field},\n`);
+    writeFileSync(
+      file,
+      `import { composeReward, defineTask, defineTool, z } from "@hone-rl/hone";\nconst none: any = undefined;\nexport default defineTask({\n${lines.join("")}});\n`,
+    );
+    return loadTask(file);
+  };
+  const messageOf = (work: Promise<unknown>) =>
+    work.then(
+      () => "nothing",
+      (error: Error) => error.message.replaceAll(folder, "").replace(/cats\d+/g, "cats"),
+    );
+
+  it.each([
+    [
+      { reward: fields.reward.replace("reward", "rewrad") },
+      'the task has no "reward"; it has "rewrad", which is no field of a task: did you mean "reward"?',
+    ],
+    [
+      { prompt: fields.prompt.replace("prompt", "promt") },
+      'the task has no "prompt"; it has "promt", which is no field of a task: did you mean "prompt"?',
+    ],
+    [
+      { scenarios: fields.scenarios.replace("scenarios", "scenaros") },
+      'the task has no "scenarios"; it has "scenaros", which is no field of a task: did you mean "scenarios"?',
+    ],
+    [
+      { name: 'nmae: "cats"' },
+      'the task has no "name"; it has "nmae", which is no field of a task: did you mean "name"?',
+    ],
+    [
+      { name: 'nmae: "cats"', more: 'name: "cats"' },
+      'the task has "nmae", which is no field of a task: did you mean "name"?',
+    ],
+    [{ more: "*exprt() {}" }, 'the task has "exprt", which is no field of a task: did you mean "expert"?'],
+    [
+      { more: "maxTurns: 3" },
+      'the task has "maxTurns", which is no field of a task: there are name, description, options, scenarios, open, close, prompt, tools, mcp, reply, reward, rollout, modelMistakes, claim, freeAnswers, shaped, expert',
+    ],
+    [{ more: "rollout: () => 1" }, undefined],
+    [{ reward: "reward: 1" }, 'the task\'s "reward" must be a function'],
+  ])("has its field named: %j", async (change, problem) => {
+    const message = await messageOf(load(change));
+    if (problem === undefined)
+      expect(message).toMatch(/^the task file \/cats\.ts could not be loaded: .*leave prompt out \(cats\.ts:3\)$/);
+    else expect(message).toBe(`/cats.ts: ${problem}`);
+  });
+
+  it("is loaded where nothing is wrong", async () => {
+    expect((await load({})).name).toBe("cats");
+  });
+
+  it("has a split that is none named, with the number of its scenarios", async () => {
+    const task = await load({
+      scenarios: `scenarios: () => ["a", "b"].map((id) => ({ id, split: "trian", question: id }))`,
+    });
+    await expect(scenariosOf(task, {})).rejects.toThrow('split "trian" of 2 scenarios is neither train nor test');
+  });
+
+  it("has a message of the prompt without a text named before a template reads it", async () => {
+    const prompt = (content: string) =>
+      load({
+        prompt: `prompt: ({ word }) => [{ role: "system", content: "Hi" }, { role: "user", content: ${content} }]`,
+      });
+    const first = async (content: string) => messageOf(play(await prompt(content), new Script("two")));
+    expect(await first("word")).toBe("scenario one: message 2 of the prompt has no content");
+    expect(await first("5")).toBe("scenario one: message 2 of the prompt has 5 as its content, which is no text");
+    expect(await messageOf(play(await load({ prompt: 'prompt: () => "Hi"' }), new Script("two")))).toMatch(
+      /^scenario one: the prompt is no list of messages/,
+    );
+  });
+
+  it.each([
+    [
+      "({ reward: 1, succes: true, parts: {} })",
+      'has "succes", which is no field of a reward: did you mean "success"?',
+    ],
+    ['({ reward: "1", success: true, parts: {} })', 'is "1" (a string), not a finite number'],
+    ["1", "is 1, not an object: return { reward, success, parts }"],
+    ["undefined", "is undefined, not an object: return { reward, success, parts }"],
+    ["({ reward: 1 })", 'has no "success": return { reward, success, parts }'],
+  ])("has its reward %s explained", async (returned, problem) => {
+    const task = await load({ reward: `reward: () => ${returned}` });
+    expect(await messageOf(play(task, new Script("two")))).toBe(`the reward of task cats for scenario one ${problem}`);
+  });
+
+  it("has the line named at which its code throws, or cannot be parsed", async () => {
+    const thrown = "Cannot read properties of undefined (reading 'foo')";
+    const reward = await load({ reward: "reward: async () => { await 1; return none.foo; }" });
+    expect(await messageOf(play(reward, new Script("two")))).toBe(`${thrown} (cats.ts:7)`);
+    const prompt = await load({ prompt: "prompt: () => none.foo" });
+    expect(await messageOf(play(prompt, new Script("two")))).toBe(`${thrown} (cats.ts:6)`);
+    const part = await load({
+      reward: `reward: composeReward({ parts: { a: { weight: 1, score: () => none.foo } }, success: "a" })`,
+    });
+    expect(await messageOf(play(part, new Script("two")))).toBe(
+      `the part a of the reward, on scenario one, threw: ${thrown} (cats.ts:7)`,
+    );
+    const tool = await load({
+      more: `tools: [defineTool({ name: "count", description: "Count.", parameters: z.object({}), execute: () => none.foo })]`,
+    });
+    expect((await play(tool, new Script(call))).reason).toMatch(
+      /^the tool count failed: .*\(reading 'foo'\) \(cats\d+\.ts:8\)$/,
+    );
+    const scenarios = await load({ scenarios: "scenarios: () => none.foo" });
+    expect(await messageOf(scenariosOf(scenarios, {}))).toBe(
+      `the task cats could not list its scenarios: ${thrown} (cats.ts:5)`,
+    );
+    expect(await messageOf(load({ name: 'name: "cats" "dogs"' }))).toBe(
+      'the task file /cats.ts could not be loaded: ParseError: Unexpected token, expected "," (cats.ts:4)',
+    );
+    expect(await messageOf(load({ name: "name: none.foo" }))).toBe(
+      `the task file /cats.ts could not be loaded: ${thrown} (cats.ts:4)`,
+    );
+  });
+
+  it("keeps what a tool says to the model as it is", async () => {
+    const tool = await load({
+      more: `tools: [defineTool({ name: "count", description: "Count.", parameters: z.object({}), execute: () => { throw Object.assign(new Error("no"), { name: "ToolError" }); } })]`,
+    });
+    expect((await play(tool, new Script(call))).reason).toBe("the tool count failed: no");
+  });
+});
 
 describe("a task without a final tool", () => {
   it("is answered by plain text, without tools", async () => {

@@ -1,0 +1,47 @@
+/** Misspelt fields of objects that a task's author writes: refused by name, since an unknown field would be ignored. */
+import { nearest } from "../util/index.js";
+
+const quoted = (name: string) => JSON.stringify(name);
+
+/**
+ * The first field of an object that is none of the known ones, in words; undefined where there is none.
+ *
+ * @param what the object: "a task"
+ */
+export function unknownField(given: object, known: readonly string[], what: string): string | undefined {
+  const unknown = Object.keys(given).filter((name) => !known.includes(name));
+  // One that was meant for a known field says more than another.
+  const name = unknown.find((one) => nearest(one, known) !== undefined) ?? unknown[0];
+  if (name === undefined) return undefined;
+  const close = nearest(name, known);
+  const hint = close === undefined ? `there are ${known.join(", ")}` : `did you mean ${quoted(close)}?`;
+  return `${quoted(name)}, which is no field of ${what}: ${hint}`;
+}
+
+/** Fields of a task's definition. */
+const TASK_FIELDS = [
+  ...["name", "description", "options", "scenarios", "open", "close", "prompt", "tools", "mcp", "reply", "reward"],
+  ...["rollout", "modelMistakes", "claim", "freeAnswers", "shaped", "expert"],
+];
+
+/** Fields of what a reward function returns. */
+export const REWARD_FIELDS = ["reward", "success", "parts"];
+
+/** What is wrong with the fields of a task's definition; undefined where nothing is. */
+export function definitionProblem(definition: object): string | undefined {
+  const fields = definition as Readonly<Record<string, unknown>>;
+  const unknown = unknownField(fields, TASK_FIELDS, "a task");
+  const functions = fields.rollout === undefined ? ["scenarios", "prompt", "reward"] : ["scenarios", "rollout"];
+  const missing = ["name", ...functions].find((name) => fields[name] === undefined);
+  if (missing !== undefined)
+    return `the task has no ${quoted(missing)}${unknown === undefined ? "" : `; it has ${unknown}`}`;
+  if (unknown !== undefined) return `the task has ${unknown}`;
+  if (typeof fields.name !== "string") return `the task's "name" must be a text`;
+  const wrong = functions.find((name) => typeof fields[name] !== "function");
+  return wrong === undefined ? undefined : `the task's ${quoted(wrong)} must be a function`;
+}
+
+/** A task's definition lacks a field, or has one that no task has. */
+export class DefinitionError extends TypeError {
+  override readonly name = "DefinitionError";
+}

@@ -29,7 +29,9 @@ export function chooseScenarios(all: readonly Scenario[], choice: ScenarioChoice
   const ofSplit = choice.split ? all.filter((scenario) => scenario.split === choice.split) : [...all];
   if (ofSplit.length === 0) {
     const where = choice.split ? `in the split ${choice.split} (${all.length} in all)` : "at all";
-    throw new HoneError(`the task has no scenarios ${where}; build a database with questions, or choose another split`);
+    throw new HoneError(
+      `the task has no scenarios ${where}; choose another split, or look at them with \`${hone("check")}\``,
+    );
   }
   if (choice.n === undefined || choice.n >= ofSplit.length) return ofSplit;
   return new Random("scenarios", choice.seed).sample(ofSplit, choice.n);

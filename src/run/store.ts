@@ -190,6 +190,17 @@ export class RunStore {
       .map(unpack);
   }
 
+  /** What all rewarded rollouts of these committed steps earned, of the task as in training; undefined where they differ. */
+  onlyReward(first: number, last: number): number | undefined {
+    const range = this.#database
+      .prepare<[number, number], { least: number | null; most: number | null }>(
+        `SELECT MIN(min(reward, training_reward)) AS least, MAX(max(reward, training_reward)) AS most FROM rollouts
+         WHERE phase = 'train' AND step BETWEEN ? AND ?`,
+      )
+      .get(first, last);
+    return range?.least === range?.most ? (range?.least ?? undefined) : undefined;
+  }
+
   /** Deletes rollouts of a step that another adapter played. Returns their number. */
   dropForeignRollouts(phase: RolloutPhase, step: number, adapter: string | null): number {
     return this.#database

@@ -48,11 +48,22 @@ function unrewardedText(steps: readonly StepMetricsRow[]): string {
 export const taught = ({ skipped, groups_trainable }: StepMetricsRow): boolean =>
   skipped === null && groups_trainable > 0;
 
+/** The one reward of all rollouts of some steps, and the task as `--task` names it. */
+export interface OnlyReward {
+  readonly reward: number;
+  readonly task: string;
+}
+
 /**
  * Checks the steps so far, after one that taught nothing.
+ *
+ * @param onlyReward of that many last steps; undefined where rewards differ
  * @throws HoneError when too many in a row taught nothing or were not finite
  */
-export function checkProgress(steps: readonly StepMetricsRow[]): void {
+export function checkProgress(
+  steps: readonly StepMetricsRow[],
+  onlyReward: (count: number) => OnlyReward | undefined = () => undefined,
+): void {
   const last = steps.at(-1);
   if (!last || taught(last)) return;
   const notFinite = countAtEnd(steps, ({ skipped }) => skipped === "loss" || skipped === "gradient");
@@ -82,6 +93,13 @@ export function checkProgress(steps: readonly StepMetricsRow[]): void {
           ? "the model solves them all: take harder scenarios"
           : "every scenario is either always solved or never: raise --group-size or --temperature, or mix scenarios of other difficulty";
   const same = `in each group all rollouts${truncated ? " that are learnt from" : ""} got the same reward`;
+  const only = onlyReward(flat);
+  // 0 and 1 are what wrong and right answers earn.
+  if (only && only.reward !== 0 && only.reward !== 1) {
+    throw new HoneError(
+      `every rollout of the last ${flat} steps earned ${only.reward}: the reward does not depend on the answer; run \`${hone("check")} ${only.task}\`. If that finds nothing: ${advice}`,
+    );
+  }
   throw new HoneError(
     `nothing was learnt in ${flat} steps in a row: ${same}${leftOut}, and only differences teach. Success was ${(100 * success).toFixed(1)} % (n=${n}); ${advice}`,
   );

@@ -56,7 +56,7 @@ export class ScenarioSampler implements StepScenarios {
     for (const [split, found] of [["train", this.#train] as const, ["test", this.#test] as const]) {
       if (found.length === 0) {
         throw new HoneError(
-          `the task has no scenarios in its ${split} split (${scenarios.length} in all); training needs both splits: build a database with more questions`,
+          `the ${split} split has no scenario (${scenarios.length} in all), and training needs both splits`,
         );
       }
     }

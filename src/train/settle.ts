@@ -33,8 +33,14 @@ export async function wakeWith(parts: LoopParts, row: StepRow, clock: StepClock)
 
 function checkTaught({ run }: LoopParts, row: StepRow): void {
   if (!row.metrics || taught(row.metrics)) return;
-  const steps = run.store.steps().filter(({ step }) => step <= row.step);
-  checkProgress(steps.flatMap(({ metrics }) => metrics ?? []));
+  const steps = run.store.steps().filter(({ step, metrics }) => step <= row.step && metrics);
+  checkProgress(
+    steps.flatMap(({ metrics }) => metrics ?? []),
+    (count) => {
+      const reward = run.store.onlyReward(steps.at(-count)?.step ?? row.step, row.step);
+      return reward === undefined ? undefined : { reward, task: String(run.store.record()?.options.task) };
+    },
+  );
 }
 
 /**

@@ -27,6 +27,18 @@ describe("steps that change nothing", () => {
     expect(() => checkProgress(many(STEPS_WITHOUT_SPREAD, { ...flat, success: 0.5 }))).toThrow("raise --group-size");
   });
 
+  it("because every rollout earned the same are told from scenarios that are too hard", () => {
+    const flat = many(STEPS_WITHOUT_SPREAD, { skipped: "no_spread" });
+    const earned = (reward: number) => () =>
+      checkProgress([row({}), ...flat], (count) =>
+        count === STEPS_WITHOUT_SPREAD ? { reward, task: "mine.ts" } : undefined,
+      );
+    expect(earned(0.5)).toThrow(
+      /^every rollout of the last 10 steps earned 0\.5: the reward does not depend on the answer; run `.*check mine\.ts`/,
+    );
+    expect(earned(0)).toThrow(/^nothing was learnt in 10 steps in a row: .* too hard/);
+  });
+
   it("are told from a model that training has broken", () => {
     const flat = many(STEPS_WITHOUT_SPREAD, { skipped: "no_spread" });
     expect(() => checkProgress([row({ success: 0.75 }), ...flat])).toThrow(

@@ -52,6 +52,16 @@ const learnerThat = (answers: Partial<StepMetrics>[]): NonNullable<FakeParts["le
 };
 
 describe("the training loop", () => {
+  it("ends where the reward is the same whatever is played, and names the command that looks at the task", async () => {
+    const run = await opened();
+    const parts = partsOf(run, { settings: { steps: 12, validateEvery: 0 } });
+    parts.policy.reward = 0.5;
+    await expect(train(parts)).rejects.toThrow(
+      /^every rollout of the last 10 steps earned 0\.5: the reward does not depend on the answer; run `.*check mine\.ts`/,
+    );
+    expect(run.store.lastStep().step).toBe(10);
+  });
+
   it("takes its steps, validates at the start, on the way and at the end, and keeps the latest and the best", async () => {
     const run = await opened();
     await train(partsOf(run));

@@ -46,10 +46,12 @@ describe("the scenario sampler", () => {
     expect(() => new ScenarioSampler(scenarios, { groupsPerStep: 9, seed: 1 })).toThrow(
       "train split has only 8 scenarios",
     );
-    expect(() => new ScenarioSampler([], { groupsPerStep: 1, seed: 1 })).toThrow("no scenarios in its train split");
+    expect(() => new ScenarioSampler([], { groupsPerStep: 1, seed: 1 })).toThrow(
+      "the train split has no scenario (0 in all)",
+    );
     const onlyTrain = scenarios.filter(({ split }) => split === "train");
     expect(() => new ScenarioSampler(onlyTrain, { groupsPerStep: 1, seed: 1 })).toThrow(
-      "no scenarios in its test split (8 in all)",
+      "the test split has no scenario (8 in all), and training needs both splits",
     );
   });
 

@@ -274,7 +274,13 @@ export const settings: LoopSettings = {
 };
 
 export const openFake = (folder: string, fork?: string): Promise<Run> =>
-  Run.open({ folder, record: { options: { groupSize: 3 }, contents: {} }, shape, fork, agree: () => undefined });
+  Run.open({
+    folder,
+    record: { options: { groupSize: 3, task: "mine.ts" }, contents: {} },
+    shape,
+    fork,
+    agree: () => undefined,
+  });
 
 export const stepSettings = {
   objective: objectiveOf("dapo"),

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { usableCores } from "../src/engine/threads.js";
+import { learnerEnvironment } from "../src/learn/environment.js";
 import { HoneError } from "../src/util/errors.js";
 import { packageRoot } from "../src/util/paths.js";
 import { compare, median } from "./measure.js";
@@ -184,6 +185,8 @@ export function update(python: string, side: readonly string[], size: Size, thre
   return new Promise((resolve, reject) => {
     const child = spawn(python, [join(packageRoot, "bench/learner/update.py"), ...side, ...args.map(String)], {
       stdio: ["ignore", "pipe", "pipe"],
+      // As hone starts its learner, for both sides.
+      env: { ...process.env, ...learnerEnvironment(threads) },
     });
     const output = { stdout: "", stderr: "" };
     for (const stream of ["stdout", "stderr"] as const) {

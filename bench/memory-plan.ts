@@ -1,6 +1,6 @@
 /**
- * `yarn memory-plan`: compares the memory of engine and learner on this machine's CPU with the plan of src/plan. Every
- * configuration runs in its own processes, one after the other; the kernel reports their memory.
+ * `yarn memory-plan`: compares the memory of engine and learner on this machine's CPU with the plan of src/plan, and writes it
+ * to bench/results. Every configuration runs in its own processes, one after the other; the kernel reports their memory.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -9,14 +9,22 @@ import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { objectiveOf } from "../src/config/index.js";
-import { contextsOf, type LocalEngineOptions, loadEngine, modelFile, modelShape } from "../src/engine/index.js";
-import { startLearner } from "../src/learn/index.js";
-import { engineMemory, WORKERS } from "../src/plan/engine-memory.js";
-import type { PlanInput } from "../src/plan/input.js";
-import { LONG_ANSWERS, learnerMemory, typicalRow } from "../src/plan/learner-memory.js";
+import {
+  contextsOf,
+  type LocalEngineOptions,
+  loadEngine,
+  type ModelShape,
+  modelFile,
+  modelShape,
+} from "../src/engine/index.js";
+import { LINEAR_LAYERS, startLearner } from "../src/learn/index.js";
+import { typicalRow } from "../src/plan/learner-memory.js";
 import { ensurePython } from "../src/python-env/index.js";
+import { hardwareOf, versionsOf } from "./hardware.js";
 import { ensureTestModels, modelPath } from "./models.js";
+import { type EngineMeasured, type MemoryRow, nameOf, plannedFor } from "./planned-memory.js";
 import { writeRandomBatch } from "./random-batch.js";
+import { saveRows } from "./results.js";
 
 const usage = `yarn memory-plan [options]     planned and measured memory on the CPU, in an hour on a small one
 
@@ -29,8 +37,6 @@ const usage = `yarn memory-plan [options]     planned and measured memory on the
                           of the engine, as for the options of \`yarn train\`
   --threads N             CPU threads (default 1)
   --checkpointing on,off  gradient checkpointing of the learner`;
-
-const TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
 
 /** A value of /proc/PID/status in bytes. */
 function status(pid: number | "self", key: string): number {
@@ -45,8 +51,10 @@ interface EngineCase {
   readonly more: Pick<LocalEngineOptions, "threads" | "lanes" | "ubatch" | "sampling">;
 }
 
+type EngineBytes = Pick<EngineMeasured, "peak" | "anonymous">;
+
 /** Loads an engine in this process and fills one sequence of each lane, so that all buffers are in use. */
-async function runEngine({ model, concurrency, context, more }: EngineCase): Promise<number> {
+async function runEngine({ model, concurrency, context, more }: EngineCase): Promise<EngineBytes> {
   const options = { model, gpu: false, sequences: concurrency, contextPerSequence: context, ...more } as const;
   const engine = await loadEngine(options);
   const prompts = Array.from({ length: engine.info.lanes }, (_, lane) =>
@@ -57,8 +65,9 @@ async function runEngine({ model, concurrency, context, more }: EngineCase): Pro
   for (const sequence of sequences) sequence.close();
   // The maximum number of rows of logits returned at once.
   await engine.score((prompts[0] as Int32Array).subarray(0, 128));
+  const measured = { peak: status("self", "VmHWM"), anonymous: status("self", "RssAnon") };
   await engine.close();
-  return status("self", "VmHWM");
+  return measured;
 }
 
 async function runLearner(model: string, vocabulary: number, tokens: number, checkpointing: boolean, threads: number) {
@@ -69,7 +78,7 @@ async function runLearner(model: string, vocabulary: number, tokens: number, che
     python: await ensurePython(),
     backend: "peft",
     base: { gguf: model },
-    lora: { rank: 8, alpha: 16, targets: TARGETS },
+    lora: { rank: 8, alpha: 16, targets: LINEAR_LAYERS },
     seed: 1,
     optimizer: { betas: [0.9, 0.99], weightDecay: 0.1 },
     threads,
@@ -90,7 +99,7 @@ async function runLearner(model: string, vocabulary: number, tokens: number, che
       microBatchTokens: tokens,
       gradientCheckpointing: checkpointing,
     });
-    return { loading, loaded: memory.loaded, peak: memory.peak };
+    return { loading, peak: memory.peak };
   } finally {
     await learner.close();
     rmSync(folder, { recursive: true });
@@ -104,6 +113,21 @@ function report(name: string, planned: number, measured: number): void {
   const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`.padStart(9);
   const percent = `${error < 0 ? "" : "+"}${(100 * error).toFixed(1)} %`.padStart(8);
   console.log(`${name.padEnd(52)} planned ${megabytes(planned)}  measured ${megabytes(measured)}  ${percent}`);
+}
+
+function save(row: MemoryRow): void {
+  const { peak, loading } = plannedFor(row);
+  const name = `${row.model}: ${nameOf(row)}`;
+  if (row.part === "learner") report(`${name}, loading`, loading as number, row.loading);
+  report(name, peak, row.peak);
+  const idOf = (one: MemoryRow) =>
+    JSON.stringify([
+      one.model,
+      nameOf(one),
+      one.threads,
+      one.part === "engine" && [one.lanes, one.ubatch, one.sampling],
+    ]);
+  saveRows("memory-plan", { hardware: hardwareOf(undefined), versions: versionsOf(undefined), rows: [row] }, idOf);
 }
 
 async function main(): Promise<void> {
@@ -128,7 +152,7 @@ async function main(): Promise<void> {
     return;
   }
   if (values["run-engine"] !== undefined) {
-    console.log(await runEngine(JSON.parse(values["run-engine"]) as EngineCase));
+    console.log(JSON.stringify(await runEngine(JSON.parse(values["run-engine"]) as EngineCase)));
     return;
   }
   const names = values.models.split(",");
@@ -144,23 +168,14 @@ async function main(): Promise<void> {
   for (const name of names) {
     const known: Record<string, string> = { tiny: modelFile("tiny"), "0.5b": modelPath("qwen2-0.5b-shape-f16.gguf") };
     const model = known[name] ?? resolve(name);
-    const shape = await modelShape(model);
-    const input: PlanInput = {
-      shape,
-      concurrency: 4,
-      context: 8192,
-      loraRank: 8,
-      loraTargets: TARGETS,
-      microBatchTokens: 512,
-      gradientCheckpointing: false,
-      learnerLifetime: "run",
-      releaseWeights: false,
-      gpu: false,
-      precision: "auto",
-      hfWeights: false,
-      learner: "auto",
-      ...{ lanes: 1, lanesGiven: false, ubatch: 512, sampling, judge: null },
+    const { architecture, bytes, parameters, weightType, layers, embedding, feedForward, ...rest } =
+      await modelShape(model);
+    const { heads, kvHeads, headSize, vocabulary, trainedContext, window } = rest;
+    const shape: ModelShape = {
+      ...{ architecture, bytes, parameters, weightType, layers, embedding, feedForward },
+      ...{ heads, kvHeads, headSize, vocabulary, trainedContext, ...(window === undefined ? {} : { window }) },
     };
+    const of = { model: basename(model), threads, shape };
     if (values.parts.includes("engine")) {
       for (const context of numbers(values.contexts)) {
         for (const concurrency of numbers(values.concurrency)) {
@@ -168,30 +183,17 @@ async function main(): Promise<void> {
           const arguments_ = [fileURLToPath(import.meta.url), "--run-engine", JSON.stringify(wanted)];
           const done = spawnSync(process.execPath, arguments_, { encoding: "utf8" });
           if (done.status !== 0) throw new Error(`the engine failed: ${done.stderr.trim().split("\n").at(-1)}`);
-          const { lanes, ubatch } = contextsOf({ ...more, sequences: concurrency }, shape.bytes, false);
-          // No adapter is loaded, and there are no rollout workers.
-          const {
-            weights: _,
-            kv,
-            compute,
-            process: itself,
-          } = engineMemory({ ...input, concurrency, context, lanes, ubatch }).host;
-          const planned = shape.bytes + kv + compute + itself - WORKERS;
-          report(`${basename(name)}: engine, ${concurrency} × ${context} tokens`, planned, Number(done.stdout));
+          const { lanes, ubatch } = contextsOf({ ...more, sequences: concurrency }, bytes, false);
+          const measured = JSON.parse(done.stdout) as EngineBytes;
+          save({ part: "engine", ...of, concurrency, context, lanes, ubatch, sampling, ...measured });
         }
       }
     }
     if (!values.parts.includes("learner")) continue;
     for (const tokens of numbers(values.tokens)) {
       for (const checkpointing of values.checkpointing.split(",").map((text) => text === "on")) {
-        const measured = await runLearner(model, shape.vocabulary, tokens, checkpointing, threads);
-        const wanted = { ...input, context: tokens, microBatchTokens: tokens, gradientCheckpointing: checkpointing };
-        // Length of the measured row.
-        const plan = learnerMemory(wanted, [LONG_ANSWERS]);
-        const idle = plan.process + plan.weights + plan.adapter;
-        const what = `${basename(name)}: learner, ${tokens} tokens${checkpointing ? ", checkpointing" : ""}`;
-        report(`${what}, loading`, idle, measured.loading);
-        report(`${what}, update`, idle + plan.pass, measured.peak);
+        const { loading, peak } = await runLearner(model, vocabulary, tokens, checkpointing, threads);
+        save({ part: "learner", ...of, tokens, checkpointing, loading, peak });
       }
     }
   }

@@ -30,23 +30,39 @@ const contradict = (a: object, b: object) =>
 const idOf = ({ name, model, sequences }: Row) => `${name} ${model} ${sequences}`;
 
 /**
- * Adds rows to the day's: a row takes the place of an older one of the same model and number of sequences. Figures of
- * other versions or another machine are never mixed with these, nor lost: they stay in a file of their own.
+ * Adds rows to the day's: a row takes the place of an older one with the same id. Figures of other versions or another machine
+ * are never mixed with these, nor lost: they stay in a file of their own.
  *
+ * @param order of the rows; without it a row stands where it was first written
  * @returns the file
  */
-export function saveSpeed({ hardware, versions, rows }: SpeedResults, folder = resultsFolder): string {
+export function saveRows<R>(
+  kind: string,
+  { hardware, versions, rows }: Setting & { readonly rows: readonly R[] },
+  idOf: (row: R) => string,
+  { folder = resultsFolder, order }: { folder?: string | undefined; order?: (a: R, b: R) => number } = {},
+): string {
   for (let part = 1; ; part++) {
-    const file = resultsFile("speed", hardware, part, folder);
-    const earlier = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as SpeedResults) : undefined;
+    const file = resultsFile(kind, hardware, part, folder);
+    const earlier = existsSync(file)
+      ? (JSON.parse(readFileSync(file, "utf8")) as Setting & { readonly rows: readonly R[] })
+      : undefined;
     if (earlier && (contradict(earlier.hardware, hardware) || contradict(earlier.versions, versions))) continue;
-    const merged = new Map([...(earlier?.rows ?? []), ...rows].map((row) => [idOf(row), row]));
-    const sorted = [...merged.values()].sort(
-      (a, b) =>
-        a.name.localeCompare(b.name) || a.model.localeCompare(b.model) || (a.sequences ?? 0) - (b.sequences ?? 0),
-    );
-    const results: SpeedResults = { hardware, versions: { ...earlier?.versions, ...versions }, rows: sorted };
+    const merged = [...new Map([...(earlier?.rows ?? []), ...rows].map((row) => [idOf(row), row])).values()];
+    const results = {
+      hardware,
+      versions: { ...earlier?.versions, ...versions },
+      rows: order ? merged.sort(order) : merged,
+    };
     writeFileSync(file, `${JSON.stringify(results, null, 2)}\n`);
     return file;
   }
 }
+
+/** Rows of `yarn bench`, of which those of the same model and number of sequences are the same. */
+export const saveSpeed = (results: SpeedResults, folder?: string): string =>
+  saveRows("speed", results, idOf, {
+    folder,
+    order: (a, b) =>
+      a.name.localeCompare(b.name) || a.model.localeCompare(b.model) || (a.sequences ?? 0) - (b.sequences ?? 0),
+  });

@@ -7,6 +7,7 @@ Llama 3 are. The model has the shape alone. The first update compiles; goals are
 
     python bench/learner/card_counts.py --shape 0.5b --out bench/results
 
+--side trl, unsloth: the same rollouts in theirs, 8 in a micro-batch, as update.py has them; there are no goals for it.
 The rollouts are those of update.py: --groups of --size that share a prompt. --vary gives every update other lengths.
 """
 
@@ -40,6 +41,8 @@ def parse():
     parser.add_argument("--prompt", type=int, nargs=2, metavar=("LEAST", "MOST"), help="tokens; without --vary")
     parser.add_argument("--updates", type=int, default=4)
     parser.add_argument("--checkpointing", action="store_true")
+    parser.add_argument("--side", choices=["hone", "trl", "unsloth"], default="hone")
+    parser.add_argument("--weights", choices=["F16", "Q8_0", "Q4_0", "nf4"], help="as of update.py")
     parser.add_argument("--vary", action="store_true", help="other lengths in each update")
     parser.add_argument("--kernels", type=int, default=0, help="lists so many, most launched first")
     parser.add_argument("--out", type=Path, help="a folder for a file of the results")
@@ -69,62 +72,98 @@ def kernels_of(counts):
     return {name.removeprefix("kernel "): n for name, n in counts.items() if name.startswith("kernel ") and n > 0}
 
 
+def given(options):
+    """What update.py is told."""
+    fixed = dict(device="cuda", apart=False, batch=None, gradients=None, rows=8, threads=1, repeats=1)
+    same = {name: getattr(options, name) for name in ("side", "weights", "shape", "groups", "size", "checkpointing")}
+    more = dict(completion=(100, 200), row_tokens=options.tokens, prompt=options.prompt or (300, 600))
+    return SimpleNamespace(**fixed, **same, **more)
+
+
+def on_the_card(bench):
+    """Random models are made there: what is in them is no matter."""
+    import torch
+
+    made = bench.make_model
+
+    def make(*arguments):
+        with torch.device("cuda"):
+            return made(*arguments)
+
+    bench.make_model = make
+
+
+class Hone:
+    """Our learner, whose waits in rows are counted by themselves."""
+
+    def __init__(self, bench, settings, counters):
+        import torch
+        from learner import card
+        from learner import update as updates
+        from learner.second_path import AdamStep
+
+        tried = card._why_not
+
+        def passed(*arguments):
+            tried(*arguments)
+
+        card._why_not = passed
+        AdamStep.check = lambda *_: None
+        on_the_card(bench)
+        self.waits = 0
+        accumulate = updates._Passes.accumulate
+
+        def watched(*arguments):
+            before = counters.now()
+            value = accumulate(*arguments)
+            self.waits += counters.since(before).get("syncs", 0)
+            return value
+
+        updates._Passes.accumulate = watched
+        backend = bench.make_backend(settings, bench.choose_device("cuda"))
+        backend.rows._exact = {torch.bfloat16: True}
+        bench.make_backend = lambda *_: backend
+        self._bench, self._settings, self._backend = bench, settings, backend
+
+    def begin(self):
+        return self._bench.run_hone(self._settings)
+
+    def more(self):
+        return {"way": self._backend.rows.way.name, "waitsInRows": self.waits}
+
+
+class Theirs:
+    def __init__(self, bench, settings):
+        self._bench, self._settings = bench, settings
+
+    def begin(self):
+        return self._bench.run_trl(self._settings)
+
+    def more(self):
+        return {}
+
+
 def main():
     options = parse()
     counters = Counters()
     import learner  # noqa: F401  (sets what PyTorch reads when it is imported)
     import torch
     import update as bench
-    from learner import card
-    from learner import update as updates
-    from learner.device import choose_device
-    from learner.second_path import AdamStep
     from torch._dynamo.utils import counters as compiler
 
     if not torch.cuda.is_available():
         sys.exit("PyTorch sees no card")
     bench.SHAPES.update(SHAPES)
-    tried = card._why_not
-
-    def passed(*arguments):
-        tried(*arguments)
-
-    card._why_not = passed
-    AdamStep.check = lambda *_: None
-    made = bench.make_model
-
-    def on_the_card(*given):
-        with torch.device("cuda"):
-            return made(*given)
-
-    bench.make_model = on_the_card
-    waits = 0
-    accumulate = updates._Passes.accumulate
-
-    def watched(*arguments):
-        nonlocal waits
-        before = counters.now()
-        value = accumulate(*arguments)
-        waits += counters.since(before).get("syncs", 0)
-        return value
-
-    updates._Passes.accumulate = watched
-    common = dict(side="hone", device="cuda", apart=False, batch=None, gradients=None, rows=8, threads=1, repeats=1)
-    common |= dict(weights=None)
-    own = dict(shape=options.shape, groups=options.groups, size=options.size, checkpointing=options.checkpointing)
-    settings = SimpleNamespace(**common, **own, completion=(100, 200), row_tokens=options.tokens)
-    settings.prompt = options.prompt or (300, 600)
-    backend = bench.make_backend(settings, choose_device("cuda"))
-    backend.rows._exact = {torch.bfloat16: True}
-    bench.make_backend = lambda *_: backend
+    settings = given(options)
+    side = Hone(bench, settings, counters) if options.side == "hone" else Theirs(bench, settings)
     step = None
     rows = []
     for number in range(options.updates):
         if step is None or options.vary:
             if number > 0:
                 settings.prompt = (200 + 150 * number, 300 + 200 * number)
-            step, result = bench.run_hone(settings)
-        before, compiled, waits = counters.now(), compiler["stats"]["unique_graphs"], 0
+            step, result = side.begin()
+        before, compiled, side.waits = counters.now(), compiler["stats"]["unique_graphs"], 0
         torch.cuda.reset_peak_memory_stats()
         step()
         counts = counters.since(before)
@@ -132,11 +171,10 @@ def main():
             {
                 "update": number,
                 "positions": result()["computed"],
-                "way": backend.rows.way.name,
+                **side.more(),
                 "launches": counts.get("launch direct", 0),
                 "copies": sum(n for name, n in counts.items() if name.startswith("copy") and name.endswith("calls")),
                 "waits": counts.get("syncs", 0),
-                "waitsInRows": waits,
                 "compilations": compiler["stats"]["unique_graphs"] - compiled,
                 "modulesLoaded": counts.get("modules loaded", 0),
                 "allocations": counts.get("malloc device calls", 0),
@@ -146,17 +184,18 @@ def main():
         print(json.dumps(rows[-1]), flush=True)
     for name, count in sorted(kernels_of(counts).items(), key=lambda one: -one[1])[: options.kernels]:
         print(f"{count:6} {name[:150]}")
-    goals = (
-        GOALS
-        if options.shape == "0.5b" and not (options.checkpointing or options.prompt)
-        else {**GOALS, "launches": None}
-    )
+    usual = options.shape == "0.5b" and not (options.checkpointing or options.prompt or options.weights)
+    goals = GOALS if usual else {**GOALS, "launches": None}
+    if options.side != "hone":
+        goals = {}
     steady = {name: max(row[name] for row in rows[2:]) for name in goals} if len(rows) > 2 else {}
     missed = [name for name, most in goals.items() if most is not None and steady.get(name, 0) > most]
     if options.out:
         name = torch.cuda.get_device_name()
         ways = [*(["checkpointing"] if options.checkpointing else []), *(["other-lengths"] if options.vary else [])]
         ways += [f"prompt-{options.prompt[1]}"] if options.prompt else []
+        ways += [options.weights.lower()] if options.weights else []
+        ways += [options.side] if options.side != "hone" else []
         file = (
             options.out
             / f"card-counts-learner-{'-'.join([options.shape, *ways])}-{name.lower().replace(' ', '-')}.json"

@@ -60,12 +60,13 @@ def in_nf4(shape, held_by):
     import torch
     from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
+    dtype = held_by or torch.float32
     four = BitsAndBytesConfig(
         load_in_4bit=True,
         bnb_4bit_quant_type="nf4",
         bnb_4bit_use_double_quant=True,
-        bnb_4bit_compute_dtype=torch.float32,
+        bnb_4bit_compute_dtype=dtype,
     )
     with tempfile.TemporaryDirectory() as folder:
         elsewhere(write_folder, shape, folder, held_by)
-        return AutoModelForCausalLM.from_pretrained(folder, quantization_config=four, dtype=torch.float32)
+        return AutoModelForCausalLM.from_pretrained(folder, quantization_config=four, dtype=dtype)

@@ -9,7 +9,8 @@ turns of sampled tokens with tool results between; or those of a batch file (src
     hone --weights TYPE  the model from a file with matrices of this GGUF type, which stay its blocks; nf4: with linear
                          layers in bitsandbytes' 4 bits, as QLoRA has them (arXiv:2305.14314)
     trl, unsloth         GRPOTrainer's own loss path with its own fused output layer, fed padded rows as its trainer
-                         pads them; with Unsloth, what that makes of it (on a CPU, TRL's own on Unsloth's model)
+                         pads them; with Unsloth, what that makes of it (on a CPU, TRL's own on Unsloth's model);
+                         --weights nf4: QLoRA, with transformers' bitsandbytes or with Unsloth's load_in_4bit
 
 On a CPU in f32; on CUDA in bf16, which holds all weights of the model exactly, as those of a 16-bit file. Prints one
 line of JSON; --gradients FILE gets the first update's gradient (f32, the parameters in the order of their names).
@@ -46,6 +47,7 @@ LORA = {
     "targets": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
 }
 LEARNING_RATE = 1e-5
+WEIGHTS = ["F16", "Q8_0", "Q4_0", "nf4"]
 
 
 def parse() -> argparse.Namespace:
@@ -66,9 +68,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--checkpointing", action="store_true")
     parser.add_argument("--mkl", action="store_true", help="hone: products of f32 as PyTorch computes them")
-    parser.add_argument("--weights", choices=["F16", "Q8_0", "Q4_0", "nf4"], help="hone: the type of frozen weights")
+    parser.add_argument("--weights", choices=WEIGHTS, help="the type of frozen weights; trl, unsloth: nf4 alone")
     parser.add_argument("--repeats", type=int, default=1)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.weights not in (None, "nf4") and not options.side.startswith("hone"):
+        parser.error(f"{options.side} has no weights of type {options.weights}")
+    return options
 
 
 def make_rollouts(options, vocabulary):
@@ -149,13 +154,14 @@ def make_unsloth_model(options, device, **more):
     from learner.unsloth_backend import OFFLOADING
     from learner.unsloth_model import write_tokenizer
 
+    in_4bit = options.weights == "nf4"
     with tempfile.TemporaryDirectory() as folder:
         make_model(shape_of(options), held_by(device)).save_pretrained(folder)
         write_tokenizer(Path(folder))
         place = {"device_map": {"": 0}} if device.type == "cuda" else more
         dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
         model, tokenizer = fast.from_pretrained(
-            folder, max_seq_length=4096, dtype=dtype, load_in_4bit=False, local_files_only=True, **place
+            folder, max_seq_length=4096, dtype=dtype, load_in_4bit=in_4bit, local_files_only=True, **place
         )
     model = fast.get_peft_model(
         model.requires_grad_(False),
@@ -313,7 +319,7 @@ def run_trl(options):
     )
     lora = LoraConfig(r=LORA["rank"], lora_alpha=LORA["alpha"], target_modules=LORA["targets"], task_type="CAUSAL_LM")
     trainer = GRPOTrainer(
-        model=ready[1] if ready else make_model(shape, held_by(device)),
+        model=ready[1] if ready else (in_nf4 if options.weights else make_model)(shape, held_by(device)),
         reward_funcs=lambda completions, **_: [0.0] * len(completions),
         args=config,
         train_dataset=Dataset.from_dict({"prompt": ["a"] * len(rollouts)}),
@@ -371,11 +377,9 @@ def run_trl(options):
 
 def main() -> None:
     options = parse()
+    # `yarn bench` gives all of hone's learner (src/learn/environment.ts).
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     os.environ["HF_HUB_OFFLINE"] = "1"
-    # As hone starts its learner (src/learn/child.ts), for both sides.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     import learner  # noqa: F401  (sets what PyTorch reads when it is imported)
     import torch
     from learner.memory import PeakMemory

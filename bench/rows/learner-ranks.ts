@@ -49,11 +49,14 @@ export const bench: Bench = {
       }
     };
     try {
-      const about = { name: "learner/ranks", model: modelName(model), sequences: null, target: "" };
+      const about = { model: modelName(model), sequences: null, target: "" };
       const launched = side(RANKS, `torchrun --nproc-per-node ${RANKS}`);
       const rows = [];
       for (const threads of [RANKS, 1]) {
-        const row = { ...about, unit: "ms" as const, note: `${RANKS} ranks of one thread, one process of ${threads}` };
+        const row = {
+          ...{ ...about, name: `learner/ranks/threads-${threads}`, unit: "ms" as const },
+          note: `${RANKS} ranks of one thread, one process of ${threads}`,
+        };
         rows.push(await compare(context, row, "less", { ours: launched, theirs: side(threads) }));
       }
       return rows;

@@ -1,9 +1,7 @@
 /** The learner's process: exchanges requests and answers with it, and ends it when it falls silent. */
-import { cpus } from "node:os";
-import { join } from "node:path";
-import { ggmlBase } from "../engine/index.js";
 import { type ChildEnd, PythonChild } from "../python-env/index.js";
-import { cacheHome, HoneError, hone, messageOf } from "../util/index.js";
+import { HoneError, messageOf } from "../util/index.js";
+import { learnerEnvironment } from "./environment.js";
 import { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
 import { PROTOCOL_VERSION, type Report, type RequestName, readReport } from "./protocol.js";
 import type { Deadlines, OnProgress } from "./types.js";
@@ -29,36 +27,6 @@ export interface ChildSettings {
   /** GPUs that it sees, in place of this process's. */
   readonly cards?: string | undefined;
 }
-
-/**
- * MKL's products otherwise depend, in their last bits, on where in memory their operands are: then an update computed again is
- * another one. MKL has this mode for Intel's processors; on others its products stay as they are.
- */
-const sameBits = (): NodeJS.ProcessEnv =>
-  /intel/i.test(cpus()[0]?.model ?? "") ? { MKL_CBWR: process.env.MKL_CBWR ?? "AUTO,STRICT" } : {};
-
-/** What the learner's libraries are told when they are loaded. */
-const environment = (threads: number): NodeJS.ProcessEnv => ({
-  HONE_DOCTOR: hone("doctor"),
-  // On a CPU the engine's own library computes the values of quantised weights.
-  HONE_GGML: ggmlBase(),
-  // Read when PyTorch is imported: its own thread pool must not be larger than granted.
-  OMP_NUM_THREADS: String(threads),
-  ...sameBits(),
-  // Waiting threads give up their core quickly: where others need it, spinning halves the speed.
-  OMP_WAIT_POLICY: process.env.OMP_WAIT_POLICY ?? "passive",
-  GOMP_SPINCOUNT: process.env.GOMP_SPINCOUNT ?? "10000",
-  // Huge pages for allocations: an update allocates and frees gigabytes, which page by page takes a tenth of its time.
-  // Allocations above a threshold are mapped separately and returned when freed. glibc raises its threshold up to 32
-  // MiB by itself; the holes that tensors then leave in the heap take as much memory again as the tensors.
-  GLIBC_TUNABLES: process.env.GLIBC_TUNABLES ?? "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576",
-  // The model is on this disk; no library may ask the network for it.
-  HF_HUB_OFFLINE: "1",
-  TOKENIZERS_PARALLELISM: "false",
-  // Kernels that PyTorch's compiler has made for this card, and Triton's in the same folder. Its own choice is the
-  // temporary folder, which is emptied at a reboot: the next first update would compile for minutes again.
-  TORCHINDUCTOR_CACHE_DIR: process.env.TORCHINDUCTOR_CACHE_DIR ?? join(cacheHome(), "hone", "kernels"),
-});
 
 /** When memory runs out the kernel ends the largest process with SIGKILL, which leaves no message. */
 const endedBy = (signal: NodeJS.Signals) =>
@@ -104,7 +72,7 @@ export class Child {
       python,
       args: module,
       logFile,
-      env: { ...environment(threads), ...(cards === undefined ? {} : { CUDA_VISIBLE_DEVICES: cards }) },
+      env: { ...learnerEnvironment(threads), ...(cards === undefined ? {} : { CUDA_VISIBLE_DEVICES: cards }) },
       onLine: (line) => this.#read(line),
       onEnd: (end) => this.#end(this.#reasonOf(end)),
     });

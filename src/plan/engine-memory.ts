@@ -11,7 +11,7 @@ const CELL_STEP = 256;
  * Node with the addon and its rollout workers, without a model; measured, as are the following constants: per entry of the
  * vocabulary, the memory of a model's two tokenizers.
  */
-const PROCESS = 0.11e9;
+const PROCESS = 0.15e9;
 export const WORKERS = 0.11e9;
 const PER_VOCABULARY_ENTRY = 400;
 /**

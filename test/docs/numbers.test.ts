@@ -1,4 +1,4 @@
-/** README, docs/speed.md, docs/gpu.md and docs/tiny-model.md: every number is of bench/results, or declared in the code. */
+/** Pages of which every number is of bench/results, or declared in the code. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -6,11 +6,17 @@ import { packageRoot } from "../../src/util/paths.js";
 import { textOf } from "./blocks.js";
 import { rowsOf } from "./figures.js";
 import { gpu } from "./sources/card.js";
-import { unsourced } from "./sources/source.js";
+import { memory } from "./sources/memory.js";
+import { declaredElsewhere, measuredElsewhere } from "./sources/others.js";
+import { smallPages } from "./sources/small-pages.js";
+import { proseOf, unsourced } from "./sources/source.js";
 import { speed } from "./sources/speed.js";
+import { training } from "./sources/training.js";
 import { readme, tinyModel } from "./sources/untaught.js";
 
-describe.each([readme, speed, gpu, tinyModel].map((source) => [source.page, source] as const))("%s", (page, source) => {
+describe.each(
+  [readme, speed, gpu, tinyModel, memory, training, ...smallPages].map((source) => [source.page, source] as const),
+)("%s", (page, source) => {
   it.each(source.tables.map(({ header, rows }) => [header, rows] as const))(
     "has the table %j as measured",
     (header, rows) => {
@@ -24,6 +30,17 @@ describe.each([readme, speed, gpu, tinyModel].map((source) => [source.page, sour
 
   it("has no other number", () => {
     expect(unsourced(source)).toEqual([]);
+  });
+});
+
+describe("a page of few figures", () => {
+  it.each(measuredElsewhere)("%s says as it was measured: %s", (page, phrase) => {
+    expect(proseOf(page, [])).toContain(phrase);
+  });
+
+  it.each(declaredElsewhere)("%s says %j, which %s declares", (page, phrase, file, declaration) => {
+    expect(proseOf(page, [])).toContain(phrase);
+    expect(readFileSync(join(packageRoot, file), "utf8")).toContain(declaration);
   });
 });
 

@@ -18,7 +18,7 @@ const aiSdk = [
   ["__MODEL__", 'openai("tiny")'],
 ] as const;
 
-const mastra = "node_modules/@mastra/core/dist/docs/references/docs-agents-overview.md";
+const mastra = "node_modules/@mastra/core/dist/docs/references";
 const site = "python/lib/python*/site-packages";
 
 /** As published; the edits are the model and what the language of the file asks for. */
@@ -71,20 +71,29 @@ const published: readonly (Framework & { readonly program: Published })[] = [
       start: "run.mjs",
       files: [
         // The oldest Node that hone runs on imports no TypeScript: the files are called .mjs.
-        { as: "src/mastra/tools/weather-tool.mjs", from: mastra, block: "// src/mastra/tools/weather-tool.ts" },
+        {
+          as: "src/mastra/tools/weather-tool.mjs",
+          from: `${mastra}/docs-agents-tools.md`,
+          block: "return { location, temperatureCelsius: 21, conditions: 'sunny' }",
+        },
         {
           as: "src/mastra/agents/weather-agent.mjs",
-          from: mastra,
-          block: "// src/mastra/agents/weather-agent.ts",
-          edits: [["tools/weather-tool.ts'", "tools/weather-tool.mjs'"]],
+          from: `${mastra}/docs-agents-tools.md`,
+          block: "id: 'weather-agent'",
+          edits: [["tools/weather-tool'", "tools/weather-tool.mjs'"]],
         },
         {
           as: "src/mastra/index.mjs",
-          from: mastra,
+          from: `${mastra}/docs-agents-overview.md`,
           block: "agents: { weatherAgent }",
           edits: [["weather-agent.ts", "weather-agent.mjs"]],
         },
-        { as: "run.mjs", from: mastra, block: "// run.mjs", edits: [["index.ts", "index.mjs"]] },
+        {
+          as: "run.mjs",
+          from: `${mastra}/docs-agents-overview.md`,
+          block: "// run.mjs",
+          edits: [["index.ts", "index.mjs"]],
+        },
       ],
     },
   },

@@ -1,4 +1,4 @@
-/** What docs/results.md and docs/serve.md say of trainings beside their tables. */
+/** What docs/results.md, docs/serve.md and docs/models.md say of trainings beside their tables. */
 import { type Outcome, outcomesOf, percent, resultsOf, type Share } from "../figures.js";
 
 interface Pair {
@@ -22,6 +22,8 @@ const coins = outcomesOf("learning-2026-11-21-amd-epyc-2-cores.json").filter(({ 
 const [sampled, greedy] = [moved(coins.map(({ heldOut }) => heldOut)), moved(coins.map((one) => one.greedy))];
 
 const seeds = outcomesOf("smollm2-2026-11-24-amd-epyc-2-cores.json").filter(({ name }) => name.startsWith("seed"));
+const STEPS = 16;
+const stepSeconds = seeds.map(({ phases }) => (phases.total / STEPS).toFixed(0)).map(Number);
 const part = (at: number, name: string) =>
   mean(seeds.map(({ heldOut }) => heldOut.at(at)?.parts[name]?.mean ?? Number.NaN));
 const right = (at: number) => percent(part(at, "right") / part(at, "named"), 0);
@@ -42,7 +44,14 @@ const besideF16 = (name: string) =>
 const [step, rollouts] = [besideF16("step"), besideF16("rollouts")];
 const [update, memory] = [besideF16("update"), besideF16("memory")];
 
+const f16 = speed.find((one) => one.model === weights[0] && one.name === "train/weights memory");
+const { phases } = email;
+
 export const saidInResults: readonly string[] = [
+  `before and after ${STEPS} steps of 8 words`,
+  `steps took ${Math.min(...stepSeconds)} to ${Math.max(...stepSeconds)} s on average`,
+  `The steps took ${(phases.total / 60).toFixed(0)} minutes (${percent(phases.update / phases.total, 0)} % of it updates, ${percent(phases.rollouts / phases.total, 0)} % rollouts)`,
+  `of the memory, ${(Number(f16?.theirs) / 1000).toFixed(1)} GB with f16`,
   `by ${sampled[0]} points on average (standard error ${sampled[1]}), greedy success by ${greedy[0]} (${greedy[1]})`,
   `${percent(part(0, "named"), 1)} % of the texts name a kind before and ${percent(part(-1, "named"), 1)} % after`,
   `of those ${right(0)} % are right before and ${right(-1)} % after`,
@@ -77,3 +86,19 @@ export const servedRows = [["before training", "base"] as const, ["trained", "be
 });
 
 export const saidOfServing = `${of("best", "auto").served.ends.no_tool_call} of the trained model's 100 conversations had a call that could not be read (${of("best", "auto").evaluated.tool_errors.malformed} in`;
+
+const distance = (file: string) =>
+  mean(
+    outcomesOf(file)
+      .filter(({ name }) => name.startsWith("seed"))
+      .map(({ mismatch }) => mismatch.mean),
+  );
+const [eight, four, mixed] = ["q8_0", "q4_1", "q4_k_m"].map((type) =>
+  distance(`smollm2-${type}-2026-11-25-amd-epyc-2-cores.json`).toFixed(2),
+);
+
+/** What docs/models.md says of quantised weights: Q8_0 and Q4_1 have the same distance. */
+export const saidOfWeights: readonly string[] = [
+  `the mean distance is ${[...new Set([eight, four])].join(" and ")} nats in Q8_0 and Q4_1 and ${mixed} in Q4_K_M`,
+  `SmolLM2's distance is then ${distance("smollm2-2026-11-24-amd-epyc-2-cores.json").toFixed(4)} nats in f16`,
+];

@@ -1,0 +1,37 @@
+/** Measured numbers of pages that have few of them, and bounds that a test holds. */
+import { outcomesOf, resultsOf } from "../figures.js";
+import type { Declared } from "./source.js";
+import { saidOfWeights } from "./trainings.js";
+
+interface Fault {
+  readonly name: string;
+  readonly words: string;
+}
+const faults: readonly Fault[] = resultsOf("prove.json").faults;
+const biased = /over (\d+) draws/.exec(faults.find(({ name }) => name === "a sampler biased by 2 %")?.words ?? "")?.[1];
+
+/** The largest distance of engine and learner in the runs of SmolLM2. */
+const furthest = Math.max(
+  ...["2026-11-24", "q8_0-2026-11-25", "q4_1-2026-11-25", "q4_k_m-2026-11-25"].flatMap((run) =>
+    outcomesOf(`smollm2-${run}-amd-epyc-2-cores.json`).map(({ mismatch }) => mismatch.mean),
+  ),
+);
+
+/** Phrases made from files of bench/results, by page. */
+export const measuredElsewhere: readonly (readonly [page: string, phrase: string])[] = [
+  ...saidOfWeights.map((phrase) => ["docs/models.md", phrase] as const),
+  ["docs/trust.md", `biased by 2 % was seen after ${Number(biased).toLocaleString("en-US")} draws`],
+  ["docs/trust.md", `rounding alone was at most ${furthest.toFixed(2)} nats in every type of weights`],
+];
+
+const ENRON = "test/scenarios/enron.full.test.ts";
+
+export const declaredElsewhere: readonly (readonly [page: string, ...Declared])[] = [
+  ["docs/scenarios.md", "at least 95 % of the copies", ENRON, "copiesRemoved).toBeGreaterThanOrEqual(0.95)"],
+  ["docs/scenarios.md", "and 80 % of the faults", ENRON, "unanswerableRemoved).toBeGreaterThanOrEqual(0.8)"],
+  ["docs/scenarios.md", "at most 5 % of the good questions", ENRON, "goodLost).toBeLessThanOrEqual(0.05)"],
+  ["docs/export.md", "less than 1/128 of what", "test/export/llama-server.test.ts", "toBeLessThan(effect * 2 ** -7)"],
+  ["docs/results.md", "99.5 % of test questions greedily", "models/tiny/README.md", "| 100 % | 99.5 % |"],
+  ["docs/engine.md", "within 1e-5 on a CPU", "test/engine/behaviours.ts", "bound = 1e-5"],
+  ["docs/engine.md", "1e-4 on a software GPU", "test/engine/device-sampling.gpu.test.ts", "ROUNDING = 1e-4"],
+];

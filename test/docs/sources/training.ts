@@ -1,0 +1,60 @@
+/** Limits, defaults and one measurement that docs/training.md names. */
+import { resultsOf } from "../figures.js";
+import type { Source } from "./source.js";
+
+interface Row {
+  readonly name: string;
+  readonly note: string;
+  readonly ratio: number;
+}
+const rows: readonly Row[] = resultsOf("speed-2026-11-26-intel-xeon-processor-2-cores.json").rows;
+const ranks = rows.find(
+  ({ name, note }) => name === "learner/ranks" && note === "2 ranks of one thread, one process of 1",
+) as Row;
+
+export const training: Source = {
+  page: "docs/training.md",
+  tables: [],
+  measured: [
+    `Two ranks with one thread each made an update of 64 rollouts ${ranks.ratio.toFixed(1)} times as fast as one process with one thread`,
+  ],
+  declared: [
+    ["scenarios (``, 8 by default)", "src/config/run-options.ts", "bySize: { tiny: 8, small: 8 }"],
+    ["plays `` rollouts (8) of each scenario", "src/config/input-options.ts", "bySize: { tiny: 8, small: 8 }"],
+    ["plus `` (0.1)", "src/config/objective-options.ts", "default: 0.1,"],
+    ["DAPO's bounds, 0.2 and 0.28", "src/config/objectives.ts", "clipLow: 0.2, clipHigh: 0.28"],
+    ["bounds of 0.2 on both sides", "src/config/objectives.ts", "clipHigh: 0.2,"],
+    ["(2 groups of 4, 20 steps, RULER as the reward)", "src/config/presets.ts", "steps: 20,\n    groupsPerStep: 2,"],
+    ["below ½ by 4 standard errors (more if there are few tokens)", "src/train/played.ts", "SURE = 4;"],
+    ["their variance, is below ½ by 4 standard errors", "src/train/played.ts", "SURE = 4;"],
+    ["until both standard errors are 0.1", "native/learner/played.py", "ENOUGH = 0.1"],
+    ["bounded by `` (2)", "src/config/objective-options.ts", "default: 2, run"],
+    ["A distance above 0.2 nats in a run's first step", "src/train/mismatch.ts", "FAR = 0.2;"],
+    ["one above 0.0015 nats", "src/train/mismatch.ts", "FLOOR = 0.0015;"],
+    ["8 times the first three steps' mean", "src/train/mismatch.ts", "MULTIPLE = 8;"],
+    ["in less than one of 10 million groups", "src/train/draws.ts", "LEAST_PROBABILITY = 1e-7;"],
+    ["After 10 steps in a row without a group", "src/train/guards.ts", "STEPS_WITHOUT_SPREAD = 10;"],
+    ["3 without any reward", "src/train/guards.ts", "STEPS_UNREWARDED = 3;"],
+    ["or 3 whose loss or gradient is not finite", "src/train/guards.ts", "STEPS_NOT_FINITE = 3;"],
+    ["At least N + 3 checkpoints are kept", "src/train/played.ts", "Math.max(keep, staleness + 3)"],
+    ["the spread floor of judged rewards (0.05)", "src/judge/ruler.ts", "SAME = 0.05;"],
+    ["on the probe's first 64 tokens", "src/train/probe.ts", "START = 64;"],
+  ],
+  elsewhere: [],
+  plain: [
+    ...[" 1. **sample**", " 2. **play**", " 3. **reward**", " 4. **advantages**", " 5. **update**"],
+    ...[" 6. **publish**", " 7. **commit**", " 8. **wake**"],
+    "GRPO (arXiv 2402.03300)",
+    "so the policy ratio is 1 and nothing is clipped",
+    "is 1 if the engine played the learner's policy and 0 if it played the earlier one",
+    "divided by 1 − its probability",
+    "the entropy of its distribution is 0 on average",
+    "advantages sum to 0.",
+    "by the policy after step k − 1 − N",
+    "share, 0 to 1",
+    "(Rao and Scott 1992, in ``)",
+    "where these are not 0,",
+    "(1: the learner's, 0: that of checkpoint",
+    "or set to 0 |",
+  ],
+};

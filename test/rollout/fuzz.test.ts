@@ -85,12 +85,12 @@ const frames: readonly (readonly [format: string, open: string, close: string])[
   ["pythonic", "[search_inbox(**", ")]"],
   ["xlam", "[", "]"],
   ["phi4", "functools[", "]"],
-  ["lfm2", "<|tool_call_start|>[search_inbox(**", ")]<|tool_call_end|>"],
   [
     "qwen3coder",
     "<tool_call>\n<function=search_inbox>\n<parameter=keywords>\n",
     "\n</parameter>\n</function>\n</tool_call>",
   ],
+  ["lfm2", "<|tool_call_start|>[search_inbox(**", ")]<|tool_call_end|>"],
 ];
 
 /** A policy that knows the tags and the names and means no good. */

@@ -8,12 +8,19 @@ import type { Profile } from "./estimate.js";
 /** A group in a context of 32,768 tokens. */
 const LONG = ["--groups", "1", "--prompt", "32000", "32400", "--tokens", "65536", "--checkpointing", "--updates", "3"];
 
+/** Frozen weights in 4 bits: of a file, Unsloth's, and bitsandbytes' in TRL. */
+const FOUR_BITS = [
+  ["--weights", "Q4_0"],
+  ["--weights", "nf4", "--side", "hone-unsloth"],
+  ["--weights", "nf4", "--side", "trl"],
+];
+
 /** @param out folder of the files */
 export async function countLearner(card: Profile, out: string): Promise<void> {
   const machine = new Machine([card]);
   try {
     const program = join(packageRoot, "bench/learner/card_counts.py");
-    for (const more of [[], LONG]) {
+    for (const more of [[], LONG, ...FOUR_BITS]) {
       const command = [program, "--shape", "0.5b", "--out", out, ...more];
       const { code, stdout, stderr } = await machine.run(nullCardPython(), command);
       process.stdout.write(stdout);

@@ -1,13 +1,14 @@
 """Counts what one update of hone's learner asks of a card: launches, copies, waits of the host, compilations.
 
 On a card that does not compute (test/null-card), whose driver counts instead. So no figure here is a time, and what
-depends on numbers is taken as well: the trial of a way to compute rows (native/learner/card.py) and the check of
+depends on numbers is taken as well: the trials of ways to compute rows (native/learner/card.py) and the check of
 Adam's step pass whatever they give, and the output layer is taken to be exact in 16 bits, as the weights of Qwen2.5 and
 Llama 3 are. The model has the shape alone. The first update compiles; goals are for the third and later ones.
 
     python bench/learner/card_counts.py --shape 0.5b --out bench/results
 
---side trl, unsloth: the same rollouts in theirs, 8 in a micro-batch, as update.py has them; there are no goals for it.
+--side trl: the same rollouts in TRL's trainer, 8 in a micro-batch, as update.py has them. There are no goals for other
+sides than hone. Unsloth's own loss cannot be counted: it asks the card how many tokens there are.
 The rollouts are those of update.py: --groups of --size that share a prompt. --vary gives every update other lengths.
 """
 
@@ -41,7 +42,7 @@ def parse():
     parser.add_argument("--prompt", type=int, nargs=2, metavar=("LEAST", "MOST"), help="tokens; without --vary")
     parser.add_argument("--updates", type=int, default=4)
     parser.add_argument("--checkpointing", action="store_true")
-    parser.add_argument("--side", choices=["hone", "trl", "unsloth"], default="hone")
+    parser.add_argument("--side", choices=["hone", "hone-unsloth", "trl"], default="hone")
     parser.add_argument("--weights", choices=["F16", "Q8_0", "Q4_0", "nf4"], help="as of update.py")
     parser.add_argument("--vary", action="store_true", help="other lengths in each update")
     parser.add_argument("--kernels", type=int, default=0, help="lists so many, most launched first")
@@ -98,7 +99,7 @@ class Hone:
 
     def __init__(self, bench, settings, counters):
         import torch
-        from learner import card
+        from learner import card, packing_check
         from learner import update as updates
         from learner.second_path import AdamStep
 
@@ -109,6 +110,7 @@ class Hone:
 
         card._why_not = passed
         AdamStep.check = lambda *_: None
+        packing_check.check_packing = card.Rows._try_output_layer = lambda *_: None
         on_the_card(bench)
         self.waits = 0
         accumulate = updates._Passes.accumulate
@@ -137,7 +139,12 @@ class Theirs:
         self._bench, self._settings = bench, settings
 
     def begin(self):
-        return self._bench.run_trl(self._settings)
+        begun = self._bench.run_trl(self._settings)
+        from trl.trainer import grpo_trainer
+
+        # Metrics that fail where nothing is a number.
+        grpo_trainer.nanmin = grpo_trainer.nanmax = lambda values: values.flatten()[0]
+        return begun
 
     def more(self):
         return {}
@@ -155,7 +162,7 @@ def main():
         sys.exit("PyTorch sees no card")
     bench.SHAPES.update(SHAPES)
     settings = given(options)
-    side = Hone(bench, settings, counters) if options.side == "hone" else Theirs(bench, settings)
+    side = Hone(bench, settings, counters) if options.side.startswith("hone") else Theirs(bench, settings)
     step = None
     rows = []
     for number in range(options.updates):

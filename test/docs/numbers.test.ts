@@ -45,7 +45,7 @@ describe("a page of few figures", () => {
 });
 
 describe("README's models by card", () => {
-  const [, list = ""] = /By hone's plan ([\s\S]*?) \(/.exec(textOf("README.md")) ?? [];
+  const [, list = ""] = /By hone's memory plan ([\s\S]*?) \(/.exec(textOf("README.md")) ?? [];
   const named = [...list.matchAll(/(\d+ GB)(?: train)?\s+`([^`]+)`/g)].map(([, card, model]) => [card, model]);
   const planned = rowsOf("docs/gpu.md", "card");
 

@@ -13,7 +13,7 @@ import { withLock } from "../src/util/lock.js";
 import { packageRoot } from "../src/util/paths.js";
 
 /**
- * tiny: qwen2-tiny, qwen3-tiny, llama-tiny, mistral-tiny, smollm3-tiny, granite-tiny, olmo2-tiny, gemma3-tiny, phi3-tiny and yarn-tiny. published: qwen2.5-small and its
+ * tiny: qwen2-tiny, qwen3-tiny, llama-tiny, mistral-tiny, smollm3-tiny, granite-tiny, olmo2-tiny, gemma3-tiny, phi3-tiny, lfm2-tiny and yarn-tiny. published: qwen2.5-small and its
  * like. 0.5b: qwen2-0.5b-shape. wide: tiny-wide. card: card-0.5b-bf16 and its like, without weights.
  */
 export type ModelSet = "tiny" | "published" | "0.5b" | "wide" | "card";

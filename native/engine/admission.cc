@@ -26,6 +26,7 @@ int64_t millisecondsNow() {
  * Starts the turns that can start, in request order. A sequence that has a slot need not wait for others to get one.
  */
 void Scheduler::admit() {
+  for (Sequence* sequence : running_) stopForCopies(*sequence);
   bool full = false;
   for (auto next = queue_.begin(); next != queue_.end();) {
     const auto waiting = next++;
@@ -84,24 +85,40 @@ bool Scheduler::makeRoom() {
   return true;
 }
 
-/** Whether another sequence is evaluating a prefix that this one can fork when it is done. */
-bool Scheduler::waitsForLeader(const Sequence& sequence) const {
-  if (!decoder_->canTrim()) return false;
+/**
+ * Whether another sequence is evaluating a prefix that this one can fork when it is done. Where nothing can be taken back, the
+ * other one stops at its end until the copy is made.
+ */
+bool Scheduler::waitsForLeader(const Sequence& sequence) {
   const int limit = sequence.reusable();
   int now = -1;
-  for (const Sequence* leader : running_) {
+  for (Sequence* leader : running_) {
     const int cells = static_cast<int>(slots_.cells(leader->slot).size());
     const int later = commonPrefix(leader->tokens, sequence.tokens, std::min(limit, leader->target()));
     if (later <= cells) continue;
     if (now < 0) now = slots_.longestPrefix(sequence.tokens, limit);
-    if (later - now >= (leader->group == sequence.group ? 1 : kLeastFork)) return true;
+    if (later - now < (leader->group == sequence.group ? 1 : kLeastFork)) continue;
+    if (!decoder_->canTrim()) leader->copiedAt = std::min(leader->copiedAt, later);
+    return true;
   }
   return false;
+}
+
+/**
+ * Where nothing can be taken back, a prompt's last token has a batch after that of the others: sequences that ask meanwhile can
+ * still copy these.
+ */
+void Scheduler::stopForCopies(Sequence& sequence) const {
+  const bool stops = !decoder_->canTrim() && sequence.placed && !sequence.scoring();
+  const int end = sequence.reusable();
+  const bool before = static_cast<int>(slots_.cells(sequence.slot).size()) < end;
+  sequence.copiedAt = stops && before ? end : std::numeric_limits<int>::max();
 }
 
 /** If it throws, the sequence has no slot and does not run. */
 void Scheduler::start(Sequence& sequence) {
   running_.reserve(running_.size() + 1);
+  sequence.placed = sequence.slot < 0;
   try {
     takeSlot(sequence);
   } catch (...) {
@@ -109,6 +126,7 @@ void Scheduler::start(Sequence& sequence) {
     sequence.slot = -1;
     throw;
   }
+  stopForCopies(sequence);
   sequence.noteWait();
   sequence.state = State::running;
   running_.push_back(&sequence);
@@ -118,7 +136,8 @@ void Scheduler::start(Sequence& sequence) {
 void Scheduler::takeSlot(Sequence& sequence) {
   const int limit = sequence.reusable();
   if (sequence.slot >= 0) {
-    if (static_cast<int>(slots_.cells(sequence.slot).size()) > limit) slots_.trim(sequence.slot, limit);
+    const bool beyond = static_cast<int>(slots_.cells(sequence.slot).size()) > limit;
+    if (beyond) slots_.trim(sequence.slot, decoder_->canTrim() ? limit : 0);
     return;
   }
   const bool hasSiblings = std::any_of(sequences_.begin(), sequences_.end(), [&](const auto& other) {

@@ -69,6 +69,7 @@ void LlamaDecoder::PoolFree::operator()(ggml_threadpool* pool) const {
 bool LlamaDecoder::fullKv() const { return info_.full && !settings_.useGpu; }
 
 uint64_t LlamaDecoder::kvBytesPerSequence() const {
+  if (info_.recurrent) return kvBytesPerSequence_;
   return (fullKv() ? 4 : 2) * info_.kvNumbersPerToken * static_cast<uint64_t>(cellsPerSlot_);
 }
 
@@ -78,7 +79,7 @@ void LlamaDecoder::createContext(int sequences) {
   settings.sequences = sequences;
   settings.pooled = pooled();
   const auto cells = static_cast<uint64_t>(totalCells(settings));
-  const uint64_t kvBytes = kvBytesPerSequence() / static_cast<uint64_t>(cellsPerSlot_) * cells;
+  uint64_t kvBytes = info_.recurrent ? 0 : kvBytesPerSequence() / static_cast<uint64_t>(cellsPerSlot_) * cells;
   params.n_ctx = static_cast<uint32_t>(cells);
   params.n_seq_max = static_cast<uint32_t>(sequences * (pooled() ? 2 : 1));
   params.n_batch = static_cast<uint32_t>(std::max(settings_.batch, 2 * sequences));
@@ -105,8 +106,8 @@ void LlamaDecoder::createContext(int sequences) {
   if (!context) {
     const std::string wanted = std::to_string(sequences) + " sequences of " +
                                std::to_string(settings_.contextPerSequence) + " tokens";
-    const std::string size = std::to_string(kvBytes >> 20) + " MiB";
-    throwLlamaError(llamaLacksMemory() ? "no room for the KV of " + wanted + " (about " + size + ")"
+    const std::string size = kvBytes > 0 ? " (about " + std::to_string(kvBytes >> 20) + " MiB)" : "";
+    throwLlamaError(llamaLacksMemory() ? "no room for the KV of " + wanted + size
                                        : "llama.cpp cannot be set up for " + wanted);
   }
   if (pool_) lib_.llama_attach_threadpool(context.get(), pool_.get(), pool_.get());
@@ -116,6 +117,10 @@ void LlamaDecoder::createContext(int sequences) {
   sequences_ = sequences;
   paddingIds_.resize(pooled() ? static_cast<size_t>(sequences) : 0);
   std::iota(paddingIds_.begin(), paddingIds_.end(), sequences);
+  if (info_.recurrent) {
+    for (const auto& [place, bytes] : made.buffers) kvBytes += bytes.kv;
+    kvBytesPerSequence_ = kvBytes / static_cast<uint64_t>(sequences);
+  }
   std::lock_guard<std::mutex> lock(reportMutex_);
   report_ = std::move(made);
   kvBytes_ = kvBytes;

@@ -117,6 +117,8 @@ class LlamaDecoder final : public Decoder {
   int sequences_;
   std::atomic<bool> aborted_{false};
   std::atomic<uint64_t> kvBytes_{0};
+  /** Where layers differ: as llama.cpp has allocated it. */
+  std::atomic<uint64_t> kvBytesPerSequence_{0};
   /** Whether the device has compiled its kernels, without and with an adapter. */
   bool warm_[2] = {false, false};
   mutable std::mutex reportMutex_;

@@ -25,10 +25,15 @@ constexpr float kFirstCard[16] = {1.0f};
 
 }  // namespace
 
-llama_model* loadModel(const std::string& path, bool onlyVocabulary, bool useGpu) {
+bool carriesState(const llama_model* model) {
+  return libLlama()->llama_model_is_recurrent(model) || libLlama()->llama_model_is_hybrid(model);
+}
+
+llama_model* loadModel(const std::string& path, bool onlyVocabulary, bool useGpu, bool repacked) {
   const LibLlama& lib = *libLlama();
   llama_model_params params = lib.llama_model_default_params();
   params.vocab_only = onlyVocabulary;
+  params.use_extra_bufts = repacked;
   params.n_gpu_layers = useGpu ? -1 : 0;
   if (useGpu) {
     // The whole model on the first card; by default llama.cpp spreads the layers over all cards.
@@ -61,7 +66,8 @@ ModelInfo describe(const llama_model* model) {
   const char* chatTemplate = lib.llama_model_chat_template(model, nullptr);
   info.hasChatTemplate = chatTemplate != nullptr;
   if (chatTemplate) info.chatTemplate = chatTemplate;
-  info.recurrent = lib.llama_model_is_recurrent(model) || lib.llama_model_is_hybrid(model);
+  info.recurrent = carriesState(model);
+  if (info.recurrent) return info;
   const std::string attention = info.architecture + ".attention.";
   const uint64_t perHead = headSize(model, attention + "key_length") + headSize(model, attention + "value_length");
   const uint64_t heads = static_cast<uint64_t>(lib.llama_model_n_head_kv(model));

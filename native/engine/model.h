@@ -23,7 +23,7 @@ struct ModelInfo {
   std::string chatTemplate;
   /** All weights are f32. */
   bool full = false;
-  /** Size of one token's K and V in all layers together, in numbers. */
+  /** Size of one token's K and V in all layers together, in numbers; 0 where layers differ (`recurrent`). */
   uint64_t kvNumbersPerToken = 0;
   /** Its state cannot be rolled back to an earlier token. */
   bool recurrent = false;
@@ -32,8 +32,17 @@ struct ModelInfo {
 /** @throws std::runtime_error when this engine cannot run the model */
 ModelInfo describe(const llama_model* model);
 
-/** A loaded model. @throws std::runtime_error with llama.cpp's own reason */
-llama_model* loadModel(const std::string& path, bool onlyVocabulary, bool useGpu);
+/** Whether a model, or its vocabulary alone, has layers with a state that cannot be rolled back. */
+bool carriesState(const llama_model* model);
+
+/**
+ * A loaded model.
+ *
+ * @param repacked weights may be stored for the CPU's own matrix instructions. From such, llama.cpp computes numbers that are not
+ * finite, or crashes, where a model that carries a state evaluates several sequences in f16 on a CPU with AMX
+ * @throws std::runtime_error with llama.cpp's own reason
+ */
+llama_model* loadModel(const std::string& path, bool onlyVocabulary, bool useGpu, bool repacked = true);
 
 /** The tokenizer of a model, loaded separately so that it works while the weights are freed. Thread-safe. */
 class Vocabulary {
@@ -44,6 +53,8 @@ class Vocabulary {
   Vocabulary& operator=(const Vocabulary&) = delete;
 
   int size() const { return size_; }
+  /** Of the whole model. */
+  bool carriesState() const { return hone::carriesState(model_); }
   const llama_vocab* get() const { return vocab_; }
   /**
    * Ids as of llama_tokenize, which takes time that grows with the square of the special tokens in a text: here the text

@@ -96,7 +96,8 @@ int Planner::promptRoom(int shape) const {
 /** Number of a sequence's tokens in this batch; reduces the remaining room for prompts and score rows. */
 int Planner::takeOf(const Sequence& sequence, int& prompt, int& outputs) const {
   const int cells = static_cast<int>(slots_.cells(sequence.slot).size());
-  int take = std::min(sequence.target() - cells, 1 + prompt);
+  int take = std::min(sequence.target(), sequence.copiedAt) - cells;
+  take = std::min(take, 1 + prompt);
   if (sequence.scoring()) {
     // Rows before `from - 1` are evaluated without logits.
     const int silent = std::max(0, sequence.turn->from - 1 - cells);

@@ -59,9 +59,10 @@ std::string differing(const EngineSettings& before, const EngineSettings& now) {
 
 }  // namespace
 
-Engine::Engine(const EngineSettings& asked, std::shared_ptr<Weights> weights)
+Engine::Engine(const EngineSettings& asked, std::unique_ptr<Vocabulary> vocabulary, std::shared_ptr<Weights> weights)
     : settings(asked),
-      vocabulary(asked.model),
+      vocabulary_(std::move(vocabulary)),
+      vocabulary(*vocabulary_),
       weights_(std::move(weights)),
       lanes(loadLanes()),
       info(decoders_.front()->info()) {}
@@ -120,10 +121,13 @@ std::shared_ptr<Engine> acquireEngine(const EngineSettings& settings) {
     throw std::runtime_error(settings.model + " is loaded already, with " + difference +
                              "; give the same settings, or close the engine first");
   }
+  auto vocabulary = std::make_unique<Vocabulary>(settings.model);
   auto& known = registry().weights[settings.model];
   std::shared_ptr<Weights> weights = known.lock();
-  if (!weights) known = weights = std::make_shared<Weights>(settings.model, settings.llama.useGpu);
-  const auto engine = std::make_shared<Engine>(settings, std::move(weights));
+  if (!weights) {
+    known = weights = std::make_shared<Weights>(settings.model, settings.llama.useGpu, !vocabulary->carriesState());
+  }
+  const auto engine = std::make_shared<Engine>(settings, std::move(vocabulary), std::move(weights));
   removeExpired(engines);
   removeExpired(registry().weights);
   engines[key] = engine;

@@ -25,7 +25,7 @@ struct EngineSettings {
 /** Thread-safe. Owns the weights, their contexts and the decode threads. */
 class Engine {
  public:
-  Engine(const EngineSettings& settings, std::shared_ptr<Weights> weights);
+  Engine(const EngineSettings& settings, std::unique_ptr<Vocabulary> vocabulary, std::shared_ptr<Weights> weights);
 
   uint64_t weightBytes() const { return weights_->bytes(); }
   uint64_t kvBytes() const;
@@ -38,7 +38,12 @@ class Engine {
   uint64_t kvBytesPerSequence() const { return decoders_.front()->kvBytesPerSequence(); }
 
   const EngineSettings settings;
-  const Vocabulary vocabulary;
+
+ private:
+  const std::unique_ptr<const Vocabulary> vocabulary_;
+
+ public:
+  const Vocabulary& vocabulary;
 
  private:
   const std::shared_ptr<Weights> weights_;

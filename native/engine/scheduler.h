@@ -139,7 +139,8 @@ class Scheduler {
   // admission.cc: assignment of slots.
   void admit();
   bool makeRoom();
-  bool waitsForLeader(const Sequence& sequence) const;
+  bool waitsForLeader(const Sequence& sequence);
+  void stopForCopies(Sequence& sequence) const;
   void start(Sequence& sequence);
   void takeSlot(Sequence& sequence);
   void dropSlots(bool clearDecoder) noexcept;

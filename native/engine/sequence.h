@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -35,6 +36,10 @@ struct Sequence {
   GroupId group = 0;
   std::vector<Token> tokens;
   int slot = -1;
+  /** The cells beyond which the next batch does not evaluate it, where others wait for a copy or may ask for one. */
+  int copiedAt = std::numeric_limits<int>::max();
+  /** It got its slot for this turn, whose prompt others may share. */
+  bool placed = false;
   State state = State::idle;
   Clock::time_point restingSince;
   std::shared_ptr<Turn> turn;

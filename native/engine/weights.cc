@@ -18,7 +18,7 @@ HeldModel Weights::acquire() {
   if (model_.holders == 0) {
     LlamaReport loaded;
     const Listening listening(loaded);
-    model_.object = loadModel(file_, false, useGpu_);
+    model_.object = loadModel(file_, false, useGpu_, repacked_);
     model_.buffers = loaded.buffers;
     noteBuffers(&loaded);
     bytes_ = libLlama()->llama_model_size(model_.object);

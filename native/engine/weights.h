@@ -34,7 +34,9 @@ using HeldAdapter = std::unique_ptr<llama_adapter_lora, AdapterRelease>;
 
 class Weights : public std::enable_shared_from_this<Weights> {
  public:
-  Weights(std::string file, bool useGpu) : file_(std::move(file)), useGpu_(useGpu) {}
+  /** `repacked`: see `loadModel`. */
+  Weights(std::string file, bool useGpu, bool repacked)
+      : file_(std::move(file)), useGpu_(useGpu), repacked_(repacked) {}
   Weights(const Weights&) = delete;
   Weights& operator=(const Weights&) = delete;
 
@@ -75,6 +77,7 @@ class Weights : public std::enable_shared_from_this<Weights> {
 
   const std::string file_;
   const bool useGpu_;
+  const bool repacked_;
   std::atomic<uint64_t> bytes_{0};
   std::mutex mutex_;
   Shared<llama_model> model_;

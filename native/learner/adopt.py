@@ -21,8 +21,10 @@ def base_of(model: str) -> Base:
     reader = gguf.GGUFReader(model)
     architecture = reader.get_field("general.architecture").contents()
     heads = reader.get_field(f"{architecture}.attention.head_count").contents()
-    kv_heads = reader.get_field(f"{architecture}.attention.head_count_kv")
-    return Base(architecture, heads, heads if kv_heads is None else kv_heads.contents())
+    field = reader.get_field(f"{architecture}.attention.head_count_kv")
+    kv_heads = heads if field is None else field.contents()
+    # A list where layers have different numbers.
+    return Base(architecture, heads, max(kv_heads) if isinstance(kv_heads, list) else kv_heads)
 
 
 def adopt(folder: Path, model: str, into: Path) -> None:

@@ -4,8 +4,8 @@ src/learn/architectures.ts has what TypeScript needs of them; a test compares th
 gguf-py's tables.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import gguf
 import torch
@@ -16,6 +16,15 @@ _INPUTS = (
     ("mlp", ("gate_proj", "up_proj")),
     ("mlp", ("down_proj",)),
 )
+_CONVOLVED = (
+    ("self_attn", ("q_proj", "k_proj", "v_proj")),
+    ("self_attn", ("out_proj",)),
+    ("conv", ("in_proj",)),
+    ("conv", ("out_proj",)),
+    ("feed_forward", ("w1", "w3")),
+    ("feed_forward", ("w2",)),
+)
+"""LFM2's: a layer has attention or a short convolution."""
 FUSED = {("q_proj", "k_proj", "v_proj"): "qkv_proj", ("gate_proj", "up_proj"): "gate_up_proj"}
 """Names of layers that are several in one, by those of their parts."""
 
@@ -63,11 +72,20 @@ class Architecture:
     windows: int = 0
     """Each so many-th layer attends to all tokens, the others through a window, with a RoPE base of their own; 0: no
     layer has a window."""
+    convolves: bool = False
+    """Whether layers may have a short convolution in the place of attention."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Names of linear layers by those that adapters' targets have, where they are others."""
+    head_norms: tuple[str, ...] = ("self_attn.q_norm", "self_attn.k_norm")
+    epsilon: str = "rms_norm_eps"
+    """The configuration's name for what norms add to a mean of squares."""
 
     @property
     def inputs(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """The linear layers of each input of a layer, in order: the module that they are in, and their names."""
-        return tuple((part, (FUSED[names],) if self.fused and names in FUSED else names) for part, names in _INPUTS)
+        """The linear layers of each input of a layer, in order: the module that they are in, and their names. With
+        convolutions a layer has those of one of the modules before the feed-forward part."""
+        inputs = _CONVOLVED if self.convolves else _INPUTS
+        return tuple((part, (FUSED[names],) if self.fused and names in FUSED else names) for part, names in inputs)
 
     @property
     def linears(self) -> tuple[str, ...]:
@@ -76,7 +94,10 @@ class Architecture:
 
     def adapted(self, targets: Sequence[str]) -> list[str]:
         """The names of linear layers that have adapters where these parts are to have them. Raises ValueError."""
-        names = list(targets)
+        names = [self.renamed.get(name, name) for name in targets]
+        # A convolution's input is one layer, as queries, keys and values of attention are three.
+        if self.convolves and {"q_proj", "k_proj", "v_proj"} <= {*names}:
+            names.append("in_proj")
         for parts, joined in FUSED.items() if self.fused else ():
             given = [part for part in parts if part in names]
             if given and len(given) < len(parts):
@@ -138,6 +159,17 @@ ARCHITECTURES = {
         norm_offset=1.0,
         windows=6,
     ),
+    "lfm2": Architecture(
+        gguf.MODEL_ARCH.LFM2,
+        "Lfm2",
+        ("lfm2",),
+        unsloth=False,
+        norms=Norms(before_attention="operator_norm", before_mlp="ffn_norm"),
+        convolves=True,
+        renamed={"o_proj": "out_proj", "gate_proj": "w1", "up_proj": "w3", "down_proj": "w2"},
+        head_norms=("self_attn.q_layernorm", "self_attn.k_layernorm"),
+        epsilon="norm_eps",
+    ),
 }
 """By llama.cpp's names, as a file has them in `general.architecture`."""
 
@@ -152,8 +184,12 @@ MULTIPLIERS = {
 }
 """llama.cpp's keys by transformers' names. Logits are divided by theirs."""
 
-_HEAD_NORMS = ("self_attn.q_norm", "self_attn.k_norm")
-_WHOLE = ("model.embed_tokens", "model.norm", "lm_head")
+KERNEL = "conv.conv"
+"""A layer's module with the weights of its convolution."""
+_WHOLE = {
+    gguf.MODEL_ARCH.LLAMA: ("model.embed_tokens", "model.norm", "lm_head"),
+    gguf.MODEL_ARCH.LFM2: ("model.embedding_norm",),
+}
 _BLOCK = "blk.0."
 
 
@@ -165,7 +201,8 @@ def _of_a_layer(kind: gguf.MODEL_ARCH, modules: tuple[str, ...]) -> dict[str, st
 
 
 LAYER_TENSORS = {
-    name: _of_a_layer(one.kind, one.linears + _HEAD_NORMS + one.norms.modules()) for name, one in ARCHITECTURES.items()
+    name: _of_a_layer(one.kind, (*one.linears, *one.head_norms, *one.norms.modules(), KERNEL))
+    for name, one in ARCHITECTURES.items()
 }
 """Modules of a layer by architecture and llama.cpp's names."""
 LAYERS = {
@@ -176,10 +213,17 @@ LAYERS = {
 }
 """llama.cpp's names by PEFT's: of the linear layers of a block, which an adapter may be on."""
 MODEL_TENSORS = {
-    f"{gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, 1).get_name(module)}.weight": f"{module}.weight"
-    for module in _WHOLE
+    f"{gguf.get_tensor_name_map(kind, 1).get_name(module)}.weight": f"{module}.weight"
+    for kind, modules in _WHOLE.items()
+    for module in modules
 }
 """Tensors outside of layers, by llama.cpp's names."""
+
+
+def last_norm(decoder: torch.nn.Module) -> torch.nn.Module:
+    """What normalises the last hidden states of a decoder of transformers."""
+    norm = getattr(decoder, "norm", None)
+    return decoder.embedding_norm if norm is None else norm
 
 
 def offset_of(architecture: str, name: str) -> float:

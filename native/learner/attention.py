@@ -124,8 +124,9 @@ class Layout:
 
 
 def windows_of(layers: Iterable[torch.nn.Module]) -> frozenset[int | None]:
-    """Of a decoder's layers; None: without."""
-    return frozenset(getattr(layer.self_attn, "sliding_window", None) for layer in layers)
+    """Of a decoder's layers that attend; None: without."""
+    attending = (layer.self_attn for layer in layers if hasattr(layer, "self_attn"))
+    return frozenset(getattr(attention, "sliding_window", None) for attention in attending)
 
 
 def computed_in(like: torch.Tensor) -> torch.dtype:

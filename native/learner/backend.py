@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 
+from . import convolution
 from .architectures import ARCHITECTURES, LAYERS, MODEL_TYPES
 from .attention import windows_of
 from .card import Rows, rows_for
@@ -194,6 +195,7 @@ class PeftBackend:
                 position_ids=on_device(row.positions[None], self.device),
                 use_cache=False,
                 layout=layout,
+                **convolution.of_row(self._causal.config, row, self.device),
             )
         return for_output_layer(self._causal, output.last_hidden_state[0, on_device(row.predicting, self.device)])
 

@@ -9,6 +9,7 @@ A way that PyTorch cannot compile, or whose results differ from those of blocks,
 fails later, on a row.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -65,11 +66,13 @@ class State(NamedTuple):
 
 
 def state_of(backend: Any) -> State:
-    layer = backend._causal.model.layers[0]
-    off = any(module.disable_adapters for module in layer.modules() if ADAPTER in getattr(module, "lora_A", ()))
-    twice = layer.gradient_checkpointing and not off
-    linear = layer.self_attn.o_proj
-    return State(backend.precision, type_of_products(getattr(linear, "base_layer", linear)), twice, not off)
+    layers = backend._causal.model.layers
+    # Not all layers have adapters, where some of a hybrid's have other modules.
+    adapted = (one for layer in layers for one in layer.modules() if ADAPTER in getattr(one, "lora_A", ()))
+    off = any(module.disable_adapters for module in itertools.islice(adapted, 1))
+    twice = layers[0].gradient_checkpointing and not off
+    linear = next(module for module in layers[0].modules() if isinstance(module, torch.nn.Linear))
+    return State(backend.precision, type_of_products(linear), twice, not off)
 
 
 class Rows:

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from . import probe as probe_file
-from .backend import Backend
+from .backend import Backend, adapted_layers
 from .copies import copies, put
 from .errors import Refused, is_out_of_memory
 from .full_weights import write_model
@@ -167,7 +167,7 @@ def _check_fits(
     pairs = {
         "rank": (config["r"], lora["rank"]),
         "alpha": (config["lora_alpha"], lora["alpha"]),
-        "target layers": (sorted(config["target_modules"]), sorted(lora["targets"])),
+        "target layers": (sorted(config["target_modules"]), sorted(adapted_layers(model.config, lora["targets"]))),
     }
     for what, (theirs, ours) in pairs.items():
         if theirs != ours:

@@ -89,7 +89,11 @@ def config_of(base: GgufModel, source: Path | None, kind: str) -> dict[str, Any]
     config["rope_theta"] = rope["rope_theta"]
     if rope["rope_type"] != "default":
         config["rope_scaling"] = {key: value for key, value in rope.items() if key != "rope_theta"}
-    name = ARCHITECTURES[base.architecture].prefix
+    about = ARCHITECTURES[base.architecture]
+    if about.convolves:
+        # vLLM reads them.
+        config |= {"block_dim": config["hidden_size"], "conv_dim": config["hidden_size"]}
+    name = about.prefix
     config.pop("dtype", None)
     return config | {"architectures": [f"{name}ForCausalLM"], "torch_dtype": dtype, "use_cache": True}
 

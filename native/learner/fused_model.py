@@ -93,6 +93,8 @@ def _turn(attention: torch.nn.Module, by_type: bool) -> tuple[str, ...] | None:
 
 
 def fits(model: Any) -> bool:
-    """Whether the model has adapters, and layers that this computes."""
-    layers = model.base_model.model.model.layers if hasattr(model, "peft_config") else ()
+    """Whether the model has adapters, and layers that this computes: not those with convolutions."""
+    if not hasattr(model, "peft_config") or ARCHITECTURES[MODEL_TYPES[model.config.model_type]].convolves:
+        return False
+    layers = model.base_model.model.model.layers
     return any(ADAPTER in getattr(module, "lora_A", ()) for layer in layers for module in layer.modules())

@@ -18,6 +18,7 @@ from transformers import PretrainedConfig
 
 from .architectures import (
     ARCHITECTURES,
+    KERNEL,
     LAYER_TENSORS,
     MODEL_TENSORS,
     MULTIPLIERS,
@@ -54,7 +55,7 @@ def hf_name(name: str, architecture: str) -> str:
     if name in MODEL_TENSORS:
         return MODEL_TENSORS[name]
     modules = LAYER_TENSORS[architecture]
-    parts = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)
+    parts = re.fullmatch(r"blk\.(\d+)\.([\w.]+)\.(weight|bias)", name)
     if not parts or parts[2] not in modules:
         raise Refused(f"the model file has a tensor {name}, which the learner does not know")
     return f"model.layers.{parts[1]}.{modules[parts[2]]}.{parts[3]}"
@@ -85,7 +86,13 @@ class GgufModel:
                 "give --hf-weights with the original weights, or run another file"
             ) from None
         offset = offset_of(self.architecture, name)
-        return self._in_order(name, values - offset if offset else values)
+        return self._in_order(name, values - offset if offset else values).view(self.shape(name))
+
+    def shape(self, name: str) -> torch.Size:
+        """Hugging Face's of a tensor. A convolution of each channel by itself has one input there, which a file leaves
+        out."""
+        shape = [int(size) for size in reversed(self.tensors[name].shape)]
+        return torch.Size([shape[0], 1, shape[1]] if _is_kernel(name) else shape)
 
     def blocks(self, name: str) -> torch.Tensor:
         """The quantised blocks of a matrix, [rows, bytes of a row], its rows in Hugging Face's order."""
@@ -96,6 +103,10 @@ class GgufModel:
             return rows
         heads = self.config.num_attention_heads if ".q_proj." in name else self.config.num_key_value_heads
         return unpermute(rows, heads)
+
+
+def _is_kernel(name: str) -> bool:
+    return name.endswith(f".{KERNEL}.weight")
 
 
 def unpermute(rows: torch.Tensor, heads: int) -> torch.Tensor:
@@ -121,7 +132,7 @@ def file_order(base: GgufModel, values: Callable[[str], torch.Tensor]) -> Callab
         if is_interleaved(base.architecture, name):
             heads = base.config.num_attention_heads if ".q_proj." in name else base.config.num_key_value_heads
             ours = permute(ours, heads)
-        return ours + offset_of(base.architecture, name)
+        return (ours.squeeze(1) if _is_kernel(name) else ours) + offset_of(base.architecture, name)
 
     return ordered
 
@@ -168,20 +179,31 @@ def _config(
         embedding = tensors["model.embed_tokens.weight"]
         heads = int(value("attention.head_count"))
         width = int(value("embedding_length"))
+        kv_heads = value("attention.head_count_kv", heads)
+        convolves = ARCHITECTURES[architecture].convolves
+        # Those of each layer: a convolution has none.
+        of_layers = kv_heads if convolves and isinstance(kv_heads, list) else [kv_heads] * int(value("block_count"))
         settings: dict[str, Any] = {
             "vocab_size": int(embedding.shape[1]),
             "hidden_size": width,
             "intermediate_size": int(value("feed_forward_length")),
             "num_hidden_layers": int(value("block_count")),
             "num_attention_heads": heads,
-            "num_key_value_heads": int(value("attention.head_count_kv", heads)),
+            "num_key_value_heads": max(int(one) for one in of_layers),
             "head_dim": int(value("attention.key_length", width // heads)),
-            "rms_norm_eps": float(value("attention.layer_norm_rms_epsilon")),
+            ARCHITECTURES[architecture].epsilon: float(value("attention.layer_norm_rms_epsilon")),
             "max_position_embeddings": int(value("context_length")),
             "tie_word_embeddings": "lm_head.weight" not in tensors,
             # Nothing is padded here. Some classes name a token that a vocabulary of another size does not have.
             "pad_token_id": None,
         }
+        if convolves:
+            settings |= {
+                "layer_types": ["full_attention" if heads else "conv" for heads in of_layers],
+                "conv_L_cache": int(value("shortconv.l_cache")),
+                # The file's width is the width itself.
+                "block_auto_adjust_ff_dim": False,
+            }
     except (KeyError, TypeError) as error:
         raise Refused(f"{path} does not say what its model looks like: {error}") from error
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": float(value("rope.freq_base", 10000.0))}

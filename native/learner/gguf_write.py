@@ -52,7 +52,9 @@ def write_gguf(
 
 def stored_type(tensor: gguf.ReaderTensor, kind: str) -> gguf.GGMLQuantizationType:
     """The type in which a copy with weights of `kind` stores a tensor."""
-    return _KINDS[kind] if len(tensor.shape) > 1 else gguf.GGMLQuantizationType.F32
+    # ggml convolves with f32 alone.
+    full = len(tensor.shape) < 2 or tensor.name.endswith(".shortconv.conv.weight")
+    return gguf.GGMLQuantizationType.F32 if full else _KINDS[kind]
 
 
 def is_copied(field: str) -> bool:

@@ -10,8 +10,8 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
-from . import attention
-from .architectures import ARCHITECTURES, MODEL_TYPES, MULTIPLIERS
+from . import attention, convolution
+from .architectures import ARCHITECTURES, MODEL_TYPES, MULTIPLIERS, last_norm
 from .errors import Refused
 from .gguf_model import GgufModel, Unreadable, config_class, read_gguf
 from .protocol import Progress
@@ -49,9 +49,9 @@ def load_base(
     attention.register()
     file = read_gguf(gguf_path)
     opened(file)
-    if hf_folder:
-        return _from_folder(hf_folder, file), file
-    return _from_gguf(file, progress, place, blocks), file
+    model = _from_folder(hf_folder, file) if hf_folder else _from_gguf(file, progress, place, blocks)
+    convolution.pack(model)
+    return model, file
 
 
 def empty_model(config) -> PreTrainedModel:
@@ -68,7 +68,7 @@ def _from_gguf(file: GgufModel, progress: Progress, place: Place, blocks: bool) 
     state: dict[str, torch.Tensor] = {}
     for done, name in enumerate(sorted(wanted)):
         found, expected = file.tensors[name], model.get_parameter(name).shape
-        shape = torch.Size(int(size) for size in reversed(found.shape))
+        shape = file.shape(name)
         if shape != expected:
             raise Refused(f"{file.path}: {name} has the shape {list(shape)}, not {list(expected)}")
         if blocks and is_kept(found.tensor_type):
@@ -189,9 +189,11 @@ def _check_same(model: PreTrainedModel, file: GgufModel, folder: str) -> None:
         ours, theirs = getattr(model.config, key), getattr(file.config, key)
         if ours != theirs:
             raise Refused(f"{folder} is not the model of {file.path}: {key} is {ours} there and {theirs} in the file")
-    for key in ("sliding_window", "layer_types", "query_pre_attn_scalar", "hidden_activation"):
+    about = ARCHITECTURES[file.architecture]
+    windowed = ("sliding_window", "layer_types", "query_pre_attn_scalar", "hidden_activation") if about.windows else ()
+    for key in (*windowed, *(("layer_types", "conv_L_cache", "conv_bias") if about.convolves else ())):
         ours, theirs = getattr(model.config, key, None), getattr(file.config, key, None)
-        if ARCHITECTURES[file.architecture].windows and ours != theirs:
+        if ours != theirs:
             raise Refused(f"{folder} is not the model of {file.path}: {key} is {ours} there and {theirs} in the file")
     for key in MULTIPLIERS:
         ours, theirs = getattr(model.config, key, 1.0), getattr(file.config, key, 1.0)
@@ -201,10 +203,12 @@ def _check_same(model: PreTrainedModel, file: GgufModel, folder: str) -> None:
                 f"{folder} is not the model of {file.path}: {key} is {ours} there and {theirs:.6g} in the file"
             )
     last = model.config.num_hidden_layers - 1
+    linears = [f"model.layers.0.{linear}.weight" for linear in about.linears]
+    parameters = dict(model.named_parameters())
     for name in (
-        "model.norm.weight",
-        f"model.layers.0.{ARCHITECTURES[file.architecture].linears[0]}.weight",
-        f"model.layers.{last}.mlp.down_proj.weight",
+        next(name for name, one in parameters.items() if one is last_norm(model.model).weight),
+        next(name for name in linears if name in parameters),
+        f"model.layers.{last}.{about.linears[-1]}.weight",
     ):
         try:
             ours, theirs = model.get_parameter(name).detach(), file.tensor(name)

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from .architectures import last_norm
 from .errors import LostRanks, is_out_of_memory
 from .memory import forget
 
@@ -74,17 +75,17 @@ class Sharding:
 
         mesh = DeviceMesh.from_group(group, device.type)
         decoder, output = causal.model, causal.lm_head
-        table = decoder.embed_tokens
+        table, norm = decoder.embed_tokens, last_norm(decoder)
         tied = table.weight is output.weight
         self._rank, self._world, self._group, self._add_up = rank, world, group, add_up
         self._layers = [_Group([layer], mesh) for layer in decoder.layers]
-        self._first = _Group([table, decoder.norm, output] if tied else [table], mesh)
-        self._last = self._first if tied else _Group([decoder.norm, output], mesh)
+        self._first = _Group([table, norm, output] if tied else [table], mesh)
+        self._last = self._first if tied else _Group([norm, output], mesh)
         self._groups = [self._first, *self._layers, *([] if tied else [self._last])]
         decoder.rotary_emb.to(device)
         self._steps: _Steps | None = None
         _call(table, self._embedded)
-        _call(decoder.norm, self._normed)
+        _call(norm, self._normed)
         for one, layer in zip(self._layers, decoder.layers, strict=True):
             _call(layer, functools.partial(self._layer, one))
 

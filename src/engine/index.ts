@@ -37,6 +37,7 @@ export {
   nvidiaBroken,
 } from "./missing.js";
 export {
+  attendingLayers,
   chatTemplateOf,
   type ModelHeader,
   type ModelShape,

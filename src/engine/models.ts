@@ -113,7 +113,16 @@ export interface ModelShape {
   readonly trainedContext: number;
   /** Tokens that layers with a window attend to; absent: no layer has one. */
   readonly window?: number;
+  /**
+   * Numbers of the layers that have a short convolution in place of attention, and how many tokens it reads: a position's own
+   * and those before it; absent: all layers attend.
+   */
+  readonly convolution?: { readonly layers: readonly number[]; readonly taps: number };
 }
+
+/** Numbers of the layers with attention, which alone have KV. */
+export const attendingLayers = ({ layers, convolution }: Pick<ModelShape, "layers" | "convolution">): number[] =>
+  Array.from({ length: layers }, (_, layer) => layer).filter((layer) => !convolution?.layers.includes(layer));
 
 /** Other facts in a file's header. */
 export interface ModelHeader extends ModelShape {
@@ -159,6 +168,10 @@ export async function modelHeader(file: string): Promise<ModelHeader> {
   const tokens = values.get("tokenizer.ggml.tokens");
   const context = number(value("context_length"), "context");
   const window = Number(value("attention.sliding_window") ?? 0);
+  const kvHeads = value("attention.head_count_kv") ?? heads;
+  const taps = Number(value("shortconv.l_cache") ?? 0);
+  const convolved = taps > 0 && typeof kvHeads === "object" ? [...kvHeads.numbers().entries()] : [];
+  const layers = convolved.filter(([, heads]) => heads === 0).map(([layer]) => layer);
   return {
     architecture,
     bytes: statSync(file).size,
@@ -168,7 +181,7 @@ export async function modelHeader(file: string): Promise<ModelHeader> {
     embedding,
     feedForward: number(value("feed_forward_length"), "width between layers"),
     heads,
-    kvHeads: number(value("attention.head_count_kv") ?? heads, "number of KV heads"),
+    kvHeads: number(kvHeads, "number of KV heads"),
     headSize,
     vocabulary: number(table?.[1], "vocabulary"),
     trainedContext: longest(about, context),
@@ -180,6 +193,7 @@ export async function modelHeader(file: string): Promise<ModelHeader> {
     ropeScaling: String(value("rope.scaling.type") ?? "none"),
     rotated: Number(value("rope.dimension_count") ?? headSize),
     ...(window > 0 && window < context ? { window } : {}),
+    ...(layers.length > 0 ? { convolution: { layers, taps } } : {}),
     experts: Number(value("expert_count") ?? 0),
   };
 }

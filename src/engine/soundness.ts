@@ -51,6 +51,7 @@ function checkSizes(value: Value): void {
   whole("vocab_size", 1);
   whole("feed_forward_length", 0);
   whole("attention.sliding_window", 0);
+  whole("shortconv.l_cache", 2);
   const embedding = whole("embedding_length", 1);
   const heads = whole("attention.head_count", 0);
   const kvHeads = whole("attention.head_count_kv", 0) ?? heads;

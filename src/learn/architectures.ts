@@ -27,6 +27,12 @@ export interface Architecture {
   readonly tied?: boolean;
   /** Each so many-th layer attends to all tokens, the others through a window; absent: all attend to all. */
   readonly windows?: number;
+  /** Linear layers whose names are others than those of an adapter's targets, by these. */
+  readonly renamed?: Readonly<Record<string, string>>;
+  /** Linear layers of other modules that have adapters where all of these targets do; absent: there are none. */
+  readonly beside?: Readonly<Record<string, readonly string[]>>;
+  /** Whether layers may have a short convolution in place of attention. */
+  readonly convolves?: boolean;
 }
 
 /** By llama.cpp's names, as a GGUF file has them in `general.architecture`. */
@@ -55,6 +61,16 @@ const TABLE: Readonly<Record<string, Architecture>> = {
     stripping: true,
   },
   smollm3: { classes: { smollm3: "SmolLM3ForCausalLM" }, attentionBias: false, unrotated: 4 },
+  lfm2: {
+    classes: { lfm2: "Lfm2ForCausalLM" },
+    attentionBias: false,
+    headNorms: "each",
+    tied: true,
+    renamed: { o_proj: "out_proj", gate_proj: "w1", up_proj: "w3", down_proj: "w2" },
+    // A convolution's input is one layer, as queries, keys and values of attention are three.
+    beside: { in_proj: ["q_proj", "k_proj", "v_proj"] },
+    convolves: true,
+  },
 };
 
 /** Names of all, as GGUF files have them. */
@@ -66,9 +82,11 @@ export const architectureNamed = (gguf: string): Architecture | undefined =>
 
 /** An adapter's targets, parts of layers, as the layers that they are in a model of this architecture. */
 export function adaptedLayers(gguf: string, targets: readonly string[]): string[] {
-  const fused = Object.entries(architectureNamed(gguf)?.fused ?? {});
-  const names = targets.map((part) => fused.find(([, parts]) => parts.includes(part))?.[0] ?? part);
-  return [...new Set(names)];
+  const { fused = {}, renamed = {}, beside = {} } = architectureNamed(gguf) ?? {};
+  const within = (part: string) => Object.entries(fused).find(([, parts]) => parts.includes(part))?.[0];
+  const names = targets.map((part) => within(part) ?? renamed[part] ?? part);
+  const more = Object.entries(beside).filter(([, parts]) => parts.every((part) => targets.includes(part)));
+  return [...new Set([...names, ...more.map(([name]) => name)])];
 }
 
 /** The parts of a layer of which the targets name some and not all: it has no adapter on those alone. */
@@ -80,8 +98,13 @@ export const tornLayer = (gguf: string, targets: readonly string[]): readonly st
 
 /** The targets that an adapter on these layers has; layers that are several in one are all their parts. */
 export const targetsOf = (layers: Iterable<string>): string[] => {
-  const fused = new Map(Object.values(TABLE).flatMap((one) => Object.entries(one.fused ?? {})));
-  return [...layers].flatMap((name) => fused.get(name) ?? [name]);
+  const known = new Map<string, readonly string[]>(
+    Object.values(TABLE).flatMap(({ fused, renamed, beside }) => [
+      ...Object.entries({ ...fused, ...beside }),
+      ...Object.entries(renamed ?? {}).map(([target, name]) => [name, [target]] as const),
+    ]),
+  );
+  return [...layers].flatMap((name) => known.get(name) ?? [name]);
 };
 
 /** Class of transformers and llama.cpp's name by `model_type` of config.json. */

@@ -15,6 +15,7 @@ export { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } 
 export { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
 export { checkLaunch } from "./launch.js";
 export { CHECKPOINT_FILES, Learner, startLearner } from "./learner.js";
+export { adaptedLinears } from "./linears.js";
 export type { Progress } from "./protocol.js";
 export { readFloats } from "./safetensors.js";
 export {

@@ -30,6 +30,7 @@ export const KNOWN_TENSORS: { readonly model: readonly string[]; readonly layer:
   model: [
     "token_embd.weight",
     "output_norm.weight",
+    "token_embd_norm.weight",
     "output.weight",
     "rope_freqs.weight",
     "rope_factors_long.weight",
@@ -38,6 +39,7 @@ export const KNOWN_TENSORS: { readonly model: readonly string[]; readonly layer:
   layer: [
     ...["attn_norm", "attn_q", "attn_k", "attn_v", "attn_qkv", "attn_q_norm", "attn_k_norm", "attn_output"],
     ...["ffn_norm", "ffn_gate", "ffn_up", "ffn_down", "post_attention_norm", "post_ffw_norm"],
+    ...["shortconv.in_proj", "shortconv.conv", "shortconv.out_proj"],
   ],
 };
 

@@ -8,7 +8,7 @@ import { basename, join, resolve } from "node:path";
 import { z } from "zod";
 import type { Config } from "../config/index.js";
 import { type ModelShape, modelFingerprint } from "../engine/index.js";
-import { adaptedLayers, LINEAR_LAYERS, type LoraSettings, targetsOf } from "../learn/index.js";
+import { adaptedLinears, LINEAR_LAYERS, type LoraSettings, targetsOf } from "../learn/index.js";
 import { ensurePython } from "../python-env/index.js";
 import { HoneError, moveDurably, packageRoot, sha256OfFile, UsageError, withLock } from "../util/index.js";
 import type { ModelIo } from "./io.js";
@@ -35,7 +35,8 @@ export interface PeftAdapter {
   readonly shapes: ReadonlyMap<string, readonly number[]>;
 }
 
-const TENSOR = /^base_model\.model\.model\.layers\.(\d+)\.(?:self_attn|mlp)\.(\w+)\.lora_([AB])\.weight$/;
+const TENSOR =
+  /^base_model\.model\.model\.layers\.(\d+)\.(?:self_attn|conv|mlp|feed_forward)\.(\w+)\.lora_([AB])\.weight$/;
 
 /** Names a PEFT feature that changes the adapter's product beyond rank and alpha; the learner supports none of them. */
 function extraOf(config: Readonly<Record<string, unknown>>): string | undefined {
@@ -90,24 +91,10 @@ export function readPeft(given: string, flag: string): PeftAdapter {
  * @throws HoneError in one line
  */
 export function checkBelongs({ lora, shapes }: PeftAdapter, model: ModelShape, flag: string): void {
-  const { embedding, feedForward, heads, kvHeads, headSize } = model;
-  const size: Readonly<Record<string, readonly [inputs: number, outputs: number]>> = {
-    q_proj: [embedding, heads * headSize],
-    k_proj: [embedding, kvHeads * headSize],
-    v_proj: [embedding, kvHeads * headSize],
-    o_proj: [heads * headSize, embedding],
-    gate_proj: [embedding, feedForward],
-    up_proj: [embedding, feedForward],
-    down_proj: [feedForward, embedding],
-    qkv_proj: [embedding, (heads + 2 * kvHeads) * headSize],
-    gate_up_proj: [embedding, 2 * feedForward],
-  };
   const expected = new Map<string, readonly number[]>();
-  for (let layer = 0; layer < model.layers; layer++) {
-    for (const target of adaptedLayers(model.architecture, lora.targets)) {
-      const [inputs, outputs] = size[target] as readonly [number, number];
-      const part = /^(q|k|v|o|qkv)_/.test(target) ? "self_attn" : "mlp";
-      const name = `base_model.model.model.layers.${layer}.${part}.${target}`;
+  for (const { module, inputs, outputs, layers } of adaptedLinears(model, lora.targets)) {
+    for (const layer of layers) {
+      const name = `base_model.model.model.layers.${layer}.${module}`;
       expected.set(`${name}.lora_A.weight`, [lora.rank, inputs]);
       expected.set(`${name}.lora_B.weight`, [outputs, lora.rank]);
     }

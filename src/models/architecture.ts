@@ -22,6 +22,8 @@ const YARN_VARIANTS = [
   "truncate",
 ];
 
+/** How many tokens a short convolution reads. */
+const TAPS = "conv_L_cache";
 /** Configuration fields of layers that carry a recurrent state from token to token. */
 const STATEFUL = [
   "mamba_d_state",
@@ -34,7 +36,7 @@ const STATEFUL = [
   "hybrid_override_pattern",
   "attn_layer_period",
   "full_attention_interval",
-  "conv_L_cache",
+  TAPS,
   "lru_width",
 ];
 /** Windows that transformers takes where config.json has no `sliding_window`; these types have no switch beside it. */
@@ -77,6 +79,17 @@ function computedElsewise(config: Json, every: number, layers: readonly string[]
   return activation === GELU ? undefined : `its activation is ${activation}, llama.cpp's ${GELU}`;
 }
 
+/** Why layers with a state are not computed, as a clause; undefined where there are none but short convolutions that are. */
+function statefulBecause(config: Json, layers: readonly string[], convolves: boolean): string | undefined {
+  const attends = (layer: string) => /attention$/.test(layer) && !/linear/.test(layer);
+  const other = layers.some((layer) => !attends(layer) && !(convolves && layer === "conv"));
+  if (other || STATEFUL.some((key) => key in config && !(convolves && key === TAPS)))
+    return "it is a hybrid: some layers carry a state, which the learner's rows of several rollouts would mix";
+  if (!convolves) return undefined;
+  if (config.conv_bias === true) return "its convolutions have biases, which llama.cpp's have not";
+  return above(config[TAPS] ?? 3, 1) ? undefined : "its convolutions read no earlier token, which llama.cpp's do";
+}
+
 /** Whether RoPE is in other layers than those in which llama.cpp applies it. */
 function isRotatedElsewhere(config: Json, gguf: string): boolean {
   const every = architectureNamed(gguf)?.unrotated;
@@ -107,16 +120,14 @@ export function refusedBecause(config: Json): string | undefined {
 
   if (isObject(config.vision_config) || isObject(config.audio_config))
     return "it takes images or sound, not text alone";
-  if (
-    layers.some((layer) => !/attention$/.test(layer) || /linear/.test(layer)) ||
-    STATEFUL.some((key) => key in config)
-  ) {
-    return "it is a hybrid: some layers carry a state, which the learner's rows of several rollouts would mix";
-  }
+  const { convolves = false } = architectureNamed(known?.gguf ?? "") ?? {};
+  const stateful = statefulBecause(config, layers, convolves);
+  if (stateful !== undefined) return stateful;
   if (EXPERTS.some((key) => above(config[key], 0)) || /moe|mixtral/.test(type))
     return "it is a mixture of experts: in 16 bits engine and learner would choose others for some tokens";
   const every = architectureNamed(known?.gguf ?? "")?.windows;
-  if (every === undefined && (isWindowed(config, type) || layers.some((layer) => layer !== "full_attention")))
+  const whole = (layer: string) => layer === "full_attention" || layer === "conv";
+  if (every === undefined && (isWindowed(config, type) || !layers.every(whole)))
     return "it attends through a sliding window";
   const { partlyRotated = false } = architectureNamed(known?.gguf ?? "") ?? {};
   if (rotated !== undefined && !partlyRotated)
@@ -126,7 +137,8 @@ export function refusedBecause(config: Json): string | undefined {
   }
   if (quantised) return `its weights are quantised (${String(quantised.quant_method ?? "unknown")}); give the original`;
   if (isRotatedElsewhere(config, known.gguf)) return "it has RoPE in other layers than llama.cpp applies it to";
-  const scaled = partlyRotated ? ["default", "longrope", "su"] : every === undefined ? [...ROPES, "yarn"] : ROPES;
+  const all = convolves ? ["default"] : every === undefined ? [...ROPES, "yarn"] : ROPES;
+  const scaled = partlyRotated ? ["default", "longrope", "su"] : all;
   if (!scaled.includes(typeOf(rope))) return `it scales RoPE by ${typeOf(rope)}, which the learner does not`;
   const variant = typeOf(rope) === "yarn" ? YARN_VARIANTS.find((key) => (rope[key] ?? null) !== null) : undefined;
   if (variant) return `it scales RoPE by a variant of YaRN (${variant}), which the learner does not`;

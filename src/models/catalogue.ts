@@ -115,10 +115,13 @@ export function shapeOfSizes(
   weights: Weights,
 ): ModelShape {
   const { architecture, layers, embedding: d, feedForward, heads, kvHeads, headSize, vocabulary } = sizes;
+  const { layers: convolved, taps } = sizes.convolution ?? { layers: [], taps: 0 };
   const { attentionBias, headNorms, norms } = architectureNamed(architecture) ?? {};
   const normed = { each: 2 * headSize, together: headSize * (heads + kvHeads), none: 0 }[headNorms ?? "none"];
   const own = (attentionBias ? headSize * (heads + 2 * kvHeads) : 0) + normed;
-  const layer = 2 * d * headSize * (heads + kvHeads) + own + 3 * d * feedForward + (norms === "both" ? 4 : 2) * d;
-  const parameters = layers * layer + d + (tied ? 1 : 2) * vocabulary * d;
+  const attention = (layers - convolved.length) * (2 * d * headSize * (heads + kvHeads) + own);
+  const convolutions = convolved.length * (4 * d * d + taps * d);
+  const rest = layers * (3 * d * feedForward + (norms === "both" ? 4 : 2) * d);
+  const parameters = attention + convolutions + rest + d + (tied ? 1 : 2) * vocabulary * d;
   return { ...sizes, parameters, bytes: Math.round(parameters * BYTES[weights]), weightType: weights.toUpperCase() };
 }

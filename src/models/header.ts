@@ -46,8 +46,9 @@ export function checkTrainable(header: ModelHeader, file: string, hfWeights: boo
     throw new UsageError(`${file} rotates ${rotated} of ${headSize} dimensions of a head; the learner rotates all`);
   }
   // The learner reads this header even with --hf-weights.
-  const windows = architectureNamed(architecture)?.windows;
-  if (!["none", "linear", ...(windows === undefined ? ["yarn"] : [])].includes(ropeScaling)) {
+  const { windows, convolves } = architectureNamed(architecture) ?? {};
+  const scaled = windows === undefined ? ["none", "linear", "yarn"] : ["none", "linear"];
+  if (!(convolves ? ["none"] : scaled).includes(ropeScaling)) {
     throw new UsageError(`${file} scales RoPE by ${ropeScaling}, which the learner does not`);
   }
   if (hfWeights) return;

@@ -140,10 +140,11 @@ export function shapeInFolder(folder: string, weights: Weights): ModelShape | un
   const config = readJson(folder, "config.json", folder);
   const number = (name: string) => Number(config[name]);
   const [embedding, heads] = [number("hidden_size"), number("num_attention_heads")];
+  const layers = number("num_hidden_layers");
   const sizes = {
-    layers: number("num_hidden_layers"),
+    layers,
     embedding,
-    feedForward: number("intermediate_size"),
+    feedForward: feedForwardOf(config),
     heads,
     kvHeads: Number(config.num_key_value_heads ?? heads),
     headSize: Number(config.head_dim ?? embedding / heads),
@@ -154,9 +155,31 @@ export function shapeInFolder(folder: string, weights: Weights): ModelShape | un
   if (!Object.values(sizes).every((size) => Number.isInteger(size) && size > 0)) return undefined;
   const architecture = MODEL_TYPES.get(String(config.model_type))?.gguf;
   if (architecture === undefined) return undefined;
-  const { windows, tied = false } = architectureNamed(architecture) ?? {};
+  const { windows, tied = false, convolves = false } = architectureNamed(architecture) ?? {};
   const window = windows === undefined ? {} : { window: number("sliding_window") };
-  return shapeOfSizes({ architecture, ...sizes, ...window }, (config.tie_word_embeddings ?? tied) === true, weights);
+  const convolved = convolves ? convolutionsOf(config, layers) : [];
+  const convolution =
+    convolved.length === 0 ? {} : { convolution: { layers: convolved, taps: Number(config.conv_L_cache ?? 3) } };
+  const one = config.tie_embedding ?? config.tie_word_embeddings ?? tied;
+  return shapeOfSizes({ architecture, ...sizes, ...window, ...convolution }, one === true, weights);
+}
+
+/** Numbers of the layers with a convolution. */
+function convolutionsOf({ layer_types: types, full_attn_idxs: attending }: Record<string, unknown>, layers: number) {
+  const all = Array.from({ length: layers }, (_, layer) => layer);
+  if (Array.isArray(types)) return all.filter((layer) => types[layer] === "conv");
+  return Array.isArray(attending) ? all.filter((layer) => !attending.includes(layer)) : [];
+}
+
+/** The width between layers, which LFM2 derives from the one that it names (Lfm2MLP of transformers). */
+function feedForwardOf(config: Record<string, unknown>): number {
+  const named = Number(config.block_ff_dim ?? config.intermediate_size);
+  if (config.model_type !== "lfm2" || config.block_auto_adjust_ff_dim === false) return named;
+  const narrower = Math.floor((2 * named) / 3);
+  const factor = config.block_ffn_dim_multiplier;
+  if (factor === null) return narrower;
+  const step = Number(config.block_multiple_of ?? 256);
+  return step * Math.ceil(Math.floor(Number(factor ?? 1) * narrower) / step);
 }
 
 /**

@@ -3,8 +3,8 @@
  * transformers and PEFT, and from native/learner/attention.py. test/plan/activations.full.test.ts compares the count with the
  * tensors that PyTorch's autograd saves.
  */
-import type { ModelShape } from "../engine/index.js";
-import { adaptedLayers, architectureNamed, type Precision } from "../learn/index.js";
+import { attendingLayers, type ModelShape } from "../engine/index.js";
+import { adaptedLayers, adaptedLinears, architectureNamed, type Precision } from "../learn/index.js";
 import { adapterParameters } from "./input.js";
 
 /** Alignment of mask rows in native/learner/attention.py, in numbers. A test compares the two constants. */
@@ -27,13 +27,13 @@ export interface PassSettings {
 }
 
 export interface Activations {
-  /** Bytes that one layer keeps. */
+  /** Bytes that one layer keeps, in the mean where some attend and others convolve. */
   readonly layer: number;
   /** The output of a layer, which is all that gradient checkpointing keeps of it. */
   readonly between: number;
-  /** What the first layer does not keep: the input of its norm, which needs no gradient. */
+  /** What the first layer does not keep: the input of its norm, which needs no gradient; and those before it all. */
   readonly unkept: number;
-  /** RoPE rotations and masks, which all layers share. */
+  /** RoPE rotations, masks and places that convolutions read, which all layers share. */
   readonly shared: number;
   /** The input of the last norm. */
   readonly last: number;
@@ -48,6 +48,7 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   const width = half ? 2 : 4;
   const [query, keyValue] = [heads * headSize, kvHeads * headSize];
   const { headNorms: normed, norms: placed, fused } = architectureNamed(shape.architecture) ?? {};
+  const attending = attendingLayers(shape).length;
   // Branches of equal length share a mask.
   const maskOf = (length: number, before: number) =>
     length * Math.ceil((before + length) / MASK_ALIGNMENT) * MASK_ALIGNMENT;
@@ -71,28 +72,37 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   // An adapter keeps its input; autocast converts it for each layer anew, f32 layers share it.
   const [attentionInputs, gatedInputs] = [
     on("q_proj", "k_proj", "v_proj", "qkv_proj"),
-    on("gate_proj", "up_proj", "gate_up_proj"),
+    on("gate_proj", "up_proj", "gate_up_proj", "w1", "w3"),
   ];
-  const inputs = half ? attentionInputs + gatedInputs : Math.min(1, attentionInputs) + Math.min(1, gatedInputs);
+  const inputs = (adapters: number) => width * d * (half ? adapters : Math.min(1, adapters));
   const norms = 4 * (placed === "both" ? 4 : 2) * (d + 1);
   // Queries and keys are normalised in f32.
   const sums = normed === "each" ? heads + kvHeads : 2;
   const headNorms = normed === undefined ? 0 : 4 * (query + keyValue + sums);
   // Values of a layer that is several in one hold its queries and keys, of which there are rotated copies.
   const held = fused === undefined ? 0 : width * (query + keyValue);
-  const attention = width * query * (2 + on("o_proj")) + 4 * heads + held;
-  const gated = width * ff * (3 + on("down_proj"));
-  const low = width * loraRank * adapted.length;
-  const perToken = norms + headNorms + width * d * inputs + attention + gated + low;
+  const attention = width * query * (2 + on("o_proj", "out_proj")) + 4 * heads + held;
+  const gated = width * ff * (3 + on("down_proj", "w2"));
+  const linears = adaptedLinears(shape, loraTargets);
+  const low = (width * loraRank * linears.reduce((total, { layers }) => total + layers.length, 0)) / shape.layers;
   // Keys and values of the row, then the copies for branches.
   const keysAndValues = 2 * width * keyValue * (tokens + reach);
+  const attends = tokens * (headNorms + inputs(attentionInputs) + attention) + keysAndValues;
+  // The three parts of a convolution's input, and what it makes of them, in f32.
+  const convolves = tokens * (inputs(on("in_proj")) + width * d * (3 + on("out_proj")) + 4 * d);
+  const mixing = (attending * attends + (shape.layers - attending) * convolves) / shape.layers;
+  // Layers before the first with an adapter, which are some with convolutions where attention alone has one, keep nothing.
+  const first = Math.min(...linears.flatMap(({ layers }) => layers));
+  const idle = first > 0 && Number.isFinite(first) ? first * (tokens * (norms + gated) + convolves) : 0;
   const converted = half ? (2 * adapterParameters(shape, loraRank, loraTargets)) / shape.layers : 0;
+  // For each position that a convolution reads its place, and whether there is one.
+  const places = (1 + 8) * Math.max(0, (shape.convolution?.taps ?? 0) - 1);
   return {
-    layer: tokens * perToken + keysAndValues + converted,
+    layer: tokens * (norms + inputs(gatedInputs) + gated + low) + mixing + converted,
     between: 4 * d * tokens,
-    unkept: placed === "after" ? 0 : 4 * d * tokens,
+    unkept: (placed === "after" ? 0 : 4 * d * tokens) + idle,
     // Layers with a window have another RoPE.
-    shared: (shape.window === undefined ? 8 : 16) * headSize * tokens + width * masks,
+    shared: ((shape.window === undefined ? 8 : 16) * headSize + places) * tokens + width * masks,
     last: (4 * d + 4) * tokens,
     gradients: tokens * (2 * width * ff + 4 * d),
   };

@@ -2,7 +2,7 @@
  * The engine's memory, computed as llama.cpp allocates it: the sizes agree with those that it logs when it loads a model
  * ("KV buffer size", "compute buffer size", "output buffer size"), on a CPU and on Vulkan to within 2 MB.
  */
-import { pooledByDefault, SCORE_ROWS, UBATCH } from "../engine/index.js";
+import { attendingLayers, pooledByDefault, SCORE_ROWS, UBATCH } from "../engine/index.js";
 import { adapterParameters, judgeContext, type PlanInput } from "./input.js";
 
 /** llama.cpp allocates the KV of each sequence in steps of this many tokens. */
@@ -45,8 +45,11 @@ export type ContextInput = Pick<
 const shares = ({ concurrency, lanes }: ContextInput): number[] =>
   Array.from({ length: lanes }, (_, lane) => Math.floor(concurrency / lanes) + (lane < concurrency % lanes ? 1 : 0));
 
-const pooled = ({ gpu, concurrency, context, lanes, ubatch }: ContextInput) =>
-  gpu !== false && pooledByDefault({ sequences: concurrency, contextPerSequence: context }, lanes, ubatch);
+/** A convolution's state has no cells. */
+const pooled = ({ shape, gpu, concurrency, context, lanes, ubatch }: ContextInput) =>
+  gpu !== false &&
+  shape.convolution === undefined &&
+  pooledByDefault({ sequences: concurrency, contextPerSequence: context }, lanes, ubatch);
 
 /** Tokens that the KV of a context with so many sequences has room for; in a pool also for a pass of padding. */
 const cellsOf = (input: ContextInput, sequences: number) =>
@@ -65,6 +68,10 @@ interface ContextMemory {
   /** Rows of logits, and with drawing on the device what else llama.cpp has room for, on the host. */
   readonly outputs: number;
 }
+
+/** What convolutions keep of a sequence: the inputs that the next tokens read, in f32. */
+const stateOf = ({ embedding, convolution }: PlanInput["shape"]) =>
+  convolution === undefined ? 0 : 4 * embedding * convolution.layers.length * (convolution.taps - 1);
 
 /** A llama.cpp context with so many sequences. */
 function contextMemory(input: ContextInput, sequences: number): ContextMemory {
@@ -92,7 +99,7 @@ function contextMemory(input: ContextInput, sequences: number): ContextMemory {
       ? 4 * vocabulary * (3 * rows + 1) + 4 * rows * d + mask + hidden
       : 4 * rows * (vocabulary + 2 * d) + 2 * hidden;
   return {
-    kv: cells * shape.layers * 2 * shape.kvHeads * shape.headSize * width,
+    kv: cells * attendingLayers(shape).length * 2 * kvHeads * headSize * width + sequences * stateOf(shape),
     compute: Math.max(mask + attention, mask + gated, output),
     mask,
     inputs: 2 * hidden,
@@ -164,15 +171,12 @@ export function judgeMemory(input: PlanInput): { host: EngineMemory; gpu: Engine
 }
 
 /** Number of weights in the linear layers between embeddings and output. */
-export function linearParameters({
-  layers,
-  embedding: d,
-  feedForward,
-  heads,
-  kvHeads,
-  headSize,
-}: PlanInput["shape"]): number {
-  return layers * d * headSize * 2 * (heads + kvHeads) + layers * 3 * d * feedForward;
+export function linearParameters(shape: PlanInput["shape"]): number {
+  const { layers, embedding: d, feedForward, heads, kvHeads, headSize, convolution } = shape;
+  const attention = attendingLayers(shape).length * d * headSize * 2 * (heads + kvHeads);
+  // An input of three parts, and an output.
+  const convolutions = (convolution?.layers.length ?? 0) * 4 * d * d;
+  return attention + convolutions + layers * 3 * d * feedForward;
 }
 
 /** Whether the output layer is the table of embeddings, so that there is only one of them. */

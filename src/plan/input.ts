@@ -1,6 +1,6 @@
 /** Input of a memory plan. */
-import { type LocalEngineInfo, lanesFor, type ModelShape } from "../engine/index.js";
-import { adaptedLayers, type Precision } from "../learn/index.js";
+import { attendingLayers, type LocalEngineInfo, lanesFor, type ModelShape } from "../engine/index.js";
+import { adaptedLinears, type Precision } from "../learn/index.js";
 
 /** Memory of one use. */
 export interface PlanRow {
@@ -86,22 +86,11 @@ export function concurrencyOf(
 }
 
 /** Number of weights of an adapter: rank × (inputs + outputs) for every layer it is on. */
-export function adapterParameters(shape: ModelShape, rank: number, targets: readonly string[]): number {
-  const { embedding: d, feedForward: ff, heads, kvHeads, headSize } = shape;
-  const ends: Record<string, number> = {
-    q_proj: d + heads * headSize,
-    k_proj: d + kvHeads * headSize,
-    v_proj: d + kvHeads * headSize,
-    o_proj: heads * headSize + d,
-    gate_proj: d + ff,
-    up_proj: d + ff,
-    down_proj: ff + d,
-    qkv_proj: d + (heads + 2 * kvHeads) * headSize,
-    gate_up_proj: d + 2 * ff,
-  };
-  const layers = adaptedLayers(shape.architecture, targets);
-  return shape.layers * rank * layers.reduce((total, name) => total + (ends[name] ?? 0), 0);
-}
+export const adapterParameters = (shape: ModelShape, rank: number, targets: readonly string[]): number =>
+  adaptedLinears(shape, targets).reduce(
+    (total, { inputs, outputs, layers }) => total + layers.length * rank * (inputs + outputs),
+    0,
+  );
 
 const GIB = 2 ** 30;
 
@@ -111,6 +100,6 @@ export function kvBytesOfServer({
   concurrency,
   context,
 }: Pick<PlanInput, "shape" | "concurrency" | "context">): number {
-  const token = 4 * 2 * shape.layers * shape.kvHeads * shape.headSize;
+  const token = 4 * 2 * attendingLayers(shape).length * shape.kvHeads * shape.headSize;
   return GIB * Math.ceil((token * concurrency * (context + 1)) / GIB);
 }

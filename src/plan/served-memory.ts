@@ -2,6 +2,7 @@
  * The memory of rollouts on vLLM servers: what this process needs to tokenize and to check them, and the server that hone
  * starts. Servers that somebody else runs are not counted.
  */
+import { attendingLayers } from "../engine/index.js";
 import { processMemory } from "./engine-memory.js";
 import { adapterParameters, kvBytesOfServer, type PlanInput, type PlanRow } from "./input.js";
 
@@ -57,6 +58,6 @@ export function serverMemory({ shape, loraRank, loraTargets }: PlanInput, cards:
   return {
     rows,
     fixed: rows.reduce((total, { bytes }) => total + bytes, 0),
-    kvToken: 2 * 2 * shape.layers * heads * shape.headSize,
+    kvToken: 2 * 2 * attendingLayers(shape).length * heads * shape.headSize,
   };
 }

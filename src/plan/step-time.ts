@@ -3,7 +3,7 @@
  * Williams, Waterman and Patterson 2009), and besides what kernels, copies and waits cost. Not in it: tasks' own tools, the
  * host's part of sampling, validations.
  */
-import { UBATCH } from "../engine/index.js";
+import { attendingLayers, UBATCH } from "../engine/index.js";
 import type { Assumptions } from "./assumptions.js";
 import type { Device } from "./cluster.js";
 import { linearParameters } from "./engine-memory.js";
@@ -53,10 +53,11 @@ export const adapterBytes = ({ shape, loraRank, loraTargets }: PlanInput) =>
   4 * adapterParameters(shape, loraRank, loraTargets);
 
 /** Bytes of the KV of a token in 16 bits. */
-export const kvBytes = ({ layers, kvHeads, headSize }: PlanInput["shape"]) => 2 * 2 * layers * kvHeads * headSize;
+export const kvBytes = (shape: PlanInput["shape"]) =>
+  2 * 2 * attendingLayers(shape).length * shape.kvHeads * shape.headSize;
 
 /** Operations of one query of all heads and layers with one key and its value. */
-const attentionOf = ({ layers, heads, headSize }: PlanInput["shape"]) => 4 * layers * heads * headSize;
+const attentionOf = (shape: PlanInput["shape"]) => 4 * attendingLayers(shape).length * shape.heads * shape.headSize;
 
 /** llama.cpp multiplies f16 weights in f32 on CUDA where a pass has more rows (src/engine/sums.ts, docs/gpu.md). */
 const ROWS_IN_16_BITS = 16;

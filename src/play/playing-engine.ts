@@ -173,6 +173,11 @@ export async function openPlaying(
     const options = engineOptions({ ...config, lanes }, { model, sequences, contextPerSequence });
     return loadFitting(options, io.log);
   }
+  if ((await modelShape(model)).convolution !== undefined) {
+    throw new UsageError(
+      `--engine vllm: ${model} has layers with convolutions, whose adapters were not tried on vLLM; leave it out`,
+    );
+  }
   const urls = config.engineUrl?.map((url) => new URL(url).origin);
   const options: VllmOptions = {
     kind: "vllm",

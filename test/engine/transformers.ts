@@ -21,6 +21,7 @@ const families = [
   "olmo2",
   "gemma3",
   "phi3",
+  "lfm2",
   "yarn",
 ] as const;
 const weightTypes = ["f32", "f16", "q8_0"] as const;

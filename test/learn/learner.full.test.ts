@@ -78,6 +78,7 @@ describe("the learner", () => {
     "olmo2-tiny-f32",
     "gemma3-tiny-f32",
     "phi3-tiny-f32",
+    "lfm2-tiny-f32",
     "yarn-tiny-f32",
     "qwen2-tiny-q8_0",
   ])("on %s", (name) => {

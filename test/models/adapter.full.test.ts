@@ -78,6 +78,18 @@ describe("an adapter in PEFT's form", () => {
     await expect(waiting).rejects.toThrow("interrupted");
   });
 
+  it("on layers with other names is on the targets that have them, and belongs to a model whose layers are those", async () => {
+    const adapter = readPeft(modelPath("lfm2-tiny-adapter-1"), "--x");
+    expect(adapter.lora).toEqual({ rank: 8, alpha: 16, targets: all });
+    const shape = await modelShape(modelPath("lfm2-tiny-f16.gguf"));
+    checkBelongs(adapter, shape, "--x");
+    const convolution = { layers: [0, 1], taps: 3 };
+    expect(() => checkBelongs(adapter, { ...shape, convolution }, "--x")).toThrow(
+      /it has no base_model\.model\.model\.layers\.2\.self_attn\.q_proj\.lora_A/,
+    );
+    expect(() => checkBelongs(adapter, qwen2, "--x")).toThrow(/belongs to another base model/);
+  });
+
   it.each([
     ["DoRA", { use_dora: true }, /it uses use_dora, which hone's learner does not/],
     ["rank-stabilised LoRA", { use_rslora: true }, /it uses use_rslora/],

@@ -23,6 +23,10 @@ const phi = {
   ...{ architectures: ["Phi3ForCausalLM"], model_type: "phi3", original_max_position_embeddings: 4096 },
   ...{ max_position_embeddings: 131072, sliding_window: 262144 },
 };
+const lfm = {
+  ...{ architectures: ["Lfm2ForCausalLM"], model_type: "lfm2", block_ff_dim: 12288, block_auto_adjust_ff_dim: true },
+  ...{ conv_L_cache: 3, conv_bias: false, full_attn_idxs: [2, 5, 8, 10, 12, 14], tie_embedding: true },
+};
 const mistral = { architectures: ["MistralForCausalLM"], model_type: "mistral", max_position_embeddings: 32768 };
 const published = ["qwen2.5-small", "qwen3-small", "llama3.2-small", "llama2-small", "mistral-small", "gemma3-small"];
 
@@ -65,6 +69,8 @@ describe("taken", () => {
         rope_scaling: { type: "yarn", factor: 4, original_max_position_embeddings: 32768 },
       },
     ],
+    ["LFM2 1.2B", lfm],
+    ["LFM2.5, whose layers are named", { ...lfm, layer_types: ["conv", "full_attention"], full_attn_idxs: undefined }],
     ["OLMo 2", { architectures: ["Olmo2ForCausalLM"], model_type: "olmo2", rope_scaling: null }],
     ["Gemma 3 1B", gemma],
     ["Phi 4, which scales nothing", { ...phi, rope_scaling: null, sliding_window: null }],
@@ -101,6 +107,7 @@ describe("taken", () => {
     "olmo2-tiny",
     "gemma3-tiny",
     "phi3-tiny",
+    "lfm2-tiny",
     ...published,
   ])("%s, as transformers writes it", (name) => {
     expect(refusedBecause(JSON.parse(readFileSync(`${modelPath(name)}/config.json`, "utf8")))).toBeUndefined();
@@ -117,7 +124,12 @@ describe("refused, with the reason", () => {
       hybrid,
     ],
     ["Jamba", { model_type: "jamba", attn_layer_period: 8, mamba_d_state: 16 }, hybrid],
-    ["LFM2", { model_type: "lfm2", layer_types: ["conv", "full_attention"] }, hybrid],
+    ["LFM2 with experts", { model_type: "lfm2_moe", layer_types: ["conv", "full_attention"], num_experts: 32 }, hybrid],
+    ["LFM2 with another state", { ...lfm, layer_types: ["conv", "linear_attention"] }, hybrid],
+    ["LFM2 with biases", { ...lfm, conv_bias: true }, /^its convolutions have biases, which llama\.cpp's have not$/],
+    ["LFM2 that convolves nothing", { ...lfm, conv_L_cache: 1 }, /^its convolutions read no earlier token/],
+    ["LFM2 with a window", { ...lfm, layer_types: ["conv", "sliding_attention"] }, /^it attends through a sliding/],
+    ["LFM2 with YaRN", { ...lfm, rope_scaling: { rope_type: "yarn", factor: 4 } }, /^it scales RoPE by yarn/],
     ["Mamba", { model_type: "mamba", state_size: 16 }, hybrid],
     ["Qwen3-30B-A3B", { ...qwen, model_type: "qwen3_moe", num_experts: 128 }, experts],
     [
@@ -205,7 +217,7 @@ describe("refused, with the reason", () => {
     [
       "another family",
       { model_type: "gpt2" },
-      /^its architecture is gpt2; hone takes qwen2, qwen3, llama, mistral, granite, olmo2, gemma3_text, phi3, smollm3$/,
+      /^its architecture is gpt2; hone takes qwen2, qwen3, llama, mistral, granite, olmo2, gemma3_text, phi3, smollm3, lfm2$/,
     ],
     ["nothing named", {}, /^its architecture is not named/],
     ["GPTQ weights", { ...qwen, quantization_config: { quant_method: "gptq" } }, /^its weights are quantised \(gptq\)/],

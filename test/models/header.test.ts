@@ -5,9 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { modelFile, modelHeader, trainedContext } from "../../src/engine/index.js";
+import { type ModelShape, modelFile, modelHeader, trainedContext } from "../../src/engine/index.js";
 import { KEPT_WEIGHTS, KNOWN_TENSORS, MODEL_TYPES, READABLE_WEIGHTS } from "../../src/learn/index.js";
 import { checkTrainable } from "../../src/models/index.js";
+import { shapeInFolder } from "../../src/models/source.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
 
@@ -155,4 +156,25 @@ it("contexts are those of LongRoPE's short factors, those that YaRN stretches th
   expect(await trainedContext(modelPath("yarn-tiny-f16.gguf"))).toBe(32_768);
   const gemma = await modelHeader(modelPath("gemma3-tiny-f16.gguf"));
   expect(gemma).toMatchObject({ architecture: "gemma3", trainedContext: 8192, window: 24 });
+});
+
+it("layers with a convolution are told from those with attention, as in config.json", async () => {
+  const convolution = { layers: [0, 2], taps: 3 };
+  const lfm = await modelHeader(modelPath("lfm2-tiny-f16.gguf"));
+  expect(lfm).toMatchObject({ architecture: "lfm2", layers: 4, feedForward: 352, kvHeads: 2, convolution });
+  expect(() => checkTrainable(lfm, "x", false)).not.toThrow();
+  expect(() => checkTrainable({ ...lfm, ropeScaling: "yarn" }, "x", false)).toThrow(/by yarn, which/);
+  const { bytes: _, ...shape } = shapeInFolder(modelPath("lfm2-tiny"), "f16") as ModelShape;
+  expect(lfm).toMatchObject(shape);
+});
+
+it("LFM2 has the weights of its model card by the config.json that its makers publish", () => {
+  const config = {
+    ...{ architectures: ["Lfm2ForCausalLM"], model_type: "lfm2", hidden_size: 2048, num_hidden_layers: 16 },
+    ...{ num_attention_heads: 32, num_key_value_heads: 8, vocab_size: 65536, max_position_embeddings: 128000 },
+    ...{ block_ff_dim: 12288, block_auto_adjust_ff_dim: true, block_ffn_dim_multiplier: 1.0, block_multiple_of: 256 },
+    ...{ conv_L_cache: 3, full_attn_idxs: [2, 5, 8, 10, 12, 14], tie_embedding: true },
+  };
+  writeFileSync(join(folder, "config.json"), JSON.stringify(config));
+  expect(shapeInFolder(folder, "f16")).toMatchObject({ feedForward: 8192, parameters: 1_170_340_608 });
 });

@@ -1,7 +1,7 @@
 """Makes the models that tests and benchmarks run on, in build/test-models. Nothing is downloaded.
 
-  tiny   ten families of 1 MB each (qwen2-tiny, qwen3-tiny, llama-tiny, mistral-tiny, smollm3-tiny, granite-tiny,
-         olmo2-tiny, gemma3-tiny, phi3-tiny, yarn-tiny), a few seconds. For each:
+  tiny   eleven families of 1 MB each (qwen2-tiny, qwen3-tiny, llama-tiny, mistral-tiny, smollm3-tiny, granite-tiny,
+         olmo2-tiny, gemma3-tiny, phi3-tiny, lfm2-tiny, yarn-tiny), a few seconds. For each:
          NAME/                   Hugging Face folder with a small real tokenizer and the family's chat template
          NAME-f32.gguf           the same weights, by llama.cpp's converter; NAME-f16.gguf holds them as exactly,
                                  NAME-q8_0.gguf rounded

@@ -1,4 +1,4 @@
-"""Small models of ten families with random weights, scaled so that their predictions are neither flat nor certain:
+"""Small models of eleven families with random weights, scaled so that their predictions are neither flat nor certain:
 then every weight matters to a log-probability, and a wrong one shows."""
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from transformers import (
     Gemma3TextConfig,
     GraniteConfig,
     GraniteForCausalLM,
+    Lfm2Config,
+    Lfm2ForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
@@ -55,10 +57,15 @@ PRE = {
     "olmo2": "qwen2",
     "gemma3": "qwen2",
     "phi3": "qwen2",
+    "lfm2": "llama-bpe",
     "yarn": "qwen2",
 }
-FUSED_LINEARS = ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+OWN_LINEARS = {
+    "phi3": ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"],
+    "lfm2": ["q_proj", "k_proj", "v_proj", "in_proj", "out_proj", "w1", "w3", "w2"],
+}
+"""Of configurations whose linear layers have other names."""
 
 
 def build(family: str) -> PreTrainedModel:
@@ -111,6 +118,12 @@ def build(family: str) -> PreTrainedModel:
         return Phi3ForCausalLM(
             Phi3Config(**SHAPE, **first, pad_token_id=None, tie_word_embeddings=True, rope_parameters=rope)
         )
+    if family == "lfm2":
+        # The width between layers follows from one that is named, as in LFM2's: 352 of 512.
+        shape = SHAPE | {"intermediate_size": 512, "block_multiple_of": 32, "block_ffn_dim_multiplier": 1.0}
+        layers = {"layer_types": ["conv", "full_attention", "conv", "full_attention"], "conv_L_cache": 3}
+        ends = {"pad_token_id": None, "bos_token_id": None, "eos_token_id": None}
+        return Lfm2ForCausalLM(Lfm2Config(**shape, **layers, **ends, tie_word_embeddings=True, rope_parameters=rope))
     # Llama 3.2's stretched rotation, which is a tensor of its own in a GGUF file.
     rope = {
         "rope_type": "llama3",
@@ -145,13 +158,13 @@ def randomize(model: PreTrainedModel, seed: int) -> None:
         elif "embed_tokens" in name or "lm_head" in name:
             value = LOGIT_SPREAD / hidden**0.5 * noise
         else:
-            value = noise / weight.shape[1] ** 0.5
+            value = noise / weight.shape[-1] ** 0.5
         weight.data = value.half().float()
 
 
 def adapt(model: PreTrainedModel, folder: Path, seed: int, rank: int) -> None:
     """A random LoRA adapter on all linear layers, strong enough to change what the model says, as a PEFT folder."""
-    linears = FUSED_LINEARS if model.config.model_type == "phi3" else LINEARS
+    linears = OWN_LINEARS.get(model.config.model_type, LINEARS)
     config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=linears, task_type="CAUSAL_LM")
     adapted = get_peft_model(model, config)
     generator = torch.Generator().manual_seed(seed)

@@ -54,6 +54,19 @@ OWN_CONTROL = {
     "olmo2": ["<|endoftext|>", "<|pad|>"],
     # llama.cpp demands the first three of a model that is called phi3.
     "phi3": ["<unk>", "<s>", "</s>", "<|endoftext|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"],
+    "lfm2": [
+        "<|pad|>",
+        "<|startoftext|>",
+        "<|endoftext|>",
+        "<|im_start|>",
+        "<|im_end|>",
+        "<|tool_list_start|>",
+        "<|tool_list_end|>",
+        "<|tool_call_start|>",
+        "<|tool_call_end|>",
+        "<|tool_response_start|>",
+        "<|tool_response_end|>",
+    ],
     "gemma3": ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"],
 }
 # Tokens of their own that are text nevertheless, as in Qwen2.5 and Qwen3.
@@ -66,6 +79,8 @@ TEMPLATE = {
     "smollm3": "HuggingFaceTB-SmolLM3-3B.jinja",
     "granite": "ibm-granite-granite-3.3-2B-Instruct.jinja",
     "phi3": "microsoft-Phi-3.5-mini-instruct.jinja",
+    # Also that of the models without experts.
+    "lfm2": "LFM2-8B-A1B.jinja",
 }
 
 # Of those that llama.cpp's source does not have, what the published ones make of a text.
@@ -85,6 +100,7 @@ ROLES = {
     "olmo2": {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|pad|>"},
     "phi3": {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|endoftext|>"},
     "gemma3": {"bos_token": "<bos>", "eos_token": "<eos>", "pad_token": "<pad>", "unk_token": "<unk>"},
+    "lfm2": {"bos_token": "<|startoftext|>", "eos_token": "<|im_end|>", "pad_token": "<|pad|>"},
     "smollm3": {
         "bos_token": "<|begin_of_text|>",
         "eos_token": "<|im_end|>",
@@ -125,7 +141,8 @@ def train(pre: str, texts: list[str], control: list[str]) -> Tokenizer:
     tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in control])
     tokenizer.add_tokens([AddedToken(text, special=False, normalized=False) for text in WHOLE[pre]])
     if pre == "llama-bpe":
-        tokenizer.post_processor = begin_with("<s>" if "<s>" in control else "<|begin_of_text|>", tokenizer)
+        bos = ("<s>", "<|startoftext|>", "<|begin_of_text|>")
+        tokenizer.post_processor = begin_with(next(one for one in bos if one in control), tokenizer)
     return tokenizer
 
 

@@ -17,7 +17,7 @@ sys.path[:0] = [str(ROOT / "native"), str(ROOT / "native" / "learner" / "tests")
 warnings.simplefilter("ignore")
 
 import torch  # noqa: E402
-from learner import attention, head, quantised  # noqa: E402
+from learner import attention, convolution, head, quantised  # noqa: E402
 from learner.backend import LINEAR_LAYERS, TYPES, PeftBackend, _linears_to, _with_adapter  # noqa: E402
 from learner.batch import Trajectory  # noqa: E402
 from learner.packing import plan_trajectories  # noqa: E402
@@ -29,6 +29,7 @@ RANK = 4
 OWN = {
     # A layer of each kind, and a window shorter than some conversations.
     "gemma3": {"num_hidden_layers": 6, "sliding_window": 90},
+    "lfm2": {"conv_L_cache": 3},
 }
 """What an architecture has in place of that."""
 SHAPE = dict(vocab_size=512, hidden_size=96, intermediate_size=288, num_hidden_layers=3)
@@ -48,6 +49,7 @@ def make_backend(architecture: str, precision: str, targets: list[str]) -> PeftB
     attention.register()
     model = make_model(architecture, **(SHAPE | OWN.get(architecture, {}))).requires_grad_(False)
     model.config._attn_implementation = attention.NAME
+    convolution.pack(model)
     if precision != "f32":
         _linears_to(model, TYPES[precision])
     backend = PeftBackend.__new__(PeftBackend)
@@ -121,7 +123,7 @@ def main() -> None:
     torch.manual_seed(0)
     torch.backends.mkldnn.enabled = False
     cases = []
-    names = ("qwen2", "qwen3", "llama", "olmo2", "gemma3", "phi3")
+    names = ("qwen2", "qwen3", "llama", "olmo2", "gemma3", "phi3", "lfm2")
     computed = [(name, precision) for name in names for precision in ("f32", "bf16")]
     for (architecture, precision), row, targets in itertools.product([*computed, ("qwen2", "f16")], ROWS, TARGETS):
         if architecture == "phi3" and targets == "two":

@@ -65,6 +65,10 @@ describe("the tool-call format of a template", () => {
     ["ibm-granite-granite-3.3-2B-Instruct", "granite"],
     ["ibm-granite-granite-4.0", "hermes"],
     ["ibm-granite-granite-4.1", "hermes"],
+    // Two ask for them in words, the third writes them.
+    ["LFM2-8B-A1B", "lfm2"],
+    ["LFM2.5-Instruct", "lfm2"],
+    ["LFM2.5-8B-A1B", "lfm2"],
     ["Qwen3-Coder", "qwen3coder"],
     ["Qwen3.5-4B", "qwen3coder"],
     ["StepFun3.5-Flash", "qwen3coder"],

@@ -61,6 +61,7 @@ describe("every format", () => {
         "[ARGS]",
         "<|tool_call|>",
         "</parameter>",
+        "<|tool_call_end|>",
         "\n<parameter=of another>",
         "\n",
       ),
@@ -110,6 +111,8 @@ describe("every format", () => {
       "<parameter=x>",
       "</parameter>",
       "</function>",
+      "<|tool_call_start|>",
+      "<|tool_call_end|>",
     ];
     const piece = fc.oneof(
       fc.constantFrom(...marks, "{", "}", "[", "]", '"', "\\", '"name"', '"arguments"', ":", '"x"', "\n", "\u0000"),
@@ -176,6 +179,9 @@ describe("every format", () => {
     ["pythonic", "[f(**[1])]", "no JSON object follows **"],
     ["pythonic", "<|python_start|>f()", "no list of calls follows <|python_start|>"],
     ["pythonic", `[f(a=${"[".repeat(100_000)}`, "the tool call is nested too deeply"],
+    ["lfm2", "<|tool_call_start|>[f(a=1)]", "no <|tool_call_end|> follows the list of tool calls"],
+    ["lfm2", "<|tool_call_start|>f(a=1)<|tool_call_end|>", "no list of calls follows <|tool_call_start|>"],
+    ["lfm2", "<|tool_call_start|>[f(a='1]<|tool_call_end|>", "a text does not end"],
     ["granite", '<tool_call>{"name": "x"} <tool_call>', "no JSON list of tool calls follows <tool_call>"],
     ["qwen3coder", '<tool_call>{"name": "x"}</tool_call>', "no <function=NAME> follows <tool_call>"],
     ["qwen3coder", "<tool_call><function=x></function>", "the tool call has no </tool_call>"],
@@ -266,6 +272,7 @@ describe("every format", () => {
     ["xlam", "[1, 2] and [see](x)"],
     ["pythonic", "See [1], [see](x) and the interval [f(a), f(b)]."],
     ["phi4", "import functools, then functools.reduce"],
+    ["lfm2", "[f(a=1)] and [f()]"],
     ["granite", '[{"name": "x", "arguments": {}}]'],
     ["qwen3coder", "<function> and <parameter> are tags, a <tool and a function=x."],
   ])("%s takes this for text: %s", (name, text) => {
@@ -284,6 +291,7 @@ describe("integers beyond 2^53 - 1", () => {
     ["mistral", '[TOOL_CALLS] [{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
     ["granite", '<|tool_call|>[{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
     ["pythonic", "[find(order=1234567890123456789)]"],
+    ["lfm2", "<|tool_call_start|>[find(order=1234567890123456789)]<|tool_call_end|>"],
     ["pythonic", '[find(**{"order": 1234567890123456789})]'],
     ["xlam", '[{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
     ["phi4", 'functools[{"name": "find", "arguments": {"order": 1234567890123456789}}]'],

@@ -90,6 +90,7 @@ const frames: readonly (readonly [format: string, open: string, close: string])[
     "<tool_call>\n<function=search_inbox>\n<parameter=keywords>\n",
     "\n</parameter>\n</function>\n</tool_call>",
   ],
+  ["lfm2", "<|tool_call_start|>[search_inbox(**", ")]<|tool_call_end|>"],
 ];
 
 /** A policy that knows the tags and the names and means no good. */

@@ -260,6 +260,7 @@ describe("every format of calls", () => {
     ["xlam", ""],
     ["phi4", ""],
     ["qwen3coder", ""],
+    ["lfm2", ""],
   ];
   const tools = [
     strict("keep", person),

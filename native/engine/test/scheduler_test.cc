@@ -33,6 +33,46 @@ void aGroupsPromptIsEvaluatedOnce() {
   }
 }
 
+void aStateIsCopiedWhereItsPrefixEnds() {
+  std::mt19937_64 random(1);
+  const std::vector<Token> common = prompt(random, 100);
+  std::vector<Token> branch(common.begin(), common.begin() + 60);
+  branch.push_back((common[60] + 1) % kVocabulary);
+  branch.resize(80, 3);
+  Fixture fixture(7, false);
+  // The decode thread waits until all have asked.
+  std::promise<void> begun, asked;
+  TurnRequest first = request(1, 1);
+  first.sampled = [&](Sampled) {
+    begun.set_value();
+    asked.get_future().wait();
+  };
+  auto before = fixture.generate(fixture.scheduler.open(1, 1, {1}), first);
+  begun.get_future().wait();
+  const GroupId group = fixture.scheduler.newGroup();
+  std::vector<SequenceId> members;
+  std::vector<std::future<TurnResult>> turns;
+  const auto promptOf = [&](int member) { return member < 4 ? common : branch; };
+  for (int i = 0; i < 6; i++) {
+    members.push_back(fixture.scheduler.open(1, group, promptOf(i)));
+    turns.push_back(fixture.generate(members.back(), request(2 + i, i)));
+  }
+  asked.set_value();
+  before.get();
+  for (int i = 0; i < 6; i++) {
+    const TurnResult result = turns[i].get();
+    CHECK(result.error.empty() && result.tokens == expected(promptOf(i), 2 + i, i));
+    std::vector<Token> tokens = promptOf(i);
+    tokens.insert(tokens.end(), result.tokens.begin(), result.tokens.end());
+    tokens.push_back(5);
+    CHECK(fixture.generate(members[i], request(3, i, {5})).get().tokens == expected(tokens, 3, i));
+  }
+  const Stats stats = fixture.scheduler.stats();
+  CHECK(stats.forks == 5 && stats.reused == 3 * 99 + 60 + 79);
+  // Each prompt's last token has rows of its own; then the last sampled one and what was appended.
+  CHECK(stats.prefilled == 1 + 99 + 19 + 6 + 6 * 2);
+}
+
 void turnsKeepTheirKv() {
   std::mt19937_64 random(2);
   Fixture fixture(2);
@@ -419,6 +459,7 @@ void everythingAtOnce(int slots, bool canTrim, int lanes, double forSeconds, Sha
 int main(int argc, char** argv) {
   const double forSeconds = argc > 1 ? std::atof(argv[1]) : 3;
   runTest("a group's prompt is evaluated once", aGroupsPromptIsEvaluatedOnce);
+  runTest("a state is copied where its prefix ends", aStateIsCopiedWhereItsPrefixEnds);
   runTest("turns keep their KV", turnsKeepTheirKv);
   runTest("turns are heard as they are sampled", turnsAreHeardAsTheyAreSampled);
   runTest("turns end for their reasons", turnsEndForTheirReasons);
@@ -442,6 +483,7 @@ int main(int argc, char** argv) {
     everythingAtOnce(3, true, 1, forSeconds);
     everythingAtOnce(16, true, 1, forSeconds);
     everythingAtOnce(4, false, 1, forSeconds);
+    everythingAtOnce(16, false, 1, forSeconds, {false, true});
     everythingAtOnce(7, true, 3, forSeconds);
     everythingAtOnce(8, true, 1, forSeconds, {false, true});
     everythingAtOnce(8, true, 1, forSeconds, {true, true});

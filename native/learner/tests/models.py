@@ -5,12 +5,22 @@ from pathlib import Path
 import gguf
 import numpy
 import torch
-from learner.architectures import ARCHITECTURES, LAYER_TENSORS, MODEL_TYPES, MULTIPLIERS, is_interleaved, offset_of
+from learner.architectures import (
+    ARCHITECTURES,
+    KERNEL,
+    LAYER_TENSORS,
+    MODEL_TENSORS,
+    MODEL_TYPES,
+    MULTIPLIERS,
+    is_interleaved,
+    offset_of,
+)
 from learner.gguf_model import LONG_FACTORS, permute
 from transformers import (
     AutoModelForCausalLM,
     Gemma3TextConfig,
     GraniteConfig,
+    Lfm2Config,
     LlamaConfig,
     MistralConfig,
     Olmo2Config,
@@ -30,6 +40,7 @@ CONFIGS = {
     "olmo2": Olmo2Config,
     "gemma3": Gemma3TextConfig,
     "phi3": Phi3Config,
+    "lfm2": Lfm2Config,
 }
 SHAPE = dict(
     vocab_size=96,
@@ -50,7 +61,7 @@ def make_model(architecture: str, tied: bool = True, seed: int = 0, **more) -> t
     more = more | ({"sliding_window": None} if architecture == "mistral" else {})
     # The last layer has no RoPE. The class's padding token is not in this vocabulary.
     more = more | ({"num_hidden_layers": 4, "pad_token_id": None} if architecture == "smollm3" else {})
-    more = more | ({"pad_token_id": None} if architecture in ("olmo2", "gemma3", "phi3") else {})
+    more = more | ({"pad_token_id": None} if architecture in ("olmo2", "gemma3", "phi3", "lfm2") else {})
     if architecture == "granite":
         scales = {"embedding_multiplier": 3.0, "attention_multiplier": 0.25, "residual_multiplier": 0.375}
         more = scales | {"logits_scaling": 2.5} | more
@@ -69,6 +80,11 @@ def make_model(architecture: str, tied: bool = True, seed: int = 0, **more) -> t
         rope |= factors | {"rope_type": "longrope", "partial_rotary_factor": 0.75}
         rope["original_max_position_embeddings"] = 256
         more = {"original_max_position_embeddings": 256} | more
+    if architecture == "lfm2":
+        # A convolution reads more tokens than usual; the first and the last layer have one.
+        layers = ["conv", "full_attention", "conv"]
+        own = {"layer_types": layers, "num_hidden_layers": 3, "conv_L_cache": 4, "block_auto_adjust_ff_dim": False}
+        more = own | {"norm_eps": SHAPE["rms_norm_eps"]} | more
     config = CONFIGS[architecture](**(SHAPE | more), tie_word_embeddings=tied, rope_parameters=rope)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
     with torch.no_grad():
@@ -97,11 +113,17 @@ def write_gguf(
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
-    writer.add_feed_forward_length(config.intermediate_size)
+    about = ARCHITECTURES[architecture]
+    width = next(len(one) for name, one in model.named_parameters() if name.endswith(f"{about.linears[-2]}.weight"))
+    writer.add_feed_forward_length(width // 2 if about.fused else width)
     writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
+    if about.convolves:
+        writer.add_head_count_kv([config.num_key_value_heads * (one != "conv") for one in config.layer_types])
+        writer.add_shortconv_l_cache(config.conv_L_cache)
+    else:
+        writer.add_head_count_kv(config.num_key_value_heads)
     writer.add_key_length(config.head_dim)
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_layer_norm_rms_eps(getattr(config, about.epsilon))
     rope = config.rope_parameters
     if ARCHITECTURES[architecture].windows:
         writer.add_sliding_window(config.sliding_window)
@@ -120,8 +142,7 @@ def write_gguf(
     writer.add_string("tokenizer.chat_template", "{{ messages }}")
     writer.add_array("tokenizer.ggml.tokens", [f"t{i}" for i in range(config.vocab_size)])
     back = {hf: name for name, hf in LAYER_TENSORS[architecture].items()}
-    names = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight"}
-    names["lm_head.weight"] = "output.weight"
+    names = {hf: name for name, hf in MODEL_TENSORS.items()}
     for name, parameter in model.named_parameters():
         values = parameter.detach()
         if name not in names:
@@ -131,8 +152,10 @@ def write_gguf(
                 heads = config.num_attention_heads if module[-1] == "q_proj" else config.num_key_value_heads
                 values = permute(values, heads)
         values = values + offset_of(architecture, name)
+        kernel = name.endswith(f"{KERNEL}.weight")
+        values = values.squeeze(1) if kernel else values
         own = next((one for end, one in (others or {}).items() if name.endswith(f"{end}.weight")), kind)
-        quantised = gguf.GGMLQuantizationType[own if values.dim() > 1 else "F32"]
+        quantised = gguf.GGMLQuantizationType[own if values.dim() > 1 and not kernel else "F32"]
         writer.add_tensor(names[name], _encoded(values.numpy().astype(numpy.float32), quantised), raw_dtype=quantised)
     if rope_factors is not None:
         writer.add_tensor("rope_freqs.weight", rope_factors.numpy().astype(numpy.float32))

@@ -38,7 +38,7 @@ def read(path: Path) -> tuple[dict[str, object], dict[str, tuple[str, np.ndarray
 
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize(
-    "family", ["qwen2", "qwen3", "llama", "mistral", "smollm3", "granite", "olmo2", "gemma3", "phi3"]
+    "family", ["qwen2", "qwen3", "llama", "mistral", "smollm3", "granite", "olmo2", "gemma3", "phi3", "lfm2"]
 )
 def test_equals_what_llama_cpps_converter_writes(models: Path, tmp_path: Path, family: str, number: int):
     adapter = models / f"{family}-tiny-adapter-{number}"
@@ -64,13 +64,21 @@ def test_equals_what_llama_cpps_converter_writes(models: Path, tmp_path: Path, f
     ],
     ids=["plain", "rank-stabilised", "patterns"],
 )
-@pytest.mark.parametrize("family", ["qwen2", "llama", "mistral", "smollm3", "granite", "olmo2", "gemma3", "phi3"])
+@pytest.mark.parametrize(
+    "family", ["qwen2", "llama", "mistral", "smollm3", "granite", "olmo2", "gemma3", "phi3", "lfm2"]
+)
 def test_llama_cpps_product_is_what_peft_adds_to_the_weight(models: Path, tmp_path: Path, family: str, settings: dict):
     base = AutoModelForCausalLM.from_pretrained(models / f"{family}-tiny", dtype=torch.float32)
     shape = Base.of(base.config.to_dict())
-    layers = {module.split(".")[-1]: LAYERS[module] for module in ARCHITECTURES[shape.architecture].linears}
-    linears = [name for name in layers if name not in ("v_proj", "gate_proj", "up_proj")]
-    assert len(linears) == 4
+    every = ARCHITECTURES[shape.architecture].linears
+    layers = [module for module in every if module.split(".")[-1] not in ("v_proj", "gate_proj", "up_proj", "w1")]
+    linears = sorted({module.split(".")[-1] for module in layers})
+    assert len(linears) > 2
+    renamed = ARCHITECTURES[shape.architecture].renamed
+    settings = {
+        name: {renamed.get(key, key): one for key, one in value.items()} if isinstance(value, dict) else value
+        for name, value in settings.items()
+    }
     model = get_peft_model(base, LoraConfig(r=4, target_modules=linears, task_type="CAUSAL_LM", **settings))
     torch.manual_seed(1)
     for name, weight in model.named_parameters():
@@ -83,16 +91,16 @@ def test_llama_cpps_product_is_what_peft_adds_to_the_weight(models: Path, tmp_pa
     alpha = metadata["adapter.lora.alpha"][1]
     compared = 0
     for number, block in enumerate(model.base_model.model.model.layers):
-        for theirs, ours in ((layers[name], name) for name in linears):
-            module = getattr(block.self_attn, ours, None) or getattr(block.mlp, ours)
-            a, b = (tensors[f"blk.{number}.{theirs}.weight.lora_{letter}"][1] for letter in "ab")
+        modules = dict(block.named_modules())
+        for ours in (name for name in layers if name in modules):
+            a, b = (tensors[f"blk.{number}.{LAYERS[ours]}.weight.lora_{letter}"][1] for letter in "ab")
             product = torch.from_numpy(alpha / b.shape[1] * b @ a)
-            expected = module.get_delta_weight("default").detach()
-            if ARCHITECTURES[shape.architecture].interleaved and ours in ("q_proj", "k_proj"):
-                expected = interleave_heads(expected, shape.heads if ours == "q_proj" else shape.kv_heads)
+            expected = modules[ours].get_delta_weight("default").detach()
+            if ARCHITECTURES[shape.architecture].interleaved and ours.endswith(("q_proj", "k_proj")):
+                expected = interleave_heads(expected, shape.heads if ours.endswith("q_proj") else shape.kv_heads)
             torch.testing.assert_close(product, expected, rtol=1e-5, atol=1e-6)
             compared += 1
-    assert compared == 4 * base.config.num_hidden_layers
+    assert 2 * compared == len(tensors)
 
 
 def test_a_reloaded_peft_folder_gives_the_same_file_as_the_model_that_saved_it(models: Path, tmp_path: Path):

@@ -17,7 +17,7 @@ from models import make_model, write_gguf
 
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize(
-    "architecture", ["qwen2", "qwen3", "llama", "mistral", "smollm3", "granite", "olmo2", "gemma3", "phi3"]
+    "architecture", ["qwen2", "qwen3", "llama", "mistral", "smollm3", "granite", "olmo2", "gemma3", "phi3", "lfm2"]
 )
 @pytest.mark.parametrize(
     ("kind", "tolerance"),
@@ -108,11 +108,26 @@ def test_a_folder_of_mistrals_is_the_llama_of_its_file_unless_it_has_a_window(tm
         load_base(file, str(folder), silent)
 
 
-@pytest.mark.parametrize("architecture", ["smollm3", "granite", "olmo2", "gemma3", "phi3"])
+@pytest.mark.parametrize("architecture", ["smollm3", "granite", "olmo2", "gemma3", "phi3", "lfm2"])
 def test_a_folder_computes_what_its_file_does(tmp_path, silent, architecture):
     """From the file alone and from a folder of the model: the logits are the model's."""
     model = make_model(architecture)
     file, folder = str(write_gguf(model, tmp_path / "model.gguf")), tmp_path / "folder"
+    model.save_pretrained(folder)
+    ids = torch.randint(96, (1, 40), generator=torch.Generator().manual_seed(0))
+    for source in (None, str(folder)):
+        loaded, _ = load_base(file, source, silent)
+        loaded.config._attn_implementation = "eager"
+        assert torch.allclose(loaded(ids).logits, model(ids).logits, atol=1e-5)
+
+
+def test_the_width_of_lfm2s_layers_follows_from_the_one_that_its_folder_names(tmp_path, silent):
+    # 2/3 of 90 times 1.3, rounded up to a multiple of 16.
+    named = {"intermediate_size": 90, "block_auto_adjust_ff_dim": True, "block_ffn_dim_multiplier": 1.3}
+    model = make_model("lfm2", **named, block_multiple_of=16)
+    assert model.model.layers[0].feed_forward.w1.out_features == 80
+    file, folder = str(write_gguf(model, tmp_path / "model.gguf")), tmp_path / "folder"
+    assert read_gguf(file).config.intermediate_size == 80
     model.save_pretrained(folder)
     ids = torch.randint(96, (1, 40), generator=torch.Generator().manual_seed(0))
     for source in (None, str(folder)):
@@ -128,6 +143,7 @@ def test_a_folder_computes_what_its_file_does(tmp_path, silent, architecture):
         ("granite", {"residual_multiplier": 1.0}, r"residual_multiplier is 1\.0 there and 0\.375 in the file"),
         ("gemma3", {"sliding_window": 12}, "sliding_window is 12 there and 11 in the file"),
         ("gemma3", {"query_pre_attn_scalar": 16}, "query_pre_attn_scalar is 16 there and 8 in the file"),
+        ("lfm2", {"conv_bias": True}, "conv_bias is True there and False in the file"),
     ],
 )
 def test_a_folder_is_refused_where_it_says_otherwise_than_its_file(tmp_path, silent, architecture, changed, said):
@@ -261,6 +277,7 @@ def test_a_large_table_is_held_once_while_it_is_read(tmp_path, kind):
         "olmo2-tiny",
         "gemma3-tiny",
         "phi3-tiny",
+        "lfm2-tiny",
     ],
 )
 @pytest.mark.parametrize(("kind", "tolerance"), [("f16", 0), ("q8_0", 0.02)])

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 import torch
 from batches import OBJECTIVES, open_settings, random_batch, restricted_tree, tree_batch
-from learner import blocks, head, loss, packing, second_path
+from learner import blocks, convolution, head, loss, packing, second_path
 from learner.attention import Layout
 from learner.backend import LINEAR_LAYERS, PeftBackend
 from learner.batch import Batch
 from learner.errors import Refused
+from learner.flex import padded
 from learner.importance import Importance
 from learner.objective import read_objective
 from learner.packing import plan
@@ -59,12 +60,13 @@ def gradients(backend):
     }
 
 
-@pytest.fixture(params=["qwen2", "qwen3", "llama", "smollm3", "granite", "olmo2", "gemma3", "phi3"])
+@pytest.fixture(params=["qwen2", "qwen3", "llama", "smollm3", "granite", "olmo2", "gemma3", "phi3", "lfm2"])
 def backend(request, tmp_path, silent):
     file = write_gguf(make_model(request.param), tmp_path / "model.gguf")
     torch.manual_seed(0)
-    # Some of the targets are one layer in Phi 3.
-    more = {"lora": {"rank": 4, "alpha": 8, "targets": list(LINEAR_LAYERS)}} if request.param == "phi3" else {}
+    # Some of the targets are one layer in Phi 3, and in LFM2's convolutions.
+    all_of_them = {"lora": {"rank": 4, "alpha": 8, "targets": list(LINEAR_LAYERS)}}
+    more = all_of_them if request.param in ("phi3", "lfm2") else {}
     backend = PeftBackend(open_settings(file, **more), silent)
     with torch.no_grad():
         for parameter in backend.trainable():
@@ -165,6 +167,17 @@ def paths(pack, window=None):
     places = torch.arange(len(pack.ids))
     seen = [tuple(pack.ids[(places <= query) & (query < pack.ends)].tolist()) for query in places]
     return seen if window is None else [path[-window:] for path in seen]
+
+
+@pytest.mark.parametrize("make", [random_batch, tree_batch])
+def test_convolutions_read_what_is_before_a_position_in_its_trajectory(tmp_path, make):
+    (pack,) = plan(make(tmp_path), 4096)
+    row = padded(pack)
+    read, places = convolution.earlier(row, 3), torch.arange(len(row.ids))
+    assert (read[:, len(pack.ids) :] == -1).all()
+    for query in range(len(pack.ids)):
+        seen = [-1, -1, -1, *places[(places <= query) & (query < row.ends)].tolist()]
+        assert read[:, query].tolist() == seen[-2:-5:-1]
 
 
 @pytest.mark.parametrize("budget", [10, 40, 70, 4096])

@@ -86,6 +86,7 @@ CASES = [
     ("olmo2", "Q4_1", False, None),
     ("phi3", "Q5_0", False, None),
     ("gemma3", "Q6_K", True, None),
+    ("lfm2", "Q4_0", True, None),
 ]
 
 
@@ -95,7 +96,8 @@ def test_states_and_gradients_are_those_of_the_values_bit_for_bit(
 ):
     lora = {"rank": 4, "alpha": 8, "targets": list(LINEAR_LAYERS)}
     blocks, values = pair(tmp_path, silent, architecture, kind, tied, others=others, lora=lora)
-    assert kept(blocks)["layers.1.self_attn.o_proj"] == kind and not kept(values)
+    output = "out_proj" if architecture == "lfm2" else "o_proj"
+    assert kept(blocks)[f"layers.1.self_attn.{output}"] == kind and not kept(values)
     assert others is None or "layers.0.mlp.up_proj" not in kept(blocks)
     assert torch.equal(blocks.output_weight(), values.output_weight())
     wanted, slopes = computed(values, packs)

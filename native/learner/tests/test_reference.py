@@ -60,8 +60,14 @@ OTHERS = [
     ("olmo2", 60, 1.0, 0.1, True, "dr-grpo", 2, "tree"),
     ("gemma3", 60, 0.7, 0.0, False, "dapo", 1, "tree"),
     ("phi3", 60, 1.3, 0.1, False, "dapo", 1, "tree"),
+    ("lfm2", 60, 0.7, 0.1, True, "dapo", 2, "tree"),
 ]
 """What is theirs alone is the layers and the logits, whatever the objective."""
+OWN_NAMES = {
+    "phi3": ["qkv_proj", "o_proj", "gate_up_proj"],
+    "lfm2": ["q_proj", "k_proj", "v_proj", "in_proj", "out_proj", "w1", "w3"],
+}
+"""Of the layers that have adapters."""
 UPDATES = 3
 MAX_GRAD_NORM = 0.2
 
@@ -115,8 +121,8 @@ def test_updates_equal_those_of_an_independent_implementation(
     tmp_path, silent, architecture, budget, temperature, kl, checkpointing, loss, epochs, rollouts
 ):
     lora = {"rank": 4, "alpha": 8, "targets": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj"]}
-    # In Phi 3 some of the usual targets are one layer.
-    more = {"lora": lora} if architecture == "phi3" else {}
+    # In Phi 3 some of the usual targets are one layer, and in LFM2's convolutions.
+    more = {"lora": lora} if architecture in OWN_NAMES else {}
     settings = open_settings(write_gguf(make_model(architecture), tmp_path / "model.gguf"), **more)
     torch.manual_seed(0)
     backend = PeftBackend(settings, silent)
@@ -125,7 +131,7 @@ def test_updates_equal_those_of_an_independent_implementation(
         for parameter in optimizer.parameters:
             parameter.normal_(std=0.1)
     start = {name: value.detach() for name, value in backend.model.named_parameters() if value.requires_grad}
-    own = {"targets": ["qkv_proj", "o_proj", "gate_up_proj"]} if architecture == "phi3" else {}
+    own = {"targets": OWN_NAMES[architecture]} if architecture in OWN_NAMES else {}
     reference = Reference(make_model(architecture), settings["lora"] | own, start)
 
     weights_clipped, ratios_clipped, norms = [], [], []

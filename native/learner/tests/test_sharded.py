@@ -69,6 +69,7 @@ MODELS = {
     "an output layer of its own": ("llama", {"tied": False}, {}, {}),
     "checkpointing": ("qwen3", {"tied": False}, {}, {"gradientCheckpointing": True}),
     "scaled embeddings and windows": ("gemma3", {}, {}, {"gradientCheckpointing": True}),
+    "convolutions": ("lfm2", {}, {}, {"gradientCheckpointing": True}),
     "blocks": ("qwen2", {"hidden_size": 64}, {"kind": "Q8_0"}, {}),
     "an engine that rounds adapters": ("qwen2", {}, {}, {"adapterType": "bf16"}),
     "three ranks": ("qwen2", {"num_hidden_layers": 3}, {}, {}),

@@ -419,7 +419,7 @@ def test_what_unsloth_does_not_do_is_refused_and_left_to_peft_by_auto(qwen2, set
     assert choice.chosen(open_settings(qwen2, backend="auto", device="cuda") | settings) == "peft"
 
 
-@pytest.mark.parametrize("architecture", ["granite", "smollm3", "olmo2", "gemma3", "phi3"])
+@pytest.mark.parametrize("architecture", ["granite", "smollm3", "olmo2", "gemma3", "phi3", "lfm2"])
 def test_architectures_that_were_not_tried_are_refused_and_left_to_peft_by_auto(tmp_path, monkeypatch, architecture):
     monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object())
     file = write_gguf(make_model(architecture), tmp_path / "model.gguf")

@@ -10,6 +10,7 @@ import gguf
 import pytest
 import torch
 from batches import open_settings, step_settings, write_random_batch
+from learner.backend import LINEAR_LAYERS
 from learner.errors import Refused
 from learner.session import Session
 
@@ -113,15 +114,18 @@ def test_kl_to_the_base_is_zero_at_first_and_grows(session, tmp_path, silent):
     assert kl[2] > 1e-6
 
 
-def test_a_resumed_learner_goes_on_bit_for_bit(base, tmp_path, silent):
+@pytest.mark.parametrize("architecture", ["qwen2", "phi3", "lfm2"])
+def test_a_resumed_learner_goes_on_bit_for_bit(architecture, tmp_path, silent):
+    base = write_gguf(make_model(architecture), tmp_path / "model.gguf")
+    lora = {"rank": 4, "alpha": 8, "targets": list(LINEAR_LAYERS)}
     batches = [write_random_batch(tmp_path / f"{seed}.safetensors", seed=seed) for seed in range(3)]
-    straight = Session(open_settings(base), silent)
+    straight = Session(open_settings(base, lora=lora), silent)
     for number, batch in enumerate(batches):
         straight.step(step_settings(batch, tmp_path / f"straight{number}"), silent)
 
-    first = Session(open_settings(base), silent)
+    first = Session(open_settings(base, lora=lora), silent)
     first.step(step_settings(batches[0], tmp_path / "a"), silent)
-    second = Session(open_settings(base, seed=99, resume=str(tmp_path / "a")), silent)
+    second = Session(open_settings(base, lora=lora, seed=99, resume=str(tmp_path / "a")), silent)
     assert second.info["updates"] == 1
     # No update draws a number, but imitation does.
     saved = torch.load(tmp_path / "a" / "optimizer.pt", weights_only=True)

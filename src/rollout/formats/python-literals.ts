@@ -1,5 +1,13 @@
 /** Python's literals that are JSON data too: texts, numbers, `True`, `False`, `None`, lists and dictionaries. Nothing is evaluated. */
 
+/** What a format takes for a literal that is none in Python. */
+export interface Dialect {
+  /** `true`, `false` and `null`. */
+  readonly jsonWords?: boolean;
+  /** A text in single quotes may have line breaks. */
+  readonly lines?: boolean;
+}
+
 /** A text that is no such literal; the message is worded for the model. */
 export class NoLiteral extends Error {}
 
@@ -11,6 +19,11 @@ const CONSTANTS = new Map<string, unknown>([
   ["True", true],
   ["False", false],
   ["None", null],
+]);
+const JSON_WORDS = new Map<string, unknown>([
+  ["true", true],
+  ["false", false],
+  ["null", null],
 ]);
 const ESCAPE = /\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|([\s\S]))/g;
 const ESCAPED: Readonly<Record<string, string>> = {
@@ -30,11 +43,11 @@ function unescaped(text: string): string {
 }
 
 /** Index behind the text in quotes that opens at `from`; -1 where it does not end. */
-function quotedEnd(text: string, from: number, quote: string): number {
+function quotedEnd(text: string, from: number, quote: string, { lines }: Dialect): number {
   for (let i = from + quote.length; i < text.length; i++) {
     if (text[i] === "\\") i++;
     else if (text.startsWith(quote, i)) return i + quote.length;
-    else if (text[i] === "\n" && quote.length === 1) return -1;
+    else if (text[i] === "\n" && quote.length === 1 && !lines) return -1;
   }
   return -1;
 }
@@ -44,6 +57,7 @@ export class Literals {
   constructor(
     readonly text: string,
     public at: number,
+    readonly dialect: Dialect = {},
   ) {}
 
   /** What matches here, behind white space, and is passed. @param pattern sticky */
@@ -73,6 +87,7 @@ export class Literals {
     if (quote !== undefined) return this.#quoted(quote, prefix as string);
     const word = this.take(WORD)?.[0];
     if (word !== undefined && CONSTANTS.has(word)) return CONSTANTS.get(word);
+    if (word !== undefined && this.dialect.jsonWords && JSON_WORDS.has(word)) return JSON_WORDS.get(word);
     const here = word ?? this.text[this.at];
     throw new NoLiteral(here === undefined ? "the tool call does not end" : `${here} begins no Python literal`);
   }
@@ -102,7 +117,7 @@ export class Literals {
   }
 
   #quoted(quote: string, prefix: string): string {
-    const end = quotedEnd(this.text, this.at - quote.length, quote);
+    const end = quotedEnd(this.text, this.at - quote.length, quote, this.dialect);
     if (end < 0) throw new NoLiteral("a text does not end");
     const inner = this.text.slice(this.at, end - quote.length);
     this.at = end;
@@ -111,13 +126,13 @@ export class Literals {
 }
 
 /** Index behind the bracket that closes the one at `from`; -1 where it is not closed. */
-export function closedAt(text: string, from: number): number {
+export function closedAt(text: string, from: number, dialect: Dialect = {}): number {
   let depth = 0;
   for (let i = from; i < text.length; i++) {
     const character = text[i] as string;
     if (character === "'" || character === '"') {
       const quote = text.startsWith(character.repeat(3), i) ? character.repeat(3) : character;
-      const end = quotedEnd(text, i, quote);
+      const end = quotedEnd(text, i, quote, dialect);
       if (end < 0) return -1;
       i = end - 1;
     } else if ("([{".includes(character)) depth++;

@@ -13,9 +13,10 @@ import {
   readBegun,
   type ToolFormat,
   type WrittenCall,
+  type WrittenCalls,
   writtenTool,
 } from "./format.js";
-import { closedAt, Literals, NoLiteral, writtenLiteral } from "./python-literals.js";
+import { closedAt, type Dialect, Literals, NoLiteral, writtenLiteral } from "./python-literals.js";
 
 const [START, END] = ["<|python_start|>", "<|python_end|>"];
 const BEGIN =
@@ -54,15 +55,15 @@ function reasonOf(error: unknown): string {
   return error instanceof SyntaxError ? "no JSON object follows **" : "the tool call is nested too deeply";
 }
 
-/** The calls of the list at the beginning of a text. */
-function readPythonList(text: string): ReadCalls {
+/** The calls of the list at the beginning of a text. @param mark before the text, for the message to the model */
+export function readPythonList(text: string, mark: string, dialect: Dialect = {}): ReadCalls {
   const calls: WrittenCall[] = [];
-  const reader = new Literals(text, 0);
+  const reader = new Literals(text, 0, dialect);
   const rest = (reason: string, from = reader.at): ReadCalls => ({
     calls: [...calls, malformed(text.slice(from), reason)],
     length: text.length,
   });
-  if (!reader.takes("[")) return rest(`no list of calls follows ${START}`);
+  if (!reader.takes("[")) return rest(`no list of calls follows ${mark}`);
   for (;;) {
     const name = reader.take(NAME)?.[0];
     const open = reader.at;
@@ -72,7 +73,7 @@ function readPythonList(text: string): ReadCalls {
       calls.push({ kind: "call", call: { name, arguments: readArguments(reader) } });
     } catch (error) {
       // The next call of the list is read all the same.
-      const end = closedAt(text, open);
+      const end = closedAt(text, open, dialect);
       if (end < 0) return rest(reasonOf(error), open - name.length);
       calls.push(malformed(text.slice(open - name.length, end), reasonOf(error)));
       reader.at = end;
@@ -90,6 +91,15 @@ const writtenCall = (name: string, args: object): string => {
   return `${name}(${[...plain, ...more].join(", ")})`;
 };
 
+export const writtenPythonList: ToolFormat["write"] = (calls, asText) =>
+  `[${calls.map((call) => asText(writtenCall(call.name, call.arguments))).join(", ")}]`;
+
+/** GBNF of a list. Its rules are those of JSON's texts, which `**` takes. */
+export function pythonListRule({ tools, many, json }: WrittenCalls): string {
+  const call = `(${tools.map(({ name, parameters }) => `"${name}(**" ${json(parameters)} ")"`).join(" | ")})`;
+  return `"[" ${call}${many ? ` ("," space ${call})*` : ""} "]"`;
+}
+
 export const pythonic: ToolFormat = {
   name: "pythonic",
   ends: ["<|eom|>", "<|eom_id|>"],
@@ -97,12 +107,8 @@ export const pythonic: ToolFormat = {
   begins: ["[", START],
   marks: { anywhere: [START], first: ["["] },
   marksOf: (tool) => [`[${tool}(`],
-  grammar({ tools, many, json }) {
-    // The rules are those of JSON's texts, which `**` takes.
-    const call = `(${tools.map(({ name, parameters }) => `"${name}(**" ${json(parameters)} ")"`).join(" | ")})`;
-    return `"${START}"? "[" ${call}${many ? ` ("," space ${call})*` : ""} "]"`;
-  },
-  write: (calls, asText) => `[${calls.map((call) => asText(writtenCall(call.name, call.arguments))).join(", ")}]`,
+  grammar: (calls) => `"${START}"? ${pythonListRule(calls)}`,
+  write: writtenPythonList,
   // In the words that Llama 3.2's and 4's documentation gives for the form.
   describe: (tools) =>
     [
@@ -113,7 +119,7 @@ export const pythonic: ToolFormat = {
     ].join("\n"),
   read: (text) =>
     readBegun(text, BEGIN, (rest, [mark]) => {
-      const { calls, length } = readPythonList(rest);
+      const { calls, length } = readPythonList(rest, START);
       const closed = mark.startsWith(START) && rest.startsWith(END, length);
       return { calls, length: closed ? length + END.length : length };
     }),

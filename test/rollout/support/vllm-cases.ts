@@ -565,6 +565,76 @@ const qwen3xml: Omit<VllmCase, "format">[] = [
 const of = (format: string, cases: readonly Omit<VllmCase, "format">[]): VllmCase[] =>
   cases.map((one) => ({ format, ...one }));
 
+const between = (calls: string) => `<|tool_call_start|>[${calls}]<|tool_call_end|>`;
+const repaired = "a call is never repaired: the model is told what is wrong with it";
+
+/** Texts for the parser lfm2, with what that of vLLM 0.32 reads in them. */
+const lfm2: Omit<VllmCase, "format">[] = [
+  { about: "no call", text: plain, vllm: [], content: plain },
+  { about: "one call", text: between(simpleText), vllm: [simple] },
+  { about: "all types", text: between(userText), vllm: [["register_user", user]] },
+  { about: "no arguments", text: between("refresh()"), vllm: [["refresh", {}]] },
+  { about: "empty values", text: between("look(at={}, of=[])"), vllm: [["look", { at: {}, of: [] }]] },
+  { about: "two calls", text: between(`${simpleText}, ${userText}`), vllm: [simple, ["register_user", user]] },
+  {
+    about: "a name with a dot",
+    text: between("shop.order(items=[{'n': 2}])"),
+    vllm: [["shop.order", { items: [{ n: 2 }] }]],
+  },
+  { about: "a bracket in a text", text: between("run(line='a[\"]\"]')"), vllm: [["run", { line: 'a["]"]' }]] },
+  { about: "a line break in a text", text: between("run(line='a\nb')"), vllm: [["run", { line: "a\nb" }]] },
+  { about: "JSON's words", text: between("look(at=true, of=null)"), vllm: [["look", { at: true, of: null }]] },
+  { about: "a keyword for a name", text: between("send(from='a')"), vllm: [["send", { from: "a" }]] },
+  {
+    about: "white space before the list",
+    text: `<|tool_call_start|> [${simpleText}]<|tool_call_end|>`,
+    vllm: [simple],
+  },
+  {
+    about: "text around a call",
+    text: `Let me see.\n${between(simpleText)}\nIt rains.`,
+    vllm: [simple],
+    content: "Let me see.\nIt rains.",
+    hone: { calls: [simple], content: "Let me see.\n\nIt rains.", why: "the text is kept as it was written" },
+  },
+  {
+    about: "bytes beside a good call",
+    text: between(`${simpleText}, bad(x=b'z')`),
+    vllm: [],
+    hone: { calls: [simple], errors: ["b begins no Python literal"], why: "each call is read on its own" },
+  },
+  {
+    about: "a list that is not closed",
+    text: `<|tool_call_start|>[${simpleText}]`,
+    vllm: [simple],
+    hone: { errors: ["no <|tool_call_end|> follows the list of tool calls"], why: repaired },
+  },
+  {
+    about: "a number that begins with zero",
+    text: between("date(month=07)"),
+    vllm: [["date", { month: 7 }]],
+    hone: { errors: ["07 is no Python literal"], why: repaired },
+  },
+  {
+    about: "quotes within quotes",
+    text: between("run(line='sed -n '1,9p' f')"),
+    vllm: [["run", { line: "sed -n '1,9p' f" }]],
+    hone: { errors: ["no , or ) follows an argument"], why: repaired },
+  },
+  {
+    about: "a set",
+    text: between("label(tags={'a', 'b'})"),
+    vllm: [["label", { tags: ["a", "b"] }]],
+    hone: { errors: ["no : follows a key"], why: "JSON has no sets; vLLM makes them lists" },
+  },
+  {
+    about: "an empty list",
+    text: between(""),
+    vllm: [],
+    hone: { errors: ["no tool call stands in the list"], why: told },
+  },
+];
+
 export const vllmCases: readonly VllmCase[] = [
   ...of("granite", granite),
   ...of("pythonic", pythonic),
@@ -572,4 +642,5 @@ export const vllmCases: readonly VllmCase[] = [
   ...of("phi4", phi4),
   ...of("qwen3coder", qwen3coder),
   ...of("qwen3coder", qwen3xml),
+  ...of("lfm2", lfm2),
 ];

@@ -29,6 +29,7 @@ import {
   firstCheckpoint,
   type Prepared,
   prepare,
+  rescoredText,
   tracked,
   trackingOf,
   trainLoop,
@@ -143,9 +144,10 @@ interface Training extends Required<Pick<TrainRunChoice, "log" | "signal" | "col
 
 async function trainWith(
   begun: Begun,
-  { config, model: file, task, settings, all, scenarios, fitted, play, backend, judge, apart }: Prepared,
+  prepared: Prepared,
   { given, kind, start, view, log, signal, colours }: Training,
 ): Promise<void> {
+  const { config, model: file, task, settings, all, scenarios, fitted, play, backend, judge, apart } = prepared;
   const { run, updater } = begun;
   const { taskOptions } = play;
   const rewards = await openRewards({
@@ -165,8 +167,12 @@ async function trainWith(
   let engine: PolicyEngine | undefined;
   let model: Model | undefined;
   let closeLog: (() => Promise<void>) | undefined;
+  let rescoring: Promise<string | undefined> | undefined;
   try {
     const at = run.store.lastStep();
+    // Beside the engine's start, and over before anything is played.
+    if (at.step > 0) rescoring = rescoredText(run.store, prepared);
+    rescoring?.catch(() => undefined);
     // Loads beside the engine and the first rollouts. The loop awaits it again and gets its error.
     const loading = at.step < settings.steps ? updater.prepare(run.checkpointOf(at)) : undefined;
     loading?.catch(() => undefined);
@@ -174,6 +180,8 @@ async function trainWith(
     const loaded = await openPlaying(config, wanted, backend === "cuda", { log, signal });
     engine = loaded.engine;
     log(engineText(engine.info));
+    const changed = await rescoring;
+    if (changed !== undefined) log(changed);
     if (isLocal(engine)) rewards.judgeBeside?.(engine);
     run.saw("engine", engineFacts(engine.info));
     const full = loading && decodeThreads(config.threads) === usableCores();
@@ -202,6 +210,7 @@ async function trainWith(
     start();
     await trainLoop({ ...parts, scenarios: await withinDifficulty(parts, scenarios, settings, loading) });
   } finally {
+    await rescoring?.catch(() => undefined);
     await updater.close();
     // A judge of this process may still hold the engine's threads.
     await rewards.close();

@@ -12,10 +12,16 @@ import {
   spreadFloorOf,
   tooFewLeft,
 } from "../reward/index.js";
-import type { Trajectory } from "../rollout/index.js";
 import { RunStore, type SeenRollout, STORE_FILE } from "../run/index.js";
-import { type CreditedGroup, chosenScenarios, creditGroups, type Prepared, type TrainConfig } from "../train/index.js";
-import { messageOf } from "../util/index.js";
+import {
+  type CreditedGroup,
+  chosenScenarios,
+  creditGroups,
+  type Prepared,
+  rescore,
+  type TrainConfig,
+  whyNotRescored,
+} from "../train/index.js";
 import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo } from "./types.js";
 
 const trajectoriesOf = (group: readonly SeenRollout[]) => group.map(({ trajectory }) => trajectory);
@@ -123,35 +129,19 @@ export async function replayRewards(
   }
 }
 
-/** The task's own reward, which sees the conversation, its calls and a fresh environment. */
 async function ownRewards(
   rollouts: readonly SeenRollout[],
-  { task, play: { servers, taskOptions } }: Pick<Prepared, "task" | "play">,
+  taskOf: Pick<Prepared, "task" | "play">,
 ): Promise<ReplayCheck> {
-  if (task.rollout) return skipped("task rewards", "the task's own code played and rewarded");
-  if (servers && rollouts.some(({ trajectory }) => trajectory.calls.length > 0)) {
-    return skipped("task rewards", "they may depend on what MCP servers kept of their calls");
+  const trajectories = trajectoriesOf(rollouts);
+  const why = whyNotRescored(trajectories, taskOf);
+  if (why !== undefined) return skipped("task rewards", why);
+  const pairs = [];
+  for await (const { trajectory, now } of rescore(trajectories, taskOf)) {
+    const shown = typeof now === "number" ? now : `an error (${now.problem})`;
+    pairs.push({ id: trajectory.id, now: shown, was: trajectory.reward.reward });
   }
-  const env = await task.open(taskOptions);
-  try {
-    const pairs = [];
-    for (const { trajectory } of rollouts) {
-      const now = await rewardOf(trajectory, task, env);
-      pairs.push({ id: trajectory.id, now, was: trajectory.reward.reward });
-    }
-    return compared("task rewards", "the task's reward", pairs);
-  } finally {
-    await task.close(env);
-  }
-}
-
-async function rewardOf(trajectory: Trajectory, task: Prepared["task"], env: unknown): Promise<number | string> {
-  const { messages, calls, answer, end, turns, maxTurns, scenario } = trajectory;
-  try {
-    return (await task.reward({ messages, calls, answer, end, turns, maxTurns }, scenario, env)).reward;
-  } catch (error) {
-    return `an error (${messageOf(error)})`;
-  }
+  return compared<number | string>("task rewards", "the task's reward", pairs);
 }
 
 export function compareAdvantages({ rollouts }: KeptStep, { groups }: ReplayedGroups): ReplayCheck {

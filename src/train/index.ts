@@ -12,6 +12,7 @@ export type { LoopParts, Phase, Played, View } from "./parts.js";
 export { LastUpdates, pruneCheckpoints } from "./played.js";
 export { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
 export { readingOf, readProbe, scoreProbe } from "./probe.js";
+export { rescore, rescoredText, whyNotRescored } from "./rescored.js";
 export { scenariosFingerprint, validationScenarios } from "./sampler.js";
 export { playContextOf, validate } from "./saved-play.js";
 export { risingRateText } from "./schedule.js";

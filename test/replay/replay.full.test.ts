@@ -1,5 +1,5 @@
 /** `hone replay` of a real run: every part of a step recomputed, and what differs where something was changed afterwards. */
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
@@ -100,6 +100,28 @@ describe("hone replay", { timeout: 300_000 }, () => {
     expect(status).toBe(0);
     expect(results).toMatchObject({ advantages: "same", update: "skipped" });
     expect(texts).toContain("train with a larger --keep");
+  });
+
+  it("is what train does with a few rollouts when it goes on: it says that the task rewards otherwise, and trains", async () => {
+    changed("edited", () => undefined);
+    const edited = join(home, "vowels-task.ts");
+    const text = readFileSync(join(packageRoot, "test/train/support/vowels-task.ts"), "utf8");
+    writeFileSync(edited, text.replace("reward: share,", "reward: 1 + share,"));
+    const goingOn = (task: string, steps: string) =>
+      runHone(
+        home,
+        ["train", "--task", task, "--run", "edited", "--steps", steps, "--gpu", "off", "--threads", "1"],
+        env,
+      );
+    const same = await goingOn(join(packageRoot, "test/train/support/vowels-task.ts"), "4");
+    expect(same.status, same.stderr).toBe(0);
+    expect(same.stdout).toContain("going on after step 3 of 4");
+    expect(same.stdout).not.toContain("otherwise than before");
+    const other = await goingOn(edited, "5");
+    expect(other.status, other.stderr).toBe(0);
+    expect(other.stdout).toContain(
+      "vowels-task.ts rewards 8 of 8 rollouts of step 4 otherwise than before: if you changed it, give --run NAME",
+    );
   });
 
   it.each([

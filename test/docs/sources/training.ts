@@ -21,7 +21,9 @@ const ahead = (name: string) => (rows.find((row) => row.name === name) as Row).r
 function trained(file: string) {
   const outcomes: readonly Outcome[] = resultsOf(file).outcomes;
   const seeds = outcomes.filter(({ name }) => name.startsWith("seed "));
-  return seeds.map(({ heldOut }) => heldOut.find(({ checkpoint }) => checkpoint !== "base") as Outcome["heldOut"][number]);
+  return seeds.map(
+    ({ heldOut }) => heldOut.find(({ checkpoint }) => checkpoint !== "base") as Outcome["heldOut"][number],
+  );
 }
 const inTurns = trained("learning-2026-11-21-intel-xeon-processor-2-cores.json");
 const played = trained("learning-ahead-2026-11-26-intel-xeon-processor-2-cores.json");

@@ -38,7 +38,7 @@ export const metricsCommand = defineCommand({
   positional: "run",
   epilogue: columnsText(),
   async run({ run, csv, project, home }, io) {
-    const found = namedRun({ home, project }, run);
+    const found = namedRun({ home, project }, run, { trained: true });
     const reader = RunReader.open(found.folder);
     try {
       const { options } = reader.record();

@@ -18,7 +18,7 @@ type LocalOption = Exclude<ReturnType<typeof optionsOf<"serve">>[number], (typeo
 
 /** Models of this process: a run's checkpoints, or a model alone. The others are options of `hone serve`. */
 export interface LocalProviderOptions extends Given<LocalOption>, Listener {
-  /** A run's name, PROJECT/NAME or folder. Default, without `model`: the newest run. */
+  /** A run's name, PROJECT/NAME or folder. Default, without `model`: the newest run that has finished a step. */
   readonly run?: string;
   /**
    * Checkpoints by the names that ask for them: "best", "latest", "base" or a step's number, at most two different ones. Default:

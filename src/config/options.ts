@@ -57,7 +57,7 @@ export const definitions = {
   }),
   ...inGroup("Serving and chatting", ["serve", "chat"], {
     subject: text("Which model: a run's name, PROJECT/NAME or folder; or a model, as --model names it.", {
-      defaultText: "the newest run",
+      defaultText: "the newest run that has finished a step",
       first: ["serve", "chat"],
     }),
     apiKey: text("Key that clients of the API have to send.", {

@@ -27,7 +27,11 @@ export const runOptions = {
       library: ["run"],
     }),
     run: text("Name of the run; rollouts, metrics and replay also take PROJECT/NAME or a folder.", {
-      defaultText: { other: "the newest run", train: "the model's name" },
+      defaultText: {
+        other: "the newest run that has finished a step",
+        train: "the model's name",
+        rollouts: "the newest run",
+      },
       commands: ["rollout", "train", "eval", "export", "rollouts", "metrics", "replay"],
       first: ["demo", "train", "eval", "export"],
       library: ["run"],

@@ -39,13 +39,17 @@ interface Chosen {
 async function chosenCheckpoint({ home, project, run, checkpoint = ["best"] }: ExportConfig): Promise<Chosen> {
   const [name, more] = checkpoint;
   if (name === undefined || more !== undefined) throw new UsageError("export takes one --checkpoint");
-  const opened = await openCheckpoints(namedRun({ home, project }, run), [name]);
+  const opened = await openCheckpoints(namedRun({ home, project }, run, { trained: true }), [name]);
   const [chosen] = opened.chosen;
   if (chosen?.adapter && chosen.step !== null) {
     return { opened, step: chosen.step, folder: dirname(chosen.adapter.path) };
   }
-  const why = name === "base" ? "" : "the run has made none that is better: ";
-  throw new UsageError(`--checkpoint ${name}: ${why}it is the base model, without an adapter; give a number`);
+  const made = name === "best" ? "no checkpoint that is better than its base" : "no checkpoint yet";
+  throw new UsageError(
+    name === "base"
+      ? "--checkpoint base: it is the base model, without an adapter; give a number"
+      : `--checkpoint ${name}: the run ${opened.name} has made ${made}, so that there is no adapter; give a number, or another run with --run`,
+  );
 }
 
 const honeVersion = () =>

@@ -80,7 +80,7 @@ function readSubject({ subject, model, home, project, adapter, weights }: Subjec
       `${flag}: a run's checkpoints have their own; leave ${flag} out, or name a model instead of a run`,
     );
   }
-  return { run: namedRun({ home, project }, subject), model };
+  return { run: namedRun({ home, project }, subject, { trained: true }), model };
 }
 
 /** The best checkpoint, or the latest if none was validated. */

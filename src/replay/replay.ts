@@ -24,7 +24,7 @@ export async function replay(
   given: GivenOptions,
   { log, signal }: ReplayIo,
 ): Promise<Replayed> {
-  const { folder, name: run, project } = namedRun(config, config.run);
+  const { folder, name: run, project } = namedRun(config, config.run, { trained: true });
   const { record, kept } = read(folder, stepOf(config.step));
   const { step: _, ...others } = given;
   const options = { ...others, home: resolve(folder, "../../.."), project, run };

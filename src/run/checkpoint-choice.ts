@@ -26,28 +26,32 @@ export interface ChosenCheckpoint {
  * @throws UsageError when there is no such checkpoint
  * @throws HoneError when it is damaged
  */
-async function chooseCheckpoint(folder: string, store: RunStore, name: string): Promise<ChosenCheckpoint> {
+async function chooseCheckpoint(
+  { folder, name: run }: Pick<FoundRun, "folder" | "name">,
+  store: RunStore,
+  name: string,
+): Promise<ChosenCheckpoint> {
   const checkpoints = new Checkpoints(join(folder, "checkpoints"));
-  const step = stepOf(store, name, checkpoints);
+  const step = stepOf(store, name, checkpoints, run);
   if (step === null) return { checkpoint: name, step, adapter: null };
   const path = checkpoints.pathOf(step);
-  if (!existsSync(path)) throw noSuch(name, checkpoints);
+  if (!existsSync(path)) throw noSuch(name, checkpoints, run);
   const manifest = await verifyCheckpoint(path);
   const sha256 = manifest.files[ADAPTER_FILE]?.sha256 as string;
   return { checkpoint: name, step, adapter: { path: join(path, ADAPTER_FILE), sha256 } };
 }
 
-function stepOf(store: RunStore, name: string, checkpoints: Checkpoints): number | null {
+function stepOf(store: RunStore, name: string, checkpoints: Checkpoints, run: string): number | null {
   if (name === "base") return null;
   if (name === "latest") return store.lastStep().checkpoint;
   if (name === "best") return bestOf(store.validations())?.checkpoint ?? null;
   if (/^\d+$/.test(name)) return Number(name);
-  throw noSuch(name, checkpoints);
+  throw noSuch(name, checkpoints, run);
 }
 
-function noSuch(name: string, checkpoints: Checkpoints): UsageError {
+function noSuch(name: string, checkpoints: Checkpoints, run: string): UsageError {
   const there = ["latest", "best", "base", ...checkpoints.list()].join(", ");
-  return new UsageError(`--checkpoint ${name}: there is none; give one of ${there}`);
+  return new UsageError(`--checkpoint ${name}: the run ${run} has none; give one of ${there}`);
 }
 
 export interface OpenCheckpoints {
@@ -71,7 +75,7 @@ export async function openCheckpoints(
     if (!record)
       throw new HoneError(`the run ${folder} was ended before it began; \`${hone("train")}\` begins it again`);
     const chosen: ChosenCheckpoint[] = [];
-    for (const asked of names) chosen.push(await chooseCheckpoint(folder, store, asked));
+    for (const asked of names) chosen.push(await chooseCheckpoint({ folder, name }, store, asked));
     const highestMismatch = Math.max(0, ...mismatchesOf(store.steps()).map(({ mean }) => mean));
     return { folder, name, record, chosen, highestMismatch };
   } finally {
@@ -94,7 +98,7 @@ export async function optionsOfCheckpoint(
 > {
   if (names.length > 1)
     throw new UsageError(`rollout plays with one --checkpoint; \`${hone("eval")}\` compares several`);
-  const { record, chosen } = await openCheckpoints(findRun(place), names);
+  const { record, chosen } = await openCheckpoints(findRun(place, { trained: true }), names);
   const settings = settingsOf(record);
   const { model, weights, task, set, seed } = settings;
   // Settings that were left unset are not recorded, and must not override.

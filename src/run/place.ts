@@ -3,8 +3,9 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { type Config, DEFAULT_MODEL } from "../config/index.js";
 import { loadTask } from "../tasks/index.js";
-import { hone, UsageError } from "../util/index.js";
+import { HoneError, hone, UsageError } from "../util/index.js";
 import { STORE_FILE } from "./run.js";
+import { RunStore } from "./store.js";
 
 /**
  * Examples: "qwen2.5-0.5b-instruct-f16" for the path of that file or hf:REPOSITORY:FILE, "tiny" for that name,
@@ -69,14 +70,46 @@ export function findRuns(home: string): FoundRun[] {
     .sort((a, b) => b.changed - a.changed);
 }
 
-/** The run of the given project and name, or the newest. Throws UsageError when there is none. */
-export function findRun({ home, project, run }: Pick<Place, "home" | "project" | "run">): FoundRun {
+/** Whether the run has finished a step. One that cannot be read counts: whoever opens it says what is wrong. */
+function hasStep({ folder }: FoundRun): boolean {
+  try {
+    const file = join(folder, STORE_FILE);
+    if (RunStore.isNone(file)) return false;
+    const store = RunStore.read(file);
+    try {
+      return store.record() !== undefined && store.lastStep().step > 0;
+    } finally {
+      store.close();
+    }
+  } catch (error) {
+    if (error instanceof HoneError) return true;
+    throw error;
+  }
+}
+
+/**
+ * The run of the given project and name, or the newest.
+ *
+ * @param trained without a name: the newest that has finished a step
+ * @throws UsageError when there is none
+ */
+export function findRun(
+  { home, project, run }: Pick<Place, "home" | "project" | "run">,
+  { trained = false } = {},
+): FoundRun {
   const all = findRuns(home);
-  const found = all.find(
+  const meant = all.filter(
     (one) => (project === undefined || one.project === project) && (run === undefined || one.name === run),
   );
+  const found = trained && run === undefined ? meant.find(hasStep) : meant[0];
   if (found) return found;
-  const names = all.map(({ project, name }) => `${project}/${name}`).join(", ");
+  const namesOf = (runs: readonly FoundRun[]) => runs.map(({ project, name }) => `${project}/${name}`).join(", ");
+  if (meant.length > 0) {
+    throw new UsageError(
+      `no run in ${resolve(home)} has finished a step yet (${namesOf(meant)}); \`${hone("train")}\` goes on with one, and a run that you name is taken as it is`,
+    );
+  }
+  const names = namesOf(all);
   throw new UsageError(
     run === undefined && project === undefined
       ? `there are no runs in ${resolve(home)} (--home names another folder); \`${hone("train")}\` makes one`
@@ -84,15 +117,16 @@ export function findRun({ home, project, run }: Pick<Place, "home" | "project" |
   );
 }
 
-/**
- * The run that `word` names: a folder with a run in it, PROJECT/RUN, or the run's name. Undefined: the newest.
- * @throws UsageError when there is none
- */
-export function namedRun(place: Pick<Place, "home" | "project">, word: string | undefined): FoundRun {
+/** The run that `word` names: a folder with a run in it, PROJECT/RUN, or the run's name. Else, and what it throws: as {@link findRun}. */
+export function namedRun(
+  place: Pick<Place, "home" | "project">,
+  word: string | undefined,
+  which: { readonly trained?: boolean } = {},
+): FoundRun {
   if (word !== undefined && existsSync(join(word, STORE_FILE))) {
     const folder = resolve(word);
     return { project: basename(resolve(folder, "../..")), name: basename(folder), folder, changed: 0 };
   }
   const [, project, run] = word?.match(/^([^/]+)\/([^/]+)$/) ?? [];
-  return findRun({ home: place.home, project: project ?? place.project, run: run ?? word });
+  return findRun({ home: place.home, project: project ?? place.project, run: run ?? word }, which);
 }

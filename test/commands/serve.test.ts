@@ -92,7 +92,10 @@ test("names what cannot be served", async () => {
       { subject: "nonsense" },
       /^nonsense is neither a run in .* \(mail\/falcon\) nor a model; `yarn hone models` lists/,
     ],
-    [{ subject: "falcon", checkpoint: ["9"] }, /^--checkpoint 9: there is none; give one of latest, best, base, 3$/],
+    [
+      { subject: "falcon", checkpoint: ["9"] },
+      /^--checkpoint 9: the run falcon has none; give one of latest, best, base, 3$/,
+    ],
     [{ subject: "falcon", checkpoint: ["3", "base"] }, /one is served, with base beside it/],
     [{ subject: "falcon", adapter: "x" }, /^--adapter: a run's checkpoints have their own/],
     [{ subject: "tiny", checkpoint: ["best"] }, /^--checkpoint and --compare are for a run; tiny is a model$/],

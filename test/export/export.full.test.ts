@@ -87,7 +87,7 @@ describe("what cannot be exported", () => {
     [
       "a checkpoint that is not there",
       { checkpoint: ["99"] },
-      /--checkpoint 99: there is none; give one of latest, best, base, 4/,
+      /--checkpoint 99: the run \w+ has none; give one of latest, best, base, 4/,
     ],
     ["the base model", { checkpoint: ["base"] }, /--checkpoint base: it is the base model, without an adapter/],
     ["two checkpoints", { checkpoint: ["4", "best"] }, /export takes one --checkpoint/],

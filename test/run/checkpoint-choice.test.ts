@@ -36,6 +36,12 @@ describe("a checkpoint that plays", () => {
     expect(await optionsOfCheckpoint(run({ ...task, set, seed: 7 }), ["base"])).toEqual({ ...task, set, seed: 7 });
   });
 
+  it("is named with its run where there is none", async () => {
+    await expect(optionsOfCheckpoint(run(task), ["16"])).rejects.toThrow(
+      "--checkpoint 16: the run r has none; give one of latest, best, base",
+    );
+  });
+
   it("has the MCP servers of its run", async () => {
     const servers = { mcp: "/servers.json", mcpScope: "worker", mcpDeny: ["files/write_*"], mcpResultChars: 100 };
     expect(await optionsOfCheckpoint(run({ ...task, ...servers }), ["base"])).toEqual({ ...task, ...servers, set: {} });

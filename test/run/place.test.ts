@@ -54,6 +54,35 @@ describe("the folder of a run", () => {
 });
 
 describe("a run that is meant", () => {
+  it("is the newest that has finished a step, for those who need a trained one", () => {
+    const trained = (project?: string, run?: string) => findRun({ home, project, run }, { trained: true }).name;
+    const begun = (name: string, steps: number, age: number) => {
+      const file = join(makeRun("sums", name, age), STORE_FILE);
+      const store = RunStore.open(file);
+      store.begin(
+        { name, created: "2031-01-01T00:00:00Z", options: {}, contents: {} },
+        { checkpoint: null, adapter: null },
+      );
+      const row = { checkpoint: 1, adapter: "ab", metrics: null, timing: null };
+      for (let step = 1; step <= steps; step++) store.commitStep({ ...row, step }, []);
+      store.close();
+      utimesSync(file, Date.now() / 1000 - age, Date.now() / 1000 - age);
+    };
+    begun("failed", 0, 100);
+    makeRun("sums", "never-begun", 50);
+    expect(() => trained()).toThrow(
+      `no run in ${home} has finished a step yet (sums/never-begun, sums/failed); \`yarn train\` goes on with one, and a run that you name is taken as it is`,
+    );
+    begun("oldest", 2, 300);
+    begun("trained", 1, 200);
+    expect(trained()).toBe("trained");
+    expect(trained(undefined, "failed")).toBe("failed");
+    expect(findRun({ home, project: undefined, run: undefined }).name).toBe("never-begun");
+    // One that cannot be read may have steps: whoever opens it says what is wrong.
+    writeFileSync(join(makeRun("sums", "damaged", 0), STORE_FILE), "no database, but long enough for a header of one");
+    expect(trained()).toBe("damaged");
+  });
+
   it("is the newest one, of a project, or the one of that name", () => {
     makeRun("email", "old", 300);
     makeRun("sums", "newest", 100);

@@ -45,11 +45,9 @@ function flagsOf(command: Command, argv: Record<string, unknown>, names: readonl
     const name = known.find((candidate) => candidate === key);
     if (!name) {
       const flag = `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-      const flagNames = known.map(flagOf);
-      const close = nearest(flag, flagNames);
-      throw new UsageError(
-        `${flag}: ${command.name} has no such option; ${close ? `did you mean ${close}?` : `it takes ${flagNames.join(", ")}`}`,
-      );
+      const close = nearest(flag, known.map(flagOf));
+      const hint = close ? `did you mean ${close}?` : `\`${program()} ${command.name} --help all\` lists the options`;
+      throw new UsageError(`${flag}: ${command.name} has no such option; ${hint}`);
     }
     flags[name] = value;
   }

@@ -149,6 +149,10 @@ describe("the command line", () => {
     [["models", "pull", "a/b", "c/d"], /models pull does not know what to do with "c\/d"/],
     [["rolout"], /there is no command rolout; did you mean rollout\?/],
     [["rollout", "--grup-size", "3"], /--grup-size: rollout has no such option; did you mean --group-size\?/],
+    [
+      ["train", "--zzzzzzzzzz", "3"],
+      /^hone: --zzzzzzzzzz: train has no such option; `yarn hone train --help all` lists the options$/m,
+    ],
     [["rollout", "--group-size"], /[Nn]ot enough arguments.*group/],
     [["rollout", "--group-size", "none"], /--group-size: "none" is not accepted; give a whole number from 1/],
     [["rollout", "extra"], /rollout does not know what to do with "extra"/],

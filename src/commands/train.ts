@@ -30,8 +30,8 @@ function summaryText({
       : []),
     ...(judge ? [`  judge, over all calls: ${usageText(judge, 0)}`] : []),
     adapter
-      ? `  best adapter (step ${best?.step})  ${adapter}`
-      : "  no adapter was better than the model it started from",
+      ? `  best adapter (step ${best?.step}, highest mean reward in validation)  ${adapter}`
+      : "  no adapter had a higher mean reward in validation than the model it started from",
   ].join("\n");
 }
 

@@ -183,7 +183,7 @@ export const inputOptions = {
       },
     ),
     split: choice(["train", "test"], "Only scenarios of this split.", {
-      defaultText: "both",
+      defaultText: { other: "both", eval: "test" },
       commands: ["scenarios", "rollout", "eval", "rollouts", "chat", "play"],
       first: ["rollout", "eval", "play"],
     }),
@@ -192,7 +192,12 @@ export const inputOptions = {
       first: ["rollout", "chat", "play"],
     }),
     n: whole(1, MANY, "Number of scenarios, drawn by the seed.", {
-      defaultText: { other: "all, or the command's own", "scenarios generate": "100" },
+      defaultText: {
+        other: "all",
+        check: "16; 2 for an agent's task",
+        rollout: "16",
+        "scenarios generate": "100",
+      },
       commands: ["scenarios", "check", "rollout", "eval", "scenarios generate"],
       first: ["check", "rollout", "eval", "scenarios generate"],
     }),

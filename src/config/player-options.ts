@@ -26,12 +26,11 @@ export const playerOptions = {
     ),
     weights: choice(
       ["f16", "bf16", "f32", "q8_0"],
-      "Weight type of the model file. Safetensors are converted with it; a GGUF file with other weights is copied once (not to q8_0).",
+      "Weights of the model file: safetensors are converted to them; a GGUF file with others is copied once (not to q8_0).",
       {
-        defaultText:
-          "bf16 where the model has it and the NVIDIA card too (Ampere and newer), else f16; a GGUF file's own",
+        defaultText: "bf16 where the model and an NVIDIA card (Ampere and newer) have it, else f16; a GGUF file's own",
         commands: [...MODEL_USERS, "check", "models", "models show", "models remove", "plan"],
-        first: ["pack", "logprobs"],
+        first: ["train", "pack", "logprobs"],
         run: "changeable",
         library: ["model"],
       },
@@ -121,7 +120,7 @@ export const playerOptions = {
       {
         default: "llama.cpp",
         commands: ["rollout", "train", "eval", "doctor", "plan"],
-        first: ["train", "doctor"],
+        first: ["doctor"],
         library: ["model"],
       },
     ),
@@ -197,6 +196,7 @@ export const playerOptions = {
       bySize: { tiny: 256, small: 2048 },
       defaultText: (bySize) => ({ other: "2048; of APIs the server's own", train: bySize }),
       commands: ["rollout", "train", "eval", "chat"],
+      first: ["train"],
       run: "identity",
       library: ["model"],
     }),

@@ -59,6 +59,21 @@ function settingsFor(run: OpenCheckpoints | null, given: GivenOptions): Settings
   return { ...others, temperature, context, maxTokens, accuracy: others.accuracy ?? "task", reward: "task" };
 }
 
+/** Said where there are fewer scenarios than were asked for: "60 of the 200 scenarios asked for: 50 of 110 test scenarios ..." */
+function fewerText(
+  playing: number,
+  asked: number | undefined,
+  split: Scenario["split"],
+  { all, known }: { all: readonly Scenario[]; known: ReadonlySet<Scenario> },
+): string | undefined {
+  if (asked === undefined || playing >= asked) return undefined;
+  const ofSplit = all.filter((scenario) => scenario.split === split);
+  const leftOut = ofSplit.filter((scenario) => known.has(scenario)).length;
+  const why =
+    leftOut > 0 ? `${leftOut} of ${ofSplit.length} ${split} scenarios were in validations` : "there are no more";
+  return `${playing} of the ${asked} scenarios asked for: ${why}`;
+}
+
 /** @throws UsageError when there is nothing to play, or no judge for it */
 export async function conditionsOf(
   config: EvalConfig,
@@ -89,6 +104,8 @@ export async function conditionsOf(
     all.filter((scenario) => !known.has(scenario)),
     { split, n, scenario: undefined, seed: settings.seed },
   );
+  const fewer = fewerText(scenarios.length, n, split, { all, known });
+  if (fewer !== undefined) log(fewer);
   const servers = await planServers(
     { ...settings, mcpStartTimeout: config.mcpStartTimeout },
     plain,

@@ -166,7 +166,9 @@ export async function chat(options: ChatOptions): Promise<Chatted[]> {
   const { task, scenario, speakers, limits, terminal, signal, useColours } = options;
   const conversations = speakers.map((speaker) => new Conversation(speaker, options));
   const first = opening(task, scenario, limits.maxTurns).messages;
-  for (const message of first) if (message.role !== "user") terminal.show(messageLines(message, useColours));
+  // The question is named below; user messages before it belong to the prompt's worked examples.
+  const asked = first.findLastIndex(({ role }) => role === "user");
+  for (const message of first.filter((_, i) => i !== asked)) terminal.show(messageLines(message, useColours));
   terminal.print(`Say something, or quit. An empty line asks: ${scenario.question}`);
   try {
     for (let begun = false; ; begun = true) {

@@ -1,6 +1,6 @@
 /** Several players side by side, for people: a column for each, and below them the differences of each pair. */
 import type { Evaluation } from "../run/index.js";
-import type { Effort, Matrix } from "./matrix.js";
+import type { Contestant, Effort, Matrix } from "./matrix.js";
 import type { PairedShares } from "./paired.js";
 import { compact } from "./progress-line.js";
 import { percent } from "./train-view.js";
@@ -8,6 +8,7 @@ import { percent } from "./train-view.js";
 export interface TitledEvaluation extends Evaluation {
   readonly title: string;
   readonly effort?: Effort;
+  readonly kind?: Contestant["kind"];
 }
 
 type Row = readonly [name: string, cells: readonly string[]];
@@ -16,8 +17,11 @@ type Row = readonly [name: string, cells: readonly string[]];
 export const checkpointTitle = (name: string, step: number | null) =>
   step === null ? (/(^|@)base$/.test(name) ? name : `${name} = base`) : `${name} (step ${step})`;
 
-/** "$0.0123"; an unknown price is not shown as 0. */
-export const costText = (cost: number | null) => (cost === null ? "unknown" : `$${compact(cost)}`);
+/** "$0.0123"; an API's unknown price is not shown as 0. What plays here has none, unless --prices gives one. */
+function costText({ kind, effort }: TitledEvaluation): string {
+  if (!effort || (effort.cost === null && kind !== "api")) return "–";
+  return effort.cost === null ? "unknown" : `$${compact(effort.cost)}`;
+}
 
 /** Names that any of the records has, in order of appearance. */
 const namesOf = (records: readonly object[]) => [...new Set(records.flatMap((record) => Object.keys(record)))].sort();
@@ -61,9 +65,10 @@ function effortRows(evaluations: readonly TitledEvaluation[]): Row[] {
     name,
     evaluations.map(({ effort }) => (effort ? cell(effort) : "–")),
   ];
+  const costs = evaluations.map(costText);
   return [
     row("tokens given", ({ promptTokens, rollouts }) => compact(promptTokens / rollouts)),
-    row("cost", ({ cost }) => costText(cost)),
+    ...(costs.some((cost) => cost !== "–") ? [["cost", costs] as const] : []),
     row("seconds", ({ seconds }) => compact(seconds)),
   ];
 }
@@ -101,8 +106,8 @@ function signed(value: number, places: number): string {
 }
 
 export function matrixText({ columns, pairs, scenarios, split }: Matrix): string {
-  const played = columns.flatMap(({ title, result }) =>
-    result ? [{ title, ...result.figures, effort: result.effort }] : [],
+  const played = columns.flatMap(({ title, kind, result }) =>
+    result ? [{ title, kind, ...result.figures, effort: result.effort }] : [],
   );
   const titles = new Map(columns.map(({ name, title }) => [name, title]));
   const rows = pairs.map(({ first, second, success, reward }): Row => {

@@ -121,7 +121,7 @@ export class TrainView {
     this.#playing = step;
     // What is played before the first step is played to see how hard scenarios are.
     const trained = step === 0 ? "difficulty" : `step ${step}/${this.#steps}`;
-    const validation = step === 0 ? "validation before training" : `validation after step ${step}`;
+    const validation = step === 0 ? "validation of the starting model" : `validation after step ${step}`;
     this.#title = phase === "validation" ? validation : `${trained} ${phase}`;
     this.#total = total;
     this.#tally = new RolloutTally(this.#judged && phase === "rollouts");
@@ -216,9 +216,11 @@ export class TrainView {
     ];
   }
 
-  validation({ step, result, seconds }: ValidationRow): void {
+  validation({ step, checkpoint, result, seconds }: ValidationRow): void {
     if (this.#quiet) return;
-    const title = step === 0 ? "before training" : `after step ${step}`;
+    // It comes after the row of step 1, and is not of that step.
+    const start = checkpoint === null ? "untrained model" : "starting model";
+    const title = step === 0 ? start : `after step ${step}`;
     const unjudged = countsText(result.unjudged);
     const text = `${title}: success ${shareText(result)}  reward ${compact(result.reward)}  ${compact(seconds)} s`;
     this.#line.log(

@@ -63,13 +63,22 @@ function speaker(name: string, turns: Said[]) {
   return { name, open, heard, opened, closings: () => closed };
 }
 
-async function talk(lines: string[], speakers: ReturnType<typeof speaker>[], maxTurns = 4) {
+async function talk(lines: string[], speakers: ReturnType<typeof speaker>[], maxTurns = 4, about = task) {
   const shown: string[] = [];
   const print = (text: string) => void shown.push(text);
   const terminal = { ask: async () => lines.shift(), print, show: print };
   const limits = { maxTurns, maxTokens: 9, turnSeconds: 9, toolSeconds: 9 };
   const signal = new AbortController().signal;
-  const said = await chat({ task, scenario, env: undefined, speakers, limits, terminal, useColours: false, signal });
+  const said = await chat({
+    task: about,
+    scenario,
+    env: undefined,
+    speakers,
+    limits,
+    terminal,
+    useColours: false,
+    signal,
+  });
   for (const one of speakers) expect(one.closings()).toBe(one.opened.length);
   return { shown: shown.join("\n"), said };
 }
@@ -122,4 +131,18 @@ test("a tool that fails, a turn that is cut and one too many are told, and the t
 test("it ends when no model has room left", async () => {
   const { shown } = await talk(["One", "Two", "Three"], [speaker("m", ["Yes.", "context"])]);
   expect(shown).toContain("no room is left in the context");
+});
+
+test("the prompt's worked examples are shown with what their user says, and the question once", async () => {
+  const example: ChatMessage[] = [
+    { role: "user", content: "What is 2 + 3?" },
+    { role: "assistant", content: "It is 5." },
+  ];
+  const prompt: AnyTask["prompt"] = (one, limits) => {
+    const [system, ...question] = task.prompt(one, limits);
+    return [system as ChatMessage, ...example, ...question];
+  };
+  const { shown } = await talk(["quit"], [speaker("m", [])], 4, { ...task, prompt });
+  expect(shown).toMatch(/You add\.[\s\S]*What is 2 \+ 3\?[\s\S]*It is 5\./);
+  expect(shown.match(/What is 1 \+ 1\?/g)).toHaveLength(1);
 });

@@ -43,6 +43,17 @@ test("checkpoints stand in columns; what one of them lacks is 0 or a dash", () =
   expect(row("broken down, not counted")).toEqual(["broken down, not counted", "0", "2"]);
 });
 
+test("a price that is not known is one of an API: what plays here has no row of costs alone", () => {
+  const effort = { rollouts: 1, promptTokens: 10, completionTokens: 10, cost: null, seconds: 1 };
+  const figures = evaluate([played("who", true)], 0);
+  const local = { title: "best", kind: "checkpoint" as const, ...figures, effort };
+  const api = { title: "api", kind: "api" as const, ...figures, effort };
+  expect(evalText([local])).not.toMatch(/^cost/m);
+  expect(evalText([local])).toMatch(/^tokens given/m);
+  expect(evalText([local, api])).toMatch(/^cost +– +unknown$/m);
+  expect(evalText([{ ...local, effort: { ...effort, cost: 0.5 } }])).toMatch(/^cost +\$0.5/m);
+});
+
 test("counts are shown by name, in their order, and as nothing when there are none", () => {
   expect(countsText({ timeout: 2, not_json: 1 })).toBe("timeout 2, not_json 1");
   expect(countsText({})).toBe("");

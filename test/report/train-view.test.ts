@@ -215,9 +215,12 @@ describe("the view of training in a log", () => {
     const view = new TrainView(log, 20);
     const result = { ...evaluate([], 0), success: 0.45, low: 0.356, high: 0.548, n: 100, reward: 0.5 };
     view.validation({ step: 0, checkpoint: null, result, seconds: 12.34 });
+    // Of a fork, which begins with another run's checkpoint.
+    view.validation({ step: 0, checkpoint: 0, result, seconds: 12.34 });
     view.validation({ step: 10, checkpoint: 10, result, seconds: 12.34 });
     expect(written).toEqual([
-      "before training: success 45.0 % (95 %: 35.6 to 54.8, n=100)  reward 0.5  12.3 s\n",
+      "untrained model: success 45.0 % (95 %: 35.6 to 54.8, n=100)  reward 0.5  12.3 s\n",
+      "starting model: success 45.0 % (95 %: 35.6 to 54.8, n=100)  reward 0.5  12.3 s\n",
       "after step 10: success 45.0 % (95 %: 35.6 to 54.8, n=100)  reward 0.5  12.3 s\n",
     ]);
   });

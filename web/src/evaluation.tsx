@@ -74,7 +74,9 @@ function Players({ columns }: { readonly columns: readonly Column[] }) {
                   <td class="figure">{number(result.figures.turns)}</td>
                   <td class="figure">{number(result.figures.completion_tokens)}</td>
                   <td class="figure">{number(result.effort.promptTokens / result.effort.rollouts)}</td>
-                  <td class="figure">{dollars(result.effort.cost)}</td>
+                  <td class="figure">
+                    {result.effort.cost === null && kind !== "api" ? "–" : dollars(result.effort.cost)}
+                  </td>
                   <td class="figure">{seconds(result.effort.seconds)}</td>
                   <td>
                     <small>{counts(result.figures.ends)}</small>

@@ -1,0 +1,39 @@
+/** Which scenarios an evaluation plays, and what is said of it. */
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { optionsOf, withDefaults } from "../../src/config/index.js";
+import { conditionsOf } from "../../src/evaluate/conditions.js";
+import type { OpenCheckpoints } from "../../src/run/index.js";
+import { loadTask, scenariosOf, taskOptionsOf } from "../../src/tasks/index.js";
+import { scenariosFingerprint } from "../../src/train/index.js";
+import { packageRoot } from "../../src/util/paths.js";
+
+const home = mkdtempSync(join(tmpdir(), "hone-conditions-"));
+const reference = join(packageRoot, "test/train/support/vowels-task.ts");
+
+/** A run whose validations play 5 of the task's 8 test scenarios. */
+async function run(): Promise<OpenCheckpoints> {
+  const task = await loadTask(reference);
+  const all = await scenariosOf(task, taskOptionsOf(task, { home, seed: 1 }, {}, {}));
+  const options = { task: reference, seed: 1, validateN: 5, accuracy: "task", reward: "task", context: 64 };
+  const contents = { task: task.name, scenarios: scenariosFingerprint(all) };
+  const record = { name: "r", created: "2031-01-01T00:00:00Z", options, contents };
+  return { folder: home, name: "r", record, chosen: [], highestMismatch: 0 } as OpenCheckpoints;
+}
+
+it.each([
+  [{ n: 20, fresh: true }, 3, ["3 of the 20 scenarios asked for: 5 of 8 test scenarios were in validations"]],
+  [{ n: 20 }, 8, ["8 of the 20 scenarios asked for: there are no more"]],
+  [{ n: 20, fresh: true, split: "train" }, 16, ["16 of the 20 scenarios asked for: there are no more"]],
+  [{ n: 3, fresh: true }, 3, []],
+  [{ fresh: true }, 3, []],
+])("with %j plays %i scenarios", async (given, playing, lines) => {
+  const said: string[] = [];
+  const io = { log: (line: string) => void said.push(line), signal: new AbortController().signal };
+  const config = withDefaults(optionsOf("eval"), { ...given, home });
+  const { scenarios } = await conditionsOf(config, given, await run(), io);
+  expect(scenarios).toHaveLength(playing);
+  expect(said).toEqual(lines);
+});

@@ -135,7 +135,7 @@ export const inputOptions = {
     yes: flag("Ask nothing: take the defaults for what is not given.", { default: false }),
   }),
   ...inGroup("Task and scenarios", ["check", "rollout", "train", "eval", "chat", "play"], {
-    task: text('The task: "email", or the path of a task file (TypeScript or JavaScript).', {
+    task: text('"email", or the path of a task file (TypeScript or JavaScript).', {
       default: "email",
       commands: ["check", "rollout", "judge", "sft", "train", "eval", "chat", "play"],
       first: ["check", "rollout", "judge", "sft", "train", "chat", "play"],
@@ -224,7 +224,7 @@ export const inputOptions = {
         "chat",
         "play",
       ],
-      first: ["demo", "build-db", "check", "rollout", "sft", "train", "chat", "play"],
+      first: ["demo", "build-db", "check", "rollout", "sft", "chat", "play"],
       run: "identity",
     }),
     rank: choice(

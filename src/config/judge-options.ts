@@ -27,12 +27,12 @@ export const judgingOptions = {
     judgeUrl: text("The judge's OpenAI-compatible API; used as given, including /v1 if the server has it.", {
       accepts: "a URL",
       defaultText: "none: hone runs --judge-model itself",
-      first: ["judge", "train", "scenarios generate"],
+      first: ["judge", "scenarios generate"],
       run: "changeable",
       library: ["ruler"],
     }),
     judgeModel: text(
-      `The judge. Without --judge-url a model that hone runs beside the one that learns, on the same device: a GGUF file, or a name or repository as for --model, in q8_0. With it the judge's name there. scenarios generate: the model that writes and checks questions.`,
+      `The judge: its name at --judge-url, or without that a model, named as for --model, that hone runs in q8_0 beside the one that learns. scenarios generate: the model that writes and checks questions.`,
       {
         first: ["judge", "train", "scenarios generate"],
         run: "identity",

@@ -26,9 +26,9 @@ export const playerOptions = {
     ),
     weights: choice(
       ["f16", "bf16", "f32", "q8_0"],
-      "Weights of the model file: safetensors are converted to them; a GGUF file with others is copied once (not to q8_0).",
+      "Weights of the model file; one with others is converted or copied once (GGUF not to q8_0).",
       {
-        defaultText: "bf16 where the model and an NVIDIA card (Ampere and newer) have it, else f16; a GGUF file's own",
+        defaultText: "bf16 where the model and an NVIDIA card have it, else f16; GGUF: its own",
         commands: [...MODEL_USERS, "check", "models", "models show", "models remove", "plan"],
         first: ["train", "pack", "logprobs"],
         run: "changeable",

@@ -100,6 +100,16 @@ describe("the command line", () => {
     },
   );
 
+  it("says each command's own default of --split and -n", async () => {
+    const [ofEval, ofRollout] = [await helpOf("eval", "--help"), await helpOf("rollout", "--help")].map((text) =>
+      text.replaceAll(/\s+/g, " "),
+    );
+    expect(ofEval).toMatch(/--split Only scenarios of this split\. \(train, test; default: test\)/);
+    expect(ofEval).toMatch(/-n Number of scenarios, drawn by the seed\. \([^)]*; default: all\)/);
+    expect(ofRollout).toMatch(/--split [^(]*\(train, test; default: both\)/);
+    expect(ofRollout).toMatch(/-n Number [^(]*\([^)]*; default: 16\)/);
+  });
+
   it("hides no option from the command line that --help leaves out", () => {
     const { status, stderr } = hone("train", "--warmup", "-1");
     expect([status, stderr]).toEqual([2, 'hone: --warmup: "-1" is not accepted; give a whole number of at least 0\n']);

@@ -168,8 +168,8 @@ describe("gather", () => {
   it("keeps failures with their message while they are borne", async () => {
     const result = await gather(options(["no reward", "a"], { maxExceptions: 0.5 }));
     expect(result.failures).toEqual([
-      { id: "0-no reward/0", error: "cannot judge" },
-      { id: "0-no reward/1", error: "cannot judge" },
+      { id: "0-no reward/0", error: expect.stringMatching(/^cannot judge \(.*task\.ts:\d+\)$/) },
+      { id: "0-no reward/1", error: expect.stringMatching(/^cannot judge \(.*task\.ts:\d+\)$/) },
     ]);
     expect(ids(result.groups)).toEqual([[], ["1-a/0", "1-a/1"]]);
   });

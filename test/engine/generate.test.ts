@@ -84,8 +84,9 @@ describe("a turn", async () => {
 
   it("can be cancelled, and keeps what it has sampled", async () => {
     await keepsWhatItHasWhenCancelled(long, ROUNDING);
-    const aborted = engine.open(prompt("cancel me"));
-    const turn = { maxTokens: 5, sampling: sampling(7), stop: never, signal: AbortSignal.abort() };
+    const aborted = long.open(prompt("cancel me"));
+    // So many that the turn has not ended before it hears of its signal.
+    const turn = { maxTokens: 1000, sampling: sampling(7), stop: never, signal: AbortSignal.abort() };
     expect((await aborted.generate(turn)).stop).toBe("cancelled");
     aborted.close();
   });

@@ -35,7 +35,8 @@ export const nameOf = (row: MemoryRow): string =>
     ? `engine, ${row.concurrency} × ${row.context} tokens`
     : `learner, ${row.tokens} tokens${row.checkpointing ? ", checkpointing" : ""}`;
 
-const inputOf = (shape: ModelShape): PlanInput => ({
+/** A small run on a CPU. */
+export const inputOf = (shape: ModelShape): PlanInput => ({
   shape,
   concurrency: 4,
   context: 8192,

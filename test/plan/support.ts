@@ -1,4 +1,5 @@
 /** A run whose memory is planned. */
+import { inputOf } from "../../bench/planned-memory.js";
 import type { ModelShape } from "../../src/engine/index.js";
 import type { JudgeLoad, PlanInput } from "../../src/plan/input.js";
 
@@ -20,26 +21,7 @@ export const qwen: ModelShape = {
   trainedContext: 32_768,
 };
 
-export const input: PlanInput = {
-  shape: qwen,
-  concurrency: 16,
-  context: 8192,
-  loraRank: 8,
-  loraTargets: LINEAR,
-  microBatchTokens: 4096,
-  gradientCheckpointing: false,
-  learnerLifetime: "run",
-  releaseWeights: false,
-  gpu: false,
-  precision: "auto",
-  hfWeights: false,
-  learner: "auto",
-  lanes: 1,
-  lanesGiven: false,
-  ubatch: 512,
-  sampling: "host",
-  judge: null,
-};
+export const input: PlanInput = { ...inputOf(qwen), concurrency: 16, loraTargets: LINEAR, microBatchTokens: 4096 };
 
 /** A judge of the same shape that hone runs beside the engine. */
 export const judge: JudgeLoad = { shape: qwen, concurrency: 8, inputTokens: 32_000, besides: 3648 };

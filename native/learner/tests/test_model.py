@@ -108,17 +108,21 @@ def test_a_folder_of_mistrals_is_the_llama_of_its_file_unless_it_has_a_window(tm
         load_base(file, str(folder), silent)
 
 
-@pytest.mark.parametrize("architecture", ["smollm3", "granite", "olmo2", "gemma3", "phi3", "lfm2"])
-def test_a_folder_computes_what_its_file_does(tmp_path, silent, architecture):
-    """From the file alone and from a folder of the model: the logits are the model's."""
-    model = make_model(architecture)
-    file, folder = str(write_gguf(model, tmp_path / "model.gguf")), tmp_path / "folder"
-    model.save_pretrained(folder)
+def check_folder_and_file(model, folder, silent):
+    """From the file alone and from a folder of the model: the logits are the model's. Returns the file."""
+    file, saved = str(write_gguf(model, folder / "model.gguf")), folder / "folder"
+    model.save_pretrained(saved)
     ids = torch.randint(96, (1, 40), generator=torch.Generator().manual_seed(0))
-    for source in (None, str(folder)):
+    for source in (None, str(saved)):
         loaded, _ = load_base(file, source, silent)
         loaded.config._attn_implementation = "eager"
         assert torch.allclose(loaded(ids).logits, model(ids).logits, atol=1e-5)
+    return file
+
+
+@pytest.mark.parametrize("architecture", ["smollm3", "granite", "olmo2", "gemma3", "phi3", "lfm2"])
+def test_a_folder_computes_what_its_file_does(tmp_path, silent, architecture):
+    check_folder_and_file(make_model(architecture), tmp_path, silent)
 
 
 def test_the_width_of_lfm2s_layers_follows_from_the_one_that_its_folder_names(tmp_path, silent):
@@ -126,14 +130,8 @@ def test_the_width_of_lfm2s_layers_follows_from_the_one_that_its_folder_names(tm
     named = {"intermediate_size": 90, "block_auto_adjust_ff_dim": True, "block_ffn_dim_multiplier": 1.3}
     model = make_model("lfm2", **named, block_multiple_of=16)
     assert model.model.layers[0].feed_forward.w1.out_features == 80
-    file, folder = str(write_gguf(model, tmp_path / "model.gguf")), tmp_path / "folder"
+    file = check_folder_and_file(model, tmp_path, silent)
     assert read_gguf(file).config.intermediate_size == 80
-    model.save_pretrained(folder)
-    ids = torch.randint(96, (1, 40), generator=torch.Generator().manual_seed(0))
-    for source in (None, str(folder)):
-        loaded, _ = load_base(file, source, silent)
-        loaded.config._attn_implementation = "eager"
-        assert torch.allclose(loaded(ids).logits, model(ids).logits, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ import {
   options,
   readGiven,
   readHelp,
+  refuseRemovedCommand,
+  removedOption,
   withDefaults,
 } from "./config/index.js";
 import {
@@ -45,6 +47,8 @@ function flagsOf(command: Command, argv: Record<string, unknown>, names: readonl
     const name = known.find((candidate) => candidate === key);
     if (!name) {
       const flag = `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+      const removed = removedOption(key, flag);
+      if (removed) throw removed;
       const close = nearest(flag, known.map(flagOf));
       const hint = close ? `did you mean ${close}?` : `\`${program()} ${command.name} --help all\` lists the options`;
       throw new UsageError(`${flag}: ${command.name} has no such option; ${hint}`);
@@ -154,6 +158,7 @@ async function runCommandLine(given: string[]): Promise<number> {
   }
   // `help train` is `train --help`.
   const words = given[0] === "help" ? [...given.slice(1), "--help"] : given;
+  refuseRemovedCommand(words);
   const commands = await loadCommands(words[0]);
   const known = commands.map(({ name }) => name);
   if (given[0] === "help" && given[1] !== undefined && !known.includes(given[1])) throw unknownCommand(given[1], known);

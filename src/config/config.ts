@@ -7,6 +7,7 @@ import { join, resolve } from "node:path";
 import { HoneError, importScript, messageOf, nearest, UsageError } from "../util/index.js";
 import { defaultTextFor, type LibraryUse, type Option, type OptionKind, type RunUse } from "./option.js";
 import { definitions } from "./options.js";
+import { removedFlags, removedOption } from "./removed.js";
 import { type BySize, sizeOf } from "./sizes.js";
 
 type Definitions = typeof definitions;
@@ -199,6 +200,9 @@ function check(name: OptionName, raw: unknown, where: string): unknown {
 }
 
 function unknownKey(where: string, key: string, known: readonly string[]): UsageError {
+  const removed = Object.keys(removedFlags).find((name) => key === name || key === variableOf(name));
+  const refusal = removed && removedOption(removed, `${where}: ${key}`);
+  if (refusal) return refusal;
   const close = nearest(key, known);
   const hint = close ? `did you mean ${close}?` : `accepted are ${known.join(", ")}`;
   return new UsageError(`${where}: ${key} is not an option; ${hint}`);

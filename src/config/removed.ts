@@ -1,0 +1,25 @@
+/** Commands and options that hone has no more. Whoever names one is told in one line what to do instead. */
+import { hone, UsageError } from "../util/index.js";
+
+/** What to do instead, by command: "plan", "models pull". */
+export const removedCommands: Readonly<Record<string, string>> = {};
+
+/** What to do instead, by option as a config file names it: `learnerShards` stands for the flag and the variable too. */
+export const removedFlags: Readonly<Record<string, string>> = {};
+
+/** Refuses a removed command, whatever follows it and also where its help is asked for. */
+export function refuseRemovedCommand(args: readonly string[]): void {
+  const words = args.filter((arg) => !arg.startsWith("-")).join(" ");
+  for (const [name, instead] of Object.entries(removedCommands))
+    if (`${words} `.startsWith(`${name} `)) throw new UsageError(`\`${hone(name)}\` has been removed; ${instead}`);
+}
+
+/**
+ * The refusal of a removed option; undefined for another name.
+ *
+ * @param shown as the user wrote it, and where
+ */
+export function removedOption(name: string, shown: string): UsageError | undefined {
+  if (!Object.hasOwn(removedFlags, name)) return undefined;
+  return new UsageError(`${shown} has been removed; ${removedFlags[name]}`);
+}

@@ -4,7 +4,6 @@ import { readFileSync, writeFileSync } from "node:fs";
 import "../dist/src/commands/index.js";
 import { optionsTable } from "../dist/src/config/config.js";
 import { cardsTable, modelsByCardTable } from "../dist/src/plan/cards.js";
-import { scaleTable } from "../dist/src/plan/scale-table.js";
 
 writeFileSync(new URL("../docs/options.md", import.meta.url), optionsTable());
 
@@ -19,4 +18,3 @@ function write(page, name, table) {
 
 write("memory.md", "cards", cardsTable());
 write("gpu.md", "models", modelsByCardTable());
-write("scale.md", "scale", scaleTable());

@@ -163,6 +163,12 @@ describe("the command line", () => {
       ["train", "--zzzzzzzzzz", "3"],
       /^hone: --zzzzzzzzzz: train has no such option; `yarn hone train --help all` lists the options$/m,
     ],
+    [
+      ["plan", "qwen2.5-7b", "--cards", "4090"],
+      /^hone: `yarn hone plan` has been removed; docs\/scale\.md has the arithmetic/,
+    ],
+    [["help", "plan"], /^hone: `yarn hone plan` has been removed; /],
+    [["rollout", "--prompt-tokens", "600"], /^hone: --prompt-tokens has been removed; it was an option of `plan`/],
     [["rollout", "--group-size"], /[Nn]ot enough arguments.*group/],
     [["rollout", "--group-size", "none"], /--group-size: "none" is not accepted; give a whole number from 1/],
     [["rollout", "extra"], /rollout does not know what to do with "extra"/],

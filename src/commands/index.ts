@@ -33,7 +33,6 @@ const byWord: Readonly<Record<string, () => Promise<readonly Command[]>>> = {
   rollouts: async () => [(await import("./rollouts.js")).rolloutsCommand],
   replay: async () => [(await import("./replay.js")).replayCommand],
   metrics: async () => [(await import("./metrics.js")).metricsCommand],
-  plan: async () => [(await import("./plan.js")).planCommand],
   models: async () => (await import("./models.js")).modelsCommands,
   serve: async () => [(await import("./serve.js")).serveCommand],
   chat: async () => [(await import("./chat.js")).chatCommand],

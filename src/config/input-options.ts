@@ -8,7 +8,7 @@ const MANY = Number.MAX_SAFE_INTEGER;
 
 const downloads = inGroup(
   "Downloads",
-  [...MODEL_USERS, "judge", "build-db", "check", "models", "models show", "models remove", "play", "plan"],
+  [...MODEL_USERS, "judge", "build-db", "check", "models", "models show", "models remove", "play"],
   {
     hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
       env: "HF_ENDPOINT",
@@ -204,8 +204,8 @@ export const inputOptions = {
     groupSize: whole(1, 1024, "Rollouts of each scenario.", {
       bySize: { tiny: 8, small: 8 },
       defaultText: (bySize) => ({ other: "4", train: bySize }),
-      commands: ["rollout", "train", "plan"],
-      first: ["rollout", "train", "plan"],
+      commands: ["rollout", "train"],
+      first: ["rollout", "train"],
       run: "identity",
     }),
     seed: whole(0, MANY, "Seed of all random draws, tasks' too.", {

@@ -13,7 +13,7 @@ export const learnerOptions = {
   }),
   ...inGroup("Adapter and learner", ["sft", "train"], {
     loraRank: whole(1, 1024, "Rank of the adapter.", {
-      commands: ["sft", "train", "doctor", "plan"],
+      commands: ["sft", "train", "doctor"],
       bySize: { tiny: 16, small: 8 },
       run: "identity",
       library: ["run"],
@@ -24,7 +24,6 @@ export const learnerOptions = {
       library: ["run"],
     }),
     loraTargets: list("Linear layers that get an adapter.", {
-      commands: ["sft", "train", "plan"],
       default: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
       run: "identity",
       library: ["run"],
@@ -34,7 +33,7 @@ export const learnerOptions = {
       "Library that computes the updates. unsloth is installed at its first use; auto is unsloth on CUDA if it is installed and the GPU has bf16, else peft.",
       {
         default: "auto",
-        commands: ["sft", "train", "replay", "pack", "doctor", "plan"],
+        commands: ["sft", "train", "replay", "pack", "doctor"],
         first: ["pack"],
         library: ["run"],
       },
@@ -56,7 +55,7 @@ export const learnerOptions = {
     learnerLifetime: choice(
       ["run", "step", "offload"],
       "run: the learner stays loaded. step: it is ended after each update, the certain way to free its memory. offload: between updates it is in main memory and leaves the GPU to the engine.",
-      { default: "run", commands: ["train", "plan"], library: ["run"] },
+      { default: "run", commands: ["train"], library: ["run"] },
     ),
     learnerLaunch: text(
       "Command that starts several processes of the learner, which share out each update: it sets RANK and WORLD_SIZE for them, as torchrun does; the learner is appended to it.",
@@ -99,7 +98,7 @@ export const learnerOptions = {
     precision: choice(
       ["auto", "f32", "f16", "bf16"],
       "Precision of the learner. auto: f32 on a CPU; on a GPU f16 for f16 weights, or where it has no bf16, else bf16. If f16 overflows, bf16 replaces it.",
-      { default: "auto", commands: ["sft", "train", "replay", "plan"], library: ["run"] },
+      { default: "auto", commands: ["sft", "train", "replay"], library: ["run"] },
     ),
     hfWeights: text("Hugging Face folder to take the learner's weights from; it must be the same model.", {
       accepts: "a path",
@@ -108,7 +107,6 @@ export const learnerOptions = {
       library: ["run"],
     }),
     microBatchTokens: whole(64, MANY, "Tokens in one pass of the learner; fewer need less memory.", {
-      commands: ["sft", "train", "plan"],
       bySize: { tiny: 4096, small: 4096 },
       defaultText: (bySize) => `${bySize}; while training on CUDA up to 65536, as many as fit easily`,
       run: "changeable",
@@ -118,13 +116,13 @@ export const learnerOptions = {
       "Recompute activations in the backward pass, which saves the learner's memory and costs time.",
       {
         defaultText: "on if the run would not fit otherwise",
-        commands: ["sft", "train", "replay", "plan"],
+        commands: ["sft", "train", "replay"],
         library: ["run"],
       },
     ),
     releaseWeights: flag("Free the engine's weights too during an update, not only its KV cache.", {
       default: false,
-      commands: ["train", "plan"],
+      commands: ["train"],
       library: ["run"],
     }),
     maxMismatch: real(

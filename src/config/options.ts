@@ -8,7 +8,6 @@ import { learnerOptions } from "./learner-options.js";
 import { objectiveOptions } from "./objective-options.js";
 import { choice, flag, inGroup, list, type Option, text, whole } from "./option.js";
 import { packOptions } from "./pack-options.js";
-import { planOptions } from "./plan-options.js";
 import { playerOptions } from "./player-options.js";
 import { runOptions } from "./run-options.js";
 import { scenarioOptions } from "./scenario-options.js";
@@ -103,7 +102,6 @@ export const definitions = {
     }),
   }),
   ...packOptions,
-  ...planOptions,
   ...inGroup("Objective", ["train"], objectiveOptions),
   ...learnerOptions,
   ...judgingOptions,

@@ -17,8 +17,8 @@ export const playerOptions = {
       `Model: a name of \`${hone("models")}\`, a Hub repository, hf:REPOSITORY:FILE.gguf, a folder or file.`,
       {
         accepts: "a name or a path",
-        commands: [...MODEL_USERS, "init", "check", "models show", "models remove", "plan"],
-        first: ["check", "rollout", "sft", "train", "pack", "serve", "chat", "logprobs", "plan"],
+        commands: [...MODEL_USERS, "init", "check", "models show", "models remove"],
+        first: ["check", "rollout", "sft", "train", "pack", "serve", "chat", "logprobs"],
         run: "changeable",
         determined: true,
         file: true,
@@ -29,7 +29,7 @@ export const playerOptions = {
       "Weights of the model file; one with others is converted or copied once (GGUF not to q8_0).",
       {
         defaultText: "bf16 where the model and an NVIDIA card have it, else f16; GGUF: its own",
-        commands: [...MODEL_USERS, "check", "models", "models show", "models remove", "plan"],
+        commands: [...MODEL_USERS, "check", "models", "models show", "models remove"],
         first: ["train", "pack", "logprobs"],
         run: "changeable",
         library: ["model"],
@@ -119,7 +119,7 @@ export const playerOptions = {
       "Who computes the model's tokens. vllm: vLLM servers, those of --engine-url, or one that hone starts. See docs/vllm.md.",
       {
         default: "llama.cpp",
-        commands: ["rollout", "train", "eval", "doctor", "plan"],
+        commands: ["rollout", "train", "eval", "doctor"],
         first: ["doctor"],
         library: ["model"],
       },
@@ -147,13 +147,13 @@ export const playerOptions = {
     }),
     engineMemory: real(0.05, 0.95, "Share of the GPU's memory for the vLLM server that hone starts.", {
       default: 0.5,
-      commands: ["rollout", "train", "eval", "doctor", "plan"],
+      commands: ["rollout", "train", "eval", "doctor"],
       library: ["model"],
     }),
     context: whole(16, MANY, "Tokens of a conversation at most, including the prompt.", {
       defaultText: `${CONTEXT}, or the model's trained context if that is less`,
-      commands: ["check", "rollout", "train", "eval", "serve", "chat", "doctor", "plan"],
-      first: ["check", "serve", "chat", "plan"],
+      commands: ["check", "rollout", "train", "eval", "serve", "chat", "doctor"],
+      first: ["check", "serve", "chat"],
       run: "identity",
       determined: true,
       library: ["model"],
@@ -177,8 +177,8 @@ export const playerOptions = {
         other: String(ROLLOUTS_AT_ONCE.cpu),
         train: `at most ${ROLLOUTS_AT_ONCE.cpu} on a CPU and ${ROLLOUTS_AT_ONCE.gpu} on a GPU, fewer where memory is short`,
       },
-      commands: ["rollout", "train", "eval", "serve", "plan"],
-      first: ["serve", "plan"],
+      commands: ["rollout", "train", "eval", "serve"],
+      first: ["serve"],
       library: ["model"],
     }),
     workers: whole(1, 256, "Threads that run the JavaScript of rollouts.", {

@@ -2,10 +2,22 @@
 import { hone, UsageError } from "../util/index.js";
 
 /** What to do instead, by command: "plan", "models pull". */
-export const removedCommands: Readonly<Record<string, string>> = {};
+export const removedCommands: Readonly<Record<string, string>> = {
+  plan: `docs/scale.md has the arithmetic of a step, \`${hone("models show")} MODEL\` says whether its training fits this machine, \`${hone("doctor")}\` what the machine has`,
+};
+
+const OF_PLAN = "it was an option of `plan`, whose arithmetic is in docs/scale.md";
 
 /** What to do instead, by option as a config file names it: `learnerShards` stands for the flag and the variable too. */
-export const removedFlags: Readonly<Record<string, string>> = {};
+export const removedFlags: Readonly<Record<string, string>> = {
+  cards: OF_PLAN,
+  promptTokens: OF_PLAN,
+  turns: OF_PLAN,
+  turnTokens: OF_PLAN,
+  resultTokens: OF_PLAN,
+  judgeSeconds: OF_PLAN,
+  assume: OF_PLAN,
+};
 
 /** Refuses a removed command, whatever follows it and also where its help is asked for. */
 export function refuseRemovedCommand(args: readonly string[]): void {

@@ -43,9 +43,8 @@ export const runOptions = {
       library: ["run"],
     }),
     groupsPerStep: whole(1, MANY, "Scenarios in a step.", {
-      commands: ["train", "plan"],
       bySize: { tiny: 8, small: 8 },
-      first: ["train", "plan"],
+      first: ["train"],
       run: "identity",
     }),
     difficulty: shares(

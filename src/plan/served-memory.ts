@@ -2,9 +2,8 @@
  * The memory of rollouts on vLLM servers: what this process needs to tokenize and to check them, and the server that hone
  * starts. Servers that somebody else runs are not counted.
  */
-import { attendingLayers } from "../engine/index.js";
 import { processMemory } from "./engine-memory.js";
-import { adapterParameters, kvBytesOfServer, type PlanInput, type PlanRow } from "./input.js";
+import { kvBytesOfServer, type PlanInput, type PlanRow } from "./input.js";
 
 /** vLLM's two processes without a model, on a CPU; measured. */
 const SERVER = 1.4e9;
@@ -42,22 +41,5 @@ export function servedRows(input: PlanInput): { host: Rows; gpu: Rows | null } {
   return {
     host: { playing: [...here, ...running], sleeping: own.rests === "stops" ? here : [...here, ...running] },
     gpu: null,
-  };
-}
-
-/** A card of a server that somebody else starts, `cards` of which hold the model together. Not run on CUDA here. */
-export function serverMemory({ shape, loraRank, loraTargets }: PlanInput, cards: number) {
-  // --max-loras 2, in 16 bits.
-  const adapters = (2 * 2 * adapterParameters(shape, loraRank, loraTargets)) / cards;
-  const rows: PlanRow[] = [
-    { name: "vLLM: process", bytes: ASLEEP },
-    { name: "vLLM: weights", bytes: shape.bytes / cards + adapters },
-  ];
-  // A card has whole KV heads.
-  const heads = Math.ceil(shape.kvHeads / cards);
-  return {
-    rows,
-    fixed: rows.reduce((total, { bytes }) => total + bytes, 0),
-    kvToken: 2 * 2 * attendingLayers(shape).length * heads * shape.headSize,
   };
 }

@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { loadCommands } from "../../src/commands/index.js";
-import { loadConfig, optionsTable, ownOptions } from "../../src/config/config.js";
+import { givenByProgram, loadConfig, optionsTable, ownOptions, readGiven } from "../../src/config/config.js";
 import { text } from "../../src/config/option.js";
 import { definitions } from "../../src/config/options.js";
+import { removedCommands, removedFlags } from "../../src/config/removed.js";
 import { UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 
@@ -84,6 +85,22 @@ describe("options", () => {
     const error = await loadConfig(["n"], { ...sources, folder }).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UsageError);
     expect((error as Error).message).toMatch(message);
+  });
+
+  it("that were removed are told of with what to do instead: in the environment, a config file, a program", async () => {
+    const message = "has been removed; it was an option of `plan`";
+    await expect(readGiven({ env: { HONE_PROMPT_TOKENS: "600" }, folder })).rejects.toThrow(
+      `environment: HONE_PROMPT_TOKENS ${message}`,
+    );
+    await expect(givenByProgram({ promptTokens: 600 }, ["n"])).rejects.toThrow(`options: promptTokens ${message}`);
+    writeConfig({ promptTokens: 600 });
+    await expect(readGiven({ folder })).rejects.toThrow(`hone.config.json: promptTokens ${message}`);
+  });
+
+  it("and commands that were removed are not there any more", () => {
+    const names = commands.map(({ name }) => name);
+    expect(Object.keys(removedCommands).filter((name) => names.includes(name))).toEqual([]);
+    expect(Object.keys(removedFlags).filter((name) => Object.hasOwn(definitions, name))).toEqual([]);
   });
 
   it("refuse an unknown or wrong key of the config file, naming the file", async () => {

@@ -8,6 +8,7 @@ import { rowsOf } from "./figures.js";
 import { gpu } from "./sources/card.js";
 import { memory } from "./sources/memory.js";
 import { declaredElsewhere, measuredElsewhere } from "./sources/others.js";
+import { scale } from "./sources/scale.js";
 import { smallPages } from "./sources/small-pages.js";
 import { proseOf, unsourced } from "./sources/source.js";
 import { speed } from "./sources/speed.js";
@@ -15,7 +16,9 @@ import { training } from "./sources/training.js";
 import { readme, tinyModel } from "./sources/untaught.js";
 
 describe.each(
-  [readme, speed, gpu, tinyModel, memory, training, ...smallPages].map((source) => [source.page, source] as const),
+  [readme, speed, gpu, tinyModel, memory, scale, training, ...smallPages].map(
+    (source) => [source.page, source] as const,
+  ),
 )("%s", (page, source) => {
   it.each(source.tables.map(({ header, rows }) => [header, rows] as const))(
     "has the table %j as measured",

@@ -169,6 +169,10 @@ describe("the command line", () => {
     ],
     [["help", "plan"], /^hone: `yarn hone plan` has been removed; /],
     [["rollout", "--prompt-tokens", "600"], /^hone: --prompt-tokens has been removed; it was an option of `plan`/],
+    [
+      ["train", "--learner-shards", "2"],
+      /^hone: --learner-shards has been removed; each process of --learner-launch has/,
+    ],
     [["rollout", "--group-size"], /[Nn]ot enough arguments.*group/],
     [["rollout", "--group-size", "none"], /--group-size: "none" is not accepted; give a whole number from 1/],
     [["rollout", "extra"], /rollout does not know what to do with "extra"/],

@@ -26,8 +26,8 @@ def open_session(request: dict[str, Any], progress: protocol.Progress, rank: Ran
     request = request | {"ranks": rank.world}
     try:
         import_first(request)
+        from .ranks import join
         from .session import Session
-        from .sharded_ranks import join
     except Refused:
         raise
     except ModuleNotFoundError as error:
@@ -39,7 +39,7 @@ def open_session(request: dict[str, Any], progress: protocol.Progress, rank: Ran
         raise Refused(
             f"{sys.executable} cannot load the learner's packages ({reason}); install {', '.join(PACKAGES)} anew"
         ) from error
-    ranks = join(rank, request["device"], request.get("shards"))
+    ranks = join(rank, request["device"])
     session = ranks.together("open", lambda: Session(request, progress, ranks))
     return session, session.info
 

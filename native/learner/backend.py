@@ -22,7 +22,6 @@ from .model import Place, load_base
 from .packing import Pack
 from .protocol import Progress
 from .quantised import QuantisedLinear, weights_of
-from .sharded import Sharding
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 """For each precision the type of products and of frozen matrices."""
@@ -51,13 +50,6 @@ class Backend(Protocol):
     """Whether one prefix in a row may serve several trajectories."""
     away: bool
     """Whether the model is on the device during updates only."""
-    sharding: Sharding | None
-    """Where this process has a part of each weight (ranks.py)."""
-
-    @property
-    def causal(self) -> Any:
-        """The model of transformers, with adapters in it or not."""
-        ...
 
     def hidden(self, pack: Pack) -> torch.Tensor:
         """Last hidden states at the positions that predict sampled tokens, [P, width]; with a graph if gradients are
@@ -117,16 +109,11 @@ class PeftBackend:
     name = "peft"
     shares = True
     rows = Rows()
-    sharding: Sharding | None = None
 
     def __init__(self, settings: dict[str, Any], progress: Progress) -> None:
         self.device = choose_device(settings["device"])
-        sharded = settings.get("shards") is not None
-        # Its layers compute one after the other, as their weights come.
-        self.rows = Rows() if sharded else rows_for(self.device)
+        self.rows = rows_for(self.device)
         self.away = away(settings)
-        # A part of each weight goes from there to the device.
-        self._read_to = torch.device("cpu") if self.away or sharded else self.device
         _check_lifetime(settings.get("lifetime"), self.device)
         lora = settings["lora"]
         base = settings["base"]
@@ -147,14 +134,14 @@ class PeftBackend:
                 _linears_to(model, TYPES[self.precision])
             self.model = _with_adapter(model, lora)
             self._causal = self.model.base_model.model
-        if not (self.away or sharded):
+        if not self.away:
             self.move(self.device)
         # Layers checkpoint only in training mode, which has no other effect: there is no dropout (model.py).
         self.model.train()
 
     def _placed(self, frozen: bool) -> Place:
         """Device of the weights while they are read, so that the host never holds all of them in f32 for a GPU."""
-        device = self._read_to
+        device = torch.device("cpu") if self.away else self.device
 
         def place(name: str, values: torch.Tensor) -> torch.Tensor:
             if not values.is_floating_point():
@@ -212,13 +199,7 @@ class PeftBackend:
     def vocabulary(self) -> int:
         return len(self._causal.lm_head.weight)
 
-    @property
-    def causal(self) -> Any:
-        return self._causal
-
     def trainable(self) -> list[torch.nn.Parameter]:
-        if self.sharding is not None:
-            return self.sharding.parameters(self.model)
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
     def move(self, device: torch.device) -> None:
@@ -251,8 +232,8 @@ class PeftBackend:
 
     def compute_in(self, precision: str, for_good: bool = False) -> None:
         self.precision = precision
-        # Before that autocast rounds the weights for each product, and always where parts of them are gathered.
-        if for_good and isinstance(self.model, PeftModel) and self.sharding is None:
+        # Before that autocast rounds the weights for each product.
+        if for_good and isinstance(self.model, PeftModel):
             if self.rows.fused is not None:
                 # The joint matrices would stay, beside as many converted weights.
                 self.rows.fused.moved()

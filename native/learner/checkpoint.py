@@ -27,20 +27,13 @@ from .optimizer import Optimizer
 from .second_path import check_files
 
 
-def write(
-    folder: str,
-    backend: Backend,
-    optimizer: Optimizer,
-    probe: dict[str, Any] | None = None,
-    state: dict[str, Any] | None = None,
-) -> None:
-    """The new checkpoint's files. `folder` may exist; files of the same names are replaced. `state`: the optimizer's
-    whole state, where it is not the optimizer's own.
+def write(folder: str, backend: Backend, optimizer: Optimizer, probe: dict[str, Any] | None = None) -> None:
+    """The new checkpoint's files. `folder` may exist; files of the same names are replaced.
 
     Raises Refused when the disk is full: every library has an error of its own for that.
     """
     try:
-        _write(Path(folder), backend, optimizer.state() if state is None else state, probe)
+        _write(Path(folder), backend, optimizer.state(), probe)
     except (OSError, RuntimeError, SafetensorError) as error:
         if is_out_of_memory(error):
             raise
@@ -48,36 +41,11 @@ def write(
         raise Refused(f"the checkpoint cannot be written to {folder} ({reason}); is the disk full?") from error
 
 
-@contextmanager
-def whole(backend: Backend, optimizer: Optimizer) -> Iterator[dict[str, Any]]:
-    """Context in which the model has whole trained weights, with the optimizer's state. For all ranks."""
-    state, sharding = optimizer.whole_state(), backend.sharding
-    if sharding is None:
-        yield state
-        return
-    parts = optimizer.parameters
-    with sharding.holding(backend.model, parts, sharding.wholes(parts, parts)):
-        yield state
-
-
-def adopt(weights: dict[str, torch.Tensor], backend: Backend) -> None:
-    """The adapter takes these weights, which have PEFT's names in files."""
-    if backend.sharding is None:
-        set_peft_model_state_dict(backend.model, weights)
-        return
-    put(*_paired(weights, backend))
-
-
 def _paired(weights: dict[str, torch.Tensor], backend: Backend) -> tuple[list[torch.nn.Parameter], list[torch.Tensor]]:
     """What is trained, and its values among these weights, which have PEFT's names in files. Raises KeyError."""
-    sharding = backend.sharding
-    # Of a sharded model each is a part of one of the model's.
     names = {id(one): name for name, one in adapter_of(backend.model).items()}
     trained = backend.trainable()
-    values = [weights[names[id(getattr(one, "part_of", one))]] for one in trained]
-    if sharding is None:
-        return trained, values
-    return trained, [sharding.part(one, value) for one, value in zip(trained, values, strict=True)]
+    return trained, [weights[names[id(one)]] for one in trained]
 
 
 def _write(path: Path, backend: Backend, moments: dict[str, Any], probe: dict[str, Any] | None) -> None:
@@ -126,9 +94,9 @@ def resume(folder: str, backend: Backend, optimizer: Optimizer, lora: dict[str, 
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise Refused(f"the checkpoint {folder} cannot be read ({reason}); start from the one before it") from error
     _check_fits(config, weights, backend.model, lora, folder)
-    adopt(weights, backend)
+    set_peft_model_state_dict(backend.model, weights)
     if state is not None:
-        optimizer.load_whole(state)
+        optimizer.load(state)
 
 
 def earlier_policy(folder: str | None, backend: Backend) -> Callable[[], AbstractContextManager[None]]:

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Sequence
 import torch
 
 HOST = "cpu"
-PLAIN = (torch.Tensor, torch.nn.Parameter)
-"""A sharded model's own (DTensor) are copied one by one: PyTorch has no grouped copy of them."""
 
 
 def copies(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
@@ -25,9 +23,6 @@ def put(into: Sequence[torch.Tensor], values: Sequence[torch.Tensor]) -> None:
     # PyTorch copies those of one device and one type together.
     together: dict[object, tuple[list[torch.Tensor], list[torch.Tensor]]] = {}
     for target, value in zip(into, values, strict=True):
-        if type(target) not in PLAIN or type(value) not in PLAIN:
-            target.copy_(value)
-            continue
         targets, given = together.setdefault((target.device, target.dtype, value.device, value.dtype), ([], []))
         targets.append(target)
         given.append(value)

@@ -1,10 +1,6 @@
 """Errors whose message is shown to the user unchanged."""
 
 
-class LostRanks(Exception):
-    """Ranks (ranks.py) have ended, do not answer, or have computed something else: nothing can be computed any more."""
-
-
 class Refused(Exception):
     """The learner refuses the request and would refuse it again. One line: what is wrong and how to fix it."""
 

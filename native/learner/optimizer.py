@@ -9,7 +9,6 @@ from .copies import copies, put
 from .errors import Refused
 from .scaling import LossScale
 from .second_path import AdamStep
-from .sharded import Sharding
 
 POLICY = "policy"
 SUPERVISED = "supervised"
@@ -24,12 +23,9 @@ class Optimizer:
         settings: dict[str, Any],
         device: torch.device | None = None,
         scale: LossScale | None = None,
-        sharding: Sharding | None = None,
     ) -> None:
-        """`device` is where updates are computed, if the parameters are not there yet. `sharding`: the parameters are
-        this rank's parts of a model's."""
+        """`device` is where updates are computed, if the parameters are not there yet."""
         self.parameters = parameters
-        self._sharding = sharding
         self.scale = scale or LossScale("f32")
         """Factor of the gradients until `clip`."""
         self._bits = settings.get("bits", DEFAULT_BITS)
@@ -65,11 +61,7 @@ class Optimizer:
             for parameter in self.parameters:
                 if parameter.grad is not None:
                     parameter.grad.div_(self.scale.value)
-        norm = torch.nn.utils.get_total_norm([one.grad for one in self.parameters if one.grad is not None])
-        if self._sharding is not None:
-            norm = self._sharding.norm(norm)
-        torch.nn.utils.clip_grads_with_norm_(self.parameters, max_norm, norm)
-        return float(norm)
+        return float(torch.nn.utils.clip_grad_norm_(self.parameters, max_norm))
 
     def update(self, learning_rate: float) -> None:
         """Raises Refused when the step is not AdamW's."""
@@ -85,12 +77,9 @@ class Optimizer:
         self.updates += 1
 
     def tensors(self) -> list[torch.Tensor]:
-        """All that updates depend on: weights, Adam's state and the random state of the CPU. Of sharded ones, which are
-        others on each rank, the steps and the random state."""
-        every = [one for state in self._adam.state.values() for one in state.items() if torch.is_tensor(one[1])]
-        if self._sharding is not None:
-            return [*(value for name, value in every if name == "step"), torch.get_rng_state()]
-        return [*self.parameters, *(value for _, value in every), torch.get_rng_state()]
+        """All that updates depend on: weights, Adam's state and the random state of the CPU."""
+        states = [value for state in self._adam.state.values() for value in state.values() if torch.is_tensor(value)]
+        return [*self.parameters, *states, torch.get_rng_state()]
 
     def clear(self) -> None:
         self._adam.zero_grad(set_to_none=True)
@@ -104,34 +93,6 @@ class Optimizer:
             "objective": self.objective,
             "loss_scale": self.scale.state(),
         } | self._random()
-
-    def whole_state(self) -> dict[str, Any]:
-        """As `state`; sharded moments are whole, and the same on all ranks, which must all ask for it."""
-        state = self.state()
-        if self._sharding is None:
-            return state
-        moments = {number: dict(one) for number, one in state["adam"]["state"].items()}
-        places = [(number, name) for number, one in moments.items() for name in one if name != "step"]
-        parameters = [self.parameters[number] for number, _ in places]
-        wholes = self._sharding.wholes(parameters, [moments[number][name] for number, name in places])
-        for (number, name), whole in zip(places, wholes, strict=True):
-            moments[number][name] = whole
-        return state | {"adam": state["adam"] | {"state": moments}}
-
-    def load_whole(self, state: dict[str, Any]) -> None:
-        """As `load`, with whole moments."""
-        sharding = self._sharding
-        if sharding is not None:
-
-            def part(number: int, name: str, value: torch.Tensor) -> torch.Tensor:
-                return value if name == "step" else sharding.part(self.parameters[number], value)
-
-            moments = {
-                number: {name: part(number, name, value) for name, value in one.items()}
-                for number, one in state["adam"]["state"].items()
-            }
-            state = state | {"adam": state["adam"] | {"state": moments}}
-        self.load(state)
 
     def load(self, state: dict[str, Any]) -> None:
         """Settings are the current ones; moments, counts, loss scale and random state are the file's.

@@ -27,7 +27,6 @@ from .backend import Backend
 from .batch import Batch, Trajectory
 from .packing import Pack
 from .ranks import ALONE, Ranks
-from .sharded import FORWARD
 
 SHARE = 0.25
 """Part of the batch's tokens that is computed at most, once with each policy: by rollouts, and at least one. Twice as
@@ -141,9 +140,8 @@ def played_by(
         packs, own = ranks.plan(backend, trajectories, budget)
         compared, scores = (earlier, before) if unsure else ([], [])
         for policy, found in zip((nullcontext, *compared), (current, *scores), strict=True):
-            # Also where no row is this rank's own: it has a part of the weights that others compute with.
             with policy():
-                ranks.rows("played", packs, own, functools.partial(_score, backend, batch, found), [FORWARD])
+                ranks.together("played", functools.partial(_score, backend, batch, found, own))
         ranks.collect([current, *scores], own, torch.cat([pack.slots for pack in packs]))
         if not unsure:
             continue

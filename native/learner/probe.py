@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from peft import PeftModel
 
 from . import head
 from .backend import Backend
@@ -49,11 +48,6 @@ def _cut(trajectory: Trajectory) -> Trajectory:
 
 class Probe:
     """Computed before the update."""
-
-    @staticmethod
-    def policies(backend: Backend) -> int:
-        """How many it is computed with before the update. `finished` computes it with one."""
-        return 2 if isinstance(backend.model, PeftModel) else 1
 
     def __init__(self, backend: Backend, batch: Batch) -> None:
         self._backend = backend

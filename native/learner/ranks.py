@@ -1,9 +1,8 @@
 """Several processes that compute one update together, and the only one of a run without a launcher.
 
-Each rank has the whole model (or a part of each weight, see sharded_ranks.py) and the whole batch, computes the rows
-that are its own, and adds up its gradients with those of the others; from then on all do the same with the same
-numbers.
-Ranks must never wait for one that has taken another path, so there are two rules:
+Each rank has the whole model and the whole batch, computes the rows that are its own, and adds up its gradients with
+those of the others; from then on all do the same with the same numbers. Ranks must never wait for one that has taken
+another path, so there are two rules:
 
 - Work that a rank does alone is done in `together`, which ends by telling each other how it went. What failed on one
   rank then fails on all, as the same kind of error, and all go on in the same way: with smaller rows, in bf16, or not
@@ -26,10 +25,9 @@ import torch
 from .backend import Backend, Repeat
 from .batch import Trajectory
 from .device import choose_device
-from .errors import LostRanks, Refused, is_out_of_memory
+from .errors import Refused, is_out_of_memory
 from .launched import Rank
 from .packing import Pack, plan_trajectories
-from .sharded import Sharding
 from .shares import dealt, plan_for, row_cost
 
 Result = TypeVar("Result")
@@ -49,6 +47,10 @@ FINE, REPEAT, REFUSED, MEMORY, FAILED = range(5)
 """How work went; of several the last counts."""
 
 
+class LostRanks(Exception):
+    """Ranks have ended, do not answer, or have computed something else: nothing can be computed any more."""
+
+
 class Ranks:
     """The only process: nothing is shared out, nothing is exchanged."""
 
@@ -57,30 +59,14 @@ class Ranks:
     """Whether this is the one that answers hone and writes checkpoints."""
     local_world = 1
     """Number of ranks on this machine."""
-    sharding: Sharding | None = None
-    """Where each rank has a part of each weight."""
 
     def attach(self, backend: Backend) -> None:
         """Ways of computing that fail on one rank are then left by all."""
 
-    def together(self, name: str, work: Callable[[], Result], passes: Sequence[bool] = ()) -> Result:
+    def together(self, name: str, work: Callable[[], Result]) -> Result:
         """The result of work that needs nothing from other ranks, once it has succeeded on all. Where it failed on one,
-        all raise: Repeat, Refused, an error of memory, or another one, whichever is the last in this order.
-
-        `passes`: kinds of passes over a row in the work (sharded.py), the same on all ranks."""
+        all raise: Repeat, Refused, an error of memory, or another one, whichever is the last in this order."""
         return work()
-
-    def rows(
-        self,
-        name: str,
-        packs: Sequence[Pack],
-        own: list[Pack],
-        work: Callable[[list[Pack]], Result],
-        passes: Sequence[bool],
-    ) -> list[Result]:
-        """Results of work on all rows that are this rank's own, as by `together`: of all at once or of some after the
-        other, and with these passes over each. `packs`: those of all ranks."""
-        return [self.together(name, lambda: work(own))]
 
     def plan(self, backend: Backend, trajectories: list[Trajectory], budget: int) -> tuple[list[Pack], list[Pack]]:
         """Rows of trajectories, of at most `budget` positions as in packing.py; and those that this rank computes."""
@@ -156,7 +142,7 @@ class JoinedRanks(Ranks):
     def attach(self, backend: Backend) -> None:
         self._backend = backend
 
-    def together(self, name: str, work: Callable[[], Result], passes: Sequence[bool] = ()) -> Result:
+    def together(self, name: str, work: Callable[[], Result]) -> Result:
         outermost = self._since is None
         if outermost:
             self._since = time.monotonic()
@@ -282,6 +268,11 @@ class JoinedRanks(Ranks):
             waited = time.monotonic() - started
             why = f"no answer in {waited:.0f} seconds" if waited >= limit else _line(error)
             raise LostRanks(f"rank {self._number} has lost the others at `{name}`: {why}") from error
+
+
+def join(rank: Rank, device: str) -> Ranks:
+    """ALONE where the rank is the only one: then nothing of torch.distributed is used."""
+    return ALONE if rank.world == 1 else JoinedRanks(rank, device)
 
 
 def digest(tensors: list[torch.Tensor]) -> int:

@@ -105,8 +105,7 @@ def _by_segments(pack: Pack, last: int) -> torch.Tensor:
 @_timed
 def check_trained(model: torch.nn.Module, parameters: list[torch.nn.Parameter]) -> None:
     """Before an update: all of the adapter is trained, nothing is dropped at random, and no gradient is left."""
-    # Of a sharded model each is a part of one of the model's (sharded.py).
-    trained = {id(getattr(parameter, "part_of", parameter)) for parameter in parameters}
+    trained = {id(parameter) for parameter in parameters}
     for name, parameter in model.named_parameters():
         if ".lora_" in name and not (parameter.requires_grad and id(parameter) in trained):
             raise Refused(f"the update would leave {name} as it is: it is not trained")

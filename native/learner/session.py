@@ -49,13 +49,12 @@ class Session:
         torch.manual_seed(settings["seed"])
         if settings["device"] == "cpu":
             choose_products()
+        # Before the ranks tell each other of ways of computing, of which one without a model has none.
         self._backend = ranks.together("loaded", lambda: _backend(settings, progress))
         ranks.attach(self._backend)
         parameters = self._backend.trainable()
         scale = LossScale(self._backend.precision)
-        self._optimizer = Optimizer(
-            parameters, settings.get("optimizer") or {}, self._backend.device, scale, ranks.sharding
-        )
+        self._optimizer = Optimizer(parameters, settings.get("optimizer") or {}, self._backend.device, scale)
         if settings.get("resume"):
             if settings["lora"] is None:
                 raise Refused("training of all weights cannot be resumed; start from the model it wrote")
@@ -75,12 +74,11 @@ class Session:
             "blocks": has_blocks(self._backend.model),
             "parameters": {
                 "total": weights_in(self._backend.model),
-                "trainable": sum(one.numel() for one in self._backend.model.parameters() if one.requires_grad),
+                "trainable": sum(parameter.numel() for parameter in parameters),
             },
             "versions": {"python": platform.python_version()} | {name: version(name) for name in packages},
             "updates": self._optimizer.updates,
             "ranks": ranks.world,
-            "sharded": ranks.sharding is not None,
             "seconds": time.monotonic() - started,
         }
 
@@ -102,12 +100,9 @@ class Session:
             self._ranks.updated()
             probe = metrics.pop("probe", None)
             saving = time.monotonic()
-            if metrics.get("applied", True):
+            if metrics.get("applied", True) and self._ranks.first:
                 progress("saving", 0, 1)
-                # Parts of ranks are joined on all of them.
-                with checkpoint.whole(self._backend, self._optimizer) as state:
-                    if self._ranks.first:
-                        checkpoint.write(request["into"], self._backend, self._optimizer, probe, state)
+                checkpoint.write(request["into"], self._backend, self._optimizer, probe)
             metrics["seconds"]["save"] = time.monotonic() - saving
             # After this the checkpoint is written, for all ranks.
             reports = self._ranks.gather(

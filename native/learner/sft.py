@@ -19,7 +19,6 @@ from .packing import Pack
 from .protocol import Progress
 from .ranks import ALONE, Ranks
 from .scaling import in_bf16
-from .sharded import LEARNING
 
 
 def rate(update: int, updates: int, peak: float, warmup: float) -> float:
@@ -124,13 +123,13 @@ def _gradients(
         packs, own = ranks.plan(backend, chosen, request["microBatchTokens"])
         count = sum(len(pack.slots) for pack in packs)
 
-        def rows(some: list[Pack]) -> float:
-            return _accumulate(backend, batch, some, count, optimizer.scale.value, tick)
+        def rows() -> float:
+            return _accumulate(backend, batch, own, count, optimizer.scale.value, tick)
 
         while True:
             optimizer.clear()
             with suppress(Repeat):
-                value = sum(ranks.rows("rows", packs, own, rows, [LEARNING]))
+                value = ranks.together("rows", rows)
                 break
         value = ranks.add_up(optimizer.parameters, value)
         padding = sum(backend.padding(pack) for pack in packs)

@@ -47,43 +47,26 @@ def dealt(costs: list[float], world: int) -> list[list[int]]:
     return [sorted(hand) for hand in hands]
 
 
-def in_turns(costs: list[float], world: int) -> list[list[int]]:
-    """As `dealt`, for ranks that compute their rows at the same time, one each: those of a turn cost about the same.
-    The dearest come first."""
-    order = sorted(range(len(costs)), key=lambda number: (-costs[number], number))
-    return [order[rank::world] for rank in range(world)]
-
-
 def plan_for(
-    world: int,
-    trajectories: list[Trajectory],
-    budget: int,
-    shares: bool,
-    cost: Callable[[Pack], float],
-    deal: Callable[[list[float], int], list[list[int]]] = dealt,
+    world: int, trajectories: list[Trajectory], budget: int, shares: bool, cost: Callable[[Pack], float]
 ) -> list[Pack]:
     """As `plan_trajectories`, with smaller rows where the last rank would then end sooner; rows of few rollouts
     compute prefixes again that others have, too."""
     best = plan_trajectories(trajectories, budget, shares)
-    least, even = _longest(best, world, cost, deal)
+    least, even = _longest(best, world, cost)
     size = min(budget, -(-sum(len(pack.ids) for pack in best) // world))
     for _ in range(ATTEMPTS):
         if least <= EVEN * even:
             break
         packs = plan_trajectories(trajectories, size, shares)
-        longest, _ = _longest(packs, world, cost, deal)
+        longest, _ = _longest(packs, world, cost)
         if longest < least:
             best, least = packs, longest
         size = max(1, size // 2)
     return best
 
 
-def _longest(
-    packs: list[Pack],
-    world: int,
-    cost: Callable[[Pack], float],
-    deal: Callable[[list[float], int], list[list[int]]],
-) -> tuple[float, float]:
+def _longest(packs: list[Pack], world: int, cost: Callable[[Pack], float]) -> tuple[float, float]:
     """What the rank with most to do has to do, and an equal share."""
     costs = [cost(pack) for pack in packs]
-    return max(sum(costs[number] for number in hand) for hand in deal(costs, world)), sum(costs) / world
+    return max(sum(costs[number] for number in hand) for hand in dealt(costs, world)), sum(costs) / world

@@ -25,7 +25,6 @@ from .protocol import Progress
 from .ranks import ALONE, Ranks
 from .scaling import in_bf16
 from .second_path import check_rows, check_trained
-from .sharded import FORWARD, LEARNING
 from .version import Version, of_batch, rounding_of
 
 CPU = torch.device("cpu")
@@ -170,7 +169,7 @@ def _updates(
     try:
         with as_played():
             # On each rank: the others would only wait for it.
-            probe = ranks.together("probe", lambda: Probe(backend, batch), [FORWARD] * Probe.policies(backend))
+            probe = ranks.together("probe", lambda: Probe(backend, batch))
             if settings.kl_coefficient:
                 passes.score_base(minibatches)
             if len(minibatches) > 1:
@@ -180,7 +179,7 @@ def _updates(
             optimizer.restore(before)
         else:
             with as_played():
-                probe_metrics["probe"], probe_metrics["probeKl"] = ranks.together("probed", probe.finished, [FORWARD])
+                probe_metrics["probe"], probe_metrics["probeKl"] = ranks.together("probed", probe.finished)
     except BaseException as error:
         # A lack of memory, for example: the next attempt must start from the same state, and restoring needs memory
         # too.
@@ -289,13 +288,13 @@ def _gradient(
     """
     overflows = 0
 
-    def rows(packs: list[Pack]) -> float:
+    def rows() -> float:
         # Of the device: the host waits for it once, not in each row.
-        return float(sum(passes.accumulate(pack, first, optimizer.scale.value) for pack in packs))
+        return float(sum(passes.accumulate(pack, first, optimizer.scale.value) for pack in minibatch.own))
 
     while True:
         try:
-            value = sum(ranks.rows("rows", minibatch.packs, minibatch.own, rows, [LEARNING]))
+            value = ranks.together("rows", rows)
         except Repeat:
             optimizer.clear()
             continue
@@ -432,17 +431,15 @@ class _Passes:
 
     def _score(self, minibatches: list[_MiniBatch]) -> tuple[torch.Tensor, torch.Tensor]:
         """Log-probabilities and entropies of the mini-batches' tokens, [S of the batch]; other entries are not set."""
-        found = tuple(torch.empty(self._batch.sampled_tokens, device=self._device) for _ in range(2))
         own = [pack for minibatch in minibatches for pack in minibatch.own]
-        for one in minibatches:
-            self._ranks.rows("scores", one.packs, one.own, lambda packs: self._score_rows(packs, *found), [FORWARD])
+        found = self._ranks.together("scores", lambda: self._score_rows(own))
         self._ranks.collect(found, own, torch.cat([minibatch.slots for minibatch in minibatches]))
         return found
 
     @torch.no_grad()
-    def _score_rows(self, packs: list[Pack], logprobs: torch.Tensor, entropy: torch.Tensor) -> None:
-        """Sets those of the rows' tokens, [S of the batch]."""
+    def _score_rows(self, packs: list[Pack]) -> tuple[torch.Tensor, torch.Tensor]:
         backend, batch = self._backend, self._batch
+        logprobs, entropy = (torch.empty(batch.sampled_tokens, device=self._device) for _ in range(2))
         for pack in packs:
             hidden = backend.hidden(pack)
             scores = head.score(
@@ -456,6 +453,7 @@ class _Passes:
             slots = on_device(pack.slots, self._device)
             logprobs[slots], entropy[slots] = scores.logprobs, scores.entropy
             self._tick()
+        return logprobs, entropy
 
 
 def _finite_mean(values: list[float]) -> float | None:

@@ -135,7 +135,6 @@ export async function sft(options: SftOptions, choice: SftChoice = {}): Promise<
         optimizer: { bits: bitsOf(config.adamBits) },
         ...(config.learnerLaunch === undefined ? {} : { launch: config.learnerLaunch, cards: learnerCards() }),
         ...(config.learnerLaunchAddress === undefined ? {} : { launchAddress: config.learnerLaunchAddress }),
-        ...(config.learnerShards === undefined ? {} : { shards: config.learnerShards }),
         logFile: join(into, "learner.log"),
       },
       { onProgress, signal },

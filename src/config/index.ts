@@ -36,7 +36,6 @@ export {
   objectiveOf,
 } from "./objectives.js";
 export { choice, date, flag, inGroup, list, readRange, readSize, text, whole } from "./option.js";
-export { MOST_SEQUENCES } from "./player-options.js";
 export { type Preset, presets } from "./presets.js";
 export { refuseRemovedCommand, removedOption } from "./removed.js";
 export { sizeOf } from "./sizes.js";

@@ -69,12 +69,6 @@ export const learnerOptions = {
       "Address of this machine on which hone listens for those processes, for some on other machines. A secret keeps others out, and nothing is encrypted: a network that you trust.",
       { accepts: "a host name or an IP address", defaultText: "127.0.0.1", library: ["run"] },
     ),
-    learnerShards: whole(
-      2,
-      4096,
-      "Each of this many processes of --learner-launch keeps a part of every weight, for models that do not fit on one GPU; the number of all of them.",
-      { defaultText: "none: each has the whole model", library: ["run"] },
-    ),
     python: text("Python that has the learner's packages.", {
       accepts: "a path",
       defaultText: "an environment of hone's own, made when it is first needed",

@@ -17,6 +17,8 @@ export const removedFlags: Readonly<Record<string, string>> = {
   resultTokens: OF_PLAN,
   judgeSeconds: OF_PLAN,
   assume: OF_PLAN,
+  learnerShards:
+    "each process of --learner-launch has the whole model: where that does not fit, take quantised weights (docs/models.md) or --gradient-checkpointing",
 };
 
 /** Refuses a removed command, whatever follows it and also where its help is asked for. */

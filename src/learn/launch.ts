@@ -4,25 +4,17 @@ import { UsageError } from "../util/index.js";
 export interface LaunchChoice {
   readonly learnerLaunch?: string | undefined;
   readonly learnerLaunchAddress?: string | undefined;
-  /** Over which each weight is shared out. */
-  readonly learnerShards?: number | undefined;
-  readonly adamBits?: string;
   readonly learner: string;
   readonly learnerLifetime?: string;
 }
 
 /** @throws UsageError where another option is given that ranks cannot have */
 export function checkLaunch(choice: LaunchChoice): void {
-  const { learnerLaunch, learnerLaunchAddress, learnerShards, learner, learnerLifetime, adamBits } = choice;
+  const { learnerLaunch, learnerLaunchAddress, learner, learnerLifetime } = choice;
   if (learnerLaunch === undefined) {
-    if (learnerLaunchAddress !== undefined) {
-      throw new UsageError(
-        "--learner-launch-address is where hone listens for the processes of --learner-launch; give that too, or leave it out",
-      );
-    }
-    if (learnerShards === undefined) return;
+    if (learnerLaunchAddress === undefined) return;
     throw new UsageError(
-      `--learner-shards ${learnerShards} shares out the weights over processes of the learner; start them with --learner-launch "torchrun --nproc-per-node ${learnerShards}"`,
+      "--learner-launch-address is where hone listens for the processes of --learner-launch; give that too, or leave it out",
     );
   }
   if (learner === "unsloth") {
@@ -32,18 +24,7 @@ export function checkLaunch(choice: LaunchChoice): void {
   }
   if (learnerLifetime === "offload") {
     throw new UsageError(
-      `--learner-launch: with several processes the learner does not move off the GPUs between updates; use --learner-lifetime ${learnerShards === undefined ? "step" : "run"} in place of offload`,
-    );
-  }
-  if (learnerShards === undefined) return;
-  if (learnerLifetime === "step") {
-    throw new UsageError(
-      "--learner-shards: the parts of the weights stay on the GPUs between updates; use --learner-lifetime run in place of step",
-    );
-  }
-  if (adamBits === "8") {
-    throw new UsageError(
-      "--learner-shards: Adam's moments of 8 bits are of whole weights, and each process has a part; use --adam-bits 32",
+      "--learner-launch: with several processes the learner does not move off the GPUs between updates; use --learner-lifetime step in place of offload",
     );
   }
 }

@@ -108,8 +108,6 @@ export interface LearnerSettings {
   readonly launch?: string;
   /** With `launch`: address of this machine to which its ranks connect, for those of other machines. Default 127.0.0.1. */
   readonly launchAddress?: string;
-  /** With `launch`: each of this many ranks, which must be all, keeps a part of every weight (native/learner/sharded.py). */
-  readonly shards?: number;
   /** The GPUs that it sees, as CUDA_VISIBLE_DEVICES, in place of the one of this process. */
   readonly cards?: string | undefined;
   /** The child's output is appended here. */
@@ -321,8 +319,6 @@ export const learnerInfo = z.object({
   updates: z.number(),
   /** Processes that compute updates together. */
   ranks: z.number().optional(),
-  /** Each of them has a part of every weight. */
-  sharded: z.boolean().optional(),
   seconds: z.number(),
 });
 

@@ -42,8 +42,6 @@ export interface PlanInput {
   readonly hfWeights: boolean;
   /** Library that computes the updates: Unsloth holds quantised weights in 16 bits. */
   readonly learner: "auto" | "peft" | "unsloth";
-  /** Processes of the learner that have a part of each weight; the plan is for one of them. Undefined: it has all. */
-  readonly shards?: number | undefined;
   /** Number of llama.cpp contexts. */
   readonly lanes: number;
   /** Somebody asked for this number of lanes: it stays when the number of sequences changes. */

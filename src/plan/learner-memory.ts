@@ -108,11 +108,8 @@ export interface LearnerMemory {
   readonly tokens: number;
 }
 
-/** Weights that ranks with parts of them gather (native/learner/sharded.py): those in use, and the next as they arrive. */
-const GATHERED = 2;
-
 /** As choose_precision in native/learner/backend.py, which has f16 for bf16 on GPUs without bf16: the same bytes. */
-export const learnerPrecision = (input: PlanInput): Precision => {
+const learnerPrecision = (input: PlanInput): Precision => {
   if (input.precision !== "auto") return input.precision;
   return !learnsOnCuda(input) ? "f32" : input.shape.weightType === "F16" ? "f16" : "bf16";
 };
@@ -136,13 +133,7 @@ export function learnerMemory(
   const numbers = adapterParameters(shape, loraRank, loraTargets);
   const linear = linearParameters(shape);
   const blocks = keepsBlocks(input);
-  const half = precision === "f32" ? 0 : 2;
-  const whole = blocks ? shape.bytes : 4 * shape.parameters - half * linear;
-  // A layer's, or a table of embeddings.
-  const each = (numbers: number, bytes: number) => numbers * (blocks ? shape.bytes / shape.parameters : bytes);
-  const largest = Math.max(each(linear / shape.layers, 4 - half), each(shape.vocabulary * shape.embedding, 4));
-  const share = 1 / (input.shards ?? 1);
-  const weights = share * whole + (share < 1 ? GATHERED * largest : 0);
+  const weights = blocks ? shape.bytes : 4 * shape.parameters - (precision === "f32" ? 0 : 2 * linear);
 
   const settings = { shape, loraRank, loraTargets, precision, blocks };
   const tensorsOf = (rows: readonly RowLayout[], sampled: number) => {
@@ -154,23 +145,20 @@ export function learnerMemory(
   );
   // A conversation longer than a micro-batch has a row of its own (native/learner/packing.py).
   const tensors = Math.max(...passes, tensorsOf([{ prompt: 0, completions: [input.context] }], input.context));
-  const adapterUpdate = (ADAPTER.updating - ADAPTER.idle) * numbers * share;
+  const adapterUpdate = (ADAPTER.updating - ADAPTER.idle) * numbers;
   const activationsOnly = cuda ? CUDA_HOLES * tensors : tensors + FIRST_PASS;
   return {
     process: cuda ? CUDA_CONTEXT + CUBLAS : PYTHON,
     weights,
-    adapter: ADAPTER.idle * numbers * share,
+    adapter: ADAPTER.idle * numbers,
     pass: activationsOnly + adapterUpdate,
     tokens: Math.max(microBatchTokens, input.context),
   };
 }
 
 /** Memory on the host, where the learner computes on a GPU. */
-export function learnerHost(input: PlanInput): { process: number; loading: number } {
-  const { shape, hfWeights, shards } = input;
+export function learnerHost({ shape, hfWeights }: PlanInput): { process: number; loading: number } {
   // The largest tensor in f32 on its way to the GPU; all of them when they come from a folder.
   const loading = 4 * (hfWeights ? shape.parameters : shape.vocabulary * shape.embedding);
-  // A rank keeps its part of each weight once it has read all.
-  const read = shards === undefined ? 0 : learnerMemory({ ...input, shards: undefined }).weights;
-  return { process: PYTHON_CUDA, loading: Math.max(loading, read) };
+  return { process: PYTHON_CUDA, loading };
 }

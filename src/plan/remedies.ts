@@ -45,9 +45,7 @@ function halvings(from: number, least: number): number[] {
 }
 
 /** Learner lifetimes that leave the engine more memory, the fastest first; offloading is for CUDA only. */
-function lifetimesAfter({ gpu, awake, learnerLifetime, shards }: PlanInput): PlanInput["learnerLifetime"][] {
-  // checkLaunch() of src/learn/launch.ts has run alone.
-  if (shards !== undefined) return [];
+function lifetimesAfter({ gpu, awake, learnerLifetime }: PlanInput): PlanInput["learnerLifetime"][] {
   const all: PlanInput["learnerLifetime"][] = gpu === "cuda" && !awake ? ["run", "offload", "step"] : ["run", "step"];
   return all.slice(all.indexOf(learnerLifetime) + 1);
 }

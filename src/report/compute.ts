@@ -54,7 +54,7 @@ export function engineKinds(devices: readonly Device[]): string[] {
 
 /** "learner: NVIDIA H100 80GB HBM3, bf16, Unsloth 2026.10.9, PyTorch 2.13.0, CUDA 13.0, driver 580.95.05" */
 export function learnerText(info: LearnerInfo): string {
-  const { backend, device, precision, versions, cuda, offloaded, blocks, weights, ranks = 1, sharded } = info;
+  const { backend, device, precision, versions, cuda, offloaded, blocks, weights, ranks = 1 } = info;
   return `learner: ${[
     device,
     precision,
@@ -64,7 +64,7 @@ export function learnerText(info: LearnerInfo): string {
     ...(cuda ? [`CUDA ${cuda.version}`] : []),
     ...(cuda?.driver ? [`driver ${cuda.driver}`] : []),
     ...(offloaded && cuda ? ["in main memory between updates"] : []),
-    ...(ranks > 1 ? [`${ranks} ranks${sharded ? ", each with a part of the weights" : ""}`] : []),
+    ...(ranks > 1 ? [`${ranks} ranks`] : []),
   ].join(", ")}`;
 }
 

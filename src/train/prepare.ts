@@ -145,7 +145,6 @@ export async function prepare(
       precision: config.precision,
       hfWeights: config.hfWeights !== undefined,
       learner: config.learner,
-      shards: config.learnerShards,
       lanes,
       lanesGiven: config.lanes !== undefined,
       ubatch,

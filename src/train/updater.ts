@@ -138,14 +138,7 @@ export interface UpdaterSources {
   readonly settings: RunSettings;
   readonly config: Pick<
     Config,
-    | "adamBits"
-    | "learner"
-    | "learnerLaunch"
-    | "learnerLaunchAddress"
-    | "learnerShards"
-    | "learnerLifetime"
-    | "precision"
-    | "hfWeights"
+    "adamBits" | "learner" | "learnerLaunch" | "learnerLaunchAddress" | "learnerLifetime" | "precision" | "hfWeights"
   >;
   /** Values that fit the machine. */
   readonly fitted: { readonly microBatchTokens: number; readonly gradientCheckpointing: boolean };
@@ -161,7 +154,7 @@ export interface UpdaterSources {
 export function openUpdater({ run, model, settings, config, fitted, place, threads, python, log }: UpdaterSources) {
   const { device, card, note } = place;
   if (note) log(note);
-  const { hfWeights, learnerLaunch, learnerLaunchAddress: launchAddress, learnerShards: shards } = config;
+  const { hfWeights, learnerLaunch, learnerLaunchAddress: launchAddress } = config;
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
   const { adamBeta1, adamBeta2, weightDecay } = settings;
   let said = "";
@@ -199,7 +192,6 @@ export function openUpdater({ run, model, settings, config, fitted, place, threa
           cards: learnerLaunch === undefined ? place.cards : learnerCards(card),
           ...(learnerLaunch === undefined ? {} : { launch: learnerLaunch }),
           ...(launchAddress === undefined ? {} : { launchAddress }),
-          ...(shards === undefined ? {} : { shards }),
           ...(from === undefined ? {} : { resume: from }),
         },
         { signal },

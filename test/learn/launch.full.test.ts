@@ -84,9 +84,9 @@ exec $on --node-rank 0 "$@"
     const wanted = await alone.step({ ...asked, into: join(folder, "here") });
     await alone.close();
     const logFile = join(folder, "two-machines.log");
-    const two = { ...base, logFile, launch: `bash ${script}`, launchAddress: "127.0.0.2", shards: 2 };
+    const two = { ...base, logFile, launch: `bash ${script}`, launchAddress: "127.0.0.2" };
     const ranks = await startLearner(two);
-    expect(ranks.info).toMatchObject({ ranks: 2, sharded: true });
+    expect(ranks.info).toMatchObject({ ranks: 2 });
     const found = await ranks.step({ ...asked, into: join(folder, "both") });
     expect((found.gradNorm as number) / (wanted.gradNorm as number)).toBeCloseTo(1, 5);
     const started = below(ranks.pid).map(({ pid }) => pid);

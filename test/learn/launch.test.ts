@@ -11,19 +11,11 @@ describe("a learner of several processes", () => {
     );
   });
 
-  it("has parts of the weights, and an address, where there are several processes alone", () => {
-    const parts = { ...launch, learnerShards: 2, learnerLifetime: "run", adamBits: "32" };
-    checkLaunch(parts);
-    expect(() => checkLaunch({ ...parts, learnerLaunch: undefined })).toThrow(
-      /^--learner-shards 2 .*; start them with --learner-launch "torchrun --nproc-per-node 2"$/,
-    );
+  it("has an address where there are several processes alone", () => {
+    checkLaunch({ ...launch, learnerLaunchAddress: "10.0.0.1" });
     expect(() => checkLaunch({ learner: "peft", learnerLaunchAddress: "10.0.0.1" })).toThrow(
       /^--learner-launch-address is where .*; give that too, or leave it out$/,
     );
-    for (const learnerLifetime of ["step", "offload"]) {
-      expect(() => checkLaunch({ ...parts, learnerLifetime })).toThrow(/; use --learner-lifetime run in place of/);
-    }
-    expect(() => checkLaunch({ ...parts, adamBits: "8" })).toThrow(/^--learner-shards: .*; use --adam-bits 32$/);
   });
 
   it("is nothing to refuse otherwise, and neither is one process", () => {

@@ -177,31 +177,6 @@ describe("the memory plan", () => {
     expect(learnerMemory(wanted, [LONG_ANSWERS]).pass).toBeLessThan(keeping + beside);
   });
 
-  it("counts a rank's part of the weights, the adapter and the optimizer, and what it gathers", () => {
-    const shape = {
-      ...qwen,
-      parameters: 32.8e9,
-      bytes: 65.5e9,
-      layers: 64,
-      embedding: 5120,
-      feedForward: 27_648,
-      heads: 40,
-      kvHeads: 8,
-      headSize: 128,
-      vocabulary: 152_064,
-    };
-    const whole = learnerMemory({ ...input, gpu: "cuda", shape });
-    const eighth = learnerMemory({ ...input, gpu: "cuda", shape, shards: 8 });
-    expect(eighth.adapter).toBeCloseTo(whole.adapter / 8, 0);
-    // A table of embeddings has four bytes a weight, and is the largest of what is gathered: twice, the next beside it.
-    expect(eighth.weights).toBeCloseTo(whole.weights / 8 + 2 * 4 * 152_064 * 5120, 0);
-    expect(eighth.pass).toBeLessThan(whole.pass);
-    // It reads the whole model first.
-    const host = (change: Change) => planMemory({ ...input, gpu: "cuda", shape, ...change }).host;
-    expect(find(host({ shards: 8 }), "reading weights")).toBeCloseTo(whole.weights, 0);
-    expect(find(host({}), "reading weights")).toBeCloseTo(4 * 152_064 * 5120, 0);
-  });
-
   it("counts quantised weights as the learner keeps them: the file's blocks, or values where it cannot", () => {
     const shape = { ...qwen, weightType: "Q4_K", bytes: 398e6 };
     const weights = (change: Change) => find(onGpu(change), "learner: weights") as number;

@@ -42,15 +42,6 @@ describe("what makes a run fit", () => {
     expect(waysToFit(input, { host: 1e9, gpu: 0 })).toBeUndefined();
   });
 
-  it("is not another place for the parts of weights that ranks have", () => {
-    const parts = { ...input, shards: 2 };
-    const room = {
-      host: planMemory({ ...parts, learnerLifetime: "step", gradientCheckpointing: true }).host.peak,
-      gpu: 0,
-    };
-    expect(waysToFit(parts, room)?.join(" ")).not.toContain("--learner-lifetime");
-  });
-
   it("is one change where one is enough", () => {
     expect(waysToFit(input, { host: hostPeak({ gradientCheckpointing: true }), gpu: 0 })).toEqual([
       "--gradient-checkpointing",

@@ -100,7 +100,6 @@ describe("the line on the learner", () => {
 
   it("says how many ranks compute, where there are several", () => {
     expect(learnerText({ ...info, ranks: 4 })).toBe("learner: cpu, f32, PyTorch 2.13.0, 4 ranks");
-    expect(learnerText({ ...info, ranks: 8, sharded: true })).toMatch(/, 8 ranks, each with a part of the weights$/);
     expect(learnerText({ ...info, ranks: 1 })).toBe("learner: cpu, f32, PyTorch 2.13.0");
   });
 

@@ -11,7 +11,7 @@ from batches import OBJECTIVES, step_settings, write_random_batch, write_tree_ba
 
 from models import make_model, write_gguf
 
-HERE = os.path.dirname(__file__)
+PROGRAM = os.path.join(os.path.dirname(__file__), "rank_program.py")
 LIMITS = {"f32": 1e-5, "f64": 1e-12}
 """Difference of the gradients of several ranks to those of one, relative to their norm."""
 PATIENCE = 600
@@ -24,12 +24,12 @@ def free_port():
         return str(one.getsockname()[1])
 
 
-def computed(file, world, dead=(), program="rank_program.py"):
+def computed(file, world, dead=()):
     """What the ranks of a job have found, rank by rank, those that die left out."""
     found = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "PYTHONPATH": os.pathsep.join(sys.path)}
     ranks = [
         subprocess.Popen(
-            [sys.executable, os.path.join(HERE, program), str(number), str(world), str(file)],
+            [sys.executable, PROGRAM, str(number), str(world), str(file)],
             env=os.environ | found,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -80,8 +80,6 @@ def job(folder, cases, **more):
         "scaled": False,
         "ways": False,
         "seconds": 600,
-        "sharded": False,
-        "settings": {},
     } | more
 
 

@@ -20,10 +20,10 @@ from learner.errors import Refused, is_out_of_memory
 from learner.fused_model import FusedModel
 from learner.launched import Rank
 from learner.optimizer import POLICY, SUPERVISED
+from learner.ranks import join
 from learner.scaling import LossScale
 from learner.session import Session
 from learner.sft import supervised
-from learner.sharded_ranks import join
 from learner.update import policy_update
 
 HANGS = 8
@@ -43,12 +43,11 @@ def in_f64(model):
     model.double()
 
 
-def watched(optimizer, gradients, sharding):
+def watched(optimizer, gradients):
     clip = optimizer.clip
 
     def watching(max_norm):
-        found = [parameter.grad for parameter in optimizer.parameters]
-        gradients.append(flat(found, optimizer.parameters, sharding))
+        gradients.append(flat([parameter.grad for parameter in optimizer.parameters]))
         return clip(max_norm)
 
     return watching
@@ -57,7 +56,7 @@ def watched(optimizer, gradients, sharding):
 def compute(session, ranks, batch, request):
     gradients = []
     optimizer = session._optimizer
-    optimizer.clip, clip = watched(optimizer, gradients, ranks.sharding), optimizer.clip
+    optimizer.clip, clip = watched(optimizer, gradients), optimizer.clip
     work, objective = (supervised, SUPERVISED) if "updateTrajectories" in request else (policy_update, POLICY)
     optimizer.begin(objective)
     try:
@@ -100,31 +99,12 @@ def fails(session, kind):
             with torch.no_grad():
                 optimizer.parameters[0].view(torch.int32)[0, 0] ^= 1
 
-    def broken_layer(module, given, states):
-        if torch.is_grad_enabled() and due("forward"):
-            raise MemoryError("can't allocate memory")
-        if torch.is_grad_enabled() and due("backward"):
-            states.register_hook(broken_gradient)
-
-    def broken_gradient(gradient):
-        raise MemoryError("can't allocate memory")
-
-    def broken_gather():
-        if torch.is_grad_enabled() and due("gather"):
-            raise MemoryError("can't allocate memory")
-        gather()
-
     def broken_way(self, row, layout):
         if due("way"):
             raise RuntimeError("no such kernel")
         return fused(self, row, layout)
 
     fused, FusedModel.hidden = FusedModel.hidden, broken_way
-    if kind in ("forward", "backward"):
-        backend.causal.model.layers[0].mlp.register_forward_hook(broken_layer)
-    if kind == "gather":
-        last = backend.sharding._layers[-1]
-        gather, last.gather = last.gather, broken_gather
     backend.hidden, backend.backward, optimizer.update = broken_hidden, broken_backward, broken_update
 
 
@@ -135,20 +115,15 @@ ERRORS = {
 }
 
 
-def disturbed(trainable, seed, sharding):
+def disturbed(trainable, seed):
     """B of a new adapter is 0, and so would be A's gradient."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in trainable:
-            shape = getattr(parameter, "part_of", parameter).shape
-            numbers = torch.randn(shape, generator=generator, dtype=torch.double) * 0.05
-            parameter.copy_(numbers if sharding is None else sharding.part(parameter, numbers))
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.double) * 0.05)
 
 
-def flat(tensors, like=None, sharding=None):
-    """Of whole tensors, the same on all ranks; the parameters `like` those of which a sharded rank has parts."""
-    if sharding is not None:
-        tensors = sharding.wholes(tensors if like is None else like, tensors)
+def flat(tensors):
     return torch.cat([one.detach().flatten().clone() for one in tensors])
 
 
@@ -157,16 +132,11 @@ def main():
     job = torch.load(file, weights_only=False)
     learner.ranks.FIRST_SECONDS = job["seconds"]
     batches = [read_batch(case["batch"], VOCABULARY) for case in job["cases"]]
-    sharded = job["sharded"] and world > 1
-    ranks = join(Rank(number, world, number, world), "cpu", world if sharded else None)
-    if sharded and job["f64"]:
-        attach = ranks.attach
-        ranks.attach = lambda backend: (in_f64(backend.model), attach(backend))
-    session = Session(open_settings(job["model"], **job["settings"], shards=world if sharded else None), silent, ranks)
+    ranks = join(Rank(number, world, number, world), "cpu")
+    session = Session(open_settings(job["model"]), silent, ranks)
     trainable = session._backend.trainable()
     if job["f64"]:
-        if not sharded:
-            in_f64(session._backend.model)
+        in_f64(session._backend.model)
         # The check of Adam's step is for f32: `double` copies nothing here.
         session._optimizer._bits = 64
         batches = [replace(one, rollout=one.rollout.double(), advantages=one.advantages.double()) for one in batches]
@@ -178,8 +148,8 @@ def main():
     done = []
     for batch, request in zip(batches, job["cases"], strict=True):
         session._optimizer.restore(first)
-        disturbed(trainable, 3, ranks.sharding)
-        before = flat(trainable, sharding=ranks.sharding)
+        disturbed(trainable, 3)
+        before = flat(trainable)
         if "fault" in request and number == world - 1:
             fails(session, request["fault"])
         found = compute(session, ranks, batch, request)
@@ -188,7 +158,7 @@ def main():
             break
         rows = session._backend.rows
         state = {"way": rows.way.name, "failed": rows.failed(), "notes": rows.notes()}
-        done.append(found | state | {"before": before, "weights": flat(trainable, sharding=ranks.sharding)})
+        done.append(found | state | {"before": before, "weights": flat(trainable)})
     torch.save(done, f"{file}.{world}.{number}")
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from batches import step_settings, write_random_batch
 from learner.ranks import digest
-from learner.shares import dealt, in_turns
+from learner.shares import dealt
 from rank_jobs import apart, cases, check_same_as_alone, computed, job
 
 
@@ -85,11 +85,6 @@ def test_rows_are_dealt_by_their_cost():
     loads = [sum(costs[row] for row in hand) for hand in dealt(costs, 4)]
     assert sorted(row for hand in dealt(costs, 4) for row in hand) == list(range(40))
     assert max(loads) < 1.05 * sum(costs) / 4
-
-
-def test_rows_of_a_turn_cost_about_the_same():
-    assert in_turns([5.0, 1.0, 4.0, 2.0, 3.0], 2) == [[0, 4, 1], [2, 3]]
-    assert in_turns([1.0], 3) == [[0], [], []]
 
 
 def test_a_digest_shows_a_changed_bit_and_an_exchange():

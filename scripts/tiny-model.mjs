@@ -1,36 +1,19 @@
-// `yarn tiny-model [--base untaught|word-sums]`: makes the tiny model, or another base, anew, by the recipe in
-// models/tiny/recipe. Other arguments are handed to it.
+// `yarn tiny-model`: makes the tiny model anew, by the recipe in models/tiny/recipe, which takes the arguments.
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { ensurePython } from "../dist/src/python-env/index.js";
 import { UsageError } from "../dist/src/util/index.js";
 
-// Modules of the recipe.
-const BASES = { tiny: "recipe", untaught: "recipe.untaught", "word-sums": "recipe.word_sums" };
-
 const root = fileURLToPath(new URL("..", import.meta.url));
+const given = process.argv.slice(2);
 try {
-  const { values, tokens } = parseArgs({
-    options: { base: { type: "string", default: "tiny" } },
-    strict: false,
-    tokens: true,
-  });
-  const recipe = BASES[values.base];
-  if (!recipe) {
-    throw new UsageError(`--base: there is no base ${values.base}; there are ${Object.keys(BASES).join(", ")}`);
+  if (given.some((arg) => /^--base(=|$)/.test(arg))) {
+    throw new UsageError("--base: there is one model; leave it out, and yarn tiny-model makes models/tiny anew");
   }
-  const base = tokens.find(({ name }) => name === "base");
-  const given = process.argv.slice(2);
-  if (base) given.splice(base.index, base.inlineValue ? 1 : 2);
   const python = await ensurePython({ onProgress: console.error });
   const env = { ...process.env, PYTHONPATH: join(root, "models/tiny"), PYTHONUNBUFFERED: "1" };
-  const { status } = spawnSync(python, ["-m", recipe, ...given], {
-    cwd: root,
-    env,
-    stdio: "inherit",
-  });
+  const { status } = spawnSync(python, ["-m", "recipe", ...given], { cwd: root, env, stdio: "inherit" });
   process.exitCode = status ?? 1;
 } catch (error) {
   console.error(`hone: ${error.message}`);

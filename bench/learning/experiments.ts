@@ -1,8 +1,7 @@
 /**
  * Experiments on whether training works: the default run with several seeds, without partial credit, and controls that must
- * not learn. Each
- * runs `yarn train` as a user would, then `yarn eval` on questions that influenced neither training nor the choice of a
- * checkpoint, and on a second world whose people, places, companies and projects are in no training data.
+ * not learn. Each runs `yarn train` as a user would, then `yarn eval` on questions that influenced neither training nor the
+ * choice of a checkpoint, and on a second world whose people, places, companies and projects are in no training data.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -15,8 +14,8 @@ import type { Base, EvaluationName, Seeds, Settings } from "./bases.js";
 
 const cli = join(packageRoot, "dist/src/cli.js");
 
-/** What trains: the task's reward, success alone, random rewards, or nothing at a learning rate of 0. */
-export type Kind = "seed" | "success" | "coins" | "still";
+/** What trains: the task's reward, success alone, or random rewards. */
+export type Kind = "seed" | "success" | "coins";
 
 export interface Experiment {
   readonly name: string;
@@ -27,7 +26,7 @@ export interface Experiment {
 }
 
 /** A run that must not learn. */
-export const isControl = (kind: Kind): boolean => kind === "coins" || kind === "still";
+export const isControl = (kind: Kind): boolean => kind === "coins";
 
 /** @param steps of every run, other than the default */
 export function experiments(base: Base, { seeds, coins, success }: Seeds = base.seeds, steps?: number): Experiment[] {
@@ -36,13 +35,10 @@ export function experiments(base: Base, { seeds, coins, success }: Seeds = base.
     ...{ name, kind, base },
     flags: Object.entries({ ...base.settings, ...own, ...length }).flat(),
   });
-  // If the base's settings have a final learning rate, it must be 0 as well.
-  const unmoved = "--final-learning-rate" in base.settings ? { "--final-learning-rate": "0" } : {};
   return [
     ...seeds.map((seed) => experiment("seed", `seed ${seed}`, { "--seed": `${seed}` })),
     ...success.map((seed) => experiment("success", `success ${seed}`, { "--reward": "success", "--seed": `${seed}` })),
     ...coins.map((seed) => experiment("coins", `coins ${seed}`, { "--control": "random-reward", "--seed": `${seed}` })),
-    ...(base.still ? [experiment("still", "learning rate 0", { "--learning-rate": "0", ...unmoved })] : []),
   ];
 }
 

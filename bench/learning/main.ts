@@ -2,9 +2,9 @@
  * `yarn learning [--base NAME] [--seeds 1,2,3] [--coins 1,2,3] [--success 1,2,3] [--steps N] [--n 200]
  * [--only NAME] [--folder build/learning]`: tests whether training works. Seeds are of runs with the task's reward, coins of
  * runs with random rewards, success of runs with success alone as the reward; the base has defaults, "none" leaves them out.
- * The bases are in bases.ts. The figures go to bench/results, the curves to docs/learning.svg, docs/untaught.svg for a base without training on the task,
- * or of its own name for another task; the tables of the documentation are printed. Finished runs and evaluations are kept
- * in the folder and not repeated, so that the experiments can be run one at a time.
+ * The bases are in bases.ts. The figures go to bench/results, curves to docs, where the docs show them; the tables of the
+ * documentation are printed. Finished runs and evaluations are kept in the folder and not repeated, so that the experiments
+ * can be run one at a time.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";

@@ -55,7 +55,6 @@ const TITLES: Readonly<Record<Kind, string>> = {
   seed: "the task's reward",
   success: "rewards 0 and 1 alone",
   coins: "control: random rewards",
-  still: "control: learning rate 0",
 };
 
 const kindsOf = (outcomes: readonly Outcome[]) =>

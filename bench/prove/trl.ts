@@ -7,7 +7,7 @@ import { packageRoot } from "../../src/util/paths.js";
 import type { TrlOutcome } from "./table.js";
 
 const schema = z.object({ error: z.string().nullable(), lines: z.array(z.string()) });
-const MODEL = join(packageRoot, "models/untaught/untaught.gguf");
+const MODEL = join(packageRoot, "models/tiny/tiny.gguf");
 
 /** Of those in faults.ts; TRL has no engine beside the learner, no tools here, and no store. */
 export const TRL_FAULTS = [

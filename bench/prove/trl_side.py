@@ -1,6 +1,6 @@
 """One of the faults of `yarn prove` in TRL's GRPOTrainer, on a CPU: what does it say?
 
-Three steps of the untaught model, two groups of four, rewards that count a letter. Prints a line of JSON: the error,
+Three steps of the tiny model, two groups of four, rewards that count a letter. Prints a line of JSON: the error,
 and all lines that TRL, transformers and Python's warnings wrote. What a run without a fault writes too is no sign of
 one (trl.ts compares).
 

@@ -4,8 +4,8 @@ import { choice, inGroup, list, real, shares, text, whole } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 
-// Defaults of tiny models lift one of 4 million parameters within 20 steps (models/tiny); those of small and large ones are
-// ART's for models of 0.5 and 3 billion parameters, with larger groups.
+// Defaults of tiny models lift one of 4 million parameters within 10 steps (docs/tiny-model.md says why these); those of
+// small and large ones are ART's for models of 0.5 and 3 billion parameters, with larger groups.
 export const runOptions = {
   ...inGroup("Runs and training", ["train"], {
     project: text("Folder of runs in the home folder.", {
@@ -37,13 +37,13 @@ export const runOptions = {
       library: ["run"],
     }),
     steps: whole(1, MANY, "Total number of steps. A larger number than before continues a finished run.", {
-      bySize: { tiny: 30, small: 50 },
+      bySize: { tiny: 10, small: 50 },
       first: ["demo", "train"],
       run: "changeable",
       library: ["run"],
     }),
     groupsPerStep: whole(1, MANY, "Scenarios in a step.", {
-      bySize: { tiny: 8, small: 8 },
+      bySize: { tiny: 16, small: 8 },
       first: ["train"],
       run: "identity",
     }),
@@ -77,14 +77,14 @@ export const runOptions = {
       },
     ),
     learningRate: real(0, 1, "Learning rate after the warm-up.", {
-      bySize: { tiny: 2e-3, small: 1e-5, large: 5e-6 },
+      bySize: { tiny: 1e-3, small: 1e-5, large: 5e-6 },
       commands: ["sft", "train"],
       first: ["sft", "train"],
       run: "identity",
       library: ["run"],
     }),
     finalLearningRate: real(0, 1, "Learning rate of the last step; in between it falls linearly.", {
-      bySize: { tiny: 5e-4, small: 1e-5, large: 5e-6 },
+      bySize: { tiny: 3e-4, small: 1e-5, large: 5e-6 },
       defaultText: (bySize) => `${bySize}; --learning-rate where that is given`,
       run: "identity",
       library: ["run"],

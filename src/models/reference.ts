@@ -34,6 +34,12 @@ export interface WheelReference {
 const REPOSITORY = /^[\w][\w.-]*\/[\w][\w.-]*$/;
 const REVISION = /^[\w][\w./-]*$/;
 
+/** What came with hone before, by its name or its file's. */
+const FORMER: Readonly<Record<string, string>> = {
+  untaught: "that model is called tiny now; give --model tiny, and --run with a new name for a run of it",
+  "word-sums": "that model and its task have left hone; give --model tiny, and leave --task out for the email task",
+};
+
 /**
  * @param weights requested weights: the catalogue may have a GGUF file with them
  * @param flag the option's name, for messages
@@ -63,8 +69,11 @@ export function readReference(reference: string, weights: Weights, flag = "--mod
     const path = resolve(reference);
     return statSync(path).isDirectory() ? { kind: "folder", path } : { kind: "file", path };
   }
+  const isFile = /\.gguf$/i.test(reference);
+  const former = isFile || !reference.includes("/") ? FORMER[nameOf({ kind: "file", path: reference })] : undefined;
+  if (former) throw new UsageError(`${flag} ${reference}: ${former}`);
   // Text in the form of a path is a path.
-  if (/\.gguf$/i.test(reference) || /^[.~/]/.test(reference)) {
+  if (isFile || /^[.~/]/.test(reference)) {
     throw new UsageError(
       `${flag}: there is no file ${resolve(reference)}; give the path of a GGUF file or of a folder in Hugging Face form, or a name that \`${hone("models")}\` lists`,
     );

@@ -27,7 +27,8 @@ const show = (value: unknown) => {
 /**
  * Checks that the options still describe the recorded run.
  * @param ofTask differences among the task's options
- * @throws UsageError listing every difference
+ * @throws UsageError listing every difference; of other weights alone where the model has its name still: nothing that could
+ * be given would mend that
  */
 export function checkSameRun(
   recorded: RunRecord,
@@ -38,6 +39,11 @@ export function checkSameRun(
 ): void {
   const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
   const before = (name: KeptOption) => recorded.options[name];
+  if (recorded.contents.model !== contents.model && same(before("model"), settings.model)) {
+    throw new UsageError(
+      `the run ${folder} was trained from other weights than --model ${settings.model} has now, and its adapters fit those alone; begin another run with --run NAME`,
+    );
+  }
   const differences = [
     ...keptOptions("identity").flatMap((name) =>
       same(before(name), settings[name]) ? [] : [`${flagOf(name)} ${show(settings[name])} (was ${show(before(name))})`],

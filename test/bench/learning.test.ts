@@ -21,15 +21,15 @@ it("runs the seeds and the coins that are asked for, all of the same length", ()
     ["seed 2", false],
     ["success 3", false],
     ["coins 5", true],
-    ["learning rate 0", true],
   ]);
   for (const { flags } of made) expect(flags.slice(-2)).toEqual(["--steps", "8"]);
-  expect(made[2]?.flags).toEqual(["--reward", "success", "--seed", "3", "--steps", "8"]);
-  expect(made[3]?.flags).toEqual(["--control", "random-reward", "--seed", "5", "--steps", "8"]);
+  const stop = ["--on-tool-error", "stop"];
+  expect(made[2]?.flags).toEqual([...stop, "--reward", "success", "--seed", "3", "--steps", "8"]);
+  expect(made[3]?.flags).toEqual([...stop, "--control", "random-reward", "--seed", "5", "--steps", "8"]);
 });
 
-it("gives every run from the untaught base its settings, each option once, and a control's own in their place", () => {
-  const base = baseOf("untaught");
+it("gives every run of the tiny model its settings, each option once, and a control's own in their place", () => {
+  const base = baseOf("tiny");
   const made = experiments(base, { seeds: [1], success: [], coins: [2] }, 5);
   const settings = made.map(({ flags }) => {
     const names = flags.filter((_, index) => index % 2 === 0);
@@ -53,12 +53,11 @@ it("gives every run from the untaught base its settings, each option once, and a
       "yarn eval --checkpoint base,latest --n 200 --db reserved.db --temperature 0",
     ]);
   }
-  expect(base.model).toBe("models/untaught/untaught.gguf");
-  expect(() => baseOf("taught")).toThrow("there is no base taught; there are tiny, untaught, word-sums");
+  expect(() => baseOf("untaught")).toThrow("there is no base untaught; there are tiny, smollm2");
 });
 
-it("trains and evaluates the base of word sums on its own task, without a mailbox", () => {
-  const base = baseOf("word-sums");
+it("trains and evaluates SmolLM2 on its own task, without a mailbox", () => {
+  const base = baseOf("smollm2");
   const [seed, coins] = experiments(base, { seeds: [1], success: [], coins: [2] });
   if (!seed || !coins) throw new Error("two experiments are missing");
   for (const [experiment, own] of [
@@ -66,14 +65,12 @@ it("trains and evaluates the base of word sums on its own task, without a mailbo
     [coins, "--control random-reward --seed 2"],
   ] as const) {
     const [train, evaluate, ...more] = commandsOf(experiment, 200);
-    expect(train).toMatch(
-      /^yarn train --task examples\/word-sums\.ts --model models\/word-sums\/word-sums\.gguf --set scenarios=2000 --max-turns 4 /,
-    );
+    expect(train).toMatch(/^yarn train --task examples\/what-kind\.ts --model smollm2-135m-q4_1 --weights f16 /);
     expect(train).toContain(own);
     expect(evaluate).toBe("yarn eval --checkpoint base,latest --n 200 --fresh");
     expect(more).toEqual([]);
   }
-  for (const path of [base.model, base.task as string]) expect(existsSync(join(packageRoot, path))).toBe(true);
+  expect(existsSync(join(packageRoot, base.task as string))).toBe(true);
 });
 
 it("begins the email task of SmolLM2 by imitation, and evaluates what that made too", () => {

@@ -1,4 +1,4 @@
-/** What the untaught base was shown by imitation, and what it was not: three calls, and the task's own questions. */
+/** What the tiny model was shown by imitation, and what it was not: three calls, and the task's own questions. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ beforeAll(() => {
   const node = (...args: string[]) => execFileSync(process.execPath, args, { stdio: "pipe" });
   node(join(packageRoot, "dist/src/cli.js"), "build-db", "--db", db, "--seed", "9", "--mailboxes", "10");
   const out = join(folder, "lessons.jsonl");
-  node(join(packageRoot, "models/tiny/recipe/traces.mjs"), "--db", db, "--out", out, "--lessons");
+  node(join(packageRoot, "models/tiny/recipe/traces.mjs"), "--db", db, "--out", out);
   lines = readFileSync(out, "utf8")
     .trimEnd()
     .split("\n")
@@ -38,7 +38,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const called = ({ pieces }: Line) =>
   pieces.flatMap(([text, role]) => (role === "played" ? [/"name": "(\w+)"/.exec(text)?.[1]] : []));
 
-describe("the lessons of the untaught base", () => {
+describe("the lessons of the tiny model", () => {
   it("are the stated ones, each of two calls", () => {
     const train = scenarios.filter(({ split }) => split === "train");
     const ways = { find: "search answer", name: "search answer", open: "search read", tell: "read answer" };
@@ -80,11 +80,11 @@ describe("the lessons of the untaught base", () => {
   });
 });
 
-it("yarn tiny-model names the bases there are, when another one is asked for", () => {
+it("yarn tiny-model says that there is one model, when another base is asked for", () => {
   const script = join(packageRoot, "scripts/tiny-model.mjs");
-  const { status, stderr } = spawnSync(process.execPath, [script, "--base", "spoilt"], { encoding: "utf8" });
+  const { status, stderr } = spawnSync(process.execPath, [script, "--base", "untaught"], { encoding: "utf8" });
   expect({ status, stderr }).toEqual({
     status: 2,
-    stderr: "hone: --base: there is no base spoilt; there are tiny, untaught, word-sums\n",
+    stderr: "hone: --base: there is one model; leave it out, and yarn tiny-model makes models/tiny anew\n",
   });
 });

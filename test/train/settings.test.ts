@@ -30,7 +30,7 @@ function begun(given: GivenOptions, more: Case = {}): RunRecord {
 
 describe("settings that nobody gives", () => {
   it("suit the model's size", () => {
-    expect(resolve({}, { model: "tiny" })).toMatchObject({ learningRate: 2e-3, loraRank: 16, maxTokens: 256 });
+    expect(resolve({}, { model: "tiny" })).toMatchObject({ learningRate: 1e-3, loraRank: 16, maxTokens: 256 });
     expect(resolve({}, { model: "small" })).toMatchObject({ learningRate: 1e-5, loraRank: 8, maxTokens: 2048 });
     expect(resolve({}, { model: "large" })).toMatchObject({ learningRate: 5e-6, loraRank: 8, maxTokens: 2048 });
   });
@@ -38,7 +38,7 @@ describe("settings that nobody gives", () => {
   it("are shown in the help as they are taken", () => {
     expect([0.99e8, 1e8, 1.99e9, 2e9].map(sizeOf)).toEqual(["tiny", "small", "small", "large"]);
     const { learningRate, maxTokens, groupSize } = options;
-    expect(learningRate.defaultText).toBe("0.002 below 0.1 billion parameters, 1e-5 below 2 billion, 5e-6 above");
+    expect(learningRate.defaultText).toBe("0.001 below 0.1 billion parameters, 1e-5 below 2 billion, 5e-6 above");
     expect(maxTokens.defaultText).toMatchObject({ train: "256 below 0.1 billion parameters, 2048 above" });
     expect(groupSize.defaultText).toMatchObject({ train: "8" });
   });
@@ -180,6 +180,13 @@ describe("a run that goes on", () => {
     expect(resolve({}, { recorded })).toEqual(recorded.options);
     expect(() => check(recorded, {})).not.toThrow();
     expect(() => check(recorded, { groupsPerStep: 10, seed: 3 })).not.toThrow();
+  });
+
+  it("is refused where its model has its name and other weights", () => {
+    const recorded = { ...begun({}), contents: { model: "a" } };
+    expect(() => check(recorded, {}, { model: "b" })).toThrow(
+      "the run /runs/r was trained from other weights than --model /m/qwen-0.5b.gguf has now, and its adapters fit those alone; begin another run with --run NAME",
+    );
   });
 
   it("has the tools of MCP servers that it was begun with, wherever those are named", () => {

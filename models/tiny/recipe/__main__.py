@@ -1,64 +1,93 @@
-"""Makes the tiny model from nothing: traces, tokenizer, initial weights, training, Hugging Face folder, GGUF.
+"""Makes the tiny model from nothing: lessons, tokenizer, initial weights, training, Hugging Face folder, GGUF.
 
-Traces are played by hone itself and kept in the output folder, where they are found again. perfect.gguf is the model
-after the first phase, tiny.gguf the finished one. untaught.py makes another base of the same parts.
+Lessons are of two calls (lessons.mjs), never the task. They are played by hone itself and kept in the output folder,
+where they are found again. learnt.pt is the model after the first phase, tiny.gguf the finished one.
 """
 
 import argparse
-import hashlib
-import json
+import random
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+from tokenizers import Tokenizer
 
-from .begin import begin, initialise, prepare_torch
 from .export import save_gguf, save_hugging_face
-from .traces import Traces, make_traces, read_traces
-from .train import learn, spoil
+from .initialise import initialise_structured
+from .model import Shape, TinyModel
+from .tokenizer import drawn_tokens, name_tokens, train_tokenizer
+from .traces import Renamer, Traces, make_symbols, make_traces, read_traces, world_names
+from .train import RENAMED_NAMES, DrawnEmbeddings, Step, Trainer
 
-# Seeds of the worlds that training may see; build-db's default is 1. Message ids grow longer past this many mailboxes.
-FIRST_WORLD = 9_001
-FIRST_SPOILT_WORLD = 9_101
-MAILBOXES = 1_300
-# Slips that the expert mends, in the first phase: an empty search, a read that fails.
-MENDED = {"bad_keywords": 0.12, "misspelt_id": 0.12}
-# Habits of the second phase, each with its share of the conversations, independent of the others.
-HABITS = {
-    "bad_keywords": 0.2,
-    "loose_keywords": 0.3,
-    "misspelt_id": 0.1,
-    "wrong_mail": 0.2,
-    "trusts_wrong_mail": 0.3,
-    "answers_unread": 0.2,
-    "gives_up_early": 0.35,
-    "cites_too_much": 0.15,
-    "cites_nothing": 0.15,
-}
-TOKENIZER_SAMPLE = 4_000
+# Seed of the world that training may see; build-db's default is 1.
+WORLD = 9_001
+MAILBOXES = 600
+# How often each lesson is given, of every scenario's four. In the first phase the words of a question tell whether a
+# search follows or a read; in the second they are the task's own, and seldom ask to open what was found.
+FIRST = {"find": 0.5, "tell": 1.0}
+SECOND = {"find": 0.2, "name": 0.8, "open": 0.2, "tell": 0.8}
+
+
+def learn_lessons(done: float) -> Step:
+    """The first phase, `done` of the way (0 to 1): excerpts first, then mostly whole conversations."""
+    return Step(
+        rate=1 if done < 0.5 else max(0.02, 2 * (1 - done)),
+        excerpts=1 if done < 0.15 else max(0.3, 1 - 0.7 * (done - 0.15) / 0.2),
+        given=0.15 if done < 0.3 else 0.03,
+    )
+
+
+def reword(done: float) -> Step:
+    """The second phase, at a low rate: the lessons in the words of the task's questions."""
+    return Step(rate=0.25 * max(0.05, 1 - done), given=0.015)
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="yarn tiny-model", description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("build/tiny"), help="folder for all that is made")
-    parser.add_argument("--tokens", type=float, default=8, help="millions of tokens of the first phase")
-    parser.add_argument("--minutes", type=float, default=90, help="minutes that the first phase may take at most")
-    parser.add_argument("--spoil-tokens", type=float, default=0.8, help="millions of tokens of the second phase")
-    parser.add_argument("--worlds", type=int, default=2, help="worlds of perfect traces, 10,400 conversations each")
+    parser.add_argument("--tokens", type=float, default=1.5, help="millions of tokens of the first phase")
+    parser.add_argument("--reword-tokens", type=float, default=0.3, help="millions of tokens of the second phase")
+    parser.add_argument("--minutes", type=float, default=90, help="minutes that a phase may take at most")
     parser.add_argument("--threads", type=int, default=1, help="more than the free cores makes training slower")
-    parser.add_argument("--seed", type=int, default=0, help="of weights and batches; traces have their own")
-    parser.add_argument(
-        "--initial", default="structured", help="initial weights: structured, standard, or a perfect.pt"
-    )
-    parser.add_argument("--resume", action="store_true", help="start at the second phase, from perfect.pt in --out")
+    parser.add_argument("--seed", type=int, default=0, help="of weights and batches; lessons have their own")
+    parser.add_argument("--resume", action="store_true", help="start at the second phase, from learnt.pt in --out")
     return parser.parse_args()
 
 
-def traces_of(folder: Path, world: int, mailboxes: int, mistakes: dict[str, float]) -> Traces:
-    """Makes them where they are missing. The file is named after what is in it: other mistakes, another file."""
-    shares = hashlib.sha256(json.dumps(mistakes, sort_keys=True).encode()).hexdigest()[:8]
-    file = folder / f"world-{world}-{mailboxes}-{shares}.jsonl"
-    make_traces(file, seed=world, mailboxes=mailboxes, mistakes=mistakes)
-    return read_traces(file)
+def given(traces: Traces, shares: Mapping[str, float], rng: random.Random) -> Traces:
+    chosen = [(lesson, pieces) for lesson, pieces in traces if lesson in shares and rng.random() < shares[lesson]]
+    print(f"{len(chosen)} conversations of two calls each, {dict(Counter(lesson for lesson, _ in chosen))}", flush=True)
+    return chosen
+
+
+def prepare_torch(threads: int, seed: int) -> None:
+    # Sharp attention has many numbers that are nearly zero, and those cost most.
+    torch.set_flush_denormal(True)
+    torch.set_num_threads(threads)
+    torch.manual_seed(seed)
+
+
+def tokenizer_of(file: Path, sample: Traces, names: dict[str, list[str]], symbols: list[str]) -> Tokenizer:
+    if not file.exists():
+        train_tokenizer(["".join(text for text, _ in pieces) for _, pieces in sample], names, symbols).save(str(file))
+    return Tokenizer.from_file(str(file))
+
+
+def begin(file: Path, sample: Traces, seed: int) -> tuple[TinyModel, Tokenizer, Trainer]:
+    """`file`: the tokenizer, trained on `sample` where it is missing. The model still lacks its initial weights."""
+    names = world_names()
+    symbols = make_symbols(names)
+    tokenizer = tokenizer_of(file, sample, names, symbols)
+    model = TinyModel(Shape(tokenizer.get_vocab_size()))
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    print(f"{parameters / 1e6:.2f} M parameters, {tokenizer.get_vocab_size()} tokens in the vocabulary", flush=True)
+    rare = DrawnEmbeddings(
+        model.model.embed_tokens.weight,
+        drawn_tokens(tokenizer, names, symbols),
+        name_tokens(tokenizer, names),
+    )
+    return model, tokenizer, Trainer(model, tokenizer, Renamer(names, symbols, RENAMED_NAMES), rare, seed, print)
 
 
 def main() -> None:
@@ -67,18 +96,22 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     prepare_torch(options.threads, options.seed)
 
-    worlds = range(FIRST_WORLD, FIRST_WORLD + options.worlds)
-    perfect = [trace for world in worlds for trace in traces_of(out / "traces", world, MAILBOXES, MENDED)]
-    spoilt = traces_of(out / "traces", FIRST_SPOILT_WORLD, MAILBOXES // 2, HABITS)
-    print(f"{len(perfect)} perfect and {len(spoilt)} spoilt conversations")
-    sample = perfect[:: max(1, len(perfect) // TOKENIZER_SAMPLE)]
+    file = out / "traces" / f"lessons-{WORLD}-{MAILBOXES}.jsonl"
+    make_traces(file, seed=WORLD, mailboxes=MAILBOXES)
+    traces = read_traces(file)
+    # No mail's body is in these, so words that only bodies have are cut into pieces.
+    sample = [trace for trace in traces if trace[0] == "find"]
     model, tokenizer, trainer = begin(out / "tokenizer.json", sample, options.seed)
-    initialise(model, str(out / "perfect.pt") if options.resume else options.initial)
+    if options.resume:
+        model.load_state_dict(torch.load(out / "learnt.pt"))
+    else:
+        initialise_structured(model)
+    rng = random.Random(options.seed)
+    first, second = (given(traces, shares, rng) for shares in (FIRST, SECOND))
     if not options.resume:
-        trainer.run(learn, options.tokens * 1e6, options.minutes, perfect)
-        torch.save(model.state_dict(), out / "perfect.pt")
-        save_gguf(model, tokenizer, out / "perfect.gguf")
-    trainer.run(spoil, options.spoil_tokens * 1e6, options.minutes, perfect, spoilt)
+        trainer.run(learn_lessons, options.tokens * 1e6, options.minutes, first)
+        torch.save(model.state_dict(), out / "learnt.pt")
+    trainer.run(reword, options.reword_tokens * 1e6, options.minutes, second)
     save_hugging_face(model, tokenizer, out / "hf")
     save_gguf(model, tokenizer, out / "tiny.gguf")
     print(f"wrote {out / 'tiny.gguf'}, {(out / 'tiny.gguf').stat().st_size / 1e6:.1f} MB")

@@ -23,9 +23,9 @@ class Batch:
     """Which tokens the expert wrote; same shape."""
 
 
-def collate(traces: Sequence[Trace], given: float, slips: bool, rng: random.Random) -> Batch:
+def collate(traces: Sequence[Trace], given: float, rng: random.Random) -> Batch:
     """`given`: share of prompt and tool tokens that are trained too, at half weight: a world that is partly known is
-    read better. `slips`: whether the expert's slips are trained or only shown."""
+    read better."""
     size = (len(traces), max(len(trace) for trace in traces))
     ids, weights, played = torch.zeros(size, dtype=torch.long), torch.zeros(size), torch.zeros(size, dtype=torch.bool)
     noise = torch.rand(size, generator=torch.Generator().manual_seed(rng.getrandbits(48)))
@@ -34,7 +34,7 @@ def collate(traces: Sequence[Trace], given: float, slips: bool, rng: random.Rand
         for piece, role in trace.pieces:
             here = slice(at, at + len(piece))
             ids[row, here] = torch.tensor(piece)
-            if role == ROLES["played"] or (role == ROLES["slip"] and slips):
+            if role == ROLES["played"]:
                 weights[row, here] = 1
                 played[row, here] = True
             else:

@@ -105,11 +105,11 @@ def _tensor_name(name: str) -> str:
     return f"blk.{layer}.{LAYER_NAMES['.'.join(path)]}.{kind}"
 
 
-def save_gguf(model: TinyModel, tokenizer: Tokenizer, file: Path, name: str = "hone tiny") -> None:
+def save_gguf(model: TinyModel, tokenizer: Tokenizer, file: Path) -> None:
     """As llama.cpp's converter with `--outtype f16`: matrices in f16, vectors in f32."""
     shape = model.shape
     writer = gguf.GGUFWriter(file, "qwen2")
-    writer.add_name(name)
+    writer.add_name("hone tiny")
     writer.add_license("apache-2.0")
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
     writer.add_context_length(shape.context)

@@ -29,14 +29,10 @@ export function piecesOf(outcome, { messages: first, tools }) {
   const prompt = template.promptText(first, tools);
   const pieces = [[prompt, "given"]];
   const rest = outcome.messages.slice(first.length);
-  for (let i = 0, turn = 1; i < rest.length; turn++) {
+  for (let i = 0; i < rest.length; ) {
     const whole = template.promptText([...first, rest[i++]], tools);
     const end = whole.lastIndexOf(template.closing.text) + template.closing.text.length;
-    const calls = outcome.calls.filter((call) => call.turn === turn);
-    const slipped = calls.some(
-      ({ outcome, result }) => outcome !== "ok" || (Array.isArray(result) && result.length === 0),
-    );
-    pieces.push([whole.slice(prompt.length, end), slipped ? "slip" : "played"]);
+    pieces.push([whole.slice(prompt.length, end), "played"]);
 
     const results = [];
     while (rest[i]?.role === "tool") results.push(rest[i++]);

@@ -15,7 +15,7 @@ from .tokenizer import RENAMED_POOLS
 RECIPE = Path(__file__).parent
 ROOT = RECIPE.parents[2]
 # Roles of tokens; see traces.mjs.
-ROLES = {"given": 0, "played": 1, "slip": 2}
+ROLES = {"given": 0, "played": 1}
 USER_TURN = "<|im_start|>user\n"
 # More than a conversation has names.
 SYMBOLS = 256
@@ -24,7 +24,7 @@ OPENING, VOWELS, CLOSING = "bcdfghjklmnprstvwz", "aeiou", "lmnrstx"
 
 # Texts with their roles, in order.
 Pieces = list[tuple[str, str]]
-# Conversations: kind of question or of lesson, pieces.
+# Conversations: name of the lesson, pieces.
 Traces = Sequence[tuple[str, Pieces]]
 
 
@@ -45,18 +45,16 @@ def world_names() -> dict[str, list[str]]:
     return json.loads(printed.stdout)
 
 
-def make_traces(file: Path, *, seed: int, mailboxes: int, mistakes: Mapping[str, float] | None) -> None:
-    """Builds a world of its own and has the expert play its training questions, with such mistakes, or the lessons
-    where `mistakes` is None; does nothing when the file is there."""
+def make_traces(file: Path, *, seed: int, mailboxes: int) -> None:
+    """Builds a world of its own and has the lessons played on its training questions; does nothing when the file is
+    there."""
     if file.exists():
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     database, unfinished = file.with_suffix(".db"), file.with_suffix(".part")
     world = ["--seed", str(seed), "--mailboxes", str(mailboxes), "--db", database, "--json"]
     subprocess.run(["node", ROOT / "dist/src/cli.js", "build-db", *world], check=True, stdout=subprocess.DEVNULL)
-    shares = ["--mistakes", json.dumps(dict(mistakes or {})), "--seed", str(seed)]
-    played = ["--lessons"] if mistakes is None else shares
-    subprocess.run(["node", RECIPE / "traces.mjs", "--db", database, "--out", unfinished, *played], check=True)
+    subprocess.run(["node", RECIPE / "traces.mjs", "--db", database, "--out", unfinished], check=True)
     database.unlink()
     unfinished.rename(file)
 

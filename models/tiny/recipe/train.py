@@ -1,9 +1,4 @@
-"""Supervised training on traces, in two phases that share one loop.
-
-`learn`: excerpts first, then mostly whole conversations; the learning rate falls over the second half, and most of the
-skill arrives during that fall. Slips are shown, not imitated. `spoil`: a short phase that mixes in an expert with bad
-habits, more and more of them, at a low rate: what is left to reinforcement learning to mend.
-"""
+"""Supervised training on traces, in phases that share one loop."""
 
 import random
 import time
@@ -39,22 +34,6 @@ class Step:
     """Probability that the batch is of excerpts."""
     given: float = 0.0
     """Share of prompt and tool tokens that are trained."""
-    spoilt: float = 0.0
-    """Probability that the batch comes from the expert with bad habits."""
-
-
-def learn(done: float) -> Step:
-    """The first phase, `done` of the way (0 to 1)."""
-    return Step(
-        rate=1 if done < 0.5 else max(0.02, 2 * (1 - done)),
-        excerpts=1 if done < 0.1 else max(0.3, 1 - 0.7 * (done - 0.1) / 0.2),
-        given=0.15 if done < 0.3 else max(0.015, 0.15 * (1 - (done - 0.3) / 0.5)),
-    )
-
-
-def spoil(done: float) -> Step:
-    """The second phase: all of it is imperfect from two thirds on."""
-    return Step(rate=0.15 * max(0.1, 1 - done), given=0.015, spoilt=min(1.0, 1.5 * done))
 
 
 class DrawnEmbeddings:
@@ -80,7 +59,7 @@ class DrawnEmbeddings:
 
 
 class Trainer:
-    """Owns the optimisers and the streams of batches; one for both phases."""
+    """Owns the optimisers and the streams of batches; one for all phases."""
 
     def __init__(
         self,
@@ -134,14 +113,11 @@ class Trainer:
         right = logits.detach().argmax(-1)[played] == targets[chosen][played]
         return losses.detach()[played].mean().item(), right.float().mean().item()
 
-    def run(
-        self, phase: Callable[[float], Step], tokens: float, minutes: float, perfect: Traces, spoilt: Traces = ()
-    ) -> None:
+    def run(self, phase: Callable[[float], Step], tokens: float, minutes: float, traces: Traces) -> None:
         """Trains as `phase` says until `tokens` (padding included) or `minutes` are used up, whichever comes first."""
         makers = {
             name: groups(self._stream(traces, name == "excerpts"), BATCH_TOKENS, self.rng)
-            for name, traces in (("excerpts", perfect), ("whole", perfect), ("spoilt", spoilt))
-            if traces
+            for name in ("excerpts", "whole")
         }
         seen, steps, started = 0, 0, time.monotonic()
         losses: list[tuple[float, float]] = []
@@ -149,9 +125,7 @@ class Trainer:
         while done < 1:
             plan = phase(done)
             name = "excerpts" if self.rng.random() < plan.excerpts else "whole"
-            if self.rng.random() < plan.spoilt:
-                name = "spoilt"
-            batch = collate(next(makers[name]), plan.given, name == "spoilt", self.rng)
+            batch = collate(next(makers[name]), plan.given, self.rng)
             losses.append(self._step(batch, plan.rate * min(1, (steps + 1) / WARM_UP_STEPS)))
             seen += batch.ids.numel()
             steps += 1

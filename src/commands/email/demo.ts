@@ -4,7 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { trainOptions, trainRun } from "../../composition/index.js";
-import { type CommandIo, chosen, defineCommand, type GivenOptions } from "../../config/index.js";
+import { type CommandIo, chosen, DEFAULT_MODEL, defineCommand, type GivenOptions } from "../../config/index.js";
 import { evaluatePlayers } from "../../evaluate/index.js";
 import { decodeSpeed, secondsOfRun } from "../../plan/index.js";
 import { prepareMachine, pythonIsReady } from "../../python-env/index.js";
@@ -22,7 +22,6 @@ import type { AnyTask } from "../../tasks/index.js";
 import { buildMailDatabase, emailTask, givenForTask, mailDatabasePath, resolveTaskOptions } from "../../tasks/index.js";
 import { prepare, type TrainConfig } from "../../train/index.js";
 import { hone } from "../../util/index.js";
-import { untaught } from "./untaught.js";
 
 const RUN = "demo";
 /** Lines of at most 120 characters. */
@@ -32,7 +31,8 @@ const TAUGHT = [
 ].join("\n");
 /** Number of held-out questions in the table; none of them was used to choose the best checkpoint. */
 const HELD_OUT = 200;
-const BASE = { model: untaught.model, ...untaught.settings } as const;
+/** Of hone's own model, which mends no call that did not run: what comes after one costs time and teaches little. */
+const OWN = { onToolError: "stop" } as const;
 const WORLD = { kind: "synthetic", seed: 1, mailboxes: 300, names: "default" } as const;
 
 async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {
@@ -45,13 +45,12 @@ async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {
   );
 }
 
-/** Defaults of the demo, unless another model was requested. */
-function withBase(asked: TrainConfig, given: GivenOptions): { config: TrainConfig; given: GivenOptions } {
-  const own = given.model === undefined ? { ...BASE, ...given } : given;
-  const based = Object.fromEntries(
-    Object.keys(BASE).flatMap((name) => (name in own ? [[name, own[name as keyof typeof BASE]]] : [])),
-  );
-  return { config: { ...asked, ...based, run: asked.run ?? RUN }, given: own };
+const isOwn = ({ model = DEFAULT_MODEL }: GivenOptions) => model === DEFAULT_MODEL;
+
+/** The demo's defaults, and those of hone's own model unless another was asked for. */
+function withDefaults(asked: TrainConfig, given: GivenOptions): { config: TrainConfig; given: GivenOptions } {
+  const own = isOwn(given) && given.onToolError === undefined ? OWN : {};
+  return { config: { ...asked, ...own, run: asked.run ?? RUN }, given: { ...given, ...own } };
 }
 
 async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
@@ -63,7 +62,7 @@ async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
   const minutes = Math.max(1, Math.round(secondsOfRun(settings, 2 * HELD_OUT, speed) / 60));
   io.log(
     [
-      ...(io.given.model === BASE.model ? [TAUGHT] : []),
+      ...(isOwn(io.given) ? [TAUGHT] : []),
       `Reinforcement learning: ${settings.steps} steps of ${settings.groupsPerStep} questions, ${settings.groupSize} rollouts of each.`,
       `Then it answers ${HELD_OUT} other questions, untrained and trained.`,
       `About ${minutes} minute${minutes === 1 ? "" : "s"} on this machine, which decodes ${compact(speed)} tokens a second. Ctrl-C keeps what is done; the same command goes on.`,
@@ -143,7 +142,7 @@ export const demoCommand = defineCommand({
   // It is the same in a project with a task of its own.
   configFile: false,
   async run(asked, plain) {
-    const { config, given } = withBase(asked, plain.given);
+    const { config, given } = withDefaults(asked, plain.given);
     const io = { ...plain, given };
     await ensureMail(config, io);
     await announce(config, io);

@@ -22,7 +22,7 @@ def conversation() -> Pieces:
         ("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWho leads Falcon?<|im_end|>\n", "given"),
         (
             '<tool_call>\n{"name": "search_inbox", "arguments": {"keywords": ["Falcon"]}}\n</tool_call><|im_end|>',
-            "slip",
+            "played",
         ),
         ("\n<|im_start|>user\n<tool_response>\n[]\n</tool_response><|im_end|>\n<|im_start|>assistant\n", "given"),
         ('<tool_call>\n{"name": "read_email", "arguments": {}}\n</tool_call><|im_end|>', "played"),

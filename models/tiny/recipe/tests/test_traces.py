@@ -35,22 +35,20 @@ def test_an_excerpt_starts_with_the_question_and_ends_with_a_turn_of_the_expert(
     for _ in range(20):
         pieces = excerpt(conversation(), rng)
         assert pieces[0][0].startswith("<|im_start|>user\nWho leads")
-        assert pieces[-1][1] in ("played", "slip")
+        assert pieces[-1][1] == "played"
 
 
-def test_only_the_experts_tokens_are_trained_and_slips_only_when_asked_for(tokenizer: Tokenizer) -> None:
+def test_only_the_experts_tokens_are_trained(tokenizer: Tokenizer) -> None:
     [trace] = encode([("who", conversation())], tokenizer)
-    lengths = [len(ids) for ids, _ in trace.pieces]
-    for slips, trained in ((False, [3, 5]), (True, [1, 3, 5])):
-        batch = collate([trace], given=0, slips=slips, rng=random.Random(0))
-        assert batch.ids[0].tolist() == [token for ids, _ in trace.pieces for token in ids]
-        assert batch.weights.sum().item() == sum(lengths[piece] for piece in trained)
-        assert batch.played.sum() == batch.weights.sum()
+    batch = collate([trace], given=0, rng=random.Random(0))
+    assert batch.ids[0].tolist() == [token for ids, _ in trace.pieces for token in ids]
+    assert batch.weights.sum().item() == sum(len(trace.pieces[piece][0]) for piece in (1, 3, 5))
+    assert batch.played.sum() == batch.weights.sum()
 
 
 def test_padding_is_never_trained(tokenizer: Tokenizer) -> None:
     traces = encode([("who", conversation()), ("who", conversation()[:2])], tokenizer)
-    batch = collate(traces, given=1, slips=True, rng=random.Random(0))
+    batch = collate(traces, given=1, rng=random.Random(0))
     assert batch.weights[1, len(traces[1]) :].sum() == 0
     assert batch.weights[1, 1 : len(traces[1])].min() > 0
 

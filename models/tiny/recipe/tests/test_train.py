@@ -5,7 +5,7 @@ from ..initialise import initialise_standard
 from ..model import Shape, TinyModel
 from ..tokenizer import drawn_tokens, name_tokens
 from ..traces import Renamer
-from ..train import DrawnEmbeddings, Trainer, learn
+from ..train import DrawnEmbeddings, Step, Trainer
 from .sample import NAMES, SYMBOLS, conversation
 
 
@@ -28,7 +28,7 @@ def test_embeddings_of_symbols_and_reserved_names_are_drawn_and_all_others_learn
     rare = Recorded(weight, drawn, names)
     before = weight[names].clone()
     trainer = Trainer(model, tokenizer, Renamer(NAMES, SYMBOLS, 1), rare, 0, lambda _: None)
-    trainer.run(learn, tokens=20_000, minutes=5, perfect=[("who", conversation())])
+    trainer.run(lambda done: Step(1 - done, excerpts=0.5), 20_000, minutes=5, traces=[("who", conversation())])
 
     assert torch.equal(weight[drawn], draws[-1]) and not torch.equal(draws[0], draws[-1])
     assert not torch.equal(weight[names], before)

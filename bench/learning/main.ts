@@ -1,6 +1,6 @@
 /**
  * `yarn learning [--base NAME] [--seeds 1,2,3] [--coins 1,2,3] [--success 1,2,3] [--steps N] [--n 200]
- * [--only NAME] [--folder build/learning]`: tests whether training works. Seeds are of runs with the task's reward, coins of
+ * [--only NAME] [--folder build/learning/NAME]`: tests whether training works. Seeds are of runs with the task's reward, coins of
  * runs with random rewards, success of runs with success alone as the reward; the base has defaults, "none" leaves them out.
  * The bases are in bases.ts. The figures go to bench/results, curves to docs, where the docs show them; the tables of the
  * documentation are printed. Finished runs and evaluations are kept in the folder and not repeated, so that the experiments
@@ -50,7 +50,7 @@ function parse() {
 try {
   const values = parse();
   const base = baseOf(values.base);
-  const folder = resolve(values.folder ?? join(packageRoot, "build", base.results));
+  const folder = resolve(values.folder ?? join(packageRoot, "build", "learning", base.name));
   mkdirSync(folder, { recursive: true });
   const chosenSeeds = (name: keyof typeof base.seeds) =>
     values[name] === undefined ? base.seeds[name] : numbers(name, values[name]);

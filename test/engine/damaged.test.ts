@@ -3,8 +3,9 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
-import { modelHeader, tokenBytes } from "../../src/engine/index.js";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { modelFile, modelHeader, tokenBytes } from "../../src/engine/index.js";
 import { checkSound } from "../../src/engine/models.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { adapterPath, newModel } from "./support.js";
@@ -12,7 +13,9 @@ import { adapterPath, newModel } from "./support.js";
 const folder = mkdtempSync(join(tmpdir(), "hone-damaged-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const model = (name: string) => join(packageRoot, `models/${name}/${name}.gguf`);
+const TINY = modelFile("tiny");
+const SMALL = modelPath("qwen2-tiny-f16.gguf");
+beforeAll(() => ensureTestModels(["tiny"], () => undefined));
 
 interface Outcome {
   readonly what: string;
@@ -20,10 +23,10 @@ interface Outcome {
   readonly message?: string;
 }
 
-/** What became of `count` mutants of a model. */
-function damage(name: string, seed: number, count: number): Outcome[] {
+/** What became of `count` mutants of a model file. */
+function damage(file: string, seed: number, count: number): Outcome[] {
   const fuzz = join(packageRoot, "test/engine/damaged-fuzz.mjs");
-  const args = [fuzz, model(name), folder, String(seed), "0", String(count)];
+  const args = [fuzz, file, folder, String(seed), "0", String(count)];
   const { stdout, stderr, status, signal } = spawnSync(process.execPath, args, {
     ...{ encoding: "utf8", maxBuffer: 1 << 28 },
   });
@@ -38,11 +41,10 @@ function damage(name: string, seed: number, count: number): Outcome[] {
 describe("a header damaged at random", () => {
   const full = process.env.TEST_FULL ? 10 : 1;
   it.each([
-    ["word-sums", 1, 200 * full],
-    ["tiny", 2, 40 * full],
-    ["untaught", 3, 40 * full],
-  ])("of %s is refused in one line, or loads", (name, seed, count) => {
-    const outcomes = damage(name, seed, count);
+    [SMALL, 1, 200 * full],
+    [TINY, 2, 80 * full],
+  ])("of %s is refused in one line, or loads", (file, seed, count) => {
+    const outcomes = damage(file, seed, count);
     expect(outcomes).toHaveLength(count);
     expect(outcomes.filter(({ outcome }) => outcome === "trace")).toEqual([]);
     const messages = outcomes.flatMap(({ outcome, message = "" }) => (outcome === "refused" ? [message] : []));
@@ -53,8 +55,8 @@ describe("a header damaged at random", () => {
 });
 
 it("a header that is longer than what is read of it at first is read like others", async () => {
-  const bytes = readFileSync(model("word-sums"));
-  const about = await modelHeader(model("word-sums"));
+  const bytes = readFileSync(SMALL);
+  const about = await modelHeader(SMALL);
   const keys = Number(bytes.readBigUInt64LE(16));
   for (let more = 0; more < 16; more++) {
     // A key in front of the others, which ends a few bytes before the first MiB does.
@@ -73,9 +75,9 @@ it("a header that is longer than what is read of it at first is read like others
 });
 
 describe("what llama.cpp would end the process for is named", () => {
-  /** The word-sums model with other bytes behind a text in its header. */
+  /** The model with other bytes behind a text in its header. */
   function changed(text: string, change: (bytes: Buffer, at: number) => void): string {
-    const bytes = readFileSync(model("word-sums"));
+    const bytes = readFileSync(SMALL);
     const at = bytes.indexOf(text) + Buffer.byteLength(text);
     change(bytes, at);
     const file = join(folder, "changed.gguf");
@@ -123,7 +125,7 @@ describe("what llama.cpp would end the process for is named", () => {
   });
 
   it("and models that are whole are taken", () => {
-    for (const file of [...["tiny", "untaught", "word-sums"].map(model), newModel()]) {
+    for (const file of [TINY, SMALL, newModel()]) {
       expect(() => checkSound(file)).not.toThrow();
     }
     expect(() => checkSound(adapterPath("one"))).not.toThrow();

@@ -5,6 +5,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ensureTestModels, modelPath } from "../../bench/models.js";
 import {
   enginePlayer,
   freePort,
@@ -101,7 +102,8 @@ describe.runIf(compiled)(`a sequence on llama-server${lack}`, () => {
   it("is refused where it is missing, or has another model", async () => {
     const nobody = { ...serverOptions(engine, await freePort()), url: "http://127.0.0.1:9" };
     await expect(loadEngine(nobody)).rejects.toThrow("no llama-server answers at http://127.0.0.1:9");
-    const other = { ...serverOptions(engine, server.port), model: modelFile("word-sums") };
+    await ensureTestModels(["tiny"], () => undefined);
+    const other = { ...serverOptions(engine, server.port), model: modelPath("qwen2-tiny-f16.gguf") };
     await expect(loadEngine(other)).rejects.toThrow("start it with that file");
     const longer = { ...serverOptions(engine, server.port), contextPerSequence: 1_000_000 };
     await expect(loadEngine(longer)).rejects.toThrow("larger -c");

@@ -23,7 +23,7 @@ const home = mkdtempSync(join(tmpdir(), "hone-kill-ranks-"));
 const cli = join(packageRoot, "dist/src/cli.js");
 /** One rollout at a time on one thread: its tokens do not depend on time. */
 const training = (run: string) => [
-  ...["train", "--model", "tiny", "--task", join(packageRoot, "examples/word-sums.ts"), "--run", run],
+  ...["train", "--model", "tiny", "--task", join(packageRoot, "examples/arithmetic.ts"), "--run", run],
   ...[
     "--steps",
     String(STEPS),
@@ -40,7 +40,7 @@ const training = (run: string) => [
   ...["--learner-launch", "torchrun --nproc-per-node 2"],
 ];
 const env = { ...process.env, HONE_HOME: home };
-const folderOf = (run: string) => join(home, "word-sums", "models", run);
+const folderOf = (run: string) => join(home, "arithmetic", "models", run);
 
 function outcome(run: string) {
   const lines = readFileSync(join(folderOf(run), "metrics.jsonl"), "utf8")

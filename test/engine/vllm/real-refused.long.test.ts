@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ensureTestModels, modelPath } from "../../../bench/models.js";
 import { loadEngine, type VllmOptions } from "../../../src/engine/index.js";
 import { freePort } from "../../support/free-port.js";
 import { type Flags, type Otherwise, prepareVllm, type Server, startServer, type Vllm } from "./real-server.js";
@@ -15,6 +16,7 @@ let vllm: Vllm;
 let right: Server;
 
 beforeAll(async () => {
+  await ensureTestModels(["tiny"], () => undefined);
   vllm = await prepareVllm(home);
   const cwd = join(home, "elsewhere");
   mkdirSync(cwd);
@@ -78,7 +80,7 @@ describe("what a run asks of a server that is set up for another", () => {
       { adapterRank: 32 },
       "it takes adapters up to rank 16, and these have rank 32: start it with a larger --max-lora-rank",
     ],
-    ["another model", { model: "models/word-sums/word-sums.gguf" }, "start it with that model"],
+    ["another model", { model: modelPath("qwen2-tiny-f16.gguf") }, "start it with that model"],
     // Under this path each process sees a folder of its own.
     ["a folder that it does not see", { adapters: "/proc/self/cwd/build/unseen" }, "does not see the adapters' folder"],
   ])("%s", async (_, more, line) => {

@@ -1,9 +1,11 @@
 /** What is seen of vLLM servers before anything is played on them, on stand-ins that are wrong in one thing each. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ensureTestModels, modelPath } from "../../../bench/models.js";
 import { openOn as open, type StandIn, startStandIn } from "./support.js";
 
 let right: StandIn;
 beforeAll(async () => {
+  await ensureTestModels(["tiny"], () => undefined);
   right = await startStandIn();
 });
 afterAll(() => right.kill());
@@ -46,7 +48,7 @@ describe("vLLM servers that are set up otherwise", () => {
   });
 
   it("a server of another model, and an address without a server, are refused too", async () => {
-    const other = await startStandIn({ model: "models/word-sums/word-sums.gguf" });
+    const other = await startStandIn({ model: modelPath("qwen2-tiny-f16.gguf") });
     await expect(open([other])).rejects.toThrow(/its tokenizer is not that of|its model is not ours/);
     await other.kill();
     await expect(open([other])).rejects.toThrow(`no vLLM server answers at ${other.url}`);

@@ -12,8 +12,8 @@ import { scale } from "./sources/scale.js";
 import { smallPages } from "./sources/small-pages.js";
 import { proseOf, unsourced } from "./sources/source.js";
 import { speed } from "./sources/speed.js";
+import { readme, tinyModel } from "./sources/tiny.js";
 import { training } from "./sources/training.js";
-import { readme, tinyModel } from "./sources/untaught.js";
 
 describe.each(
   [readme, speed, gpu, tinyModel, memory, scale, training, ...smallPages].map(

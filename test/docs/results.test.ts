@@ -2,62 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { median } from "../../bench/measure.js";
 import { textOf } from "./blocks.js";
-import { atEnd, atStart, meanOf, type Outcome, outcomesOf, percent, resultsOf, rowsOf, type Share } from "./figures.js";
+import { atEnd, atStart, type Outcome, outcomesOf, percent, resultsOf, rowsOf, type Share } from "./figures.js";
 import { saidInResults, saidOfServing, servedRows } from "./sources/trainings.js";
-
-describe("docs/results.md", () => {
-  it("has the runs of the tiny model as they were measured", () => {
-    const labels: Readonly<Record<string, string>> = {
-      "seed 1": "seed 1 (the default)",
-      ...{ "seed 2": "seed 2", "seed 3": "seed 3", "learning rate 0": "learning rate 0" },
-      ...{ "coins 1": "random rewards, seed 1", "coins 2": "random rewards, seed 2" },
-      ...{ "coins 3": "random rewards, seed 3", "coins 4": "random rewards, seed 4" },
-    };
-    const rows = outcomesOf("learning-2026-11-21-amd-epyc-2-cores.json").map(
-      ({ name, heldOut, greedy, unseenNames }) => [
-        labels[name] as string,
-        ...[heldOut, greedy, unseenNames].flatMap((shares) => [atStart(shares), atEnd(shares, 1)]),
-      ],
-    );
-    const byLabel = (table: string[][]) => table.toSorted(([a = ""], [b = ""]) => a.localeCompare(b));
-    expect(byLabel(rowsOf("docs/results.md", "run, 30 steps"))).toEqual(byLabel(rows));
-  });
-});
-
-describe("docs/tiny-model.md", () => {
-  it("has the means of the runs from a base that was never taught the task", () => {
-    const outcomes = outcomesOf("untaught-2026-11-23-intel-xeon-processor-2-cores.json");
-    const row = (label: string, kind: string, at: 0 | -1) => {
-      const runs = outcomes.filter(({ name }) => name.startsWith(kind));
-      const successes = (shares: (one: Outcome) => readonly Share[]) =>
-        runs.map((one) => (shares(one).at(at) as Share).success);
-      return [
-        label,
-        meanOf(successes((one) => one.heldOut)),
-        meanOf(successes((one) => one.greedy)),
-        meanOf(successes((one) => one.unseenNames)),
-        meanOf(successes((one) => one.unseenNamesGreedy)),
-      ];
-    };
-    expect(rowsOf("docs/tiny-model.md", "success")).toEqual([
-      row("before training", "seed", 0),
-      row("the task's reward, 5 seeds", "seed", -1),
-      row("rewards 0 and 1 alone, 5 seeds", "success", -1),
-      row("control: random rewards, 3 seeds", "coins", -1),
-    ]);
-  });
-
-  it("has the runs on sums in words as they were measured", () => {
-    const outcomes = outcomesOf("word-sums-2026-11-23-intel-xeon-processor-2-cores.json");
-    const rows = outcomes.map(({ name, heldOut, validations }) => [
-      name,
-      atStart(heldOut),
-      ...validations.slice(1).map(({ success }) => `${percent(success, 0)} %`),
-      atEnd(heldOut, 0),
-    ]);
-    expect(rowsOf("docs/tiny-model.md", "run")).toEqual(rows);
-  });
-});
 
 describe("what is said of SmolLM2", () => {
   const text = outcomesOf("smollm2-2026-11-24-amd-epyc-2-cores.json");

@@ -17,6 +17,8 @@ const scenarios = (await task.scenarios({})) as Scenario[];
 const tools = task.tools.map((tool) => toolSchema(tool));
 const MAX_TURNS = 6;
 const MAX_TOKENS = 100;
+/** With it the tiny model reads what it found. */
+const SEED = 13;
 
 let server: Server;
 let anthropic: Anthropic;
@@ -156,12 +158,12 @@ async function play(dialect: Dialect, scenario: Scenario, seed: number) {
 test("chats, responses and messages draw the same token ids, streamed or not, sent again or stored", async () => {
   const lengths: number[] = [];
   for (const scenario of scenarios) {
-    const expected = await play(chat, scenario, 11);
+    const expected = await play(chat, scenario, SEED);
     lengths.push(expected.length);
     const others = { responses: responses(false, false), messages: messages(false) };
     const streamed = { responses: responses(true, false), messages: messages(true), stored: responses(false, true) };
     for (const dialect of [...Object.values(others), ...Object.values(streamed)]) {
-      expect(await play(dialect, scenario, 11)).toEqual(expected);
+      expect(await play(dialect, scenario, SEED)).toEqual(expected);
     }
   }
   expect(Math.max(...lengths)).toBeGreaterThan(2);
@@ -305,7 +307,7 @@ describe("/tokenize and /detokenize", () => {
 describe("Ollama's routes", () => {
   test("a conversation without ids of calls goes on with the tokens that were sampled", async () => {
     const scenario = scenarios[0] as Scenario;
-    const expected = await play(chat, scenario, 11);
+    const expected = await play(chat, scenario, SEED);
     const history: object[] = [...task.prompt(scenario, { maxTurns: MAX_TURNS })];
     const counts: number[] = [];
     for (let turn = 0; turn < expected.length; turn++) {

@@ -86,7 +86,8 @@ async function builtIn(scenario: Scenario, seed: number) {
 test("an agent over HTTP draws the token ids of the built-in loop, and each token is evaluated once", async () => {
   const lengths: number[] = [];
   for (const scenario of scenarios) {
-    for (const seed of [11]) {
+    // With it the tiny model reads what it found.
+    for (const seed of [13]) {
       const turns = await agent(scenario, seed);
       const { tokens } = await builtIn(scenario, seed);
       const last = turns.at(-1) as (typeof turns)[number];

@@ -9,18 +9,6 @@ interface Pair {
 type Email = Outcome & { readonly training: readonly number[]; readonly heldOutPairs: readonly Pair[] };
 
 const mean = (values: readonly number[]) => values.reduce((sum, one) => sum + one, 0) / values.length;
-/** Mean in points, with its standard error. */
-function moved(pairs: readonly (readonly Share[])[]): readonly [string, string] {
-  const differences = pairs.map((shares) => (shares.at(-1) as Share).success - (shares[0] as Share).success);
-  const middle = mean(differences);
-  const square = differences.reduce((sum, one) => sum + (one - middle) ** 2, 0);
-  const n = differences.length;
-  return [percent(middle, 1), percent(Math.sqrt(square / (n - 1) / n), 1)];
-}
-
-const coins = outcomesOf("learning-2026-11-21-amd-epyc-2-cores.json").filter(({ name }) => name.startsWith("coins"));
-const [sampled, greedy] = [moved(coins.map(({ heldOut }) => heldOut)), moved(coins.map((one) => one.greedy))];
-
 const seeds = outcomesOf("smollm2-2026-11-24-amd-epyc-2-cores.json").filter(({ name }) => name.startsWith("seed"));
 const STEPS = 16;
 const stepSeconds = seeds.map(({ phases }) => (phases.total / STEPS).toFixed(0)).map(Number);
@@ -52,7 +40,6 @@ export const saidInResults: readonly string[] = [
   `steps took ${Math.min(...stepSeconds)} to ${Math.max(...stepSeconds)} s on average`,
   `The steps took ${(phases.total / 60).toFixed(0)} minutes (${percent(phases.update / phases.total, 0)} % of it updates, ${percent(phases.rollouts / phases.total, 0)} % rollouts)`,
   `of the memory, ${(Number(f16?.theirs) / 1000).toFixed(1)} GB with f16`,
-  `by ${sampled[0]} points on average (standard error ${sampled[1]}), greedy success by ${greedy[0]} (${greedy[1]})`,
   `${percent(part(0, "named"), 1)} % of the texts name a kind before and ${percent(part(-1, "named"), 1)} % after`,
   `of those ${right(0)} % are right before and ${right(-1)} % after`,
   `add ${percent(success.difference, 1)} points of success to imitation (95 % interval ${percent(success.low, 1)} to ${percent(success.high, 1)}`,

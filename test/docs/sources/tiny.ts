@@ -1,0 +1,79 @@
+/** Trainings of the tiny model, as docs/tiny-model.md and README have them. */
+import { meanOf, type Outcome, outcomesOf, percent, type Share } from "../figures.js";
+import type { Source } from "./source.js";
+
+const outcomes = outcomesOf("tiny-2026-11-23-intel-xeon-processor-2-cores.json");
+const ofKind = (kind: string) => outcomes.filter(({ name }) => name.startsWith(kind));
+
+/** Success of several runs in each evaluation. */
+function successes(label: string, runs: readonly Outcome[], at: 0 | -1): string[] {
+  const mean = (shares: (one: Outcome) => readonly Share[]) =>
+    meanOf(runs.map((one) => (shares(one).at(at) as Share).success));
+  return [
+    label,
+    mean(({ heldOut }) => heldOut),
+    mean(({ greedy }) => greedy),
+    mean(({ unseenNames }) => unseenNames),
+    mean(({ unseenNamesGreedy }) => unseenNamesGreedy),
+  ];
+}
+
+/** What the rollouts of several runs' held-out questions did: their steps, in the runs of a kind. */
+function rollouts(label: string, runs: readonly Outcome[], at: 0 | -1): string[] {
+  const shares = runs.map(({ heldOut }) => heldOut.at(at) as Share);
+  const part = ({ parts }: Share, name: string) => parts[name]?.mean ?? Number.NaN;
+  const sum = (of: (share: Share) => number) => shares.reduce((total, share) => total + of(share), 0);
+  const read = Math.round(sum((share) => part(share, "read") * share.n));
+  const right = Math.round(sum((share) => part(share, "right") * share.n));
+  const in100 = (of: (share: Share) => number) => ((100 * sum(of)) / sum(({ n }) => n)).toFixed(1);
+  const malformed = ({ tool_errors: causes }: Share) => causes.malformed ?? 0;
+  const every = ({ tool_errors: causes }: Share) => Object.values(causes).reduce((total, count) => total + count, 0);
+  return [
+    label,
+    meanOf(shares.map((share) => part(share, "read"))),
+    `${percent(right / read, 1)} % of ${read}`,
+    in100(malformed),
+    in100((share) => every(share) - malformed(share)),
+  ];
+}
+
+const mean = (at: 0 | -1) =>
+  meanOf(ofKind("seed").map(({ heldOut }) => (heldOut.at(at) as Share).success)).split(" (")[0];
+
+/** Before training, then after it, by what trained. */
+const rowsBy = (row: (label: string, runs: readonly Outcome[], at: 0 | -1) => string[]) => [
+  row("before training", ofKind("seed"), 0),
+  ...Object.entries({
+    seed: "the task's reward",
+    success: "rewards 0 and 1 alone",
+    coins: "control: random rewards",
+  }).map(([kind, title]) => row(`${title}, ${ofKind(kind).length} seeds`, ofKind(kind), -1)),
+];
+
+export const tinyModel: Source = {
+  page: "docs/tiny-model.md",
+  tables: [
+    { header: "success", rows: rowsBy(successes) },
+    { header: "rollouts of held-out questions, sampled", rows: rowsBy(rollouts) },
+  ],
+  measured: [
+    `on ${outcomes[0]?.heldOut[0]?.n} test questions that were in no validation`,
+    `on ${outcomes[0]?.unseenNames[0]?.n} of a world`,
+    `on ${outcomes[0]?.validations[0]?.n} questions, with`,
+  ],
+  declared: [
+    ["pays 0.1 for opening the right mail", "src/tasks/email/reward.ts", "read: 0.1"],
+    ["models below 0.1 billion parameters", "src/config/sizes.ts", "tiny: 1e8"],
+  ],
+  elsewhere: [],
+  plain: ["at temperature 1 more calls", "rewards of 0 and 1 alone"],
+};
+
+export const readme: Source = {
+  page: "README.md",
+  tables: [],
+  measured: [`success before and after (${mean(0)} and ${mean(-1)}, means of`],
+  declared: [],
+  elsewhere: ["200 held-out questions"],
+  plain: ["8 GB train ``, 12 GB ``, 16 GB ``, 24 GB `` and 80 GB ``"],
+};

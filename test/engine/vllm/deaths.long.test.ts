@@ -40,6 +40,8 @@ async function trainThroughDeaths(run: string, kills: number, most: number, star
       ...["train", "--home", home, "--db", db, "--model", "tiny", "--run", run, "--steps", String(steps)],
       ...["--groups-per-step", String(GROUPS), "--group-size", String(SIZE), "--validate-every", "0"],
       ...["--validate-n", "2", "--context", String(CONTEXT), "--gpu", "off"],
+      // Rollouts of the untrained model often have equal rewards, of which nothing is learnt; coins differ.
+      ...["--control", "random-reward"],
       ...["--engine", "vllm", "--engine-url", servers.map(({ url }) => url).join()],
     ]);
   const hone = train(999);

@@ -33,6 +33,8 @@ it("three training steps on two servers by two ranks of the learner, both server
   const { child, said, until, ended } = startHone([
     ...["train", "--home", home, "--db", db, "--model", "tiny", "--run", "real", "--steps", "3", "--gpu", "off"],
     ...["--groups-per-step", "4", "--group-size", "4", "--validate-n", "2", "--context", String(CONTEXT)],
+    // Rollouts of the untrained model often have equal rewards, of which nothing is learnt; coins differ.
+    ...["--control", "random-reward"],
     ...["--engine", "vllm", "--engine-url", servers.map(({ url }) => url).join()],
     ...["--learner-launch", "torchrun --nproc-per-node 2"],
   ]);

@@ -35,10 +35,10 @@ const REPOSITORY = /^[\w][\w.-]*\/[\w][\w.-]*$/;
 const REVISION = /^[\w][\w./-]*$/;
 
 /** What came with hone before, by its name or its file's. */
-const FORMER: Readonly<Record<string, string>> = {
-  untaught: "that model is called tiny now; give --model tiny, and --run with a new name for a run of it",
-  "word-sums": "that model and its task have left hone; give --model tiny, and leave --task out for the email task",
-};
+const FORMER: ReadonlyMap<string, string> = new Map([
+  ["untaught", "that model is called tiny now; give --model tiny, and --run with a new name for a run of it"],
+  ["word-sums", "that model and its task have left hone; give --model tiny, and leave --task out for the email task"],
+]);
 
 /**
  * @param weights requested weights: the catalogue may have a GGUF file with them
@@ -70,8 +70,8 @@ export function readReference(reference: string, weights: Weights, flag = "--mod
     return statSync(path).isDirectory() ? { kind: "folder", path } : { kind: "file", path };
   }
   const isFile = /\.gguf$/i.test(reference);
-  const former = isFile || !reference.includes("/") ? FORMER[nameOf({ kind: "file", path: reference })] : undefined;
-  if (former) throw new UsageError(`${flag} ${reference}: ${former}`);
+  const former = FORMER.get(nameOf({ kind: "file", path: reference }));
+  if (former && (isFile || !reference.includes("/"))) throw new UsageError(`${flag} ${reference}: ${former}`);
   // Text in the form of a path is a path.
   if (isFile || /^[.~/]/.test(reference)) {
     throw new UsageError(

@@ -8,7 +8,7 @@ try {
   const { ensureVllm } = await import("../dist/src/python-env/index.js");
   const choice = { given: undefined, cuda: false, torchIndex: process.env.HONE_TORCH_INDEX };
   const { python } = await ensureVllm({ ...choice, onProgress: console.error });
-  part.run(process.argv.slice(2), {}, { VLLM_TEST_PYTHON: python });
+  await part.run({}, { VLLM_TEST_PYTHON: python });
 } catch (error) {
   part.notRun(error.message);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shutil
@@ -30,6 +31,7 @@ TOKENIZER = ["tokenizer.json", "tokenizer_config.json"]
 IDS = torch.tensor([[5, 17, 42, 8, 90, 33, 61, 12]])
 
 
+@functools.cache
 def theirs(models: Path, family: str, merge: bool) -> torch.nn.Module:
     """PEFT's model in f32, from the folder that the test's GGUF file was made from (whose weights f16 holds)."""
     base = AutoModelForCausalLM.from_pretrained(models / f"{family}-tiny", dtype=torch.float32)

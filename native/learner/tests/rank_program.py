@@ -1,9 +1,9 @@
 """One rank of several that compute updates of some cases: `rank_program.py RANK WORLD FILE`, for test_ranks.py.
 
 FILE has what to compute (torch.save): the model's file, and cases of requests for a step, some with a `fault` of the
-last rank, or a loss that is `scaled`. Rank by rank, FILE.WORLD.RANK gets for each case the gradients before clipping, the
-metrics and the weights afterwards, or the error. With `f64` all is computed in that: what the learner asks for as f32
-becomes f64.
+last rank, or a loss that is `scaled`. Rank by rank, FILE.WORLD.RANK gets for each case the gradients before clipping,
+the metrics and the weights afterwards, or the error. With `f64` all is computed in that: what the learner asks for as
+f32 becomes f64.
 """
 
 import os

@@ -1,6 +1,6 @@
 /**
- * The models of tests and benchmarks (test/models/make.py), created when first needed and kept in build/test-models
- * until their recipe changes.
+ * The models of tests and benchmarks (test/models/make.py), created when first needed and kept in the user's cache, one folder
+ * for each state of what makes them: checkouts share it, and a fresh one makes nothing again.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -10,7 +10,7 @@ import { lockFile } from "../src/device/index.js";
 import { ensurePython } from "../src/python-env/index.js";
 import { HoneError } from "../src/util/errors.js";
 import { withLock } from "../src/util/lock.js";
-import { packageRoot } from "../src/util/paths.js";
+import { cacheHome, packageRoot } from "../src/util/paths.js";
 
 /**
  * tiny: qwen2-tiny, qwen3-tiny, llama-tiny, mistral-tiny, smollm3-tiny, granite-tiny, olmo2-tiny, gemma3-tiny, phi3-tiny, lfm2-tiny and yarn-tiny. published: qwen2.5-small and its
@@ -20,25 +20,30 @@ export type ModelSet = "tiny" | "published" | "0.5b" | "wide" | "card";
 export const modelSets: readonly ModelSet[] = ["tiny", "published", "0.5b", "wide", "card"];
 
 const recipe = join(packageRoot, "test", "models");
-export const modelFolder = join(packageRoot, "build", "test-models");
 
-/** The path of a test model's file or folder: `modelPath("qwen2-tiny-f16.gguf")`. */
-export const modelPath = (name: string) => join(modelFolder, name);
-
+/** What makes them: the scripts, hone's own model, Python's packages, and llama.cpp's converter, which comes with node-llama-cpp. */
 function recipeHash(): string {
   const digest = createHash("sha256");
   for (const name of readdirSync(recipe).sort()) {
     if (name.endsWith(".py")) digest.update(readFileSync(join(recipe, name)));
   }
+  digest.update(readFileSync(join(packageRoot, "models/tiny/tiny.gguf")));
   digest.update(readFileSync(lockFile()));
-  return digest.digest("hex");
+  const { dependencies } = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8"));
+  digest.update(dependencies["node-llama-cpp"]);
+  return digest.digest("hex").slice(0, 12);
 }
+
+/** A process with another cache, as on a null card, is told where they are. */
+export const modelFolder = process.env.HONE_TEST_MODELS ?? join(cacheHome(), "hone", `test-models-${recipeHash()}`);
+
+/** The path of a test model's file or folder: `modelPath("qwen2-tiny-f16.gguf")`. */
+export const modelPath = (name: string) => join(modelFolder, name);
 
 /** Creates the missing sets. `onProgress` gets a line for each. */
 export async function ensureTestModels(sets: readonly ModelSet[], onProgress: (line: string) => void): Promise<void> {
-  const hash = recipeHash();
   const stamp = (set: ModelSet) => join(modelFolder, `.${set}.made`);
-  const missing = () => sets.filter((set) => !existsSync(stamp(set)) || readFileSync(stamp(set), "utf8") !== hash);
+  const missing = () => sets.filter((set) => !existsSync(stamp(set)));
   if (missing().length === 0) return;
 
   const python = await ensurePython({ extras: ["dev"], onProgress });
@@ -49,7 +54,7 @@ export async function ensureTestModels(sets: readonly ModelSet[], onProgress: (l
       onProgress(`making the test models "${set}" in ${modelFolder}`);
       const source = output(process.execPath, [join(packageRoot, "scripts", "llama-source.mjs")]).trim();
       output(python, [join(recipe, "make.py"), "--llama", source, "--out", modelFolder, set]);
-      writeFileSync(stamp(set), hash);
+      writeFileSync(stamp(set), "");
     }
   });
 }

@@ -5,7 +5,7 @@
 #
 # Makes the system in DIR (a new folder, 0.4 GB), installs the tarballs of `yarn package` there with npm, and runs `hone --version`,
 # `hone init` and `hone rollout` with the tiny model; --train adds `hone train` and `hone demo`, which install Python packages.
-# --card instead: the system has the packages that README names for a machine with NVIDIA's driver, and a null card (build/null-card,
+# --card instead: the system has the packages that README names for a machine with NVIDIA's driver, and a null card (test/null-card,
 # which `yarn test:card` builds) is its card; the Python environment for CUDA is installed (5 GB), the stand-ins take the place of
 # CUDA's runtime in it, and a step is trained on that card and committed.
 # Prints seconds and megabytes of each step, and ends with the status of the first one that failed.
@@ -23,11 +23,11 @@ case "${1:-}" in
   shift
   ;;
 esac
-null=build/null-card
 packages=ca-certificates,libatomic1,python3,python3-venv
 if [ "$mode" = card ]; then
   packages=$packages,python3-dev,git,build-essential
-  { [ -f "$null/stamp" ] && [ -f dist/test/null-card/support.js ]; } || { echo "build the null card first: yarn test:card" >&2; exit 2; }
+  null=$(node -e 'import("./dist/test/null-card/support.js").then(({ built }) => console.log(built))' 2>/dev/null || true)
+  [ -f "$null/stamp" ] || { echo "build the null card first: yarn test:card" >&2; exit 2; }
 fi
 [ $# -gt 0 ] || { echo "give the tarballs of build/packages" >&2; exit 2; }
 [ ! -e "$root" ] || { echo "$root exists; give a new folder" >&2; exit 2; }

@@ -3,12 +3,12 @@
 import { developmentPython, run, tool } from "./test-ground.mjs";
 
 const args = process.argv.slice(2);
-if (tool("typescript/bin/tsc", ["-p", "tsconfig.build.json"]) !== 0) process.exit(1);
+if ((await tool("typescript/bin/tsc", ["-p", "tsconfig.build.json"])) !== 0) process.exit(1);
 if (!args.includes("--help")) {
   const { ensureTestModels } = await import("../dist/bench/models.js");
   const { buildNullCard } = await import("../test/null-card/build.mjs");
   try {
-    const notBuilt = await buildNullCard(await developmentPython());
+    const notBuilt = await buildNullCard(await developmentPython(false));
     if (notBuilt !== undefined) throw new Error(`there is no null card: ${notBuilt}`);
     await ensureTestModels(["card"], console.error);
   } catch (error) {
@@ -16,4 +16,4 @@ if (!args.includes("--help")) {
     process.exit(1);
   }
 }
-process.exit(run(process.execPath, ["dist/bench/card/main.js", ...args]));
+process.exit(await run(process.execPath, ["dist/bench/card/main.js", ...args]));

@@ -1,13 +1,16 @@
 // A part of the tests that has a command of its own (`yarn test:gpu`, `test:card`, `test:vllm`): its vitest configuration is
-// vitest.NAME.config.ts, its figures are left in build/reports/NAME.json, which `yarn test --NAME-report` reads.
+// vitest.NAME.config.ts, its figures are left in build/reports/NAME.json, which scripts/ci.mjs reads.
 // Exit status 0: all passed; 1: a test failed; 3: nothing was run, and a line says why.
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { failures, figures, leftOut, prepare, root, tool } from "./test-ground.mjs";
+import { failures, figures, leftOut, prepare, root, takeFlag, tool } from "./test-ground.mjs";
 
 const NOT_RUN = 3;
 
 export class Part {
+  /** Arguments for vitest. */
+  only = process.argv.slice(2);
+  #prepared = takeFlag(this.only, "--prepared");
   #name;
   #what;
   #vitest;
@@ -36,7 +39,7 @@ export class Part {
   async prepare(about = {}) {
     this.#write({ ...about, passed: 0, failed: 1 });
     try {
-      return await prepare();
+      return await prepare({ full: false, prepared: this.#prepared });
     } catch (error) {
       console.error(`hone: ${error.message}`);
       console.log("0 passed, 1 failed");
@@ -54,21 +57,20 @@ export class Part {
   /**
    * Runs the tests and ends the process.
    *
-   * @param {readonly string[]} only arguments for vitest
    * @param {object} about what the report says besides
    */
-  run(only, about = {}, env = {}) {
+  async run(about = {}, env = {}) {
     const result = { ...about, passed: 0, failed: 1, seconds: 0 };
     this.#write(result);
     const began = performance.now();
     const reporters = ["--reporter=verbose", "--reporter=json", `--outputFile.json=${this.#vitest}`];
-    const args = ["run", `--config=vitest.${this.#name}.config.ts`, ...reporters, ...only];
-    const status = tool("vitest/vitest.mjs", args, { ...process.env, ...env });
+    const args = ["run", `--config=vitest.${this.#name}.config.ts`, ...reporters, ...this.only];
+    const status = await tool("vitest/vitest.mjs", args, { ...process.env, ...env });
     result.seconds = (performance.now() - began) / 1000;
     if (existsSync(join(root, this.#vitest))) {
       const report = JSON.parse(readFileSync(join(root, this.#vitest), "utf8"));
       Object.assign(result, figures(report, status), { failures: failures(report) });
-      for (const { line, failed } of only.length === 0 ? leftOut(report) : []) {
+      for (const { line, failed } of this.only.length === 0 ? leftOut(report) : []) {
         console.log(line);
         if (failed) result.failed += 1;
       }

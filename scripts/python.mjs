@@ -3,7 +3,7 @@
 import { developmentPython } from "./test-ground.mjs";
 
 try {
-  console.log(await developmentPython());
+  console.log(await developmentPython(true));
 } catch (error) {
   console.error(`hone: ${error.message}`);
   process.exitCode = 1;

@@ -6,6 +6,7 @@
  */
 const RIGHT = [
   "of glibc alone",
+  "of Linux alone",
   "others compute denormals at full speed",
   "Unsloth is not installed here",
   "bitsandbytes is not installed here",

@@ -8,4 +8,4 @@ const python = await part.prepare(about);
 const { buildNullCard } = await import("../test/null-card/build.mjs");
 const notRun = await buildNullCard(python);
 if (notRun !== undefined) part.notRun(notRun, about);
-part.run(process.argv.slice(2), about);
+await part.run(about);

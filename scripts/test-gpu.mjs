@@ -4,14 +4,10 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { chooseDevice, lookAtMachine } from "./gpu-device.mjs";
 import { Part } from "./part.mjs";
-import { root } from "./test-ground.mjs";
+import { root, takeFlag } from "./test-ground.mjs";
 
 const part = new Part("gpu", "a GPU");
-/** A kernel is compiled at its first use, which takes seconds on llvmpipe. Kept in this folder for the next run. */
-const cache = join(root, "build", "shader-cache");
-
-const only = process.argv.slice(2).filter((argument) => argument !== "--software");
-const software = process.argv.includes("--software");
+const software = takeFlag(part.only, "--software");
 
 /** Brings what a backend needs (llama.cpp's libraries, on CUDA the learner's environment); why it cannot, or "". */
 function whyNotBrought(backend) {
@@ -50,11 +46,13 @@ if (device) {
 }
 if (!device) part.notRun(notRun, { device: null });
 console.log(`GPU tests on ${device.name}: ${device.backend}, ${device.driver}`);
-part.run(
-  only,
+const { cacheHome } = await import("../dist/src/util/index.js");
+await part.run(
   { device },
   {
-    MESA_SHADER_CACHE_DIR: cache,
+    // A kernel is compiled at its first use, which takes seconds on llvmpipe. Kept for the next run, also of another checkout: Mesa
+    // knows by its own version and the kernel's code which is which.
+    MESA_SHADER_CACHE_DIR: join(cacheHome(), "hone", "shaders"),
     // Without LLVM's optimisation, which costs more than it saves in a test. A single malloc arena, since device memory
     // is process memory, and memory cached in an arena per thread would count as used.
     ...(device.software ? { GALLIVM_PERF: "nopt", MALLOC_ARENA_MAX: "1" } : {}),

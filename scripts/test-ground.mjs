@@ -1,30 +1,42 @@
 // Prerequisites of tests: the compiled files, the learner's Python and the test models, made if missing.
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** @returns {number} its exit status; 1 if it was killed */
-export function run(command, args, env = process.env) {
-  return spawnSync(command, args, { cwd: root, stdio: "inherit", env }).status ?? 1;
+/** @returns {Promise<number>} its exit status; 1 if it was killed or is not there */
+export function run(command, args, { env = process.env, stdio = "inherit" } = {}) {
+  const child = spawn(command, args, { cwd: root, stdio, env });
+  return new Promise((resolve) => {
+    child.once("error", () => resolve(1));
+    child.once("close", (status) => resolve(status ?? 1));
+  });
 }
 
 /** Runs a node_modules tool without a shell, so that Ctrl-C reaches it. */
 export function tool(path, args, env = process.env) {
-  return run(process.execPath, [`node_modules/${path}`, ...args], env);
+  return run(process.execPath, [`node_modules/${path}`, ...args], { env });
+}
+
+/** Takes a flag out of the arguments. @returns {boolean} whether it was there */
+export function takeFlag(args, flag) {
+  const at = args.indexOf(flag);
+  if (at >= 0) args.splice(at, 1);
+  return at >= 0;
 }
 
 /**
  * The learner's Python with what tests need: pytest, ruff, other implementations to compare with.
  *
+ * @param {boolean} full with Unsloth and the trackers' libraries, which only `--full` tests, as far as they can be installed
  * @throws Error with the reason in one line
  */
-export async function developmentPython() {
+export async function developmentPython(full) {
   const { ensurePython } = await import("../dist/src/python-env/index.js");
   const options = { onProgress: console.error, torchIndex: process.env.HONE_TORCH_INDEX };
   const python = await ensurePython({ ...options, extras: ["dev"] });
   // Optional packages: if they cannot be installed, their tests report that they did not run.
-  for (const extra of ["unsloth", "trackers"]) {
+  for (const extra of full ? ["unsloth", "trackers"] : []) {
     try {
       await ensurePython({ ...options, extras: ["dev", extra] });
     } catch (error) {
@@ -35,15 +47,22 @@ export async function developmentPython() {
 }
 
 /**
+ * Makes what is missing, and compiles what has changed.
+ *
+ * @param {{ full: boolean, prepared: boolean }} how `prepared`: scripts/prepare.mjs was here before, and only the interpreter is asked for
  * @returns {Promise<string>} the learner's Python
  * @throws Error with the reason in one line; exits with 1 after the messages of compiler or bundler
  */
-export async function prepare() {
-  if (tool("typescript/bin/tsc", ["-p", "tsconfig.build.json"]) !== 0) process.exit(1);
-  if (tool("vite/bin/vite.js", ["build", "--config", "web/vite.config.ts", "--logLevel", "warn"]) !== 0)
-    process.exit(1);
+export async function prepare({ full, prepared }) {
+  if (!prepared) {
+    const built = await Promise.all([
+      tool("typescript/bin/tsc", ["-p", "tsconfig.build.json"]),
+      tool("vite/bin/vite.js", ["build", "--config", "web/vite.config.ts", "--logLevel", "warn"]),
+    ]);
+    if (built.some((status) => status !== 0)) process.exit(1);
+  }
+  const python = await developmentPython(full);
   const { ensureTestModels } = await import("../dist/bench/models.js");
-  const python = await developmentPython();
   await ensureTestModels(["tiny", "published"], console.error);
   return python;
 }

@@ -4,11 +4,7 @@ import { Part } from "./part.mjs";
 
 const part = new Part("vllm", "vLLM");
 await part.prepare();
-try {
-  const { ensureVllm } = await import("../dist/src/python-env/index.js");
-  const choice = { given: undefined, cuda: false, torchIndex: process.env.HONE_TORCH_INDEX };
-  const { python } = await ensureVllm({ ...choice, onProgress: console.error });
-  part.run(process.argv.slice(2), {}, { VLLM_TEST_PYTHON: python });
-} catch (error) {
-  part.notRun(error.message);
-}
+const { ensureVllm } = await import("../dist/src/python-env/index.js");
+const choice = { given: undefined, cuda: false, torchIndex: process.env.HONE_TORCH_INDEX, onProgress: console.error };
+const { python } = await ensureVllm(choice).catch((error) => part.notRun(error.message));
+await part.run({}, { VLLM_TEST_PYTHON: python });

@@ -1,7 +1,7 @@
 /** Runs without a fault: small and large steps, hone's own and a pretrained model, 16 and 4 bits, and a software GPU. */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { packageRoot } from "../../src/util/paths.js";
+import { cacheHome, packageRoot } from "../../src/util/paths.js";
 
 export interface CleanSetting {
   readonly model: string;
@@ -66,6 +66,6 @@ export async function deviceOf({ device }: CleanSetting) {
   const { device: found } = chooseDevice({ ...lookAtMachine(), software: true });
   if (!found) return undefined;
   // As the tests on it (scripts/test-gpu.mjs): kernels are compiled soonest with vectors of 4, and kept.
-  const compiling = { LP_NATIVE_VECTOR_WIDTH: "128", MESA_SHADER_CACHE_DIR: join(packageRoot, "build/shader-cache") };
+  const compiling = { LP_NATIVE_VECTOR_WIDTH: "128", MESA_SHADER_CACHE_DIR: join(cacheHome(), "hone", "shaders") };
   return { env: { ...found.env, ...compiling }, flags: ["--gpu", "vulkan"] };
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 _STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
 
 
 def _status_bytes(key: str) -> int:
@@ -98,7 +99,7 @@ class PeakMemory:
         if sys.platform == "linux":
             # "5" resets the kernel's peak to the current resident size. Where that fails, the old peak stays.
             with contextlib.suppress(OSError):
-                Path("/proc/self/clear_refs").write_text("5")
+                _CLEAR.write_text("5")
             self.loaded = _status_bytes("VmRSS:")
         else:
             self.loaded = _process_peak()

@@ -119,7 +119,8 @@ async function execute(
       }, milliseconds);
     });
     const allowed = { what: name, seconds: milliseconds / 1000, remedy: "--tool-timeout" };
-    return await Promise.race([guarded(name, () => run({ scenario, env, signal: stop.signal }), allowed), ended]);
+    // What is over time is no longer watched: a tool that never returns does not block the thread.
+    return await guarded(name, () => Promise.race([run({ scenario, env, signal: stop.signal }), ended]), allowed);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", abort);

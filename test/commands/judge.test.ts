@@ -1,10 +1,8 @@
-import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Trajectory } from "../../src/rollout/index.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { groupOf } from "../judge/support/judging.js";
 import {
   blocksOf,
@@ -16,12 +14,14 @@ import {
   scoresText,
   startServer,
 } from "../judge/support/server.js";
+import { CommandLine } from "../support/command-line.js";
 
 const key = "sk-very-secret-0123456789";
-const openAiKey = "sk-for-openai-alone";
+const commandLine = new CommandLine({ OPENAI_API_KEY: "sk-for-openai-alone", HONE_JUDGE_KEY: key });
 let folder: string;
 let server: ChatServer;
 
+afterAll(() => commandLine.close());
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "hone-judge-"));
 });
@@ -34,16 +34,7 @@ async function serve(answer: (request: Request, index: number) => Reply = (r) =>
   server = await startServer(answer);
 }
 
-/** Runs the built command line as a user does. */
-function judge(...args: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
-  const all = [join(packageRoot, "dist/src/cli.js"), "judge", ...args];
-  return new Promise((resolve) => {
-    const env = { ...process.env, OPENAI_API_KEY: openAiKey, HONE_JUDGE_KEY: key };
-    const child = execFile(process.execPath, all, { cwd: folder, env }, (_, stdout, stderr) =>
-      resolve({ status: child.exitCode ?? -1, stdout, stderr }),
-    );
-  });
-}
+const judge = (...args: string[]) => commandLine.run(folder, "judge", ...args);
 
 const access = () => ["--judge-url", server.url, "--judge-model", "gpt-4o-mini"];
 const writeRollouts = (rollouts: readonly Trajectory[]) =>

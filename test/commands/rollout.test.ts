@@ -4,20 +4,19 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
-import { beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { CommandLine } from "../support/command-line.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-rollout-"));
 const cli = join(packageRoot, "dist/src/cli.js");
 const arithmetic = ["--task", join(packageRoot, "examples/arithmetic.ts")];
 const engine = ["--model", modelPath("qwen2-tiny-f16.gguf"), "--gpu", "off", "--threads", "1"];
 
-function rollout(...flags: string[]) {
-  const args = [cli, "rollout", ...flags];
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" });
-  return { status, stdout, stderr };
-}
+const commandLine = new CommandLine();
+const rollout = (...flags: string[]) => commandLine.run(folder, "rollout", ...flags);
+afterAll(() => commandLine.close());
 
 /** A task file. `about` fills in or replaces parts of the task. */
 function taskFile(name: string, about: string): string {
@@ -66,44 +65,53 @@ describe("--checkpoint", () => {
     ["--model", "tiny", "name different players; give one of them"],
     ["--adapter", "there.gguf", "name different players; give one of them"],
     ["--weights", "q8_0", ": a checkpoint plays on the weights that its run has; leave --weights out"],
-  ])("is refused with %s, which its run says", (flag, value, message) => {
-    const { status, stderr } = rollout(...arithmetic, "--checkpoint", "base", flag, value);
+  ])("is refused with %s, which its run says", async (flag, value, message) => {
+    const { status, stderr } = await rollout(...arithmetic, "--checkpoint", "base", flag, value);
     expect([status, stderr]).toEqual([2, expect.stringMatching(new RegExp(`^hone: --checkpoint and ${flag}.*\n$`))]);
     expect(stderr).toContain(message);
   });
 });
 
 describe("a task's options", () => {
-  const scenarioOf = (...flags: string[]) => {
+  const scenarioOf = async (...flags: string[]) => {
     const out = join(folder, "options.jsonl");
-    const { status, stderr } = rollout(...flags, "--expert", "--n", "1", "--group-size", "1", "--out", out);
+    const { status, stderr } = await rollout(...flags, "--expert", "--n", "1", "--group-size", "1", "--out", out);
     expect(status, stderr).toBe(0);
     return (JSON.parse(readFileSync(out, "utf8")) as { scenario: { id: string; steps: unknown[] } }).scenario;
   };
 
-  it("reach it by --set, in the worker that plays too, and so does --seed", () => {
-    expect(scenarioOf(...arithmetic, "--set", "steps=2", "--set", "scenarios=10").steps).toHaveLength(2);
-    expect(scenarioOf(...arithmetic, "--seed", "8").id).toMatch(/^sum-8-/);
+  it("reach it by --set, in the worker that plays too, and so does --seed", async () => {
+    expect((await scenarioOf(...arithmetic, "--set", "steps=2", "--set", "scenarios=10")).steps).toHaveLength(2);
+    expect((await scenarioOf(...arithmetic, "--seed", "8")).id).toMatch(/^sum-8-/);
     const about =
       "options: z.object({ word: z.string() }), open: ({ word, seed }) => [word, seed].join(' '), reward: (_, __, env) => { throw new Error(env); },";
-    const { stderr } = rollout("--task", taskFile("worded", about), "--expert", "--set", "word=12", "--seed", "3");
+    const { stderr } = await rollout(
+      "--task",
+      taskFile("worded", about),
+      "--expert",
+      "--set",
+      "word=12",
+      "--seed",
+      "3",
+    );
     expect(stderr).toContain("12 3");
   });
 
-  it("are listed by --help with the task, and with the task alone", () => {
-    const { status, stdout } = rollout(...arithmetic, "--help");
+  it("are listed by --help with the task, and with the task alone", async () => {
+    const { status, stdout } = await rollout(...arithmetic, "--help");
     expect(status).toBe(0);
     expect(stdout).toContain("Options of the task arithmetic:");
     expect(stdout).toMatch(/--set steps=2\.\.8 +the most steps that an expression takes \(default: 4\)/);
-    expect(rollout("--task", "email", "--help").stdout).toMatch(/--set rank=date\|bm25/);
-    expect(rollout("--help").stdout).not.toContain("Options of the task");
+    expect((await rollout("--task", "email", "--help")).stdout).toMatch(/--set rank=date\|bm25/);
+    expect((await rollout("--help")).stdout).not.toContain("Options of the task");
   });
 
-  it("are the email task's --db and --rank too", () => {
-    const at = (...flags: string[]) => rollout("--expert", ...flags).stderr;
-    expect(at("--db", "nowhere.db")).toBe(at("--set", "db=nowhere.db"));
-    expect(at("--db", "nowhere.db")).toMatch(/there is no .*nowhere\.db/);
-    expect(at("--set", "rank=best")).toMatch(/^hone: --set rank=best: .*"date"\|"bm25"/);
+  it("are the email task's --db and --rank too", async () => {
+    const at = async (...flags: string[]) => (await rollout("--expert", ...flags)).stderr;
+    const nowhere = await at("--db", "nowhere.db");
+    expect(nowhere).toBe(await at("--set", "db=nowhere.db"));
+    expect(nowhere).toMatch(/there is no .*nowhere\.db/);
+    expect(await at("--set", "rank=best")).toMatch(/^hone: --set rank=best: .*"date"\|"bm25"/);
   });
 });
 
@@ -234,8 +242,8 @@ describe("one line says what is wrong with", () => {
       /text\.db/,
     ],
   ];
-  it.each(cases)("%s", (_, flags, message) => {
-    const { status, stderr } = rollout(...flags());
+  it.each(cases)("%s", async (_, flags, message) => {
+    const { status, stderr } = await rollout(...flags());
     expect(status).toBeGreaterThan(0);
     const lines = stderr.split("\n").filter((line) => line.startsWith("hone: "));
     expect(lines, stderr).toHaveLength(1);
@@ -245,7 +253,7 @@ describe("one line says what is wrong with", () => {
 });
 
 describe("a task without tools", () => {
-  it("is played in plain text and with replies", () => {
+  it("is played in plain text and with replies", async () => {
     const about = 'tools: [], reply: ({ turns }) => (turns < 2 ? "And?" : null), expert: undefined,';
     const out = join(folder, "plain.jsonl");
     const model = ["--model", modelPath("llama-tiny-f16.gguf"), "--gpu", "off", "--threads", "1"];
@@ -260,7 +268,7 @@ describe("a task without tools", () => {
       "--max-turns",
       "3",
     ];
-    const { status, stdout, stderr } = rollout(...flags, "--json", "--out", out);
+    const { status, stdout, stderr } = await rollout(...flags, "--json", "--out", out);
     expect(status, stderr).toBe(0);
     const { ends, rollouts } = JSON.parse(stdout) as { ends: Record<string, number>; rollouts: number };
     expect(rollouts).toBe(2);
@@ -269,8 +277,8 @@ describe("a task without tools", () => {
 });
 
 describe("a tool that", () => {
-  const result = (...flags: string[]) => {
-    const { status, stdout, stderr } = rollout(
+  const result = async (...flags: string[]) => {
+    const { status, stdout, stderr } = await rollout(
       ...flags,
       "--expert",
       "--group-size",
@@ -285,16 +293,16 @@ describe("a tool that", () => {
     return { ends: (JSON.parse(stdout) as { ends: object }).ends, reason };
   };
 
-  it("hangs ends its rollout by name at its deadline", () => {
+  it("hangs ends its rollout by name at its deadline", async () => {
     const task = taskFile("hanging", "tools: [answer, tool(() => new Promise(() => undefined))],");
-    const { ends, reason } = result("--task", task, "--tool-timeout", "0.3");
+    const { ends, reason } = await result("--task", task, "--tool-timeout", "0.3");
     expect(ends).toEqual({ tool_failure: 1 });
     expect(reason).toBe("the tool work did not return within 0.3 seconds");
   });
 
-  it("returns 10 MB ends its rollout by name", () => {
+  it("returns 10 MB ends its rollout by name", async () => {
     const task = taskFile("huge", 'tools: [answer, tool(() => "x".repeat(10_000_000))],');
-    const { ends, reason } = result("--task", task);
+    const { ends, reason } = await result("--task", task);
     expect(ends).toEqual({ tool_failure: 1 });
     expect(reason).toBe("the tool work returned 10.0 million characters; let it return at most 1 million");
   });

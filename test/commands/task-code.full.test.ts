@@ -134,6 +134,16 @@ describe.concurrent("a task's code", () => {
     expect([status, stdout]).toEqual([0, expect.stringContaining("written to")]);
   });
 
+  it("goes on after a tool that never returns, which does not block the thread", async () => {
+    const tools = `tools: [defineTool({ name: "answer", description: "Answer.", parameters: z.object({}), execute: () => ${forever} })],`;
+    // Longer than a thread that is blocked has after the tool's limit.
+    const close = "close: () => new Promise((end) => setTimeout(end, 6000)),";
+    const file = taskFile("lost-tool", { about: `${tools} ${close}` });
+    const { status, stdout, stderr } = await run("check", file, "-n", "1", "--tool-timeout", "1");
+    expect([status, stderr]).toEqual([1, "hone: check: 1 error in the task lost-tool\n"]);
+    expect(stdout).toContain("8 rollouts played");
+  });
+
   it("may take longer than the limit while it shows signs of progress", async () => {
     const slowly = `scenarios: async (options, { alive }) => {
       for (let i = 0; i < 4; i++) { await new Promise((end) => setTimeout(end, 2000)); alive(); }

@@ -1,9 +1,8 @@
 /** The engine under test. One thread: the tests' model is small, and other tests may be running beside it. */
-import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
 import { type LocalEngine, type LocalEngineOptions, loadEngine } from "../../src/engine/index.js";
+import { afterFile } from "../support/after-file.js";
 import { writeTinyAdapter, writeTinyModel } from "./tiny-model.js";
 
 const folder = join(tmpdir(), `hone-engine-test-${process.pid}`);
@@ -40,9 +39,8 @@ export async function close(engine: LocalEngine): Promise<void> {
   await engine.close();
 }
 
-afterAll(async () => {
-  for (const engine of open) await engine.close();
-  rmSync(folder, { recursive: true, force: true });
+afterFile(async () => {
+  for (const engine of open) await close(engine);
 });
 
 /**

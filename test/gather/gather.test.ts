@@ -1,8 +1,9 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { type GatherOptions, gather } from "../../src/gather/gather.js";
+import { RolloutThreads } from "../../src/gather/threads.js";
 import type { Trajectory } from "../../src/rollout/trajectory.js";
 
 // The task is a file, as a user's is: workers load it by its path.
@@ -75,22 +76,25 @@ const options = (moods: string[], more: Partial<GatherOptions> = {}): GatherOpti
   run: "test",
   step: 0,
   concurrency: 4,
-  workers: 2,
+  workers: 1,
   ...more,
 });
+
+/** Of tests that leave nothing behind on them: a thread takes a second to load. */
+const threads = new RolloutThreads();
+afterAll(() => threads.close());
 
 const ids = (groups: Trajectory[][]) => groups.map((group) => group.map((trajectory) => trajectory.id));
 
 describe("gather", () => {
   it("tells of a group as soon as none of its rollouts is left, also of failed and of remembered ones", async () => {
     const told: string[] = [];
-    const whole = await gather(options(["good", "good"]));
+    const whole = await gather(options(["good", "good"], { threads }));
     const { groups } = await gather(
       options(["good", "no reward", "good", "good"], {
         maxExceptions: 2,
         have: whole.groups[0] ?? [],
         concurrency: 2,
-        workers: 1,
         onTrajectory: ({ id }) => told.push(id),
         onGroup: (group) => told.push(`group ${group.map(({ id }) => id).join(" ")}`),
       }),
@@ -107,7 +111,8 @@ describe("gather", () => {
 
   it("plays every rollout of every group and keeps their order", async () => {
     const heard: string[] = [];
-    const result = await gather(options(["a", "b", "c"], { onTrajectory: (trajectory) => heard.push(trajectory.id) }));
+    const onTrajectory = ({ id }: Trajectory) => heard.push(id);
+    const result = await gather(options(["a", "b", "c"], { workers: 2, onTrajectory }));
     expect(ids(result.groups)).toEqual([
       ["0-a/0", "0-a/1"],
       ["1-b/0", "1-b/1"],
@@ -119,23 +124,23 @@ describe("gather", () => {
   });
 
   it("has as many rollouts under way as were asked for, also on one thread", async () => {
-    const { groups } = await gather(options(["meet", "meet", "meet", "meet"], { concurrency: 8, workers: 1 }));
+    const { groups } = await gather(options(["meet", "meet", "meet", "meet"], { concurrency: 8 }));
     expect(groups.flat().map(({ end }) => end)).toEqual(Array(8).fill("answered"));
   });
 
   it("lets the next group begin before the last of a group has ended", async () => {
-    const { groups } = await gather(options(["relay", "relay"], { concurrency: 2, workers: 1 }));
+    const { groups } = await gather(options(["relay", "relay"], { concurrency: 2 }));
     expect(groups.flat().map(({ end }) => end)).toEqual(Array(4).fill("answered"));
   });
 
   it("never has more rollouts under way than were asked for, though groups are larger", async () => {
-    const { groups } = await gather(options(["crowd", "crowd", "crowd"], { concurrency: 3, workers: 1, groupSize: 4 }));
+    const { groups } = await gather(options(["crowd", "crowd", "crowd"], { concurrency: 3, groupSize: 4 }));
     expect(groups.flat().map(({ end }) => end)).toEqual(Array(12).fill("answered"));
   });
 
   it("gives each rollout its own seed, the same one every time", async () => {
     const seeds = async (step: number) =>
-      (await gather(options(["a", "b"], { step }))).groups.flat().map((trajectory) => trajectory.seed);
+      (await gather(options(["a", "b"], { step, threads }))).groups.flat().map((trajectory) => trajectory.seed);
     const first = await seeds(0);
     expect(new Set(first).size).toBe(4);
     expect(await seeds(0)).toEqual(first);
@@ -143,10 +148,10 @@ describe("gather", () => {
   });
 
   it("does not play again what was played before", async () => {
-    const before = (await gather(options(["a", "b"]))).groups;
+    const before = (await gather(options(["a", "b"], { threads }))).groups;
     const have = [before[0]?.[1], before[1]?.[0], before[1]?.[1]].flatMap((one) => one ?? []);
     const heard: string[] = [];
-    const result = await gather(options(["a", "b"], { have, onTrajectory: ({ id }) => heard.push(id) }));
+    const result = await gather(options(["a", "b"], { have, threads, onTrajectory: ({ id }) => heard.push(id) }));
     expect(heard).toEqual(["0-a/0"]);
     expect(ids(result.groups)).toEqual(ids(before));
     expect(result.groups[1]?.[0]).toBe(before[1]?.[0]);
@@ -181,7 +186,7 @@ describe("gather", () => {
   });
 
   it("plays a group again whose worker died of another's fault", async () => {
-    const result = await gather(options(["exit", "a", "b", "c"], { workers: 1, maxExceptions: 2, concurrency: 8 }));
+    const result = await gather(options(["exit", "a", "b", "c"], { maxExceptions: 2, concurrency: 8 }));
     expect(result.failures.map((failure) => failure.id)).toEqual(["0-exit/0", "0-exit/1"]);
     expect(ids(result.groups).slice(1)).toEqual([
       ["1-a/0", "1-a/1"],
@@ -191,7 +196,7 @@ describe("gather", () => {
   });
 
   it("names the rollout that blocks its thread, with its turn and what it waits for", async () => {
-    const result = await gather(options(["block", "a"], { workers: 1, maxExceptions: 2, graceSeconds: 2 }));
+    const result = await gather(options(["block", "a"], { maxExceptions: 2, graceSeconds: 2 }));
     expect(result.failures[0]?.error).toMatch(
       /rollout 0-block\/\d hangs: in turn 1 it has waited \d+ s for the tool act/,
     );
@@ -276,7 +281,7 @@ describe("gather", () => {
   it.each(["Map.prototype.get = () => undefined", "EventTarget.prototype.addEventListener = () => {}"])(
     "ends although a tool breaks its thread: %s",
     async (deed) => {
-      const result = await gather(options([deed, "a", "b"], { graceSeconds: 1, maxExceptions: 9, workers: 1 }));
+      const result = await gather(options([deed, "a", "b"], { graceSeconds: 1, maxExceptions: 9 }));
       const played = result.groups.flat().length;
       expect(played + result.failures.length).toBe(6);
       expect(ids(result.groups).slice(1)).toEqual([

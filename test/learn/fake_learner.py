@@ -40,9 +40,17 @@ if behaviour == "mute":
     protocol.BEAT_SECONDS = 1000.0
 
 
+class MallocInfo(ctypes.Structure):
+    """struct mallinfo2: `arena` and `hblkhd` are the bytes that glibc has from the system, in its heaps and mapped one by one."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd")]
+    _fields_ += [(name, ctypes.c_size_t) for name in ("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]
+
+
 def held_after_freeing() -> int:
-    """Bytes that stay resident after half of 60 blocks of 2 MB were freed, each beside one still in use."""
+    """Bytes that glibc keeps after half of 60 blocks of 2 MB were freed, each beside one still in use."""
     libc = ctypes.CDLL(None)
+    libc.mallinfo2.restype = MallocInfo
     libc.malloc.restype = ctypes.c_void_p
     libc.malloc.argtypes = [ctypes.c_size_t]
     libc.free.argtypes = [ctypes.c_void_p]
@@ -52,17 +60,17 @@ def held_after_freeing() -> int:
         ctypes.memset(address, 1, size)
         return address
 
-    def resident() -> int:
-        with open("/proc/self/statm") as statm:
-            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    def kept() -> int:
+        found = libc.mallinfo2()
+        return found.arena + found.hblkhd
 
     # Freeing a large block is what makes glibc raise its threshold.
     libc.free(block(30_000_000))
-    before = resident()
+    before = kept()
     blocks = [block(2_000_000) for _ in range(60)]
     for address in blocks[::2]:
         libc.free(address)
-    return resident() - before
+    return kept() - before
 
 
 guard(protocol.CONTROL_FD)

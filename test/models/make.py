@@ -1,4 +1,4 @@
-"""Makes the models that tests and benchmarks run on, in build/test-models. Nothing is downloaded.
+"""Makes the models that tests and benchmarks run on. Nothing is downloaded.
 
   tiny   eleven families of 1 MB each (qwen2-tiny, qwen3-tiny, llama-tiny, mistral-tiny, smollm3-tiny, granite-tiny,
          olmo2-tiny, gemma3-tiny, phi3-tiny, lfm2-tiny, yarn-tiny), a few seconds. For each:
@@ -23,7 +23,7 @@
 `yarn test-models [tiny|published|0.5b|wide|card ...]` sets up Python and calls this; with Python set up, it can be called
 alone:
 
-    $(node scripts/python.mjs) test/models/make.py --llama build/llama.cpp --out build/test-models tiny
+    $(node scripts/python.mjs) test/models/make.py --llama build/llama.cpp --out build/models tiny
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// Builds the null card in build/null-card: the stand-ins of CUDA's libraries, and an environment of Python in which the real
+// Builds the null card in the user's cache: the stand-ins of CUDA's libraries, and an environment of Python in which the real
 // PyTorch for CUDA, its compiler and Triton run on them. Fetches what is not there: llama.cpp's library for CUDA (181 MB), Triton
 // and the runtime's headers (290 MB), and PyTorch for CUDA (527 MB) where the learner's environment has one for the CPU alone.
 import { spawnSync } from "node:child_process";
@@ -16,11 +16,11 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { built as folder } from "../../dist/test/null-card/support.js";
 import { exportsOf, undefinedOf, writeRest, writeStandIn } from "./symbols.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "../..");
-export const folder = join(root, "build/null-card");
 /** XDG_CACHE_HOME of what runs on a null card. */
 export const cache = join(folder, "cache");
 /** Folder of the driver's library. */

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { Machine, nullCardPython, root } from "./support.js";
+import { built, Machine, nullCardPython, root } from "./support.js";
 
 let machine: Machine;
 afterEach(() => machine.remove());
@@ -34,7 +34,7 @@ it("without a C compiler nothing is compiled, and an update is made all the same
   machine = new Machine(["4090"]);
   const tools = join(machine.folder, "tools");
   mkdirSync(tools);
-  const { of } = await doctor(command, { PATH: `${join(root, "build/null-card/bin")}:${tools}` });
+  const { of } = await doctor(command, { PATH: `${join(built, "bin")}:${tools}` });
   expect(of("compiler")).toMatchObject({ state: "note", found: expect.stringContaining("no C compiler") });
   expect(of("compiler")?.mend).toContain("apt install gcc python3-dev");
   // Its numbers are wrong, since nothing was computed.

@@ -2,11 +2,12 @@
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { numbersOf } from "../../bench/card/case.js";
+import { modelPath } from "../../bench/models.js";
 import { modelHeader } from "../../src/engine/models.js";
 import { cardNames, Machine, nameOf, root } from "./support.js";
 
-const model = join(root, "build/test-models/qwen2-tiny-f16.gguf");
-const adapter = join(root, "build/test-models/qwen2-tiny-adapter-1.gguf");
+const model = modelPath("qwen2-tiny-f16.gguf");
+const adapter = modelPath("qwen2-tiny-adapter-1.gguf");
 const MEMORY = /memory/i;
 
 let machine: Machine;

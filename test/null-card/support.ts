@@ -1,14 +1,25 @@
 /** Machines with null cards (test/null-card/native): each test has one of its own, and reads what was counted there. */
 import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { packageRoot as root } from "../../src/util/paths.js";
+import { modelFolder } from "../../bench/models.js";
+import { lockFile } from "../../src/device/index.js";
+import { cacheHome, packageRoot as root } from "../../src/util/paths.js";
 import profiles from "./cards.json" with { type: "json" };
 
 export { root };
 
-const built = join(root, "build/null-card");
+/** What is fetched for it: PyTorch for CUDA by the lock file, the engine's libraries by node-llama-cpp. */
+function fetchedHash(): string {
+  const { dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const digest = createHash("sha256").update(readFileSync(lockFile())).update(dependencies["node-llama-cpp"]);
+  return digest.digest("hex").slice(0, 12);
+}
+
+/** Where build.mjs builds it. */
+export const built = join(cacheHome(), "hone", `null-card-${fetchedHash()}`);
 
 export type Profile = keyof typeof profiles;
 export const cardNames = Object.keys(profiles) as Profile[];
@@ -61,6 +72,7 @@ export class Machine {
       LD_LIBRARY_PATH: join(built, "driver"),
       TRITON_LIBCUDA_PATH: join(built, "driver"),
       XDG_CACHE_HOME: join(built, "cache"),
+      HONE_TEST_MODELS: modelFolder,
       // One process compiles, so that a machine of two cores runs two tests.
       TORCHINDUCTOR_COMPILE_THREADS: "1",
       NULLCUDA_CARD: described.map((fields) => fields.join(";")).join("|"),

@@ -2,11 +2,10 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { librariesFolder } from "../../src/engine/libraries.js";
-import { root } from "./support.js";
+import { built } from "./support.js";
 import { exportsOf, undefinedOf } from "./symbols.mjs";
 
 it("the runtime of PyTorch's packages has every function that the engine wants", () => {
-  const built = join(root, "build/null-card");
   const library = "@node-llama-cpp/linux-x64-cuda/bins/linux-x64-cuda/libggml-cuda.so";
   const folder = librariesFolder({ ...process.env, XDG_CACHE_HOME: join(built, "cache") });
   const wanted = undefinedOf([join(folder, library)]).filter(({ version }) => version === "libcudart.so.13");

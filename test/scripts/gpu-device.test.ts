@@ -1,4 +1,4 @@
-/** Which device `yarn test:gpu` takes, and what `yarn test --gpu-report` adds of it. */
+/** Which device `yarn test:gpu` takes, and what `.ci/run` adds of it. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { packageRoot } from "../../src/util/paths.js";
 
 const { chooseDevice } = await import(join(packageRoot, "scripts/gpu-device.mjs"));
 const { failures } = await import(join(packageRoot, "scripts/test-ground.mjs"));
-const { gpuFigures } = await import(join(packageRoot, "scripts/part-reports.mjs"));
+const { figuresIn } = await import(join(packageRoot, "scripts/part-reports.mjs"));
 
 const card = { name: "NVIDIA L4", driver: "NVIDIA driver 580.95" };
 const radeon = {
@@ -78,13 +78,13 @@ describe("the report of the GPU tests", () => {
   const figures = (report: object) => {
     const file = join(folder, "gpu.json");
     writeFileSync(file, JSON.stringify(report));
-    return gpuFigures(file);
+    return figuresIn(file, "the tests on a GPU");
   };
 
   it("gives its figures to those of all tests", () => {
     const device = { backend: "vulkan", name: "llvmpipe", driver: "Mesa 25.0.7" };
     expect(figures({ device, passed: 12, failed: 1 })).toEqual({
-      line: "on a GPU (vulkan, llvmpipe, Mesa 25.0.7): 12 passed, 1 failed",
+      line: "the tests on a GPU (vulkan, llvmpipe, Mesa 25.0.7): 12 passed, 1 failed",
       passed: 12,
       failed: 1,
     });
@@ -105,9 +105,9 @@ describe("the report of the GPU tests", () => {
     expect(lines).toEqual(["a turn: 2 is not 1", "b.test.ts: cannot be loaded"]);
     const device = { backend: "cuda", name: "a GPU", driver: "590" };
     expect(figures({ device, passed: 1, failed: 2, failures: lines }).line.split("\n")).toEqual([
-      "on a GPU (cuda, a GPU, 590): 1 passed, 2 failed",
-      "failed on it: a turn: 2 is not 1",
-      "failed on it: b.test.ts: cannot be loaded",
+      "the tests on a GPU (cuda, a GPU, 590): 1 passed, 2 failed",
+      "failed: a turn: 2 is not 1",
+      "failed: b.test.ts: cannot be loaded",
     ]);
   });
 
@@ -121,6 +121,6 @@ describe("the report of the GPU tests", () => {
   });
 
   it("that is missing is a failure", () => {
-    expect(gpuFigures(join(folder, "none.json"))).toMatchObject({ passed: 0, failed: 1 });
+    expect(figuresIn(join(folder, "none.json"), "the tests")).toMatchObject({ passed: 0, failed: 1 });
   });
 });

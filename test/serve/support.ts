@@ -1,22 +1,21 @@
 /** A server of the tiny model in this process, and clients of it. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
-import { afterAll } from "vitest";
 import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
 import { chatOf } from "../../src/rollout/index.js";
 import { type LocalFetch, openEndpoint, ServedModel } from "../../src/serve/index.js";
 import { packageRoot } from "../../src/util/index.js";
+import { afterFile } from "../support/after-file.js";
 import { writeF32Copy } from "../support/f32-model.js";
 
 export const TINY = join(packageRoot, "models/tiny/tiny.gguf");
 
 const folder = mkdtempSync(join(tmpdir(), "hone-serve-"));
 const closing: (() => Promise<void>)[] = [];
-afterAll(async () => {
-  for (const close of closing.reverse()) await close();
-  rmSync(folder, { recursive: true, force: true });
+afterFile(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
 });
 
 let copy: Promise<string> | undefined;

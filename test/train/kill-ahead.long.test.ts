@@ -1,4 +1,4 @@
-/** What kill-ahead.test.ts tries at some moments of a run, at all of them. */
+/** What kill-ahead.full.test.ts tries at some moments of a run, at all of them. */
 import { it } from "vitest";
 import { beforeKilling, killAtMoments } from "./support/killing.js";
 

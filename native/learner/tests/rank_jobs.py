@@ -77,7 +77,6 @@ def job(folder, cases, **more):
         "model": str(model),
         "cases": list(cases),
         "f64": False,
-        "scaled": False,
         "ways": False,
         "seconds": 600,
     } | more
@@ -105,21 +104,18 @@ def same(found, wanted, name):
         assert found == wanted, name
 
 
-def check_same_as_alone(file, worlds, names, kind):
+def check_same_as_alone(alone, ranks, names, kind):
     """Ranks find what one process does: gradients within the limit, all else of a step; and all ranks the same."""
-    (alone,) = computed(file, 1)
-    for world in worlds:
-        ranks = computed(file, world)
-        for number, name in enumerate(names):
-            wanted, first = alone[number], ranks[0][number]
-            assert len(first["gradients"]) == len(wanted["gradients"])
-            differences = [apart(*pair) for pair in zip(wanted["gradients"], first["gradients"], strict=True)]
-            moved = apart(wanted["weights"] - wanted["before"], first["weights"] - first["before"])
-            print(f"{kind}, {world} ranks, {name}: gradients {max(differences):.2g}, adapters {moved:.2g}")
-            assert max(differences) < LIMITS[kind], name
-            # Adam divides small gradients by themselves: their rounding is that of a step.
-            assert moved < 100 * LIMITS[kind], name
-            for other in ranks[1:]:
-                assert torch.equal(other[number]["weights"], first["weights"])
-                assert all(map(torch.equal, other[number]["gradients"], first["gradients"]))
-            same(first["metrics"], wanted["metrics"], name)
+    for number, name in enumerate(names):
+        wanted, first = alone[number], ranks[0][number]
+        assert len(first["gradients"]) == len(wanted["gradients"])
+        differences = [apart(*pair) for pair in zip(wanted["gradients"], first["gradients"], strict=True)]
+        moved = apart(wanted["weights"] - wanted["before"], first["weights"] - first["before"])
+        print(f"{kind}, {len(ranks)} ranks, {name}: gradients {max(differences):.2g}, adapters {moved:.2g}")
+        assert max(differences) < LIMITS[kind], name
+        # Adam divides small gradients by themselves: their rounding is that of a step.
+        assert moved < 100 * LIMITS[kind], name
+        for other in ranks[1:]:
+            assert torch.equal(other[number]["weights"], first["weights"])
+            assert all(map(torch.equal, other[number]["gradients"], first["gradients"]))
+        same(first["metrics"], wanted["metrics"], name)

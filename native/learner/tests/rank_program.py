@@ -1,8 +1,9 @@
 """One rank of several that compute updates of some cases: `rank_program.py RANK WORLD FILE`, for test_ranks.py.
 
-FILE has what to compute (torch.save): the model's file, and cases of requests for a step. Rank by rank, FILE.WORLD.RANK
-gets for each case the gradients before clipping, the metrics and the weights afterwards, or the error. With `f64` all
-is computed in that: what the learner asks for as f32 becomes f64.
+FILE has what to compute (torch.save): the model's file, and cases of requests for a step, some with a `fault` of the
+last rank, or a loss that is `scaled`. Rank by rank, FILE.WORLD.RANK gets for each case the gradients before clipping,
+the metrics and the weights afterwards, or the error. With `f64` all is computed in that: what the learner asks for as
+f32 becomes f64.
 """
 
 import os
@@ -140,14 +141,14 @@ def main():
         # The check of Adam's step is for f32: `double` copies nothing here.
         session._optimizer._bits = 64
         batches = [replace(one, rollout=one.rollout.double(), advantages=one.advantages.double()) for one in batches]
-    if job["scaled"]:
-        session._optimizer.scale = LossScale("f16")
     if job["ways"]:
         session._backend.rows = Rows((FUSED,))
+    scales = {False: session._optimizer.scale, True: LossScale("f16")}
     first = session._optimizer.snapshot()
     done = []
     for batch, request in zip(batches, job["cases"], strict=True):
         session._optimizer.restore(first)
+        session._optimizer.scale = scales["scaled" in request]
         disturbed(trainable, 3)
         before = flat(trainable)
         if "fault" in request and number == world - 1:

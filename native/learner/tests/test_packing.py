@@ -60,14 +60,20 @@ def gradients(backend):
     }
 
 
-@pytest.fixture(params=["qwen2", "qwen3", "llama", "smollm3", "granite", "olmo2", "gemma3", "phi3", "lfm2"])
-def backend(request, tmp_path, silent):
-    file = write_gguf(make_model(request.param), tmp_path / "model.gguf")
+FAMILIES = ["qwen2", "gemma3", "lfm2"]
+"""Full attention, windows of it, and convolutions. The others differ in norms and biases."""
+OTHERS = ["qwen3", "llama", "smollm3", "granite", "olmo2", "phi3"]
+
+
+@pytest.fixture(scope="module", params=[*FAMILIES, *(pytest.param(one, marks=pytest.mark.full) for one in OTHERS)])
+def backend(request, tmp_path_factory):
+    """Once for all tests of a family, which leave its weights as they are."""
+    file = write_gguf(make_model(request.param), tmp_path_factory.mktemp(request.param) / "model.gguf")
     torch.manual_seed(0)
     # Some of the targets are one layer in Phi 3, and in LFM2's convolutions.
     all_of_them = {"lora": {"rank": 4, "alpha": 8, "targets": list(LINEAR_LAYERS)}}
     more = all_of_them if request.param in ("phi3", "lfm2") else {}
-    backend = PeftBackend(open_settings(file, **more), silent)
+    backend = PeftBackend(open_settings(file, **more), lambda phase, done, total: None)
     with torch.no_grad():
         for parameter in backend.trainable():
             parameter.normal_(std=0.1)
@@ -100,6 +106,7 @@ def test_packed_rows_give_the_loss_and_gradients_of_the_plain_path(
     for name, value in zip(("KEY", "CALL"), BLOCKS[together], strict=True):
         monkeypatch.setattr(blocks, name, value)
     batch = make(tmp_path, temperature=temperature)
+    backend.model.zero_grad()
     new = plain(backend, batch, temperature)
     expected = token_losses(batch, new, new.detach(), slice(None)).sum() / len(new)
     expected.backward()

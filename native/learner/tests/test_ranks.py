@@ -7,29 +7,44 @@ from learner.ranks import digest
 from learner.shares import dealt
 from rank_jobs import apart, cases, check_same_as_alone, computed, job
 
+FAULTS = ["memory", "none", "refused", "other", "none", "drift", "none", "repeat", "overflow"]
 
-@pytest.mark.parametrize(
-    ("kind", "worlds"),
-    [
-        ("f32", (2,)),
-        pytest.param("f32", (4,), marks=pytest.mark.full),
-        pytest.param("f64", (2, 4), marks=pytest.mark.full),
-    ],
-)
+
+@pytest.fixture(scope="module")
+def one_and_two(tmp_path_factory):
+    """What one process finds for each of the named cases, and two ranks for these and then for each of FAULTS.
+
+    Once for all tests: a process takes seconds to load PyTorch.
+    """
+    folder = tmp_path_factory.mktemp("ranks")
+    named = cases(folder)
+    batch = write_random_batch(folder / "batch.safetensors", groups=5)
+    request = step_settings(batch, folder, microBatchTokens=60) | {"scaled": True}
+    alone, both = folder / "alone", folder / "both"
+    torch.save(job(folder, named.values()), alone)
+    torch.save(job(folder, [*named.values(), *(request | {"fault": fault} for fault in FAULTS)]), both)
+    return named, computed(alone, 1)[0], computed(both, 2)
+
+
+def test_two_ranks_compute_the_gradients_the_metrics_and_the_adapter_of_one(one_and_two):
+    named, alone, both = one_and_two
+    check_same_as_alone(alone, both, named, "f32")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("kind", "worlds"), [("f32", (4,)), ("f64", (2, 4))])
 def test_ranks_compute_the_gradients_the_metrics_and_the_adapter_of_one(tmp_path, kind, worlds):
     file = tmp_path / "job"
     named = cases(tmp_path)
     torch.save(job(tmp_path, named.values(), f64=kind == "f64"), file)
-    check_same_as_alone(file, worlds, named, kind)
+    (alone,) = computed(file, 1)
+    for world in worlds:
+        check_same_as_alone(alone, computed(file, world), named, kind)
 
 
-def test_what_goes_wrong_on_one_rank_is_the_same_for_all(tmp_path):
-    batch = write_random_batch(tmp_path / "batch.safetensors", groups=5)
-    request = step_settings(batch, tmp_path, microBatchTokens=60)
-    faults = ["memory", "none", "refused", "other", "none", "drift", "none", "repeat", "overflow"]
-    file = tmp_path / "job"
-    torch.save(job(tmp_path, [request | {"fault": fault} for fault in faults], scaled=True), file)
-    of_each = [dict(zip(enumerate(faults), done, strict=True)) for done in computed(file, 2)]
+def test_what_goes_wrong_on_one_rank_is_the_same_for_all(one_and_two):
+    named, _, both = one_and_two
+    of_each = [dict(zip(enumerate(FAULTS), done[len(named) :], strict=True)) for done in both]
     good = [found[1, "none"] for found in of_each]
     for name in of_each[0]:
         one, other = (found[name] for found in of_each)

@@ -1,13 +1,13 @@
 /** Agent tasks as `gather` plays them: on worker threads, with the tiny model in f32, so that one seed draws one thing. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
 import { type LocalEngine, loadEngine } from "../../../src/engine/index.js";
 import { type Gathered, type GatherOptions, gather } from "../../../src/gather/index.js";
 import type { PlayerSpec, RolloutLimits } from "../../../src/rollout/index.js";
 import type { Scenario } from "../../../src/tasks/index.js";
 import { packageRoot } from "../../../src/util/index.js";
+import { afterFile } from "../../support/after-file.js";
 import { writeF32Copy } from "../../support/f32-model.js";
 
 export const support = (name: string) => join(packageRoot, "test/agent/support", name);
@@ -17,16 +17,17 @@ let engine: Promise<LocalEngine> | undefined;
 const model = join(folder, "tiny-f32.gguf");
 const common = { model, gpu: false, threads: 1, lanes: 1, sequences: 8 } as const;
 
-/** Loaded once: the threads that play share it. */
+/** Loaded once in a test file: the threads that play share it. */
 export function opened(contextPerSequence = 2048): Promise<LocalEngine> {
   engine ??= writeF32Copy(join(packageRoot, "models/tiny/tiny.gguf"), model).then(() =>
     loadEngine({ ...common, contextPerSequence }),
   );
   return engine;
 }
-afterAll(async () => {
-  await (await engine)?.close();
-  rmSync(folder, { recursive: true, force: true });
+afterFile(async () => {
+  const loaded = await engine;
+  engine = undefined;
+  await loaded?.close();
 });
 
 export interface Playing extends Partial<Omit<GatherOptions, "settings" | "scenarios">> {

@@ -1,7 +1,8 @@
 /** A browser without a window, where this machine has one: Debian's package "chromium". */
 import { existsSync } from "node:fs";
 import { type Browser, chromium, type Page } from "playwright-core";
-import { afterAll, expect } from "vitest";
+import { expect } from "vitest";
+import { afterFile } from "../../support/after-file.js";
 
 const found = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
 
@@ -10,7 +11,11 @@ export const lack = found ? "" : " (skipped: there is no Chromium; `apt-get inst
 
 let browser: Promise<Browser> | undefined;
 
-afterAll(async () => (await browser)?.close());
+afterFile(async () => {
+  const opened = await browser;
+  browser = undefined;
+  await opened?.close();
+});
 
 export interface Opened {
   readonly page: Page;

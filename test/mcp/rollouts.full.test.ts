@@ -62,7 +62,7 @@ async function plan(mcp: string | undefined, more: object = {}, task = taskFile)
 const play = (
   servers: ServerPlan,
   questions: string[],
-  { task = taskFile, toolSeconds = 30, concurrency = 4 } = {},
+  { task = taskFile, toolSeconds = 300, concurrency = 4 } = {},
 ): Promise<Gathered> =>
   gather({
     settings: {
@@ -71,7 +71,7 @@ const play = (
       servers,
       player: { kind: "expert", mistakes: 0 },
       limits: {
-        ...{ maxTurns: 9, maxTokens: 10, turnSeconds: 60, toolSeconds, rolloutSeconds: 120 },
+        ...{ maxTurns: 9, maxTokens: 10, turnSeconds: 60, toolSeconds, rolloutSeconds: 600 },
         onToolError: "observe",
       },
     },
@@ -108,15 +108,20 @@ it("lets a thread's rollouts share a server, and starts it anew when it has died
 
 it("costs a rollout of a server that dies its own end and nothing else, with the server's last words", async () => {
   const servers = await plan(serversFile("dies"), { mcpResultChars: 10 });
-  const played = await play(servers, ["die", "big picture", "refuse count", "hang"], { toolSeconds: 2 });
-  const [died, cut, refused, hung] = played.groups.map(([one]) => one);
+  const played = await play(servers, ["die", "big picture", "refuse count"]);
+  const [died, cut, refused] = played.groups.map(([one]) => one);
   expect(died).toMatchObject({ end: "tool_failure", servers: { server_died: 1 } });
   expect(died?.reason).toMatch(/the tool die failed: the MCP server odd ended with code 7; it wrote: out of paper/);
   expect(cut).toMatchObject({ end: "answered", servers: { result_cut: 2, binary_left_out: 1 } });
   expect(cut?.messages[2]?.content).toBe(`${"é".repeat(10)}\n[cut: these are the first 10 of 50,000 characters]`);
   expect(refused?.calls.map(({ outcome }) => outcome)).toEqual(["tool_error", "ok"]);
-  expect(hung).toMatchObject({ end: "tool_failure", servers: { call_timed_out: 1 } });
   expect(played.failures).toEqual([]);
+});
+
+it("ends a rollout whose server does not answer in the time of a tool", async () => {
+  const { groups, failures } = await play(await plan(serversFile("hangs")), ["hang"], { toolSeconds: 2 });
+  expect(groups[0]?.[0]).toMatchObject({ end: "tool_failure", servers: { call_timed_out: 1 } });
+  expect(failures).toEqual([]);
 });
 
 it("finds out a server that has changed its tools", async () => {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { JudgeStopped } from "../../src/judge/client.js";
-import { retryAfter } from "../../src/judge/failures.js";
+import { retryAfter } from "../../src/openai/failure.js";
 import { clientOf, fastClock, never } from "./support/judging.js";
 import { type ChatServer, completion, type Reply, type Request, startServer } from "./support/server.js";
 
@@ -40,7 +40,7 @@ describe("what is sent", () => {
     const { url, requests } = await serve(() => completion(right));
     await clientOf({ url }).client.ask(question, never);
     await clientOf({ url, temperature: 0, maxTokens: 700 }).client.ask(question, never);
-    expect(Object.keys(requests[0]?.body ?? {}).sort()).toEqual(["messages", "model", "response_format"]);
+    expect(Object.keys(requests[0]?.body ?? {}).sort()).toEqual(["messages", "model", "response_format", "stream"]);
     expect(requests[0]?.body.response_format).toMatchObject({ type: "json_schema", json_schema: { strict: true } });
     expect(requests[1]?.body).toMatchObject({ temperature: 0, max_tokens: 700 });
   });
@@ -66,7 +66,7 @@ describe("servers that take less", () => {
       }
       return completion(right);
     });
-    const { client, said } = clientOf({ url, temperature: 0, maxTokens: 700, model: "o4-mini" });
+    const { client, said } = clientOf({ url, temperature: 0, maxTokens: 700, model: "gpt-5-mini" });
     expect((await client.ask(question, never)).text).toBe(right);
     await client.ask(question, never);
     expect(requests).toHaveLength(4);
@@ -162,8 +162,10 @@ describe("servers that take less", () => {
 describe("a server in trouble", () => {
   it.each([
     ["500", { status: 500, json: { error: { message: "oops" } } }],
-    ["an answer that is no completion", { json: { error: { message: "upstream" } } }],
-    ["garbage", { text: "<html>" }],
+    ["an answer that is no completion", { json: { result: "ok" } }],
+    ["a completion without choices", { json: { choices: [], usage: { prompt_tokens: 9 } } }],
+    ["garbage", { text: "upstream connect error" }],
+    ["an error with 200 that names a passing status", { json: { error: { message: "upstream", code: 502 } } }],
     ["an answer that does not end", { endless: '{"choices": [' }],
     ["a cut answer", { cut: '{"choices": [{"mess' }],
     ["429", { status: 429, json: { error: { message: "slow down" } } }],
@@ -202,7 +204,11 @@ describe("a server in trouble", () => {
     expect(retryAfter(new Headers({ "retry-after": "Wed, 21 Oct 2026 07:28:10 GMT" }), now)).toBe(10_000);
     expect(retryAfter(new Headers({ "retry-after-ms": "250", "retry-after": "9" }), now)).toBe(250);
     expect(retryAfter(new Headers({ "retry-after": "soon" }), now)).toBeUndefined();
-    expect(retryAfter(undefined, now)).toBeUndefined();
+    expect(retryAfter(new Headers({ "retry-after": "1m2.5s" }), now)).toBe(62_500);
+    expect(retryAfter(new Headers({ "retry-after": "700ms" }), now)).toBe(700);
+    // Now is no time to wait: hone waits by its own rule.
+    expect(retryAfter(new Headers({ "retry-after": "0" }), now)).toBeUndefined();
+    expect(retryAfter(new Headers(), now)).toBeUndefined();
   });
 
   it("gives up a question that fails while others are answered", async () => {
@@ -315,9 +321,10 @@ describe("the key", () => {
       json: { error: { message: `Incorrect API key provided: ${key}`, param: "temperature" } },
     });
     const { url, requests } = await serve(({ body }, index) =>
-      body.temperature !== undefined ? quote(400) : index === 1 ? quote(500) : index === 2 ? quote(500) : quote(401),
+      body.temperature !== undefined ? quote(400) : index === 1 ? completion(right) : quote(index < 4 ? 500 : 401),
     );
     const { client, said } = clientOf({ url, key, temperature: 0 });
+    await client.ask(question, never);
     const error = (await client.ask(question, never).catch((caught: unknown) => caught)) as Error;
     expect(requests[0]?.headers.authorization).toBe(`Bearer ${key}`);
     expect(said).toHaveLength(2);

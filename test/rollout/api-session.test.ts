@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { ApiSession, type ApiSettings, apiClient } from "../../src/rollout/api-session.js";
+import { Dialect } from "../../src/openai/dialect.js";
+import { ApiSession, type ApiSettings } from "../../src/rollout/api-session.js";
 import { opening, playRollout } from "../../src/rollout/rollout.js";
 import type { AnyTask, Scenario } from "../../src/tasks/task.js";
 import { countingTask } from "../support/counting-task.js";
@@ -49,6 +50,9 @@ const toolCall = (id: string, name: string, args: string) => ({
   function: { name, arguments: args },
 });
 
+const notes: string[] = [];
+afterEach(() => void notes.splice(0));
+
 async function play(url: string, more: Partial<ApiSettings> = {}, turnSeconds = 5, played = task) {
   const settings: ApiSettings = {
     url,
@@ -58,7 +62,12 @@ async function play(url: string, more: Partial<ApiSettings> = {}, turnSeconds = 
     maxTokens: undefined,
     ...more,
   };
-  const session = new ApiSession(await apiClient(settings), settings, opening(played, scenario, 4), 2 ** 40 + 5);
+  const session = new ApiSession(
+    new Dialect(settings, (note) => notes.push(note)),
+    settings,
+    opening(played, scenario, 4),
+    2 ** 40 + 5,
+  );
   const limits = {
     maxTurns: 4,
     maxTokens: 99,

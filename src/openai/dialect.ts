@@ -27,7 +27,7 @@ export interface DialectSettings {
   readonly maxTokens: number | undefined;
 }
 
-/** Fields in the order in which they are tried, each in its forms from the wanted one to the least. `named`: as errors name it. */
+/** Fields in the order in which they are tried, each in its forms, the wanted one first. `named`: as errors name it. */
 const FIELDS = {
   response_format: {
     forms: ["json_schema", "json_object", "none"],
@@ -39,8 +39,10 @@ const FIELDS = {
     named: /max_?((completion|output|new)_)?tokens/i,
   },
   seed: { forms: ["sent", "none"], named: /\bseed\b/i },
+  // OpenAI's models that reason take tools in this API only where they are told not to.
+  effort: { forms: ["none", "sent"], named: /reasoning_?effort/i },
   // Wanted back by some models that think (Kimi, DeepSeek), refused by others.
-  thoughts: { forms: ["sent", "none"], named: /reasoning|thinking/i },
+  thoughts: { forms: ["sent", "none"], named: /reasoning(?!_?effort)|thinking/i },
   stream: { forms: ["false", "none", "true with usage", "true"], named: /\bstream(ing)?\b/i },
   system: { forms: ["system", "user"], named: /\bsystem\b|\brole\b/i },
 } as const;
@@ -112,13 +114,14 @@ export class Dialect {
   }
 
   /** Fields of the question that are sent, in some form. */
-  #used({ messages, form, seed }: ChatQuestion, forms: Forms): Field[] {
+  #used({ messages, tools, form, seed }: ChatQuestion, forms: Forms): Field[] {
     const { temperature, maxTokens } = this.#settings;
     const wanted: Record<Field, boolean> = {
       response_format: form !== undefined,
       temperature: temperature !== undefined,
       max_tokens: maxTokens !== undefined,
       seed: seed !== undefined,
+      effort: tools !== undefined && tools.length > 0,
       thoughts: messages.some((message) => message.thoughts !== undefined),
       stream: true,
       system: messages.some(({ role }) => role === "system"),
@@ -147,6 +150,7 @@ export class Dialect {
         ? { response_format: { type: format, json_schema: { ...form, strict: true } } }
         : {}),
       ...(form && format === "json_object" ? { response_format: { type: format } } : {}),
+      ...(tools && tools.length > 0 && forms.effort > 0 ? { reasoning_effort: "none" } : {}),
       ...(stream === "none" ? {} : { stream: stream !== "false" }),
       ...(stream === "true with usage" ? { stream_options: { include_usage: true } } : {}),
     };
@@ -290,6 +294,7 @@ function noteOf(field: Field, from: number, to: number, why: string): string {
     max_tokens: [refused, now === "none" ? "not sent from now on" : `sending ${now} from now on`],
     temperature: ["temperature", "not sent from now on"],
     seed: ["seed", "not sent from now on"],
+    effort: ["tools with reasoning", 'sending reasoning_effort "none" from now on'],
     thoughts: ["its own thoughts", "not sent back from now on"],
     stream: ["stream: false", now === "none" ? "not sent from now on" : "reading streams from now on"],
     system: ["messages of the system", "putting them before the user's from now on"],

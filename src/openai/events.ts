@@ -73,8 +73,7 @@ function join(chunks: readonly Fields[], done: boolean): Joined {
   };
   for (const chunk of chunks) {
     said.usage = chunk.usage ?? said.usage;
-    if (!Array.isArray(chunk.choices)) said.error ??= chunk;
-    else said.error ??= chunk.error;
+    said.error ??= chunk.error ?? (typeof chunk.message === "string" ? chunk : undefined);
     for (const choice of listOf(chunk.choices).filter(isFields)) {
       const delta = [choice.delta, choice.message, choice].find(isFields) as Fields;
       for (const name of TEXTS) message[name] = added(message[name], delta[name]);

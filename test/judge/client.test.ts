@@ -66,7 +66,7 @@ describe("servers that take less", () => {
       }
       return completion(right);
     });
-    const { client, said } = clientOf({ url, temperature: 0, maxTokens: 700, model: "gpt-5-mini" });
+    const { client, said } = clientOf({ url, temperature: 0, maxTokens: 700, model: "gpt-6.1-terra" });
     expect((await client.ask(question, never)).text).toBe(right);
     await client.ask(question, never);
     expect(requests).toHaveLength(4);

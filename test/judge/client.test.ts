@@ -24,7 +24,7 @@ const right = '{"accept": true}';
 describe("what is sent", () => {
   it("goes to the base URL as it was given, with /v1 and without", async () => {
     const { port, requests } = await serve(() => completion(right));
-    for (const base of ["", "/", "/v1", "/v1/", "/proxy/openai/v1"]) {
+    for (const base of ["", "/", "/v1", "/v1/", "/proxy/openai/v1", "/v1/chat/completions", "/azure?api-version=1"]) {
       await clientOf({ url: `http://127.0.0.1:${port}${base}` }).client.ask(question, never);
     }
     expect(requests.map(({ path }) => path)).toEqual([
@@ -33,6 +33,8 @@ describe("what is sent", () => {
       "/v1/chat/completions",
       "/v1/chat/completions",
       "/proxy/openai/v1/chat/completions",
+      "/v1/chat/completions",
+      "/azure/chat/completions?api-version=1",
     ]);
   });
 
@@ -148,6 +150,64 @@ describe("servers that take less", () => {
     const { client } = clientOf({ url });
     expect((await client.ask(question, never)).text).toBe(right);
     await expect(client.ask(question, never)).rejects.toMatchObject({ reason: "too_long" });
+  });
+
+  it("a refusal that was under way when the limit had its new name leaves it there", async () => {
+    let renamed: () => void = () => undefined;
+    const known = new Promise<void>((resolve) => {
+      renamed = resolve;
+    });
+    let refused = 0;
+    const { url, requests } = await serve(async ({ body }) => {
+      if (body.max_tokens === undefined) {
+        renamed();
+        return completion(right);
+      }
+      // All but the first are refused when the new name has been tried.
+      if (++refused > 1) await known;
+      const message = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead.";
+      return { status: 400, json: { error: { message, param: "max_tokens" } } };
+    });
+    const { client, said } = clientOf({ url, maxTokens: 700 });
+    await Promise.all([1, 2, 3, 4].map(() => client.ask(question, never)));
+    const without = requests.filter(({ body }) => body.max_tokens === undefined);
+    expect(without.map(({ body }) => body.max_completion_tokens)).toEqual([700, 700, 700, 700]);
+    expect(said).toEqual([expect.stringMatching(/sending max_completion_tokens from now on/)]);
+  });
+
+  it("what others were answered with stays, though one question is refused with it", async () => {
+    const long = { ...question, messages: [{ role: "user" as const, content: "a long question" }] };
+    const { url, requests } = await serve(({ body }) => {
+      const fits = body.max_tokens === undefined || body.messages[0]?.content !== "a long question";
+      const message = "'max_tokens' is too large: 700. This model's maximum context length is 4096 tokens.";
+      return fits ? completion(right) : { status: 400, json: { error: { message, code: "BadRequestError" } } };
+    });
+    const { client, said } = clientOf({ url, maxTokens: 700, concurrency: 1 });
+    for (const asked of [question, long, question]) expect((await client.ask(asked, never)).text).toBe(right);
+    expect(requests.at(-1)?.body.max_tokens).toBe(700);
+    expect(said).toEqual([]);
+  });
+
+  it("what one question alone is refused for is that question's, and costs no field", async () => {
+    const { url, requests } = await serve(({ body }) =>
+      body.messages[0]?.content === "poison"
+        ? { status: 400, json: { error: { message: "nein" } } }
+        : completion(right),
+    );
+    const poison = { ...question, messages: [{ role: "user" as const, content: "poison" }] };
+    const { client, said } = clientOf({ url, temperature: 0, maxTokens: 700 });
+    await expect(client.ask(poison, never)).rejects.toMatchObject({ reason: "bad_request", message: "400 nein" });
+    const asked = requests.length;
+    // A second one like it is known.
+    await expect(client.ask(poison, never)).rejects.toMatchObject({ reason: "bad_request" });
+    expect(requests).toHaveLength(asked + 1);
+    expect((await client.ask(question, never)).text).toBe(right);
+    expect(requests.at(-1)?.body).toMatchObject({
+      temperature: 0,
+      max_tokens: 700,
+      response_format: { type: "json_schema" },
+    });
+    expect(said).toEqual([]);
   });
 
   it("no usage: tokens are estimated", async () => {
@@ -278,8 +338,13 @@ describe("limits", () => {
   it("hold on a server: so many at once", async () => {
     let active = 0;
     let most = 0;
+    const waiting: (() => void)[] = [];
     const { url } = await serve(async () => {
       most = Math.max(most, ++active);
+      // None is answered before three are there.
+      const three = new Promise<void>((resolve) => waiting.push(resolve));
+      if (waiting.length === 3) for (const go of waiting.splice(0)) go();
+      await three;
       await new Promise((resolve) => setTimeout(resolve, 20));
       active--;
       return completion(right);

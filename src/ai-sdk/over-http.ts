@@ -1,7 +1,6 @@
-/** Turns of a model of `hone serve`, by its /v1/chat/completions and OpenAI's own client. */
+/** Turns of a model of `hone serve`, by its /v1/chat/completions. */
 import { APICallError } from "@ai-sdk/provider";
-import type OpenAI from "openai";
-import { type ChatServer, chatErrorText, connectionFailure, isApiError, streamingClient } from "../openai/index.js";
+import { ChatError, type ChatServer, eventsOf, request as send, textOf } from "../openai/index.js";
 import type { ChatRequest } from "../serve/index.js";
 import { HoneError } from "../util/index.js";
 import { chatRequestOf, leftOut } from "./request.js";
@@ -17,14 +16,37 @@ interface Extended {
   };
 }
 
-type Usage = OpenAI.CompletionUsage | null | undefined;
+/** What is read of an answer, of which hone's server has all in the form of OpenAI's. */
+interface Usage {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly prompt_tokens_details?: { readonly cached_tokens?: number };
+}
+interface WrittenCall {
+  readonly id?: string;
+  readonly function?: { readonly name?: string; readonly arguments?: string };
+}
+interface Message {
+  readonly content?: string | null;
+  readonly reasoning_content?: string;
+  readonly tool_calls?: readonly WrittenCall[];
+}
+interface Answer extends Extended {
+  readonly choices: readonly { readonly message: Message; readonly finish_reason: string }[];
+  readonly usage?: Usage | null;
+}
+interface Chunk extends Extended {
+  readonly choices: readonly { readonly delta: Message; readonly finish_reason: string | null }[];
+  readonly usage?: Usage | null;
+  readonly error?: { readonly message?: string };
+}
 
 type Calls = { id: string; name: string; arguments: string }[];
 
 function said(
   parts: Pick<Said, "reasoning" | "text" | "calls">,
   reason: string | null | undefined,
-  usage: Usage,
+  usage: Usage | null | undefined,
   { hone }: Extended,
 ): Said {
   return {
@@ -45,22 +67,18 @@ function said(
 
 const warningsOf = ({ hone }: Extended) => leftOut(hone?.not_enforced ?? []);
 
+const callOf = ({ id = "", function: { name = "", arguments: text = "" } = {} }: WrittenCall) => ({
+  id,
+  name,
+  arguments: text,
+});
+
 /** A turn that has been sampled whole. */
-function whole(answer: OpenAI.ChatCompletion & Extended): Turn {
+function whole(answer: Answer): Turn {
   const [choice] = answer.choices;
   if (!choice) throw new HoneError("the server's answer has no choice");
-  const {
-    content,
-    tool_calls: calls = [],
-    reasoning_content: reasoning,
-  } = choice.message as typeof choice.message & {
-    reasoning_content?: string;
-  };
-  const parts = {
-    reasoning: reasoning ?? "",
-    text: content ?? "",
-    calls: calls.flatMap((call) => (call.type === "function" ? [{ id: call.id, ...call.function }] : [])),
-  };
+  const { content, tool_calls: calls = [], reasoning_content: reasoning = "" } = choice.message;
+  const parts = { reasoning, text: content ?? "", calls: calls.map(callOf) };
   return {
     warnings: warningsOf(answer),
     admit: () => undefined,
@@ -68,32 +86,41 @@ function whole(answer: OpenAI.ChatCompletion & Extended): Turn {
   };
 }
 
-type Chunk = OpenAI.ChatCompletionChunk & Extended;
-
 /** Passes a stream's pieces on, and collects its turn. */
-async function collect(first: Chunk, rest: AsyncIterator<Chunk>, onPiece?: (piece: Piece) => void): Promise<Said> {
+async function collect(
+  first: Chunk,
+  rest: AsyncIterator<Chunk, undefined>,
+  onPiece?: (piece: Piece) => void,
+): Promise<Said> {
   const calls: Calls = [];
   let text = "";
   let reasoning = "";
   let reason: string | null = null;
-  let usage: Usage;
+  let usage: Usage | null | undefined;
   for (let chunk: Chunk | undefined = first; chunk; ) {
     usage = chunk.usage ?? usage;
     for (const { delta, finish_reason } of chunk.choices) {
-      const piece = delta as Piece;
-      text += piece.content ?? "";
-      reasoning += piece.reasoning_content ?? "";
-      onPiece?.(piece);
-      for (const call of delta.tool_calls ?? []) {
-        calls.push({ id: call.id ?? "", name: call.function?.name ?? "", arguments: call.function?.arguments ?? "" });
-      }
+      text += delta.content ?? "";
+      reasoning += delta.reasoning_content ?? "";
+      onPiece?.(delta as Piece);
+      calls.push(...(delta.tool_calls ?? []).map(callOf));
       reason = finish_reason ?? reason;
     }
-    const next: IteratorResult<Chunk> = await rest.next();
-    chunk = next.done ? undefined : next.value;
+    chunk = (await rest.next()).value;
   }
   if (reason === null) throw new HoneError("the server's answer ended before the turn did");
   return said({ reasoning, text, calls }, reason, usage, first);
+}
+
+/** @throws ChatError where the stream ends with an error */
+async function* chunksOf(response: Response): AsyncGenerator<Chunk, undefined> {
+  for await (const data of eventsOf(response)) {
+    if (data === "[DONE]") return;
+    const chunk = JSON.parse(data) as Chunk;
+    const { error } = chunk;
+    if (error) throw new ChatError({ kind: "refused", status: 0, text: error.message ?? data, body: error });
+    yield chunk;
+  }
 }
 
 /** @param server its URL with /v1 */
@@ -101,16 +128,14 @@ export function overHttp(server: ChatServer, name: string): Source {
   const failed = (error: unknown, request: ChatRequest, ...signals: readonly (AbortSignal | undefined)[]): unknown => {
     const ended = signals.find((signal) => signal?.aborted);
     if (ended) return ended.reason;
-    const lost = connectionFailure(error) !== undefined;
-    if (!isApiError(error)) return error;
-    const { status, error: body } = error;
-    const of = body as { message?: unknown } | undefined;
+    if (!(error instanceof ChatError)) return error;
+    const { kind, status, text, body } = error;
     return new APICallError({
-      message: typeof of?.message === "string" ? of.message : chatErrorText(error, server.key),
+      message: text,
       url: `${server.url}/chat/completions`,
       requestBodyValues: request,
-      ...(status === undefined ? {} : { statusCode: status }),
-      isRetryable: lost || status === 429 || status === 503,
+      ...(status === 0 ? {} : { statusCode: status }),
+      isRetryable: kind === "connection" || status === 429 || status === 503,
       ...(body === undefined ? {} : { responseBody: JSON.stringify({ error: body }) }),
       data: body,
       cause: error,
@@ -119,35 +144,39 @@ export function overHttp(server: ChatServer, name: string): Source {
   return {
     name,
     begin: async (options, streamed) => {
-      const { abortSignal: signal } = options;
+      const { abortSignal } = options;
       const request = chatRequestOf(options, name);
+      // Ends the request when the caller no longer waits, or nobody reads any more.
+      const end = new AbortController();
+      const signal = abortSignal ? AbortSignal.any([abortSignal, end.signal]) : end.signal;
+      const asked = (body: object) => send(server, "chat/completions", { body, signal });
       try {
-        const { completions } = (await streamingClient(server)).chat;
         // Its fields that are null are those that the server takes null for.
-        const asked = { ...request, stream: false } as unknown as OpenAI.ChatCompletionCreateParamsNonStreaming;
-        if (!streamed) return whole(await completions.create(asked, { signal }));
+        if (!streamed) {
+          const response = await asked({ ...request, stream: false });
+          return whole(JSON.parse(await textOf(response, server, signal)) as Answer);
+        }
         const about = { stream: true as const, stream_options: { include_usage: true } };
-        const stream = await completions.create({ ...asked, ...about }, { signal });
-        const chunks: AsyncIterator<Chunk> = stream[Symbol.asyncIterator]();
+        const chunks = chunksOf(await asked({ ...request, ...about }));
         const { done, value: first } = await chunks.next();
         if (done) throw new HoneError("the server's answer is empty");
         return {
           warnings: warningsOf(first),
           admit: () => undefined,
           sample: async (onPiece, gone) => {
-            const abort = () => stream.controller.abort();
-            gone?.addEventListener("abort", abort, { once: true });
+            const leave = () => end.abort(gone?.reason);
+            gone?.addEventListener("abort", leave, { once: true });
             try {
               return await collect(first, chunks, onPiece);
             } catch (error) {
-              throw failed(error, request, signal, gone);
+              throw failed(error, request, abortSignal, gone);
             } finally {
-              gone?.removeEventListener("abort", abort);
+              gone?.removeEventListener("abort", leave);
             }
           },
         };
       } catch (error) {
-        throw failed(error, request, signal);
+        throw failed(error, request, abortSignal);
       }
     },
   };

@@ -106,6 +106,7 @@ export function playElsewhere(stage: Stage, entrant: Exclude<Entrant, EngineEntr
       onTrajectory,
       onGroup,
       onFailure: ({ id, error }) => stage.log(`${entrant.title}: rollout ${id} failed: ${error}`),
+      onNote: stage.log,
       ...(config.workers === undefined ? {} : { workers: config.workers }),
     }),
   );

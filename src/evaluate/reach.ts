@@ -1,5 +1,5 @@
 /** Checks before the start that an API can be reached, with a request that costs no tokens. */
-import { type ChatServer, chatClient, chatErrorText, isApiError, refusalHint } from "../openai/index.js";
+import { adviceFor, ChatError, type ChatServer, request } from "../openai/index.js";
 import { HoneError } from "../util/index.js";
 
 /** Time limit in milliseconds. */
@@ -10,16 +10,18 @@ const PATIENCE = 15_000;
  * @throws HoneError when it cannot be reached, or refuses the key
  */
 export async function checkReachable(name: string, server: ChatServer, signal: AbortSignal): Promise<void> {
+  const limit = AbortSignal.timeout(PATIENCE);
+  const failed = (text: string) => new HoneError(`--versus ${name}: ${server.url} cannot be asked: ${text}`);
   try {
-    await (await chatClient(server, 0)).models.list({ signal, timeout: PATIENCE });
+    const response = await request(server, "models", { signal: AbortSignal.any([signal, limit]) });
+    await response.body?.cancel();
   } catch (error) {
     signal.throwIfAborted();
-    const status = isApiError(error) ? error.status : undefined;
-    if (status !== undefined && status !== 401 && status !== 403) return;
-    const hint = status === undefined ? undefined : refusalHint("player", server, status);
-    // Without the error as its cause, which may contain the request's headers.
-    throw new HoneError(
-      `--versus ${name}: ${server.url} cannot be asked: ${chatErrorText(error, server.key)}${hint ? `; ${hint}` : ""}`,
-    );
+    if (limit.aborted) throw failed(`no answer within ${PATIENCE / 1000} s`);
+    if (!(error instanceof ChatError)) throw error;
+    const { status, message } = error;
+    if (status !== 0 && status !== 401 && status !== 403) return;
+    const advice = status === 0 ? undefined : adviceFor("player", server, error);
+    throw failed(advice === undefined ? message : `${message}; ${advice}`);
   }
 }

@@ -1,7 +1,8 @@
 /** The players: opens the engine, an API or the task's expert on this thread, and starts sessions for whole groups. */
 import { type Engine, loadEngine, type Sequence } from "../engine/index.js";
+import { Dialect } from "../openai/index.js";
 import type { EnginePlayer, Opening, Player, PlayerSpec, Session } from "../rollout/index.js";
-import { ApiSession, apiClient, chatOf, EngineSession, ExpertSession, requireFormat } from "../rollout/index.js";
+import { ApiSession, chatOf, EngineSession, ExpertSession, requireFormat } from "../rollout/index.js";
 import type { AnyTask } from "../tasks/index.js";
 import { HoneError, Random } from "../util/index.js";
 import type { GroupJob } from "./job.js";
@@ -37,7 +38,12 @@ function engineSessions(engine: Engine, spec: EnginePlayer): SessionSource {
   };
 }
 
-export async function openSessions(spec: PlayerSpec, task: AnyTask): Promise<SessionSource> {
+/** @param note tells the user, once, what a server does not take */
+export async function openSessions(
+  spec: PlayerSpec,
+  task: AnyTask,
+  note: (text: string) => void,
+): Promise<SessionSource> {
   if (spec.kind === "engine") {
     const engine = await loadEngine(spec.engine);
     // One message for the whole gathering; otherwise each rollout would fail.
@@ -46,10 +52,10 @@ export async function openSessions(spec: PlayerSpec, task: AnyTask): Promise<Ses
   }
   if (spec.kind === "api") {
     const { settings } = spec;
-    const client = await apiClient(settings);
+    const dialect = new Dialect(settings, (text) => note(`the model ${settings.model} at ${settings.url} ${text}`));
     return {
       info: { kind: "api", model: settings.model, adapter: null, temperature: settings.temperature ?? 1 },
-      start: (opening, job) => job.members.map((member) => new ApiSession(client, settings, opening, member.seed)),
+      start: (opening, job) => job.members.map((member) => new ApiSession(dialect, settings, opening, member.seed)),
     };
   }
   return {

@@ -84,7 +84,8 @@ async function prepare(announce: (allowed: number) => void): Promise<Ready> {
   announce(Number.POSITIVE_INFINITY);
   closeOnRequest(`the environment of the task ${task.name}`, () => task.close(env));
   const agents = task.rollout ? await openAgents(task, env) : undefined;
-  return { task, env, players: await openSessions(settings.player, task), mcpServers, agents };
+  const players = await openSessions(settings.player, task, (text) => post({ kind: "note", text }));
+  return { task, env, players, mcpServers, agents };
 }
 
 let ready: Promise<Ready> | undefined;

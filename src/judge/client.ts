@@ -4,35 +4,55 @@
  * not interpret the texts.
  */
 import { setMaxListeners } from "node:events";
-import type OpenAI from "openai";
-import { type ChatServer, chatClient, chatErrorText } from "../openai/index.js";
+import {
+  adviceFor,
+  type Cause,
+  ChatError,
+  type ChatServer,
+  type Completion,
+  causeOf,
+  complete,
+  Dialect,
+  type DialectSettings,
+  estimateTokens,
+  mayPass,
+  type Passing,
+} from "../openai/index.js";
 import { HoneError, Random } from "../util/index.js";
 import { JudgeBudget, type JudgeBudgetSettings, type JudgeUsage, noUsage } from "./budget.js";
-import { classify, type Failure, NoVerdict } from "./failures.js";
+import type { AnswerForm } from "./form.js";
 import { type Admission, type Clock, type LimitSettings, Limits, realClock } from "./limits.js";
-import {
-  answerIn,
-  type ChatRequest,
-  type Completion,
-  completionSchema,
-  droppableIn,
-  type JudgeAnswer,
-  type JudgeQuestion,
-  ServerQuirks,
-  type ServerQuirksSettings,
-} from "./server-quirks.js";
-import { estimateTokens } from "./tokens.js";
+import { NoVerdict, type NoVerdictReason } from "./no-verdict.js";
+
+export interface JudgeMessage {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
+}
+
+export interface JudgeQuestion {
+  readonly messages: readonly JudgeMessage[];
+  /** Form of the answer, for servers that support a schema. */
+  readonly form: AnswerForm;
+}
+
+export interface JudgeAnswer {
+  readonly text: string;
+  /** The server truncated it at a token limit, or its stream did not say its end. */
+  readonly cut: boolean;
+  /** Dollars; null where the price is not known. */
+  readonly cost: number | null;
+}
 
 export interface ClientSettings
   extends ChatServer,
+    DialectSettings,
     LimitSettings,
-    ServerQuirksSettings,
     Pick<JudgeBudgetSettings, "price" | "maxCost" | "others"> {
   /** Seconds that one request may take. */
   readonly timeout: number;
   /** Seconds to wait for a server that answers no request. */
   readonly patience: number;
-  /** Reports a server that is down, or a parameter that was dropped. */
+  /** Reports a server that is down, and what it does not take. */
   readonly log: (text: string) => void;
   /** For a judge that hone runs itself. */
   readonly own?: OwnJudge | undefined;
@@ -60,27 +80,40 @@ const LONGEST_WAIT = 15;
 /** Completion tokens to assume before the first answer, when no limit is set. */
 const COMPLETION_GUESS = 500;
 
-/** Outcome of one request. */
-type Attempt =
-  | { readonly answer: JudgeAnswer; readonly failure?: undefined }
-  | { readonly answer?: undefined; readonly failure: Failure; readonly text: string };
+const REASONS: Record<Passing, NoVerdictReason> = {
+  busy: "rate_limited",
+  broken: "server_error",
+  garbled: "bad_response",
+  connection: "connection",
+  timeout: "timeout",
+};
+
+/** Tells a server that refuses every question from one that refuses a certain one. */
+const PROBE = { messages: [{ role: "user", content: "Answer with the one word yes." }] };
+
+interface Answered {
+  readonly completion: Completion;
+  readonly cost: number | null;
+}
 
 export class JudgeClient {
   readonly #settings: ClientSettings;
-  #api: Promise<OpenAI> | undefined;
-  readonly #quirks: ServerQuirks;
+  readonly #dialect: Dialect;
   readonly #limits: Limits;
   readonly #budget: JudgeBudget;
   readonly #clock: Clock;
   readonly #stop = new AbortController();
+  /** Refusals of questions of a server that answers others. */
+  readonly #questions = new Set<string>();
   #lastAnswer = Number.NEGATIVE_INFINITY;
   #down = false;
+  #estimates = false;
 
   /** @param before cost of the run so far */
   constructor(settings: ClientSettings, before: JudgeUsage = noUsage(), clock: Clock = realClock) {
     const { price, maxCost, others, maxTokens: completionGuess = COMPLETION_GUESS } = settings;
     this.#settings = settings;
-    this.#quirks = new ServerQuirks(settings);
+    this.#dialect = new Dialect(settings, (text) => settings.log(`the judge ${text}`));
     this.#limits = new Limits(settings, clock);
     this.#budget = new JudgeBudget({ price, maxCost, others, completionGuess }, before);
     this.#clock = clock;
@@ -128,44 +161,74 @@ export class JudgeClient {
     }
   }
 
-  async #askUntil(question: JudgeQuestion, signal: AbortSignal): Promise<JudgeAnswer> {
+  async #askUntil({ messages, form }: JudgeQuestion, signal: AbortSignal): Promise<JudgeAnswer> {
     const started = this.#clock.now();
-    const random = new Random("judge-wait", question.messages.at(-1)?.content ?? "");
+    const random = new Random("judge-wait", messages.at(-1)?.content ?? "");
+    const { own } = this.#settings;
+    const schema = own ? form.within(own.answerTokens) : form.schema;
+    const question = { messages: messages.map((one) => ({ ...one })), form: { name: form.name, schema } };
+    const send = (body: object) => this.#send(body, signal);
     let failed = 0;
     for (;;) {
-      const request = this.#quirks.request(question);
-      const attempt = await this.#attempt(request, signal);
-      if (attempt.answer) return attempt.answer;
-      const { failure, text } = attempt;
-      if (failure.kind === "fatal") throw this.#giveUp(`${text}; ${failure.hint}`);
-      if (failure.kind === "no_verdict") throw new NoVerdict(failure.reason, text);
-      if (failure.kind === "unsupported") {
-        this.#quirks.drop(failure.parameter, request, text);
-        continue;
+      try {
+        return answerIn(await this.#dialect.ask(question, send, failed));
+      } catch (error) {
+        if (!(error instanceof ChatError)) throw error;
+        const failure = causeOf(error) === "refused" ? await this.#whose(error, send) : error;
+        const cause = causeOf(failure);
+        if (!mayPass(cause)) throw this.#endOf(failure, cause);
+        failed++;
+        this.#checkPatience(failure, cause, failed, started);
+        const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (failed - 1));
+        // Where the server named a time, all questions wait for it already.
+        if (failure.after === undefined) await this.#clock.sleep(1000 * longest * (0.5 + 0.5 * random.float()), signal);
       }
-      failed++;
-      this.#checkPatience(failure, failed, started, text);
-      const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (failed - 1));
-      // Where the server named a time, all questions wait for it already.
-      if (failure.after === undefined) await this.#clock.sleep(1000 * longest * (0.5 + 0.5 * random.float()), signal);
     }
   }
 
+  /**
+   * Asks for next to nothing, since a refusal does not say whether it is the question's, the key's, the account's or the model's.
+   * @returns what made the server refuse that too
+   * @throws NoVerdict where only the question is refused
+   */
+  async #whose(refusal: ChatError, send: (body: object) => Promise<Answered>): Promise<ChatError> {
+    try {
+      if (!this.#questions.has(refusal.likeness)) await this.#dialect.ask(PROBE, send);
+    } catch (error) {
+      if (!(error instanceof ChatError)) throw error;
+      return mayPass(causeOf(error)) ? error : refusal;
+    }
+    this.#questions.add(refusal.likeness);
+    throw new NoVerdict("bad_request", refusal.message);
+  }
+
+  /** What a failure ends that does not pass: the question, or all of them. */
+  #endOf(failure: ChatError, cause: Cause): NoVerdict | JudgeStopped {
+    if (cause === "too_long") return new NoVerdict("too_long", failure.message);
+    if (cause === "filtered")
+      return new NoVerdict("refused", `the judge's server filtered the question: ${failure.message}`);
+    const advice = adviceFor("judge", this.#settings, failure);
+    return this.#giveUp(advice === undefined ? failure.message : `${failure.message}; ${advice}`);
+  }
+
   /** Throws when another attempt is not worthwhile. */
-  #checkPatience(failure: Failure & { kind: "retry" }, failed: number, started: number, text: string): void {
+  #checkPatience({ message }: ChatError, cause: Passing, failed: number, started: number): void {
     const { patience, url, log } = this.#settings;
     const now = this.#clock.now();
     const answersOthers = this.#lastAnswer > started;
     const silent = (now - Math.max(started, this.#lastAnswer)) / 1000;
     if (answersOthers) {
       // A rate limit is no failure of the question, as long as the wait is bounded.
-      const enough = failure.reason === "rate_limited" ? (now - started) / 1000 > patience : failed >= ATTEMPTS;
-      if (enough) throw new NoVerdict(failure.reason, text);
+      const enough = cause === "busy" ? (now - started) / 1000 > patience : failed >= ATTEMPTS;
+      if (enough) throw new NoVerdict(REASONS[cause], message);
     } else if (silent > patience) {
-      throw this.#giveUp(`it has not answered for ${silent.toFixed(0)} s (--judge-patience): ${text}`);
-    } else if (failed >= 2 && failure.reason !== "rate_limited" && !this.#down) {
+      throw this.#giveUp(`it has not answered for ${silent.toFixed(0)} s (--judge-patience): ${message}`);
+    } else if (cause === "garbled" && failed >= ATTEMPTS) {
+      // Somebody answers there, so that waiting helps little.
+      throw this.#giveUp(message);
+    } else if (failed >= 2 && cause !== "busy" && !this.#down) {
       this.#down = true;
-      log(`the judge at ${url} does not answer (${text}); waiting up to ${patience} s`);
+      log(`the judge at ${url} does not answer (${message}); waiting up to ${patience} s`);
     }
   }
 
@@ -181,9 +244,10 @@ export class JudgeClient {
     return new JudgeStopped(`the judge ${model} at ${url} cannot be asked: ${why}`);
   }
 
-  /** Sends one request and books its cost. */
-  async #attempt(request: ChatRequest, signal: AbortSignal): Promise<Attempt> {
-    const prompt = estimateTokens(JSON.stringify(request.messages));
+  /** Sends one request and books its cost. @throws ChatError */
+  async #send(body: object, signal: AbortSignal): Promise<Answered> {
+    const { messages } = body as { messages: unknown };
+    const prompt = estimateTokens(JSON.stringify(messages));
     const admission = await this.#limits.enter(prompt + this.#budget.usualCompletion, signal);
     const held = this.#hold(prompt, admission);
     const timeout = new AbortController();
@@ -192,29 +256,19 @@ export class JudgeClient {
     signal.addEventListener("abort", abort, { once: true });
     let settled = true;
     try {
-      this.#api ??= chatClient(this.#settings, 0);
-      const completion = await (await this.#api).chat.completions.create(request, { signal: timeout.signal });
+      const completion = await complete(this.#settings, body, timeout.signal);
       this.#budget.sent();
-      const parsed = completionSchema.safeParse(completion);
-      if (!parsed.success) {
-        const failure = { kind: "retry", reason: "bad_response", sent: true, after: undefined } as const;
-        return { failure, text: "its answer is no chat completion" };
-      }
-      const cost = this.#book(parsed.data, prompt, admission);
-      return { answer: { ...answerIn(parsed.data), cost } };
+      return { completion, cost: this.#book(completion, prompt, admission) };
     } catch (error) {
-      if (error instanceof NoVerdict) throw error;
-      const failure = classify(error, timeout.signal.aborted, droppableIn(request), this.#settings);
-      if (failure.kind !== "retry" || failure.sent) this.#budget.sent();
-      if (failure.kind === "retry" && failure.after !== undefined) {
-        // A wait named by the server applies to all questions; set before this request frees its place for the next one.
-        this.#limits.pause(Math.min(failure.after, 1000 * this.#settings.patience));
-      }
+      const text = `no answer within ${this.#settings.timeout} s`;
+      const failure = timeout.signal.aborted ? new ChatError({ kind: "timeout", status: 0, text }) : error;
+      if (!(failure instanceof ChatError)) throw error;
+      if (failure.sent) this.#budget.sent();
+      // A wait named by the server applies to all questions; set before this request frees its place for the next one.
+      if (failure.after !== undefined) this.#limits.pause(Math.min(failure.after, 1000 * this.#settings.patience));
       signal.throwIfAborted();
       settled = surelyFree(failure);
-      const timedOut = failure.kind === "retry" && failure.reason === "timeout";
-      const { timeout: seconds, key } = this.#settings;
-      return { failure, text: timedOut ? `no answer within ${seconds} s` : chatErrorText(error, key) };
+      throw failure;
     } finally {
       clearTimeout(timer);
       signal.removeEventListener("abort", abort);
@@ -236,20 +290,33 @@ export class JudgeClient {
     );
   }
 
-  #book({ usage, choices }: Completion, promptEstimate: number, admission: Admission): number | null {
-    const prompt = usage?.prompt_tokens ?? promptEstimate;
-    const completion = usage?.completion_tokens ?? estimateTokens(choices[0]?.message.content ?? "");
+  #book({ usage, text, thoughts, calls }: Completion, promptEstimate: number, admission: Admission): number | null {
+    const { log, url } = this.#settings;
+    const prompt = usage.prompt ?? promptEstimate;
+    const written = [text, thoughts?.text, ...calls.map((call) => call.arguments)].join("");
+    const completion = usage.completion ?? estimateTokens(written);
+    if (!this.#estimates && (usage.prompt === undefined || usage.completion === undefined)) {
+      this.#estimates = true;
+      log(`the judge at ${url} does not say how many tokens it used; they and their cost are estimated from the texts`);
+    }
     const cost = this.#budget.bill(prompt, completion);
     admission.billed(prompt + completion);
     this.#lastAnswer = this.#clock.now();
-    if (this.#down) this.#settings.log(`the judge at ${this.#settings.url} answers again`);
+    if (this.#down) log(`the judge at ${url} answers again`);
     this.#down = false;
     return cost;
   }
 }
 
+/** @throws NoVerdict when the judge refuses */
+function answerIn({ completion: { text, refusal, finish }, cost }: Answered): JudgeAnswer {
+  if (refusal !== undefined || finish === "filtered") {
+    throw new NoVerdict("refused", `the judge refuses: ${refusal ?? "its server filtered the answer"}`);
+  }
+  return { text, cut: finish !== "stop", cost };
+}
+
 /** A request that was cut off or timed out may still be billed, with no usage reported; a refused one is not. */
-function surelyFree(failure: Failure): boolean {
-  if (failure.kind !== "retry" || !failure.sent) return true;
-  return failure.reason === "rate_limited" || failure.reason === "server_error";
+function surelyFree({ kind, sent }: ChatError): boolean {
+  return kind === "refused" || kind === "page" || !sent;
 }

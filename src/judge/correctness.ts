@@ -4,10 +4,10 @@
  */
 import { z } from "zod";
 import type { Claim } from "../tasks/index.js";
-import { NoVerdict } from "./failures.js";
 import { type AnswerForm, objectOf, textWithin } from "./form.js";
 import { objectWith } from "./json.js";
 import type { Judge, Question } from "./judge.js";
+import { NoVerdict } from "./no-verdict.js";
 import { tagless } from "./serialise.js";
 
 export interface CorrectnessVerdict {
@@ -37,7 +37,18 @@ const form: AnswerForm = {
   within: (tokens) => schemaWith(textWithin(Math.min(REASONING, tokens - AROUND))),
 };
 
-const verdictSchema = z.object({ reasoning: z.string(), accept: z.boolean() });
+const verdictSchema = z.object({
+  // The decision counts without it.
+  reasoning: z
+    .string()
+    .nullish()
+    .transform((text) => text ?? ""),
+  accept: z.preprocess(
+    (accept) =>
+      typeof accept === "string" ? ({ true: true, false: false }[accept.trim().toLowerCase()] ?? accept) : accept,
+    z.boolean({ error: "must be true or false" }),
+  ),
+});
 
 /** @throws NoVerdict with a message for the judge */
 export function readCorrectness(text: string): CorrectnessVerdict {

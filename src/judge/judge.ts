@@ -6,9 +6,8 @@ import { createHash } from "node:crypto";
 import { cutText } from "../util/index.js";
 import { type JudgeUsage, sumOfUsage } from "./budget.js";
 import type { VerdictCache } from "./cache.js";
-import type { JudgeClient } from "./client.js";
-import { NoVerdict } from "./failures.js";
-import type { JudgeAnswer, JudgeMessage, JudgeQuestion } from "./server-quirks.js";
+import type { JudgeAnswer, JudgeClient, JudgeMessage, JudgeQuestion } from "./client.js";
+import { NoVerdict } from "./no-verdict.js";
 
 export interface Question<V> extends JudgeQuestion {
   /** Part of the cache key, to distinguish repeated requests with the same text. */

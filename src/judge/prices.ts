@@ -10,19 +10,23 @@ const tableSchema = z.record(z.string(), priceSchema);
 export type Price = z.output<typeof priceSchema>;
 export type PriceTable = Readonly<Record<string, Price>>;
 
-/** OpenAI's list prices of 2025, without discounts for cached prompts. `--prices` replaces them. */
+/**
+ * OpenAI's list prices of November 2026 (developers.openai.com/api/docs/pricing), without discounts for cached prompts and without
+ * the surcharge above 272,000 prompt tokens; those of older models as they were announced. `--prices` replaces them.
+ */
 export const listPrices: PriceTable = {
-  "o4-mini": { prompt: 1.1, completion: 4.4 },
-  "o3-mini": { prompt: 1.1, completion: 4.4 },
-  o3: { prompt: 2, completion: 8 },
-  "gpt-4.1": { prompt: 2, completion: 8 },
-  "gpt-4.1-mini": { prompt: 0.4, completion: 1.6 },
-  "gpt-4.1-nano": { prompt: 0.1, completion: 0.4 },
-  "gpt-4o": { prompt: 2.5, completion: 10 },
-  "gpt-4o-mini": { prompt: 0.15, completion: 0.6 },
+  "gpt-6.1-sol": { prompt: 2, completion: 10 },
+  "gpt-6.1-terra": { prompt: 1, completion: 5 },
+  "gpt-6-luna": { prompt: 0.1, completion: 0.5 },
+  "gpt-5.6-terra": { prompt: 2, completion: 12 },
   "gpt-5": { prompt: 1.25, completion: 10 },
   "gpt-5-mini": { prompt: 0.25, completion: 2 },
   "gpt-5-nano": { prompt: 0.05, completion: 0.4 },
+  o3: { prompt: 2, completion: 8 },
+  "gpt-4.1": { prompt: 2, completion: 8 },
+  "gpt-4.1-mini": { prompt: 0.4, completion: 1.6 },
+  "gpt-4o": { prompt: 2.5, completion: 10 },
+  "gpt-4o-mini": { prompt: 0.15, completion: 0.6 },
 };
 
 /**

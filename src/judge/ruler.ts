@@ -3,16 +3,16 @@
  * the wording is ours.) Scores are matched by id; a group whose verdict cannot be trusted has no scores.
  */
 import { z } from "zod";
+import { estimateTokens } from "../openai/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import type { ToolSchema } from "../tasks/index.js";
 import { Random } from "../util/index.js";
 import { JudgeStopped } from "./client.js";
-import { NoVerdict, type NoVerdictReason } from "./failures.js";
 import { type AnswerForm, objectOf, textWithin } from "./form.js";
 import { objectWith } from "./json.js";
 import { type Exchange, type Judge, NoVerdictAfterAnswers } from "./judge.js";
+import { NoVerdict, type NoVerdictReason } from "./no-verdict.js";
 import { type Comparison, compareGroup, material } from "./serialise.js";
-import { estimateTokens } from "./tokens.js";
 
 export const defaultRubric = `- An attempt that reaches the goal scores clearly higher than every attempt that does not.
 - Of two attempts that reach it, the one that takes the shorter way (fewer turns, no detours, no failed calls) scores somewhat higher.
@@ -81,10 +81,25 @@ Answer with JSON alone, one entry for every trajectory, by its id, the explanati
 ${EXAMPLE}`;
 }
 
+/** A number, also one that is written as a text. */
+const scoreSchema = z.preprocess(
+  (score) => (typeof score === "string" && /^\s*[+-]?(\d+\.?\d*|\.\d+)\s*$/.test(score) ? Number(score) : score),
+  z.number({ error: "must be a number" }),
+);
+
+/** An id as models write it too: 1, "#1", "trajectory_1". */
+const ID = /^(?:trajectory)?[\s_#:-]*0*(\d+)$/i;
+
 const entrySchema = z.object({
-  trajectory_id: z.union([z.string(), z.number()]).transform(String),
-  explanation: z.string(),
-  score: z.number(),
+  trajectory_id: z
+    .union([z.string(), z.number()], { error: "must be a text" })
+    .transform((id) => ID.exec(String(id).trim())?.[1] ?? String(id)),
+  // The score counts without one.
+  explanation: z
+    .string({ error: "must be a text" })
+    .nullish()
+    .transform((text) => text ?? ""),
+  score: scoreSchema,
 });
 
 /**

@@ -2,11 +2,12 @@
  * Trajectories as a judge reads them: one JSON message per line, the common messages once. No text of a trajectory can close
  * its block: every "<" is written as the JSON escape \u003c.
  */
+
+import { estimateTokens } from "../openai/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
 import { cutText, toJson } from "../util/index.js";
-import { NoVerdict } from "./failures.js";
-import { estimateTokens } from "./tokens.js";
+import { NoVerdict } from "./no-verdict.js";
 
 /** JSON without any "<": outside of strings JSON has none, and inside them the escape means the same. */
 export function tagless(value: unknown): string {

@@ -2,33 +2,38 @@
  * Any model behind an OpenAI-compatible chat API as a player, through its own tool calls: baselines, and teachers whose
  * trajectories can warm-start a smaller model. It has text and calls, but no tokens.
  */
-import type OpenAI from "openai";
-import { type ChatServer, chatClient, chatErrorText, isApiError, refusalHint } from "../openai/index.js";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  type ChatMessage as ApiMessage,
+  adviceFor,
+  type Call,
+  ChatError,
+  type ChatServer,
+  type Completion,
+  causeOf,
+  complete,
+  type Dialect,
+  type DialectSettings,
+  estimateTokens,
+  mayPass,
+} from "../openai/index.js";
 import type { CallRecord, ChatMessage } from "../tasks/index.js";
-import { HoneError, parseJson } from "../util/index.js";
+import { HoneError, parseJson, Random } from "../util/index.js";
 import type { WrittenCall } from "./formats/index.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
 
-export interface ApiSettings extends ChatServer {
-  readonly model: string;
-  /** Sent only when set: some models accept none. */
-  readonly temperature: number | undefined;
-  readonly maxTokens: number | undefined;
-}
+export interface ApiSettings extends ChatServer, DialectSettings {}
 
-type ApiMessage = OpenAI.ChatCompletionMessageParam;
-type ApiToolCall = OpenAI.ChatCompletionMessageFunctionToolCall;
+/** Attempts after the first where a server fails; one that is busy is asked until the turn's deadline. */
+const RETRIES = 3;
+/** Milliseconds of the first wait between attempts, where the server names none; it doubles up to the longest. */
+const FIRST_WAIT = 500;
+const LONGEST_WAIT = 8000;
 
-/** One client per thread, shared by all conversations. */
-export function apiClient(settings: ApiSettings): Promise<OpenAI> {
-  return chatClient(settings, 3);
-}
-
-function readApiCall(call: ApiToolCall): WrittenCall {
-  const { name, arguments: text } = call.function;
+function readApiCall({ name, arguments: text }: Call): WrittenCall {
   let args: unknown;
   try {
-    args = parseJson(text === "" ? "{}" : text);
+    args = parseJson(text.trim() === "" ? "{}" : text);
   } catch {
     return { kind: "malformed", text, reason: "the tool call's arguments are not valid JSON" };
   }
@@ -39,70 +44,85 @@ function readApiCall(call: ApiToolCall): WrittenCall {
 }
 
 export class ApiSession implements Session {
-  readonly #client: OpenAI;
+  readonly #dialect: Dialect;
   readonly #settings: ApiSettings;
   readonly #messages: ApiMessage[];
-  readonly #tools: OpenAI.ChatCompletionFunctionTool[];
+  readonly #tools: readonly object[];
   readonly #seed: number;
-  #open: ApiToolCall[] = [];
+  readonly #random: Random;
+  #open: readonly Call[] = [];
   #promptTokens = 0;
 
-  constructor(client: OpenAI, settings: ApiSettings, opening: Opening, seed: number) {
-    this.#client = client;
+  /** @param dialect one per thread, shared by all conversations: what one finds out all know */
+  constructor(dialect: Dialect, settings: ApiSettings, opening: Opening, seed: number) {
+    this.#dialect = dialect;
     this.#settings = settings;
-    this.#seed = seed;
-    this.#tools = [...opening.tools];
-    this.#messages = opening.messages.flatMap((message): ApiMessage[] =>
-      message.role === "system" || message.role === "user" ? [message] : [],
+    // Servers take 32-bit seeds; those without seeds ignore it.
+    this.#seed = seed % 2 ** 31;
+    this.#random = new Random("player-wait", seed);
+    this.#tools = opening.tools;
+    this.#messages = opening.messages.flatMap(({ role, content }): ApiMessage[] =>
+      role === "system" || role === "user" ? [{ role, content }] : [],
     );
   }
 
   async turn(limits: TurnLimits): Promise<Turn> {
-    const { model, temperature, maxTokens, url, key } = this.#settings;
-    const timeout = AbortSignal.timeout(Math.max(0, limits.deadline - Date.now()));
-    let completion: OpenAI.ChatCompletion;
-    try {
-      completion = await this.#client.chat.completions.create(
-        {
-          model,
-          messages: this.#messages,
-          // Servers refuse an empty list.
-          ...(this.#tools.length > 0 ? { tools: this.#tools } : {}),
-          // Servers take 32-bit seeds; those without seeds ignore it.
-          seed: this.#seed % 2 ** 31,
-          ...(temperature === undefined ? {} : { temperature }),
-          ...(maxTokens === undefined ? {} : { max_tokens: maxTokens }),
-        },
-        { signal: AbortSignal.any([limits.signal, timeout]) },
-      );
-    } catch (error) {
-      limits.signal.throwIfAborted();
-      if (timeout.aborted) return { content: "", calls: [], completionTokens: 0, stop: "deadline" };
-      // Without the error as its cause, which may contain the request's headers.
-      const hint = isApiError(error) && refusalHint("player", this.#settings, error.status ?? 0);
-      throw new HoneError(`the model at ${url} did not answer: ${chatErrorText(error, key)}${hint ? `; ${hint}` : ""}`);
-    }
-    const choice = completion.choices?.[0];
-    if (!choice) throw new HoneError(`the model at ${url} sent an answer without choices`);
-    const { message } = choice;
-    this.#open = (message.tool_calls ?? []).filter((call) => call.type === "function");
+    const asked = estimateTokens(JSON.stringify(this.#messages));
+    const completion = await this.#completion(limits);
+    if (completion === "deadline") return { content: "", calls: [], completionTokens: 0, stop: "deadline" };
+    const { text, calls, thoughts, refusal, finish, usage } = completion;
+    const content = text || (refusal ?? "");
+    this.#open = calls;
     this.#messages.push({
       role: "assistant",
-      content: message.content ?? "",
-      ...(this.#open.length > 0 ? { tool_calls: this.#open } : {}),
+      content,
+      ...(calls.length > 0 ? { tool_calls: calls.map(apiCall) } : {}),
+      ...(thoughts ? { thoughts: { [thoughts.name]: thoughts.text } } : {}),
     });
-    this.#promptTokens += completion.usage?.prompt_tokens ?? 0;
+    this.#promptTokens += usage.prompt ?? asked;
+    const written = [content, thoughts?.text, ...calls.map((call) => call.name + call.arguments)].join("");
     return {
-      content: message.content ?? "",
-      calls: this.#open.map(readApiCall),
-      completionTokens: completion.usage?.completion_tokens ?? 0,
-      stop: choice.finish_reason === "length" ? "length" : "stop",
+      content,
+      calls: calls.map(readApiCall),
+      completionTokens: usage.completion ?? estimateTokens(written),
+      stop: finish === "length" ? "length" : "stop",
     };
+  }
+
+  /** Asks again while the server is busy, and a few times where it fails, as long as the turn has time. */
+  async #completion({ signal, deadline }: TurnLimits): Promise<Completion | "deadline"> {
+    const left = () => deadline - Date.now();
+    const timeout = AbortSignal.timeout(Math.max(0, left()));
+    const either = AbortSignal.any([signal, timeout]);
+    const question = { messages: this.#messages, tools: this.#tools, seed: this.#seed };
+    const send = (body: object) => complete(this.#settings, body, either);
+    for (let failed = 0; ; failed++) {
+      try {
+        return await this.#dialect.ask(question, send, failed);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (timeout.aborted) return "deadline";
+        if (!(error instanceof ChatError)) throw error;
+        const cause = causeOf(error);
+        const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** failed);
+        const wait = error.after ?? longest * (0.5 + 0.5 * this.#random.float());
+        const again = mayPass(cause) && (cause === "busy" || failed < RETRIES) && wait < left();
+        if (!again) throw this.#noAnswer(error);
+        await sleep(wait, undefined, { signal });
+      }
+    }
+  }
+
+  #noAnswer(error: ChatError): HoneError {
+    const { url } = this.#settings;
+    const advice = adviceFor("player", this.#settings, error);
+    // Without the error as its cause, which may quote the request.
+    return new HoneError(`the model at ${url} did not answer: ${error.message}${advice ? `; ${advice}` : ""}`);
   }
 
   respond(messages: readonly ChatMessage[], _calls: readonly CallRecord[]): void {
     messages.forEach((message, index) => {
-      if (message.role === "user") this.#messages.push(message);
+      if (message.role === "user") this.#messages.push({ role: "user", content: message.content });
       const call = this.#open[index];
       if (call) this.#messages.push({ role: "tool", tool_call_id: call.id, content: message.content });
     });
@@ -120,3 +140,10 @@ export class ApiSession implements Session {
     this.#open = [];
   }
 }
+
+const apiCall = ({ id, name, arguments: text, more }: Call) => ({
+  ...more,
+  id,
+  type: "function",
+  function: { name, arguments: text },
+});

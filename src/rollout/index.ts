@@ -1,6 +1,6 @@
 /** Rollouts: conversations of a player with a task. */
 export type { ApiSettings } from "./api-session.js";
-export { ApiSession, apiClient } from "./api-session.js";
+export { ApiSession } from "./api-session.js";
 export { type Answered, OutOfTime, type Running, runCall, ToolFailure } from "./calls.js";
 export {
   type Chat,

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { JudgeStopped } from "../../src/judge/client.js";
-import { retryAfter } from "../../src/judge/failures.js";
+import { retryAfter } from "../../src/openai/failure.js";
 import { clientOf, fastClock, never } from "./support/judging.js";
 import { type ChatServer, completion, type Reply, type Request, startServer } from "./support/server.js";
 
@@ -24,7 +24,7 @@ const right = '{"accept": true}';
 describe("what is sent", () => {
   it("goes to the base URL as it was given, with /v1 and without", async () => {
     const { port, requests } = await serve(() => completion(right));
-    for (const base of ["", "/", "/v1", "/v1/", "/proxy/openai/v1"]) {
+    for (const base of ["", "/", "/v1", "/v1/", "/proxy/openai/v1", "/v1/chat/completions", "/azure?api-version=1"]) {
       await clientOf({ url: `http://127.0.0.1:${port}${base}` }).client.ask(question, never);
     }
     expect(requests.map(({ path }) => path)).toEqual([
@@ -33,6 +33,8 @@ describe("what is sent", () => {
       "/v1/chat/completions",
       "/v1/chat/completions",
       "/proxy/openai/v1/chat/completions",
+      "/v1/chat/completions",
+      "/azure/chat/completions?api-version=1",
     ]);
   });
 
@@ -40,7 +42,7 @@ describe("what is sent", () => {
     const { url, requests } = await serve(() => completion(right));
     await clientOf({ url }).client.ask(question, never);
     await clientOf({ url, temperature: 0, maxTokens: 700 }).client.ask(question, never);
-    expect(Object.keys(requests[0]?.body ?? {}).sort()).toEqual(["messages", "model", "response_format"]);
+    expect(Object.keys(requests[0]?.body ?? {}).sort()).toEqual(["messages", "model", "response_format", "stream"]);
     expect(requests[0]?.body.response_format).toMatchObject({ type: "json_schema", json_schema: { strict: true } });
     expect(requests[1]?.body).toMatchObject({ temperature: 0, max_tokens: 700 });
   });
@@ -66,7 +68,7 @@ describe("servers that take less", () => {
       }
       return completion(right);
     });
-    const { client, said } = clientOf({ url, temperature: 0, maxTokens: 700, model: "o4-mini" });
+    const { client, said } = clientOf({ url, temperature: 0, maxTokens: 700, model: "gpt-6.1-terra" });
     expect((await client.ask(question, never)).text).toBe(right);
     await client.ask(question, never);
     expect(requests).toHaveLength(4);
@@ -150,6 +152,64 @@ describe("servers that take less", () => {
     await expect(client.ask(question, never)).rejects.toMatchObject({ reason: "too_long" });
   });
 
+  it("a refusal that was under way when the limit had its new name leaves it there", async () => {
+    let renamed: () => void = () => undefined;
+    const known = new Promise<void>((resolve) => {
+      renamed = resolve;
+    });
+    let refused = 0;
+    const { url, requests } = await serve(async ({ body }) => {
+      if (body.max_tokens === undefined) {
+        renamed();
+        return completion(right);
+      }
+      // All but the first are refused when the new name has been tried.
+      if (++refused > 1) await known;
+      const message = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead.";
+      return { status: 400, json: { error: { message, param: "max_tokens" } } };
+    });
+    const { client, said } = clientOf({ url, maxTokens: 700 });
+    await Promise.all([1, 2, 3, 4].map(() => client.ask(question, never)));
+    const without = requests.filter(({ body }) => body.max_tokens === undefined);
+    expect(without.map(({ body }) => body.max_completion_tokens)).toEqual([700, 700, 700, 700]);
+    expect(said).toEqual([expect.stringMatching(/sending max_completion_tokens from now on/)]);
+  });
+
+  it("what others were answered with stays, though one question is refused with it", async () => {
+    const long = { ...question, messages: [{ role: "user" as const, content: "a long question" }] };
+    const { url, requests } = await serve(({ body }) => {
+      const fits = body.max_tokens === undefined || body.messages[0]?.content !== "a long question";
+      const message = "'max_tokens' is too large: 700. This model's maximum context length is 4096 tokens.";
+      return fits ? completion(right) : { status: 400, json: { error: { message, code: "BadRequestError" } } };
+    });
+    const { client, said } = clientOf({ url, maxTokens: 700, concurrency: 1 });
+    for (const asked of [question, long, question]) expect((await client.ask(asked, never)).text).toBe(right);
+    expect(requests.at(-1)?.body.max_tokens).toBe(700);
+    expect(said).toEqual([]);
+  });
+
+  it("what one question alone is refused for is that question's, and costs no field", async () => {
+    const { url, requests } = await serve(({ body }) =>
+      body.messages[0]?.content === "poison"
+        ? { status: 400, json: { error: { message: "nein" } } }
+        : completion(right),
+    );
+    const poison = { ...question, messages: [{ role: "user" as const, content: "poison" }] };
+    const { client, said } = clientOf({ url, temperature: 0, maxTokens: 700 });
+    await expect(client.ask(poison, never)).rejects.toMatchObject({ reason: "bad_request", message: "400 nein" });
+    const asked = requests.length;
+    // A second one like it is known.
+    await expect(client.ask(poison, never)).rejects.toMatchObject({ reason: "bad_request" });
+    expect(requests).toHaveLength(asked + 1);
+    expect((await client.ask(question, never)).text).toBe(right);
+    expect(requests.at(-1)?.body).toMatchObject({
+      temperature: 0,
+      max_tokens: 700,
+      response_format: { type: "json_schema" },
+    });
+    expect(said).toEqual([]);
+  });
+
   it("no usage: tokens are estimated", async () => {
     const { url } = await serve(() => ({ json: { choices: [{ message: { content: right } }] } }));
     const { client } = clientOf({ url });
@@ -162,8 +222,10 @@ describe("servers that take less", () => {
 describe("a server in trouble", () => {
   it.each([
     ["500", { status: 500, json: { error: { message: "oops" } } }],
-    ["an answer that is no completion", { json: { error: { message: "upstream" } } }],
-    ["garbage", { text: "<html>" }],
+    ["an answer that is no completion", { json: { result: "ok" } }],
+    ["a completion without choices", { json: { choices: [], usage: { prompt_tokens: 9 } } }],
+    ["garbage", { text: "upstream connect error" }],
+    ["an error with 200 that names a passing status", { json: { error: { message: "upstream", code: 502 } } }],
     ["an answer that does not end", { endless: '{"choices": [' }],
     ["a cut answer", { cut: '{"choices": [{"mess' }],
     ["429", { status: 429, json: { error: { message: "slow down" } } }],
@@ -202,7 +264,11 @@ describe("a server in trouble", () => {
     expect(retryAfter(new Headers({ "retry-after": "Wed, 21 Oct 2026 07:28:10 GMT" }), now)).toBe(10_000);
     expect(retryAfter(new Headers({ "retry-after-ms": "250", "retry-after": "9" }), now)).toBe(250);
     expect(retryAfter(new Headers({ "retry-after": "soon" }), now)).toBeUndefined();
-    expect(retryAfter(undefined, now)).toBeUndefined();
+    expect(retryAfter(new Headers({ "retry-after": "1m2.5s" }), now)).toBe(62_500);
+    expect(retryAfter(new Headers({ "retry-after": "700ms" }), now)).toBe(700);
+    // Now is no time to wait: hone waits by its own rule.
+    expect(retryAfter(new Headers({ "retry-after": "0" }), now)).toBeUndefined();
+    expect(retryAfter(new Headers(), now)).toBeUndefined();
   });
 
   it("gives up a question that fails while others are answered", async () => {
@@ -272,8 +338,13 @@ describe("limits", () => {
   it("hold on a server: so many at once", async () => {
     let active = 0;
     let most = 0;
+    const waiting: (() => void)[] = [];
     const { url } = await serve(async () => {
       most = Math.max(most, ++active);
+      // None is answered before three are there.
+      const three = new Promise<void>((resolve) => waiting.push(resolve));
+      if (waiting.length === 3) for (const go of waiting.splice(0)) go();
+      await three;
       await new Promise((resolve) => setTimeout(resolve, 20));
       active--;
       return completion(right);
@@ -315,9 +386,10 @@ describe("the key", () => {
       json: { error: { message: `Incorrect API key provided: ${key}`, param: "temperature" } },
     });
     const { url, requests } = await serve(({ body }, index) =>
-      body.temperature !== undefined ? quote(400) : index === 1 ? quote(500) : index === 2 ? quote(500) : quote(401),
+      body.temperature !== undefined ? quote(400) : index === 1 ? completion(right) : quote(index < 4 ? 500 : 401),
     );
     const { client, said } = clientOf({ url, key, temperature: 0 });
+    await client.ask(question, never);
     const error = (await client.ask(question, never).catch((caught: unknown) => caught)) as Error;
     expect(requests[0]?.headers.authorization).toBe(`Bearer ${key}`);
     expect(said).toHaveLength(2);

@@ -1,24 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { type Clock, Limits } from "../../src/judge/limits.js";
-import { never } from "./support/judging.js";
-
-/** Time that passes only while somebody sleeps. */
-function simulated(): Clock & { time: number } {
-  return {
-    time: 0,
-    now() {
-      return this.time;
-    },
-    async sleep(milliseconds, signal) {
-      signal.throwIfAborted();
-      this.time += milliseconds;
-    },
-  };
-}
+import { Limits } from "../../src/judge/limits.js";
+import { never, sleepersClock } from "./support/judging.js";
 
 describe("requests in a minute", () => {
   it("are never more than allowed in any 60 seconds", async () => {
-    const clock = simulated();
+    const clock = sleepersClock();
     const limits = new Limits({ concurrency: 99, requestsPerMinute: 5, tokensPerMinute: undefined }, clock);
     const at: number[] = [];
     for (let i = 0; i < 23; i++) {
@@ -33,7 +19,7 @@ describe("requests in a minute", () => {
   });
 
   it("and tokens are counted as billed, not as estimated", async () => {
-    const clock = simulated();
+    const clock = sleepersClock();
     const limits = new Limits({ concurrency: 99, requestsPerMinute: undefined, tokensPerMinute: 1000 }, clock);
     const first = await limits.enter(900, never);
     first.billed(100);
@@ -45,14 +31,14 @@ describe("requests in a minute", () => {
   });
 
   it("let a request in that alone is larger than the limit", async () => {
-    const clock = simulated();
+    const clock = sleepersClock();
     const limits = new Limits({ concurrency: 1, requestsPerMinute: undefined, tokensPerMinute: 10 }, clock);
     (await limits.enter(500, never)).leave();
     expect(clock.time).toBe(0);
   });
 
   it("waits for a request to leave, without looking again and again", async () => {
-    const clock = simulated();
+    const clock = sleepersClock();
     const limits = new Limits({ concurrency: 2, requestsPerMinute: undefined, tokensPerMinute: undefined }, clock);
     const [first, second] = [await limits.enter(1, never), await limits.enter(1, never)];
     const entered: string[] = [];
@@ -72,7 +58,7 @@ describe("requests in a minute", () => {
   });
 
   it("pause for everybody, and whoever gives up holds up nobody", async () => {
-    const clock = simulated();
+    const clock = sleepersClock();
     const limits = new Limits({ concurrency: 1, requestsPerMinute: undefined, tokensPerMinute: undefined }, clock);
     limits.pause(7000);
     await expect(limits.enter(1, AbortSignal.abort(new Error("no more")))).rejects.toThrow("no more");

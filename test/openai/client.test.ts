@@ -1,6 +1,6 @@
-import { APIError } from "openai";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { chatClient } from "../../src/openai/client.js";
+import { complete } from "../../src/openai/completion.js";
+import { ChatError } from "../../src/openai/failure.js";
 import { checkChatUrl, isOpenAi, keyFor, refusalHint } from "../../src/openai/server.js";
 import { openPlayerFor } from "../../src/play/choose-player.js";
 import { type ChatServer, completion, type Reply, type Request, startServer } from "../judge/support/server.js";
@@ -19,10 +19,10 @@ async function serve(answer: (request: Request, index: number) => Reply): Promis
 }
 
 const question = { model: "m", messages: [{ role: "user" as const, content: "a private mail" }] };
-const ask = async (url: string, key?: string): Promise<unknown> =>
-  (await chatClient({ url, key }, 0)).chat.completions.create(question);
+const ask = (url: string, key?: string): Promise<unknown> =>
+  complete({ url, key }, question, new AbortController().signal);
 
-/** All that the library reads from the environment. */
+/** All that OpenAI's own clients read from the environment. */
 function openAiEnvironment(): void {
   vi.stubEnv("OPENAI_API_KEY", "sk-openai");
   vi.stubEnv("OPENAI_ADMIN_KEY", "sk-admin");
@@ -138,7 +138,7 @@ describe("a redirect", () => {
       const { url } = await serve(() => ({ status, json: {}, headers: { location } }));
       const error = await ask(url, "sk-given").catch((caught: unknown) => caught);
       expect(other.requests).toEqual([]);
-      expect(error).toBeInstanceOf(APIError);
+      expect(error).toBeInstanceOf(ChatError);
       expect((error as Error).message).toBe(
         `${status} it redirects to ${other.url}/chat/completions, and nothing was sent there`,
       );

@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { ApiSession, type ApiSettings, apiClient } from "../../src/rollout/api-session.js";
+import { Dialect } from "../../src/openai/dialect.js";
+import { ApiSession, type ApiSettings } from "../../src/rollout/api-session.js";
 import { opening, playRollout } from "../../src/rollout/rollout.js";
 import type { AnyTask, Scenario } from "../../src/tasks/task.js";
 import { countingTask } from "../support/counting-task.js";
@@ -10,7 +11,7 @@ const task = countingTask as unknown as AnyTask;
 const [scenario] = (await task.scenarios({})) as [Scenario];
 
 interface Request {
-  messages: { role: string; content: string; tool_call_id?: string }[];
+  messages: { role: string; content: string; tool_call_id?: string; tool_calls?: { id: string }[] }[];
   [key: string]: unknown;
 }
 
@@ -23,15 +24,23 @@ async function body(request: IncomingMessage): Promise<Request> {
   return JSON.parse(text) as Request;
 }
 
+type Answer = object | number | string;
+
 /** A chat server on loopback that gives the answers in turn and keeps what it was sent. */
-async function serve(...answers: (object | number)[]) {
+const serve = (...answers: Answer[]) => serveBy(() => answers.shift());
+
+/** @param next a text is sent as it is, a number as the status of an error; undefined hangs */
+async function serveBy(next: (request: Request) => Answer | undefined) {
   const requests: Request[] = [];
   server = createServer(async (request, response) => {
-    requests.push(await body(request));
-    const answer = answers.shift();
+    const received = await body(request);
+    requests.push(received);
+    const answer = next(received);
     if (answer === undefined) return; // hangs
     response.statusCode = typeof answer === "number" ? answer : 200;
     response.setHeader("content-type", "application/json");
+    if (typeof answer === "string") return void response.end(answer);
+    if ("refused" in Object(answer)) response.statusCode = 400;
     response.end(JSON.stringify(typeof answer === "number" ? { error: { message: `status ${answer}` } } : answer));
   });
   await new Promise<void>((resolve) => server?.listen(0, "127.0.0.1", resolve));
@@ -43,11 +52,15 @@ const completion = (message: object, more: object = {}) => ({
   choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: null, ...message }, ...more }],
   usage: { prompt_tokens: 50, completion_tokens: 9 },
 });
+const refused = (message: string, param: string | null = null) => ({ refused: true, error: { message, param } });
 const toolCall = (id: string, name: string, args: string) => ({
   id,
   type: "function",
   function: { name, arguments: args },
 });
+
+const notes: string[] = [];
+afterEach(() => void notes.splice(0));
 
 async function play(url: string, more: Partial<ApiSettings> = {}, turnSeconds = 5, played = task) {
   const settings: ApiSettings = {
@@ -58,7 +71,12 @@ async function play(url: string, more: Partial<ApiSettings> = {}, turnSeconds = 
     maxTokens: undefined,
     ...more,
   };
-  const session = new ApiSession(await apiClient(settings), settings, opening(played, scenario, 4), 2 ** 40 + 5);
+  const session = new ApiSession(
+    new Dialect(settings, (note) => notes.push(note)),
+    settings,
+    opening(played, scenario, 4),
+    2 ** 40 + 5,
+  );
   const limits = {
     maxTurns: 4,
     maxTokens: 99,
@@ -150,5 +168,139 @@ describe("a model behind an OpenAI-compatible API", () => {
     await expect(play(url, { key: undefined })).rejects.toThrow(
       /did not answer: 401 status 401; give its key with --player-key or HONE_PLAYER_KEY/,
     );
+  });
+});
+
+describe("a model behind a proxy", () => {
+  const add = toolCall("x1", "add", '{"a":1,"b":1}');
+  const answer = toolCall("x2", "answer", '{"value":2}');
+  const streamed = (...deltas: object[]) =>
+    [
+      ...deltas.map((delta) => ({ choices: [{ index: 0, delta }] })),
+      { choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] },
+    ]
+      .map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`)
+      .join("");
+
+  it.each([
+    ["in parts", completion({ content: [{ type: "text", text: "hm" }], tool_calls: [add] })],
+    [
+      "with arguments that were read already",
+      completion({ content: "hm", tool_calls: [{ ...add, function: { name: "add", arguments: { a: 1, b: 1 } } }] }),
+    ],
+    [
+      "without a type of the call, and with a number for its id",
+      completion({ content: "hm", tool_calls: [{ id: 7, function: add.function }] }),
+    ],
+    ["with its call in the older form", completion({ content: "hm", function_call: add.function })],
+    [
+      "with a choice for the text and one for the call",
+      {
+        choices: [{ message: { content: "hm" } }, { message: { content: null, tool_calls: [add] } }],
+        usage: { prompt_tokens: 50, completion_tokens: 9 },
+      },
+    ],
+    [
+      "as a stream that nobody asked for",
+      streamed(
+        { role: "assistant", content: "h" },
+        {
+          content: "m",
+          tool_calls: [{ index: 0, id: "x1", type: "function", function: { name: "add", arguments: '{"a":1,' } }],
+        },
+        { tool_calls: [{ index: 0, function: { arguments: '"b":1}' } }] },
+      ),
+    ],
+  ])("plays where it answers %s", async (_, first) => {
+    const { url, requests } = await serve(first, completion({ tool_calls: [answer] }));
+    const outcome = await play(url);
+    expect(outcome).toMatchObject({ end: "answered", turns: 2 });
+    expect(outcome.reward.success).toBe(true);
+    expect(outcome.messages.find(({ role }) => role === "assistant")?.content).toBe("hm");
+    const [said, told] = requests[1]?.messages.slice(-2) ?? [];
+    expect(told?.tool_call_id).toBe(said?.tool_calls?.[0]?.id);
+  });
+
+  it("keeps two calls of one index apart that have ids of their own", async () => {
+    const { url } = await serve(
+      streamed(
+        { tool_calls: [{ index: 0, ...add }] },
+        { tool_calls: [{ index: 0, ...toolCall("x3", "add", '{"a":2,"b":2}') }] },
+      ),
+      completion({ tool_calls: [answer] }),
+    );
+    const { calls } = await play(url);
+    expect(calls.map(({ arguments: given }) => given)).toEqual([{ a: 1, b: 1 }, { a: 2, b: 2 }, { value: 2 }]);
+  });
+
+  it("estimates tokens that the server does not tell", async () => {
+    const { url } = await serve({ ...completion({ content: "I do not know." }), usage: {} });
+    const { promptTokens, completionTokens } = await play(url);
+    expect(promptTokens).toBeGreaterThan(10);
+    expect(completionTokens).toBe(Math.ceil("I do not know.".length / 3));
+  });
+
+  it.each([
+    ["max_tokens", "Use 'max_completion_tokens' instead.", { maxTokens: 50 }, { max_completion_tokens: 50 }],
+    ["temperature", "只支持默认值", { temperature: 0.5 }, {}],
+    ["seed", "extra field", {}, {}],
+  ])("does without %s where that is refused, and says so once", async (field, message, settings, instead) => {
+    const { url, requests } = await serveBy((request) =>
+      field in request
+        ? refused(message)
+        : completion(
+            requests.length < 9 && request.messages.length < 4 ? { tool_calls: [add] } : { tool_calls: [answer] },
+          ),
+    );
+    expect(await play(url, settings)).toMatchObject({ end: "answered", turns: 2 });
+    expect(requests.at(-1)).toMatchObject(instead);
+    expect(requests.at(-1)).not.toHaveProperty(field);
+    expect(notes).toEqual([expect.stringMatching(new RegExp(`^does not take ${field} \\(400 ${message}\\)`))]);
+  });
+
+  it("that reasons is told not to where its server takes no tools otherwise", async () => {
+    const message =
+      "Function tools with reasoning_effort are not supported. Use /v1/responses or set reasoning_effort to 'none'.";
+    const { url, requests } = await serveBy((request) =>
+      request.reasoning_effort === "none" ? completion({ tool_calls: [answer] }) : refused(message, "reasoning_effort"),
+    );
+    expect(await play(url)).toMatchObject({ end: "answered" });
+    expect(requests[1]?.tools).toHaveLength(3);
+    expect(notes).toEqual([
+      expect.stringMatching(/^does not take tools with reasoning .*sending reasoning_effort "none"/),
+    ]);
+  });
+
+  it("is given its own thoughts back, as it named them, unless it refuses them", async () => {
+    const first = completion({ content: "", reasoning_content: "add first", tool_calls: [add] });
+    const taken = await serve(first, completion({ tool_calls: [answer] }));
+    await play(taken.url);
+    expect(taken.requests[1]?.messages.at(-2)).toMatchObject({ role: "assistant", reasoning_content: "add first" });
+    server?.close();
+
+    const thoughts = (request: Request) => JSON.stringify(request.messages).includes("reasoning_content");
+    const answers = [first, completion({ tool_calls: [answer] })];
+    const other = await serveBy((request) =>
+      thoughts(request) ? refused("reasoning_content is not allowed") : answers.shift(),
+    );
+    expect(await play(other.url)).toMatchObject({ end: "answered", turns: 2 });
+    expect(notes).toEqual([expect.stringMatching(/^does not take its own thoughts/)]);
+  });
+
+  it.each([
+    [
+      "a web page",
+      "<html><title>New API</title></html>",
+      /did not answer: 200 a web page \("New API"\); give the base URL .* --player-url/,
+    ],
+    [
+      "no credit with 200",
+      { error: { message: "令牌额度已用尽", code: "insufficient_user_quota" } },
+      /did not answer: 200 令牌额度已用尽; its account has no credit/,
+    ],
+    ["a refusal of everything", refused("nope"), /did not answer: 400 nope$/],
+  ])("fails at once with the server's text where it gets %s", async (_, reply, line) => {
+    const { url } = await serveBy(() => reply);
+    await expect(play(url)).rejects.toThrow(line);
   });
 });

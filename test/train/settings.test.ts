@@ -152,11 +152,11 @@ describe("--preset art-notebook", () => {
       preset: "art-notebook",
       model: "Qwen/Qwen2.5-0.5B-Instruct",
       judgeUrl: "http://127.0.0.1:8080/v1",
-      judgeModel: "o4-mini",
+      judgeModel: "gpt-6.1-terra",
     };
     const given = await readGiven({ flags, folder: tmpdir() });
     const settings = resolve(given);
-    expect(settings).toMatchObject({ ...notebook, judgeUrl: flags.judgeUrl, judgeModel: "o4-mini" });
+    expect(settings).toMatchObject({ ...notebook, judgeUrl: flags.judgeUrl, judgeModel: "gpt-6.1-terra" });
     const task = await loadTask("email");
     expect(() => requireRewards(settings, task)).not.toThrow();
     expect(() => requireRewards(resolve({ preset: "art-notebook" }), task)).toThrow(

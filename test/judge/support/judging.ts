@@ -34,6 +34,20 @@ export function fastClock(factor: number): Clock {
   };
 }
 
+/** Time that passes only while somebody sleeps. */
+export function sleepersClock(): Clock & { time: number } {
+  return {
+    time: 0,
+    now() {
+      return this.time;
+    },
+    async sleep(milliseconds, signal) {
+      signal.throwIfAborted();
+      this.time += milliseconds;
+    },
+  };
+}
+
 export function clientOf(change: Partial<ClientSettings>, before?: JudgeUsage, clock: Clock = fastClock(50)) {
   const said: string[] = [];
   const client = new JudgeClient({ ...clientSettings, log: (text) => said.push(text), ...change }, before, clock);

@@ -12,6 +12,10 @@ export interface Request {
     model: string;
     messages: { role: string; content: string }[];
     response_format?: { type: string; json_schema?: { strict?: boolean; schema: unknown } };
+    stream?: boolean;
+    tools?: unknown[];
+    seed?: number;
+    reasoning_effort?: string;
     temperature?: number;
     max_tokens?: number;
     max_completion_tokens?: number;
@@ -26,7 +30,7 @@ export type Reply =
   | { readonly cut: string }
   /** The text, then spaces until the client leaves. */
   | { readonly endless: string }
-  | { readonly text: string; readonly status?: number };
+  | { readonly text: string | Buffer; readonly status?: number; readonly headers?: Record<string, string> };
 
 export interface ChatServer {
   readonly url: string;
@@ -55,7 +59,7 @@ function send(response: ServerResponse, reply: Reply): void {
     return;
   }
   if ("text" in reply) {
-    response.writeHead(reply.status ?? 200, { "content-type": "application/json" }).end(reply.text);
+    response.writeHead(reply.status ?? 200, reply.headers ?? { "content-type": "application/json" }).end(reply.text);
     return;
   }
   response.writeHead(reply.status ?? 200, { "content-type": "application/json", ...reply.headers });
@@ -103,7 +107,7 @@ export function completion(content: string | null, more: object = {}, usage: obj
 
 /** The blocks of a RULER question, by id. */
 export function blocksOf(request: Request): Map<string, string> {
-  const content = request.body.messages[1]?.content ?? "";
+  const content = request.body.messages.map((message) => message.content).join("\n");
   const blocks = content.matchAll(/^<trajectory id="(\d+)">\n([\s\S]*?)\n<\/trajectory>$/gm);
   return new Map([...blocks].map(([, id = "", body = ""]) => [id, body]));
 }

@@ -10,7 +10,6 @@ export type {
   EngineOptions,
   EngineStats,
   Gpu,
-  LlamaServerOptions,
   LocalEngine,
   LocalEngineInfo,
   LocalEngineOptions,

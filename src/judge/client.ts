@@ -1,6 +1,6 @@
 /**
  * The client of the judge's server: questions in, texts out. Repeats a request after a transient failure (busy, broken,
- * slow), waits while the server is down, keeps within the rate limits and the budget, and counts every request sent. It does
+ * slow), waits while the server is down, keeps within the budget, and counts every request sent. It does
  * not interpret the texts.
  */
 import { setMaxListeners } from "node:events";
@@ -9,7 +9,7 @@ import { type ChatServer, chatClient, chatErrorText } from "../openai/index.js";
 import { HoneError, Random } from "../util/index.js";
 import { JudgeBudget, type JudgeBudgetSettings, type JudgeUsage, noUsage } from "./budget.js";
 import { classify, type Failure, NoVerdict } from "./failures.js";
-import { type Admission, type Clock, type LimitSettings, Limits, realClock } from "./limits.js";
+import { type Clock, type LimitSettings, Limits, realClock } from "./limits.js";
 import {
   answerIn,
   type ChatRequest,
@@ -184,8 +184,8 @@ export class JudgeClient {
   /** Sends one request and books its cost. */
   async #attempt(request: ChatRequest, signal: AbortSignal): Promise<Attempt> {
     const prompt = estimateTokens(JSON.stringify(request.messages));
-    const admission = await this.#limits.enter(prompt + this.#budget.usualCompletion, signal);
-    const held = this.#hold(prompt, admission);
+    const leave = await this.#limits.enter(signal);
+    const held = this.#hold(prompt, leave);
     const timeout = new AbortController();
     const abort = () => timeout.abort();
     const timer = setTimeout(abort, 1000 * this.#settings.timeout);
@@ -200,7 +200,7 @@ export class JudgeClient {
         const failure = { kind: "retry", reason: "bad_response", sent: true, after: undefined } as const;
         return { failure, text: "its answer is no chat completion" };
       }
-      const cost = this.#book(parsed.data, prompt, admission);
+      const cost = this.#book(parsed.data, prompt);
       return { answer: { ...answerIn(parsed.data), cost } };
     } catch (error) {
       if (error instanceof NoVerdict) throw error;
@@ -219,15 +219,15 @@ export class JudgeClient {
       clearTimeout(timer);
       signal.removeEventListener("abort", abort);
       if (settled) this.#budget.release(held);
-      admission.leave();
+      leave();
     }
   }
 
   /** Dollars that a request may cost. Throws when the budget has less left. */
-  #hold(promptTokens: number, admission: Admission): number {
+  #hold(promptTokens: number, leave: () => void): number {
     const held = this.#budget.hold(promptTokens);
     if (held !== undefined) return held;
-    admission.leave();
+    leave();
     const { others } = this.#settings;
     const spent = ((this.usage().cost ?? 0) + (others?.() ?? 0)).toFixed(4);
     // Requests under way are paid for, so their answers are still used.
@@ -236,11 +236,10 @@ export class JudgeClient {
     );
   }
 
-  #book({ usage, choices }: Completion, promptEstimate: number, admission: Admission): number | null {
+  #book({ usage, choices }: Completion, promptEstimate: number): number | null {
     const prompt = usage?.prompt_tokens ?? promptEstimate;
     const completion = usage?.completion_tokens ?? estimateTokens(choices[0]?.message.content ?? "");
     const cost = this.#budget.bill(prompt, completion);
-    admission.billed(prompt + completion);
     this.#lastAnswer = this.#clock.now();
     if (this.#down) this.#settings.log(`the judge at ${this.#settings.url} answers again`);
     this.#down = false;

@@ -32,8 +32,7 @@ const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 3 });
 
 const wanted = {
   difficulty: "0.1..0.9",
-  difficultyRollouts: 2,
-  groupSize: 3,
+  groupSize: 2,
   groupsPerStep: 2,
   steps: 5,
   refill: 0,

@@ -47,12 +47,14 @@ function flagsOf(command: Command, argv: Record<string, unknown>, names: readonl
     const name = known.find((candidate) => candidate === key);
     if (!name) {
       const flag = `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-      const removed = removedOption(key, flag);
+      const removed = removedOption(key, flag, command.name);
       if (removed) throw removed;
       const close = nearest(flag, known.map(flagOf));
       const hint = close ? `did you mean ${close}?` : `\`${program()} ${command.name} --help all\` lists the options`;
       throw new UsageError(`${flag}: ${command.name} has no such option; ${hint}`);
     }
+    const { flagless, env } = options[name];
+    if (flagless) throw new UsageError(`${flagOf(name)} is no flag; set ${env}, or ${name} in hone.config.json`);
     flags[name] = value;
   }
   const extra = (argv._ as (string | number)[]).slice(command.name.split(" ").length);

@@ -68,9 +68,9 @@ describe("the command line", () => {
   const shown = (text: string) =>
     [...text.matchAll(/^ {2,6}(--?[a-z][a-z0-9-]*) /gm)].map(([, flag]) => flag as string);
   const everyFlag = (command: Command) =>
-    [...new Set([...command.options, "home", "json"] as OptionName[])].map((name) =>
-      name === "n" ? "-n" : flagOf(name),
-    );
+    [...new Set([...command.options, "home", "json"] as OptionName[])]
+      .filter((name) => !options[name].flagless)
+      .map((name) => (name === "n" ? "-n" : flagOf(name)));
 
   it.each(commands.map((command) => [command.name, command]))(
     "%s --help all shows every option once, under the headings of docs/options.md and in their order, those of its room first",
@@ -99,6 +99,14 @@ describe("the command line", () => {
       );
     },
   );
+
+  it("has at most 100 options for train, and shows at most 20 of any command at first", async () => {
+    expect(shown(await helpOf("train", "--help", "all")).filter((flag) => flag !== "--help").length).toBeLessThan(101);
+    for (const { name } of commands) {
+      const first = shown(await helpOf(...name.split(" "), "--help"));
+      expect([name, first.length > 20]).toEqual([name, false]);
+    }
+  });
 
   it("says each command's own default of --split and -n", async () => {
     const [ofEval, ofRollout] = [await helpOf("eval", "--help"), await helpOf("rollout", "--help")].map((text) =>
@@ -172,6 +180,17 @@ describe("the command line", () => {
     [
       ["train", "--learner-shards", "2"],
       /^hone: --learner-shards has been removed; each process of --learner-launch has/,
+    ],
+    [["train", "--lanes", "2"], /^hone: --lanes has been removed; hone chooses by the model and the device/],
+    [
+      ["train", "--top-k", "40"],
+      /^hone: --top-k has been removed; training samples from the model's whole distribution/,
+    ],
+    [["rollout", "--rank", "bm25"], /^hone: --rank has been removed; give --set rank=bm25/],
+    [["train", "--no-judge-cache"], /^hone: --judge-cache has been removed; /],
+    [
+      ["train", "--hf-offline"],
+      /^hone: --hf-offline is no flag; set HF_HUB_OFFLINE, or hfOffline in hone\.config\.json$/m,
     ],
     [["rollout", "--group-size"], /[Nn]ot enough arguments.*group/],
     [["rollout", "--group-size", "none"], /--group-size: "none" is not accepted; give a whole number from 1/],

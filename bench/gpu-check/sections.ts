@@ -141,7 +141,7 @@ async function training({ gpu, small, log }: CheckContext): Promise<Training> {
     "--control",
     "random-reward",
   ];
-  const engine = ["--gpu", gpuOption(gpu), "--concurrency", concurrency, "--context", context, "--workers", 1];
+  const engine = ["--gpu", gpuOption(gpu), "--concurrency", concurrency, "--context", context];
   const args = ["train", "--model", model, "--run", "check", ...task, ...patience, ...size, ...learner, ...engine];
   const run = join(".hone", small ? "vowels" : "email", "models/check");
   return { model: modelFile(model), concurrency, context, run, args: args.map(String) };

@@ -64,7 +64,7 @@ const runFlags = ({ model, steps, seed, groups = 2, groupSize = 8, threads = 1, 
     "--validate-n",
     "1",
   ],
-  ...["--threads", String(threads), "--workers", "1", ...flags],
+  ...["--threads", String(threads), ...flags],
 ];
 
 export interface TriedRun {

@@ -1,32 +1,20 @@
 /**
- * Whole email rollouts per second against the same agent on llama-server over HTTP: the same libraries, weights,
- * threads, limits, template, parser and tools, as many slots as concurrent rollouts, prompt cache on, keep-alive
- * connections. Only the engine differs (src/engine/llama-server.ts). Every round is like a step of training after the first: weights
- * count as new, so both sides start without KV; worker threads are there. Log-probabilities, which training needs, slow down the server: other
- * rows omit them on its side.
+ * Whole email rollouts per second against llama-server over HTTP: the same agent, libraries, weights, threads, limits, template,
+ * parser and tools, as many slots as concurrent rollouts, prompt cache on, keep-alive connections. Only the engine differs
+ * (bench/llama-server/engine.ts). Every round is like a step of training after the first: weights count as new, so both sides
+ * start without KV. Log-probabilities, which training needs, slow down the server: other rows omit them on its side.
  *
  * The tiny model plays freely. The 0.5B shape has random weights and follows a script of the task's expert: four turns
  * of a fixed number of tokens, with the tools' real results.
  */
 import { resolve } from "node:path";
-import { fileURLToPath } from "node:url";
-import { type LocalEngine, loadEngine, modelFile, type Sequence, trainedContext } from "../../src/engine/index.js";
-import { RolloutThreads } from "../../src/gather/index.js";
-import type { PlayerSpec } from "../../src/rollout/index.js";
+import { type Engine, type LocalEngine, modelFile, type Sequence, trainedContext } from "../../src/engine/index.js";
+import { LlamaServerEngine } from "../llama-server/engine.js";
+import { type MailSettings, playMail } from "../llama-server/play.js";
+import { startServer } from "../llama-server/server.js";
 import { buildLlamaTool } from "../llama-tools.js";
 import { compare, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
-import {
-  enginePlayer,
-  freePort,
-  meansOf,
-  playEmail,
-  played,
-  type RolloutSettings,
-  serverOptions,
-  serverPlayer,
-  startServer,
-} from "../rollouts.js";
 import type { Bench, BenchContext, Row } from "../row.js";
 
 const name = "rollout/llama-server";
@@ -43,38 +31,22 @@ interface Workload {
 
 /** One side of the comparison and its results so far. */
 class Side {
-  #rollouts = 0;
-  #turns = 0;
-  #tokens = 0;
-  #failures = 0;
+  readonly #all = { rollouts: 0, turns: 0, tokens: 0 };
   #rounds = 0;
-  readonly #threads = new RolloutThreads();
 
   /** Rollouts per second. Every round has other questions, the same for both sides. */
-  async play(player: PlayerSpec, settings: Omit<RolloutSettings, "step">): Promise<number> {
-    const result = await playEmail(player, { ...settings, step: this.#rounds++, threads: this.#threads });
-    const { turns, tokens } = meansOf(result);
-    const finished = result.groups.flat().length;
-    this.#rollouts += finished;
-    this.#turns += turns * finished;
-    this.#tokens += tokens * finished;
-    this.#failures += result.failures.length;
-    return played(result) / result.seconds;
-  }
-
-  /** Plays a few rollouts that are not measured, for which as many threads start as for any step. */
-  async warmUp(player: PlayerSpec, settings: Omit<RolloutSettings, "step">): Promise<void> {
-    await playEmail(player, { ...settings, scenarios: 4, groupSize: 1, step: 1000, threads: this.#threads });
-  }
-
-  close(): Promise<void> {
-    return this.#threads.close();
+  async play(engine: Engine, settings: Omit<MailSettings, "step">): Promise<number> {
+    const { rollouts, turns, tokens, seconds } = await playMail(engine, { ...settings, step: this.#rounds++ });
+    this.#all.rollouts += rollouts;
+    this.#all.turns += turns;
+    this.#all.tokens += tokens;
+    return rollouts / seconds;
   }
 
   about(): string {
-    const each = (sum: number) => (sum / Math.max(1, this.#rollouts)).toFixed(1);
-    const failures = this.#failures > 0 ? `, ${this.#failures} failed` : "";
-    return `${each(this.#turns)} turns and ${each(this.#tokens)} written tokens a rollout${failures}`;
+    const { rollouts, turns, tokens } = this.#all;
+    const each = (sum: number) => (sum / Math.max(1, rollouts)).toFixed(1);
+    return `${each(turns)} turns and ${each(tokens)} written tokens a rollout`;
   }
 }
 
@@ -92,27 +64,26 @@ async function compareGroups(
   groupSize: number,
 ): Promise<Row[]> {
   const { sequences, rollouts, scripted } = work;
-  const settings = {
-    ...{ scenarios: rollouts / groupSize, groupSize, concurrency: sequences, maxTurns: 10, maxTokens: 256 },
-    ...(scripted ? { task: fileURLToPath(new URL("../agents/mail-scripted.js", import.meta.url)) } : {}),
-  };
+  const settings = { groups: rollouts / groupSize, groupSize, concurrency: sequences, scripted };
   const program = await buildLlamaTool("llama-server", context.log);
-  const port = await freePort();
-  const onServer = async <T>(use: () => Promise<T>): Promise<T> => {
-    const server = await startServer(program, engine, port);
+  const onServer = async <T>(logprobs: boolean, use: (server: Engine) => Promise<T>): Promise<T> => {
+    const server = await startServer(program, engine);
+    const there = new LlamaServerEngine(server.port, engine, logprobs);
     try {
-      return await use();
+      return await use(there);
     } finally {
+      await there.close();
       await server.stop();
     }
   };
+  /** Plays a few rollouts that are not measured. */
+  const first = (player: Engine) => playMail(player, { ...settings, groups: 4, groupSize: 1, step: 1000 });
   const rows: Row[] = [];
   for (const logprobs of scripted ? [true] : [true, false]) {
     const ours = new Side();
     const theirs = new Side();
-    const player = serverPlayer(engine, port, logprobs);
-    await ours.warmUp(enginePlayer(engine), settings);
-    await onServer(() => theirs.warmUp(player, settings));
+    await first(engine);
+    await onServer(logprobs, first);
     const row = await compare(
       context,
       {
@@ -128,18 +99,15 @@ async function compareGroups(
           await warmUp(engine.open(WARMING));
           // Drops all KV.
           await engine.useAdapter(null);
-          return ours.play(enginePlayer(engine), settings);
+          return ours.play(engine, settings);
         },
         theirs: () =>
-          onServer(async () => {
-            const server = await loadEngine(serverOptions(engine, port, logprobs));
+          onServer(logprobs, async (server) => {
             await warmUp(server.open(WARMING));
-            await server.close();
-            return theirs.play(player, settings);
+            return theirs.play(server, settings);
           }),
       },
     );
-    await Promise.all([ours.close(), theirs.close()]);
     const note = `ours: ${ours.about()}; theirs: ${theirs.about()}${logprobs ? "" : ", without log-probabilities"}`;
     context.log(note);
     rows.push({ ...row, note });

@@ -13,10 +13,10 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { startServer } from "../llama-server/server.js";
 import { buildLlamaTool } from "../llama-tools.js";
 import { compare, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
-import { freePort, startServer } from "../rollouts.js";
 import type { Bench, BenchContext, Row } from "../row.js";
 
 const name = "serve/llama-server";
@@ -90,7 +90,7 @@ async function compareAt(context: BenchContext, model: string, conversations: nu
   const engine = await context.load({ model, sequences: conversations, contextPerSequence: CONTEXT, lanes: 1 });
   const { threads } = engine.info;
   const program = await buildLlamaTool("llama-server", context.log);
-  const llama = await startServer(program, engine, await freePort());
+  const llama = await startServer(program, engine);
   await engine.close();
   const hone = await startHone({ ...context, threads }, model, conversations);
   const rows: Row[] = [];

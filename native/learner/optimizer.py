@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from .adam import DEFAULT_BITS, make_adam
+from .adam import make_adam
 from .copies import copies, put
 from .errors import Refused
 from .scaling import LossScale
@@ -28,7 +28,6 @@ class Optimizer:
         self.parameters = parameters
         self.scale = scale or LossScale("f32")
         """Factor of the gradients until `clip`."""
-        self._bits = settings.get("bits", DEFAULT_BITS)
         self._adam = make_adam(parameters, settings)
         self._device = device or parameters[0].device
         self.updates = 0
@@ -65,15 +64,11 @@ class Optimizer:
 
     def update(self, learning_rate: float) -> None:
         """Raises Refused when the step is not AdamW's."""
-        # Moments of 8 bits are rounded after each step.
-        again = AdamStep(self._adam, self.parameters, self.updates) if self._bits == DEFAULT_BITS else None
+        again = AdamStep(self._adam, self.parameters, self.updates)
         for group in self._adam.param_groups:
             group["lr"] = learning_rate
         self._adam.step()
-        if again:
-            again.check(learning_rate)
-        # Copies are renewed by the parameters' versions (joint.py), and bitsandbytes writes past autograd.
-        torch.autograd.graph.increment_version(self.parameters)
+        again.check(learning_rate)
         self.updates += 1
 
     def tensors(self) -> list[torch.Tensor]:
@@ -88,7 +83,6 @@ class Optimizer:
         """Tensors and plain data only, so that it can be read without running code from the file."""
         return {
             "adam": self._adam.state_dict(),
-            "bits": self._bits,
             "updates": self.updates,
             "objective": self.objective,
             "loss_scale": self.scale.state(),
@@ -97,14 +91,10 @@ class Optimizer:
     def load(self, state: dict[str, Any]) -> None:
         """Settings are the current ones; moments, counts, loss scale and random state are the file's.
 
-        Raises Refused when the moments have the other width.
+        Raises Refused when the moments are those of 8 bits, which earlier versions of hone could keep.
         """
-        theirs = state["bits"]
-        if theirs != self._bits:
-            raise Refused(
-                f"the checkpoint has Adam's moments in {theirs} bits, this run asks for {self._bits}; "
-                f"go on with --adam-bits {theirs}"
-            )
+        if state.get("bits", 32) != 32:
+            raise Refused("the checkpoint has Adam's moments in 8 bits, which hone no longer reads")
         now = self._adam.state_dict()["param_groups"]
         self._adam.load_state_dict({"state": state["adam"]["state"], "param_groups": now})
         self.updates = state["updates"]
@@ -116,7 +106,7 @@ class Optimizer:
         """A copy of state and weights in memory, for `restore`."""
         state = self.state()
         adam = state["adam"]
-        # Of bitsandbytes several parameters have one table in common. All else in the state is made for each call.
+        # All else in the state is made for each call.
         own = {id(value): value for one in adam["state"].values() for value in one.values() if torch.is_tensor(value)}
         copied = dict(zip(own, copies(own.values()), strict=True))
         moments = {

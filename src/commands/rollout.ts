@@ -99,7 +99,6 @@ export const rolloutCommand = defineCommand({
         io: { hub: config },
         groupSize: config.groupSize ?? GROUP_SIZE,
         concurrency,
-        workers: config.workers,
         maxExceptions: config.maxExceptions,
         out: config.out ?? join(config.home, "rollouts", `${stamp}.jsonl`),
         signal: io.signal,

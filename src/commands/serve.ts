@@ -1,6 +1,5 @@
 /** `yarn hone serve`: serves a run's model and its base model behind an OpenAI-compatible API. */
 import { defineCommand, ROLLOUTS_AT_ONCE } from "../config/index.js";
-import { sequencesFor } from "../engine/index.js";
 import { isCatalogueName, nameOf, readReference } from "../models/index.js";
 import { openSubject } from "../play/index.js";
 import { openEndpoint, ServedModel } from "../serve/index.js";
@@ -21,7 +20,7 @@ export const serveCommand = defineCommand({
   example: `${hone("serve")} --model tiny`,
   positional: "subject",
   async run(config, io) {
-    const { checkpoint, lanes, port = PORT, apiKey } = config;
+    const { checkpoint, port = PORT, apiKey } = config;
     if (checkpoint !== undefined && checkpoint.length > 1) {
       throw new UsageError("--checkpoint: one is served, with base beside it; give one");
     }
@@ -30,8 +29,7 @@ export const serveCommand = defineCommand({
       checkpoints: checkpoint,
       withBase: true,
       name: (run, checkpoint) => (checkpoint === "base" ? checkpoint : run),
-      sequences: sequencesFor(config, ROLLOUTS_AT_ONCE.cpu),
-      lanes,
+      sequences: config.concurrency ?? ROLLOUTS_AT_ONCE.cpu,
       log: io.log,
       signal: io.signal,
     });

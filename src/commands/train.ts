@@ -40,11 +40,10 @@ export const trainCommand = defineCommand({
   summary: "Train a model on a task by reinforcement learning; run it again to resume.",
   example: `${hone("train")} --steps 15`,
   epilogue: rewardsText(),
-  async run(config, io) {
-    const shown = showTraining(io.stream, config.quiet);
+  async run(_, io) {
+    const shown = showTraining(io.stream);
     try {
-      const colours = Boolean(io.stream.isTTY);
-      const summary = await trainRun(chosen(io.given, trainOptions), { ...shown.events, signal: io.signal, colours });
+      const summary = await trainRun(chosen(io.given, trainOptions), { ...shown.events, signal: io.signal });
       shown.end();
       io.log(summaryText(summary));
       return summary;

@@ -43,7 +43,6 @@ export async function gather(
     concurrency: model.concurrency,
     threads: model.threads,
     maxExceptions: config.maxExceptions,
-    ...(config.workers === undefined ? {} : { workers: config.workers }),
     onFailure: ({ id, error }) => log(`rollout ${id} failed: ${error}`),
     onNote: log,
     ...more,

@@ -112,7 +112,6 @@ export class Model {
       temperature: this.#player.sampling.temperature ?? 1,
       chat: chatSettings(config),
       concurrency: this.concurrency,
-      workers: config.workers,
       threads: this.threads,
       maxExceptions: config.maxExceptions,
       releaseWeights,

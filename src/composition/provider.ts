@@ -2,7 +2,6 @@
 import { type LanguageModelV3, NoSuchModelError, type ProviderV3 } from "@ai-sdk/provider";
 import { inProcess, languageModel, overHttp, type Source } from "../ai-sdk/index.js";
 import { givenByProgram, type OptionName, optionsOf, ROLLOUTS_AT_ONCE, withDefaults } from "../config/index.js";
-import { sequencesFor } from "../engine/index.js";
 import { checkChatUrl } from "../openai/index.js";
 import { openSubject, type Subject } from "../play/index.js";
 import { ServedModel } from "../serve/index.js";
@@ -67,8 +66,7 @@ async function openLocal(options: LocalProviderOptions, signal: AbortSignal): Pr
       of = name;
       return checkpoint;
     },
-    sequences: sequencesFor(config, ROLLOUTS_AT_ONCE.cpu),
-    lanes: config.lanes,
+    sequences: config.concurrency ?? ROLLOUTS_AT_ONCE.cpu,
     log,
     signal,
   });

@@ -39,7 +39,7 @@ export async function ruler(task: OpenTask, options: RulerOptions): Promise<Rule
   const rubric = rubricOf(config.rulerRubric);
   const { cache, close } = openVerdictFile(join(task.options.home, VERDICTS_FILE));
   try {
-    const judge = openJudge(config, "ruler", cache, undefined, log);
+    const judge = openJudge(config, "ruler", config.judgeCache ? cache : undefined, undefined, log);
     const settings = rulerSettings(config, rubric, task.task, task.options.seed);
     const context = { judge, signal, onSpent: () => undefined };
     const reward = rewardComparable(rulerReward(context, settings, () => undefined));

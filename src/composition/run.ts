@@ -11,6 +11,8 @@ import type { Scenario } from "../tasks/index.js";
 import {
   checkAwake,
   contentsOf,
+  firstCheckpoint,
+  initialAdapter,
   type LearnerUpdater,
   type LoopParts,
   playContextOf,
@@ -106,11 +108,11 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
   const { log = () => undefined, signal, ...values } = options;
   const own = await givenByProgram(values, libraryOptions("run"));
   const { config: played, info, limits } = model;
-  const { temperature = 1, topK, topP, minP, onToolError, offForm, toolFormat, templateArg } = played;
+  const { temperature = 1, onToolError, offForm, toolFormat, templateArg } = played;
   const { maxThinkingTokens } = played;
   const given = withAbsolutePaths({
     ...own,
-    ...{ temperature, topK, topP, minP, onToolError, offForm, toolFormat, templateArg, maxThinkingTokens },
+    ...{ temperature, onToolError, offForm, toolFormat, templateArg, maxThinkingTokens },
     ...{
       model: model.reference,
       weights: played.weights,
@@ -142,11 +144,16 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
   const fitted = {
     microBatchTokens: settings.microBatchTokens,
     gradientCheckpointing: config.gradientCheckpointing ?? false,
+    shape,
   };
   const place = learnerPlace(config.learnerDevice, info.gpu);
   if (place.apart) checkAwake(config);
+  const ending = signal ?? new AbortController().signal;
+  const initial = initialAdapter(config, settings, shape);
+  const starting = { folder, model: info.model, settings, contents, initial };
+  const first = await firstCheckpoint(starting, config, { log, signal: ending });
   const begun = await beginWithLearner(
-    { folder, settings, contents, task: task.task, fork: config.fork },
+    { folder, settings, contents, task: task.task, fork: initial ? first : config.fork },
     { model: info.model, config, fitted, place, threads: decodeThreads(config.threads), python, log },
   );
   const { run, updater } = begun;
@@ -154,7 +161,7 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
   const { apart } = place;
   const parts = stepsOf(begun, { model, task, settings, config, spreadFloor: 0, apart, view: viewOf({ log }) });
   try {
-    const loop = { ...parts, ...nothingToPlay, signal: signal ?? new AbortController().signal };
+    const loop = { ...parts, ...nothingToPlay, signal: ending };
     const at = await settleLast(loop, new StepClock());
     await use(loop, at);
     // Loads during the first rollouts; `train` awaits prepare() and gets its error.

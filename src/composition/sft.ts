@@ -12,14 +12,7 @@ import {
 } from "../config/index.js";
 import { cudaFound, learnerCards, learnerDevice, takeDevice } from "../device/index.js";
 import { type LocalEngineInfo, loadEngine, modelFingerprint, usableCores } from "../engine/index.js";
-import {
-  bitsOf,
-  CHECKPOINT_FILES,
-  checkLaunch,
-  type LearnerInfo,
-  type SftMetrics,
-  startLearner,
-} from "../learn/index.js";
+import { CHECKPOINT_FILES, checkLaunch, type LearnerInfo, type SftMetrics, startLearner } from "../learn/index.js";
 import { planServers, serverLogs, withServerTools } from "../mcp/index.js";
 import { checkTrainable, conversingModel, linesTo, resolveModel } from "../models/index.js";
 import { ensurePython, prepareMachine, pythonFor } from "../python-env/index.js";
@@ -132,7 +125,6 @@ export async function sft(options: SftOptions, choice: SftChoice = {}): Promise<
         threads: config.threads ?? usableCores(),
         device,
         precision: config.precision,
-        optimizer: { bits: bitsOf(config.adamBits) },
         ...(config.learnerLaunch === undefined ? {} : { launch: config.learnerLaunch, cards: learnerCards() }),
         ...(config.learnerLaunchAddress === undefined ? {} : { launchAddress: config.learnerLaunchAddress }),
         logFile: join(into, "learner.log"),

@@ -1,7 +1,6 @@
 /** A task with its scenarios, as the library plays it. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { options } from "../config/index.js";
 import { planServers, type ServerPlan, serverLogs, withServerTools } from "../mcp/index.js";
 import {
   type AnyTask,
@@ -56,9 +55,8 @@ export async function openTask(
   const task = await loadTask(reference, taskTimeout);
   const taskOptions = { ...taskOptionsOf(task, { home, seed }, set), seed, home };
   const scenarios = await scenariosOf(task, taskOptions);
-  const unset = { mcpScope: undefined, mcpAllow: undefined, mcpDeny: undefined, mcpResultChars: undefined };
-  const asked = { mcp, ...unset, mcpStartTimeout: options.mcpStartTimeout.default as number };
-  const servers = await planServers(asked, task, reference, serverLogs(home), { log });
+  const own = { mcp, mcpAllow: undefined, mcpDeny: undefined };
+  const servers = await planServers(own, task, reference, serverLogs(home), { log });
   return openedTask({ task: withServerTools(task, servers), reference, options: taskOptions, scenarios, mcp, servers });
 }
 

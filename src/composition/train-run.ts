@@ -60,8 +60,6 @@ export interface TrainRunChoice extends TrainEvents {
   readonly spreadFloor?: number;
   /** Aborted to stop: finished steps are kept, and the same call goes on after them. */
   readonly signal?: AbortSignal;
-  /** Whether `log` may be given colours. */
-  readonly colours?: boolean;
 }
 
 /** The program's function as a reward, which the options may not name too. */
@@ -90,7 +88,7 @@ function ownReward({ reward, spreadFloor = 0 }: TrainRunChoice, named: unknown):
  */
 export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice = {}): Promise<TrainSummary> {
   const started = performance.now();
-  const { log = () => undefined, signal = new AbortController().signal, colours = false } = choice;
+  const { log = () => undefined, signal = new AbortController().signal } = choice;
   const asked = await givenByProgram(options, trainOptions);
   const kind = ownReward(choice, asked.reward);
   const given = kind ? { ...asked, reward: kind.name } : asked;
@@ -108,7 +106,7 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
       : await ensurePython({ ...learner, extras: ["trackers", ...(learner.extras ?? [])], needs: trackers, signal });
   const first = await firstCheckpoint(prepared, config, { log, signal });
   const begun = await beginWithLearner(
-    { ...prepared, fork: config.fork ?? first },
+    { ...prepared, fork: prepared.initial ? first : config.fork },
     { model, config, fitted: prepared.fitted, place, threads: prepared.learnerThreads, python, log },
   );
   const { run } = begun;
@@ -124,7 +122,7 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
     const { steps } = settings;
     const start = () => choice.onStart?.({ folder: run.folder, step: at, steps, judged: pushesOther(settings) });
     try {
-      await trainWith(begun, prepared, { given, kind, start, view, log, signal, colours });
+      await trainWith(begun, prepared, { given, kind, start, view, log, signal });
     } finally {
       await endTracking(tracking, run, steps);
     }
@@ -134,7 +132,7 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
   }
 }
 
-interface Training extends Required<Pick<TrainRunChoice, "log" | "signal" | "colours">> {
+interface Training extends Required<Pick<TrainRunChoice, "log" | "signal">> {
   readonly given: GivenOptions;
   readonly kind: RewardKind | undefined;
   /** Called when everything is loaded. */
@@ -145,14 +143,14 @@ interface Training extends Required<Pick<TrainRunChoice, "log" | "signal" | "col
 async function trainWith(
   begun: Begun,
   prepared: Prepared,
-  { given, kind, start, view, log, signal, colours }: Training,
+  { given, kind, start, view, log, signal }: Training,
 ): Promise<void> {
   const { config, model: file, task, settings, all, scenarios, fitted, play, backend, judge, apart } = prepared;
   const { run, updater } = begun;
   const { taskOptions } = play;
   const rewards = await openRewards({
     ...{ settings, config, task, taskOptions, store: run.store, kind, local: judge },
-    ...{ signal, log, colours },
+    ...{ signal, log },
   });
   const wanted = {
     model: file,

@@ -312,7 +312,8 @@ export function optionsTable(): string {
       value !== undefined
         ? `\`${Array.isArray(value) ? value.join(",") : String(value)}\``
         : (defaultTextFor(defaultText) ?? "–");
-    return `| \`${flagOf(name)}\` | \`${env}\` | ${cell(accepts)} | ${cell(shown)} | ${cell(description)} |`;
+    const flag = options[name].flagless ? "–" : `\`${flagOf(name)}\``;
+    return `| ${flag} | \`${env}\` | ${cell(accepts)} | ${cell(shown)} | ${cell(description)} |`;
   };
   const groups = [...new Set(optionNames.map((name) => options[name].group))];
   return [

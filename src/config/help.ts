@@ -82,7 +82,7 @@ function positionalText({ positional, required }: Command): string {
  * @param more shown after the options
  */
 export function declare(parser: Argv, command: Command, everything: boolean, more?: string): Argv {
-  const names = command.options;
+  const names = command.options.filter((name) => !options[name].flagless);
   const first: ReadonlySet<OptionName> | undefined = command.first && new Set([...command.first, "json"]);
   const short = first !== undefined && !everything;
   // In the order of their definitions, so that the order of headings is the same everywhere; those of the command's own room come first.

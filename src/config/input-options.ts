@@ -12,29 +12,34 @@ const downloads = inGroup(
   {
     hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
       env: "HF_ENDPOINT",
+      flagless: true,
       default: "https://huggingface.co",
       accepts: "a URL",
       library: ["model"],
     }),
-    hfToken: text("Access token for the Hub. It is sent to --hf-endpoint alone.", {
+    hfToken: text("Access token for the Hub. It is sent to HF_ENDPOINT alone.", {
       secret: true,
       env: "HF_TOKEN",
+      flagless: true,
       defaultText: "at huggingface.co the one that `hf auth login` saved; none elsewhere",
       library: ["model"],
     }),
     hfOffline: flag("Use only what has been downloaded before.", {
       env: "HF_HUB_OFFLINE",
+      flagless: true,
       default: false,
       library: ["model"],
     }),
     hfHome: text("Folder of Hugging Face's tools.", {
       env: "HF_HOME",
+      flagless: true,
       accepts: "a path",
       defaultText: "~/.cache/huggingface",
       library: ["model"],
     }),
     hfCache: text("Folder for downloads from the Hub, shared with Hugging Face's tools.", {
       env: "HF_HUB_CACHE",
+      flagless: true,
       accepts: "a path",
       defaultText: "hub in HF_HOME",
       library: ["model"],
@@ -227,11 +232,6 @@ export const inputOptions = {
       first: ["demo", "build-db", "check", "rollout", "sft", "chat", "play"],
       run: "identity",
     }),
-    rank: choice(
-      ["date", "bm25"],
-      "Short for --set rank, of the email task. date: all keywords must occur, newest first (ART-E). bm25: any may, best match first.",
-      { defaultText: "date", commands: ["search", "check", "rollout", "train", "eval", "chat", "play"] },
-    ),
   }),
   ...inGroup("MCP servers", ["check", "rollout", "judge", "sft", "train", "eval", "play", "scenarios generate"], {
     mcp: text(
@@ -244,15 +244,6 @@ export const inputOptions = {
         file: true,
       },
     ),
-    mcpScope: choice(
-      ["rollout", "worker"],
-      "Who has a server for itself. rollout: nothing of one rollout reaches another. worker: all rollouts of a thread share it; for servers that keep nothing.",
-      {
-        defaultText: "the task's; rollout",
-        commands: ["check", "rollout", "judge", "sft", "train", "eval", "play"],
-        run: "identity",
-      },
-    ),
     mcpAllow: list("Tools of MCP servers to have alone: NAME or SERVER/NAME, with * for any text.", {
       defaultText: "the task's; all",
       run: "identity",
@@ -260,18 +251,6 @@ export const inputOptions = {
     mcpDeny: list("Tools of MCP servers to leave out, written as for --mcp-allow.", {
       defaultText: "the task's; none",
       run: "identity",
-    }),
-    mcpResultChars: whole(
-      1,
-      1_000_000,
-      "Characters of one MCP server's result that the model reads; what is cut off is said.",
-      {
-        defaultText: "the task's; 8000",
-        run: "identity",
-      },
-    ),
-    mcpStartTimeout: real(0.1, 86_400, "Seconds until an MCP server must have answered after its start.", {
-      default: 30,
     }),
   }),
   ...downloads,

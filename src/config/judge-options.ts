@@ -115,14 +115,6 @@ export const judgingOptions = {
       first: ["judge"],
       library: ["ruler"],
     }),
-    judgeRpm: whole(1, MANY, "Requests to the judge per minute at most.", {
-      defaultText: "no limit",
-      library: ["ruler"],
-    }),
-    judgeTpm: whole(1, MANY, "Tokens to and from the judge per minute at most.", {
-      defaultText: "no limit",
-      library: ["ruler"],
-    }),
     prices: text(
       'Price table of the judge and of players behind an API: JSON, dollars per million tokens, {"NAME": {"prompt": 1.1, "completion": 4.4}}. It overrides the built-in list prices.',
       { accepts: "a path", library: ["ruler"] },
@@ -134,6 +126,7 @@ export const judgingOptions = {
     }),
     judgeCache: flag("Reuse stored verdicts on identical questions (--no-judge-cache asks again).", {
       default: true,
+      commands: ["judge"],
       library: ["ruler"],
     }),
   }),

@@ -38,11 +38,6 @@ export const learnerOptions = {
         library: ["run"],
       },
     ),
-    adamBits: choice(
-      ["32", "8"],
-      "Width of Adam's moments; 8 needs bitsandbytes, which is installed with Unsloth. A run keeps the width it began with.",
-      { default: "32", commands: ["sft", "train", "replay"], library: ["run"] },
-    ),
     learnerDevice: text(
       "The learner's device, where it is not the engine's: another NVIDIA GPU, as for --device, or cpu. The engine then stays awake during updates.",
       {
@@ -85,6 +80,7 @@ export const learnerOptions = {
     ),
     torchIndex: text("Package index that PyTorch is installed from when hone makes its environment: a mirror.", {
       accepts: "a URL",
+      flagless: true,
       defaultText: "PyTorch's own for the CPU and CUDA 12; pip's for CUDA 13",
       commands: [...MODEL_USERS, "replay", "judge"],
       library: ["model", "run"],

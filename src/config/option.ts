@@ -53,6 +53,8 @@ export interface Option<T = unknown> {
   readonly ofOutput: boolean;
   /** Never shown, not even in an error message. */
   readonly secret: boolean;
+  /** Of the machine, not of a command: a variable or the config file gives it, no flag. */
+  readonly flagless: boolean;
 }
 
 interface About<T> {
@@ -71,6 +73,7 @@ interface About<T> {
   library?: readonly LibraryUse[];
   ofOutput?: boolean;
   secret?: boolean;
+  flagless?: boolean;
 }
 
 /** Its literal types say which commands and functions take the option, and whether it is always present. */
@@ -111,6 +114,7 @@ function option<T, A extends About<T>>(
     library: about.library ?? [],
     ofOutput: about.ofOutput ?? false,
     secret: about.secret ?? false,
+    flagless: about.flagless ?? false,
   } as unknown as Given<T, A>;
 }
 

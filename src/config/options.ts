@@ -107,10 +107,9 @@ export const definitions = {
   ...judgingOptions,
   ...inGroup("Output", ["scenarios", "rollout", "rollouts"], {
     show: flag("Print the conversations.", { default: false, first: ["rollout"] }),
-    quiet: flag("Leave out progress and the table of steps.", { ofOutput: true, default: false, commands: ["train"] }),
     debugJudge: flag("Print the judge's requests and answers, and the scores with their explanations.", {
       default: false,
-      commands: ["judge", "train"],
+      commands: ["judge"],
       first: ["judge"],
     }),
     json: flag("Print one JSON object as the last line of stdout; text for people goes to stderr.", {

@@ -2,7 +2,7 @@
 
 import { hone } from "../util/index.js";
 import { MODEL_USERS } from "./commands.js";
-import { BATCH, CONTEXT, ROLLOUTS_AT_ONCE } from "./defaults.js";
+import { CONTEXT, ROLLOUTS_AT_ONCE } from "./defaults.js";
 import { choice, flag, inGroup, list, pairs, real, text, whole } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
@@ -86,34 +86,6 @@ export const playerOptions = {
         library: ["model"],
       },
     ),
-    sampling: choice(
-      ["auto", "host", "device"],
-      "Where tokens are drawn. device: where the logits are, so that these are not copied from a GPU. auto: the device on CUDA, else the host. See docs/speed.md.",
-      { default: "auto", commands: ["rollout", "train", "eval", "serve", "chat"], library: ["model"] },
-    ),
-    lanes: whole(
-      1,
-      64,
-      "Contexts of llama.cpp, each with its share of the rollouts and of the threads. See docs/engine.md.",
-      {
-        defaultText: {
-          other: "on a CPU one for each thread of a small model; on an NVIDIA card two from 32 rollouts on; else 1",
-          serve: "1, so that any request can reuse the KV of any other",
-        },
-        commands: ["rollout", "train", "eval", "serve"],
-        library: ["model"],
-      },
-    ),
-    ubatch: whole(
-      1,
-      BATCH,
-      "Tokens of a pass over the weights at most (of llama-server: --ubatch-size). See docs/engine.md.",
-      {
-        defaultText: "512",
-        commands: ["rollout", "train", "eval", "serve", "chat"],
-        library: ["model"],
-      },
-    ),
     engine: choice(
       ["llama.cpp", "vllm"],
       "Who computes the model's tokens. vllm: vLLM servers, those of --engine-url, or one that hone starts. See docs/vllm.md.",
@@ -181,10 +153,6 @@ export const playerOptions = {
       first: ["serve"],
       library: ["model"],
     }),
-    workers: whole(1, 256, "Threads that run the JavaScript of rollouts.", {
-      defaultText: "one less than the cores, at most 4",
-      library: ["model"],
-    }),
     maxTurns: whole(1, 1000, "Assistant turns of a rollout at most.", {
       default: 10,
       commands: ["check", "rollout", "train", "eval", "chat", "play"],
@@ -210,17 +178,17 @@ export const playerOptions = {
     }),
     topK: whole(0, MANY, "Sample from the k most likely tokens only; 0 is off.", {
       default: 0,
-      commands: ["rollout", "train", "chat"],
+      commands: ["rollout", "chat"],
       library: ["model"],
     }),
     topP: real(0, 1, "Sample from the most likely tokens with this share of the probability; 1 is off.", {
       default: 1,
-      commands: ["rollout", "train", "chat"],
+      commands: ["rollout", "chat"],
       library: ["model"],
     }),
     minP: real(0, 1, "Drop tokens less likely than this share of the most likely one; 0 is off.", {
       default: 0,
-      commands: ["rollout", "train", "chat"],
+      commands: ["rollout", "chat"],
       library: ["model"],
     }),
     toolFormat: choice(

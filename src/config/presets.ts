@@ -23,9 +23,6 @@ const art: Preset = {
   onToolError: "stop",
   accuracy: "judge",
   maxGradNorm: 0.1,
-  adamBeta1: 0.9,
-  adamBeta2: 0.99,
-  weightDecay: 0.1,
   stdFloor: 1e-6,
 };
 

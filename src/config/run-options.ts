@@ -51,10 +51,6 @@ export const runOptions = {
       "Train only on scenarios of which this share of rollouts succeeds with the model that the run starts from. They are played first; what lies outside is set aside.",
       { defaultText: "all scenarios", run: "identity" },
     ),
-    difficultyRollouts: whole(2, 1024, "Rollouts of each scenario for --difficulty.", {
-      defaultText: "--group-size",
-      run: "identity",
-    }),
     staleness: whole(
       0,
       64,
@@ -66,14 +62,11 @@ export const runOptions = {
       "Settings of a known experiment; other given options override them. art-e: OpenPipe's email agent with its graded reward (--reward shaped). art-notebook: its notebook, with RULER (--reward ruler). Both need a judge.",
       { defaultText: "none" },
     ),
-    fork: text("Start the run from this checkpoint of another run.", {
-      accepts: "a checkpoint folder",
-      library: ["run"],
-    }),
-    initAdapter: text(
-      "Start the run from this LoRA adapter in PEFT's format, trained by any program (ART's checkpoints, for example).",
+    fork: text(
+      "Start the run from this checkpoint of another run, or from this LoRA adapter in PEFT's format, trained by any program (ART's checkpoints, for example).",
       {
         accepts: "a folder",
+        library: ["run"],
       },
     ),
     learningRate: real(0, 1, "Learning rate after the warm-up.", {
@@ -97,21 +90,6 @@ export const runOptions = {
     maxGradNorm: real(0, 1e6, "Gradients with a larger norm are scaled down to it.", {
       bySize: { tiny: 1, small: 0.1 },
       commands: ["sft", "train"],
-      run: "identity",
-      library: ["run"],
-    }),
-    adamBeta1: real(0, 0.9999, "AdamW's decay of the mean of gradients.", {
-      bySize: { tiny: 0.9, small: 0.9 },
-      run: "identity",
-      library: ["run"],
-    }),
-    adamBeta2: real(0, 0.9999, "AdamW's decay of the mean of squared gradients.", {
-      bySize: { tiny: 0.95, small: 0.99 },
-      run: "identity",
-      library: ["run"],
-    }),
-    weightDecay: real(0, 10, "AdamW's weight decay.", {
-      bySize: { tiny: 0, small: 0.1 },
       run: "identity",
       library: ["run"],
     }),

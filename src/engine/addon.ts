@@ -211,17 +211,6 @@ export function loadAddon(file = addonFile()): Addon {
 /** Kept for the life of the process: node-llama-cpp shuts llama.cpp down when its objects are garbage-collected. */
 let llama: Promise<unknown> | undefined;
 
-/** The part of node-llama-cpp's `Llama` that is used after loading. */
-interface LoadedLlama {
-  createGrammarForJsonSchema(schema: object): Promise<{ readonly grammar: string }>;
-}
-
-/** @throws HoneError on threads other than the one that loaded llama.cpp, and before */
-export async function loadedLlama(): Promise<LoadedLlama> {
-  if (!llama) throw new HoneError("grammars are made on the thread that has loaded llama.cpp");
-  return (await llama) as LoadedLlama;
-}
-
 /**
  * The addon, with llama.cpp loaded by node-llama-cpp and bound to it. The first call of a process must come from the
  * main thread and decides which build of llama.cpp (`gpu`) the process runs, and on which device; workers share both.

@@ -107,18 +107,18 @@ export function contextsOf(asked: Asked, modelBytes: number, gpu: Backend): Cont
   const threads = threadsOf(given, lanes, gpu);
   if (lanes > sequences) {
     throw new UsageError(
-      `--lanes ${lanes}: each lane needs a sequence, and ${sequences} ${sequences === 1 ? "is" : "are"} evaluated at once (--concurrency); give at most ${sequences}`,
+      `lanes ${lanes}: each lane needs a sequence, and ${sequences} ${sequences === 1 ? "is" : "are"} evaluated at once (--concurrency); give at most ${sequences}`,
     );
   }
   if (lanes > threads) {
     throw new UsageError(
-      `--lanes ${lanes}: each lane needs a CPU thread, and the engine has ${threads} (--threads); give at most ${threads}`,
+      `lanes ${lanes}: each lane needs a CPU thread, and the engine has ${threads} (--threads); give at most ${threads}`,
     );
   }
   const batch = whole("batch", asked.batch ?? BATCH);
   const ubatch = asked.ubatch === undefined ? Math.min(batch, UBATCH) : whole("ubatch", asked.ubatch);
   if (ubatch > batch) {
-    throw new UsageError(`--ubatch ${ubatch}: a pass evaluates a batch or a part of it, ${batch} tokens at most`);
+    throw new UsageError(`ubatch ${ubatch}: a pass evaluates a batch or a part of it, ${batch} tokens at most`);
   }
   return { lanes, threads, batch, ubatch };
 }

@@ -86,20 +86,6 @@ export interface LocalEngineOptions extends CommonOptions {
   readonly untriedSampling?: boolean;
 }
 
-/**
- * A llama-server that somebody runs (llama.cpp's own), for playing and for comparisons. It gets token ids and returns token
- * ids with their log-probabilities. Its adapter is the one that it was started with, and it scores no given tokens.
- */
-export interface LlamaServerOptions extends CommonOptions {
-  readonly kind: "llama-server";
-  /** "http://127.0.0.1:8080" */
-  readonly url: string;
-  /** Whether log-probabilities are asked for, which slows it down. Without them all are 0. Default true. */
-  readonly logprobs?: boolean;
-  /** Of this process, which tokenizes with `model`; see {@link LocalEngineOptions.gpu}. */
-  readonly gpu?: Gpu;
-}
-
 /** vLLM servers, for rollouts that outgrow one process. The main thread's engine owns them: it loads adapters on all. */
 export interface VllmOptions extends CommonOptions {
   readonly kind: "vllm";
@@ -146,7 +132,7 @@ export interface VllmShared {
 }
 
 /** Plain data, so that it can be sent to workers, which pass it to `loadEngine` to play on the same engine. */
-export type EngineOptions = LocalEngineOptions | LlamaServerOptions | VllmOptions;
+export type EngineOptions = LocalEngineOptions | VllmOptions;
 
 /** Devices and precision as llama.cpp reported them when the engine was loaded, not as requested. */
 export interface EngineCompute {

@@ -1,6 +1,5 @@
 /** The one factory of engines: which program an engine's options name. */
 import type { Engine, EngineOptions, LocalEngine, LocalEngineOptions, VllmOptions } from "./engine.js";
-import { openLlamaServer } from "./llama-server.js";
 import { loadLocal } from "./load.js";
 import { openVllm, type VllmEngine } from "./vllm/index.js";
 
@@ -18,15 +17,11 @@ export function loadEngine(options: LocalEngineOptions, log?: (line: string) => 
 export function loadEngine(options: VllmOptions, log?: (line: string) => void): Promise<VllmEngine>;
 export function loadEngine(options: EngineOptions, log?: (line: string) => void): Promise<Engine>;
 export async function loadEngine(options: EngineOptions, log?: (line: string) => void): Promise<Engine> {
-  switch (options.kind) {
-    case "llama-server":
-      return openLlamaServer(options, openWords);
-    case "vllm":
-      // The card's memory is the servers', or the learner's.
-      return openVllm(options, (model) => openWords({ model, gpu: options.gpu, onHost: true }), log);
-    default:
-      return loadLocal(options, log);
+  // The card's memory is the servers', or the learner's.
+  if (options.kind === "vllm") {
+    return openVllm(options, (model) => openWords({ model, gpu: options.gpu, onHost: true }), log);
   }
+  return loadLocal(options, log);
 }
 
 type Words = Pick<LocalEngineOptions, "model" | "onHost"> & { readonly gpu: LocalEngineOptions["gpu"] | undefined };

@@ -10,7 +10,6 @@ export type {
   EngineOptions,
   EngineStats,
   Gpu,
-  LlamaServerOptions,
   LocalEngine,
   LocalEngineInfo,
   LocalEngineOptions,
@@ -47,7 +46,7 @@ export {
   modelShape,
   trainedContext,
 } from "./models.js";
-export { drawsOnDevice, engineOptions, gpuChosen, type MachineChoice, sequencesFor } from "./options.js";
+export { drawsOnDevice, engineOptions, gpuChosen, type MachineChoice } from "./options.js";
 export { QUANTISED, type Quantised, quantizeModel } from "./quantize.js";
 export type {
   DrawStatistics,

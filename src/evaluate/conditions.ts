@@ -16,7 +16,7 @@ import {
   runsHere,
   VERDICTS_FILE,
 } from "../reward/index.js";
-import { type OpenCheckpoints, type RunSettings, settingsOf } from "../run/index.js";
+import { checkRemoved, type OpenCheckpoints, type RunSettings, settingsOf } from "../run/index.js";
 import {
   type AnyTask,
   givenForTask,
@@ -53,6 +53,7 @@ function settingsFor(run: OpenCheckpoints | null, given: GivenOptions): Settings
   const absolute = withAbsolutePaths(given);
   if (run) {
     const changes = changeable.flatMap((name) => (absolute[name] === undefined ? [] : [[name, absolute[name]]]));
+    checkRemoved(run.record, undefined);
     return { ...settingsOf(run.record), ...Object.fromEntries(changes) };
   }
   const { temperature = 1, context = CONTEXT, maxTokens = MAX_TOKENS, ...others } = withDefaults(changeable, absolute);
@@ -106,13 +107,7 @@ export async function conditionsOf(
   );
   const fewer = fewerText(scenarios.length, n, split, { all, known });
   if (fewer !== undefined) log(fewer);
-  const servers = await planServers(
-    { ...settings, mcpStartTimeout: config.mcpStartTimeout },
-    plain,
-    settings.task,
-    serverLogs(config.home),
-    { log, signal },
-  );
+  const servers = await planServers(settings, plain, settings.task, serverLogs(config.home), { log, signal });
   const trainedWith = run?.record.contents.tools;
   if (run && trainedWith !== (servers && toolsFingerprint(servers.tools))) {
     log(`the tools of MCP servers are not those that the run ${run.name} was trained with`);

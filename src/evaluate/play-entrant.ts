@@ -1,6 +1,6 @@
 /** One player's rollouts: on the engine, at an API, or by the task's script. */
 import { ROLLOUTS_AT_ONCE } from "../config/index.js";
-import { isLocal, sequencesFor } from "../engine/index.js";
+import { isLocal } from "../engine/index.js";
 import { gather, RolloutThreads } from "../gather/index.js";
 import { costOf, type PriceTable, priceOf } from "../judge/index.js";
 import { openPlaying } from "../play/index.js";
@@ -107,7 +107,6 @@ export function playElsewhere(stage: Stage, entrant: Exclude<Entrant, EngineEntr
       onGroup,
       onFailure: ({ id, error }) => stage.log(`${entrant.title}: rollout ${id} failed: ${error}`),
       onNote: stage.log,
-      ...(config.workers === undefined ? {} : { workers: config.workers }),
     }),
   );
 }
@@ -133,7 +132,7 @@ export async function openEngine(stage: Stage, wanted: WantedModel): Promise<Eng
   const { config, conditions, log, signal } = stage;
   const { file: model, context, adapterRank, cuda } = wanted;
   const { settings, taskOptions, servers, scenarios } = conditions;
-  const sequences = sequencesFor(config, ROLLOUTS_AT_ONCE.cpu, scenarios.length);
+  const sequences = Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length);
   const contextPerSequence = Math.min(settings.context, context);
   const asked = { model, sequences, contextPerSequence, adapterRank };
   const { engine, options } = await openPlaying(config, asked, cuda, { log, signal });
@@ -156,7 +155,6 @@ export async function openEngine(stage: Stage, wanted: WantedModel): Promise<Eng
         temperature: settings.temperature,
         chat: entrant.chat,
         concurrency: options.sequences,
-        workers: config.workers,
         threads,
         maxExceptions: config.maxExceptions,
         releaseWeights: false,

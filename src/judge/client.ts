@@ -1,6 +1,6 @@
 /**
  * The client of the judge's server: questions in, texts out. Repeats a request after a transient failure (busy, broken,
- * slow), waits while the server is down, keeps within the rate limits and the budget, and counts every request sent. It does
+ * slow), waits while the server is down, keeps within the budget, and counts every request sent. It does
  * not interpret the texts.
  */
 import { setMaxListeners } from "node:events";
@@ -21,7 +21,7 @@ import {
 import { HoneError, Random } from "../util/index.js";
 import { JudgeBudget, type JudgeBudgetSettings, type JudgeUsage, noUsage } from "./budget.js";
 import type { AnswerForm } from "./form.js";
-import { type Admission, type Clock, type LimitSettings, Limits, realClock } from "./limits.js";
+import { type Clock, type LimitSettings, Limits, realClock } from "./limits.js";
 import { NoVerdict, type NoVerdictReason } from "./no-verdict.js";
 
 export interface JudgeMessage {
@@ -248,8 +248,8 @@ export class JudgeClient {
   async #send(body: object, signal: AbortSignal): Promise<Answered> {
     const { messages } = body as { messages: unknown };
     const prompt = estimateTokens(JSON.stringify(messages));
-    const admission = await this.#limits.enter(prompt + this.#budget.usualCompletion, signal);
-    const held = this.#hold(prompt, admission);
+    const leave = await this.#limits.enter(signal);
+    const held = this.#hold(prompt, leave);
     const timeout = new AbortController();
     const abort = () => timeout.abort();
     const timer = setTimeout(abort, 1000 * this.#settings.timeout);
@@ -258,7 +258,7 @@ export class JudgeClient {
     try {
       const completion = await complete(this.#settings, body, timeout.signal);
       this.#budget.sent();
-      return { completion, cost: this.#book(completion, prompt, admission) };
+      return { completion, cost: this.#book(completion, prompt) };
     } catch (error) {
       const text = `no answer within ${this.#settings.timeout} s`;
       const failure = timeout.signal.aborted ? new ChatError({ kind: "timeout", status: 0, text }) : error;
@@ -273,15 +273,15 @@ export class JudgeClient {
       clearTimeout(timer);
       signal.removeEventListener("abort", abort);
       if (settled) this.#budget.release(held);
-      admission.leave();
+      leave();
     }
   }
 
   /** Dollars that a request may cost. Throws when the budget has less left. */
-  #hold(promptTokens: number, admission: Admission): number {
+  #hold(promptTokens: number, leave: () => void): number {
     const held = this.#budget.hold(promptTokens);
     if (held !== undefined) return held;
-    admission.leave();
+    leave();
     const { others } = this.#settings;
     const spent = ((this.usage().cost ?? 0) + (others?.() ?? 0)).toFixed(4);
     // Requests under way are paid for, so their answers are still used.
@@ -290,7 +290,7 @@ export class JudgeClient {
     );
   }
 
-  #book({ usage, text, thoughts, calls }: Completion, promptEstimate: number, admission: Admission): number | null {
+  #book({ usage, text, thoughts, calls }: Completion, promptEstimate: number): number | null {
     const { log, url } = this.#settings;
     const prompt = usage.prompt ?? promptEstimate;
     const written = [text, thoughts?.text, ...calls.map((call) => call.arguments)].join("");
@@ -300,7 +300,6 @@ export class JudgeClient {
       log(`the judge at ${url} does not say how many tokens it used; they and their cost are estimated from the texts`);
     }
     const cost = this.#budget.bill(prompt, completion);
-    admission.billed(prompt + completion);
     this.#lastAnswer = this.#clock.now();
     if (this.#down) log(`the judge at ${url} answers again`);
     this.#down = false;

@@ -1,15 +1,11 @@
 /**
- * Limits on concurrent requests and on requests and tokens per minute. Requests wait in a queue, first in, first out; a
- * wait requested by the server holds up all of them.
+ * Limits concurrent requests. They wait in a queue, first in, first out; a wait requested by the server, as one that limits
+ * requests or tokens in a minute does, holds up all of them.
  */
 
 export interface LimitSettings {
   /** Concurrent requests. */
   readonly concurrency: number;
-  /** In any 60 seconds; undefined is no limit. */
-  readonly requestsPerMinute: number | undefined;
-  /** Prompt and completion tokens in any 60 seconds. A request is admitted by an estimate, then counted as billed. */
-  readonly tokensPerMinute: number | undefined;
 }
 
 /** A clock in milliseconds, replaced in tests. */
@@ -18,8 +14,6 @@ export interface Clock {
   /** Rejects with the signal's reason when that is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
 }
-
-const MINUTE = 60_000;
 
 export const realClock: Clock = {
   now: () => performance.now(),
@@ -38,24 +32,9 @@ export const realClock: Clock = {
     }),
 };
 
-/** One admitted request. */
-export interface Admission {
-  /** Replaces the estimate with the tokens actually used. */
-  billed(tokens: number): void;
-  /** Ends the request. Must be called once. */
-  leave(): void;
-}
-
-interface Entry {
-  readonly at: number;
-  tokens: number;
-}
-
 export class Limits {
   readonly #settings: LimitSettings;
   readonly #clock: Clock;
-  /** Requests of the last minute, oldest first. */
-  #recent: Entry[] = [];
   #active = 0;
   #closedUntil = 0;
   #queue: Promise<unknown> = Promise.resolve();
@@ -72,33 +51,27 @@ export class Limits {
     this.#closedUntil = Math.max(this.#closedUntil, this.#clock.now() + milliseconds);
   }
 
-  /** Waits until a request of so many tokens may be sent. Rejects with the signal's reason. */
-  async enter(tokens: number, signal: AbortSignal): Promise<Admission> {
+  /**
+   * Waits until a request may be sent. Rejects with the signal's reason.
+   * @returns ends the request; must be called once
+   */
+  async enter(signal: AbortSignal): Promise<() => void> {
     const turn = this.#queue.then(async () => {
       for (;;) {
         signal.throwIfAborted();
-        const wait = this.#wait(tokens);
-        if (wait <= 0) {
-          if (this.#active < this.#settings.concurrency) break;
-          await this.#leaving(signal);
-        } else await this.#clock.sleep(wait, signal);
+        const wait = this.#closedUntil - this.#clock.now();
+        if (wait > 0) await this.#clock.sleep(wait, signal);
+        else if (this.#active >= this.#settings.concurrency) await this.#leaving(signal);
+        else break;
       }
-      const entry = { at: this.#clock.now(), tokens };
-      this.#recent.push(entry);
       this.#active++;
-      return entry;
     });
     // A request that is cancelled must not hold up the next one.
     this.#queue = turn.catch(() => undefined);
-    const entry = await turn;
-    return {
-      billed: (billed) => {
-        entry.tokens = billed;
-      },
-      leave: () => {
-        this.#active--;
-        this.#onLeave?.();
-      },
+    await turn;
+    return () => {
+      this.#active--;
+      this.#onLeave?.();
     };
   }
 
@@ -113,19 +86,5 @@ export class Limits {
         resolve();
       };
     });
-  }
-
-  /** Milliseconds until the next check is worthwhile; 0 when neither a pause nor the last minute holds the request up. */
-  #wait(tokens: number): number {
-    const { requestsPerMinute = Infinity, tokensPerMinute = Infinity } = this.#settings;
-    const now = this.#clock.now();
-    if (now < this.#closedUntil) return this.#closedUntil - now;
-    this.#recent = this.#recent.filter(({ at }) => now - at < MINUTE);
-    const [oldest] = this.#recent;
-    // A request larger than the whole limit is admitted alone.
-    if (!oldest) return 0;
-    const used = this.#recent.reduce((sum, entry) => sum + entry.tokens, 0);
-    if (this.#recent.length < requestsPerMinute && used + tokens <= tokensPerMinute) return 0;
-    return oldest.at + MINUTE - now;
   }
 }

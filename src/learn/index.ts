@@ -9,6 +9,7 @@
  * await learner.close();
  * ```
  */
+export { adamOf } from "./adam.js";
 export { type AdvantageOptions, deviation, type GroupAdvantages, groupAdvantages } from "./advantages.js";
 export { ARCHITECTURES, adaptedLayers, architectureNamed, MODEL_TYPES, targetsOf, tornLayer } from "./architectures.js";
 export { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "./batch.js";
@@ -20,7 +21,6 @@ export type { Progress } from "./protocol.js";
 export { readFloats } from "./safetensors.js";
 export {
   type BaseModel,
-  bitsOf,
   type Deadlines,
   KEPT_WEIGHTS,
   KNOWN_TENSORS,

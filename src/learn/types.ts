@@ -62,9 +62,6 @@ export interface LoraSettings {
   readonly targets: readonly string[];
 }
 
-/** Of `--adam-bits`. */
-export const bitsOf = (option: "8" | "32"): 8 | 32 => (option === "8" ? 8 : 32);
-
 export interface LearnerSettings {
   /** Python interpreter that has the learner's packages. */
   readonly python: string;
@@ -84,8 +81,6 @@ export interface LearnerSettings {
   readonly optimizer?: {
     readonly betas?: readonly [number, number];
     readonly weightDecay?: number;
-    /** Of a moment; 8 needs bitsandbytes. */
-    readonly bits?: 8 | 32;
   };
   /** CPU threads. */
   readonly threads: number;

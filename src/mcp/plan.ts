@@ -13,13 +13,13 @@ import { type Listed, listServers } from "./listing.js";
 import { readServersFile, type ServerSpec, serversFrom } from "./servers-file.js";
 
 /** Options of commands whose rollouts can use servers. */
-export type McpConfig = Pick<
-  Config,
-  "mcp" | "mcpScope" | "mcpAllow" | "mcpDeny" | "mcpResultChars" | "mcpStartTimeout"
->;
+export type McpConfig = Pick<Config, "mcp" | "mcpAllow" | "mcpDeny">;
 
 /** Default limit of a result's characters: about a quarter of the default context. */
 const RESULT_CHARS = 8000;
+
+/** Seconds until a server must have answered after its start: it may be fetched first, by npx or uvx. */
+const START_SECONDS = 120;
 
 /** Plain data, so that it can be sent to workers. Contains the servers' keys, so it is never written. */
 export interface ServerPlan {
@@ -78,21 +78,20 @@ export async function surveyServers(
 ): Promise<Surveyed | undefined> {
   const servers = serversOf(config, task, reference);
   if (servers.length === 0) {
-    const idle = (["mcpAllow", "mcpDeny", "mcpScope"] as const).find((name) => config[name] !== undefined);
+    const idle = (["mcpAllow", "mcpDeny"] as const).find((name) => config[name] !== undefined);
     if (idle)
       throw new UsageError(`--${idle.replace("mcp", "mcp-").toLowerCase()}: there are no MCP servers; give --mcp`);
     return undefined;
   }
   const own = task?.mcp ?? { servers: {} };
-  const scope = config.mcpScope ?? own.scope ?? "rollout";
+  const { scope = "rollout", resultChars = RESULT_CHARS } = own;
   const shared = scope === "worker" && servers.find(usesFolder);
   if (shared) {
     throw new UsageError(
-      `the MCP server ${shared.name} has ${ROLLOUT_FOLDER}, so every rollout needs one of its own: --mcp-scope rollout`,
+      `the MCP server ${shared.name} has ${ROLLOUT_FOLDER}, so every rollout needs one of its own: the scope "rollout" in the task's mcp`,
     );
   }
-  const startSeconds = config.mcpStartTimeout;
-  const listed = await listServers(servers, { startSeconds, logs: resolve(logs), signal });
+  const listed = await listServers(servers, { startSeconds: START_SECONDS, logs: resolve(logs), signal });
   const choice: Choice = {
     allow: config.mcpAllow ?? own.allow ?? [],
     deny: config.mcpDeny ?? own.deny ?? [],
@@ -109,8 +108,8 @@ export async function surveyServers(
     servers: servers.filter(({ name }) => catalogue.tools.some(({ server }) => server === name)),
     scope,
     tools: catalogue.tools,
-    resultChars: config.mcpResultChars ?? own.resultChars ?? RESULT_CHARS,
-    startSeconds,
+    resultChars,
+    startSeconds: START_SECONDS,
     logs: resolve(logs),
   };
   return { plan, catalogue, listed };

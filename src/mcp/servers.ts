@@ -1,6 +1,6 @@
 /**
  * The MCP servers of a thread's rollouts. A server starts at the first call of one of its tools, and ends with the rollout,
- * or with the thread where all its rollouts share it (`--mcp-scope worker`).
+ * or with the thread where all its rollouts share it (the scope "worker" of a task's `mcp`).
  */
 import { rmSync } from "node:fs";
 import { type AnyTask, defineTool, jsonSchema, type Scenario, type Tool, type ToolContext } from "../tasks/index.js";

@@ -49,6 +49,9 @@ function extraOf(config: Readonly<Record<string, unknown>>): string | undefined 
   );
 }
 
+/** Whether a folder is an adapter in PEFT's format, and no checkpoint of hone's, which has one in a sub-folder. */
+export const isPeft = (folder: string): boolean => existsSync(join(folder, CONFIG));
+
 /**
  * @param flag the option's name, for messages
  * @throws UsageError when the folder holds no LoRA adapter of PEFT's, or one that the learner cannot continue from

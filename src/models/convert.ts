@@ -86,7 +86,7 @@ export interface ConversionOptions {
   readonly weights: Weights;
   /** --python */
   readonly python: string | undefined;
-  /** --torch-index, for an environment that has to be made first. */
+  /** HONE_TORCH_INDEX, for an environment that has to be made first. */
   readonly torchIndex: string | undefined;
 }
 

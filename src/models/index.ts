@@ -4,6 +4,7 @@ export {
   adopted,
   checkBelongs,
   checkSettings,
+  isPeft,
   type PeftAdapter,
   peftFingerprint,
   readPeft,

@@ -48,7 +48,6 @@ export function defaultRun(shape: ModelShape, gpu: PlanInput["gpu"], threads: nu
     hfWeights: false,
     learner: "auto",
     lanes: lanesOf(shape.bytes, gpu, threads, concurrency),
-    lanesGiven: false,
     ubatch: UBATCH,
     sampling: drawsOnDevice("auto", gpu) ? "device" : "host",
     judge: null,

@@ -1,5 +1,5 @@
 /** Estimates the duration of training the tiny model on this machine. */
-import { engineOptions, loadEngine, type MachineChoice, sequencesFor } from "../engine/index.js";
+import { engineOptions, loadEngine, type MachineChoice } from "../engine/index.js";
 import type { RunSettings } from "../run/index.js";
 
 /** Short enough not to annoy, long enough for an error within some 10 %. */
@@ -20,7 +20,7 @@ export async function decodeSpeed(
   machine: MachineChoice,
   log?: (line: string) => void,
 ): Promise<number> {
-  const count = sequencesFor({ lanes: machine.lanes }, PROBE.sequences);
+  const count = PROBE.sequences;
   const engine = await loadEngine(
     engineOptions(machine, {
       model,

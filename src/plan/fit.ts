@@ -1,6 +1,6 @@
 /** Makes a run fit the machine before anything is loaded, or names options that would. */
 import { HoneError } from "../util/index.js";
-import { concurrencyOf, fewestSequences, type PlanInput } from "./input.js";
+import { concurrencyOf, type PlanInput } from "./input.js";
 import type { MachineMemory } from "./machine.js";
 import { fullest, planMemory, sumOf } from "./memory.js";
 import { fits, type Room, waysToFit } from "./remedies.js";
@@ -37,12 +37,10 @@ export function withFreeChanges(
     input = { ...input, served: { own: { ...input.served.own, rests: "stops" } } };
   }
   // Each lane of an engine has buffers of its own.
-  if (!fits(input, room) && !input.lanesGiven) input = { ...input, lanes: 1 };
+  if (!fits(input, room) && input.lanes > 1) input = { ...input, lanes: 1 };
   if (!fits(input, room) && free.gradientCheckpointing) input = { ...input, gradientCheckpointing: true };
-  const fewest = Math.max(FEWEST, fewestSequences(input));
-  while (!fits(input, room) && free.concurrency && input.concurrency > fewest) {
-    const half = Math.max(Math.ceil(input.concurrency / 2), fewestSequences(input));
-    input = { ...input, ...concurrencyOf(input, half) };
+  while (!fits(input, room) && free.concurrency && input.concurrency > FEWEST) {
+    input = { ...input, ...concurrencyOf(input, Math.ceil(input.concurrency / 2)) };
   }
   // Where fewer concurrent rollouts suffice, activations need not be computed twice.
   const without = { ...input, gradientCheckpointing: wanted.gradientCheckpointing };

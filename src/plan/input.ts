@@ -44,8 +44,6 @@ export interface PlanInput {
   readonly learner: "auto" | "peft" | "unsloth";
   /** Number of llama.cpp contexts. */
   readonly lanes: number;
-  /** Somebody asked for this number of lanes: it stays when the number of sequences changes. */
-  readonly lanesGiven: boolean;
   /** Tokens of a pass over the weights at most. */
   readonly ubatch: number;
   /** Where tokens are drawn. */
@@ -72,16 +70,14 @@ export const learnsOnCuda = ({ gpu, learnerOn }: Pick<PlanInput, "gpu" | "learne
 /** Tokens of one of its sequences. */
 export const judgeContext = ({ inputTokens, besides }: JudgeLoad): number => inputTokens + besides;
 
-/** Fewest sequences with these lanes: one each, where their number stays. */
-export const fewestSequences = ({ lanes, lanesGiven }: PlanInput): number => (lanesGiven ? lanes : 1);
-
 /** The change to another number of sequences. */
-export function concurrencyOf(
-  { lanes, lanesGiven, gpu }: PlanInput,
+export const concurrencyOf = (
+  { lanes, gpu }: PlanInput,
   concurrency: number,
-): Pick<PlanInput, "concurrency"> & Partial<Pick<PlanInput, "lanes">> {
-  return lanesGiven ? { concurrency } : { concurrency, lanes: lanesFor(lanes, concurrency, gpu) };
-}
+): Pick<PlanInput, "concurrency" | "lanes"> => ({
+  concurrency,
+  lanes: lanesFor(lanes, concurrency, gpu),
+});
 
 /** Number of weights of an adapter: rank × (inputs + outputs) for every layer it is on. */
 export const adapterParameters = (shape: ModelShape, rank: number, targets: readonly string[]): number =>

@@ -1,6 +1,5 @@
 /** The smallest set of option changes that makes a run fit. */
-import { UBATCH } from "../engine/index.js";
-import { concurrencyOf, fewestSequences, type JudgeLoad, type PlanInput } from "./input.js";
+import { concurrencyOf, type JudgeLoad, type PlanInput } from "./input.js";
 import { planMemory } from "./memory.js";
 
 /** Bytes available to a plan in each place. */
@@ -52,9 +51,6 @@ function lifetimesAfter({ gpu, awake, learnerLifetime }: PlanInput): PlanInput["
 
 /** What was asked for beyond the defaults of an engine. Withdrawing it changes no rollouts. */
 const asked: readonly Remedy[] = [
-  ({ lanes, lanesGiven }) =>
-    lanesGiven ? halvings(lanes, 1).map((lanes) => ({ flag: `--lanes ${lanes}`, changed: { lanes } })) : [],
-  (input) => halvings(input.ubatch, UBATCH).map((ubatch) => ({ flag: `--ubatch ${ubatch}`, changed: { ubatch } })),
   ({ judge }) =>
     judge
       ? halvings(judge.concurrency, 1).map((concurrency) => ({
@@ -63,7 +59,6 @@ const asked: readonly Remedy[] = [
           judged: { concurrency },
         }))
       : [],
-  ({ sampling }) => (sampling === "device" ? [{ flag: "--sampling host", changed: { sampling: "host" } }] : []),
 ];
 
 /** The mildest first: options that cost time, then options that change the rollouts. */
@@ -77,7 +72,7 @@ const remedies: readonly Remedy[] = [
       changed: { microBatchTokens },
     })),
   (input) =>
-    halvings(input.concurrency, fewestSequences(input)).map((concurrency) => ({
+    halvings(input.concurrency, 1).map((concurrency) => ({
       flag: `--concurrency ${concurrency}`,
       changed: concurrencyOf(input, concurrency),
     })),
@@ -142,7 +137,7 @@ function mildest(input: PlanInput, chosen: readonly Remedy[], room: Room): Chang
   if (!values) return undefined;
   const suits = (changes: readonly Change[]) => {
     const changed = with_(input, changes);
-    return changed.concurrency >= fewestSequences(changed) && fits(changed, room);
+    return fits(changed, room);
   };
   const changes = values.map((own) => own.at(-1) as Change);
   if (!suits(changes)) return undefined;

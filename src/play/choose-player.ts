@@ -3,7 +3,7 @@ import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { CONTEXT, type Config, flagOf, type LibraryOption, options, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
-import { type ModelShape, modelShape, type PolicyEngine, sequencesFor, trainedContext } from "../engine/index.js";
+import { type ModelShape, modelShape, type PolicyEngine, trainedContext } from "../engine/index.js";
 import {
   adopted,
   checkBelongs,
@@ -69,7 +69,7 @@ async function playing(config: PlayerConfig, model: string): Promise<Omit<Wanted
   }
   return {
     model,
-    sequences: sequencesFor(config, ROLLOUTS_AT_ONCE.cpu),
+    sequences: config.concurrency ?? ROLLOUTS_AT_ONCE.cpu,
     contextPerSequence: context ?? Math.min(CONTEXT, trained),
   };
 }

@@ -31,7 +31,7 @@ export interface WantedEngine {
   readonly model: string;
   readonly sequences: number;
   readonly contextPerSequence: number;
-  /** Where the configuration names none; by default the engine chooses. */
+  /** By default the engine chooses. */
   readonly lanes?: number | undefined;
   /** Rank of the adapters that will be loaded; undefined where none will be. */
   readonly adapterRank: number | undefined;
@@ -56,9 +56,6 @@ export function checkEngineChoice({
   engineUrl,
   engineAdapters,
   enginePython,
-  lanes,
-  ubatch,
-  sampling,
   releaseWeights,
   offForm,
 }: EngineChoice): void {
@@ -72,10 +69,7 @@ export function checkEngineChoice({
     if (given) throw new UsageError(`${given} is for --engine vllm; give that too, or leave ${given} out`);
     return;
   }
-  const drawn = sampling === "device" || undefined;
-  const ofProcess = { "--lanes": lanes, "--ubatch": ubatch, "--sampling device": drawn };
-  const local = firstSet({ ...ofProcess, "--release-weights": releaseWeights || undefined });
-  if (local) throw new UsageError(`${local} is for --engine llama.cpp; leave it out with vllm`);
+  if (releaseWeights) throw new UsageError("--release-weights is for --engine llama.cpp; leave it out with vllm");
   if (offForm === "prevent") {
     throw new UsageError("--off-form prevent samples under a grammar, which hone does with --engine llama.cpp alone");
   }
@@ -167,11 +161,10 @@ export async function openPlaying(
   io: EngineIo,
 ): Promise<PlayingEngine> {
   checkEngineChoice(config);
-  const { model, sequences, contextPerSequence, adapterRank } = wanted;
+  const { model, sequences, contextPerSequence, adapterRank, lanes } = wanted;
   if (config.engine !== "vllm") {
-    const { lanes = wanted.lanes } = config;
-    const options = engineOptions({ ...config, lanes }, { model, sequences, contextPerSequence });
-    return loadFitting(options, io.log);
+    const one = lanes === undefined ? {} : { lanes };
+    return loadFitting(engineOptions(config, { model, sequences, contextPerSequence, ...one }), io.log);
   }
   if ((await modelShape(model)).convolution !== undefined) {
     throw new UsageError(

@@ -44,7 +44,6 @@ export interface RolloutsToFile {
   readonly io?: ScenarioIo;
   readonly groupSize: number;
   readonly concurrency: number;
-  readonly workers: number | undefined;
   readonly maxExceptions: number;
   /** Path of the trajectory file. */
   readonly out: string;
@@ -96,7 +95,6 @@ export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsS
       concurrency: options.concurrency,
       maxExceptions: options.maxExceptions,
       signal: options.signal,
-      ...(options.workers === undefined ? {} : { workers: options.workers }),
       ...(onFailure === undefined ? {} : { onFailure }),
       ...(onNote === undefined ? {} : { onNote }),
       onTrajectory: (trajectory) => {

@@ -121,8 +121,6 @@ export interface OpenSubjectOptions {
   name?(run: string, checkpoint: string): string;
   /** Number of concurrent sequences of each model. */
   readonly sequences: number;
-  /** Number of lanes of each model; default 1, so that any sequence can reuse the KV of any other. */
-  readonly lanes?: number | undefined;
   readonly log: (line: string) => void;
   readonly signal: AbortSignal;
 }
@@ -134,7 +132,7 @@ export interface OpenSubjectOptions {
  * @throws HoneError when a model cannot be fetched or loaded
  */
 export async function openSubject(config: SubjectConfig, options: OpenSubjectOptions): Promise<Subject> {
-  const { given, checkpoints, sequences, lanes = 1, log, signal, name = (_, checkpoint) => checkpoint } = options;
+  const { given, checkpoints, sequences, log, signal, name = (_, checkpoint) => checkpoint } = options;
   const subject = readSubject(config);
   const lines = linesTo(log, signal);
   let opened: OpenCheckpoints | undefined;
@@ -183,7 +181,9 @@ export async function openSubject(config: SubjectConfig, options: OpenSubjectOpt
   try {
     let most = sequences;
     for (const [index, { names, title, adapter }] of wanted.entries()) {
-      const asked = { model: file, name: index === 0 ? "" : names[0], lanes, sequences: most, contextPerSequence };
+      const name = index === 0 ? "" : names[0];
+      // In one lane any sequence can reuse the KV of any other.
+      const asked = { model: file, name, lanes: 1, sequences: most, contextPerSequence };
       const { engine, options: loaded } = await loadFitting(engineOptions(config, asked), log);
       most = loaded.sequences;
       models.push({ names, title, engine, chat: chatOf(engine, chat) });

@@ -93,11 +93,9 @@ export async function prepareMachine(settings: MachineSettings, onProgress: OnLi
  * @param cuda whether the learner computes on an NVIDIA GPU
  */
 export function pythonFor(
-  { python, torchIndex, learner, adamBits }: Pick<Config, "python" | "torchIndex" | "learner" | "adamBits">,
+  { python, torchIndex, learner }: Pick<Config, "python" | "torchIndex" | "learner">,
   cuda: boolean,
   onProgress: OnLine,
 ): PythonOptions {
-  // 8-bit Adam is bitsandbytes', which comes with it.
-  const unsloth = learner === "unsloth" || adamBits === "8";
-  return { onProgress, cpu: !cuda, torchIndex, python, extras: unsloth ? ["unsloth"] : [] };
+  return { onProgress, cpu: !cuda, torchIndex, python, extras: learner === "unsloth" ? ["unsloth"] : [] };
 }

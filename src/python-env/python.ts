@@ -142,7 +142,7 @@ async function checkTorch(interpreter: string, build: Build, device: Device | un
   const lack = build !== "cpu" && device ? unfit(packagesIn(dirname(dirname(interpreter))), device) : undefined;
   if (lack === undefined) return;
   throw new HoneError(
-    `${index} gave a PyTorch ${lack}; give one with a build for ${buildTitles[build]} (--torch-index), or use --gpu off`,
+    `${index} gave a PyTorch ${lack}; give one with a build for ${buildTitles[build]} (HONE_TORCH_INDEX), or use --gpu off`,
   );
 }
 

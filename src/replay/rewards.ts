@@ -108,7 +108,7 @@ export async function replayRewards(
   }
   const store = RunStore.read(join(folder, STORE_FILE));
   const { taskOptions } = play;
-  const opened = { settings, config, task, taskOptions, store, signal, log, colours: false };
+  const opened = { settings, config, task, taskOptions, store, signal, log };
   const { rewardGroup, close } = await openRewards(opened);
   try {
     const reward = rewardComparable(rewardGroup);

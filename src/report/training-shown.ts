@@ -4,14 +4,13 @@ import { TrainView } from "./train-view.js";
 
 type Arguments<K extends keyof TrainView> = TrainView[K] extends (...about: infer A) => unknown ? A : never;
 
-/** @param quiet prints only explicit messages */
-export function showTraining(stream: NodeJS.WriteStream, quiet = false) {
+export function showTraining(stream: NodeJS.WriteStream) {
   let view: TrainView | undefined;
   return {
     events: {
       log: (text: string) => (view ? view.log(text) : void stream.write(`${printable(text)}\n`)),
       onStart: ({ steps, judged }: { readonly steps: number; readonly judged: boolean }) => {
-        view = new TrainView(stream, steps, judged, quiet);
+        view = new TrainView(stream, steps, judged);
       },
       onPhase: (...about: Arguments<"phase">) => view?.phase(...about),
       onRollout: (...about: Arguments<"rollout">) => view?.rollout(...about),

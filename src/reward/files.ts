@@ -20,7 +20,7 @@ export type FileConfig = JudgeConfig &
   LocalJudgeConfig &
   JudgeMachine &
   McpConfig &
-  Pick<Config, "home" | "task" | "taskTimeout" | "seed" | "out"> & {
+  Pick<Config, "home" | "task" | "taskTimeout" | "seed" | "out" | "judgeCache"> & {
     readonly file: NonNullable<Config["file"]>;
   };
 
@@ -52,7 +52,7 @@ export async function withJudge<T>(config: FileConfig, io: FileIo, work: (judge:
     if (runsHere(config)) {
       local = await LocalJudge.open(await planLocalJudge(config, io.log, io.signal), config, false, io.log);
     }
-    return await work(openJudge(config, "this", cache, undefined, io.log, local));
+    return await work(openJudge(config, "this", config.judgeCache ? cache : undefined, undefined, io.log, local));
   } finally {
     await local?.close();
     close();

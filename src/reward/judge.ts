@@ -32,14 +32,11 @@ export type JudgeConfig = Pick<
   | "judgeTimeout"
   | "judgePatience"
   | "judgeConcurrency"
-  | "judgeRpm"
-  | "judgeTpm"
   | "prices"
   | "judgeMaxCost"
-  | "judgeCache"
 >;
 /** How it judges groups. */
-export type RulerConfig = JudgeConfig & Pick<Config, "judgeVotes" | "judgeInputTokens" | "rulerRubric" | "debugJudge">;
+export type RulerConfig = JudgeConfig & Pick<Config, "judgeVotes" | "judgeInputTokens" | "rulerRubric">;
 
 /** @throws UsageError when the options name no judge; `why` says what needs one */
 export function requireJudge(
@@ -105,14 +102,13 @@ function moreJudges(config: Pick<JudgeConfig, "judgeUrl" | "judgeModel"> & Parti
 export function openJudge(
   config: JudgeConfig,
   why: string,
-  cache: VerdictCache,
+  cache: VerdictCache | undefined,
   before: JudgeUsage | undefined,
   log: (text: string) => void,
   local?: LocalJudge,
 ): Judge {
   requireJudge(config, why);
   if (runsHere(config) && !local) throw new UsageError(`${why} needs a judge behind an API: give --judge-url too`);
-  const kept = config.judgeCache ? cache : undefined;
   const first = { name: config.judgeModel as string, model: config.judgeModel as string, url: config.judgeUrl ?? "" };
   const all = [first, ...moreJudges(config)];
   const clients: JudgeClient[] = [];
@@ -125,8 +121,8 @@ export function openJudge(
       new JudgeClient({ ...settingsOf(config, here !== undefined, log), ...server, others }, usage ?? noUsage()),
     );
   }
-  const judges = all.slice(1).map(({ name }, i) => new Judge(clients[i + 1] as JudgeClient, kept, name));
-  return new Judge(clients[0] as JudgeClient, kept, first.name, judges);
+  const judges = all.slice(1).map(({ name }, i) => new Judge(clients[i + 1] as JudgeClient, cache, name));
+  return new Judge(clients[0] as JudgeClient, cache, first.name, judges);
 }
 
 /** Dollars of the cap that all but one of the judges have spent or reserved. */
@@ -140,8 +136,6 @@ const settingsOf = (config: JudgeConfig, here: boolean, log: (text: string) => v
   timeout: config.judgeTimeout ?? (here ? TIMEOUT.here : TIMEOUT.server),
   patience: config.judgePatience,
   concurrency: config.judgeConcurrency ?? CONCURRENCY,
-  requestsPerMinute: config.judgeRpm,
-  tokensPerMinute: config.judgeTpm,
   maxCost: config.judgeMaxCost,
   log,
 });

@@ -18,8 +18,6 @@ export interface RewardContext {
   readonly config: RulerConfig;
   readonly signal: AbortSignal;
   readonly log: (text: string) => void;
-  /** Whether `log` may use colours. */
-  readonly colours: boolean;
 }
 
 export interface JudgedContext extends RewardContext {

@@ -21,8 +21,6 @@ export interface RewardSources {
   readonly store: RunStore;
   readonly signal: AbortSignal;
   readonly log: (text: string) => void;
-  /** Whether `log` may use colours. */
-  readonly colours: boolean;
   /** In place of the one that the settings name: a program's own. */
   readonly kind?: RewardKind | undefined;
 }
@@ -82,7 +80,7 @@ export async function openRewards(sources: RewardSources): Promise<Rewards> {
 }
 
 async function openWith(
-  { settings, config, task, taskOptions, store, signal, log, colours }: RewardSources,
+  { settings, config, task, taskOptions, store, signal, log }: RewardSources,
   kind: RewardKind,
   why: string | undefined,
   local: LocalJudge | undefined,
@@ -95,7 +93,7 @@ async function openWith(
   const close = async () => {
     if (needsEnv) await task.close(env);
   };
-  const context: RewardContext = { task, env, settings, config, signal, log, colours };
+  const context: RewardContext = { task, env, settings, config, signal, log };
   if (!judge) return { ...trained(settings, kind, () => kind.open(context as JudgedContext)), close };
   const onSpent = () => store.saveJudgeSpending(judge.usage());
   const judged: JudgedContext = { ...context, judge, onSpent };

@@ -1,6 +1,5 @@
 /** `--reward ruler`: a judge compares the rollouts of a group. */
 import { createHash } from "node:crypto";
-import { groupVerdictText } from "../report/index.js";
 import { rubricOf, rulerSettings } from "./judge.js";
 import { gradeSuccess, rulerReward } from "./judged.js";
 import { ordinary, type RewardKind } from "./kind.js";
@@ -16,14 +15,11 @@ export const rulerKind: RewardKind = {
   spreadFloor: 0.05,
   contents: ({ rulerRubric }) => ({ rubric: createHash("sha256").update(rubricOf(rulerRubric)).digest("hex") }),
   open: (context) => {
-    const { settings, config, task, log, colours } = context;
+    const { settings, config, task, log } = context;
     const chosen = { ...config, ...settings };
     const asked = rulerSettings(chosen, rubricOf(settings.rulerRubric), task, settings.seed);
     const watch = watchOrder(log);
-    return rulerReward(context, asked, (group, verdict) => {
-      if (config.debugJudge) log(groupVerdictText(group, verdict, colours));
-      watch(group, verdict);
-    });
+    return rulerReward(context, asked, watch);
   },
   grade: gradeSuccess,
 };

@@ -12,7 +12,7 @@ import { type RunSettings, settingsOf } from "./settings.js";
 import { RunStore } from "./store.js";
 
 /** Which MCP servers the model had, and how. */
-const serverOptions = ["mcp", "mcpScope", "mcpAllow", "mcpDeny", "mcpResultChars"] as const;
+const serverOptions = ["mcp", "mcpAllow", "mcpDeny"] as const;
 
 export interface ChosenCheckpoint {
   /** The name as the user gave it. */

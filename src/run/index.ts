@@ -29,5 +29,5 @@ export {
   type ValidationRow,
 } from "./records.js";
 export { BATCH_FILE, bestOf, Run, STORE_FILE } from "./run.js";
-export { checkSameRun, type RunSettings, settingsOf, taskOptionsIn } from "./settings.js";
+export { checkRemoved, checkSameRun, type RunSettings, settingsOf, taskOptionsIn } from "./settings.js";
 export { RunStore } from "./store.js";

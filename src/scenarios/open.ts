@@ -11,7 +11,7 @@ import type { Source } from "./pieces.js";
 import { documentSource, mailSource, serversSource, sqlSource } from "./sources/index.js";
 
 export type GenerateConfig = JudgeConfig &
-  Omit<McpConfig, "mcpScope"> &
+  McpConfig &
   Pick<
     Config,
     | "home"
@@ -61,8 +61,7 @@ function sourceOf(config: GenerateConfig, judge: Judge, log: (line: string) => v
   if (db !== undefined) return mailSource(db, inbox);
   if (documents !== undefined) return documentSource(documents);
   if (sql !== undefined) return sqlSource(sql);
-  const settings = { ...config, mcpScope: undefined };
-  return serversSource({ config: settings, logs: serverLogs(home), calls: toolCalls, about, judge, log });
+  return serversSource({ config, logs: serverLogs(home), calls: toolCalls, about, judge, log });
 }
 
 /** @throws HoneError when the model cannot be asked any more: what was kept until then is in the file */

@@ -67,8 +67,7 @@ export const shuttingDown = () => new ApiError(503, "server_error", "The server 
 /** How a dialect writes errors: as the body of an answer, and as the last event of a stream. */
 export interface ErrorForm {
   body(error: ApiError): object;
-  /** "lines": the body is a line of the stream. */
-  readonly event: "lines" | ((error: ApiError) => { readonly name?: string; readonly data: object });
+  event(error: ApiError): { readonly name?: string; readonly data: object };
 }
 
 export const openAiErrors: ErrorForm = { body: ({ body }) => body, event: ({ body }) => ({ data: body }) };

@@ -118,23 +118,15 @@ export class Exchange {
     this.send(status, "application/json", toJson(value), headers);
   }
 
-  #write(type: string, text: string): void {
-    if (!this.#response.headersSent) {
-      this.status = 200;
-      this.#response.writeHead(200, { "content-type": type, "cache-control": "no-cache" });
-    }
-    this.#response.write(text);
-  }
-
   /** Sends one event; the first starts the stream. */
   event(value: object | "[DONE]", name?: string): void {
+    if (!this.#response.headersSent) {
+      this.status = 200;
+      const headers = { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" };
+      this.#response.writeHead(200, headers);
+    }
     const data = value === "[DONE]" ? value : toJson(value);
-    this.#write("text/event-stream; charset=utf-8", `${name ? `event: ${name}\n` : ""}data: ${data}\n\n`);
-  }
-
-  /** Sends one line of a stream of JSON. */
-  line(value: object): void {
-    this.#write("application/x-ndjson", `${toJson(value)}\n`);
+    this.#response.write(`${name ? `event: ${name}\n` : ""}data: ${data}\n\n`);
   }
 
   /** @param mark whether the dialect marks the end of a stream of events with `[DONE]` */
@@ -147,12 +139,8 @@ export class Exchange {
   fail(error: unknown): void {
     const failure = apiErrorOf(error);
     if (this.#response.headersSent) {
-      const { body, event } = this.errors;
-      if (event === "lines") this.line(body(failure));
-      else {
-        const { name, data } = event(failure);
-        this.event(data, name);
-      }
+      const { name, data } = this.errors.event(failure);
+      this.event(data, name);
       this.#response.end();
       return;
     }

@@ -1,11 +1,11 @@
 /**
- * HTTP endpoint over models of this process, in the dialects of OpenAI, Anthropic and Ollama, on loopback only. Uses Node's own
+ * HTTP endpoint over models of this process, in the dialects of OpenAI and Anthropic, on loopback only. Uses Node's own
  * HTTP server: so few routes do not justify the packages of a framework in every installation.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { codeOf, HoneError } from "../util/index.js";
+import { codeOf, HoneError, hone } from "../util/index.js";
 import { readAnthropicRequest, readCountRequest } from "./anthropic-request.js";
 import { anthropicErrors, anthropicMessage, countTokens } from "./anthropic-route.js";
 import { chatCompletion } from "./chat-route.js";
@@ -15,8 +15,6 @@ import { Exchange, type Incoming } from "./exchange.js";
 import { type LocalFetch, localFetch } from "./local-fetch.js";
 import { Counts, metricsText } from "./metrics.js";
 import type { ServedModel } from "./model.js";
-import { readOllamaRequest } from "./ollama-request.js";
-import { ollamaChat, ollamaErrors, ollamaTags, withoutTag } from "./ollama-route.js";
 import { readChatRequest, readCompletionRequest } from "./requests.js";
 import { readResponsesRequest } from "./responses-request.js";
 import { respond, responsesErrors } from "./responses-route.js";
@@ -27,6 +25,7 @@ const HOST = "127.0.0.1";
 const MOST_BODY = 16 << 20;
 /** Seconds that running requests get to finish on shutdown. */
 const GRACE = 10;
+const OLLAMA = `ask /v1 in OpenAI's form, or export the model for Ollama itself: ${hone("export")} --to ollama`;
 /**
  * Seconds that an idle connection is kept. Longer than clients keep theirs, so that none is closed just as it is used.
  */
@@ -74,8 +73,7 @@ const keyOf = ({ headers }: Incoming) =>
 /** The dialect in which a route answers errors. */
 function errorsOf(path: string): ErrorForm {
   if (path.startsWith("/v1/messages")) return anthropicErrors;
-  if (path === "/v1/responses") return responsesErrors;
-  return path.startsWith("/api/") ? ollamaErrors : openAiErrors;
+  return path === "/v1/responses" ? responsesErrors : openAiErrors;
 }
 
 /** A request's path. Anthropic's clients append `/v1` to a base URL that others take with it. */
@@ -158,14 +156,7 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
       const request = readDetokenizeRequest(await exchange.body(MOST_BODY));
       detokenize(modelOf(request.model, models), request, exchange);
     },
-    "GET /api/tags": (exchange, models) => ollamaTags(models, exchange),
-    "POST /api/chat": async (exchange, models) => {
-      const request = readOllamaRequest(await exchange.body(MOST_BODY));
-      await ollamaChat(modelOf(withoutTag(request.model), models), request, exchange);
-    },
   };
-  // Ollama's clients send no key, by which a rollout is known.
-  const served = Object.keys(routes).filter((route) => !modelOfKey || !route.includes(" /api/"));
 
   /** The route's name, and the rest of the path. */
   const routeOf = ({ method, url }: Incoming): [name: string, rest: string] => {
@@ -173,8 +164,9 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
     const model = /^\/v1\/models\/(.+)$/.exec(path)?.[1];
     const plain = model === undefined ? path : "/v1/models";
     const name = `${method} ${plain}`;
-    if (served.includes(name)) return [name, model === undefined ? "" : decode(model)];
-    const others = served.filter((route) => route.endsWith(` ${plain}`));
+    if (Object.hasOwn(routes, name)) return [name, model === undefined ? "" : decode(model)];
+    const others = Object.keys(routes).filter((route) => route.endsWith(` ${plain}`));
+    if (path.startsWith("/api/")) throw notFound(`${path} is Ollama's: ${OLLAMA}`);
     if (others.length === 0) throw notFound(`Invalid URL (${method} ${path})`);
     const methods = others.map((route) => route.split(" ")[0]).join(", ");
     throw new ApiError(405, "invalid_request_error", `Not allowed: ${method} ${path}; it takes ${methods}`);

@@ -4,7 +4,7 @@
  */
 import { resolve } from "node:path";
 import { z } from "zod";
-import type { Config, GivenOptions } from "../config/index.js";
+import { type Config, type GivenOptions, removedOption } from "../config/index.js";
 import { nearest, UsageError } from "../util/index.js";
 import type { AnyTask, PlainOptions } from "./task.js";
 
@@ -12,12 +12,15 @@ import type { AnyTask, PlainOptions } from "./task.js";
  * Flags that are short for `--set` with the same name: those from before tasks had options of their own, and those of
  * `fromFile`.
  */
-const SHORT = ["db", "rank", "scenarios", "map", "testShare"] as const;
+const SHORT = ["db", "scenarios", "map", "testShare"] as const;
 
 /** The given values of the task's options. */
 export function givenForTask(given: GivenOptions): PlainOptions {
   const set = (given.set ?? {}) as PlainOptions;
   const short = SHORT.filter((name) => given[name] !== undefined);
+  // The search command's; a config file may have it for both.
+  const removed = Object.hasOwn(given, "rank") && removedOption("rank", "rank", "rollout");
+  if (removed) throw removed;
   const twice = short.find((name) => set[name] !== undefined);
   if (twice) throw new UsageError(`--${twice} is short for --set ${twice}=...; give one of them`);
   return { ...Object.fromEntries(short.map((name) => [name, given[name]])), ...set };

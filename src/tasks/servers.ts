@@ -24,12 +24,12 @@ export interface TaskServers<S = unknown> {
    * removed after its reward; `${workspaceFolder}` is the folder of the task file.
    */
   readonly servers: Readonly<Record<string, ServerDefinition>>;
-  /** `--mcp-scope` takes precedence. Default "rollout". */
+  /** Who has a server for itself: each rollout, or each thread, for servers that keep nothing. Default "rollout". */
   readonly scope?: ServerScope;
   /** Tools to include, and tools to leave out: `NAME`, `SERVER/NAME`, with `*` for any text. */
   readonly allow?: readonly string[];
   readonly deny?: readonly string[];
-  /** Maximum number of characters of a result; `--mcp-result-chars` takes precedence. */
+  /** Maximum number of characters of a result that the model reads. Default 8000. */
   readonly resultChars?: number;
   /** Fills the rollout's folder before its servers start. */
   setup?(folder: string, scenario: S): void | Promise<void>;

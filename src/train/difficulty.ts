@@ -18,7 +18,7 @@ import { use } from "./settle.js";
 type Parts = Omit<LoopParts, "scenarios">;
 type Wanted = Pick<
   RunSettings,
-  "difficulty" | "difficultyRollouts" | "groupSize" | "groupsPerStep" | "steps" | "refill" | "rest" | "staleness"
+  "difficulty" | "groupSize" | "groupsPerStep" | "steps" | "refill" | "rest" | "staleness"
 >;
 
 /**
@@ -50,7 +50,7 @@ export async function withinDifficulty(
     isLogged = true;
     const next = order.slice(measured.length, measured.length + Math.max(groupsPerStep, needed - kept));
     try {
-      await measure({ ...parts, signal }, next, wanted.difficultyRollouts ?? wanted.groupSize);
+      await measure({ ...parts, signal }, next, wanted.groupSize);
     } catch (error) {
       // What was played meanwhile was interrupted by it.
       refused.signal.throwIfAborted();
@@ -88,17 +88,11 @@ export function chosenScenarios(
 }
 
 /** What it costs, before it is spent. */
-function logCost(
-  { view }: Parts,
-  { difficulty, difficultyRollouts, groupSize, groupsPerStep }: Wanted,
-  left: number,
-  missing: number,
-) {
-  const rollouts = difficultyRollouts ?? groupSize;
-  const [least, most] = [Math.min(missing, left), left].map((scenarios) => scenarios * rollouts) as [number, number];
+function logCost({ view }: Parts, { difficulty, groupSize, groupsPerStep }: Wanted, left: number, missing: number) {
+  const [least, most] = [Math.min(missing, left), left].map((scenarios) => scenarios * groupSize) as [number, number];
   const number = least === most ? `${most}` : `${least} to ${most}`;
   view.log(
-    `--difficulty ${difficulty}: first ${number} rollouts, ${rollouts} of a scenario, until ${missing} scenarios are found or none is left; a training step plays ${groupsPerStep * groupSize}`,
+    `--difficulty ${difficulty}: first ${number} rollouts, ${groupSize} of a scenario, until ${missing} scenarios are found or none is left; a training step plays ${groupsPerStep * groupSize}`,
   );
 }
 

@@ -21,7 +21,6 @@ export interface EnginePolicySettings {
   readonly chat?: ChatSettings;
   /** Concurrent rollouts; fewer after the first time that memory does not suffice for them. */
   readonly concurrency: number;
-  readonly workers: number | undefined;
   /** Threads that each play uses again; their owner closes them before the engine. By default each play has its own. */
   readonly threads?: RolloutThreads;
   readonly maxExceptions: number;
@@ -94,7 +93,7 @@ export class EnginePolicy implements Policy {
 
   async play({ run, step, scenarios, groupSize, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
     const { engine, task, taskOptions, servers, limits, temperature, chat = {} } = this.#settings;
-    const { workers, threads, maxExceptions, onFailure } = this.#settings;
+    const { threads, maxExceptions, onFailure } = this.#settings;
     return gather({
       settings: {
         task,
@@ -116,7 +115,6 @@ export class EnginePolicy implements Policy {
       onFailure,
       onNote: this.#settings.log,
       ...(onGroup === undefined ? {} : { onGroup }),
-      ...(workers === undefined ? {} : { workers }),
     });
   }
 

@@ -35,7 +35,7 @@ function unrewardedText(steps: readonly StepMetricsRow[]): string {
   const broken = steps.some(({ skipped }) => skipped === "broken_off");
   const judge =
     noVerdict &&
-    `the judge gave no verdict that can be used${broken ? "" : ` in ${steps.length} steps in a row`} (the last: ${countsText(noVerdict.groups_no_verdict)}); look at what it answers with --debug-judge, or take another --judge-model`;
+    `the judge gave no verdict that can be used${broken ? "" : ` in ${steps.length} steps in a row`} (the last: ${countsText(noVerdict.groups_no_verdict)}); look at what it answers with \`${hone("judge")} --debug-judge\` on rollouts of \`${hone("rollouts")} --jsonl\`, or take another --judge-model`;
   const rollouts =
     broken &&
     `no group had two rollouts to compare${noVerdict ? "" : ` in ${steps.length} steps in a row`}, because others ended by no fault of the model (${brokenOffText(steps)}). Look at the \`reason\` of a rollout of \`${hone("rollout")}\`; mend the tool that fails, or raise --tool-timeout, --turn-timeout and --rollout-timeout, or lower --concurrency where rollouts wait for the engine`;

@@ -5,7 +5,7 @@ export { batchOf, type CreditedGroup, creditGroups, playedIn } from "./credit.js
 export { chosenScenarios, withinDifficulty } from "./difficulty.js";
 export { EnginePolicy } from "./engine-policy.js";
 export { gradeOwn, playAndGrade, playGraded } from "./grading.js";
-export { firstCheckpoint } from "./init-adapter.js";
+export { firstCheckpoint, initialAdapter } from "./init-adapter.js";
 export { train as trainLoop } from "./loop.js";
 export { checkProbe, mismatchLimit } from "./mismatch.js";
 export type { LoopParts, Phase, Played, View } from "./parts.js";

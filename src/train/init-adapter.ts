@@ -1,4 +1,4 @@
-/** `--init-adapter`: starts a run from an adapter which another program trained. */
+/** `--fork` of a folder in PEFT's format: starts a run from an adapter which another program trained. */
 import { basename, join } from "node:path";
 import type { Config } from "../config/index.js";
 import type { ModelShape } from "../engine/index.js";
@@ -7,30 +7,28 @@ import {
   adopted,
   checkBelongs,
   checkSettings,
+  isPeft,
   linesTo,
   type PeftAdapter,
   readPeft,
 } from "../models/index.js";
 import { type RunRecord, type RunSettings, RunStore, STORE_FILE, sealCheckpoint } from "../run/index.js";
-import { UsageError } from "../util/index.js";
 
-const FLAG = "--init-adapter";
+const FLAG = "--fork";
 
 /**
- * The initial adapter, if one was given.
- * @throws UsageError when the folder holds no adapter, or one of another shape than the run's
+ * The initial adapter, where `fork` is one and no checkpoint of a run.
+ * @throws UsageError when it has another shape than the run's
  * @throws HoneError when it belongs to another model
  */
 export function initialAdapter(
-  { initAdapter, fork }: Pick<Config, "initAdapter" | "fork">,
+  { fork }: Pick<Config, "fork">,
   { loraRank: rank, loraAlpha: alpha, loraTargets: targets }: RunSettings,
   shape: ModelShape,
 ): PeftAdapter | undefined {
-  if (initAdapter === undefined) return undefined;
-  if (fork !== undefined)
-    throw new UsageError(`--fork and ${FLAG} both say what the run starts from; give one of them`);
-  const adapter = readPeft(initAdapter, FLAG);
-  const named = `${FLAG} ${initAdapter}`;
+  if (fork === undefined || !isPeft(fork)) return undefined;
+  const adapter = readPeft(fork, FLAG);
+  const named = `${FLAG} ${fork}`;
   checkBelongs(adapter, shape, named);
   checkSettings(adapter, { rank, alpha, targets }, named);
   return adapter;

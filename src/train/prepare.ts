@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { type Config, type GivenOptions, type OptionOf, ROLLOUTS_AT_ONCE, sizedDefault } from "../config/index.js";
 import { learnerPlace, type NvidiaGpu, takeDevice } from "../device/index.js";
-import { contextsOf, drawsOnDevice, gpuChosen, gpuMemory, type ModelShape, sequencesFor } from "../engine/index.js";
+import { contextsOf, drawsOnDevice, gpuChosen, gpuMemory, type ModelShape } from "../engine/index.js";
 import { checkLaunch } from "../learn/index.js";
 import { planServers, withServerTools } from "../mcp/index.js";
 import { checkTrainable, conversingModel, linesTo, peftFingerprint, resolveWithSource } from "../models/index.js";
@@ -126,8 +126,12 @@ export async function prepare(
   const cores = dividedCores(config, settings.staleness, gpu !== null);
   config = { ...config, threads: cores.engine };
   const most = Math.min(settings.groupsPerStep * settings.groupSize, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
-  const concurrency = sequencesFor(config, most);
-  const { lanes, ubatch } = contextsOf({ ...config, sequences: concurrency }, shape.bytes, gpu?.kind ?? false);
+  const concurrency = config.concurrency ?? most;
+  const { lanes, ubatch } = contextsOf(
+    { threads: config.threads, sequences: concurrency },
+    shape.bytes,
+    gpu?.kind ?? false,
+  );
   const fitted = fitToMachine(
     {
       shape,
@@ -146,9 +150,8 @@ export async function prepare(
       hfWeights: config.hfWeights !== undefined,
       learner: config.learner,
       lanes,
-      lanesGiven: config.lanes !== undefined,
       ubatch,
-      sampling: drawsOnDevice(config.sampling, gpu?.kind ?? false) ? "device" : "host",
+      sampling: drawsOnDevice("auto", gpu?.kind ?? false) ? "device" : "host",
       served: servedBy(config, gpu),
       judge: judge ?? null,
     },
@@ -166,13 +169,7 @@ export async function prepare(
     },
     log,
   );
-  const servers = await planServers(
-    { ...settings, mcpStartTimeout: config.mcpStartTimeout },
-    plain,
-    taskReference,
-    join(folder, "logs", "mcp"),
-    { log, signal },
-  );
+  const servers = await planServers(settings, plain, taskReference, join(folder, "logs", "mcp"), { log, signal });
   const task = withServerTools(plain, servers);
   requireRewards(settings, task, reward);
   const warning = wordingWarning(settings, task, all);

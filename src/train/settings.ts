@@ -9,11 +9,9 @@ import {
   type Config,
   DEFAULT_MODEL,
   fileOptions,
-  flagOf,
   type GivenOptions,
   keptOptions,
   type ObjectiveName,
-  type OptionName,
   objectiveOf,
   options,
   type Preset,
@@ -24,9 +22,9 @@ import type { PolicyEngine } from "../engine/index.js";
 import { LINEAR_LAYERS, tornLayer } from "../learn/index.js";
 import { isCatalogueName } from "../models/index.js";
 import { rewardNamed } from "../reward/index.js";
-import { adapterTypeOf, engineNumerics, type RunRecord, type RunSettings } from "../run/index.js";
+import { adapterTypeOf, checkRemoved, engineNumerics, type RunRecord, type RunSettings } from "../run/index.js";
 import type { PlainOptions } from "../tasks/index.js";
-import { hone, UsageError } from "../util/index.js";
+import { UsageError } from "../util/index.js";
 import { bringCloser } from "./closer.js";
 import { mismatchLimit } from "./mismatch.js";
 import type { LoopSettings } from "./parts.js";
@@ -52,7 +50,7 @@ export interface SettingsSources {
  * @throws UsageError for options that cannot be trained with
  */
 export function resolveSettings({ given, recorded, model, set = {}, stepsPerEpoch }: SettingsSources): RunSettings {
-  refuseTruncation(given);
+  if (recorded) checkRemoved(recorded, model.parameters);
   const loss = (given.loss ?? recorded?.options.loss ?? options.loss.default) as ObjectiveName;
   const objective = objectiveOf(loss);
   const preset = presetOf(given, loss);
@@ -110,18 +108,6 @@ function begunWith(recorded: RunRecord | undefined, loss: ObjectiveName): RunRec
   return others;
 }
 
-/** The learner must know the sampling distribution. */
-function refuseTruncation(given: GivenOptions): void {
-  const off: Partial<Record<OptionName, number>> = { topK: 0, topP: 1, minP: 0 };
-  for (const [name, value] of Object.entries(off)) {
-    const asked = given[name as OptionName];
-    if (asked === undefined || asked === value) continue;
-    throw new UsageError(
-      `${flagOf(name as OptionName)} ${asked}: training samples from the model's whole distribution, because the learner must know it; leave it out (it is meant for \`${hone("rollout")}\`)`,
-    );
-  }
-}
-
 function checkSettings(
   settings: RunSettings,
   { trainedContext, architecture }: { readonly trainedContext: number; readonly architecture: string },
@@ -131,11 +117,6 @@ function checkSettings(
   }
   if (settings.groupSize === 1) {
     throw new UsageError("--group-size 1: a rollout is compared with others of its scenario; give at least 2");
-  }
-  if (settings.difficultyRollouts !== undefined && settings.difficulty === undefined) {
-    throw new UsageError(
-      `--difficulty-rollouts ${settings.difficultyRollouts}: says how often --difficulty plays each scenario; give --difficulty too, such as 0.1..0.9`,
-    );
   }
   if (settings.minibatches > settings.groupsPerStep) {
     throw new UsageError(

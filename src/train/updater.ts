@@ -6,7 +6,7 @@
 import { type Config, objectiveOf } from "../config/index.js";
 import { type LearnerPlace, learnerCards } from "../device/index.js";
 import {
-  bitsOf,
+  adamOf,
   LearnerDied,
   type LearnerLifetime,
   LearnerOutOfMemory,
@@ -138,10 +138,14 @@ export interface UpdaterSources {
   readonly settings: RunSettings;
   readonly config: Pick<
     Config,
-    "adamBits" | "learner" | "learnerLaunch" | "learnerLaunchAddress" | "learnerLifetime" | "precision" | "hfWeights"
+    "learner" | "learnerLaunch" | "learnerLaunchAddress" | "learnerLifetime" | "precision" | "hfWeights"
   >;
   /** Values that fit the machine. */
-  readonly fitted: { readonly microBatchTokens: number; readonly gradientCheckpointing: boolean };
+  readonly fitted: {
+    readonly microBatchTokens: number;
+    readonly gradientCheckpointing: boolean;
+    readonly shape: { readonly parameters: number };
+  };
   readonly place: LearnerPlace;
   /** CPU threads. */
   readonly threads: number;
@@ -156,7 +160,6 @@ export function openUpdater({ run, model, settings, config, fitted, place, threa
   if (note) log(note);
   const { hfWeights, learnerLaunch, learnerLaunchAddress: launchAddress } = config;
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
-  const { adamBeta1, adamBeta2, weightDecay } = settings;
   let said = "";
   return new LearnerUpdater({
     lifetime: config.learnerLifetime,
@@ -183,7 +186,7 @@ export function openUpdater({ run, model, settings, config, fitted, place, threa
           base: { gguf: model, ...(hfWeights === undefined ? {} : { hf: hfWeights }) },
           lora: { rank, alpha, targets },
           seed: deriveSeed("learner", settings.seed),
-          optimizer: { betas: [adamBeta1, adamBeta2], weightDecay, bits: bitsOf(config.adamBits) },
+          optimizer: adamOf(fitted.shape.parameters),
           threads,
           device,
           precision: config.precision,

@@ -9,8 +9,8 @@ const folder = temporary();
 const config = (mcpServers: object, more: object = {}) => {
   const mcp = join(folder, "servers.json");
   writeFileSync(mcp, JSON.stringify({ mcpServers }));
-  const unset = { mcpScope: undefined, mcpAllow: undefined, mcpDeny: undefined, mcpResultChars: undefined };
-  return { mcp, ...unset, mcpStartTimeout: 60, ...more };
+  const unset = { mcpAllow: undefined, mcpDeny: undefined };
+  return { mcp, ...unset, ...more };
 };
 const odd = (mode: string) => ({ command: process.execPath, args: [oddServer, mode] });
 

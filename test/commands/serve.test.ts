@@ -101,7 +101,6 @@ test("names what cannot be served", async () => {
     [{ subject: "tiny", checkpoint: ["best"] }, /^--checkpoint and --compare are for a run; tiny is a model$/],
     [{ subject: "mail/none", model: "tiny" }, /^there is no run mail\/none in /],
     [{ model: "tiny", context: 999_999 }, /the model was trained with \d+ tokens; give at most that/],
-    [{ model: "tiny", gpu: "off", threads: 1, lanes: 2 }, /^--lanes 2: each lane needs a CPU thread/],
     [{ subject: "falcon", model: other }, /other\.gguf is not the model that the run was trained from/],
   ];
   const signal = new AbortController().signal;

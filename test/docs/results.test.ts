@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { median } from "../../bench/measure.js";
 import { textOf } from "./blocks.js";
 import { atEnd, atStart, type Outcome, outcomesOf, percent, resultsOf, rowsOf, type Share } from "./figures.js";
-import { saidInResults, saidOfServing, servedRows } from "./sources/trainings.js";
+import { saidInResults } from "./sources/trainings.js";
 
 describe("what is said of SmolLM2", () => {
   const text = outcomesOf("smollm2-2026-11-24-amd-epyc-2-cores.json");
@@ -181,10 +181,5 @@ describe("beside the tables", () => {
 
   it.each(saidInResults)("docs/results.md says as it was measured: %s", (said) => {
     expect(proseOf("docs/results.md")).toContain(said);
-  });
-
-  it("docs/serve.md has a client's held-out questions as they were played", () => {
-    expect(rowsOf("docs/serve.md", "solved")).toEqual(servedRows);
-    expect(proseOf("docs/serve.md")).toContain(saidOfServing);
   });
 });

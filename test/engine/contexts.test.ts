@@ -1,6 +1,6 @@
 /** Lanes, threads and passes of an engine: the defaults, and what is refused. */
 import { expect, it } from "vitest";
-import { contextsOf, lanesOf, loadEngine, pooledByDefault, sequencesFor, usableCores } from "../../src/engine/index.js";
+import { contextsOf, lanesOf, loadEngine, pooledByDefault, usableCores } from "../../src/engine/index.js";
 import { newModel } from "./support.js";
 
 const [small, large] = [8e6, 1e9];
@@ -37,34 +37,18 @@ it("a GPU's engine has one thread a lane, however many cores there are", () => {
 
 it("what is asked for is obeyed or refused in one line", () => {
   expect(() => onGpu({ sequences: 2, lanes: 3 })).toThrow(
-    "--lanes 3: each lane needs a sequence, and 2 are evaluated at once (--concurrency); give at most 2",
+    "lanes 3: each lane needs a sequence, and 2 are evaluated at once (--concurrency); give at most 2",
   );
   expect(() => onGpu({ lanes: 2, threads: 1 })).toThrow(
-    "--lanes 2: each lane needs a CPU thread, and the engine has 1 (--threads); give at most 1",
+    "lanes 2: each lane needs a CPU thread, and the engine has 1 (--threads); give at most 1",
   );
-  expect(() => contextsOf({ sequences: 4096, lanes: 2000 }, large, false)).toThrow(
-    "--lanes 2000: each lane needs a CPU",
-  );
+  expect(() => contextsOf({ sequences: 4096, lanes: 2000 }, large, false)).toThrow("lanes 2000: each lane needs a CPU");
   expect(onGpu({ ubatch: 2048 }).ubatch).toBe(2048);
   expect(onGpu({ batch: 64 })).toMatchObject({ batch: 64, ubatch: 64 });
   expect(() => onGpu({ ubatch: 4096 })).toThrow(
-    "--ubatch 4096: a pass evaluates a batch or a part of it, 2048 tokens at most",
+    "ubatch 4096: a pass evaluates a batch or a part of it, 2048 tokens at most",
   );
   expect(() => onGpu({ ubatch: 0 })).toThrow("ubatch is 0; it must be a whole number, at least 1");
-});
-
-it("each lane that was asked for has a sequence where nobody said how many, however few rollouts there are", () => {
-  expect([sequencesFor({}, 16), sequencesFor({}, 16, 3), sequencesFor({ concurrency: 64 }, 16, 100)]).toEqual([
-    16, 3, 64,
-  ]);
-  expect([
-    sequencesFor({ lanes: 4 }, 16, 3),
-    sequencesFor({ lanes: 32 }, 16),
-    sequencesFor({ lanes: 2 }, 16, 9),
-  ]).toEqual([4, 32, 9]);
-  expect(sequencesFor({ concurrency: 8, lanes: 4 }, 16, 3)).toBe(4);
-  // Both were asked for, and cannot be had together.
-  expect(sequencesFor({ concurrency: 2, lanes: 4 }, 16, 3)).toBe(2);
 });
 
 it("threads beyond the cores are left out, with a line that says so", async () => {

@@ -3,9 +3,7 @@
  * is what the host draws from the same logits.
  */
 import { describe, expect, it } from "vitest";
-import { options } from "../../src/config/index.js";
 import {
-  engineOptions,
   type Generated,
   type LocalEngine,
   type LocalEngineOptions,
@@ -171,16 +169,7 @@ it("the tiny model's tokens are those of the host", async () => {
   await Promise.all([host.close(), device.close()]);
 });
 
-describe("--sampling", () => {
-  const machine = { gpu: "off", device: undefined, threads: undefined } as const;
-  const other = { model: "tiny", sequences: 1, contextPerSequence: 512 };
-
-  it("leaves the host to sample by default", () => {
-    expect(options.sampling.default).toBe("auto");
-    expect(engineOptions(machine, other)).not.toHaveProperty("sampling");
-    expect(engineOptions({ ...machine, sampling: "device" }, other)).toHaveProperty("sampling", "device");
-  });
-
+describe("sampling", () => {
   it("falls back to the host, and says why, where a batch has more numbers than the vocabulary", async () => {
     const lines: string[] = [];
     const more = { model: newModel(), gpu: false, threads: 1, sequences: 4, contextPerSequence: 64 } as const;

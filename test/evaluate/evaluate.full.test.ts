@@ -32,7 +32,7 @@ async function evaluate(...flags: string[]) {
 /** @param during is told of the process */
 async function evaluating(flags: readonly string[], during: (child: ChildProcess) => unknown) {
   const threads = flags.includes("--threads") ? [] : ["--threads", "1"];
-  const args = [cli, "eval", "--json", "--gpu", "off", ...threads, "--workers", "1", ...flags];
+  const args = [cli, "eval", "--json", "--gpu", "off", ...threads, ...flags];
   const child = spawn(process.execPath, args, { cwd: folder });
   const text = { out: "", err: "" };
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
@@ -139,13 +139,6 @@ describe("an evaluation without a run", () => {
     expect(result.columns.map(({ result }: Column) => result?.figures.n)).toEqual([2, 2]);
     expect(said.match(/^engine: /gm)?.length ?? 0, said).toBe(2);
   });
-});
-
-it("plays fewer scenarios than there are lanes", async () => {
-  const flags = ["--task", task, "--versus", modelPath("qwen2-tiny-f16.gguf"), "--n", "1", "--max-turns", "1"];
-  const { status, said } = await evaluate(...flags, "--max-tokens", "4", "--lanes", "2", "--threads", "2");
-  expect(status, said).toBe(0);
-  expect(said).toMatch(/^engine: .* 2 lanes, 2 threads, /m);
 });
 
 describe("what cannot be played is said before anything is", () => {

@@ -17,7 +17,7 @@ let scenarios: readonly Scenario[];
 beforeAll(async () => {
   task = await loadTask(file);
   scenarios = await task.scenarios({});
-  const config = withDefaults(optionsOf("play"), { mcpStartTimeout: 60 });
+  const config = withDefaults(optionsOf("play"), {});
   const plan = await planServers(config, task, file, temporary(), { log: () => undefined });
   servers = new McpServers(plan as NonNullable<typeof plan>, task);
 });

@@ -27,8 +27,8 @@ afterAll(async () => {
 async function plan(mcpServers: object, more: object = {}): Promise<ServerPlan> {
   const mcp = join(folder, "servers.json");
   writeFileSync(mcp, JSON.stringify({ mcpServers }));
-  const unset = { mcpScope: undefined, mcpAllow: undefined, mcpDeny: undefined, mcpResultChars: undefined };
-  const config = { mcp, ...unset, mcpStartTimeout: 60, ...more };
+  const unset = { mcpAllow: undefined, mcpDeny: undefined };
+  const config = { mcp, ...unset, ...more };
   return (await planServers(config, task, "task.ts", join(folder, "logs"), { log: () => undefined })) as ServerPlan;
 }
 

@@ -10,7 +10,7 @@ const folder = temporary();
 const logs = join(folder, "logs");
 
 /** A task whose expert calls the tools that a scenario's question names, one a turn. Workers load it by its path. */
-const taskWith = (name: string, servers: object) => {
+const taskWith = (name: string, servers: object, more: object = {}) => {
   const file = join(folder, `${name}.ts`);
   writeFileSync(
     file,
@@ -25,6 +25,7 @@ export default defineTask({
   prompt: ({ question }) => [{ role: "user", content: question }],
   mcp: {
     servers: ${JSON.stringify(servers)},
+    ...${JSON.stringify(more)},
     setup: (folder, { id }) => writeFileSync(join(folder, "who"), id),
   },
   reward: ({ folder }, { id }) => {
@@ -51,8 +52,8 @@ const serversFile = (name: string, ...args: string[]) => {
 
 const said: string[] = [];
 async function plan(mcp: string | undefined, more: object = {}, task = taskFile): Promise<ServerPlan> {
-  const unset = { mcpScope: undefined, mcpAllow: undefined, mcpDeny: undefined, mcpResultChars: undefined };
-  const config = { mcp, ...unset, mcpStartTimeout: 60, ...more };
+  const unset = { mcpAllow: undefined, mcpDeny: undefined };
+  const config = { mcp, ...unset, ...more };
   const planned = await planServers(config, await loadTask(task), task, logs, {
     log: (line) => said.push(line),
   });
@@ -92,11 +93,12 @@ it("gives each rollout servers of its own, and ends them with it", async () => {
 });
 
 it("lets a thread's rollouts share a server, and starts it anew when it has died", async () => {
-  const shared = await plan(serversFile("shared", "good", "mark-shared"), { mcpScope: "worker" });
-  const played = await play(shared, ["count", "count"]);
+  const sharing = taskWith("sharing", {}, { scope: "worker" });
+  const shared = await plan(serversFile("shared", "good", "mark-shared"), {}, sharing);
+  const played = await play(shared, ["count", "count"], { task: sharing });
   expect(resultsOf(played).flat().sort()).toEqual(["call 1", "call 2"]);
   const [before, broken, after, later] = (
-    await play(shared, ["count", "count die", "count", "count"], { concurrency: 1 })
+    await play(shared, ["count", "count die", "count", "count"], { task: sharing, concurrency: 1 })
   ).groups.map(([one]) => one);
   expect(before).toMatchObject({ end: "answered" });
   expect(broken).toMatchObject({ end: "tool_failure", servers: { server_died: 1 } });
@@ -107,8 +109,9 @@ it("lets a thread's rollouts share a server, and starts it anew when it has died
 });
 
 it("costs a rollout of a server that dies its own end and nothing else, with the server's last words", async () => {
-  const servers = await plan(serversFile("dies"), { mcpResultChars: 10 });
-  const played = await play(servers, ["die", "big picture", "refuse count"]);
+  const short = taskWith("short", {}, { resultChars: 10 });
+  const servers = await plan(serversFile("dies"), {}, short);
+  const played = await play(servers, ["die", "big picture", "refuse count"], { task: short });
   const [died, cut, refused] = played.groups.map(([one]) => one);
   expect(died).toMatchObject({ end: "tool_failure", servers: { server_died: 1 } });
   expect(died?.reason).toMatch(/the tool die failed: the MCP server odd ended with code 7; it wrote: out of paper/);
@@ -149,8 +152,9 @@ it("starts the task's own servers in the rollout's folder, which its reward sees
   const places = resultsOf(played).flat() as string[];
   expect(new Set(places).size).toBe(2);
   expect(places.filter(existsSync)).toEqual([]);
-  await expect(plan(undefined, { mcpScope: "worker" }, task)).rejects.toThrow(/own has .*--mcp-scope rollout/);
-  await expect(plan(undefined, { mcpScope: "worker" })).rejects.toThrow(/--mcp-scope: there are no MCP servers/);
+  const shared = taskWith("own-shared", { own }, { scope: "worker" });
+  await expect(plan(undefined, {}, shared)).rejects.toThrow(/own has .*the scope "rollout" in the task's mcp/);
+  await expect(plan(undefined, { mcpDeny: ["x"] })).rejects.toThrow(/--mcp-deny: there are no MCP servers/);
 });
 
 it("says in one line which server cannot be asked", async () => {

@@ -149,27 +149,25 @@ describe("a run that starts from one", () => {
   const checkpoints = join(home, ".hone/vowels/models/mine/checkpoints");
 
   it("is refused before it begins where the shapes differ", () => {
-    const refused = train("--steps", "1", "--init-adapter", first);
+    const refused = train("--steps", "1", "--fork", first);
     expect([refused.status, refused.stderr]).toEqual([
       2,
-      expect.stringMatching(/^hone: --init-adapter .* has rank 8, alpha 16, .*\n$/),
+      expect.stringMatching(/^hone: --fork .* has rank 8, alpha 16, .*\n$/),
     ]);
-    const twice = train("--steps", "1", "--init-adapter", first, "--fork", checkpoints);
-    expect(twice.stderr).toBe("hone: --fork and --init-adapter both say what the run starts from; give one of them\n");
     expect(existsSync(checkpoints)).toBe(false);
   });
 
   // LocalEngine and learner are compared before the update: with a learner that started anew it would be refused.
   it("plays it, learns from there, and goes on by the same command", () => {
-    const begun = train("--steps", "1", "--init-adapter", first, ...shape);
+    const begun = train("--steps", "1", "--fork", first, ...shape);
     expect(begun.status, begun.stderr).toBe(0);
     expect(readdirSync(checkpoints).sort()).toContain("0001");
-    const again = train("--steps", "2", "--init-adapter", first, ...shape);
+    const again = train("--steps", "2", "--fork", first, ...shape);
     expect(again.status, again.stderr).toBe(0);
     expect(again.stdout).toContain("going on after step 1 of 2");
     const bare = train("--steps", "2", ...shape);
     expect(bare.status, bare.stderr).toBe(0);
-    const other = train("--steps", "3", "--init-adapter", changed({ revision: "other" }), ...shape);
+    const other = train("--steps", "3", "--fork", changed({ revision: "other" }), ...shape);
     expect([other.status, other.stderr]).toEqual([2, expect.stringContaining("other contents of the first adapter")]);
   });
 

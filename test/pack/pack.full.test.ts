@@ -116,7 +116,7 @@ describe("a pack of hone", () => {
         "--gpu",
         "off",
       ],
-      ...["--context", "2048", "--max-tokens", "4", "--threads", "1", "--workers", "1", "--json"],
+      ...["--context", "2048", "--max-tokens", "4", "--threads", "1", "--json"],
     );
     expect(played.status, played.stderr).toBe(0);
     expect(JSON.parse(played.stdout.trimEnd().split("\n").at(-1) ?? "")).toMatchObject({ rollouts: 1 });

@@ -12,9 +12,6 @@ describe("the options of an engine", () => {
     [{ engineUrl: ["http://127.0.0.1:8000"] }, local, "--engine-url is for --engine vllm"],
     [{ engineAdapters: "shared" }, local, "--engine-adapters is for --engine vllm"],
     [{ enginePython: "python" }, local, "--engine-python is for --engine vllm"],
-    [{ lanes: 2 }, vllm, "--lanes is for --engine llama.cpp"],
-    [{ ubatch: 64 }, vllm, "--ubatch is for --engine llama.cpp"],
-    [{ sampling: "device" }, vllm, "--sampling device is for --engine llama.cpp"],
     [{ releaseWeights: true }, vllm, "--release-weights is for --engine llama.cpp"],
     [{ engineUrl: ["127.0.0.1:8000"] }, vllm, "give the address of a vLLM server alone"],
     [{ engineUrl: ["http://127.0.0.1:8000/v1"] }, vllm, "give the address of a vLLM server alone"],
@@ -26,6 +23,6 @@ describe("the options of an engine", () => {
 
   it("are taken together where they do", () => {
     checkEngineChoice({ ...vllm, engineUrl: ["http://127.0.0.1:8000", "http://h:8000/"], engineAdapters: "shared" });
-    checkEngineChoice({ ...local, lanes: 2 });
+    checkEngineChoice({ ...local, releaseWeights: true });
   });
 });

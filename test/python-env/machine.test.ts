@@ -150,7 +150,7 @@ describe("llama.cpp's libraries", () => {
 });
 
 describe("the Python that a training asks for", () => {
-  const choice = { python: undefined, torchIndex: undefined, learner: "auto" as const, adamBits: "32" as const };
+  const choice = { python: undefined, torchIndex: undefined, learner: "auto" as const };
   const say = () => undefined;
   const plain = { cpu: true, extras: [], python: undefined };
 
@@ -163,7 +163,6 @@ describe("the Python that a training asks for", () => {
       false,
       { ...plain, extras: ["unsloth"] },
     ],
-    ["Unsloth for 8-bit Adam", { ...choice, adamBits: "8" as const }, false, { ...plain, extras: ["unsloth"] }],
     ["that which is given", { ...choice, python: "/p" }, false, { ...plain, python: "/p" }],
   ])("is %s", (_, config, cuda, wanted) => {
     expect(pythonFor(config, cuda, say)).toEqual({ onProgress: say, torchIndex: undefined, ...wanted });

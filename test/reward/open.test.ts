@@ -61,7 +61,7 @@ async function open(asked: Partial<RunSettings>, played = task) {
   } as unknown as RunStore;
   const settings = { ...config, accuracy: "task", ...asked } as unknown as RunSettings;
   const signal = new AbortController().signal;
-  const about = { taskOptions: { seed: 4 }, log: () => undefined, colours: false };
+  const about = { taskOptions: { seed: 4 }, log: () => undefined };
   return { rewards: await openRewards({ settings, config, task: played, store, signal, ...about }), spent };
 }
 

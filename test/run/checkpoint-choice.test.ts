@@ -43,7 +43,7 @@ describe("a checkpoint that plays", () => {
   });
 
   it("has the MCP servers of its run", async () => {
-    const servers = { mcp: "/servers.json", mcpScope: "worker", mcpDeny: ["files/write_*"], mcpResultChars: 100 };
+    const servers = { mcp: "/servers.json", mcpAllow: ["files/*"], mcpDeny: ["files/write_*"] };
     expect(await optionsOfCheckpoint(run({ ...task, ...servers }), ["base"])).toEqual({ ...task, ...servers, set: {} });
   });
 });

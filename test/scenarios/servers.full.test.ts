@@ -9,13 +9,13 @@ import { odd, oddServer, published, temporary } from "../mcp/support/servers.js"
 import { generated, judgeAt, measure, type Planted } from "./support/measure.js";
 import { type Fact, general, reworded, type Script, startModel, type Written } from "./support/model.js";
 
-const unset = { mcpScope: undefined, mcpAllow: undefined, mcpDeny: undefined, mcpResultChars: undefined };
+const unset = { mcpAllow: undefined, mcpDeny: undefined };
 
 function sourceOf(folder: string, mcpServers: object, url: string, more: object = {}) {
   const mcp = join(folder, "servers.json");
   writeFileSync(mcp, JSON.stringify({ mcpServers }));
   const said: string[] = [];
-  const config = { mcp, ...unset, mcpStartTimeout: 60, ...more };
+  const config = { mcp, ...unset, ...more };
   const judge = judgeAt(url);
   const log = (line: string) => said.push(line);
   const source = serversSource({ config, logs: join(folder, "logs"), calls: 200, about: undefined, judge, log });

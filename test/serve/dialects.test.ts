@@ -304,72 +304,13 @@ describe("/tokenize and /detokenize", () => {
   });
 });
 
-describe("Ollama's routes", () => {
-  test("a conversation without ids of calls goes on with the tokens that were sampled", async () => {
-    const scenario = scenarios[0] as Scenario;
-    const expected = await play(chat, scenario, SEED);
-    const history: object[] = [...task.prompt(scenario, { maxTurns: MAX_TURNS })];
-    const counts: number[] = [];
-    for (let turn = 0; turn < expected.length; turn++) {
-      const body = { model: "tiny:latest", messages: history, tools, options: { seed: 11, num_predict: MAX_TOKENS } };
-      const answer = await fetch(new URL("/api/chat", server.url), { method: "POST", body: JSON.stringify(body) });
-      const lines = (await answer.text())
-        .trim()
-        .split("\n")
-        .map((line) => JSON.parse(line) as OllamaLine);
-      const last = lines.at(-1) as OllamaLine;
-      expect(lines.map(({ done }) => done)).toEqual([...lines.slice(1).map(() => false), true]);
-      counts.push(last.prompt_eval_count, last.eval_count);
-      const calls = lines.flatMap(({ message }) => message.tool_calls ?? []);
-      const content = lines.map(({ message }) => message.content).join("");
-      history.push({
-        role: "assistant",
-        content,
-        tool_calls: calls.map(({ function: about }) => ({ function: about })),
-      });
-      for (const { function: about } of calls) {
-        const tool = task.tools.find(({ name }) => name === about.name);
-        if (!tool || tool.final) continue;
-        const result = await tool.execute(about.arguments, {
-          scenario,
-          env: undefined,
-          signal: AbortSignal.timeout(1e4),
-        });
-        history.push({ role: "tool", tool_name: about.name, content: JSON.stringify(result) });
-      }
-    }
-    expect(counts).toEqual(expected.flatMap(({ prompt, sampled }) => [prompt.length, sampled.length]));
-  });
-
-  test("models are listed; what is not obeyed is refused in Ollama's form", async () => {
-    const tags = (await (await fetch(new URL("/api/tags", server.url))).json()) as { models: { name: string }[] };
-    expect(tags.models).toMatchObject([{ name: "tiny", details: { format: "gguf" } }]);
-    const say = { model: "tiny", messages: [{ role: "user", content: "Hello" }], stream: false };
-    const form = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
-    const formed = await post("/api/chat", { ...say, format: form });
-    expect(JSON.parse((formed.body.message as { content: string }).content)).toEqual({ n: expect.any(Number) });
-    expect((await post("/api/chat", { ...say, think: false })).status).toBe(200);
-    for (const more of [
-      { think: true },
-      { options: { num_ctx: 1 << 20 } },
-      { options: { mirostat: 1 } },
-      { raw: true },
-    ]) {
-      const { status, body } = await post("/api/chat", { ...say, ...more });
-      expect([status, body.error]).toEqual([400, expect.any(String)]);
-    }
-  });
+test("a client of Ollama's API is told what to use", async () => {
+  const { status, body } = await post("/api/chat", { model: "tiny", messages: [{ role: "user", content: "Hello" }] });
+  expect([status, body.error]).toMatchObject([
+    404,
+    { message: expect.stringMatching(/OpenAI's form.*export --to ollama/) },
+  ]);
 });
-
-interface OllamaLine {
-  readonly done: boolean;
-  readonly prompt_eval_count: number;
-  readonly eval_count: number;
-  readonly message: {
-    readonly content: string;
-    readonly tool_calls?: { function: { name: string; arguments: Record<string, unknown> } }[];
-  };
-}
 
 test("there are no embeddings, in one line", async () => {
   const refused = server.client.embeddings.create({ model: "tiny", input: TINY });
@@ -415,17 +356,15 @@ describe("chat_template_kwargs", () => {
     await close();
   });
 
-  test("conversations with other values are others; Ollama's `think` is one of them", async () => {
-    const { model, asked, close } = await thinker();
-    const say = { model: "thinker", messages: [{ role: "user", content: "Hello" }], stream: false };
-    const ask = (think: boolean) => asked("/api/chat", { ...say, think, options: { num_predict: 2 } });
-    const [on, off] = [await ask(true), await ask(false)];
-    const added = model.engine.tokenize(closed, { special: false }).length;
-    expect((off.prompt_eval_count as number) - (on.prompt_eval_count as number)).toBe(added);
-    const next = [...say.messages, off.message, { role: "user", content: "So?" }];
-    const goOn = (think: boolean) => asked("/api/chat", { ...say, messages: next, think });
-    expect((await goOn(false)).hone).toMatchObject({ continued: true });
-    expect((await goOn(true)).hone).toMatchObject({ continued: false });
+  test("conversations with other values are others", async () => {
+    const { asked, close } = await thinker();
+    const say = { model: "thinker", messages: [{ role: "user", content: "Hello" }], max_tokens: 2 };
+    const ask = (messages: object[], thinking: boolean) =>
+      asked("/v1/chat/completions", { ...say, messages, chat_template_kwargs: { enable_thinking: thinking } });
+    const first = (await ask(say.messages, false)) as { choices?: { message: object }[] };
+    const next = [...say.messages, first.choices?.[0]?.message as object, { role: "user", content: "So?" }];
+    expect((await ask(next, false)).hone).toMatchObject({ continued: true });
+    expect((await ask(next, true)).hone).toMatchObject({ continued: false });
     await close();
   });
 });

@@ -32,8 +32,7 @@ const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 3 });
 
 const wanted = {
   difficulty: "0.1..0.9",
-  difficultyRollouts: 2,
-  groupSize: 3,
+  groupSize: 2,
   groupsPerStep: 2,
   steps: 5,
   refill: 0,
@@ -87,7 +86,7 @@ describe("--difficulty", () => {
     // The last one that is within was needed.
     expect(within.length).toBeLessThanOrEqual(11);
     expect(said[0]).toBe(
-      "--difficulty 0.1..0.9: first 20 to 80 rollouts, 2 of a scenario, until 10 scenarios are found or none is left; a training step plays 6",
+      "--difficulty 0.1..0.9: first 20 to 80 rollouts, 2 of a scenario, until 10 scenarios are found or none is left; a training step plays 4",
     );
     expect(said.at(-1)).toBe(difficultyText(difficultyOf(run.store.difficulty(), "0.1..0.9") as never));
     expect(run.store.rollouts("train", 0).every(({ player }) => player.adapter === null)).toBe(true);

@@ -56,7 +56,6 @@ function policyOf(room: { for: number }, lanes = 1) {
     limits: {} as never,
     temperature: 1,
     concurrency: 8,
-    workers: undefined,
     maxExceptions: 0,
     releaseWeights: true,
     onFailure: () => undefined,

@@ -76,9 +76,6 @@ describe("--preset art-e", () => {
     clipLow: 0.2,
     clipHigh: 0.2,
     maxGradNorm: 0.1,
-    adamBeta1: 0.9,
-    adamBeta2: 0.99,
-    weightDecay: 0.1,
     stdFloor: 1e-6,
     temperature: 1,
     maxTurns: 10,
@@ -140,9 +137,6 @@ describe("--preset art-notebook", () => {
     iterations: 1,
     minibatches: 1,
     maxGradNorm: 0.1,
-    adamBeta1: 0.9,
-    adamBeta2: 0.99,
-    weightDecay: 0.1,
     stdFloor: 1e-6,
     judgeVotes: 1,
   };
@@ -194,7 +188,20 @@ describe("a run that goes on", () => {
     expect(() => check(recorded, { mcp: "/new/servers.json" })).not.toThrow();
     expect(() => check(recorded, {}, { model: "m", tools: "cd" })).toThrow(/other contents of the tools/);
     expect(() => check(recorded, {}, { model: "m" })).toThrow(/other contents of the tools/);
-    expect(() => check(recorded, { mcpScope: "worker" })).toThrow(/--mcp-scope worker \(was unset\)/);
+  });
+
+  it("goes on where a removed option had the value that is used now, and is refused where it had another", () => {
+    const before = (more: object) => {
+      const recorded = begun({});
+      return { ...recorded, options: { ...recorded.options, ...more } };
+    };
+    const resumed = (more: object) => resolve({}, { recorded: before(more) });
+    const same = { adamBeta1: 0.9, adamBeta2: 0.99, weightDecay: 0.1, mcpScope: "rollout", mcpResultChars: 8000 };
+    expect(resumed(same)).toEqual(resumed({}));
+    expect(() => resumed({ ...same, adamBeta2: 0.5 })).toThrow(
+      /^the run was begun with --adam-beta2 0\.5, an option that has been removed \(0\.99 is used now\); start a new run/,
+    );
+    expect(() => resumed({ mcpScope: "worker" })).toThrow("--mcp-scope worker");
   });
 
   it("may change what makes it no other run", () => {
@@ -300,9 +307,6 @@ describe("an objective", () => {
 
 describe("settings that cannot be trained with", () => {
   it.each([
-    [{ topK: 40 }, /--top-k 40: training samples from the model's whole distribution/],
-    [{ topP: 0.9 }, /--top-p 0.9/],
-    [{ minP: 0.1 }, /--min-p 0.1/],
     [{ temperature: 0 }, /--temperature 0/],
     [{ groupSize: 1 }, /--group-size 1: .*give at least 2/],
     [{ minibatches: 9 }, /--minibatches 9: a step has only 8 groups to deal/],
@@ -312,10 +316,6 @@ describe("settings that cannot be trained with", () => {
     [{ context: 40_000 }, /--context 40000: the model was trained with 32768 tokens/],
   ])("%j is refused", (given, message) => {
     expect(() => resolve(given)).toThrow(message);
-  });
-
-  it("truncation that is off is none", () => {
-    expect(() => resolve({ topK: 0, topP: 1, minP: 0 })).not.toThrow();
   });
 });
 

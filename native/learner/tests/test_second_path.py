@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 from batches import open_settings, random_batch, step_settings, tree_batch, write_random_batch
-from learner import checkpoint, second_path
+from learner import checkpoint
 from learner.adam import make_adam
 from learner.errors import Refused
 from learner.packing import plan_trajectories
@@ -150,9 +150,3 @@ def test_an_optimizers_state_that_is_an_older_one_is_refused(session, tmp_path, 
     monkeypatch.setattr(torch, "save", lambda _, path: save(older, path))
     with pytest.raises(Refused, match=r"optimizer\.pt of the checkpoint has not what was written to it"):
         session.step(step_settings(batch, tmp_path / "0002"), silent)
-
-
-def test_moments_of_8_bits_are_not_computed_again(session, tmp_path, silent, monkeypatch):
-    monkeypatch.setattr(second_path.AdamStep, "check", lambda *_: pytest.fail("checked"))
-    session._optimizer._bits = 8
-    session.step(step_settings(write_random_batch(tmp_path / "batch.safetensors"), tmp_path / "0001"), silent)

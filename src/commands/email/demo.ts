@@ -74,9 +74,8 @@ async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
 async function trainDemo(config: TrainConfig, io: CommandIo) {
   const shown = showTraining(io.stream);
   try {
-    const colours = Boolean(io.stream.isTTY);
     const options = { ...chosen(io.given, trainOptions), run: config.run };
-    return await trainRun(options, { ...shown.events, signal: io.signal, colours });
+    return await trainRun(options, { ...shown.events, signal: io.signal });
   } finally {
     shown.end();
   }

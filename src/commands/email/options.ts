@@ -48,6 +48,11 @@ export const toolOptions = ownOptions(
     toAddr: text("Only mail to this address.", { accepts: "an address" }),
     sentAfter: date("Only mail of this day or later."),
     sentBefore: date("Only mail of this day or earlier."),
+    rank: choice(
+      ["date", "bm25"],
+      "Order of hits. date: all keywords must occur, newest first (ART-E). bm25: any may, best match first.",
+      { default: "date", commands: ["search"] },
+    ),
     maxResults: whole(1, 10, "Number of hits at most.", { default: 10 }),
     id: text("Message id."),
   }),

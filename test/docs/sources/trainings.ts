@@ -49,31 +49,6 @@ export const saidInResults: readonly string[] = [
   `a step took ${step[0]} (Q8_0), ${step[1]} (Q4_1) and ${step[2]} times (Q4_K_M) as long (rollouts ${rollouts[0]}, ${rollouts[1]} and ${rollouts[2]}, updates ${update[0]}, ${update[1]} and ${update[2]} times), and ${memory[0]}, ${memory[1]} and ${memory[2]} of the memory`,
 ];
 
-interface Served {
-  readonly name: string;
-  readonly toolChoice: string;
-  readonly evaluated: { readonly successes: number; readonly low: number; readonly high: number } & Pick<
-    Share,
-    "tool_errors"
-  >;
-  readonly served: { readonly successes: number; readonly ends: Readonly<Record<string, number>> };
-}
-const served: readonly Served[] = resultsOf("held-out-2026-11-22-amd-epyc-2-cores.json").rows;
-const of = (name: string, choice: string) =>
-  served.find((row) => row.name === name && row.toolChoice === choice) as Served;
-
-/** The table of a client's held-out questions: by `yarn eval`, and over HTTP with both choices of tools. */
-export const servedRows = [["before training", "base"] as const, ["trained", "best"] as const].map(([label, name]) => {
-  const { successes, low, high } = of(name, "auto").evaluated;
-  return [
-    label,
-    `${successes} (${percent(low, 1)} to ${percent(high, 1)})`,
-    ...["auto", "required"].map((choice) => String(of(name, choice).served.successes)),
-  ];
-});
-
-export const saidOfServing = `${of("best", "auto").served.ends.no_tool_call} of the trained model's 100 conversations had a call that could not be read (${of("best", "auto").evaluated.tool_errors.malformed} in`;
-
 const distance = (file: string) =>
   mean(
     outcomesOf(file)

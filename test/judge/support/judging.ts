@@ -19,8 +19,6 @@ export const clientSettings: ClientSettings = {
   timeout: 5,
   patience: 300,
   concurrency: 8,
-  requestsPerMinute: undefined,
-  tokensPerMinute: undefined,
   price: null,
   maxCost: undefined,
   log: () => undefined,

@@ -1,12 +1,12 @@
 /**
- * The engine over llama.cpp's own server: each turn is one POST of all token ids so far to its native /completion, whose
- * prompt cache keeps the earlier ones. The model's file is tokenized in this process.
+ * llama.cpp's own server as an engine, to be compared with hone's: each turn is one POST of all token ids so far to its native
+ * /completion, whose prompt cache keeps the earlier ones. The engine that it is compared with tokenizes.
  */
-import { deriveSeed, HoneError, messageOf } from "../util/index.js";
-import type { Engine, EngineInfo, LlamaServerOptions, LocalEngine } from "./engine.js";
-import { HttpClient } from "./http.js";
-import type { Generated, GenerateOptions, Sequence } from "./sequence.js";
-import { WordsHere } from "./words.js";
+import type { Engine, EngineInfo, LocalEngine } from "../../src/engine/engine.js";
+import { HttpClient } from "../../src/engine/http.js";
+import type { Generated, GenerateOptions, Sequence } from "../../src/engine/sequence.js";
+import { WordsHere } from "../../src/engine/words.js";
+import { deriveSeed, HoneError, messageOf } from "../../src/util/index.js";
 
 /** The fields used of an answer. Only these are requested, so that the server need not write the others. */
 interface Completion {
@@ -27,10 +27,10 @@ function logprobsOf({ tokens, completion_probabilities: given = [] }: Completion
 }
 
 /** @throws HoneError when the server refuses */
-async function json(client: HttpClient, path: string, body?: object, signal?: AbortSignal): Promise<unknown> {
-  const { status, text } = await client.ask(path, body, signal);
+async function complete(client: HttpClient, body: object, signal: AbortSignal): Promise<Completion> {
+  const { status, text } = await client.ask("/completion", body, signal);
   if (status !== 200) throw new HoneError(`llama-server answered ${status}: ${text.slice(0, 200)}`);
-  return JSON.parse(text);
+  return JSON.parse(text) as Completion;
 }
 
 class ServerSequence implements Sequence {
@@ -68,9 +68,8 @@ class ServerSequence implements Sequence {
     const late = AbortSignal.timeout(Math.max(0, Math.min((deadline ?? Infinity) - Date.now(), 2 ** 31 - 1)));
     const given = signal === undefined ? [] : [signal];
     try {
-      const answer = await json(
+      const answer = await complete(
         this.#client,
-        "/completion",
         {
           prompt: this.#ids,
           n_predict: maxTokens,
@@ -87,7 +86,7 @@ class ServerSequence implements Sequence {
         },
         AbortSignal.any([this.#closed.signal, late, ...given]),
       );
-      const read = this.#read(answer as Completion);
+      const read = this.#read(answer);
       read.tokens.forEach((token, i) => {
         onToken?.({ token, logprob: read.logprobs[i] as number });
       });
@@ -112,22 +111,19 @@ class ServerSequence implements Sequence {
   }
 }
 
-class LlamaServerEngine extends WordsHere implements Engine {
+/** A server that {@link startServer} has started for an engine. Its adapter is none, and it scores no given tokens. */
+export class LlamaServerEngine extends WordsHere implements Engine {
   readonly info: EngineInfo;
   readonly adapter = null;
   readonly #client: HttpClient;
   readonly #logprobs: boolean;
 
-  /** @param words an engine that tokenizes with the same model */
-  constructor(
-    client: HttpClient,
-    words: LocalEngine,
-    { sequences, contextPerSequence, logprobs = true }: LlamaServerOptions,
-  ) {
+  /** @param logprobs whether log-probabilities are asked for, which slows it down; without them all are 0 */
+  constructor(port: number, words: LocalEngine, logprobs = true) {
     super(words);
-    this.#client = client;
+    this.#client = new HttpClient(`http://127.0.0.1:${port}`);
     this.#logprobs = logprobs;
-    this.info = { ...words.info, sequences, contextPerSequence, replicas: 1 };
+    this.info = { ...words.info, replicas: 1 };
   }
 
   openGroup(prompt: Int32Array, count: number): Sequence[] {
@@ -139,46 +135,15 @@ class LlamaServerEngine extends WordsHere implements Engine {
   }
 
   async score(): Promise<Float32Array> {
-    throw new HoneError("llama-server gives no log-probabilities of given tokens; score them with the model's file");
+    throw new HoneError("llama-server gives no log-probabilities of given tokens");
   }
 
   async useAdapter(path: string | null): Promise<void> {
-    if (path !== null) throw new HoneError("llama-server takes an adapter when it starts: its --lora FILE");
+    if (path !== null) throw new HoneError("llama-server takes an adapter when it starts");
   }
 
+  /** The engine that tokenizes stays open. */
   async close(): Promise<void> {
     this.#client.close();
-    await this.words.close();
-  }
-}
-
-/**
- * @param openLocal opens the engine that tokenizes
- * @throws HoneError when no server answers, or it has another model's vocabulary or a shorter context
- */
-export async function openLlamaServer(
-  options: LlamaServerOptions,
-  openLocal: (options: { model: string; gpu: LlamaServerOptions["gpu"] }) => Promise<LocalEngine>,
-): Promise<Engine> {
-  const client = new HttpClient(options.url);
-  try {
-    const models = (await json(client, "/v1/models")) as { data?: { meta?: { n_vocab?: number } }[] };
-    const props = (await json(client, "/props")) as { default_generation_settings?: { n_ctx?: number } };
-    const words = await openLocal({ model: options.model, gpu: options.gpu ?? "auto" });
-    const theirs = models.data?.[0]?.meta?.n_vocab;
-    const context = props.default_generation_settings?.n_ctx;
-    const wrong =
-      theirs !== words.info.vocabularySize
-        ? `its model has ${theirs} tokens, and ${options.model} has ${words.info.vocabularySize}; start it with that file`
-        : context !== undefined && context < options.contextPerSequence
-          ? `a slot has ${context} tokens, fewer than the ${options.contextPerSequence} of a sequence; start it with a larger -c`
-          : undefined;
-    if (wrong === undefined) return new LlamaServerEngine(client, words, options);
-    await words.close();
-    throw new HoneError(`the llama-server at ${options.url}: ${wrong}`);
-  } catch (error) {
-    client.close();
-    if (error instanceof HoneError) throw error;
-    throw new HoneError(`no llama-server answers at ${options.url}: ${messageOf(error)}`, { cause: error });
   }
 }

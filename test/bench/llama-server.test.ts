@@ -1,21 +1,14 @@
 /**
- * The engine over llama-server: its tokens are those of the engine of this process, and both play the same script.
- * Runs where a llama-server has been compiled (`yarn llama-server` puts it in build/).
+ * What hone's engine is compared with: llama-server writes the same tokens with the same log-probabilities, and both play the same
+ * script. Runs where a llama-server has been compiled (`yarn llama-server` puts it in build/).
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ensureTestModels, modelPath } from "../../bench/models.js";
-import {
-  enginePlayer,
-  freePort,
-  playEmail,
-  type Server,
-  serverOptions,
-  serverPlayer,
-  startServer,
-} from "../../bench/rollouts.js";
-import { type Engine, type LocalEngine, loadEngine, modelFile } from "../../src/engine/index.js";
+import { LlamaServerEngine } from "../../bench/llama-server/engine.js";
+import { playMail } from "../../bench/llama-server/play.js";
+import { type Server, startServer } from "../../bench/llama-server/server.js";
+import { type LocalEngine, loadEngine, modelFile } from "../../src/engine/index.js";
 import { templateOf } from "../../src/rollout/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 
@@ -26,14 +19,14 @@ const lack = compiled ? "" : " (skipped: `yarn llama-server` compiles one)";
 describe.runIf(compiled)(`a sequence on llama-server${lack}`, () => {
   let engine: LocalEngine;
   let server: Server;
-  let onServer: Engine;
-  let withoutLogprobs: Engine;
+  let onServer: LlamaServerEngine;
+  let withoutLogprobs: LlamaServerEngine;
 
   beforeAll(async () => {
     engine = await loadEngine({ model: modelFile("tiny"), gpu: false, sequences: 4, contextPerSequence: 2048 });
-    server = await startServer(program, engine, await freePort());
-    onServer = await loadEngine(serverOptions(engine, server.port));
-    withoutLogprobs = await loadEngine(serverOptions(engine, server.port, false));
+    server = await startServer(program, engine);
+    onServer = new LlamaServerEngine(server.port, engine);
+    withoutLogprobs = new LlamaServerEngine(server.port, engine, false);
   });
   afterAll(async () => {
     await onServer.close();
@@ -90,24 +83,9 @@ describe.runIf(compiled)(`a sequence on llama-server${lack}`, () => {
   });
 
   it("plays the script of four turns, as the engine does", async () => {
-    const task = join(packageRoot, "dist/bench/agents/mail-scripted.js");
-    const settings = { scenarios: 2, groupSize: 2, concurrency: 4, maxTurns: 10, maxTokens: 256, step: 0, task };
-    for (const player of [enginePlayer(engine), serverPlayer(engine, server.port)]) {
-      const result = await playEmail(player, settings);
-      expect(result.failures).toEqual([]);
-      for (const one of result.groups.flat()) expect(one).toMatchObject({ turns: 4, reward: { success: true } });
+    for (const player of [engine, onServer]) {
+      const played = await playMail(player, { groups: 2, groupSize: 2, concurrency: 4, step: 0, scripted: true });
+      expect(played).toMatchObject({ rollouts: 4, turns: 16, solved: 4 });
     }
-  });
-
-  it("is refused where it is missing, or has another model", async () => {
-    const nobody = { ...serverOptions(engine, await freePort()), url: "http://127.0.0.1:9" };
-    await expect(loadEngine(nobody)).rejects.toThrow("no llama-server answers at http://127.0.0.1:9");
-    await ensureTestModels(["tiny"], () => undefined);
-    const other = { ...serverOptions(engine, server.port), model: modelPath("qwen2-tiny-f16.gguf") };
-    await expect(loadEngine(other)).rejects.toThrow("start it with that file");
-    const longer = { ...serverOptions(engine, server.port), contextPerSequence: 1_000_000 };
-    await expect(loadEngine(longer)).rejects.toThrow("larger -c");
-    await expect(onServer.score(prompt())).rejects.toThrow("no log-probabilities of given tokens");
-    await expect(onServer.useAdapter("adapter.gguf")).rejects.toThrow("--lora");
   });
 });

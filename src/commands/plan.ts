@@ -6,8 +6,6 @@ import { hone, UnfinishedError, UsageError } from "../util/index.js";
 
 export const planCommand = defineCommand({
   name: "plan",
-  summary: "Plan a step on other cards: its time and memory by arithmetic, and what to add next with its cost.",
-  example: `${hone("plan")} qwen2.5-7b --cards 4xa100-80gb`,
   required: ["model", "cards"],
   positional: "model",
   configFile: false,

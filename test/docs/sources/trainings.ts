@@ -1,5 +1,5 @@
 /** What docs/results.md, docs/serve.md and docs/models.md say of trainings beside their tables. */
-import { type Outcome, outcomesOf, percent, resultsOf, type Share } from "../figures.js";
+import { type Outcome, outcomesOf, percent, resultsOf } from "../figures.js";
 
 interface Pair {
   readonly first: string;

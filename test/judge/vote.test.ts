@@ -97,7 +97,7 @@ describe("several judges", () => {
   it("have one cost cap together", async () => {
     // Three or four answers, each of 100 tokens and 20.
     const flags = { judgeMaxCost: 0.0001, judgeMaxTokens: 20 };
-    const judge = await jury({ "gpt-4o-mini": fair, "gpt-4.1-nano": fair, "gpt-4.1-mini": fair }, flags);
+    const judge = await jury({ "gpt-4o-mini": fair, "gpt-6-luna": fair, "gpt-4.1-mini": fair }, flags);
     const judged = async () => {
       for (let i = 0; i < 20; i++) await judgeGroup(groupOf([0.25, 1], `s${i}`), judge, ruler, never);
     };

@@ -311,7 +311,7 @@ describe("Ollama's routes", () => {
     const history: object[] = [...task.prompt(scenario, { maxTurns: MAX_TURNS })];
     const counts: number[] = [];
     for (let turn = 0; turn < expected.length; turn++) {
-      const body = { model: "tiny:latest", messages: history, tools, options: { seed: 11, num_predict: MAX_TOKENS } };
+      const body = { model: "tiny:latest", messages: history, tools, options: { seed: SEED, num_predict: MAX_TOKENS } };
       const answer = await fetch(new URL("/api/chat", server.url), { method: "POST", body: JSON.stringify(body) });
       const lines = (await answer.text())
         .trim()

@@ -73,7 +73,8 @@ describe("a judge that hone runs", () => {
     if (!one || !other) throw new Error("no group");
     const tool = {
       role: "tool",
-      content: "Hello Zoe, the tour is in Atlanta. ".repeat(1000),
+      // In words of the model: a question is counted as a token for three characters.
+      content: "Which mail is about the Comet review? ".repeat(1000),
       tool_call_id: "1",
     } as never;
     const long = [one, { ...other, messages: [...other.messages, tool, ...other.messages.slice(-1)] }];

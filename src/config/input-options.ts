@@ -270,7 +270,7 @@ export const inputOptions = {
         run: "identity",
       },
     ),
-    mcpStartTimeout: real(0.1, 86_400, "Seconds until an MCP server must have answered after its start.", {
+    mcpStartTimeout: real(0.1, 86_400, "Seconds that an MCP server may be silent after its start until it answers.", {
       default: 30,
     }),
   }),

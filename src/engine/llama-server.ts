@@ -2,7 +2,7 @@
  * The engine over llama.cpp's own server: each turn is one POST of all token ids so far to its native /completion, whose
  * prompt cache keeps the earlier ones. The model's file is tokenized in this process.
  */
-import { deriveSeed, HoneError, messageOf } from "../util/index.js";
+import { deriveSeed, HoneError, messageOf, TimeLimit } from "../util/index.js";
 import type { Engine, EngineInfo, LlamaServerOptions, LocalEngine } from "./engine.js";
 import { HttpClient } from "./http.js";
 import type { Generated, GenerateOptions, Sequence } from "./sequence.js";
@@ -52,7 +52,7 @@ class ServerSequence implements Sequence {
   }
 
   async generate(options: GenerateOptions): Promise<Generated> {
-    const { append = new Int32Array(), maxTokens, sampling, stop, deadline, signal, onToken } = options;
+    const { append = new Int32Array(), maxTokens, sampling, stop, seconds, signal, onToken } = options;
     const { temperature = 1, topK = 0, topP = 1, minP = 0, seed } = sampling;
     if (topK !== 0 || topP !== 1 || minP !== 0) throw new HoneError("rollouts on llama-server are not truncated");
     if (options.grammar || options.likeliest !== undefined) {
@@ -62,10 +62,11 @@ class ServerSequence implements Sequence {
     if (stop.length > 0 && [...stop].sort().join() !== [...endTokens].sort().join()) {
       throw new HoneError(`llama-server stops at the tokens ${endTokens.join()}, not at ${stop.join()}`);
     }
-    const nothing = { tokens: new Int32Array(), logprobs: new Float32Array(), waitedSeconds: 0 };
+    const nothing = { tokens: new Int32Array(), logprobs: new Float32Array(), waitedSeconds: 0, usedSeconds: 0 };
     if (this.#ids.length + append.length >= contextPerSequence) return { ...nothing, stop: "context" };
     this.#ids.push(...append);
-    const late = AbortSignal.timeout(Math.max(0, Math.min((deadline ?? Infinity) - Date.now(), 2 ** 31 - 1)));
+    const time = new TimeLimit(seconds ?? Number.POSITIVE_INFINITY, () => undefined);
+    const late = time.signal;
     const given = signal === undefined ? [] : [signal];
     try {
       const answer = await json(
@@ -96,6 +97,8 @@ class ServerSequence implements Sequence {
       if (late.aborted) return { ...nothing, stop: "deadline" };
       if (signal?.aborted || this.#closed.signal.aborted) return { ...nothing, stop: "cancelled" };
       throw error instanceof HoneError ? error : new HoneError(`llama-server: ${messageOf(error)}`, { cause: error });
+    } finally {
+      time.clear();
     }
   }
 
@@ -108,7 +111,7 @@ class ServerSequence implements Sequence {
     const logprobs = logprobsOf(answer);
     const full = this.#ids.length + 1 >= this.#info.contextPerSequence;
     const stop = answer.stop_type === "eos" ? "stop" : full ? "context" : "length";
-    return { tokens: Int32Array.from(answer.tokens), logprobs, stop, waitedSeconds: 0 };
+    return { tokens: Int32Array.from(answer.tokens), logprobs, stop, waitedSeconds: 0, usedSeconds: 0 };
   }
 }
 

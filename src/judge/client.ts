@@ -6,7 +6,7 @@
 import { setMaxListeners } from "node:events";
 import type OpenAI from "openai";
 import { type ChatServer, chatClient, chatErrorText } from "../openai/index.js";
-import { HoneError, Random } from "../util/index.js";
+import { anyOf, HoneError, Random, TimeLimit } from "../util/index.js";
 import { JudgeBudget, type JudgeBudgetSettings, type JudgeUsage, noUsage } from "./budget.js";
 import { classify, type Failure, NoVerdict } from "./failures.js";
 import { type Admission, type Clock, type LimitSettings, Limits, realClock } from "./limits.js";
@@ -186,10 +186,8 @@ export class JudgeClient {
     const prompt = estimateTokens(JSON.stringify(request.messages));
     const admission = await this.#limits.enter(prompt + this.#budget.usualCompletion, signal);
     const held = this.#hold(prompt, admission);
-    const timeout = new AbortController();
-    const abort = () => timeout.abort();
-    const timer = setTimeout(abort, 1000 * this.#settings.timeout);
-    signal.addEventListener("abort", abort, { once: true });
+    const time = new TimeLimit(this.#settings.timeout, () => undefined);
+    const timeout = anyOf([time.signal, signal]);
     let settled = true;
     try {
       this.#api ??= chatClient(this.#settings, 0);
@@ -216,8 +214,8 @@ export class JudgeClient {
       const { timeout: seconds, key } = this.#settings;
       return { failure, text: timedOut ? `no answer within ${seconds} s` : chatErrorText(error, key) };
     } finally {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", abort);
+      time.clear();
+      timeout.release();
       if (settled) this.#budget.release(held);
       admission.leave();
     }

@@ -3,6 +3,8 @@
  * wait requested by the server holds up all of them.
  */
 
+import { awakeTime } from "../util/index.js";
+
 export interface LimitSettings {
   /** Concurrent requests. */
   readonly concurrency: number;
@@ -22,7 +24,7 @@ export interface Clock {
 const MINUTE = 60_000;
 
 export const realClock: Clock = {
-  now: () => performance.now(),
+  now: awakeTime,
   sleep: (milliseconds, signal) =>
     new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);

@@ -5,7 +5,7 @@
 import type OpenAI from "openai";
 import { type ChatServer, chatClient, chatErrorText, isApiError, refusalHint } from "../openai/index.js";
 import type { CallRecord, ChatMessage } from "../tasks/index.js";
-import { HoneError, parseJson } from "../util/index.js";
+import { anyOf, HoneError, parseJson, TimeLimit } from "../util/index.js";
 import type { WrittenCall } from "./formats/index.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
 
@@ -59,7 +59,9 @@ export class ApiSession implements Session {
 
   async turn(limits: TurnLimits): Promise<Turn> {
     const { model, temperature, maxTokens, url, key } = this.#settings;
-    const timeout = AbortSignal.timeout(Math.max(0, limits.deadline - Date.now()));
+    const time = new TimeLimit(limits.seconds, () => undefined);
+    const late = anyOf([time.signal, ...(limits.over ? [limits.over] : [])]);
+    const end = anyOf([limits.signal, late.signal]);
     let completion: OpenAI.ChatCompletion;
     try {
       completion = await this.#client.chat.completions.create(
@@ -73,14 +75,18 @@ export class ApiSession implements Session {
           ...(temperature === undefined ? {} : { temperature }),
           ...(maxTokens === undefined ? {} : { max_tokens: maxTokens }),
         },
-        { signal: AbortSignal.any([limits.signal, timeout]) },
+        { signal: end.signal },
       );
     } catch (error) {
       limits.signal.throwIfAborted();
-      if (timeout.aborted) return { content: "", calls: [], completionTokens: 0, stop: "deadline" };
+      if (late.signal.aborted) return { content: "", calls: [], completionTokens: 0, stop: "deadline" };
       // Without the error as its cause, which may contain the request's headers.
       const hint = isApiError(error) && refusalHint("player", this.#settings, error.status ?? 0);
       throw new HoneError(`the model at ${url} did not answer: ${chatErrorText(error, key)}${hint ? `; ${hint}` : ""}`);
+    } finally {
+      time.clear();
+      late.release();
+      end.release();
     }
     const choice = completion.choices?.[0];
     if (!choice) throw new HoneError(`the model at ${url} sent an answer without choices`);

@@ -28,8 +28,10 @@ export default defineTask({
       final: true,
       execute: async () => {
         process.kill(process.pid, "SIGSTOP");
-        // Longer than what is due at once when it goes on.
-        while (!existsSync(${JSON.stringify(file("go"))})) await new Promise((resolve) => setTimeout(resolve, 300));
+        const wait = () => new Promise((resolve) => setTimeout(resolve, 300));
+        while (!existsSync(${JSON.stringify(file("go"))})) await wait();
+        // All that was due meanwhile comes before this.
+        await wait();
         return "done";
       },
     }),

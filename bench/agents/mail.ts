@@ -32,7 +32,7 @@ export class Mailbox {
     const { scenario, env, signal } = this;
     const running = { task, scenario, env, signal, limits: { maxTurns: MAX_TURNS, toolSeconds: 30 } };
     const written = { kind: "call" as const, call: { name, arguments: args } };
-    const { record, text } = await runCall(written, this.turns, running, Number.POSITIVE_INFINITY);
+    const { record, text } = await runCall(written, this.turns, running);
     this.records.push(record);
     if (["unknown_tool", "bad_arguments"].includes(record.outcome)) this.over = true;
     if (name === final && record.outcome === "ok") this.over = true;

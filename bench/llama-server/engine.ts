@@ -6,7 +6,7 @@ import type { Engine, EngineInfo, LocalEngine } from "../../src/engine/engine.js
 import { HttpClient } from "../../src/engine/http.js";
 import type { Generated, GenerateOptions, Sequence } from "../../src/engine/sequence.js";
 import { WordsHere } from "../../src/engine/words.js";
-import { deriveSeed, HoneError, messageOf } from "../../src/util/index.js";
+import { deriveSeed, HoneError, messageOf, TimeLimit } from "../../src/util/index.js";
 
 /** The fields used of an answer. Only these are requested, so that the server need not write the others. */
 interface Completion {
@@ -52,7 +52,7 @@ class ServerSequence implements Sequence {
   }
 
   async generate(options: GenerateOptions): Promise<Generated> {
-    const { append = new Int32Array(), maxTokens, sampling, stop, deadline, signal, onToken } = options;
+    const { append = new Int32Array(), maxTokens, sampling, stop, seconds, signal, onToken } = options;
     const { temperature = 1, topK = 0, topP = 1, minP = 0, seed } = sampling;
     if (topK !== 0 || topP !== 1 || minP !== 0) throw new HoneError("rollouts on llama-server are not truncated");
     if (options.grammar || options.likeliest !== undefined) {
@@ -62,10 +62,11 @@ class ServerSequence implements Sequence {
     if (stop.length > 0 && [...stop].sort().join() !== [...endTokens].sort().join()) {
       throw new HoneError(`llama-server stops at the tokens ${endTokens.join()}, not at ${stop.join()}`);
     }
-    const nothing = { tokens: new Int32Array(), logprobs: new Float32Array(), waitedSeconds: 0 };
+    const nothing = { tokens: new Int32Array(), logprobs: new Float32Array(), waitedSeconds: 0, usedSeconds: 0 };
     if (this.#ids.length + append.length >= contextPerSequence) return { ...nothing, stop: "context" };
     this.#ids.push(...append);
-    const late = AbortSignal.timeout(Math.max(0, Math.min((deadline ?? Infinity) - Date.now(), 2 ** 31 - 1)));
+    const time = new TimeLimit(seconds ?? Number.POSITIVE_INFINITY, () => undefined);
+    const late = time.signal;
     const given = signal === undefined ? [] : [signal];
     try {
       const answer = await complete(
@@ -95,6 +96,8 @@ class ServerSequence implements Sequence {
       if (late.aborted) return { ...nothing, stop: "deadline" };
       if (signal?.aborted || this.#closed.signal.aborted) return { ...nothing, stop: "cancelled" };
       throw error instanceof HoneError ? error : new HoneError(`llama-server: ${messageOf(error)}`, { cause: error });
+    } finally {
+      time.clear();
     }
   }
 
@@ -107,7 +110,7 @@ class ServerSequence implements Sequence {
     const logprobs = logprobsOf(answer);
     const full = this.#ids.length + 1 >= this.#info.contextPerSequence;
     const stop = answer.stop_type === "eos" ? "stop" : full ? "context" : "length";
-    return { tokens: Int32Array.from(answer.tokens), logprobs, stop, waitedSeconds: 0 };
+    return { tokens: Int32Array.from(answer.tokens), logprobs, stop, waitedSeconds: 0, usedSeconds: 0 };
   }
 }
 

@@ -12,14 +12,6 @@ namespace {
  */
 constexpr int kLeastFork = 16;
 
-/** Upper bound of the time to a deadline, in milliseconds: in nanoseconds it must fit a clock. */
-constexpr int64_t kFar = 24 * 60 * 60 * 1000;
-
-int64_t millisecondsNow() {
-  using namespace std::chrono;
-  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 /**
@@ -155,27 +147,10 @@ void Scheduler::dropSlots(bool clearDecoder) noexcept {
   slots_.forget(clearDecoder);
 }
 
-void Scheduler::endOverdue() {
-  if (turns_.empty()) return;
-  const int64_t now = millisecondsNow();
-  std::vector<SequenceId> overdue;
-  for (const auto& [turn, id] : turns_) {
-    const int64_t deadline = sequences_.at(id).turn->request.deadline;
-    if (deadline > 0 && deadline <= now) overdue.push_back(id);
-  }
-  for (SequenceId id : overdue) endTurn(sequences_.at(id), Stop::deadline);
-}
-
 /** Time of the next change that needs no message, while nothing runs. */
 Clock::time_point Scheduler::nextEvent() const {
   Clock::time_point event = Clock::time_point::max();
   if (turns_.empty()) return event;
-  const int64_t now = millisecondsNow();
-  for (const auto& [turn, id] : turns_) {
-    const int64_t deadline = sequences_.at(id).turn->request.deadline;
-    if (deadline <= 0) continue;
-    event = std::min(event, Clock::now() + std::chrono::milliseconds(std::clamp<int64_t>(deadline - now, 0, kFar)));
-  }
   // A command is waiting for other lanes, and everything else for the command: no slot changes hands.
   if (!queue_.empty() && queue_.front().sequence == 0) return event;
   for (const auto& [id, sequence] : sequences_) {

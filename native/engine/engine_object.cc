@@ -146,7 +146,7 @@ TurnRequest requestOf(const Napi::Object& options) {
   request.maxTokens = wholeOf(options.Get("maxTokens"), "maxTokens", 1);
   request.sampling = samplingOf(options);
   request.stop = tokensOf(options.Get("stop"), "stop");
-  request.deadline = static_cast<int64_t>(wholeNumberOf(options.Get("deadline"), "deadline", 0, kSafeInteger));
+  request.limitMs = wholeOf(options.Get("limitMs"), "limitMs", 0);
   const Napi::Value likeliest = options.Get("likeliest");
   if (!likeliest.IsUndefined()) request.likeliest = wholeOf(likeliest, "likeliest", 0, kMostLikely);
   return request;
@@ -241,6 +241,7 @@ Napi::Value generate(const Napi::CallbackInfo& info, const Use& use) {
       object.Set("stop", nameOf(result.stop));
       object.Set("length", result.length);
       object.Set("waitedMs", result.waitedMs);
+      object.Set("usedMs", result.usedMs);
       object.Set("digest", result.digest);
       object.Set("temperature", result.sampling.temperature);
       object.Set("truncated", result.sampling.truncates());

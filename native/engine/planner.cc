@@ -8,12 +8,19 @@ void Planner::plan(const std::vector<Sequence*>& running) {
   batch_.clear();
   rows_.clear();
   filled_.clear();
+  evaluated_.clear();
+  mixedTokens_ = 0;
   const auto scores = [](const Sequence* sequence) { return sequence->scoring(); };
   if (settings_.steady && decoder_.canTrim() && std::none_of(running.begin(), running.end(), scores)) {
     if (!planPrompts(running)) planTokens(running);
     return;
   }
   planMixed(running);
+}
+
+void Planner::took(Clock::duration time) {
+  pace_.took(mixedTokens_, time);
+  for (Sequence* sequence : evaluated_) sequence->turn->used += pace_.counted(time);
 }
 
 /**
@@ -74,7 +81,9 @@ void Planner::planMixed(const std::vector<Sequence*>& running) {
   const int alone = std::max(static_cast<int>(running.size()), steady);
   int outputs = settings_.outputs - (settings_.slots - slots_.count()) - alone;
   std::vector<int> takes;
+  const int room = prompt;
   for (const Sequence* sequence : running) takes.push_back(takeOf(*sequence, prompt, outputs));
+  mixedTokens_ = room - prompt;
   int last = steady > 0 ? -1 : running.front()->slot - 1;
   for (size_t i = 0; i < running.size(); i++) {
     Sequence& sequence = *running[i];
@@ -87,10 +96,13 @@ void Planner::planMixed(const std::vector<Sequence*>& running) {
   fillGap(last + 1, steady);
 }
 
-/** Prompt tokens beside a token of every slot; in a pool, where a batch is one pass, beside the rows of `shape` alone. */
+/**
+ * Prompt tokens beside a token of every slot; in a pool, where a batch is one pass, beside the rows of `shape` alone. Fewer where a
+ * pass takes long, unless shapes are kept: a GPU that has compiled a kernel meanwhile is not slow.
+ */
 int Planner::promptRoom(int shape) const {
   const int room = settings_.pooled ? std::min(settings_.batch, settings_.ubatch) - shape : settings_.batch - settings_.slots;
-  return std::max(1, std::min(settings_.promptBatch, room));
+  return std::max(1, std::min(settings_.steady ? settings_.promptBatch : pace_.tokens(), room));
 }
 
 /** Number of a sequence's tokens in this batch; reduces the remaining room for prompts and score rows. */
@@ -110,6 +122,7 @@ int Planner::takeOf(const Sequence& sequence, int& prompt, int& outputs) const {
 
 void Planner::addRows(Sequence& sequence, int take) {
   Turn& turn = *sequence.turn;
+  evaluated_.push_back(&sequence);
   if (sequence.scoring() || take > 1 || turn.result.tokens.empty()) stats_.prefilled += take;
   for (int i = 0; i < take; i++) {
     const int position = static_cast<int>(slots_.cells(sequence.slot).size());

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "decoder.h"
+#include "pace.h"
 #include "sequence.h"
 #include "settings.h"
 #include "shape.h"
@@ -29,7 +30,12 @@ class Planner {
   /** `prefilled` of the statistics counts here. All references outlive the planner. */
   Planner(const SchedulerSettings& settings, const Decoder& decoder, Slots& slots,
           const std::map<SequenceId, Sequence>& sequences, Stats& stats)
-      : settings_(settings), decoder_(decoder), slots_(slots), sequences_(sequences), stats_(stats) {}
+      : settings_(settings),
+        decoder_(decoder),
+        slots_(slots),
+        sequences_(sequences),
+        stats_(stats),
+        pace_(settings.promptBatch, std::chrono::milliseconds(settings.batchMs)) {}
 
   /** Makes the batch of these sequences, one or more, in ascending order of slots. Records its tokens as cells. */
   void plan(const std::vector<Sequence*>& running);
@@ -38,6 +44,8 @@ class Planner {
   Batch& batch() { return batch_; }
   /** Rows whose logits are read, in the order of the batch. */
   std::vector<LogitRow>& rows() { return rows_; }
+  /** Told how long it took; this is counted as time of the turns that it evaluated. */
+  void took(Clock::duration time);
   /** It has prompts without their last tokens, so that no logits are read. */
   bool promptsAlone() const { return rows_.empty(); }
   /** Slots that were given a padding token, which is no cell of theirs. */
@@ -73,6 +81,11 @@ class Planner {
   Batch batch_;
   std::vector<LogitRow> rows_;
   std::vector<int> filled_;
+  /** Sequences that have tokens in the batch. */
+  std::vector<Sequence*> evaluated_;
+  /** Of prompts, beside the next token of every sequence. */
+  int mixedTokens_ = 0;
+  Pace pace_;
   HeldShape outputShape_;
   static constexpr int kAll = std::numeric_limits<int>::max();
   int shrunk_ = kAll;

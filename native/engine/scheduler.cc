@@ -180,7 +180,6 @@ void Scheduler::run() {
     receive(inbox);
     try {
       idle = false;
-      endOverdue();
       admit();
       idle = running_.empty();
       if (!idle) step();
@@ -293,6 +292,7 @@ void Scheduler::endTurn(Sequence& sequence, Stop stop, Failure error) {
   turn->result.error = std::move(error);
   turn->result.length = static_cast<int>(sequence.tokens.size());
   turn->result.sampling = turn->request.sampling;
+  turn->result.usedMs = std::chrono::duration<double, std::milli>(turn->used).count();
   static const std::vector<Token> none;
   turn->result.digest = digestOf(sequence.slot < 0 ? none : slots_.cells(sequence.slot), sequence.tokens);
   // A score has a sequence of its own.

@@ -144,14 +144,13 @@ class Scheduler {
   void start(Sequence& sequence);
   void takeSlot(Sequence& sequence);
   void dropSlots(bool clearDecoder) noexcept;
-  void endOverdue();
   Clock::time_point nextEvent() const;
 
   // step.cc: one batch.
   void step();
   void compact();
   void countCells();
-  std::optional<Stop> endAfter(const TurnRequest& request, Token token, size_t sampled, size_t length) const;
+  std::optional<Stop> endOf(const Turn& turn, size_t length) const;
   void take(Sequence& sequence, const Drawn& drawn);
   void handOut();
 

@@ -20,6 +20,8 @@ struct Turn {
   TurnResult result;
   TurnDone done;
   Clock::time_point asked = Clock::now();
+  /** Of its time limit. */
+  Clock::duration used{};
   /** A score: nothing is sampled, the logprobs of given tokens from `from` on are collected. */
   ScoreDone scored;
   int from = 0;

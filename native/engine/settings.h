@@ -37,6 +37,8 @@ struct SchedulerSettings {
   int samplingThreads = 1;
   /** CPU threads the decoder was made with. */
   int threads = 1;
+  /** Milliseconds that a batch should take at most, where it has tokens of prompts. */
+  int batchMs = 1000;
   /** Milliseconds a sequence may be idle while others wait for a slot. */
   int restMs = 1000;
 };

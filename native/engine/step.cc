@@ -28,6 +28,7 @@ void Scheduler::step() {
     const Clock::time_point from = Clock::now();
     decoder_->decode(planner_.batch());
     const Clock::time_point decoded = Clock::now();
+    planner_.took(decoded - from);
     stats_.decodeSeconds += seconds(decoded - from);
     stats_.batches++;
     const size_t passes = passesOf(planner_.batch(), settings_.ubatch, settings_.pooled).size();
@@ -75,11 +76,15 @@ void Scheduler::compact() {
   }
 }
 
-/** Why a turn ends after a token, with so many sampled tokens and so many in its sequence; or that it goes on. */
-std::optional<Stop> Scheduler::endAfter(const TurnRequest& request, Token token, size_t sampled, size_t length) const {
-  if (std::find(request.stop.begin(), request.stop.end(), token) != request.stop.end()) return Stop::token;
-  if (sampled >= static_cast<size_t>(request.maxTokens)) return Stop::length;
-  if (length >= static_cast<size_t>(settings_.contextPerSlot)) return Stop::context;
+/** Why a turn ends, with so many tokens in its sequence; or that it goes on. */
+std::optional<Stop> Scheduler::endOf(const Turn& turn, size_t length) const {
+  const TurnRequest& request = turn.request;
+  if (const std::vector<Token>& sampled = turn.result.tokens; !sampled.empty()) {
+    if (std::find(request.stop.begin(), request.stop.end(), sampled.back()) != request.stop.end()) return Stop::token;
+    if (sampled.size() >= static_cast<size_t>(request.maxTokens)) return Stop::length;
+    if (length >= static_cast<size_t>(settings_.contextPerSlot)) return Stop::context;
+  }
+  if (request.limitMs > 0 && turn.used >= std::chrono::milliseconds(request.limitMs)) return Stop::deadline;
   return std::nullopt;
 }
 
@@ -131,10 +136,7 @@ void Scheduler::handOut() {
       if (static_cast<int>(slots_.cells(sequence->slot).size()) == sequence->target()) endTurn(*sequence, Stop::token);
       continue;
     }
-    const std::vector<Token>& sampled = turn.result.tokens;
-    if (sampled.empty()) continue;
-    const auto end = endAfter(turn.request, sampled.back(), sampled.size(), sequence->tokens.size());
-    if (end) endTurn(*sequence, *end);
+    if (const auto end = endOf(turn, sequence->tokens.size())) endTurn(*sequence, *end);
   }
 }
 

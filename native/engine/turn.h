@@ -42,8 +42,8 @@ struct TurnRequest {
   std::shared_ptr<Constraint> constraint;
   /** With a constraint: tokens are drawn from the restricted distribution, and what could come is added here. */
   std::shared_ptr<AllowedSets> allowed;
-  /** Milliseconds since 1970; 0: none. */
-  int64_t deadline = 0;
+  /** Milliseconds of the batches that evaluate the turn (Pace::counted); 0: no limit. */
+  int limitMs = 0;
   /** Hears each token, on the decode thread, before the turn's end is told. Quick, as TurnDone. */
   std::function<void(Sampled)> sampled;
   /** So many likeliest tokens are reported with each; below 0 not even its own log-probability under the softmax. */
@@ -63,6 +63,8 @@ struct TurnResult {
   Draws draws;
   /** Milliseconds from the request until the turn had a slot, or until its end when it never had one. */
   double waitedMs = 0;
+  /** Of its time limit. */
+  double usedMs = 0;
   /** The turn failed, and why. Tokens sampled until then are part of the sequence. */
   Failure error;
 };

@@ -42,8 +42,10 @@ CULPRIT_SECONDS = 2.0
 """After a rank has lost the others, until the one that ended is known."""
 END_SECONDS = 5.0
 """For ranks that were killed to be gone; and for hone's end, before the guardian ends this process."""
-LATE_SECONDS = 2.0
-"""A look at the clock later than this means that this process itself was suspended."""
+LOOK_SECONDS = BEAT_SECONDS / 4
+LATE_SECONDS = 1.0
+"""Delay of a look from which on the time before it does not count: this process itself was stopped or had no core, and
+has not read meanwhile what the ranks have said."""
 READ_BYTES = 65536
 HELLO_BYTES = 4096
 """Of what a stranger may say before it is sent away."""
@@ -57,6 +59,7 @@ class _Member:
 
     connection: socket.socket
     heard: float
+    """By the launch's clock."""
     text: bytes = b""
     """Of a line that has not ended."""
     rank: int | None = None
@@ -65,6 +68,20 @@ class _Member:
     """Where it is a process of this machine."""
     watch: int | None = None
     """A descriptor that becomes readable when the process ends."""
+
+
+class AwakeClock:
+    """Seconds in which this process was able to run, as src/util/time-limit.ts counts them. Looked at often."""
+
+    def __init__(self) -> None:
+        self._counted, self._looked = 0.0, time.monotonic()
+
+    def now(self) -> float:
+        now = time.monotonic()
+        passed = now - self._looked
+        self._looked = now
+        self._counted += LOOK_SECONDS if passed > LOOK_SECONDS + LATE_SECONDS else passed
+        return self._counted
 
 
 class _Refusal(Exception):
@@ -133,6 +150,7 @@ class Launch:
         self._command: subprocess.Popen[bytes] | None = None
         self._lost: tuple[float, str] | None = None
         """When and how a rank lost the others."""
+        self._clock = AwakeClock()
         self._folder = tempfile.mkdtemp(prefix="hone-ranks-")
         """For torchrun's files, which it would leave behind."""
 
@@ -182,16 +200,11 @@ class Launch:
         self._send({"type": "error", "id": number, "code": "refused", "message": self._refusal})
 
     def _serve(self) -> NoReturn:
-        started = last = beat = time.monotonic()
+        started = beat = self._clock.now()
         while True:
-            for key, _ in self._selector.select(BEAT_SECONDS / 4):
+            for key, _ in self._selector.select(LOOK_SECONDS):
                 key.data()
-            now = time.monotonic()
-            if now - last > LATE_SECONDS:
-                # Messages of the ranks have not been read meanwhile.
-                for one in self._members:
-                    one.heard = now
-            last = now
+            now = self._clock.now()
             if now - beat >= BEAT_SECONDS and not self._complete():
                 self._send({"type": "beat"})
                 beat = now
@@ -252,7 +265,7 @@ class Launch:
             # It has gone already.
             return
         notice_silence(connection)
-        one = _Member(connection, time.monotonic())
+        one = _Member(connection, self._clock.now())
         self._members.append(one)
         self._selector.register(connection, selectors.EVENT_READ, lambda: self._read(one))
 
@@ -264,7 +277,7 @@ class Launch:
         if not data:
             self._gone(one)
             return
-        one.heard = time.monotonic()
+        one.heard = self._clock.now()
         *lines, one.text = (one.text + data).split(b"\n")
         if one.rank is None and len(one.text) > HELLO_BYTES:
             self._forget(one)
@@ -304,7 +317,7 @@ class Launch:
         if kind == "hello":
             return
         if kind == "lost":
-            self._lost = self._lost or (time.monotonic(), f"{self._name(one)}: {said.get('message')}")
+            self._lost = self._lost or (self._clock.now(), f"{self._name(one)}: {said.get('message')}")
             return
         answers = kind in ("done", "error")
         if (answers and number in self._answered) or (one.rank != 0 and kind != "error"):

@@ -2,7 +2,7 @@
  * Tasks that people's own agents play (`rollout` of defineTask): one endpoint for each worker thread, one model for each
  * rollout. The rollout workers load this room where a task needs it.
  */
-import { loadEngine } from "../engine/index.js";
+import { loadEngine, outagesOf } from "../engine/index.js";
 import { chatOf, type EnginePlayer, type RolloutLimits } from "../rollout/index.js";
 import type { AnyTask, Scenario } from "../tasks/index.js";
 import { messageOf } from "../util/index.js";
@@ -11,7 +11,6 @@ import { catchEverything } from "./output.js";
 import { type AgentOutcome, playAgent } from "./play.js";
 import type { Programs } from "./programs.js";
 import { RolloutModel } from "./rollout-model.js";
-import { outageIn } from "./time-limit.js";
 
 export type { AgentOutcome } from "./play.js";
 
@@ -45,12 +44,12 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
   const host = await Host.open();
   const programs = new Set<Programs>();
   catchEverything((error) => onNote(`an agent left an error that nothing caught: ${messageOf(error)}`));
-  const outage = outageIn(player.engine);
+  const pauses = outagesOf(player.engine);
   return {
     play: ({ scenario, seed, onWaiting }) => {
-      const about = { seed, limits, outage, onNote, onWaiting };
+      const about = { seed, limits, onNote, onWaiting };
       const model = new RolloutModel({ name: "hone", engine, chat, sampling: player.sampling, ...about });
-      return playAgent({ task, scenario, env, model, host, limits, outage, programs });
+      return playAgent({ task, scenario, env, model, host, limits, pauses, programs });
     },
     close: async () => {
       await Promise.all([...programs].map((all) => all.end()));

@@ -5,14 +5,13 @@
 import { inProcess, languageModel } from "../ai-sdk/index.js";
 import { deadlineCause, type RolloutLimits, type RolloutOutcome, type Trajectory } from "../rollout/index.js";
 import { type AnyTask, type Reward, type RolloutEnd, rewardReturned, type Scenario } from "../tasks/index.js";
-import { HoneError, messageOf } from "../util/index.js";
+import { HoneError, messageOf, type Pauses, TimeLimit } from "../util/index.js";
 import type { Host } from "./host.js";
 import { mistakeOf } from "./mistakes.js";
 import { Output, onBehalfOf } from "./output.js";
 import { Programs } from "./programs.js";
 import type { RolloutModel } from "./rollout-model.js";
 import { sequencesOf } from "./sequences.js";
-import { type Outage, TimeLimit } from "./time-limit.js";
 
 /** Seconds that the code has to end after its signal is aborted. */
 const GRACE = 5;
@@ -24,8 +23,8 @@ export interface AgentRolloutInput {
   readonly model: RolloutModel;
   readonly host: Host;
   readonly limits: Pick<RolloutLimits, "maxTurns" | "rolloutSeconds" | "offForm">;
-  /** Of the engine that plays: its time is none of the rollout's. */
-  readonly outage: Outage;
+  /** Of the engine that plays: their time is none of the rollout's. */
+  readonly pauses: Pauses | undefined;
   /** Of the thread: its rollouts' programs, for its end. */
   readonly programs: Set<Programs>;
 }
@@ -46,7 +45,10 @@ function ended(
   const settled = new AbortController();
   return new Promise<Ended>((resolve) => {
     const fail = (error: unknown) => resolve({ error });
-    const hang = () => setTimeout(() => resolve({ error: late() }), GRACE * 1000).unref();
+    const hang = () => {
+      const grace = new TimeLimit(GRACE, late);
+      grace.signal.addEventListener("abort", () => fail(grace.signal.reason), { once: true });
+    };
     signal.addEventListener("abort", hang, { once: true, signal: settled.signal });
     void onBehalfOf({ output, fail }, async () => work()).then((returned) => resolve({ returned }), fail);
   }).finally(() => settled.abort());
@@ -78,7 +80,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
     run: programs.run.bind(programs),
   };
   const overdue = new HoneError(`the rollout's time is over (${limits.rolloutSeconds} s, --rollout-timeout)`);
-  const time = new TimeLimit(limits.rolloutSeconds, input.outage, () => overdue);
+  const time = new TimeLimit(limits.rolloutSeconds, () => overdue, input.pauses);
   time.signal.addEventListener("abort", () => over.abort(overdue), { once: true });
   const late = () =>
     new Hung(`the agent did not end within ${GRACE} s after its signal was aborted: ${overdue.message}`);
@@ -129,6 +131,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
   const { messages, tokens } = first as NonNullable<typeof first>;
   const last = messages.at(-1);
   const tools = Math.max(0, seconds.total - seconds.player);
+  const cause = timedOut ? deadlineCause({ ...seconds, tools }, seconds.total) : "turn";
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
   const rewritten = sum(turns.map(({ asked }) => asked.rewritten - (asked.point?.rewritten ?? 0)));
   return {
@@ -136,7 +139,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
     calls,
     answer: last?.role === "assistant" && !last.tool_calls ? { text: last.content } : undefined,
     end,
-    deadlineCause: end === "deadline" ? deadlineCause({ ...seconds, tools }, seconds.total) : undefined,
+    deadlineCause: end === "deadline" ? cause : undefined,
     reason,
     turns: turns.length,
     reward,

@@ -17,7 +17,6 @@ import {
 } from "../serve/index.js";
 import type { ChatMessage, RolloutEnd, ToolSchema } from "../tasks/index.js";
 import { anyOf, deriveSeed } from "../util/index.js";
-import { type Outage, TimeLimit } from "./time-limit.js";
 
 /** Completions of one rollout that are sampled at once, and that wait beside them. */
 const AT_ONCE = 16;
@@ -37,8 +36,6 @@ export interface RolloutModelSettings {
   readonly sampling: SamplingSettings;
   readonly seed: number;
   readonly limits: Pick<RolloutLimits, "maxTurns" | "maxTokens" | "turnSeconds" | "offForm">;
-  /** Of the engine: its time is none of a turn's. */
-  readonly outage: Outage;
   /** Told once a rollout of each thing that is not done as the code asked. */
   readonly onNote: (text: string) => void;
   /** Told when the model, or the code, has its turn. */
@@ -176,16 +173,14 @@ export class RolloutModel extends ServedModel {
   }
 
   override async answer(conversation: Conversation, wanted: Wanted): Promise<Answer> {
-    const { sampling, limits, outage } = this.#settings;
+    const { sampling, limits } = this.#settings;
     if (this.#over.signal.aborted) throw ended();
     if (this.#begun >= limits.maxTurns) {
       throw badRequest(`The rollout has had its ${limits.maxTurns} turns (--max-turns).`, null, "turn_limit");
     }
     const number = this.#begun++;
     const seed = this.#seedOf(conversation.point);
-    const time = new TimeLimit(limits.turnSeconds, outage, () => outOfTime(limits.turnSeconds));
-    const late = time.signal;
-    const { signal, release } = anyOf([wanted.signal, this.#over.signal, late]);
+    const { signal, release } = anyOf([wanted.signal, this.#over.signal]);
     this.#begin();
     try {
       const answer = await super.answer(conversation, {
@@ -193,6 +188,7 @@ export class RolloutModel extends ServedModel {
         sampling: { ...sampling, seed },
         restricts: true,
         maxTokens: Math.min(wanted.maxTokens ?? limits.maxTokens, limits.maxTokens),
+        seconds: limits.turnSeconds,
         signal,
         onWaited: (seconds) => {
           this.#clock.queued += seconds;
@@ -205,13 +201,10 @@ export class RolloutModel extends ServedModel {
       const problems = { formProblem, callProblem };
       this.turns.push({ number, point: answer.point, asked: conversation, answer, cut, ...problems });
       this.trouble = undefined;
+      if (answer.stop === "deadline") throw outOfTime(limits.turnSeconds);
       return answer;
-    } catch (error) {
-      const outOfTurn = late.aborted && !this.#over.signal.aborted && !wanted.signal.aborted;
-      throw outOfTurn ? outOfTime(limits.turnSeconds) : error;
     } finally {
       release();
-      time.clear();
       this.#rest();
     }
   }

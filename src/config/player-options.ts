@@ -231,11 +231,16 @@ export const playerOptions = {
       "What is done where an answer or a call of an agent's rollout has not the form that the agent asked for (response_format, strict tools, tool_choice). keep: the reward is the task's. zero: it is 0, and no success. prevent: turns are sampled under a grammar, and trained so.",
       { default: "keep", run: "identity", library: ["model"] },
     ),
-    turnTimeout: real(0.1, 86_400, "Seconds one turn of the model may take.", {
-      default: 120,
-      commands: ["rollout", "train", "eval", "chat"],
-      library: ["model"],
-    }),
+    turnTimeout: real(
+      0.1,
+      86_400,
+      "Seconds one turn of the model may use, without those in which the engine serves others.",
+      {
+        default: 120,
+        commands: ["rollout", "train", "eval", "chat"],
+        library: ["model"],
+      },
+    ),
     toolTimeout: real(0.1, 86_400, "Seconds one tool call may take.", {
       default: 30,
       commands: ["check", "rollout", "train", "eval", "chat", "play"],

@@ -38,7 +38,7 @@ const LEARNT = 16;
 const send = (message: TrialMessage) => void process.send?.(message);
 const since = (started: number) => (performance.now() - started) / 1000;
 
-/** Plays for a number of seconds, at least one group. The deadline cuts the last group short. */
+/** Plays for a number of seconds, at least one group. The last group is cut short. */
 async function playFor(
   engine: LocalEngine,
   seconds: number,
@@ -47,7 +47,7 @@ async function playFor(
   const records: TokenRecord[] = [];
   let tokens = 0;
   const started = performance.now();
-  const deadline = Date.now() + 1000 * seconds;
+  const signal = AbortSignal.timeout(1000 * seconds);
   for (let round = 0; round === 0 || since(started) < seconds; round++) {
     const played = engine.openGroup(prompt, GROUP).map(async (sequence, index): Promise<TokenRecord> => {
       const seed = round * GROUP + index;
@@ -55,7 +55,7 @@ async function playFor(
         maxTokens: round === 0 ? TOKENS.first : TOKENS.later,
         sampling: { seed },
         stop: [],
-        ...(round === 0 ? {} : { deadline }),
+        ...(round === 0 ? {} : { signal }),
       });
       sequence.close();
       const given = [...prompt].fill(0);

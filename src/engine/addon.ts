@@ -47,8 +47,8 @@ export interface NativeTurn extends NativeSampling {
   append: Int32Array | undefined;
   maxTokens: number;
   stop: Int32Array;
-  /** Milliseconds since 1970; 0 means none. */
-  deadline: number;
+  /** Milliseconds of the batches that evaluate the turn; 0 means no limit. */
+  limitMs: number;
   grammar?: NativeGrammar | undefined;
   /** All calls come before the turn's promise is settled. */
   onToken?: ((sampled: SampledToken) => void) | undefined;
@@ -94,6 +94,8 @@ export interface NativeGenerated {
   allowed?: NativeAllowed;
   /** From the request until the turn had a slot, or until its end when it never had one. */
   waitedMs: number;
+  /** Of its time limit. */
+  usedMs: number;
   /** Null for none; its `code` is "memory" for a lack of memory. Promises are rejected with errors of this kind. */
   error: Error | null;
 }

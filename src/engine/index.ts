@@ -62,5 +62,5 @@ export type {
 } from "./sequence.js";
 export { decodeThreads, usableCores } from "./threads.js";
 export { tokenizeWithin } from "./tokenize-within.js";
-export { joinOptions, noServer, outageOf, VLLM_VERSION } from "./vllm/index.js";
+export { joinOptions, outagesOf, VLLM_VERSION } from "./vllm/index.js";
 export { tokenBytes } from "./vocabulary.js";

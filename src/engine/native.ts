@@ -91,7 +91,7 @@ class NativeSequence implements Sequence {
     maxTokens,
     sampling,
     stop,
-    deadline,
+    seconds = Number.POSITIVE_INFINITY,
     signal,
     ...options
   }: GenerateOptions): Promise<Generated> {
@@ -112,8 +112,8 @@ class NativeSequence implements Sequence {
       append,
       maxTokens,
       stop: Int32Array.from(stop),
-      // 0 means "none" to the addon; a deadline at or before 1970 has passed anyway.
-      deadline: deadline === undefined || deadline === Infinity ? 0 : Math.max(1, Math.floor(deadline)),
+      // 0 means "none" to the addon.
+      limitMs: seconds === Number.POSITIVE_INFINITY ? 0 : Math.max(1, Math.round(1000 * seconds)),
     };
     const result = await cancellable(this.#native, this.#native.generate(this.#id, turn), signal);
     this.#length = result.length || this.#length;
@@ -121,7 +121,9 @@ class NativeSequence implements Sequence {
     const { tokens, logprobs, digest, temperature, truncated, draws } = result;
     const evaluated = { tokens: result.length, digest, temperature, truncated, draws };
     const allowed = result.allowed && allowedOf(result.allowed);
-    return { tokens, logprobs, allowed, stop: result.stop, waitedSeconds: result.waitedMs / 1000, evaluated };
+    const { waitedMs, usedMs } = result;
+    const times = { waitedSeconds: waitedMs / 1000, usedSeconds: usedMs / 1000 };
+    return { tokens, logprobs, allowed, stop: result.stop, ...times, evaluated };
   }
 
   close(): void {

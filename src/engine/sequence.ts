@@ -53,8 +53,11 @@ export interface GenerateOptions {
   readonly sampling: Sampling;
   /** Ids that end the turn. The sampled stop token is kept. */
   readonly stop: readonly number[];
-  /** A time in milliseconds (`Date.now()`). Time spent waiting for a slot counts. */
-  readonly deadline?: number;
+  /**
+   * Seconds that the turn may use, those of the batches that evaluate it. None of them are those until it has a slot, nor those in which
+   * the process is stopped or has no core. Default: no limit.
+   */
+  readonly seconds?: number | undefined;
   readonly signal?: AbortSignal;
   /**
    * Only tokens by which the turn obeys it are sampled. Where it lets all pass, the draws are those without it. The
@@ -83,6 +86,7 @@ export type GenerateStop =
   | "context"
   /** The signal was aborted or the sequence closed. Tokens sampled before that are part of the sequence. */
   | "cancelled"
+  /** Its seconds are used up. Tokens sampled before that are part of the sequence. */
   | "deadline";
 
 /**
@@ -125,8 +129,8 @@ export interface Generated {
   readonly stop: GenerateStop;
   /** Seconds from the call until the turn had a slot, or until its end when it never had one. */
   readonly waitedSeconds: number;
-  /** Part of those in which there was nothing to play on, every server being gone: they count for no deadline. Default 0. */
-  readonly pausedSeconds?: number;
+  /** Of `GenerateOptions.seconds`. */
+  readonly usedSeconds: number;
   /** Missing where the engine does not say it. */
   readonly evaluated?: Evaluated;
 }

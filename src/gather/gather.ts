@@ -13,10 +13,9 @@
  */
 import { availableParallelism } from "node:os";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import { outageOf } from "../engine/index.js";
 import type { RolloutFailure, Trajectory, Waiting } from "../rollout/index.js";
 import { type Scenario, TASK_SECONDS } from "../tasks/index.js";
-import { deriveSeed, HoneError, messageOf } from "../util/index.js";
+import { awakeTime, deriveSeed, HoneError, messageOf } from "../util/index.js";
 import { type GroupJob, PREPARING, type RolloutMessage, TURN_TO_BEGIN, type WorkerSettings } from "./job.js";
 import { RolloutThreads, type Threads, within } from "./threads.js";
 
@@ -36,7 +35,7 @@ export interface GatherOptions {
   readonly threads?: RolloutThreads | undefined;
   /** Tolerated failures: a count, or below 1 a share of all rollouts. Default 0. */
   readonly maxExceptions?: number;
-  /** Seconds beyond an operation's own deadline after which a thread counts as stuck. Default 10. */
+  /** Seconds beyond the time limit of the task's code after which a thread that does not answer counts as blocked. Default 10. */
   readonly graceSeconds?: number;
   /** Rollouts of an earlier attempt: they are part of the result and not played again. */
   readonly have?: readonly Trajectory[];
@@ -76,7 +75,7 @@ interface OpenGroup {
   /** Why its thread was ended, when one of its rollouts hung. */
   hung: HoneError | undefined;
   tries: number;
-  /** Since when it waits for its thread, in milliseconds since 1970; undefined once that has begun with it. */
+  /** Since when it waits for its thread, by `awakeTime`; undefined once that has begun with it. */
   sent: number | undefined;
 }
 
@@ -101,9 +100,8 @@ class Gathering {
   readonly #pending: OpenGroup[];
   #ready: Ready[] = [];
   readonly #underWay = new Set<string>();
-  readonly #waiting = new Map<string, { thread: number; waiting: Waiting }>();
-  /** Milliseconds, as of the last look. */
-  #outage = 0;
+  /** With the time of the report, by `awakeTime`. */
+  readonly #waiting = new Map<string, { thread: number; waiting: Waiting; since: number }>();
   /** The last operation that each thread reported: when it reports no more, that operation blocks it. */
   readonly #lastOfThread = new Map<number, string>();
   readonly #failures: RolloutFailure[] = [];
@@ -220,8 +218,7 @@ class Gathering {
   #expectBegin(id: string): void {
     const waits = this.#waiting.get(id);
     if (waits?.waiting.for !== TURN_TO_BEGIN) return;
-    const { toolSeconds } = this.#options.settings.limits;
-    this.#waiting.set(id, { ...waits, waiting: { turn: 0, for: THREAD, since: Date.now(), allowed: toolSeconds } });
+    this.#waiting.set(id, { ...waits, waiting: { turn: 0, for: THREAD }, since: awakeTime() });
   }
 
   async #play(group: OpenGroup): Promise<void> {
@@ -229,7 +226,7 @@ class Gathering {
     const { port1, port2 } = new MessageChannel();
     this.#ready.push(...members.map(({ id }) => ({ id, begin: port1 })));
     // A group that plays alone waits until a thread has nothing else to do.
-    group.sent = group.tries === 0 ? Date.now() : undefined;
+    group.sent = group.tries === 0 ? awakeTime() : undefined;
     try {
       const { player } = this.#options.settings;
       const adapter = player.kind === "engine" ? player.adapter : null;
@@ -273,7 +270,7 @@ class Gathering {
       const group = this.#byRollout.get(message.id);
       if (!group?.left.has(message.id)) return;
       group.sent = undefined;
-      this.#waiting.set(message.id, message);
+      this.#waiting.set(message.id, { thread: message.thread, waiting: message.waiting, since: awakeTime() });
       if (message.waiting.for !== TURN_TO_BEGIN) this.#lastOfThread.set(message.thread, message.id);
       else if (this.#underWay.has(message.id)) this.#expectBegin(message.id);
     } else if (message.kind === "done") {
@@ -328,56 +325,69 @@ class Gathering {
     else this.#fill();
   }
 
-  /** Time without any server of the engine is no time of a rollout. */
-  #leaveOutOutage(): void {
-    const { player } = this.#options.settings;
-    const outage = player.kind === "engine" ? outageOf(player.engine) : 0;
-    const since = outage - this.#outage;
-    this.#outage = outage;
-    if (since === 0) return;
-    for (const [id, { thread, waiting }] of this.#waiting) {
-      this.#waiting.set(id, { thread, waiting: { ...waiting, since: waiting.since + since } });
-    }
-  }
-
-  /** Finds stuck threads: their own deadlines should have fired long ago. */
+  /**
+   * Finds threads that code of the task blocks, or has broken. What an operation of a thread that answers may take is limited in the
+   * thread itself.
+   */
   #watch(): void {
-    this.#leaveOutOutage();
+    const threads = this.#threads;
+    if (!threads) return;
     const { graceSeconds = 10, settings } = this.#options;
     const { toolSeconds, taskSeconds = TASK_SECONDS } = settings.limits;
-    const secondsSince = (time: number) => (Date.now() - time) / 1000;
-    const lost = this.#groups.find(
-      ({ sent = Number.POSITIVE_INFINITY }) => secondsSince(sent) > taskSeconds + toolSeconds + graceSeconds,
+    const silent = threads.ask();
+    const preparing = new Set(
+      [...this.#waiting.values()].flatMap(({ thread, waiting }) => (waiting.for === PREPARING ? [thread] : [])),
     );
-    if (lost) {
-      const since = secondsSince(lost.sent as number).toFixed(0);
+    for (const [thread, seconds] of silent) {
+      const allowed = preparing.has(thread) ? taskSeconds : toolSeconds;
+      if (seconds < allowed + graceSeconds) continue;
+      this.#endBlocked(thread);
+      return;
+    }
+    const now = awakeTime();
+    const secondsSince = (time: number) => (now - time) / 1000;
+    for (const [id, { thread, waiting, since }] of this.#waiting) {
+      if (waiting.for !== THREAD || silent.get(thread) !== 0 || secondsSince(since) < toolSeconds + graceSeconds)
+        continue;
+      if ((this.#byRollout.get(id)?.tries ?? 0) < RETRIES) this.#endThread(thread);
+      else this.#endBlocked(thread);
+      return;
+    }
+    for (const group of this.#groups) {
+      if (group.sent === undefined) continue;
+      // A thread that starts has nothing of the task's yet.
+      if (!threads.started) group.sent = now;
+      const seconds = secondsSince(group.sent);
+      if (seconds < taskSeconds + toolSeconds + graceSeconds) continue;
       this.#giveUp(
         new HoneError(
-          `no thread has begun with the scenario ${lost.scenario.id} for ${since} s: code of the task blocks them, or has replaced built-in functions of theirs`,
+          `no thread has begun with the scenario ${group.scenario.id} for ${seconds.toFixed(0)} s: code of the task blocks them, or has replaced built-in functions of theirs`,
         ),
       );
       return;
     }
-    for (const [id, { thread, waiting }] of this.#waiting) {
-      const seconds = secondsSince(waiting.since);
-      if (seconds < waiting.allowed + graceSeconds) continue;
-      if (waiting.for === THREAD && (this.#byRollout.get(id)?.tries ?? 0) < RETRIES) {
-        this.#endThread(thread);
-        return;
-      }
-      // All rollouts of a blocked thread look stuck; the one that reported last blocks it.
-      const culprit = this.#lastOfThread.get(thread) ?? id;
-      const what = this.#waiting.get(culprit)?.waiting ?? waiting;
-      const since = secondsSince(what.since).toFixed(0);
-      if (what.for === PREPARING) {
-        this.#giveUp(new HoneError(`${what.for} are not there after ${since} s (--task-timeout ${taskSeconds})`));
-        return;
-      }
-      const turn = what.turn === 0 ? "before its first turn" : `in turn ${what.turn}`;
-      const message = `rollout ${culprit} hangs: ${turn} it has waited ${since} s for ${what.for}`;
-      this.#endThread(thread, { culprit, reason: new HoneError(message) });
+  }
+
+  /** All rollouts of a blocked thread look stuck; the one that reported last blocks it. */
+  #endBlocked(thread: number): void {
+    const [any, other] = [...this.#waiting].find(([, waits]) => waits.thread === thread) ?? [];
+    // Something that a rollout has left behind.
+    if (any === undefined || !other) {
+      this.#endThread(thread);
       return;
     }
+    const culprit = this.#lastOfThread.get(thread) ?? any;
+    const { waiting, since } = this.#waiting.get(culprit) ?? other;
+    const { turn, for: what } = waiting;
+    const seconds = ((awakeTime() - since) / 1000).toFixed(0);
+    if (what === PREPARING) {
+      const { taskSeconds = TASK_SECONDS } = this.#options.settings.limits;
+      this.#giveUp(new HoneError(`${what} are not there after ${seconds} s (--task-timeout ${taskSeconds})`));
+      return;
+    }
+    const when = turn === 0 ? "before its first turn" : `in turn ${turn}`;
+    const reason = new HoneError(`rollout ${culprit} hangs: ${when} it has waited ${seconds} s for ${what}`);
+    this.#endThread(thread, { culprit, reason });
   }
 
   /** Ends a thread that the rollout `culprit` blocks, or nobody knows who; the other groups on it are played again elsewhere. */

@@ -37,10 +37,11 @@ export type RolloutMessage =
   | { readonly kind: "failed"; readonly failure: RolloutFailure };
 
 /**
- * A "note" is for the user, once. A thread that "holds" something (an environment, processes) gets requests through the
- * port: to "answer" with any message, and to "close" what it holds and then the port.
+ * A "note" is for the user, once. A thread that has "started" answers every message through the port, unless its code blocks it. One
+ * that "holds" something (an environment, processes) closes it at a message through the port, and then the port.
  */
 export type WorkerMessage =
+  | { readonly kind: "started"; readonly thread: number; readonly port: MessagePort }
   | { readonly kind: "holds"; readonly port: MessagePort }
   | { readonly kind: "note"; readonly text: string }
   | RolloutMessage;

@@ -6,7 +6,7 @@
 import { join } from "node:path";
 import type { MessagePort } from "node:worker_threads";
 import { Piscina } from "piscina";
-import { packageRoot } from "../util/index.js";
+import { awakeTime, packageRoot } from "../util/index.js";
 import type { GroupJob, GroupResult, RolloutMessage, WorkerMessage, WorkerSettings } from "./job.js";
 
 /** Milliseconds that threads have to close what they hold: a process may take three seconds. */
@@ -48,6 +48,13 @@ export async function within(milliseconds: number, promises: Iterable<Promise<un
   return Promise.race([all, late]).finally(() => clearTimeout(timer));
 }
 
+/** How a thread is asked whether its code blocks it. */
+interface Pulse {
+  readonly port: MessagePort;
+  /** When it was asked what it has not answered yet, by `awakeTime`. */
+  asked: number | undefined;
+}
+
 /** Something that a thread holds: its port, which closes with it, or with its thread. */
 interface Held {
   readonly port: MessagePort;
@@ -64,6 +71,8 @@ export class Threads {
   readonly #owner: RolloutThreads;
   readonly #pool: Piscina<GroupJob, GroupResult>;
   readonly #held = new Set<Held>();
+  /** Of the threads that have started. */
+  readonly #pulses = new Map<number, Pulse>();
   readonly #key: string;
   readonly #made: Pick<Wanted, "count" | "concurrency">;
   #onMessage: Wanted["onMessage"] = () => undefined;
@@ -94,11 +103,28 @@ export class Threads {
   /** Whether they have those settings, and none is blocked by what its rollouts have left behind. */
   async suit({ settings, count, concurrency }: Wanted): Promise<boolean> {
     if (this.#made.count < count || this.#made.concurrency < concurrency || this.#key !== keyOf(settings)) return false;
-    const answers = [...this.#held].map(({ port }) => {
-      port.postMessage("answer");
+    const answers = [...this.#pulses.values()].map(({ port }) => {
+      port.postMessage(null);
       return new Promise((answered) => port.once("message", answered));
     });
     return within(ANSWER_MS, answers);
+  }
+
+  /** Whether all threads have started. */
+  get started(): boolean {
+    return this.#pulses.size >= this.#made.count;
+  }
+
+  /** Asks each thread that has started for an answer. @returns for how many seconds each has owed one */
+  ask(): Map<number, number> {
+    const now = awakeTime();
+    const silent = new Map<number, number>();
+    for (const [thread, pulse] of this.#pulses) {
+      if (pulse.asked === undefined) pulse.port.postMessage(null);
+      pulse.asked ??= now;
+      silent.set(thread, (now - pulse.asked) / 1000);
+    }
+    return silent;
   }
 
   serve({ onMessage, onNote }: Pick<Wanted, "onMessage" | "onNote">): this {
@@ -132,12 +158,12 @@ export class Threads {
   /** Has the threads close what they hold, and ends them. One that is stuck is ended with what it holds all the same. */
   async close(): Promise<void> {
     this.#onMessage = () => undefined;
-    for (const { port } of this.#held) port.postMessage("close");
+    for (const { port } of this.#held) port.postMessage(null);
     await within(
       HELD_MS,
       [...this.#held].map(({ closed }) => closed),
     );
-    for (const { port } of this.#held) port.close();
+    for (const { port } of [...this.#held, ...this.#pulses.values()]) port.close();
     await this.#pool.destroy();
   }
 
@@ -147,6 +173,16 @@ export class Threads {
       const held = { port, closed: new Promise<void>((done) => port.once("close", () => done())) };
       this.#held.add(held);
       void held.closed.then(() => this.#held.delete(held));
+    } else if (message.kind === "started") {
+      const { thread, port } = message;
+      const pulse: Pulse = { port, asked: undefined };
+      this.#pulses.set(thread, pulse);
+      port.on("message", () => {
+        pulse.asked = undefined;
+      });
+      port.once("close", () => this.#pulses.delete(thread));
+      // Does not keep the process alive.
+      port.unref();
     } else if (message.kind === "note") {
       const known = noted.has(message.text);
       noted.add(message.text);

@@ -5,11 +5,12 @@
 import { MessageChannel, type MessagePort, parentPort, threadId } from "node:worker_threads";
 import { workerData } from "piscina";
 import type { Agents } from "../agent/index.js";
+import { outagesOf } from "../engine/index.js";
 import { McpServers } from "../mcp/index.js";
 import type { Session, Trajectory } from "../rollout/index.js";
 import { opening, playRollout, type RolloutOutcome, type Waiting } from "../rollout/index.js";
 import { type AnyTask, loadTask, TASK_SECONDS } from "../tasks/index.js";
-import { HoneError, messageOf, UsageError } from "../util/index.js";
+import { HoneError, messageOf, type Pauses, UsageError } from "../util/index.js";
 import {
   type GroupJob,
   type GroupResult,
@@ -30,6 +31,7 @@ interface Ready {
   mcpServers: McpServers | undefined;
   /** Where the task's own code plays. */
   agents: Agents | undefined;
+  pauses: Pauses | undefined;
 }
 
 /** A thread that is just ended closes nothing: its environment stays open, and its children's remains stay with the process. */
@@ -43,14 +45,20 @@ function closeOnRequest(what: string, close: () => unknown): void {
     }
     port1.close();
   };
-  port1.on("message", (request: "answer" | "close") => {
-    if (request === "answer") port1.postMessage(null);
-    else void closing();
-  });
+  port1.on("message", () => void closing());
   // Does not keep the thread alive.
   port1.unref();
   post({ kind: "holds", port: port2 }, [port2]);
 }
+
+function answerAlways(): void {
+  const { port1, port2 } = new MessageChannel();
+  port1.on("message", () => port1.postMessage(null));
+  port1.unref();
+  post({ kind: "started", thread: threadId, port: port2 }, [port2]);
+}
+
+answerAlways();
 
 /** The room is loaded where it is needed: it is above this one, and has the endpoint. */
 async function openAgents(task: AnyTask, env: unknown): Promise<Agents> {
@@ -66,10 +74,8 @@ async function openAgents(task: AnyTask, env: unknown): Promise<Agents> {
   return agents;
 }
 
-/** @param announce called before each part that has the task's time limit, and at last without one */
-async function prepare(announce: (allowed: number) => void): Promise<Ready> {
+async function prepare(): Promise<Ready> {
   const { taskSeconds = TASK_SECONDS } = settings.limits;
-  announce(taskSeconds);
   const own = await loadTask(settings.task, taskSeconds);
   if (own.rollout && settings.servers) {
     throw new UsageError(
@@ -79,13 +85,13 @@ async function prepare(announce: (allowed: number) => void): Promise<Ready> {
   const mcpServers = settings.servers && new McpServers(settings.servers, own);
   if (mcpServers) closeOnRequest("an MCP server", () => mcpServers.close());
   const task = mcpServers?.task ?? own;
-  announce(taskSeconds);
   const env = await task.open(settings.taskOptions);
-  announce(Number.POSITIVE_INFINITY);
   closeOnRequest(`the environment of the task ${task.name}`, () => task.close(env));
   const agents = task.rollout ? await openAgents(task, env) : undefined;
-  const players = await openSessions(settings.player, task, (text) => post({ kind: "note", text }));
-  return { task, env, players, mcpServers, agents };
+  const { player } = settings;
+  const pauses = player.kind === "engine" ? outagesOf(player.engine) : undefined;
+  const players = await openSessions(player, task, (text) => post({ kind: "note", text }));
+  return { task, env, players, mcpServers, agents, pauses };
 }
 
 let ready: Promise<Ready> | undefined;
@@ -120,9 +126,8 @@ const waitingOf =
     post({ kind: "waiting", id, thread: threadId, waiting });
 
 /** Tells of what all members wait for before they begin. */
-function waitFor(members: readonly Member[], what: string, allowed: number): void {
-  const waiting = { turn: 0, for: what, since: Date.now(), allowed };
-  for (const member of members) waitingOf(member)(waiting);
+function waitFor(members: readonly Member[], what: string): void {
+  for (const member of members) waitingOf(member)({ turn: 0, for: what });
 }
 
 async function playMember(
@@ -138,14 +143,11 @@ async function playMember(
     const outcome = await (agents as Agents).play({
       scenario,
       seed: member.seed,
-      onWaiting: (turn, who) => {
-        const { turnSeconds, rolloutSeconds } = settings.limits;
-        onWaiting({ turn, for: who, since: Date.now(), allowed: who === "the player" ? turnSeconds : rolloutSeconds });
-      },
+      onWaiting: (turn, who) => onWaiting({ turn, for: who }),
     });
     return trajectoryOf(here, job, member, outcome);
   }
-  if (mcpServers) onWaiting({ turn: 0, for: "its MCP servers", since: Date.now(), allowed: Number.POSITIVE_INFINITY });
+  if (mcpServers) onWaiting({ turn: 0, for: "its MCP servers" });
   const own = await mcpServers?.begin(member.id, scenario);
   const outcome = await playRollout({
     task: own?.task ?? task,
@@ -153,6 +155,7 @@ async function playMember(
     env,
     session,
     limits: settings.limits,
+    pauses: here.pauses,
     folder: own?.folder,
     // A cancelled gather ends the thread; nothing smaller is aborted.
     signal: new AbortController().signal,
@@ -173,11 +176,11 @@ function starts(port: MessagePort, ids: readonly string[]): ReadonlyMap<string, 
 
 /** Plays the members of a group concurrently, each from the time it may begin. */
 export default async function playGroup(job: GroupJob): Promise<GroupResult> {
-  const { toolSeconds, maxTurns } = settings.limits;
+  const { maxTurns } = settings.limits;
   let here: Ready;
   try {
-    if (ready) waitFor(job.members, PREPARING, Number.POSITIVE_INFINITY);
-    ready ??= prepare((allowed) => waitFor(job.members, PREPARING, allowed));
+    waitFor(job.members, PREPARING);
+    ready ??= prepare();
     here = await ready;
   } catch (error) {
     if (error instanceof HoneError) return { setupError: error.message };
@@ -186,13 +189,13 @@ export default async function playGroup(job: GroupJob): Promise<GroupResult> {
   const failed = (id: string, error: unknown) => post({ kind: "failed", failure: { id, error: messageOf(error) } });
   let sessions: Session[] = [];
   try {
-    waitFor(job.members, "the task's prompt", toolSeconds);
+    waitFor(job.members, "the task's prompt");
     if (!here.agents) sessions = here.players.start(opening(here.task, job.scenario, maxTurns), job);
   } catch (error) {
     for (const { id } of job.members) failed(id, error);
     return null;
   }
-  waitFor(job.members, TURN_TO_BEGIN, Number.POSITIVE_INFINITY);
+  waitFor(job.members, TURN_TO_BEGIN);
   const mayBegin = starts(
     job.begin,
     job.members.map(({ id }) => id),

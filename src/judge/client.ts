@@ -18,7 +18,7 @@ import {
   mayPass,
   type Passing,
 } from "../openai/index.js";
-import { HoneError, Random } from "../util/index.js";
+import { anyOf, HoneError, Random, TimeLimit } from "../util/index.js";
 import { JudgeBudget, type JudgeBudgetSettings, type JudgeUsage, noUsage } from "./budget.js";
 import type { AnswerForm } from "./form.js";
 import { type Clock, type LimitSettings, Limits, realClock } from "./limits.js";
@@ -250,10 +250,8 @@ export class JudgeClient {
     const prompt = estimateTokens(JSON.stringify(messages));
     const leave = await this.#limits.enter(signal);
     const held = this.#hold(prompt, leave);
-    const timeout = new AbortController();
-    const abort = () => timeout.abort();
-    const timer = setTimeout(abort, 1000 * this.#settings.timeout);
-    signal.addEventListener("abort", abort, { once: true });
+    const time = new TimeLimit(this.#settings.timeout, () => undefined);
+    const timeout = anyOf([time.signal, signal]);
     let settled = true;
     try {
       const completion = await complete(this.#settings, body, timeout.signal);
@@ -270,8 +268,8 @@ export class JudgeClient {
       settled = surelyFree(failure);
       throw failure;
     } finally {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", abort);
+      time.clear();
+      timeout.release();
       if (settled) this.#budget.release(held);
       leave();
     }

@@ -3,6 +3,8 @@
  * requests or tokens in a minute does, holds up all of them.
  */
 
+import { awakeTime } from "../util/index.js";
+
 export interface LimitSettings {
   /** Concurrent requests. */
   readonly concurrency: number;
@@ -16,7 +18,7 @@ export interface Clock {
 }
 
 export const realClock: Clock = {
-  now: () => performance.now(),
+  now: awakeTime,
   sleep: (milliseconds, signal) =>
     new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);

@@ -1,6 +1,6 @@
 /** The learner's process: exchanges requests and answers with it, and ends it when it falls silent. */
 import { type ChildEnd, PythonChild } from "../python-env/index.js";
-import { HoneError, messageOf } from "../util/index.js";
+import { awakeTime, HoneError, messageOf } from "../util/index.js";
 import { learnerEnvironment } from "./environment.js";
 import { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
 import { PROTOCOL_VERSION, type Report, type RequestName, readReport } from "./protocol.js";
@@ -11,8 +11,6 @@ const DEADLINES: Deadlines = { start: 120, beat: 60, progress: 900 };
 
 /** Interval of the deadline checks, and time allowed for a regular exit, in milliseconds. */
 const WATCH_MS = 500;
-/** A check later than this means that this process itself was suspended or busy. */
-const OVERSLEPT_MS = 2000;
 const CLOSE_MS = 5000;
 /** Lines of the log in an error. */
 const TAIL_LINES = 20;
@@ -54,9 +52,9 @@ export class Child {
   #lastId = 0;
   #ended: Error | undefined;
   #closing = false;
-  #sign = { beat: Date.now(), progress: Date.now() };
+  /** When its last signs came, by {@link awakeTime}. */
+  #sign = { beat: awakeTime(), progress: awakeTime() };
   readonly #watch: NodeJS.Timeout;
-  #lastLook = Date.now();
 
   constructor({ python, threads, logFile, deadlines, module = ["-m", "learner"], cards }: ChildSettings) {
     this.#python = python;
@@ -90,7 +88,7 @@ export class Child {
     if (this.#ended) throw this.#ended;
     if (this.#pending) throw new Error(`the learner is busy; ${name} must wait for the request before it`);
     const id = ++this.#lastId;
-    this.#sign.progress = Date.now();
+    this.#sign.progress = awakeTime();
     const result = new Promise<unknown>((resolve, reject) => {
       this.#pending = { id, onProgress, resolve, reject };
     });
@@ -115,7 +113,7 @@ export class Child {
       this.#fail(new LearnerFailed(`the learner sent what is no message: ${messageOf(error)} (log: ${this.#logFile})`));
       return;
     }
-    this.#sign.beat = Date.now();
+    this.#sign.beat = awakeTime();
     if (message.type === "beat") return;
     this.#sign.progress = this.#sign.beat;
     if (message.type === "hello") {
@@ -147,10 +145,7 @@ export class Child {
   }
 
   #checkDeadlines(): void {
-    const now = Date.now();
-    // Messages that the child has sent meanwhile have not been read yet.
-    if (now - this.#lastLook > OVERSLEPT_MS) this.#sign = { beat: now, progress: now };
-    this.#lastLook = now;
+    const now = awakeTime();
     const silent = (since: number) => (now - since) / 1000;
     const { start, beat, progress } = this.#deadlines;
     if (this.#ended || this.#closing) return;

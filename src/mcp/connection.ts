@@ -4,7 +4,7 @@
  */
 import type { Client, Transport } from "@modelcontextprotocol/client";
 import { ToolError } from "../tasks/index.js";
-import { messageOf, withDigits, withMarks } from "../util/index.js";
+import { messageOf, TimeLimit, withDigits, withMarks } from "../util/index.js";
 import { ServerFailure, type ServerProblem } from "./errors.js";
 import { ServerLog } from "./log.js";
 import type { CallResult } from "./result.js";
@@ -17,7 +17,7 @@ export interface ConnectionOptions {
   readonly logs: string;
   /** Name of the connection's owner in the log. */
   readonly label: string;
-  /** Timeout in seconds for the server's first answer. */
+  /** Seconds that the server may be silent until its first answer. */
   readonly startSeconds: number;
 }
 
@@ -36,6 +36,8 @@ export interface ListedTool {
 const NEVER = 2 ** 31 - 1;
 /** Timeout in seconds of the ping sent to a server after a call timed out. */
 const PING = 5;
+
+class Silence extends Error {}
 
 /** Without the query, which may contain a key: errors are written to files. */
 function shownUrl(url: string): string {
@@ -59,6 +61,8 @@ export class Connection {
   #transport!: Transport;
   #failure: ServerFailure | undefined;
   #closed = false;
+  /** Of the answers that are waited for; what the server writes renews them. */
+  readonly #limits = new Set<TimeLimit>();
 
   private constructor(options: ConnectionOptions) {
     this.server = options.server;
@@ -86,8 +90,11 @@ export class Connection {
     const { server, startSeconds } = this.#options;
     // Imported when a server is used, since loading the library takes 0.1 s.
     const mcp = await import("@modelcontextprotocol/client");
-    if (server.kind === "stdio") this.#transport = new StdioTransport(server, this.log);
-    else {
+    if (server.kind === "stdio") {
+      this.#transport = new StdioTransport(server, this.log, () => {
+        for (const limit of this.#limits) limit.renew();
+      });
+    } else {
       const at = new URL(server.url);
       const settings = { requestInit: { headers: { ...server.headers } }, fetch: fetchExactly };
       this.#transport =
@@ -101,24 +108,18 @@ export class Connection {
     client.setNotificationHandler("notifications/tools/list_changed", () => {
       this.toolsChanged = true;
     });
-    const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), startSeconds * 1000);
     try {
-      const connected = client.connect(this.#transport, { timeout: NEVER, signal: late.signal });
-      // Without a response the transport ignores the signal.
-      const ended = new Promise<never>((_, reject) =>
-        late.signal.addEventListener("abort", () => reject(new Error("late")), { once: true }),
-      );
-      connected.catch(() => undefined);
-      await Promise.race([connected, ended]);
+      await this.#heard(startSeconds, (within) => client.connect(this.#transport, within));
     } catch (error) {
-      const failure = late.signal.aborted
-        ? this.#failed("server_silent", `did not answer within ${startSeconds} seconds of its start`)
-        : this.#died(error, "server_not_started");
+      const failure =
+        error instanceof Silence
+          ? this.#failed(
+              "server_silent",
+              `neither answered nor wrote anything for ${startSeconds} seconds of its start`,
+            )
+          : this.#died(error, "server_not_started");
       void this.close();
       throw failure;
-    } finally {
-      clearTimeout(timer);
     }
     const { name = "", version = "" } = client.getServerVersion() ?? {};
     this.version = `${name} ${version}`.trim();
@@ -127,9 +128,10 @@ export class Connection {
   async tools(): Promise<ListedTool[]> {
     this.toolsChanged = false;
     if (!this.#client.getServerCapabilities()?.tools) return [];
-    const timeout = this.#options.startSeconds * 1000;
     try {
-      const { tools } = await this.#client.listTools(undefined, { timeout, cacheMode: "refresh" });
+      const { tools } = await this.#heard(this.#options.startSeconds, (within) =>
+        this.#client.listTools(undefined, { ...within, cacheMode: "refresh" }),
+      );
       return tools.map(({ name, description, inputSchema, execution, annotations }) => ({
         name,
         description: description ?? "",
@@ -186,9 +188,30 @@ export class Connection {
     }
   }
 
+  /** @throws Silence when the server neither answers nor writes anything for so long */
+  async #heard<T>(seconds: number, ask: (within: { timeout: number; signal: AbortSignal }) => Promise<T>): Promise<T> {
+    const limit = new TimeLimit(
+      seconds,
+      () => new Silence(`neither an answer nor anything else for ${seconds} seconds`),
+    );
+    this.#limits.add(limit);
+    try {
+      const asked = ask({ timeout: NEVER, signal: limit.signal });
+      // Without a response the transport ignores the signal.
+      const silence = new Promise<never>((_, reject) =>
+        limit.signal.addEventListener("abort", () => reject(limit.signal.reason), { once: true }),
+      );
+      asked.catch(() => undefined);
+      return await Promise.race([asked, silence]);
+    } finally {
+      limit.clear();
+      this.#limits.delete(limit);
+    }
+  }
+
   async #seeWhetherItLives(): Promise<void> {
     try {
-      await this.#client.ping({ timeout: PING * 1000 });
+      await this.#heard(PING, (within) => this.#client.ping(within));
     } catch {
       this.#failed("server_silent", `gave no sign of life for ${PING} seconds after a call that took too long`);
       await this.close();

@@ -32,14 +32,17 @@ export class StdioTransport implements Transport {
   reason: { problem: "server_not_started" | "server_died" | "message_too_long"; what: string } | undefined;
   readonly #spec: StdioSpec;
   readonly #log: ServerLog;
+  readonly #onBytes: () => void;
   #program: Guarded | undefined;
   #chunks: Buffer[] = [];
   #bytes = 0;
   #closing = false;
 
-  constructor(spec: StdioSpec, log: ServerLog) {
+  /** @param onBytes called when the program has written something */
+  constructor(spec: StdioSpec, log: ServerLog, onBytes: () => void) {
     this.#spec = spec;
     this.#log = log;
+    this.#onBytes = onBytes;
   }
 
   async start(): Promise<void> {
@@ -57,6 +60,7 @@ export class StdioTransport implements Transport {
     const path = programOf(command, cwd, env.PATH) ?? refuse(`there is no program ${command}`);
     const program = startGuarded(path, args, { cwd, env });
     this.#program = program;
+    for (const stream of [program.stdout, program.stderr]) stream.on("data", this.#onBytes);
     program.stdout.on("data", (chunk: Buffer) => this.#read(chunk));
     program.stderr.on("data", (chunk: Buffer) => this.#log.write(chunk));
     const { process: child } = program;

@@ -90,8 +90,7 @@ class Conversation {
   async #answer(session: Session): Promise<void> {
     const { limits, signal, terminal } = this.#options;
     for (let taken = 0; taken < limits.maxTurns; taken++) {
-      const deadline = Date.now() + limits.turnSeconds * 1000;
-      const turn = await session.turn({ maxTokens: limits.maxTokens, deadline, signal });
+      const turn = await session.turn({ maxTokens: limits.maxTokens, seconds: limits.turnSeconds, signal });
       this.#turns++;
       this.full = turn.stop === "context";
       if (turn.completionTokens > 0) {
@@ -128,7 +127,7 @@ class Conversation {
       let name = written.kind === "call" ? written.call.name : "";
       let content: string;
       try {
-        const { record, text } = await runCall(written, this.#turns, this.#options, Number.POSITIVE_INFINITY);
+        const { record, text } = await runCall(written, this.#turns, this.#options);
         records.push(record);
         name = record.name;
         content = text;

@@ -18,7 +18,7 @@ import {
   mayPass,
 } from "../openai/index.js";
 import type { CallRecord, ChatMessage } from "../tasks/index.js";
-import { HoneError, parseJson, Random } from "../util/index.js";
+import { anyOf, awakeTime, HoneError, parseJson, Random, TimeLimit } from "../util/index.js";
 import type { WrittenCall } from "./formats/index.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
 
@@ -90,26 +90,36 @@ export class ApiSession implements Session {
   }
 
   /** Asks again while the server is busy, and a few times where it fails, as long as the turn has time. */
-  async #completion({ signal, deadline }: TurnLimits): Promise<Completion | "deadline"> {
-    const left = () => deadline - Date.now();
-    const timeout = AbortSignal.timeout(Math.max(0, left()));
-    const either = AbortSignal.any([signal, timeout]);
+  async #completion({ signal, seconds, over }: TurnLimits): Promise<Completion | "deadline"> {
+    const began = awakeTime();
+    const left = () => 1000 * seconds - (awakeTime() - began);
+    const time = new TimeLimit(seconds, () => undefined);
+    const late = anyOf([time.signal, ...(over ? [over] : [])]);
+    const end = anyOf([signal, late.signal]);
     const question = { messages: this.#messages, tools: this.#tools, seed: this.#seed };
-    const send = (body: object) => complete(this.#settings, body, either);
-    for (let failed = 0; ; failed++) {
-      try {
-        return await this.#dialect.ask(question, send, failed);
-      } catch (error) {
-        signal.throwIfAborted();
-        if (timeout.aborted) return "deadline";
-        if (!(error instanceof ChatError)) throw error;
-        const cause = causeOf(error);
-        const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** failed);
-        const wait = error.after ?? longest * (0.5 + 0.5 * this.#random.float());
-        const again = mayPass(cause) && (cause === "busy" || failed < RETRIES) && wait < left();
-        if (!again) throw this.#noAnswer(error);
-        await sleep(wait, undefined, { signal });
+    const send = (body: object) => complete(this.#settings, body, end.signal);
+    try {
+      for (let failed = 0; ; failed++) {
+        try {
+          return await this.#dialect.ask(question, send, failed);
+        } catch (error) {
+          if (end.signal.aborted || !(error instanceof ChatError)) throw error;
+          const cause = causeOf(error);
+          const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** failed);
+          const wait = error.after ?? longest * (0.5 + 0.5 * this.#random.float());
+          const again = mayPass(cause) && (cause === "busy" || failed < RETRIES) && wait < left();
+          if (!again) throw this.#noAnswer(error);
+          await sleep(wait, undefined, { signal: end.signal });
+        }
       }
+    } catch (error) {
+      signal.throwIfAborted();
+      if (late.signal.aborted) return "deadline";
+      throw error;
+    } finally {
+      time.clear();
+      late.release();
+      end.release();
     }
   }
 

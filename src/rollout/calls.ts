@@ -10,7 +10,7 @@ import {
   type ToolContext,
   ToolError,
 } from "../tasks/index.js";
-import { guarded, hasBigint, messageOf, nearest, toJson } from "../util/index.js";
+import { anyOf, awakeTime, guarded, hasBigint, messageOf, nearest, TimeLimit, toJson } from "../util/index.js";
 import type { WrittenCall } from "./formats/index.js";
 
 /** Limit of one tool result in characters; a longer one is a defect of the tool. */
@@ -23,12 +23,14 @@ export interface Running {
   readonly env: unknown;
   readonly limits: { readonly maxTurns: number; readonly toolSeconds: number };
   readonly signal: AbortSignal;
+  /** Aborted when the rollout's time is over; undefined where it has no limit. */
+  readonly over?: AbortSignal | undefined;
 }
 
 /** The tool itself failed or hung, which is not the model's fault. */
 export class ToolFailure extends Error {}
 
-/** The rollout's deadline passed while a tool ran. */
+/** The rollout's time was over before a tool had ended. */
 export class OutOfTime extends Error {}
 
 /** Result of a call: the record, and the text for the model. */
@@ -38,7 +40,7 @@ export interface Answered {
 }
 
 /** Runs one written call. Throws {@link ToolFailure} and {@link OutOfTime}. */
-export async function runCall(written: WrittenCall, turn: number, input: Running, deadline: number): Promise<Answered> {
+export async function runCall(written: WrittenCall, turn: number, input: Running): Promise<Answered> {
   const refused = (name: string, args: Record<string, unknown>, outcome: CallOutcome, error: string): Answered => ({
     record: { turn, name, arguments: args, outcome, result: { error } },
     text: JSON.stringify({ error }),
@@ -61,7 +63,7 @@ export async function runCall(written: WrittenCall, turn: number, input: Running
   }
   try {
     const run = (context: ToolContext) => tool.execute(checked.args, context);
-    const result = (await execute(`the tool ${name}`, run, input, deadline)) ?? null;
+    const result = (await execute(`the tool ${name}`, run, input)) ?? null;
     return { record: { turn, name, arguments: checked.args, outcome: "ok", result }, text: resultText(name, result) };
   } catch (error) {
     if (error instanceof ToolError) return refused(name, checked.args, "tool_error", error.message);
@@ -91,39 +93,29 @@ function resultText(name: string, result: unknown): string {
   return text;
 }
 
-/** Runs a function of the task under a tool's deadline and the rollout's signal. */
-async function execute(
-  name: string,
-  run: (context: ToolContext) => unknown,
-  input: Running,
-  deadline: number,
-): Promise<unknown> {
-  const { scenario, env, signal, limits } = input;
-  const left = deadline - Date.now();
-  const milliseconds = Math.max(0, Math.min(limits.toolSeconds * 1000, left));
-  const stop = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  const abort = () => stop.abort(signal.reason);
+/** Runs a function of the task under a tool's time limit, the rollout's and its signal. */
+async function execute(name: string, run: (context: ToolContext) => unknown, input: Running): Promise<unknown> {
+  const { scenario, env, signal, over, limits } = input;
+  const began = awakeTime();
+  const within = `within ${limits.toolSeconds.toFixed(1)} seconds`;
+  const limit = new TimeLimit(limits.toolSeconds, () => new ToolFailure(`${name} did not return ${within}`));
+  const end = anyOf([signal, limit.signal, ...(over ? [over] : [])]);
+  const reason = () => {
+    if (!over?.aborted || signal.aborted) return end.signal.reason;
+    const seconds = ((awakeTime() - began) / 1000).toFixed(1);
+    return new OutOfTime(`the rollout's time was over after ${seconds} seconds of ${name}`);
+  };
   try {
-    signal.throwIfAborted();
-    signal.addEventListener("abort", abort, { once: true });
+    if (end.signal.aborted) throw reason();
     const ended = new Promise<never>((_, reject) => {
-      stop.signal.addEventListener("abort", () => reject(stop.signal.reason), { once: true });
-      timer = setTimeout(() => {
-        const seconds = (milliseconds / 1000).toFixed(1);
-        stop.abort(
-          left <= limits.toolSeconds * 1000
-            ? new OutOfTime(`the rollout's time was over after ${seconds} seconds of ${name}`)
-            : new ToolFailure(`${name} did not return within ${seconds} seconds`),
-        );
-      }, milliseconds);
+      end.signal.addEventListener("abort", () => reject(reason()), { once: true });
     });
-    const allowed = { what: name, seconds: milliseconds / 1000, remedy: "--tool-timeout" };
+    const allowed = { what: name, seconds: limits.toolSeconds, remedy: "--tool-timeout" };
     // What is over time is no longer watched: a tool that never returns does not block the thread.
-    return await guarded(name, () => Promise.race([run({ scenario, env, signal: stop.signal }), ended]), allowed);
+    return await guarded(name, () => Promise.race([run({ scenario, env, signal: end.signal }), ended]), allowed);
   } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", abort);
+    limit.clear();
+    end.release();
   }
 }
 
@@ -132,12 +124,11 @@ export async function replyTo(
   text: string,
   so: Pick<ReplyContext, "messages" | "calls" | "turns">,
   input: Running,
-  deadline: number,
 ): Promise<string | null> {
   const { task, limits } = input;
   try {
     const run = (context: ToolContext) => task.reply?.({ ...context, ...so, maxTurns: limits.maxTurns }, text);
-    const reply = (await execute("the task's reply", run, input, deadline)) ?? null;
+    const reply = (await execute("the task's reply", run, input)) ?? null;
     if (reply === null || typeof reply === "string") return reply;
     throw new Error(`it returned neither a text nor null`);
   } catch (error) {

@@ -1,11 +1,14 @@
 /**
- * The cause of a deadline. A player that wrote until its time was over has failed; one whose tools hung, or that waited
- * for the engine while others played, has not, and must not be trained on it.
+ * The cause of a deadline. A player that wrote until the rollout's time was over has failed; one whose tools hung, that waited for the
+ * engine while others played, or for which the engine is too slow, has not, and must not be trained on it.
  */
 import type { RolloutEnd } from "../tasks/index.js";
 
-/** The main use of the time: the player's own writing, the task's tools, or waiting for the engine. */
-export type DeadlineCause = "generation" | "tools" | "queue";
+/**
+ * The main use of the rollout's time: the player's own writing, the task's tools, or waiting for the engine. Or one turn used up its own
+ * time: what a player writes is limited in tokens, so that its engine is slow.
+ */
+export type DeadlineCause = "generation" | "tools" | "queue" | "turn";
 
 /** Seconds. */
 export interface TimeSpent {
@@ -17,7 +20,7 @@ export interface TimeSpent {
 }
 
 /**
- * "generation" when the player wrote for at least half of the time.
+ * Of the whole rollout: "generation" when the player wrote for at least half of the time.
  * @param whole seconds until the limit
  */
 export function deadlineCause({ player, queue, tools }: TimeSpent, whole: number): DeadlineCause {

@@ -46,7 +46,6 @@ export class EngineSession implements Session {
 
   async turn(limits: TurnLimits): Promise<Turn> {
     let waitedSeconds = 0;
-    let pausedSeconds = 0;
     const { segment, text, stop, stopToken, evaluated } = await sampleTurn(
       this.#engine,
       this.#chat,
@@ -56,23 +55,22 @@ export class EngineSession implements Session {
         ...limits,
         sampling: this.#sampling,
         limitThoughts: true,
-        onWaited: (seconds, paused) => {
+        onWaited: (seconds) => {
           waitedSeconds += seconds;
-          pausedSeconds += paused;
         },
       },
     );
     const completionTokens = segment.sampled.reduce((count, one) => count + one, 0);
     // The transcript is unchanged then.
     if (completionTokens === 0) {
-      return { content: "", calls: [], completionTokens, stop, waitedSeconds, pausedSeconds };
+      return { content: "", calls: [], completionTokens, stop, waitedSeconds };
     }
     this.#transcript.given(this.#pending);
     this.#transcript.add(segment);
     this.#pending = [];
     this.#evaluated = afterTurn(this.#evaluated, evaluated);
     this.#closed = stopToken && this.#chat.closing.includes(segment.ids.at(-1) as number);
-    return { ...this.#read(text), completionTokens, stop, waitedSeconds, pausedSeconds };
+    return { ...this.#read(text), completionTokens, stop, waitedSeconds };
   }
 
   /** Calls are read from the text after the thoughts; without tools everything is text. */

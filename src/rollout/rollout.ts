@@ -15,7 +15,7 @@ import {
   type Scenario,
   toolSchema,
 } from "../tasks/index.js";
-import { timed } from "../util/index.js";
+import { type Pauses, TimeLimit, timed } from "../util/index.js";
 import { OutOfTime, replyTo, runCall, ToolFailure } from "./calls.js";
 import { type DeadlineCause, deadlineCause } from "./deadline.js";
 import type { Session, Turn } from "./session.js";
@@ -42,10 +42,6 @@ export interface RolloutLimits {
 export interface Waiting {
   turn: number;
   for: string;
-  /** Milliseconds of the clock. */
-  since: number;
-  /** Seconds that it may take: it ends itself after that. */
-  allowed: number;
 }
 
 export interface RolloutOutcome {
@@ -71,6 +67,8 @@ export interface RolloutInput {
   readonly session: Session;
   readonly limits: RolloutLimits;
   readonly signal: AbortSignal;
+  /** Of the player's engine: its time is none of the rollout's. */
+  readonly pauses?: Pauses | undefined;
   /** The rollout's own folder, for its reward. */
   readonly folder?: string | undefined;
   /** Called before every wait. */
@@ -98,9 +96,10 @@ function assistantMessage(turn: Turn): ChatMessage {
 export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> {
   const { task, scenario, env, session, limits, signal, onWaiting } = input;
   const started = performance.now();
-  let deadline = Date.now() + limits.rolloutSeconds * 1000;
-  const waitingFor = (what: string, turn: number, allowed = limits.toolSeconds) =>
-    onWaiting?.({ turn, for: what, since: Date.now(), allowed });
+  const time = new TimeLimit(limits.rolloutSeconds, () => undefined, input.pauses);
+  const over = time.signal;
+  const running = { task, scenario, env, limits, signal, over };
+  const waitingFor = (what: string, turn: number) => onWaiting?.({ turn, for: what });
   waitingFor("the task's prompt", 0);
   const messages = promptOf(task, scenario, { maxTurns: limits.maxTurns });
   const calls: CallRecord[] = [];
@@ -123,13 +122,13 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
     if (task.reply) {
       waitingFor("the task's reply", turns);
       const asked = performance.now();
-      const reply = await replyTo(text, { messages, calls, turns }, input, deadline).finally(() => {
+      const reply = await replyTo(text, { messages, calls, turns }, running).finally(() => {
         seconds.tools += since(asked);
       });
       if (reply !== null) {
         const said: ChatMessage = { role: "user", content: reply };
         messages.push(said);
-        if (Date.now() >= deadline) return overdue();
+        if (over.aborted) return overdue();
         session.respond([said], []);
         return undefined;
       }
@@ -141,27 +140,20 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
 
   const play = async (): Promise<RolloutEnd> => {
     while (turns < limits.maxTurns) {
-      waitingFor("the player", turns + 1, limits.turnSeconds);
+      waitingFor("the player", turns + 1);
       const turnStarted = performance.now();
-      const turnDeadline = Date.now() + limits.turnSeconds * 1000;
-      const turn = await session.turn({
-        maxTokens: limits.maxTokens,
-        deadline: Math.min(deadline, turnDeadline),
-        signal,
-      });
-      const { waitedSeconds: queue = 0, pausedSeconds: paused = 0 } = turn;
-      deadline += 1000 * paused;
-      const player = since(turnStarted);
-      seconds.player += player;
-      seconds.queue += queue;
+      const turn = await session.turn({ maxTokens: limits.maxTokens, seconds: limits.turnSeconds, over, signal });
+      seconds.player += since(turnStarted);
+      seconds.queue += turn.waitedSeconds ?? 0;
       completionTokens += turn.completionTokens;
       if (turn.completionTokens > 0 || turn.stop === "stop") {
         turns++;
         messages.push(assistantMessage(turn));
       }
       if (turn.stop === "deadline") {
-        if (deadline <= turnDeadline + 1000 * paused) return overdue();
-        cause = deadlineCause({ player, queue, tools: 0 }, player);
+        if (over.aborted) return overdue();
+        cause = "turn";
+        reason = `turn ${turns + (turn.completionTokens > 0 ? 0 : 1)} used up its ${limits.turnSeconds} seconds (--turn-timeout)`;
         return "deadline";
       }
       if (turn.stop !== "stop") return endOfStop[turn.stop];
@@ -177,7 +169,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
         const name = written.kind === "call" ? written.call.name : "a malformed call";
         waitingFor(`the tool ${name.slice(0, 64)}`, turns);
         const toolStarted = performance.now();
-        const { record, text } = await runCall(written, turns, input, deadline).finally(() => {
+        const { record, text } = await runCall(written, turns, running).finally(() => {
           seconds.tools += since(toolStarted);
         });
         records.push(record);
@@ -191,7 +183,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
         responses.push({ role: "tool", name: record.name, content: text, ...(id === undefined ? {} : { id }) });
       }
       messages.push(...responses);
-      if (Date.now() >= deadline) return overdue();
+      if (over.aborted) return overdue();
       session.respond(responses, records);
     }
     return "turn_limit";
@@ -204,6 +196,8 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
     if (signal.aborted || !(error instanceof ToolFailure || error instanceof OutOfTime)) throw error;
     end = error instanceof ToolFailure ? "tool_failure" : overdue();
     reason = error.message;
+  } finally {
+    time.clear();
   }
   waitingFor("the reward", turns);
   const finished = { messages, calls, answer, end, turns, maxTurns: limits.maxTurns, folder: input.folder };

@@ -9,7 +9,7 @@ import {
   type Sampling,
   type Sequence,
 } from "../engine/index.js";
-import { HoneError } from "../util/index.js";
+import { anyOf, HoneError } from "../util/index.js";
 import type { Chat } from "./chat.js";
 import { stopIds } from "./reading.js";
 import type { TurnStop } from "./session.js";
@@ -19,8 +19,10 @@ import type { Segment } from "./transcript.js";
 export interface SampleOptions {
   readonly maxTokens: number;
   readonly sampling: Sampling;
-  /** A time in milliseconds (`Date.now()`). */
-  readonly deadline?: number;
+  /** As in `GenerateOptions`, of the whole turn. */
+  readonly seconds?: number | undefined;
+  /** Ends the turn as its own limit would. */
+  readonly over?: AbortSignal | undefined;
   readonly signal: AbortSignal;
   /** Whether the chat's limit of thoughts holds: where it is reached, thoughts are ended by given tokens and the turn goes on. */
   readonly limitThoughts: boolean;
@@ -33,11 +35,8 @@ export interface SampleOptions {
   readonly restricts?: boolean | undefined;
   /** Called with the text as it grows. It may later be shortened at a stop text. */
   readonly onText?: ((text: string) => void) | undefined;
-  /**
-   * Called with seconds in which the engine served others, or evaluated tokens without sampling one; and with those of them
-   * that count for no deadline.
-   */
-  readonly onWaited?: ((seconds: number, paused: number) => void) | undefined;
+  /** Called with seconds in which the engine served others, or evaluated tokens without sampling one. */
+  readonly onWaited?: ((seconds: number) => void) | undefined;
 }
 
 export interface SampledTurn {
@@ -80,7 +79,8 @@ export async function sampleTurn(
   const {
     maxTokens,
     sampling,
-    deadline,
+    seconds = Number.POSITIVE_INFINITY,
+    over,
     signal,
     stopTexts = [],
     likeliest,
@@ -103,6 +103,7 @@ export async function sampleTurn(
   let cut: number | undefined;
   let received = 0;
   let evaluated: Evaluated | undefined;
+  let left = seconds;
 
   const grow = (token: number) => {
     const before = text.length;
@@ -126,31 +127,33 @@ export async function sampleTurn(
   /** Appends tokens and samples; with the number of sampled tokens. */
   const sample = async (given: readonly number[], most: number) => {
     const asked = performance.now();
-    const turn = await sequence.generate({
-      append: Int32Array.from(given),
-      maxTokens: most,
-      sampling,
-      stop: stopping,
-      ...(deadline === undefined ? {} : { deadline }),
-      // Without a listener nothing ends the turn early.
-      signal: listens ? AbortSignal.any([signal, ended.signal]) : signal,
-      ...(listens ? { onToken } : {}),
-      ...(likeliest === undefined ? {} : { likeliest }),
-      ...(grammar ? { grammar, restricts, before: [...ids] } : {}),
-    });
+    // Without a listener nothing else ends the turn early.
+    const early = anyOf([signal, ...(over ? [over] : []), ...(listens ? [ended.signal] : [])]);
+    const turn = await sequence
+      .generate({
+        append: Int32Array.from(given),
+        maxTokens: most,
+        sampling,
+        stop: stopping,
+        seconds: left,
+        signal: early.signal,
+        ...(listens ? { onToken } : {}),
+        ...(likeliest === undefined ? {} : { likeliest }),
+        ...(grammar ? { grammar, restricts, before: [...ids] } : {}),
+      })
+      .finally(early.release);
     const count = turn.tokens.length;
-    const waited = count === 0 ? (performance.now() - asked) / 1000 : turn.waitedSeconds;
-    onWaited?.(waited, turn.pausedSeconds ?? 0);
+    left -= turn.usedSeconds;
+    onWaited?.(count === 0 ? (performance.now() - asked) / 1000 : turn.waitedSeconds);
     signal.throwIfAborted();
-    if (turn.stop === "cancelled" && cut === undefined) {
-      throw new HoneError("the sequence was closed while it was in use");
-    }
+    const cancelled = turn.stop === "cancelled" && cut === undefined;
+    if (cancelled && !over?.aborted) throw new HoneError("the sequence was closed while it was in use");
     if (count > 0) evaluated = afterTurn(evaluated, turn.evaluated);
     allowed.add(turn.allowed, ids.length);
     ids.push(...turn.tokens);
     for (const logprob of turn.logprobs) logprobs.push(logprob);
     for (let i = 0; i < count; i++) sampled.push(1);
-    return { stop: turn.stop, count };
+    return { stop: cancelled ? "deadline" : turn.stop, count };
   };
 
   const most = options.limitThoughts ? Math.min(maxTokens, chat.maxThinkingTokens ?? maxTokens) : maxTokens;

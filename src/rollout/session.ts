@@ -18,6 +18,7 @@ export type TurnStop =
   | "length"
   /** No room is left in the context. */
   | "context"
+  /** The time is over, of the turn or of the whole rollout. */
   | "deadline";
 
 export interface Turn extends WrittenTurn {
@@ -28,15 +29,15 @@ export interface Turn extends WrittenTurn {
   stop: TurnStop;
   /** Seconds of the turn in which the player waited for the engine. Default 0. */
   waitedSeconds?: number;
-  /** Part of those that counts for no deadline: there was no engine. Default 0. */
-  pausedSeconds?: number;
 }
 
 export interface TurnLimits {
   /** Tokens at most. */
   readonly maxTokens: number;
-  /** Milliseconds of the clock (`Date.now()`). */
-  readonly deadline: number;
+  /** Seconds that the player may use; an engine does not count those in which it serves others. */
+  readonly seconds: number;
+  /** Aborted when the time of the whole rollout is over: the turn ends as by its own limit. */
+  readonly over?: AbortSignal | undefined;
   /** Aborted when the rollout is cancelled: `turn` then rejects. */
   readonly signal: AbortSignal;
 }

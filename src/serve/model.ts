@@ -56,6 +56,8 @@ export interface Wanted {
   readonly format?: Format | undefined;
   /** The same of calls. */
   readonly callForm?: CallForm | undefined;
+  /** As in `GenerateOptions`. */
+  readonly seconds?: number | undefined;
   readonly signal: AbortSignal;
   readonly onText: ((text: string) => void) | undefined;
   readonly onWaited?: (seconds: number) => void;

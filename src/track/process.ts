@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ChildEnd, PythonChild } from "../python-env/index.js";
-import { hone } from "../util/index.js";
+import { awakeTime, hone } from "../util/index.js";
 import type { Figures } from "./figures.js";
 import type { TrackerName } from "./names.js";
 import type { RolloutTable } from "./sample.js";
@@ -81,8 +81,8 @@ export class TrackerProcess {
   /** The last step that it has recorded. */
   #last = -1;
   #dropped = 0;
-  /** Time of the last sign of life, in milliseconds since 1970. */
-  #sign = Date.now();
+  /** When its last sign of life came, by {@link awakeTime}. */
+  #sign = awakeTime();
 
   constructor(settings: TrackerSettings) {
     this.#settings = settings;
@@ -106,7 +106,7 @@ export class TrackerProcess {
 
   /** Sends the queued rows and the adapters, and lets the process end; it is killed when that takes too long. */
   async close(adapters: readonly AdapterMessage[], patience: Patience): Promise<void> {
-    const begun = Date.now();
+    const begun = awakeTime();
     this.#adapters = [...adapters];
     this.#closing = true;
     this.#sign = begun;
@@ -115,20 +115,20 @@ export class TrackerProcess {
     while (!this.#gone) {
       const { start, silence, end } = patience;
       const limit = !this.#ready ? start : this.#process.finished ? end : silence;
-      if (Date.now() - this.#sign > limit) break;
-      if (!logged && Date.now() - begun > LOG_AFTER) {
+      if (awakeTime() - this.#sign > limit) break;
+      if (!logged && awakeTime() - begun > LOG_AFTER) {
         logged = true;
         this.#settings.log(`${this.#settings.name}: waiting until it has written what it was told`);
       }
       await Promise.race([this.#process.ended, sleep(LOOK)]);
     }
-    if (!this.#gone && !this.#ended) this.#giveUp(`was not done in ${Math.round((Date.now() - begun) / 1000)} s`);
+    if (!this.#gone && !this.#ended) this.#giveUp(`was not done in ${Math.round((awakeTime() - begun) / 1000)} s`);
     this.#process.kill();
     await this.#process.ended;
   }
 
   #read(line: string): void {
-    this.#sign = Date.now();
+    this.#sign = awakeTime();
     let message: Message;
     try {
       message = JSON.parse(line) as Message;
@@ -183,7 +183,7 @@ export class TrackerProcess {
     if (this.#process.finished) return;
     this.#process.send({ type: "end" });
     this.#process.finish();
-    this.#sign = Date.now();
+    this.#sign = awakeTime();
   }
 
   #over(end: ChildEnd): void {

@@ -18,6 +18,7 @@ export { anyOf } from "./signals.js";
 export { openDatabase } from "./sqlite.js";
 export { clock, cutText, type Paint, painter, printable, printableJson, printableStyled } from "./text.js";
 export { spawnTied } from "./tied.js";
+export { awakeTime, type Pauses, TimeLimit } from "./time-limit.js";
 export { importScript, importUserFile } from "./user-file.js";
 export { type Allowed, allowExit, guarded, onLost, timed, timedNow } from "./watch.js";
 export { onWrapperEnd } from "./wrapper.js";

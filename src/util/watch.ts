@@ -11,6 +11,7 @@ import { isMainThread, Worker } from "node:worker_threads";
 import { HoneError } from "./errors.js";
 import { packageRoot } from "./paths.js";
 import { printable } from "./text.js";
+import { TimeLimit } from "./time-limit.js";
 
 export interface Allowed {
   /** For messages: "the scenarios of the task sums". */
@@ -138,18 +139,17 @@ export function guarded<T>(what: string, work: () => T | PromiseLike<T>, allowed
  */
 export function timed<T>(allowed: Allowed, work: (alive: () => void) => T | PromiseLike<T>): Promise<T> {
   const id = ++lastId;
-  let timer: NodeJS.Timeout | undefined;
+  const limit = new TimeLimit(allowed.seconds, () => new HoneError(late(allowed)));
   return new Promise<T>((resolve, reject) => {
     const alive = () => {
-      clearTimeout(timer);
-      // Does not keep the process alive, which is how work is found that waits for nothing.
-      timer = setTimeout(() => reject(new HoneError(late(allowed))), allowed.seconds * 1000).unref();
+      limit.renew();
       begin(id, { what: allowed.what, allowed, reject });
     };
+    limit.signal.addEventListener("abort", () => reject(limit.signal.reason), { once: true });
     alive();
     Promise.resolve(work(alive)).then(resolve, reject);
   }).finally(() => {
-    clearTimeout(timer);
+    limit.clear();
     end(id);
   });
 }

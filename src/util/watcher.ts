@@ -9,12 +9,13 @@ import { pathToFileURL } from "node:url";
 import { parentPort } from "node:worker_threads";
 import { packageRoot } from "./paths.js";
 import { printable } from "./text.js";
+import { TimeLimit } from "./time-limit.js";
 import { OVERDUE, type Watched } from "./watch.js";
 
 /** Milliseconds until a thread that no debugger can interrupt (it waits in the operating system) is ended with SIGKILL. */
 const HARD_MS = 5000;
 
-const timers = new Map<number, NodeJS.Timeout>();
+const limits = new Map<number, TimeLimit>();
 const ours = [pathToFileURL(packageRoot).href, packageRoot];
 
 /** " at task.ts:12" of the innermost code that is neither Node's nor hone's nor a package's; empty without any. */
@@ -49,11 +50,10 @@ function endProcess(id: number, message: string): void {
 }
 
 parentPort?.on("message", ({ id, limit }: Watched) => {
-  clearTimeout(timers.get(id));
-  timers.delete(id);
-  if (limit)
-    timers.set(
-      id,
-      setTimeout(() => endProcess(id, limit.message), limit.milliseconds),
-    );
+  limits.get(id)?.clear();
+  limits.delete(id);
+  if (!limit) return;
+  const time = new TimeLimit(limit.milliseconds / 1000, () => new Error(limit.message));
+  time.signal.addEventListener("abort", () => endProcess(id, limit.message), { once: true });
+  limits.set(id, time);
 });

@@ -18,7 +18,7 @@ const turn = {
   append: undefined,
   maxTokens: 3,
   stop: new Int32Array(),
-  deadline: 0,
+  limitMs: 0,
 };
 
 async function play() {

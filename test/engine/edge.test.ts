@@ -34,7 +34,7 @@ afterAll(() => native.close());
 
 const ids = Int32Array.of(1, 2, 3);
 const sampling = { temperature: 1, topK: 0, topP: 1, minP: 0, seed: 1 };
-const turn = { ...sampling, append: undefined, maxTokens: 3, stop: new Int32Array(), deadline: 0 };
+const turn = { ...sampling, append: undefined, maxTokens: 3, stop: new Int32Array(), limitMs: 0 };
 
 /** Calls with arguments that the types forbid. */
 type Call = (...args: unknown[]) => unknown;
@@ -169,9 +169,9 @@ const wrong: [what: string, call: () => unknown, line: string][] = [
     "maxTokens is 2147483648; it must be from 1 to 2147483647",
   ],
   [
-    "a deadline that is no time",
-    () => call("generate")(1, { ...turn, deadline: Number.NaN }),
-    "deadline is NaN; it must be from 0 to 9007199254740991",
+    "a limit that is no time",
+    () => call("generate")(1, { ...turn, limitMs: Number.NaN }),
+    "limitMs is NaN; it must be from 0 to 2147483647",
   ],
   ["an empty prompt", () => call("open")(new Int32Array(), 1), "the prompt has 0 tokens; it must have from 1 to 255"],
   [
@@ -288,7 +288,7 @@ it("reads a turn before it looks for the engine, which a getter may close", asyn
     const [sequence] = engine.open(Int32Array.of(1), 1);
     const turn = { ...${JSON.stringify(turn)}, append: undefined, stop: new Int32Array() };
     let closing;
-    Object.defineProperty(turn, "deadline", { get() { closing = engine.close(); return 0; } });
+    Object.defineProperty(turn, "limitMs", { get() { closing = engine.close(); return 0; } });
     try { engine.generate(sequence, turn) } catch (error) { console.log(error.message) }
     await closing;`);
   expect(output).toBe("the engine was closed");

@@ -91,11 +91,13 @@ describe("a turn", async () => {
     aborted.close();
   });
 
-  it("ends at its deadline", async () => {
+  it("ends when its seconds are used up, which are those of its own batches", async () => {
     const sequence = long.open(prompt("late"));
     const turn = { maxTokens: 4000, sampling: sampling(8), stop: never };
-    expect((await sequence.generate({ ...turn, deadline: Date.now() + 5 })).stop).toBe("deadline");
-    expect((await sequence.generate({ ...turn, deadline: Date.now() - 1000 })).stop).toBe("deadline");
+    const late = await sequence.generate({ ...turn, seconds: 0.005 });
+    expect(late.stop).toBe("deadline");
+    expect(late.usedSeconds).toBeGreaterThanOrEqual(0.005);
+    expect((await sequence.generate({ ...turn, maxTokens: 3, seconds: 3600 })).stop).toBe("length");
     sequence.close();
   });
 
@@ -106,12 +108,15 @@ describe("a turn", async () => {
     const holds = new AbortController();
     const first = one.generate({ maxTokens: 8000, sampling: sampling(9), stop: never, signal: holds.signal });
     const two = narrow.open(prompt("the second"));
-    const kept = await two.generate({ maxTokens: 5, sampling: sampling(9), stop: never, deadline: Date.now() + 15 });
-    expect(kept).toMatchObject({ stop: "deadline", tokens: new Int32Array() });
-    expect(kept.waitedSeconds).toBeGreaterThan(0);
+    // It waits for longer than that.
+    const second = two.generate({ maxTokens: 5, sampling: sampling(9), stop: never, seconds: 0.001 });
+    await new Promise((resolve) => setTimeout(resolve, 15));
     holds.abort();
     expect((await first).stop).toBe("cancelled");
     one.close();
+    const kept = await second;
+    expect(kept.tokens.length).toBeGreaterThan(0);
+    expect(kept.waitedSeconds).toBeGreaterThan(0.001);
     const asked = performance.now();
     const free = await two.generate({ maxTokens: 100, sampling: sampling(9), stop: never });
     expect(free.waitedSeconds).toBeLessThan((performance.now() - asked) / 1000);

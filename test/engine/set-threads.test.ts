@@ -31,7 +31,7 @@ const TOKENS = 300;
 async function twoSequences(maxTokens: number, meanwhile?: () => Promise<void>): Promise<number[][]> {
   const ids = [...native.open(prompt("threads "), 2)];
   const sampling = { temperature: 1, topK: 0, topP: 1, minP: 0 };
-  const common = { ...sampling, append: undefined, maxTokens, stop: new Int32Array(), deadline: 0 };
+  const common = { ...sampling, append: undefined, maxTokens, stop: new Int32Array(), limitMs: 0 };
   const turns = ids.map((id, seed) => native.generate(id, { ...common, seed }).promise);
   await meanwhile?.();
   const results = await Promise.all(turns);

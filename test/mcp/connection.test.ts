@@ -48,13 +48,15 @@ describe("a server that does not start", () => {
   it("is given up when it says nothing, or nothing that is a message", async () => {
     const silent = await failureOf(open(odd("silent", "mark-silent"), 0.5));
     expect(silent.problem).toBe("server_silent");
-    expect(silent.message).toMatch(/did not answer within 0.5 seconds/);
+    expect(silent.message).toMatch(/neither answered nor wrote anything for 0.5 seconds of its start/);
     // How long a program takes to start depends on the machine.
     let babble = silent;
     for (let seconds = 0.5; seconds < 60 && !/stdout/.test(babble.message); seconds *= 2) {
       babble = await failureOf(open(odd("babble"), seconds));
     }
-    expect(babble.message).toMatch(/did not answer within .* seconds of its start.*\(stdout\) I do not speak JSON/);
+    expect(babble.message).toMatch(
+      /neither answered nor wrote anything for .* seconds of its start.*\(stdout\) I do not speak JSON/,
+    );
     // Also of one that heeds no end of its input.
     await until(() => processesWith("mark-silent").length === 0);
   });

@@ -46,7 +46,7 @@ async function call(of: RolloutServers | undefined, name: string, args: Record<s
   const running = { task: of?.task as AnyTask, scenario, env: undefined, signal: new AbortController().signal };
   const limits = { maxTurns: 1, toolSeconds: 60 };
   const written = { kind: "call", call: { name, arguments: args } } as const;
-  const { record, text } = await runCall(written, 1, { ...running, limits }, Date.now() + 60_000);
+  const { record, text } = await runCall(written, 1, { ...running, limits });
   return { outcome: record.outcome, text };
 }
 

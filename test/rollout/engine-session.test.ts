@@ -26,7 +26,7 @@ const first = opening(task, scenario, 4);
 const results: ChatMessage[] = [{ role: "tool", name: "add", content: '{"sum":2}' }];
 const limits = (more: Partial<TurnLimits> = {}): TurnLimits => ({
   maxTokens: 12,
-  deadline: Date.now() + 60_000,
+  seconds: 60,
   signal: new AbortController().signal,
   ...more,
 });
@@ -136,7 +136,7 @@ function scriptedWith(how: Chat, begin: Opening, ...turns: Partial<Generated>[])
       asked.push(options);
       const tokens = turns[0]?.tokens ?? new Int32Array();
       const logprobs = new Float32Array(tokens.length).fill(-0.5);
-      return { tokens, logprobs, stop: "stop", waitedSeconds: 0, ...turns.shift() };
+      return { tokens, logprobs, stop: "stop", waitedSeconds: 0, usedSeconds: 0, ...turns.shift() };
     },
     close: () => undefined,
   };
@@ -187,6 +187,16 @@ describe("the end of a turn", () => {
     const written = engine.tokenize("and so on", { special: false });
     const { player } = scripted({ tokens: written, stop: "deadline", waitedSeconds: 7 });
     expect(await player.turn(limits())).toMatchObject({ stop: "deadline", waitedSeconds: 7 });
+  });
+
+  it("by the end of the whole rollout's time keeps what was written", async () => {
+    const written = engine.tokenize("and so on", { special: false });
+    const { player } = scripted({ tokens: written, stop: "cancelled" });
+    const over = new AbortController();
+    over.abort();
+    const turn = await player.turn(limits({ over: over.signal }));
+    expect(turn).toMatchObject({ stop: "deadline", completionTokens: written.length });
+    expect(player.tokens().ids.slice(prompt.length, -1)).toEqual([...written]);
   });
 
   it("by cancelling rejects with the reason of whoever cancelled", async () => {

@@ -161,12 +161,12 @@ describe("a rollout", () => {
     expect(outcome.reward.success).toBe(false);
   });
 
-  /** Ends by its deadline after a while, of which it waited a share for the engine. */
+  /** Writes until the rollout's time is over, of which it waited a share for the engine. */
   const slow = (waited: number): Session => {
     const session = new Script();
-    session.turn = async () => {
+    session.turn = async ({ over }) => {
       const asked = performance.now();
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      await new Promise((resolve) => over?.addEventListener("abort", resolve, { once: true }));
       const waitedSeconds = (waited * (performance.now() - asked)) / 1000;
       return { content: "uh", calls: [], completionTokens: 3, stop: "deadline", waitedSeconds };
     };
@@ -177,22 +177,24 @@ describe("a rollout", () => {
     ["the engine was busy with others", 0.9, "queue"],
     ["it wrote too long itself", 0.1, "generation"],
   ])("says whose a deadline was: %s", async (_, waited, deadlineCause) => {
-    for (const limit of [{ turnSeconds: 0.05 }, { rolloutSeconds: 0.05 }]) {
-      const outcome = await play(slow(waited), limit);
-      expect(outcome).toMatchObject({ end: "deadline", deadlineCause });
-      expect(outcome.seconds.queue / outcome.seconds.player).toBeCloseTo(waited, 1);
-    }
+    const outcome = await play(slow(waited), { rolloutSeconds: 0.05 });
+    expect(outcome).toMatchObject({ end: "deadline", deadlineCause });
   });
 
-  it("counts only the last turn where the turn's own limit ended it", async () => {
+  it("breaks off where a turn has used up its time: the engine is too slow", async () => {
     const session = new Script(call("misbehave", { how: "nap" }));
     const first = session.turn.bind(session);
-    const last = slow(0.1);
     let turns = 0;
-    session.turn = (limits) => (turns++ === 0 ? first(limits) : last.turn(limits));
-    const outcome = await play(session, { toolSeconds: 5, turnSeconds: 0.05 });
-    expect(outcome).toMatchObject({ end: "deadline", turns: 2, deadlineCause: "generation" });
-    expect(outcome.seconds.tools).toBeGreaterThan(0.15);
+    const asked: (number | undefined)[] = [];
+    session.turn = async (limits) => {
+      asked.push(limits.seconds);
+      if (turns++ === 0) return first(limits);
+      return { content: "", calls: [], completionTokens: 0, stop: "deadline", waitedSeconds: 0 };
+    };
+    const outcome = await play(session, { toolSeconds: 5, turnSeconds: 7 });
+    expect(asked).toEqual([7, 7]);
+    expect(outcome).toMatchObject({ end: "deadline", turns: 1, deadlineCause: "turn" });
+    expect(outcome.reason).toBe("turn 2 used up its 7 seconds (--turn-timeout)");
   });
 
   it("says that tools used up the time, also when one still runs", async () => {

@@ -80,7 +80,7 @@ it("tells the model what a tool with either kind of parameters takes", async () 
     const limits = { maxTurns: 1, toolSeconds: 5 };
     const signal = new AbortController().signal;
     const written = { kind: "call", call: { name, arguments: args } } as const;
-    return runCall(written, 1, { ...running, env: undefined, limits, signal }, Date.now() + 5000);
+    return runCall(written, 1, { ...running, env: undefined, limits, signal });
   };
   expect((await call("read", { path: "a" })).text).toBe("a");
   expect((await call("read", {})).record).toMatchObject({

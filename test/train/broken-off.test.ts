@@ -35,10 +35,11 @@ async function creditOf(group: readonly Trajectory[], reward: RewardGroup = task
 
 describe("a rollout that was broken off", () => {
   it("is told from one that failed by itself", () => {
-    expect([failed(0), late(0, "tools"), late(0, "queue")].map(brokenOff)).toEqual([
+    expect([failed(0), late(0, "tools"), late(0, "queue"), late(0, "turn")].map(brokenOff)).toEqual([
       "tool_failure",
       "deadline_tools",
       "deadline_queue",
+      "deadline_turn",
     ]);
     const own = (["token_limit", "turn_limit", "context_limit", "no_tool_call", "bad_call"] as const).map((end) => ({
       ...trajectoryOf({ reward: 0 }),

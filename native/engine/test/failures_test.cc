@@ -77,12 +77,23 @@ void aFailedMoveOrClearLosesNothing() {
       tokens.push_back({1 + i, 2, 3});
       sequences.push_back(fixture.scheduler.open(1, 10 + i, tokens[i]));
     }
-    for (int i = 0; i < 8; i++) turns.push_back(fixture.generate(sequences[i], request(i % 2 ? 100 : 3, i)));
+    // The long turns wait until the short ones are closed.
+    std::promise<void> closed;
+    for (int i = 0; i < 8; i++) {
+      TurnRequest asked = request(i % 2 ? 100 : 3, i);
+      if (i == 7) {
+        asked.sampled = [&, heard = 0](Sampled) mutable {
+          if (++heard == 10) closed.get_future().wait();
+        };
+      }
+      turns.push_back(fixture.generate(sequences[i], asked));
+    }
     for (int i = 0; i < 8; i += 2) {
       turns[i].get();
       if (i == 4) fixture.counters.fail(Call::copy);
       fixture.scheduler.close(sequences[i]);
     }
+    closed.set_value();
     for (int round = 0; round < 2; round++) {
       for (int i = 1; i < 8; i += 2) {
         if (round == 1) turns[i] = fixture.generate(sequences[i], request(20, i));
@@ -106,14 +117,6 @@ void memoryThatCannotBeClearedIsNotUsed() {
   CHECK(fixture.generate(sequence, request(5, 1)).get().tokens == expected(joined({1, 2, 3}, failed.tokens), 5, 1));
   CHECK(Fixture::command([&](CommandDone done) { fixture.scheduler.useAdapter("5", std::move(done)); }).get().empty());
   CHECK(fixture.generate(fixture.scheduler.open(1, 2, {4}), request(5, 1)).get().tokens == expected({4}, 5, 1, 5));
-}
-
-void aFarDeadlineIsNone() {
-  Fixture fixture(1, true, 50);
-  fixture.generate(fixture.scheduler.open(1, 1, {1, 2, 3}), request(5, 1)).get();
-  TurnRequest late = request(5, 2);
-  late.deadline = (int64_t{1} << 53) - 1;
-  CHECK(fixture.generate(fixture.scheduler.open(1, 2, {4, 5}), late).get().tokens == expected({4, 5}, 5, 2));
 }
 
 void aLackOfMemoryIsKnown() {
@@ -344,10 +347,10 @@ void aCommandThatWaitsForALaneHoldsUpNoEnd() {
     fixture.generate(second, request(1, 2)).get();
     auto adapter = Fixture::command([&](CommandDone done) { fixture.scheduler.useAdapter("5", std::move(done)); });
     // The second's lane has come to the command, and waits there for the first's.
-    TurnRequest late = request(5, 2);
-    late.deadline = std::chrono::duration_cast<std::chrono::milliseconds>(
-                        std::chrono::system_clock::now().time_since_epoch()).count() + 30;
-    CHECK(fixture.generate(second, late).get().stop == Stop::deadline);
+    TurnId waiting = 0;
+    auto late = fixture.generate(second, request(5, 2), &waiting);
+    fixture.scheduler.cancel(waiting);
+    CHECK(late.get().stop == Stop::cancelled);
     if (stopped) {
       fixture.scheduler.stop();
       CHECK(adapter.get() == "the engine was closed");
@@ -516,7 +519,6 @@ void testFailures() {
   runTest("a failed trim ends its turn", aFailedTrimEndsItsTurn);
   runTest("a failed move or clear loses nothing", aFailedMoveOrClearLosesNothing);
   runTest("memory that cannot be cleared is not used", memoryThatCannotBeClearedIsNotUsed);
-  runTest("a far deadline is none", aFarDeadlineIsNone);
   runTest("a lack of memory is known", aLackOfMemoryIsKnown);
   runTest("an adapter changes in all lanes or in none", anAdapterChangesInAllLanesOrInNone);
   runTest("lanes that differ refuse turns", lanesThatDifferRefuseTurns);

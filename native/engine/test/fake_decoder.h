@@ -66,7 +66,11 @@ struct FakeCounters {
   std::atomic<int> changes{0};
   /** Fail the n-th decode from now; 0: none. */
   std::atomic<int> failIn{0};
+  /** That each batch takes, and more for each of its tokens. */
   std::atomic<int> microseconds{0};
+  std::atomic<int> microsecondsPerToken{0};
+  /** Tokens of a batch at most, since it was set to 0. */
+  std::atomic<int> largest{0};
   /** As told last; 0: not told. */
   std::atomic<int> threads{0};
   /** Fail in this call, in this lane (-1: in all), so many times. */
@@ -140,7 +144,9 @@ class FakeDecoder final : public Decoder {
       rows_[i].clear();
       check(wantedSlots.insert(slot).second, "a slot with two drawn rows");
     }
-    if (const int micros = counters_.microseconds) std::this_thread::sleep_for(std::chrono::microseconds(micros));
+    counters_.largest = std::max(counters_.largest.load(), batch.size());
+    const int micros = counters_.microseconds + batch.size() * counters_.microsecondsPerToken;
+    if (micros > 0) std::this_thread::sleep_for(std::chrono::microseconds(micros));
     if (aborted_) throw std::runtime_error("aborted");
     maybeFail(Call::decode);
     if (counters_.failIn > 0 && --counters_.failIn == 0) throw std::runtime_error("the fake decoder was told to fail");

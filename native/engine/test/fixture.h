@@ -1,6 +1,7 @@
 // The scheduler and its lanes over fake models, and the questions that tests ask them.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
@@ -35,6 +36,8 @@ struct Shapes {
   bool steady = false;
   /** The decoder draws where its logits are. */
   bool samples = false;
+  int promptBatch = 32;
+  int batchMs = 1000;
 };
 
 struct Fixture {
@@ -63,8 +66,9 @@ struct Fixture {
     settings.steady = shapes.steady;
     settings.slots = slots;
     settings.contextPerSlot = kContext;
-    settings.batch = 64;
-    settings.promptBatch = 32;
+    settings.batch = std::max(64, 2 * shapes.promptBatch);
+    settings.promptBatch = shapes.promptBatch;
+    settings.batchMs = shapes.batchMs;
     settings.outputs = slots + 8;
     settings.fillGap = 2;
     settings.samplingThreads = 3;

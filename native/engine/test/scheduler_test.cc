@@ -139,8 +139,7 @@ void turnsEndForTheirReasons() {
 
   fixture.counters.microseconds = 1000;
   TurnRequest late = request(150, 4);
-  late.deadline = std::chrono::duration_cast<std::chrono::milliseconds>(
-                      std::chrono::system_clock::now().time_since_epoch()).count() + 20;
+  late.limitMs = 20;
   CHECK(fixture.generate(open(5), late).get().stop == Stop::deadline);
 
   TurnId id = 0;
@@ -159,6 +158,84 @@ void turnsEndForTheirReasons() {
   fixture.scheduler.close(sequence);
   CHECK(closing.get().stop == Stop::cancelled);
   CHECK(fixture.generate(sequence, request(1, 4)).get().error == "the sequence is closed");
+}
+
+void aLimitCountsWhatATurnUses() {
+  Fixture fixture(1);
+  fixture.counters.microseconds = 2000;
+  const SequenceId one = fixture.scheduler.open(1, 1, {1, 2, 3});
+  std::promise<void> begun, asked;
+  TurnRequest first = request(20, 1);
+  first.sampled = [&, held = false](Sampled) mutable {
+    if (std::exchange(held, true)) return;
+    begun.set_value();
+    asked.get_future().wait();
+  };
+  auto running = fixture.generate(one, first);
+  begun.get_future().wait();
+  TurnRequest second = request(20, 2);
+  second.limitMs = 1;
+  auto waiting = fixture.generate(fixture.scheduler.open(1, 2, {4, 5}), second);
+  asked.set_value();
+  CHECK(running.get().tokens == expected({1, 2, 3}, 20, 1));
+  fixture.scheduler.close(one);
+  // It has waited for longer than its limit, which its first batch alone uses up.
+  const TurnResult result = waiting.get();
+  CHECK(result.stop == Stop::deadline && result.tokens == expected({4, 5}, 1, 2));
+  CHECK(result.waitedMs > 20);
+}
+
+void aBatchThatIsHeldUpCountsALittle() {
+  Shapes shapes;
+  shapes.batchMs = 5;
+  Fixture fixture(1, true, 1000, 1, shapes);
+  fixture.counters.microseconds = 60'000;
+  TurnRequest held = request(20, 1);
+  held.limitMs = 1000;
+  CHECK(fixture.generate(fixture.scheduler.open(1, 1, {1, 2, 3}), held).get().tokens == expected({1, 2, 3}, 20, 1));
+}
+
+void slowBatchesAreShortened() {
+  Shapes shapes;
+  shapes.promptBatch = 128;
+  shapes.batchMs = 10;
+  Fixture fixture(2, true, 1000, 1, shapes);
+  fixture.counters.microsecondsPerToken = 1000;
+  const auto largest = [&](Token token) {
+    const std::vector<Token> tokens(190, token);
+    const SequenceId sequence = fixture.scheduler.open(1, fixture.scheduler.newGroup(), tokens);
+    CHECK(fixture.generate(sequence, request(1, 1)).get().tokens == expected(tokens, 1, 1));
+    return fixture.counters.largest.exchange(0);
+  };
+  CHECK(largest(3) == 1 + 128);
+  CHECK(largest(7) == 1 + Pace::kLeast);
+}
+
+void aPaceIsFound() {
+  using std::chrono::milliseconds;
+  using std::chrono::seconds;
+  Pace pace(500, seconds(1));
+  // As long as a batch takes no more than twice what it should, whatever it has.
+  pace.took(500, seconds(2));
+  pace.took(1, seconds(100));
+  CHECK(pace.tokens() == 500);
+  pace.took(500, milliseconds(3900));
+  CHECK(pace.tokens() == 128);
+  pace.took(128, milliseconds(1500));
+  pace.took(128, milliseconds(500));
+  pace.took(64, milliseconds(1));
+  CHECK(pace.tokens() == 128);
+  pace.took(128, milliseconds(499));
+  CHECK(pace.tokens() == 256);
+  pace.took(200, milliseconds(10));
+  CHECK(pace.tokens() == 500);
+  // The process was stopped.
+  pace.took(500, seconds(190));
+  CHECK(pace.tokens() == Pace::kLeast);
+  pace.took(Pace::kLeast, seconds(190));
+  CHECK(pace.tokens() == Pace::kLeast);
+  CHECK(Pace(20, seconds(1)).tokens() == 20);
+  CHECK(pace.counted(seconds(190)) == seconds(2) && pace.counted(milliseconds(7)) == milliseconds(7));
 }
 
 void idleSequencesGiveWay() {
@@ -463,6 +540,10 @@ int main(int argc, char** argv) {
   runTest("turns keep their KV", turnsKeepTheirKv);
   runTest("turns are heard as they are sampled", turnsAreHeardAsTheyAreSampled);
   runTest("turns end for their reasons", turnsEndForTheirReasons);
+  runTest("a limit counts what a turn uses", aLimitCountsWhatATurnUses);
+  runTest("a batch that is held up counts a little", aBatchThatIsHeldUpCountsALittle);
+  runTest("slow batches are shortened", slowBatchesAreShortened);
+  runTest("a pace is found", aPaceIsFound);
   runTest("idle sequences give way", idleSequencesGiveWay);
   runTest("slots stay dense", slotsStayDense);
   runTest("scores are the logprobs of tokens", scoresAreTheLogprobsOfTokens);

@@ -11,9 +11,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from learner.launch import _Refusal, command_of
+from learner.launch import LOOK_SECONDS, AwakeClock, _Refusal, command_of
 from learner.launched import Rank, Unlaunched, rank_of
 
 HERE = Path(__file__).parent
@@ -209,6 +210,19 @@ def test_a_rank_that_falls_silent_ends_all(start, tmp_path):
     code, log = hone.end()
     assert code == 1 and gone(pids)
     assert log[-1] == "learner: rank 1 of 3 gave no sign of life for 3 seconds"
+
+
+def test_silence_is_counted_by_a_clock_that_stands_still_while_the_launcher_cannot_run(monkeypatch):
+    time_now = SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr("learner.launch.time", time_now)
+    now = 50.0
+    clock = AwakeClock()
+    now += 1.0
+    assert clock.now() == pytest.approx(1.0)
+    now += 190.0
+    assert clock.now() == pytest.approx(1.0 + LOOK_SECONDS)
+    now += 0.5
+    assert clock.now() == pytest.approx(1.5 + LOOK_SECONDS)
 
 
 def test_ranks_that_do_not_start_are_not_waited_for(start):

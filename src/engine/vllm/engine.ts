@@ -3,7 +3,7 @@
  * loads adapters on them; those of other threads join it. Text is tokenized in this process.
  */
 import { resolve } from "node:path";
-import { HoneError } from "../../util/index.js";
+import { HoneError, type Pauses } from "../../util/index.js";
 import type {
   Engine,
   EngineCompute,
@@ -152,13 +152,12 @@ export class VllmEngine extends WordsHere implements Engine {
   }
 }
 
-/** Milliseconds, so far, in which no server of an engine answered. */
-export const outageOf = (options: EngineOptions): number =>
-  options.kind === "vllm" && options.shared ? Board.at(options.shared.board).outage() : 0;
-
-/** Whether no server of an engine answers now; false for engines without servers. */
-export const noServer = (options: EngineOptions): boolean =>
-  options.kind === "vllm" && options.shared !== undefined && Board.at(options.shared.board).answering().length === 0;
+/** Times in which no server of an engine answers; undefined for engines without servers. */
+export function outagesOf(options: EngineOptions): Pauses | undefined {
+  if (options.kind !== "vllm" || !options.shared) return undefined;
+  const board = Board.at(options.shared.board);
+  return { milliseconds: () => board.outage(), lasts: () => board.answering().length === 0 };
+}
 
 /** What other threads load the owner's engine by. */
 export function joinOptions({ own: _, signal: __, ...options }: VllmOptions, engine: VllmEngine): VllmOptions {

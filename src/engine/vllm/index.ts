@@ -1,3 +1,3 @@
 /** Engines over vLLM servers. */
-export { joinOptions, noServer, openVllm, outageOf, type VllmEngine } from "./engine.js";
+export { joinOptions, openVllm, outagesOf, type VllmEngine } from "./engine.js";
 export { VLLM_VERSION } from "./protocol.js";

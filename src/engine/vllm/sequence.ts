@@ -1,5 +1,5 @@
 /** One conversation on vLLM servers: each turn is a request with all token ids so far, whose prefix the server has cached. */
-import { deriveSeed, HoneError } from "../../util/index.js";
+import { awakeTime, deriveSeed, HoneError } from "../../util/index.js";
 import { digestOf } from "../evaluated.js";
 import type { HttpClient } from "../http.js";
 import type { Evaluated, Generated, GenerateOptions, Sampling, Sequence } from "../sequence.js";
@@ -46,8 +46,6 @@ export class Group {
   }
 }
 
-const MOST_DELAY = 2 ** 31 - 1;
-
 const evaluatedOf = (
   ids: readonly number[],
   { temperature = 1, topK = 0, topP = 1, minP = 0 }: Sampling,
@@ -78,13 +76,13 @@ export class VllmSequence implements Sequence {
       throw new HoneError("vLLM samples no turns under a grammar here, and names no likeliest tokens");
     }
     const { contextPerSequence } = this.#servers;
-    const nothing = { tokens: new Int32Array(), logprobs: new Float32Array(), waitedSeconds: 0 };
+    const nothing = { tokens: new Int32Array(), logprobs: new Float32Array(), waitedSeconds: 0, usedSeconds: 0 };
     if (this.#ids.length + append.length >= contextPerSequence) return { ...nothing, stop: "context" };
     this.#ids.push(...append);
     const ended = AbortSignal.any([this.#closed.signal, ...(signal ? [signal] : [])]);
     const turn = await this.#somewhere(options, ended);
-    const { pausedSeconds } = turn;
-    if ("end" in turn) return { ...nothing, waitedSeconds: pausedSeconds, pausedSeconds, stop: turn.end };
+    const { times } = turn;
+    if ("end" in turn) return { ...nothing, ...times, stop: turn.end };
     const tokens = Int32Array.from(turn.tokens);
     // At temperature 0 the most likely token is taken for certain.
     const logprobs = options.sampling.temperature === 0 ? tokens.map(() => 0) : turn.logprobs;
@@ -101,8 +99,7 @@ export class VllmSequence implements Sequence {
       tokens,
       logprobs: Float32Array.from(logprobs),
       stop: stopped ? ("stop" as const) : full && tokens.length < options.maxTokens ? "context" : "length",
-      waitedSeconds: pausedSeconds,
-      pausedSeconds,
+      ...times,
       ...(turn.prompt ? { evaluated: evaluatedOf([...turn.prompt, ...tokens], options.sampling) } : {}),
     } satisfies Generated;
     tokens.forEach((token, i) => {
@@ -118,16 +115,19 @@ export class VllmSequence implements Sequence {
   }
 
   /** Samples the turn on the group's server; when that is lost, on another one, or on the first that is there again. */
-  async #somewhere({ maxTokens, sampling, stop, deadline }: GenerateOptions, ended: AbortSignal) {
+  async #somewhere({ maxTokens, sampling, stop, seconds }: GenerateOptions, ended: AbortSignal) {
     const { board, clients, contextPerSequence } = this.#servers;
-    const began = board.outage();
-    const paused = () => Math.max(0, board.outage(began));
-    const overdue = () => deadline !== undefined && Date.now() >= deadline + paused();
+    const before = board.outage();
+    const began = awakeTime();
+    const paused = () => Math.max(0, board.outage(before));
+    // Time without any server counts for no limit. What a server's own queue takes is not known.
+    const used = () => awakeTime() - began - paused();
+    const overdue = () => seconds !== undefined && used() >= 1000 * seconds;
+    const timesNow = () => ({ waitedSeconds: paused() / 1000, usedSeconds: used() / 1000 });
     for (;;) {
-      if (ended.aborted) return { end: "cancelled" as const, pausedSeconds: paused() / 1000 };
+      if (ended.aborted) return { end: "cancelled" as const, times: timesNow() };
       const server = this.#group.server();
-      // Time without any server counts for no deadline.
-      if (server !== undefined && overdue()) return { end: "deadline" as const, pausedSeconds: paused() / 1000 };
+      if (server !== undefined && overdue()) return { end: "deadline" as const, times: timesNow() };
       if (server === undefined) {
         await new Promise((resolve) => setTimeout(resolve, LOOK));
         continue;
@@ -138,8 +138,6 @@ export class VllmSequence implements Sequence {
       const watch = setInterval(() => {
         if (overdue() || board.losses(server) !== losses) given.abort();
       }, LOOK);
-      const late = deadline === undefined ? undefined : deadline + paused() - Date.now();
-      const timer = late === undefined ? undefined : setTimeout(() => given.abort(), Math.min(late, MOST_DELAY));
       board.beginTurn(version);
       try {
         const answer = await complete(
@@ -154,7 +152,7 @@ export class VllmSequence implements Sequence {
           },
           AbortSignal.any([ended, given.signal]),
         );
-        if (answer.tokens.length > 0) return { ...answer, pausedSeconds: paused() / 1000 };
+        if (answer.tokens.length > 0) return { ...answer, times: timesNow() };
         throw new HoneError("the vLLM server ended a turn without a token");
       } catch (error) {
         if (error instanceof ServerLost) board.lose(server);
@@ -163,7 +161,6 @@ export class VllmSequence implements Sequence {
       } finally {
         board.endTurn(version);
         clearInterval(watch);
-        clearTimeout(timer);
       }
     }
   }

@@ -5,15 +5,15 @@
 import type { Judge } from "../../judge/index.js";
 import { type McpConfig, McpServers, surveyServers, usablePlan } from "../../mcp/index.js";
 import { type AnyTask, defineTask, type Tool, toolSchema } from "../../tasks/index.js";
-import { cutText, HoneError, messageOf, toJson, UsageError } from "../../util/index.js";
+import { cutText, HoneError, messageOf, TimeLimit, toJson, UsageError } from "../../util/index.js";
 import { type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
 import { exploringQuestion, type MadeCall, type WantedCall } from "../questions.js";
 import { drawn } from "./draw.js";
 
 /** Characters of all results together that the model sees when it says what to call next. */
 const SEEN = 40_000;
-/** Milliseconds that a call may take. */
-const CALL = 60_000;
+/** Seconds that a call may take. */
+const CALL = 60;
 
 export interface ServersSource {
   readonly config: McpConfig;
@@ -140,7 +140,8 @@ async function callTool(
 ): Promise<{ text: string; failed: boolean }> {
   const tool = tools.find((one) => one.name === name);
   if (!tool) return { text: `there is no tool ${name}`, failed: true };
-  const late = AbortSignal.timeout(CALL);
+  const time = new TimeLimit(CALL, () => undefined);
+  const late = time.signal;
   try {
     const result = await tool.execute(args as never, {
       scenario,
@@ -152,6 +153,8 @@ async function callTool(
     signal.throwIfAborted();
     // A server that failed would fail at every call; what a tool says of its arguments is for the model.
     if (error instanceof HoneError) throw error;
-    return { text: late.aborted ? `no answer within ${CALL / 1000} seconds` : messageOf(error), failed: true };
+    return { text: late.aborted ? `no answer within ${CALL} seconds` : messageOf(error), failed: true };
+  } finally {
+    time.clear();
   }
 }

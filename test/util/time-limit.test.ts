@@ -1,6 +1,6 @@
-/** The time limits of agents, while servers of the engine are away. */
+/** Time limits, by a clock that stands still while the thread cannot run; and while servers of an engine are away. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { TimeLimit } from "../../src/agent/time-limit.js";
+import { awakeTime, TimeLimit } from "../../src/util/time-limit.js";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -28,8 +28,7 @@ function servers() {
 }
 
 it("a limit is over when its time has passed, and not once the work has ended", () => {
-  const { outage } = servers();
-  const [one, other] = [new TimeLimit(10, outage, () => over), new TimeLimit(10, outage, () => over)];
+  const [one, other] = [new TimeLimit(10, () => over), new TimeLimit(10, () => over)];
   other.clear();
   vi.advanceTimersByTime(9999);
   expect(one.signal.aborted).toBe(false);
@@ -40,7 +39,7 @@ it("a limit is over when its time has passed, and not once the work has ended", 
 
 it("time without any server does not count, also beyond the limit", () => {
   const { outage, ...both } = servers();
-  const limit = new TimeLimit(10, outage, () => over);
+  const limit = new TimeLimit(10, () => over, outage);
   vi.advanceTimersByTime(4000);
   both.go();
   vi.advanceTimersByTime(60_000);
@@ -58,7 +57,40 @@ it("what was away before does not count either way", () => {
   both.go();
   vi.advanceTimersByTime(30_000);
   both.return();
-  const limit = new TimeLimit(10, outage, () => over);
+  const limit = new TimeLimit(10, () => over, outage);
   vi.advanceTimersByTime(10_000);
   expect(limit.signal.aborted).toBe(true);
+});
+
+it("a sign of progress begins the time anew", () => {
+  const limit = new TimeLimit(10, () => over);
+  vi.advanceTimersByTime(9000);
+  limit.renew();
+  vi.advanceTimersByTime(9999);
+  expect(limit.signal.aborted).toBe(false);
+  vi.advanceTimersByTime(1);
+  expect(limit.signal.aborted).toBe(true);
+});
+
+it("time in which the process was stopped does not count", () => {
+  vi.useRealTimers();
+  let now = 1000;
+  vi.spyOn(performance, "now").mockImplementation(() => now);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
+  const before = awakeTime();
+  const limit = new TimeLimit(10, () => over);
+  now += 190_000;
+  // All that is due fires now.
+  vi.advanceTimersByTime(500);
+  expect(limit.signal.aborted).toBe(false);
+  expect(awakeTime() - before).toBeLessThan(1000);
+  for (let i = 0; i < 18; i++) {
+    now += 500;
+    vi.advanceTimersByTime(500);
+  }
+  expect(limit.signal.aborted).toBe(false);
+  now += 500;
+  vi.advanceTimersByTime(500);
+  expect(limit.signal.aborted).toBe(true);
+  vi.restoreAllMocks();
 });

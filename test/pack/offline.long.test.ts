@@ -80,7 +80,9 @@ describe.skipIf(lack)(`a pack for linux-x64-cpu${lack}`, () => {
     const size = ["--groups-per-step", "2", "--group-size", "4", "--max-turns", "3", "--validate-n", "2"];
     // Rollouts of the untrained model often have equal rewards, of which nothing is learnt; coins differ.
     const coins = ["--control", "random-reward"];
-    expect(npx("train", "--model", "tiny", "--steps", "3", ...size, ...coins, "--gpu", "off")).toMatchObject({ steps: 3 });
+    expect(npx("train", "--model", "tiny", "--steps", "3", ...size, ...coins, "--gpu", "off")).toMatchObject({
+      steps: 3,
+    });
     expect(existsSync(join(hone, ".hone/email/models/tiny/checkpoints/0003/adapter.gguf"))).toBe(true);
   });
 

@@ -99,7 +99,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
     throw new HoneError(`${messageOf(error)}${wrote}`, { cause: error });
   };
   const { turns } = model;
-  const { first, branches, calls, tree } = sequencesOf(turns, model.chat.template.closing.id);
+  const { first, branches, tree } = sequencesOf(turns, model.chat.template.closing.id);
   let reward: Reward = { reward: 0, success: false, parts: {} };
   let end: RolloutEnd = timedOut ? "deadline" : (model.limit ?? "answered");
   let reason: string | undefined;
@@ -126,7 +126,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
     reward = { reward: 0, success: false, parts: { ...reward.parts, on_form: 0 } };
     reason ??= "an answer or a call had not the form that was asked for (--off-form zero)";
   }
-  const { messages, tokens } = first as NonNullable<typeof first>;
+  const { messages, calls, tokens } = first as NonNullable<typeof first>;
   const last = messages.at(-1);
   const tools = Math.max(0, seconds.total - seconds.player);
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);

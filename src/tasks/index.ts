@@ -45,7 +45,14 @@ export {
   taskOptionsOf,
   taskOptionsText,
 } from "./options.js";
-export { type ArgumentsOf, checkArguments, jsonSchema, parameterNames, type ToolParameters } from "./parameters.js";
+export {
+  type ArgumentsOf,
+  checkArguments,
+  jsonSchema,
+  parameterNames,
+  problemByRequest,
+  type ToolParameters,
+} from "./parameters.js";
 export { checkReward } from "./reward-checks.js";
 export type { ServerDefinition, ServerScope, TaskServers } from "./servers.js";
 export {

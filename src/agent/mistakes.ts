@@ -105,7 +105,7 @@ export function mistakeOf(
   const evidence = last && trouble === undefined && !ended ? evidenceOf(last) : undefined;
   const own = typeof modelMistakes === "function" ? [] : (modelMistakes ?? []);
   const known = trouble === undefined ? knownEnd(exceptions, own) : undefined;
-  const end = limit ?? known ?? evidence?.end;
+  const end = limit?.end ?? known ?? evidence?.end;
   const because =
     limit === undefined && known === undefined && evidence ? `the model's mistake: ${evidence.what}; ` : "";
   const reason = `${because}${messageOf(error)}`;

@@ -14,6 +14,8 @@ export interface PlayedSequences {
   /** The first conversation, as it went on last; undefined where the model was never asked. */
   readonly first: Required<Branch> | undefined;
   readonly branches: Branch[];
+  /** The last turn of the first. */
+  readonly leaf: PlayedTurn | undefined;
   /** Every turn, in the order in which they began; empty where all are in one sequence. */
   readonly tree: PlayedNode[];
 }
@@ -136,7 +138,7 @@ export function sequencesOf(played: readonly PlayedTurn[], closing: number): Pla
   // The first conversation is the one that began first, as it went on last.
   const [root] = turns.filter(({ point }) => point.parent === null);
   const main = chains.findLast((chain) => chain[0] === root);
-  if (!main) return { first: undefined, branches: [], tree: [] };
+  if (!main) return { first: undefined, branches: [], leaf: undefined, tree: [] };
   const taken = new Set<PlayedTurn>();
   const ordered = [main, ...chains.filter((chain) => chain !== main)];
   const made = ordered.map((chain) => {
@@ -148,5 +150,5 @@ export function sequencesOf(played: readonly PlayedTurn[], closing: number): Pla
   const tree = made.length > 1 ? treeOf(turns, ordered) : [];
   const [first, ...others] = made;
   const branches = others.map(({ calls, ...branch }) => ({ ...branch, ...(calls.length > 0 ? { calls } : {}) }));
-  return { first, branches, tree };
+  return { first, branches, leaf: main.at(-1), tree };
 }

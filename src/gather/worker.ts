@@ -134,13 +134,15 @@ async function playMember(
   const { scenario } = job;
   const onWaiting = waitingOf(member);
   if (!session) {
+    const { seed, index } = member;
+    const { turnSeconds, rolloutSeconds, taskSeconds = TASK_SECONDS } = settings.limits;
+    const allowed = {
+      ...{ "the player": turnSeconds, "the agent": rolloutSeconds },
+      ...{ "its set-up": taskSeconds, "its tear-down": taskSeconds },
+    };
     const outcome = await (agents as Agents).play({
-      scenario,
-      seed: member.seed,
-      onWaiting: (turn, who) => {
-        const { turnSeconds, rolloutSeconds } = settings.limits;
-        onWaiting({ turn, for: who, since: Date.now(), allowed: who === "the player" ? turnSeconds : rolloutSeconds });
-      },
+      ...{ scenario, seed, index, step: job.step },
+      onWaiting: (turn, who) => onWaiting({ turn, for: who, since: Date.now(), allowed: allowed[who] }),
     });
     return trajectoryOf(here, job, member, outcome);
   }

@@ -37,3 +37,4 @@ export { playedText, sideBySide, wrap } from "./side-by-side.js";
 export { columnTexts, judgedNotes, noteLines, StepTable } from "./step-table.js";
 export { type Share, shareText, TrainView } from "./train-view.js";
 export { showTraining } from "./training-shown.js";
+export { UnknownTools } from "./unknown-tools.js";

@@ -56,6 +56,8 @@ export interface Wanted {
   readonly format?: Format | undefined;
   /** The same of calls. */
   readonly callForm?: CallForm | undefined;
+  /** The tool whose call is demanded by name. */
+  readonly demanded?: string | undefined;
   readonly signal: AbortSignal;
   readonly onText: ((text: string) => void) | undefined;
   readonly onWaited?: (seconds: number) => void;

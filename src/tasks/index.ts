@@ -4,10 +4,12 @@ export {
   type AgentContext,
   type AgentFailure,
   type AgentRollout,
+  type Logger,
   type ModelMistakes,
   ProgramError,
   type ProgramOptions,
   type Ran,
+  type RolloutContext,
   rewardReturned,
 } from "./agent.js";
 export { answerOf, exactMatch, type Given, jsonMatch, matches, numericMatch } from "./checks.js";

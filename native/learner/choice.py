@@ -14,21 +14,33 @@ DOCTOR = os.environ.get("HONE_DOCTOR", "yarn doctor")
 INSTALL = f"`{DOCTOR} --install --learner unsloth` adds it to hone's own environment"
 
 
+WHY_PEFT = (
+    "--learner auto takes PEFT, though Unsloth is installed: its rows compute a beginning that rollouts share once, "
+    "Unsloth's on a GPU once for each rollout"
+)
+
+
 def chosen(settings: dict[str, Any]) -> str:
-    """ "peft" or "unsloth". Raises Refused when Unsloth is requested and cannot be used."""
-    wanted = settings["backend"]
-    if wanted == "peft":
-        return wanted
+    """ "peft" or "unsloth". Raises Refused when Unsloth is requested and cannot be used.
+
+    auto is PEFT: it shares prefixes in every model and takes all weights that Unsloth takes, so that nothing needs it.
+    """
+    if settings["backend"] != "unsloth":
+        return "peft"
     why_not = _why_not(settings)
-    if wanted == "unsloth" and why_not is not None:
+    if why_not is not None:
         raise Refused(f"--learner unsloth: {why_not}; or use --learner peft")
-    # Where Unsloth holds the whole model in f16, an overflow ends the run; PEFT computes the update again in bf16.
-    if wanted == "auto" and (settings["device"] != "cuda" or why_not is not None or not _has_bf16()):
-        return "peft"
-    # Which PEFT's layers keep as they are, and Unsloth holds in 16 bits.
-    if wanted == "auto" and _quantised(settings["base"]):
-        return "peft"
     return "unsloth"
+
+
+def notes(settings: dict[str, Any]) -> list[str]:
+    """Why the choice is not what one may expect."""
+    passed_over = settings["backend"] == "auto" and settings["device"] == "cuda" and _is_installed()
+    return [WHY_PEFT] if passed_over else []
+
+
+def _is_installed() -> bool:
+    return importlib.util.find_spec("unsloth") is not None
 
 
 def _why_not(settings: dict[str, Any]) -> str | None:
@@ -38,13 +50,12 @@ def _why_not(settings: dict[str, Any]) -> str | None:
         return "it computes in one process, and --learner-launch starts several"
     if settings.get("lifetime") == "offload":
         return "its model stays on the device that it was loaded on; use --learner-lifetime step in place of offload"
-    if importlib.util.find_spec("unsloth") is None:
+    if not _is_installed():
         return f"{sys.executable} has no Unsloth; {INSTALL}"
     if settings["device"] == "cuda" and settings["precision"] == "bf16" and not _has_bf16():
         return "this GPU has no bf16, in place of which it takes f16; use --precision f16"
     base = settings["base"]
-    asked = settings["device"] == "cuda" or settings["backend"] == "unsloth"
-    if asked and (architecture := _untried(base["gguf"])):
+    if architecture := _untried(base["gguf"]):
         return f"{base['gguf']} is a model of {architecture}, whose computation by Unsloth was not tried"
     if settings["device"] == "cuda" and not base.get("hf") and _scales_rope(base["gguf"]):
         return (
@@ -77,21 +88,6 @@ def _untried(path: str) -> str | None:
     name = None if field is None else field.contents()
     known = ARCHITECTURES.get(name)
     return name if known is not None and not known.unsloth else None
-
-
-def _quantised(base: dict[str, Any]) -> bool:
-    """Whether the learner would keep blocks of the file. False for a file that is not GGUF: loading it reports the
-    error."""
-    import gguf
-
-    from .quantised import is_kept
-
-    if base.get("hf"):
-        return False
-    try:
-        return any(is_kept(tensor.tensor_type) for tensor in gguf.GGUFReader(base["gguf"]).tensors)
-    except (OSError, ValueError):
-        return False
 
 
 def _scales_rope(path: str) -> bool:

@@ -7,10 +7,9 @@ from typing import Any
 
 import torch
 
-from . import checkpoint
+from . import checkpoint, choice
 from .backend import Backend, PeftBackend
 from .batch import read_batch
-from .choice import chosen
 from .errors import Refused
 from .hardware import cuda_of, name_of
 from .memory import PeakMemory
@@ -27,7 +26,7 @@ from .update import policy_update
 
 
 def _backend(settings: dict[str, Any], progress: Progress) -> Backend:
-    if chosen(settings) == "unsloth":
+    if choice.chosen(settings) == "unsloth":
         from .unsloth_backend import UnslothBackend
 
         return UnslothBackend(settings, progress)
@@ -41,6 +40,7 @@ class Session:
         """`ranks`: this process, and others that compute updates with it and are asked the same."""
         started = time.monotonic()
         self._ranks = ranks
+        self._notes = choice.notes(settings)
         # Before PyTorch starts its threads, which inherit it. In a trained model's sharp attention most probabilities
         # are nearly zero; computing with numbers below 1.2e-38 made the backward pass of attention ten times slower.
         torch.set_flush_denormal(True)
@@ -109,7 +109,8 @@ class Session:
                 self._ranks.together("saved", lambda: (memory.report(), self._backend.notes()))
             )
             metrics["memory"] = _of_all([memory for memory, _ in reports], self._backend.device)
-            metrics["notes"] = list(dict.fromkeys(note for _, notes in reports for note in notes))
+            said, self._notes = self._notes, []
+            metrics["notes"] = list(dict.fromkeys(said + [note for _, notes in reports for note in notes]))
             metrics |= {"device": name_of(self._backend.placed()), "precision": self._backend.precision}
         metrics["seconds"]["checks"] = Spent.seconds - checks
         metrics["seconds"]["total"] = time.monotonic() - started

@@ -8,7 +8,7 @@ import type { AnyTask, Scenario } from "../tasks/index.js";
 import { messageOf } from "../util/index.js";
 import { Host } from "./host.js";
 import { catchEverything } from "./output.js";
-import { type AgentOutcome, playAgent } from "./play.js";
+import { type AgentOutcome, playAgent, type Waited } from "./play.js";
 import type { Programs } from "./programs.js";
 import { RolloutModel } from "./rollout-model.js";
 
@@ -26,8 +26,10 @@ export interface AgentsSettings {
 export interface AgentMember {
   readonly scenario: Scenario;
   readonly seed: number;
-  /** Called when the model, or the agent, has its turn. */
-  readonly onWaiting: (turn: number, who: "the player" | "the agent") => void;
+  readonly index: number;
+  readonly step: number;
+  /** Called when the model, or a part of the agent, has its turn. */
+  readonly onWaiting: (turn: number, who: Waited) => void;
 }
 
 export interface Agents {
@@ -46,10 +48,10 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
   catchEverything((error) => onNote(`an agent left an error that nothing caught: ${messageOf(error)}`));
   const pauses = outagesOf(player.engine);
   return {
-    play: ({ scenario, seed, onWaiting }) => {
-      const about = { seed, limits, onNote, onWaiting };
+    play: (member) => {
+      const about = { seed: member.seed, limits, onNote, onWaiting: member.onWaiting };
       const model = new RolloutModel({ name: "hone", engine, chat, sampling: player.sampling, ...about });
-      return playAgent({ task, scenario, env, model, host, limits, pauses, programs });
+      return playAgent({ ...member, task, env, model, host, limits, pauses, programs });
     },
     close: async () => {
       await Promise.all([...programs].map((all) => all.end()));

@@ -3,10 +3,11 @@
  * and is trained, or the program's, whose rollout has failed. Known are the task's own word, the names that agent frameworks
  * give to mistakes of a model, and what the model did in its last turn.
  */
+
+import { refusalByRequest } from "../rollout/index.js";
 import {
   type AgentFailure,
   type AnyTask,
-  jsonSchema,
   ProgramError,
   type Reward,
   type RolloutEnd,
@@ -70,28 +71,14 @@ interface Evidence {
   readonly what: string;
 }
 
-function wrongArguments(schema: Record<string, unknown>, args: Record<string, unknown>): string | undefined {
-  try {
-    return jsonSchema(schema).problem(args);
-  } catch {
-    // The client's schema is none: nothing can be said of the arguments.
-    return undefined;
-  }
-}
-
 /** What a turn did wrong, by hone's own record of it. */
 function evidenceOf({ asked, answer, cut, formProblem }: PlayedTurn): Evidence | undefined {
   if (cut) return { end: "token_limit", what: `its last turn was cut after ${answer.segment.ids.length} tokens` };
   for (const written of answer.read.calls) {
     if (written.kind === "malformed")
       return { end: "bad_call", what: `its last call was malformed: ${written.reason}` };
-    const { name, arguments: args } = written.call;
-    const tool = asked.tools.find((one) => one.function.name === name);
-    if (!tool) return { end: "bad_call", what: `its last turn called ${name.slice(0, 64)}, which is no tool` };
-    const problem = wrongArguments(tool.function.parameters, args);
-    if (problem !== undefined) {
-      return { end: "bad_call", what: `its last turn called ${name} with wrong arguments: ${problem.slice(0, 200)}` };
-    }
+    const refusal = refusalByRequest(written.call, asked.tools);
+    if (refusal) return { end: "bad_call", what: `its last call could not run: ${refusal.error}` };
   }
   if (formProblem === undefined) return undefined;
   return { end: "model_mistake", what: `its last answer has not the form that was asked for: ${formProblem}` };
@@ -118,7 +105,7 @@ export function mistakeOf(
   const evidence = last && trouble === undefined && !ended ? evidenceOf(last) : undefined;
   const own = typeof modelMistakes === "function" ? [] : (modelMistakes ?? []);
   const known = trouble === undefined ? knownEnd(exceptions, own) : undefined;
-  const end = limit ?? known ?? evidence?.end;
+  const end = limit?.end ?? known ?? evidence?.end;
   const because =
     limit === undefined && known === undefined && evidence ? `the model's mistake: ${evidence.what}; ` : "";
   const reason = `${because}${messageOf(error)}`;

@@ -4,6 +4,7 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { format } from "node:util";
+import type { Logger } from "../tasks/index.js";
 
 /** Characters that are kept. */
 const KEPT = 4000;
@@ -25,6 +26,15 @@ export class Output {
   tail(lines = 8): string {
     return this.text.split("\n").slice(-lines).join("\n");
   }
+}
+
+/** Lines for the output, whichever code writes them: a console's need the rollout's asynchronous context. */
+export function loggerTo(output: Output): Logger {
+  const line =
+    (level: keyof Logger) =>
+    (...values: unknown[]) =>
+      output.write(`[${level}] ${format(...values)}\n`);
+  return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
 }
 
 /** A rollout, to the code that runs on its behalf. */

@@ -4,11 +4,19 @@
  */
 import { inProcess, languageModel } from "../ai-sdk/index.js";
 import { deadlineCause, type RolloutLimits, type RolloutOutcome, type Trajectory } from "../rollout/index.js";
-import { type AnyTask, type Reward, type RolloutEnd, rewardReturned, type Scenario } from "../tasks/index.js";
-import { HoneError, messageOf, type Pauses, TimeLimit } from "../util/index.js";
+import {
+  type AnyTask,
+  type Reward,
+  type RolloutContext,
+  rewardReturned,
+  type Scenario,
+  TASK_SECONDS,
+} from "../tasks/index.js";
+import { HoneError, messageOf, type Pauses, TimeLimit, timed } from "../util/index.js";
+import { type Ending, endingOf } from "./ending.js";
 import type { Host } from "./host.js";
 import { mistakeOf } from "./mistakes.js";
-import { Output, onBehalfOf } from "./output.js";
+import { loggerTo, Output, onBehalfOf } from "./output.js";
 import { Programs } from "./programs.js";
 import type { RolloutModel } from "./rollout-model.js";
 import { sequencesOf } from "./sequences.js";
@@ -16,17 +24,24 @@ import { sequencesOf } from "./sequences.js";
 /** Seconds that the code has to end after its signal is aborted. */
 const GRACE = 5;
 
+/** Who has its turn. */
+export type Waited = "the player" | "the agent" | "its set-up" | "its tear-down";
+
 export interface AgentRolloutInput {
   readonly task: AnyTask;
   readonly scenario: Scenario;
+  readonly seed: number;
+  readonly index: number;
+  readonly step: number;
   readonly env: unknown;
   readonly model: RolloutModel;
   readonly host: Host;
-  readonly limits: Pick<RolloutLimits, "maxTurns" | "rolloutSeconds" | "offForm">;
+  readonly limits: Pick<RolloutLimits, "maxTurns" | "rolloutSeconds" | "taskSeconds" | "offForm">;
   /** Of the engine that plays: their time is none of the rollout's. */
   readonly pauses: Pauses | undefined;
   /** Of the thread: its rollouts' programs, for its end. */
   readonly programs: Set<Programs>;
+  readonly onWaiting: (turn: number, who: Waited) => void;
 }
 
 export type AgentOutcome = RolloutOutcome & Pick<Trajectory, "branches" | "tree" | "agent" | "output">;
@@ -36,20 +51,20 @@ interface Ended {
   readonly error?: unknown;
 }
 
-/** The code's result, or its error. A hang is an error, too. */
+/** The code's result, or its error. A hang, where one is told of, is an error, too. */
 function ended(
   work: () => unknown,
   output: Output,
-  { signal, late }: { readonly signal: AbortSignal; readonly late: () => Error },
+  hang?: { readonly signal: AbortSignal; readonly late: () => Error },
 ): Promise<Ended> {
   const settled = new AbortController();
   return new Promise<Ended>((resolve) => {
     const fail = (error: unknown) => resolve({ error });
-    const hang = () => {
+    const wait = ({ late }: NonNullable<typeof hang>) => {
       const grace = new TimeLimit(GRACE, late);
       grace.signal.addEventListener("abort", () => fail(grace.signal.reason), { once: true });
     };
-    signal.addEventListener("abort", hang, { once: true, signal: settled.signal });
+    if (hang) hang.signal.addEventListener("abort", () => wait(hang), { once: true, signal: settled.signal });
     void onBehalfOf({ output, fail }, async () => work()).then((returned) => resolve({ returned }), fail);
   }).finally(() => settled.abort());
 }
@@ -58,95 +73,158 @@ class Hung extends HoneError {}
 
 const UNASKED = "the agent ended without a turn of the model: use `model`, or `baseUrl` with `apiKey`";
 
-/** @throws HoneError where the code fails, or hangs */
-export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome> {
-  const { task, scenario, env, model, host, limits } = input;
-  const started = performance.now();
-  const output = new Output();
+/** What a part of the task's code gets of the rollout, and the end of that with the programs that it has started. */
+function surround(input: AgentRolloutInput, key: string, output: Output) {
+  const { scenario, env, seed, index, step, host } = input;
   const over = new AbortController();
-  const key = host.add(model);
-  const baseUrl = host.url;
   // Anthropic's clients append `/v1` themselves.
-  const root = baseUrl.replace(/\/v1$/, "");
+  const root = host.url.replace(/\/v1$/, "");
   const variables = {
-    ...{ OPENAI_BASE_URL: baseUrl, OPENAI_API_KEY: key },
+    ...{ OPENAI_BASE_URL: host.url, OPENAI_API_KEY: key },
     ...{ ANTHROPIC_BASE_URL: root, ANTHROPIC_API_KEY: key },
   };
   const programs = new Programs({ env: variables, output, signal: over.signal });
   input.programs.add(programs);
-  const context = {
-    ...{ scenario, env, baseUrl, apiKey: key, signal: over.signal },
-    model: languageModel(inProcess(model, false)),
+  const context: RolloutContext = {
+    ...{ scenario, env, seed, index, step, logger: loggerTo(output), signal: over.signal },
     run: programs.run.bind(programs),
   };
-  const overdue = new HoneError(`the rollout's time is over (${limits.rolloutSeconds} s, --rollout-timeout)`);
-  const time = new TimeLimit(limits.rolloutSeconds, () => overdue, input.pauses);
-  time.signal.addEventListener("abort", () => over.abort(overdue), { once: true });
-  const late = () =>
-    new Hung(`the agent did not end within ${GRACE} s after its signal was aborted: ${overdue.message}`);
-  const result = await ended(() => task.rollout?.(context), output, { signal: over.signal, late });
-  time.clear();
-  const timedOut = over.signal.aborted;
-  const seconds = { total: (performance.now() - started) / 1000, ...model.seconds };
-  // Promises that are still running get the end as an abort.
-  over.abort(new HoneError("the rollout has ended"));
-  host.remove(key);
-  model.end();
-  await programs.end();
-  input.programs.delete(programs);
+  const end = async () => {
+    // Promises that are still running get the end as an abort.
+    over.abort(new HoneError("the rollout has ended"));
+    await programs.end();
+    input.programs.delete(programs);
+  };
+  return { over, context, end };
+}
 
+type Surroundings = ReturnType<typeof surround>;
+
+/** @throws HoneError where the code fails, or hangs */
+export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome> {
+  const { task, model, host, limits, onWaiting } = input;
+  const { taskSeconds = TASK_SECONDS } = limits;
+  const output = new Output();
+  const key = host.add(model);
   const failed = (error: unknown): never => {
     const tail = output.tail();
     const wrote = tail === "" ? "" : `; its last output:\n${tail.replace(/^/gm, "  ")}`;
     throw new HoneError(`${messageOf(error)}${wrote}`, { cause: error });
   };
+  const beside = async (who: "its set-up" | "its tear-down", work: () => unknown): Promise<Ended> => {
+    onWaiting(model.turns.length, who);
+    const allowed = { what: who, seconds: taskSeconds, remedy: "--task-timeout" };
+    const { returned, error } = await ended(() => timed(allowed, work), output);
+    return error === undefined ? { returned } : { error: new HoneError(`${who} failed: ${messageOf(error)}`) };
+  };
+
+  const around = surround(input, key, output);
+  const prepared = task.setUp ? await beside("its set-up", () => task.setUp?.(around.context)) : {};
+  const fixture = prepared.returned;
+  let played: Played | undefined;
+  if (prepared.error === undefined) {
+    onWaiting(0, "the agent");
+    played = await playPrepared(input, around, { key, output, fixture });
+  }
+  host.remove(key);
+  model.end();
+  await around.end();
+  if (!played) return failed(prepared.error);
+  if (task.tearDown) {
+    const own = surround(input, key, output);
+    const { error } = await beside("its tear-down", () => task.tearDown?.({ ...own.context, fixture }));
+    await own.end();
+    // The first error is the rollout's.
+    if (error !== undefined) {
+      if (played.result.error === undefined) return failed(error);
+      output.write(`${messageOf(error)}\n`);
+    }
+  }
+  return outcomeOf(input, played, output, failed);
+}
+
+interface Played {
+  readonly result: Ended;
+  readonly seconds: RolloutOutcome["seconds"];
+  /** The error of the rollout's time, where that was over. */
+  readonly overdue: HoneError | undefined;
+}
+
+async function playPrepared(
+  { task, model, host, limits, pauses }: AgentRolloutInput,
+  { over, context }: Surroundings,
+  { key, output, fixture }: { readonly key: string; readonly output: Output; readonly fixture: unknown },
+): Promise<Played> {
+  const started = performance.now();
+  const overdue = new HoneError(`the rollout's time is over (${limits.rolloutSeconds} s, --rollout-timeout)`);
+  const time = new TimeLimit(limits.rolloutSeconds, () => overdue, pauses);
+  time.signal.addEventListener("abort", () => over.abort(overdue), { once: true });
+  const late = () =>
+    new Hung(`the agent did not end within ${GRACE} s after its signal was aborted: ${overdue.message}`);
+  const asked = { ...context, baseUrl: host.url, apiKey: key, fixture, model: languageModel(inProcess(model, false)) };
+  const result = await ended(() => task.rollout?.(asked), output, { signal: over.signal, late });
+  time.clear();
+  const total = (performance.now() - started) / 1000;
+  const { player, queue } = model.seconds;
+  const seconds = { total, player, queue, tools: Math.max(0, total - player) };
+  return { result, seconds, overdue: over.signal.aborted ? overdue : undefined };
+}
+
+/** @throws what `failed` throws */
+function outcomeOf(
+  { task, scenario, model, limits }: AgentRolloutInput,
+  { result, seconds, overdue }: Played,
+  output: Output,
+  failed: (error: unknown) => never,
+): AgentOutcome {
   const { turns } = model;
-  const { first, branches, calls, tree } = sequencesOf(turns, model.chat.template.closing.id);
+  const { first, branches, leaf, tree } = sequencesOf(turns, model.chat.template.closing.id);
   let reward: Reward = { reward: 0, success: false, parts: {} };
-  let end: RolloutEnd = timedOut ? "deadline" : (model.limit ?? "answered");
-  let reason: string | undefined;
+  let ending: Ending = overdue ? { end: "deadline" } : endingOf(model, task.finalTools);
   try {
     if (result.error instanceof Hung) throw result.error;
     if (result.error === undefined) reward = rewardReturned(result.returned);
     // An error after the rollout's time is taken for its consequence.
-    else if (timedOut) reason = messageOf(result.error);
+    else if (overdue) ending = { end: "deadline", reason: messageOf(result.error) };
     else {
       const { error } = result;
       const mistake = onBehalfOf({ output, fail: () => undefined }, () => mistakeOf(error, model, task, scenario));
       if (!mistake) throw error;
-      ({ end, reason, reward } = mistake);
+      ending = mistake;
+      reward = mistake.reward;
     }
     if (!first) {
       if (result.error !== undefined) throw result.error;
-      throw timedOut ? overdue : new HoneError(UNASKED);
+      throw overdue ?? new HoneError(UNASKED);
     }
   } catch (error) {
     failed(error);
   }
+  const { end, answer: final } = ending;
+  let { reason } = ending;
   const offForm = turns.filter((turn) => turn.formProblem !== undefined || turn.callProblem !== undefined).length;
   if (limits.offForm === "zero" && offForm > 0) {
     reward = { reward: 0, success: false, parts: { ...reward.parts, on_form: 0 } };
     reason ??= "an answer or a call had not the form that was asked for (--off-form zero)";
   }
-  const { messages, tokens } = first as NonNullable<typeof first>;
-  const last = messages.at(-1);
-  const tools = Math.max(0, seconds.total - seconds.player);
-  const cause = timedOut ? deadlineCause({ ...seconds, tools }, seconds.total) : "turn";
+  const { messages, calls, tokens } = first as NonNullable<typeof first>;
+  const texts = [leaf, turns.at(-1)].filter((turn) => turn?.answer.read.calls.length === 0);
+  const text = texts[0]?.answer.read.said;
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
   const rewritten = sum(turns.map(({ asked }) => asked.rewritten - (asked.point?.rewritten ?? 0)));
   return {
     messages,
     calls,
-    answer: last?.role === "assistant" && !last.tool_calls ? { text: last.content } : undefined,
+    answer: end === "answered" ? (final ?? (text === undefined ? undefined : { text })) : undefined,
     end,
-    deadlineCause: end === "deadline" ? cause : undefined,
+    deadlineCause: end === "deadline" ? (overdue ? deadlineCause(seconds, seconds.total) : "turn") : undefined,
     reason,
     turns: turns.length,
     reward,
     tokens,
     completionTokens: sum(turns.map(({ answer }) => sum([...answer.segment.sampled]))),
     promptTokens: sum(turns.map(({ asked }) => asked.append.length)),
-    seconds: { ...seconds, tools },
+    seconds,
     ...(branches.length > 0 ? { branches, tree } : {}),
     agent: {
       completions: turns.length,

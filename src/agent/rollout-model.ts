@@ -49,8 +49,10 @@ export interface PlayedTurn {
   readonly point: Point;
   readonly asked: Conversation;
   readonly answer: Answer;
-  /** Whether a limit of hone ended it, not one that the code has asked for. */
+  /** Whether a limit of hone ended it, not a lower one that the code has asked for. */
   readonly cut: boolean;
+  /** The tool whose call the request demanded by name. */
+  readonly demanded: string | undefined;
   /** The answer's first deviation from the form that was asked for. */
   readonly formProblem: string | undefined;
   /** Of its calls. */
@@ -62,8 +64,10 @@ const ended = () => new ApiError(410, "invalid_request_error", "The rollout of t
 const outOfTime = (seconds: number) =>
   badRequest(`The model did not end its turn within ${seconds} s (--turn-timeout).`, null, "turn_timeout");
 
+type LimitEnd = Extract<RolloutEnd, "turn_limit" | "context_limit" | "deadline">;
+
 /** Errors by which a rollout meets a limit. */
-const LIMITS: Readonly<Record<string, Extract<RolloutEnd, "turn_limit" | "context_limit" | "deadline">>> = {
+const LIMITS: Readonly<Record<string, LimitEnd>> = {
   turn_limit: "turn_limit",
   context_length_exceeded: "context_limit",
   turn_timeout: "deadline",
@@ -81,8 +85,8 @@ export class RolloutModel extends ServedModel {
   override readonly fixedTemperature: number;
   /** Requests that were answered with an error. */
   refused = 0;
-  /** A limit that the rollout has met. */
-  limit: (typeof LIMITS)[string] | undefined;
+  /** The first limit that the rollout has met, and the number of turns that had begun. */
+  limit: { readonly end: LimitEnd; readonly turn: number } | undefined;
   /** The error of a request since the last turn, other than a limit's. */
   trouble: unknown;
   readonly #settings: RolloutModelSettings;
@@ -99,7 +103,6 @@ export class RolloutModel extends ServedModel {
     this.#settings = settings;
     this.enforces = settings.limits.offForm === "prevent";
     this.fixedTemperature = settings.sampling.temperature ?? 1;
-    settings.onWaiting(0, "the agent");
   }
 
   /** Seconds in which a turn was under way, and of them those before the engine began with it. */
@@ -117,8 +120,8 @@ export class RolloutModel extends ServedModel {
 
   override onError(error: unknown): void {
     this.refused++;
-    const limit = error instanceof ApiError ? LIMITS[error.code ?? ""] : undefined;
-    if (limit) this.limit ??= limit;
+    const end = error instanceof ApiError ? LIMITS[error.code ?? ""] : undefined;
+    if (end) this.limit ??= { end, turn: this.#begun };
     else this.trouble = error;
   }
 
@@ -196,10 +199,12 @@ export class RolloutModel extends ServedModel {
       });
       this.#seeds.set(answer.point, seed);
       const formProblem = wanted.format?.(answer.read.said);
-      const cut = answer.stop !== "stop" && answer.segment.ids.length < (wanted.maxTokens ?? Infinity);
+      const { length } = answer.segment.ids;
+      const cut = answer.stop !== "stop" && (length < (wanted.maxTokens ?? Infinity) || length >= limits.maxTokens);
       const callProblem = wanted.callForm?.(answer.read.calls);
-      const problems = { formProblem, callProblem };
-      this.turns.push({ number, point: answer.point, asked: conversation, answer, cut, ...problems });
+      const { demanded } = wanted;
+      const about = { cut, demanded, formProblem, callProblem };
+      this.turns.push({ number, point: answer.point, asked: conversation, answer, ...about });
       this.trouble = undefined;
       if (answer.stop === "deadline") throw outOfTime(limits.turnSeconds);
       return answer;

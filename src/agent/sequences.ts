@@ -4,7 +4,7 @@
  * the first and given in the others, so that each is trained once.
  */
 import { AllowedParts, afterTurn, type DrawStatistics, type Evaluated } from "../engine/index.js";
-import type { Branch, PlayedNode, TokenRecord } from "../rollout/index.js";
+import { type Branch, type PlayedNode, refusalByRequest, type TokenRecord } from "../rollout/index.js";
 import type { Point } from "../serve/index.js";
 import type { CallRecord, ChatMessage } from "../tasks/index.js";
 import { parseJson } from "../util/index.js";
@@ -12,10 +12,10 @@ import type { PlayedTurn } from "./rollout-model.js";
 
 export interface PlayedSequences {
   /** The first conversation, as it went on last; undefined where the model was never asked. */
-  readonly first: Branch | undefined;
+  readonly first: Required<Branch> | undefined;
   readonly branches: Branch[];
-  /** Of the first, in order. */
-  readonly calls: CallRecord[];
+  /** The last turn of the first. */
+  readonly leaf: PlayedTurn | undefined;
   /** Every turn, in the order in which they began; empty where all are in one sequence. */
   readonly tree: PlayedNode[];
 }
@@ -40,14 +40,13 @@ function messagesOf(chain: readonly PlayedTurn[]): ChatMessage[] {
 
 const NO_DRAWS: DrawStatistics = { tokens: 0, deviation: 0, variance: 0 };
 
-function tokensOf(chain: readonly PlayedTurn[], taken: Set<PlayedTurn>, closing: number): TokenRecord {
+function tokensOf(chain: readonly PlayedTurn[], isOwn: (turn: PlayedTurn) => boolean, closing: number): TokenRecord {
   const record: TokenRecord = { ids: [], sampled: [], logprobs: [] };
   const among = new AllowedParts();
   let evaluated: Evaluated | undefined;
   for (const turn of chain) {
     const { ids, sampled, logprobs, allowed } = turn.point.segment;
-    const own = !taken.has(turn);
-    taken.add(turn);
+    const own = isOwn(turn);
     if (own) among.add(allowed, record.ids.length);
     const said = turn.answer.evaluated;
     // Draws count where they are trained.
@@ -81,19 +80,24 @@ function resultOf(content: string): unknown {
   }
 }
 
-/** Calls with the results that the code sent back; null where it sent none. */
-function callsOf(chain: readonly PlayedTurn[]): CallRecord[] {
-  return chain.flatMap(({ answer }, index) => {
+/**
+ * The calls of a sequence's own turns, judged by the tools of the request that each answers, with the results that the code sent
+ * back; null where it sent none.
+ */
+function callsOf(chain: readonly PlayedTurn[], isOwn: (turn: PlayedTurn) => boolean): CallRecord[] {
+  return chain.flatMap((played, index) => {
+    if (!isOwn(played)) return [];
+    const { asked, answer } = played;
     const answers = chain[index + 1]?.asked.next ?? [];
     return answer.read.calls.map((written): CallRecord => {
       const turn = index + 1;
       if (written.kind === "malformed")
         return { turn, name: "", arguments: {}, outcome: "malformed", result: { error: written.reason } };
-      const call = answer.calls.find(
-        ({ name, arguments: args }) => name === written.call.name && args === written.call.arguments,
-      );
-      const found = answers.find((message) => message.role === "tool" && message.id === call?.id);
       const { name, arguments: args } = written.call;
+      const refusal = refusalByRequest(written.call, asked.tools);
+      if (refusal) return { turn, name, arguments: args, outcome: refusal.outcome, result: { error: refusal.error } };
+      const call = answer.calls.find((one) => one.name === name && one.arguments === args);
+      const found = answers.find((message) => message.role === "tool" && message.id === call?.id);
       return { turn, name, arguments: args, outcome: "ok", result: found ? resultOf(found.content) : null };
     });
   });
@@ -134,10 +138,17 @@ export function sequencesOf(played: readonly PlayedTurn[], closing: number): Pla
   // The first conversation is the one that began first, as it went on last.
   const [root] = turns.filter(({ point }) => point.parent === null);
   const main = chains.findLast((chain) => chain[0] === root);
-  if (!main) return { first: undefined, branches: [], calls: [], tree: [] };
+  if (!main) return { first: undefined, branches: [], leaf: undefined, tree: [] };
   const taken = new Set<PlayedTurn>();
   const ordered = [main, ...chains.filter((chain) => chain !== main)];
-  const made = ordered.map((chain) => ({ messages: messagesOf(chain), tokens: tokensOf(chain, taken, closing) }));
+  const made = ordered.map((chain) => {
+    const own = new Set(chain.filter((turn) => !taken.has(turn)));
+    for (const turn of own) taken.add(turn);
+    const isOwn = (turn: PlayedTurn) => own.has(turn);
+    return { messages: messagesOf(chain), calls: callsOf(chain, isOwn), tokens: tokensOf(chain, isOwn, closing) };
+  });
   const tree = made.length > 1 ? treeOf(turns, ordered) : [];
-  return { first: made[0], branches: made.slice(1), calls: callsOf(main), tree };
+  const [first, ...others] = made;
+  const branches = others.map(({ calls, ...branch }) => ({ ...branch, ...(calls.length > 0 ? { calls } : {}) }));
+  return { first, branches, leaf: main.at(-1), tree };
 }

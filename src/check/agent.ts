@@ -1,7 +1,8 @@
 /** A task that its own code plays: played with a small model, to find defects of the code; the model's words do not matter. */
 import { loadEngine } from "../engine/index.js";
 import { gather } from "../gather/index.js";
-import type { RolloutFailure, Trajectory } from "../rollout/index.js";
+import { UnknownTools } from "../report/index.js";
+import { callsIn, type RolloutFailure, type Trajectory } from "../rollout/index.js";
 import type { AnyTask, PlainOptions, RolloutEnd, Scenario } from "../tasks/index.js";
 import type { Finding } from "./findings.js";
 
@@ -19,6 +20,8 @@ export interface AgentCheck {
   /** Tokens of a conversation. */
   readonly context: number;
   readonly signal: AbortSignal;
+  /** Called at the start and after each rollout. */
+  readonly onPlayed?: ((done: number, total: number) => void) | undefined;
 }
 
 /** Tokens of a turn, and seconds of a rollout, at most. */
@@ -39,6 +42,9 @@ export async function playAgents(check: AgentCheck): Promise<PlayedAgents> {
   const { reference, taskOptions, scenarios, seed, maxTurns, toolSeconds, model, context, signal } = check;
   const options = { model, gpu: false, threads: 1, sequences: AT_ONCE, contextPerSequence: context } as const;
   const notes: string[] = [];
+  let done = 0;
+  const played = () => check.onPlayed?.(done++, scenarios.length);
+  played();
   const engine = await loadEngine(options);
   try {
     const { groups, failures } = await gather({
@@ -57,6 +63,8 @@ export async function playAgents(check: AgentCheck): Promise<PlayedAgents> {
       maxExceptions: Math.max(1, scenarios.length),
       signal,
       onNote: (text) => notes.push(text),
+      onTrajectory: played,
+      onFailure: played,
     });
     signal.throwIfAborted();
     return { trajectories: groups.flat(), failures, notes };
@@ -85,6 +93,21 @@ export function agentFindings({ trajectories, failures, notes }: PlayedAgents, c
       level: "warning",
       kind: "model_mistake",
       message: `in ${mistaken.length} of ${all} rollouts the agent ended with an error that is taken for a mistake of the model (${one.id}): ${one.reason}; training gives such a rollout ${one.reward.reward}: see that it is no fault of the agent`,
+    });
+  }
+  const unknown = new UnknownTools();
+  for (const trajectory of trajectories) unknown.add(trajectory);
+  const others = unknown.text();
+  if (others !== undefined) findings.push({ level: "warning", kind: "unknown_tools", message: others });
+  const open = trajectories.filter(({ end }) => end === "open_call");
+  // The code has sent no result of them back.
+  const ends = open.flatMap((one) => callsIn(one).filter(({ outcome, result }) => outcome === "ok" && result === null));
+  if (ends.length > 0) {
+    const names = [...new Set(ends.map(({ name }) => name))].join(", ");
+    findings.push({
+      level: "warning",
+      kind: "open_call",
+      message: `in ${open.length} of ${all} rollouts the agent ended behind a call whose result the model was not given, which is counted as open_call (calls of ${names}): if a call of one is the answer, name it in the task's finalTools`,
     });
   }
   const rewritten = trajectories.reduce((sum, { agent }) => sum + (agent?.history_rewritten ?? 0), 0);

@@ -12,6 +12,8 @@ export interface Finding {
     | "no_description"
     | "task_throws"
     | "model_mistake"
+    | "unknown_tools"
+    | "open_call"
     | "history_rewritten"
     | "option_refused"
     | "reward_constant"

@@ -3,6 +3,7 @@ import { type CheckedServer, type CheckResult, checkServers, checkTask, type Fin
 import { CONTEXT, DEFAULT_MODEL, defineCommand } from "../config/index.js";
 import { serverLogs, surveyServers } from "../mcp/index.js";
 import { linesTo, resolveModel } from "../models/index.js";
+import { bar, ProgressLine } from "../report/index.js";
 import { givenForTask, loadTask, taskOptionsOf } from "../tasks/index.js";
 import { UnfinishedError } from "../util/index.js";
 
@@ -55,6 +56,7 @@ export const checkCommand = defineCommand({
     }
     const task = await loadTask(config.task, config.taskTimeout);
     const servers = await surveyServers(config, task, config.task, logs, io.signal);
+    const progress = new ProgressLine(io.stream);
     const result = await checkTask({
       task,
       reference: config.task,
@@ -68,7 +70,8 @@ export const checkCommand = defineCommand({
       model: await resolveModel(config.model ?? DEFAULT_MODEL, config, linesTo(io.log, io.signal)),
       context: config.context ?? CONTEXT,
       signal: io.signal,
-    });
+      onPlayed: (done, total) => progress.update(() => `played ${bar(done / total, 20)} ${done}/${total} rollouts`),
+    }).finally(() => progress.clear());
     io.log(checkText(result));
     failOn(result.findings, `the task ${task.name}`, result);
     return result;

@@ -10,6 +10,7 @@ async function played(config: Parameters<typeof evaluatePlayers>[0], io: Command
   let title = "";
   let total = 0;
   let tally = new RolloutTally();
+  const shown = () => progress.update(() => `${title} ${tally.line(total)}`);
   try {
     return await evaluatePlayers(config, io.given, {
       signal: io.signal,
@@ -18,10 +19,11 @@ async function played(config: Parameters<typeof evaluatePlayers>[0], io: Command
           title = name;
           total = scenarios;
           tally = new RolloutTally();
+          shown();
         },
         rollout: (trajectory) => {
           tally.add(trajectory);
-          progress.update(() => `${title} ${tally.line(total)}`);
+          shown();
         },
         log: (text) => progress.log(text),
       },

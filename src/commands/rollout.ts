@@ -101,7 +101,7 @@ export const rolloutCommand = defineCommand({
         out: config.out ?? join(config.home, "rollouts", `${stamp}.jsonl`),
         signal: io.signal,
         onProgress: (tally, total, trajectory) => {
-          if (config.show) progress.show(conversationText(trajectory, io.stream.isTTY, detokenize));
+          if (config.show && trajectory) progress.show(conversationText(trajectory, io.stream.isTTY, detokenize));
           progress.update(() => tally.line(total));
         },
         onFailure: ({ id, error }) => progress.log(`rollout ${id} failed: ${error}`),
@@ -119,6 +119,7 @@ export const rolloutCommand = defineCommand({
       }
       return result;
     } finally {
+      progress.clear();
       await engine?.close();
     }
   },

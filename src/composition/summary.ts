@@ -22,6 +22,8 @@ export interface TrainSummary {
   judge: JudgeUsage | null;
   /** The best adapter; null when it is the base model. */
   adapter: string | null;
+  /** The adapter of the last step; null before the first update. */
+  latest: string | null;
 }
 
 function shareOf(row: ValidationRow | undefined): Share | null {
@@ -53,6 +55,7 @@ export function summarise(run: Run, seconds: number): TrainSummary {
             max: Math.max(...mismatches.map((mismatch) => mismatch.max)),
           },
     judge: run.store.judgeSpending() ?? null,
+    latest: run.adapterOf(last)?.path ?? null,
     adapter: typeof best?.checkpoint === "number" ? run.checkpoints.adapterOf(best.checkpoint) : null,
   };
 }

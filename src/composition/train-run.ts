@@ -18,7 +18,7 @@ import {
 } from "../engine/index.js";
 import { openPlaying } from "../play/index.js";
 import { ensurePython, pythonFor } from "../python-env/index.js";
-import { engineFacts, engineText } from "../report/index.js";
+import { engineFacts, engineText, UnknownTools } from "../report/index.js";
 import { openRewards, programKind, programReward, pushesOther, type RewardKind } from "../reward/index.js";
 import { chatOf, chatSettings, requireFormat, type Trajectory } from "../rollout/index.js";
 import { logEngine } from "../run/index.js";
@@ -118,7 +118,8 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
     if (at > 0) log(`${run.folder}: going on after step ${at} of ${settings.steps}`);
     warnOfRate(run, settings, log);
     const tracking = trackingOf(trackers, run, settings, tracker, log);
-    const view = tracked(viewOf(choice), tracking);
+    const own = prepared.task.rollout ? tellingOfTools(viewOf(choice)) : viewOf(choice);
+    const view = tracked(own, tracking);
     const { steps } = settings;
     const start = () => choice.onStart?.({ folder: run.folder, step: at, steps, judged: pushesOther(settings) });
     try {
@@ -130,6 +131,24 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
   } finally {
     run.close();
   }
+}
+
+/** A view that tells once, after a step, of a model that calls other tools than the agent has. */
+function tellingOfTools(view: View): View {
+  let tools: UnknownTools | undefined = new UnknownTools();
+  return {
+    ...view,
+    rollout: (trajectory) => {
+      tools?.add(trajectory);
+      view.rollout(trajectory);
+    },
+    step: (line) => {
+      view.step(line);
+      const text = tools?.text();
+      if (text !== undefined) view.log(text);
+      tools = tools && text === undefined ? new UnknownTools() : undefined;
+    },
+  };
 }
 
 interface Training extends Required<Pick<TrainRunChoice, "log" | "signal">> {

@@ -30,7 +30,7 @@ export const learnerOptions = {
     }),
     learner: choice(
       ["auto", "peft", "unsloth"],
-      "Library that computes the updates. unsloth is installed at its first use; auto is unsloth on CUDA if it is installed and the GPU has bf16, else peft.",
+      "Library that computes the updates. auto is peft, whose rows compute what rollouts share once; unsloth is installed at its first use.",
       {
         default: "auto",
         commands: ["sft", "train", "replay", "pack", "doctor"],

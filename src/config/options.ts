@@ -35,7 +35,7 @@ export const definitions = {
       first: ["replay"],
     }),
     failed: flag("Only rollouts that did not solve their scenario.", { default: false }),
-    end: text("Only rollouts with this end: answered, turn_limit, ...", { defaultText: "all" }),
+    end: text("Only rollouts with this end: answered, turn_limit, open_call, ...", { defaultText: "all" }),
     jsonl: text("Trajectory file to write the rollouts to; other commands read it.", {
       accepts: "a path",
       defaultText: "none",

@@ -43,7 +43,7 @@ export const playerOptions = {
       library: ["model"],
     }),
     checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several, and RUN@best.", {
-      defaultText: { other: "best", rollout: "none", eval: "latest" },
+      defaultText: { other: "best", export: "best, or latest where the base is", rollout: "none", eval: "latest" },
       commands: ["rollout", "eval", "export", "serve", "chat"],
       first: ["rollout", "eval", "export", "serve", "chat"],
     }),

@@ -107,10 +107,15 @@ export const runOptions = {
         run: "changeable",
       },
     ),
-    validateN: whole(1, MANY, "Test scenarios in a validation, always the same ones.", {
-      bySize: { tiny: 100, small: 50 },
-      run: "identity",
-    }),
+    validateN: whole(
+      0,
+      MANY,
+      "Test scenarios in a validation, always the same ones; with 0 nothing is validated, and the best checkpoint is unknown.",
+      {
+        bySize: { tiny: 100, small: 50 },
+        run: "identity",
+      },
+    ),
     track: list(
       "Trackers that show the run too: tensorboard, wandb. Their packages are installed at their first use; wandb stays offline without WANDB_MODE or a key.",
       { defaultText: "none" },

@@ -97,13 +97,13 @@ function torchCheck(
  * What Triton needs to compile the learner's layers for a card; nothing is compiled for a CPU. PEFT's are also computed
  * uncompiled, Unsloth's kernels are Triton's.
  */
-function compilerCheck({ torch, compiler, headers, packages }: PythonFacts, learner: Learner): Check {
+function compilerCheck({ torch, compiler, headers }: PythonFacts, learner: Learner): Check {
   const facts = { compiler, headers };
   if (!torch?.seesGpu) return none("compiler", "nothing is compiled without CUDA", facts);
   if (compiler !== null && headers) return ok("compiler", `${compiler}, and Python's headers`, facts);
   const lacks = [...(compiler === null ? ["C compiler"] : []), ...(headers ? [] : ["Python.h"])].join(" and no ");
   const install = "install both (Debian, Ubuntu: `apt install gcc python3-dev`)";
-  if (learner === "unsloth" || (learner === "auto" && packages.unsloth)) {
+  if (learner === "unsloth") {
     const found = `no ${lacks}: Unsloth's kernels cannot be compiled, and no update can be made with it`;
     return wrong("compiler", found, `${install}, or give --learner peft`, facts);
   }
@@ -121,7 +121,7 @@ function unslothCheck({ packages }: PythonFacts, learner: Learner): Check {
       : none("unsloth", `not installed; an extra that ${install} adds`, { version });
   }
   const tested = pinned("unsloth-cpu").get("unsloth");
-  const use = learner === "unsloth" ? "" : "; `--learner auto` takes it on CUDA, `--learner unsloth` on a CPU too";
+  const use = learner === "unsloth" ? "" : "; `--learner unsloth` takes it, auto PEFT, whose rows share prompts";
   if (version === tested) return ok("unsloth", `Unsloth ${version}${use}`, { version });
   const found = `Unsloth ${version} (tested: ${tested})${use}`;
   return note("unsloth", found, `${install} takes the version that was tested`, { version });

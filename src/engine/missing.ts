@@ -83,7 +83,7 @@ export function lackingLibraries(gpu: GpuName, major?: CudaMajor, look = thisMac
 /** A command of node-llama-cpp's program, which npx does not find where hone brings it inside. */
 export function llamaCommand(words: string): string {
   const inside = join(packageRoot, "node_modules/node-llama-cpp/dist/cli/cli.js");
-  return `\`${isInstalled() && existsSync(inside) ? `node ${relative(process.cwd(), inside)}` : "npx node-llama-cpp"} ${words}\``;
+  return `\`${isInstalled() && existsSync(inside) ? `node ${relative(process.cwd(), inside)}` : "npx --no -- node-llama-cpp"} ${words}\``;
 }
 
 /** llama.cpp's CUDA backend for one CUDA version and the library it needs; or why it is missing. */

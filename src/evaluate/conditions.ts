@@ -29,6 +29,7 @@ import {
 } from "../tasks/index.js";
 import { gradeOwn, scenariosFingerprint, validationScenarios, withAbsolutePaths } from "../train/index.js";
 import { UsageError } from "../util/index.js";
+import type { Entrants } from "./entrants.js";
 import { changeable, type EvalConfig } from "./options.js";
 
 /** Tokens of a turn, when neither a run nor the user gives a value. */
@@ -79,7 +80,7 @@ function fewerText(
 export async function conditionsOf(
   config: EvalConfig,
   given: GivenOptions,
-  run: OpenCheckpoints | null,
+  { run, runs }: Pick<Entrants, "run" | "runs">,
   { log, signal }: { log(text: string): void; signal: AbortSignal },
 ): Promise<Conditions> {
   const settings = settingsFor(run, given);
@@ -96,10 +97,14 @@ export async function conditionsOf(
   const recorded = run ? recordedForTask(plain, settingsOf(run.record).set) : {};
   const taskOptions = taskOptionsOf(plain, { home: config.home, seed: settings.seed }, recorded, givenForTask(given));
   const all = await scenariosOf(plain, taskOptions, { hub: config });
-  if (run && config.fresh && scenariosFingerprint(all) !== run.record.contents.scenarios) {
-    throw new UsageError(`--fresh: these are not the scenarios that ${run.name} was trained on: all of them are fresh`);
+  const validated = config.fresh ? runs : [];
+  const other = validated.find(({ record }) => scenariosFingerprint(all) !== record.contents.scenarios);
+  if (other) {
+    throw new UsageError(
+      `--fresh: these are not the scenarios that ${other.name} was trained on: all of them are fresh`,
+    );
   }
-  const known = new Set(run && config.fresh ? validationScenarios(all, settingsOf(run.record)) : []);
+  const known = new Set(validated.flatMap(({ record }) => validationScenarios(all, settingsOf(record))));
   const { split = "test", n } = config;
   const scenarios = chooseScenarios(
     all.filter((scenario) => !known.has(scenario)),

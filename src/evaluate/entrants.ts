@@ -43,6 +43,8 @@ export interface Entrants {
   readonly entrants: readonly Entrant[];
   /** The run whose settings apply to the evaluation: that of the first checkpoint. */
   readonly run: OpenCheckpoints | null;
+  /** All runs whose checkpoints are compared. */
+  readonly runs: readonly OpenCheckpoints[];
 }
 
 const CHECKPOINT_OF_RUN = /^(.+)@(latest|best|base|\d+)$/;
@@ -91,7 +93,7 @@ async function checkpointsOf(config: EvalConfig, given: GivenOptions): Promise<E
       highestMismatch: run.highestMismatch,
     });
   }
-  return { entrants, run: opened[0] ?? null };
+  return { entrants, run: opened[0] ?? null, runs: opened };
 }
 
 const NAMED = /^([\w.-]+)=(.+)$/;
@@ -160,7 +162,7 @@ export async function findEntrants(config: EvalConfig, given: GivenOptions): Pro
     others.flatMap((one) => (one.kind === "api" ? [one.settings] : [])),
     config.playerKey,
   );
-  const found: Entrants = withRun ? await checkpointsOf(config, given) : { entrants: [], run: null };
+  const found: Entrants = withRun ? await checkpointsOf(config, given) : { entrants: [], run: null, runs: [] };
   const entrants = [...found.entrants, ...others];
   const twice = entrants.find(({ name }, i) => entrants.findIndex((one) => one.name === name) < i);
   if (twice) {
@@ -168,5 +170,5 @@ export async function findEntrants(config: EvalConfig, given: GivenOptions): Pro
       `${twice.name} is there twice; leave one out, or call one otherwise: --versus NAME=${twice.name}`,
     );
   }
-  return { entrants, run: found.run };
+  return { ...found, entrants };
 }

@@ -47,10 +47,11 @@ export async function evaluatePlayers(
   given: GivenOptions,
   { signal, view }: { signal: AbortSignal; view: EvalView },
 ): Promise<Comparison> {
-  const { entrants, run } = await findEntrants(config, given);
+  const found = await findEntrants(config, given);
+  const { entrants, run } = found;
   const prices = config.prices === undefined ? {} : readPrices(config.prices);
   const log = (text: string) => view.log(text);
-  const conditions = await conditionsOf(config, given, run, { log, signal });
+  const conditions = await conditionsOf(config, given, found, { log, signal });
   for (const one of entrants) if (one.kind === "api") await checkReachable(one.name, one.settings, signal);
   const models = await resolveModels(config, entrants, signal, log);
 

@@ -36,11 +36,22 @@ interface Chosen {
   readonly folder: string;
 }
 
-async function chosenCheckpoint({ home, project, run, checkpoint = ["best"] }: ExportConfig): Promise<Chosen> {
-  const [name, more] = checkpoint;
+/** @param log told where no name was given and the best checkpoint is the base model, so that the latest is taken */
+export async function chosenCheckpoint(
+  { home, project, run, checkpoint }: Pick<ExportConfig, "home" | "project" | "run" | "checkpoint">,
+  log: (line: string) => void,
+): Promise<Chosen> {
+  const [name, more] = checkpoint ?? ["best", undefined];
   if (name === undefined || more !== undefined) throw new UsageError("export takes one --checkpoint");
-  const opened = await openCheckpoints(namedRun({ home, project }, run, { trained: true }), [name]);
-  const [chosen] = opened.chosen;
+  const place = namedRun({ home, project }, run, { trained: true });
+  let opened = await openCheckpoints(place, [name]);
+  let [chosen] = opened.chosen;
+  if (checkpoint === undefined && !chosen?.adapter) {
+    opened = await openCheckpoints(place, ["latest"]);
+    [chosen] = opened.chosen;
+    if (chosen?.adapter)
+      log(`no checkpoint of ${opened.name} did better than its base in a validation: the latest is taken`);
+  }
   if (chosen?.adapter && chosen.step !== null) {
     return { opened, step: chosen.step, folder: dirname(chosen.adapter.path) };
   }
@@ -64,7 +75,7 @@ export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Expo
   const hub = hubOptionsOf(config);
   checkPush(config.push, hub);
   checkType(form, config.type);
-  const chosen = await chosenCheckpoint(config);
+  const chosen = await chosenCheckpoint(config, io.log);
   const { opened, step } = chosen;
   const settings = settingsOf(opened.record);
   const base = baseOf(settings.model, config.baseName);

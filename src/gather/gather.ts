@@ -230,7 +230,8 @@ class Gathering {
     try {
       const { player } = this.#options.settings;
       const adapter = player.kind === "engine" ? player.adapter : null;
-      const job: GroupJob = { scenario: group.scenario, members, adapter, begin: port2 };
+      const { step } = this.#options;
+      const job: GroupJob = { scenario: group.scenario, step, members, adapter, begin: port2 };
       // A repeated group cannot be ended by a neighbour again.
       const result = await (this.#threads as Threads).play(job, { alone: group.tries > 0 });
       if (result) this.#giveUp(new HoneError(result.setupError));

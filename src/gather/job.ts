@@ -18,6 +18,7 @@ export interface WorkerSettings {
 /** One group, or the rest of one. */
 export interface GroupJob {
   readonly scenario: Scenario;
+  readonly step: number;
   readonly members: readonly { readonly id: string; readonly index: number; readonly seed: number }[];
   /** As in `EnginePlayer`, but of the time of the group: threads outlive adapters. */
   readonly adapter: string | null;

@@ -140,9 +140,9 @@ async function playMember(
   const { scenario } = job;
   const onWaiting = waitingOf(member);
   if (!session) {
+    const { seed, index } = member;
     const outcome = await (agents as Agents).play({
-      scenario,
-      seed: member.seed,
+      ...{ scenario, seed, index, step: job.step },
       onWaiting: (turn, who) => onWaiting({ turn, for: who }),
     });
     return trajectoryOf(here, job, member, outcome);

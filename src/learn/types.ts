@@ -65,7 +65,7 @@ export interface LoraSettings {
 export interface LearnerSettings {
   /** Python interpreter that has the learner's packages. */
   readonly python: string;
-  /** auto is unsloth on CUDA where it is installed and can do what is asked, else peft; native/learner/choice.py. */
+  /** auto is peft; native/learner/choice.py says why. */
   readonly backend: "peft" | "unsloth" | "auto";
   readonly base: BaseModel;
   /** null trains all weights: supervised learning of small models only. */

@@ -48,8 +48,8 @@ export interface RolloutsToFile {
   /** Path of the trajectory file. */
   readonly out: string;
   readonly signal: AbortSignal;
-  /** Called after every finished rollout. */
-  readonly onProgress?: (tally: RolloutTally, total: number, trajectory: Trajectory) => void;
+  /** Called at the start, and after every finished rollout with it. */
+  readonly onProgress?: (tally: RolloutTally, total: number, trajectory?: Trajectory) => void;
   readonly onFailure?: (failure: RolloutFailure) => void;
   /** Told once of each thing that is not done as an agent asks. */
   readonly onNote?: (text: string) => void;
@@ -86,6 +86,7 @@ export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsS
   let wanted = false;
   try {
     const { onFailure, onNote } = options;
+    options.onProgress?.(tally, total);
     const { groups, failures, interrupted, seconds } = await gather({
       settings,
       scenarios,

@@ -1,7 +1,8 @@
 /** A conversation for people: messages, calls and results, and tokens coloured by their probability. */
 import type { Trajectory } from "../rollout/index.js";
-import type { ChatMessage } from "../tasks/index.js";
+import type { CallRecord, ChatMessage } from "../tasks/index.js";
 import { type Paint, painter, printable, toJson } from "../util/index.js";
+import { callsByMessage, failureOf } from "./calls.js";
 
 /** Characters of one tool result that are shown at most. */
 const SHOWN = 2_000;
@@ -22,7 +23,7 @@ function byProbability(text: string, logprob: number, paint: Paint): string {
 }
 
 /** Text of models and tools may contain terminal control codes. */
-function messageText(message: ChatMessage, paint: Paint): string {
+function messageText(message: ChatMessage, paint: Paint, records: readonly CallRecord[] = []): string {
   const content = printable(message.content);
   if (message.role === "tool")
     return `${paint("cyan", `⇐ ${printable(message.name) || "error"}`)}\n${indent(shorten(content))}`;
@@ -31,7 +32,12 @@ function messageText(message: ChatMessage, paint: Paint): string {
     (call) => `  ${paint("magenta", "⇒")} ${printable(`${call.name}(${toJson(call.arguments)})`)}`,
   );
   const said = content === "" ? [] : [indent(content)];
-  return [paint("bold", "assistant"), ...said, ...calls].join("\n");
+  const failures = records.flatMap((record) => {
+    const failure = failureOf(record);
+    const what = record.name === "" ? record.outcome : `${record.outcome} ${record.name}`;
+    return failure === undefined ? [] : [`  ${paint("red", "⇏")} ${printable(`${what}: ${shorten(failure)}`)}`];
+  });
+  return [paint("bold", "assistant"), ...said, ...calls, ...failures].join("\n");
 }
 
 /** One message of a conversation, as {@link conversationText} shows it. */
@@ -49,13 +55,14 @@ export function conversationText(
 ): string {
   const paint = painter(useColours);
   const { reward, tokens } = trajectory;
+  const calls = callsByMessage(trajectory);
   const parts = Object.entries(reward.parts).map(([name, value]) => `${name} ${Number(value.toFixed(3))}`);
   const blocks = [
     paint(["bold", "inverse"], ` ${printable(trajectory.id)} `),
-    ...trajectory.messages.map((message) => messageText(message, paint)),
+    ...trajectory.messages.map((message, at) => messageText(message, paint, calls[0]?.get(at))),
     ...(trajectory.branches ?? []).flatMap(({ messages }, index) => [
       paint("bold", `sequence ${index + 2}`),
-      ...messages.map((message) => indent(messageText(message, paint))),
+      ...messages.map((message, at) => indent(messageText(message, paint, calls[index + 1]?.get(at)))),
     ]),
     ...(trajectory.output ? [`${paint("bold", "the agent's output")}\n${indent(printable(trajectory.output))}`] : []),
   ];

@@ -1,7 +1,7 @@
 /**
  * The figures of an evaluation of one policy on many scenarios. Shares are over all rollouts, not over those that answered.
  */
-import type { Trajectory } from "../rollout/index.js";
+import { callsIn, type HasCalls, type Trajectory } from "../rollout/index.js";
 import type { Evaluation, Kinds } from "../run/index.js";
 import { clustered, clustersOf } from "./interval.js";
 
@@ -31,6 +31,10 @@ export function count(names: Iterable<string>): Record<string, number> {
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
   return Object.fromEntries([...counts].sort());
 }
+
+/** Calls that did not run, by cause, over all sequences of rollouts. */
+export const callErrors = (rollouts: readonly HasCalls<{ readonly outcome: string }>[]): Record<string, number> =>
+  count(rollouts.flatMap((rollout) => callsIn(rollout).flatMap(({ outcome }) => (outcome === "ok" ? [] : [outcome]))));
 
 /** "timeout 2, not_json 1"; empty when nothing was counted. */
 export function countsText(counts: Readonly<Record<string, number>>): string {
@@ -85,9 +89,7 @@ export function evaluate(
     parts: meansOf(trajectories.map(({ reward }) => reward.parts)),
     kinds: byKind(trajectories),
     ends: count(trajectories.map(({ end }) => end)),
-    tool_errors: count(
-      trajectories.flatMap(({ calls }) => calls.flatMap(({ outcome }) => (outcome === "ok" ? [] : [outcome]))),
-    ),
+    tool_errors: callErrors(trajectories),
     failures,
     unjudged,
   };

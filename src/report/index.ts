@@ -1,4 +1,6 @@
 /** Output for people: progress, summaries, conversations, tables. */
+
+export { type CallsOfMessage, callsByMessage, failureOf } from "./calls.js";
 export { engineFacts, engineKinds, engineText, learnerFacts, learnerText } from "./compute.js";
 export { conversationText, messageLines } from "./conversation.js";
 export {
@@ -9,7 +11,7 @@ export {
 } from "./correctness-quality.js";
 export { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "./difficulty.js";
 export { checkpointTitle, evalText, matrixText } from "./eval-report.js";
-export { count, countsText, evaluate, kindsText, mean, meansOf, partsText } from "./evaluation.js";
+export { callErrors, count, countsText, evaluate, kindsText, mean, meansOf, partsText } from "./evaluation.js";
 export { clustered, clustersOf } from "./interval.js";
 export {
   type JudgeQuality,
@@ -35,3 +37,4 @@ export { playedText, sideBySide, wrap } from "./side-by-side.js";
 export { columnTexts, judgedNotes, noteLines, StepTable } from "./step-table.js";
 export { type Share, shareText, TrainView } from "./train-view.js";
 export { showTraining } from "./training-shown.js";
+export { UnknownTools } from "./unknown-tools.js";

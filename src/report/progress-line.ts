@@ -1,6 +1,6 @@
 /**
  * Progress output: one line or a few, redrawn in place on a terminal; without a terminal (a log, a pipe) the first line is
- * printed now and then.
+ * printed every ten seconds, also where nothing is reported meanwhile.
  */
 import { printable, printableStyled } from "../util/index.js";
 
@@ -18,11 +18,12 @@ export class ProgressLine {
   /** Number of lines currently drawn. */
   #drawn = 0;
   #last = 0;
+  /** Without a terminal: prints what is shown. */
+  #timer: NodeJS.Timeout | undefined;
+  #line: () => string = () => "";
 
   constructor(stream: NodeJS.WriteStream) {
     this.#stream = stream;
-    // The first plain line comes after one interval: short jobs print only their result.
-    if (!stream.isTTY) this.#last = performance.now();
   }
 
   /** Width of a progress line at most: a wrapped line could not be erased. */
@@ -30,18 +31,26 @@ export class ProgressLine {
     return (this.#stream.columns ?? 80) - 1;
   }
 
-  /** Shows the text that `line` makes, when a redraw is due. */
+  /** Shows the text that `line` makes until there is another. */
   update(line: () => string): void {
-    const now = performance.now();
-    if (now - this.#last < (this.#stream.isTTY ? TERMINAL_INTERVAL : PLAIN_INTERVAL)) return;
-    this.#last = now;
-    const text = printable(line());
-    if (!this.#stream.isTTY) this.#stream.write(`${text.split("\n", 1)[0] ?? ""}\n`);
-    else {
-      const lines = text.split("\n").map((one) => clip(one, this.columns));
-      this.#stream.write((this.#taken() || CLEAR) + lines.join("\n"));
-      this.#drawn = lines.length;
+    if (!this.#stream.isTTY) {
+      this.#line = line;
+      // The first plain line comes after one interval: short jobs print only their result.
+      this.#timer ??= setInterval(() => this.#print(), PLAIN_INTERVAL).unref();
+      return;
     }
+    const now = performance.now();
+    if (now - this.#last < TERMINAL_INTERVAL) return;
+    this.#last = now;
+    const lines = printable(line())
+      .split("\n")
+      .map((one) => clip(one, this.columns));
+    this.#stream.write((this.#taken() || CLEAR) + lines.join("\n"));
+    this.#drawn = lines.length;
+  }
+
+  #print(): void {
+    this.#stream.write(`${printable(this.#line()).split("\n", 1)[0] ?? ""}\n`);
   }
 
   /** Prints a permanent line above the progress. */
@@ -55,12 +64,18 @@ export class ProgressLine {
   }
 
   #write(text: string): void {
-    this.clear();
+    this.#erase();
     this.#stream.write(`${text}\n`);
   }
 
-  /** Erases the progress. */
+  /** Erases the progress, until it is updated again. */
   clear(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#erase();
+  }
+
+  #erase(): void {
     if (this.#drawn > 0) this.#stream.write(this.#taken());
     this.#drawn = 0;
   }

@@ -1,11 +1,11 @@
 /** Output about rollouts: the live line, the summary, and the numbers behind both. */
-import type { AgentCounts } from "../rollout/index.js";
+import type { AgentCounts, HasCalls } from "../rollout/index.js";
 import type { Kinds } from "../run/index.js";
-import { byKind, meansOf } from "./evaluation.js";
+import { byKind, callErrors, meansOf } from "./evaluation.js";
 import { bar, clock, compact } from "./progress-line.js";
 
 /** Fields of a trajectory that the summary uses. */
-export interface Counted {
+export interface Counted extends HasCalls<{ readonly outcome: string }> {
   readonly scenario: { readonly kind?: string };
   readonly end: string;
   readonly reward: {
@@ -13,7 +13,6 @@ export interface Counted {
     readonly success: boolean;
     readonly parts?: Readonly<Record<string, number>>;
   };
-  readonly calls: readonly { readonly outcome: string }[];
   readonly completionTokens: number;
   readonly promptTokens: number;
   readonly servers?: Readonly<Partial<Record<string, number>>>;
@@ -105,9 +104,7 @@ export class RolloutTally {
     this.#tokens += rollout.completionTokens;
     this.#rollouts.push({ scenario: rollout.scenario, reward: rollout.reward });
     this.#ends.set(rollout.end, (this.#ends.get(rollout.end) ?? 0) + 1);
-    for (const { outcome } of rollout.calls) {
-      if (outcome !== "ok") this.#errors.set(outcome, (this.#errors.get(outcome) ?? 0) + 1);
-    }
+    addTo(this.#errors, callErrors([rollout]));
     addTo(this.#servers, rollout.servers);
     addTo(this.#agent, rollout.agent);
   }

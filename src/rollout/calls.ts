@@ -10,8 +10,9 @@ import {
   type ToolContext,
   ToolError,
 } from "../tasks/index.js";
-import { anyOf, awakeTime, guarded, hasBigint, messageOf, nearest, TimeLimit, toJson } from "../util/index.js";
+import { anyOf, awakeTime, guarded, hasBigint, messageOf, TimeLimit, toJson } from "../util/index.js";
 import type { WrittenCall } from "./formats/index.js";
+import { badArguments, unknownTool } from "./refusals.js";
 
 /** Limit of one tool result in characters; a longer one is a defect of the tool. */
 export const MAX_RESULT_CHARS = 1_000_000;
@@ -52,14 +53,13 @@ export async function runCall(written: WrittenCall, turn: number, input: Running
   const tool = tools.find((candidate) => candidate.name === name);
   if (!tool) {
     const names = tools.map((candidate) => candidate.name);
-    const close = nearest(name, names);
-    const hint = close ? `did you mean ${close}?` : `there are ${names.join(", ")}`;
-    return refused(name, args, "unknown_tool", `no tool is called ${name.slice(0, 64)}; ${hint}`);
+    const { outcome, error } = unknownTool(name, names);
+    return refused(name, args, outcome, error);
   }
   const checked = checkArguments(tool.parameters, args);
   if ("problem" in checked) {
-    const takes = parameterNames(tool.parameters).join(", ") || "no arguments";
-    return refused(name, args, "bad_arguments", `${checked.problem.slice(0, 200)}; ${name} takes ${takes}`);
+    const { outcome, error } = badArguments(name, checked.problem, parameterNames(tool.parameters));
+    return refused(name, args, outcome, error);
   }
   try {
     const run = (context: ToolContext) => tool.execute(checked.args, context);

@@ -20,6 +20,7 @@ export { type FieldTag, formatNamed, formatNames, formats } from "./formats/inde
 export { openSession } from "./open-session.js";
 export type { EnginePlayer, PlayerSpec } from "./player.js";
 export { type ReadTurn, readTurn, withIds } from "./reading.js";
+export { type Refusal, refusalByRequest } from "./refusals.js";
 export { opening, playRollout, type RolloutLimits, type RolloutOutcome, type Waiting } from "./rollout.js";
 export { type SampledTurn, type SampleOptions, sampleTurn } from "./sample.js";
 export type { Opening, Session, Turn, TurnLimits } from "./session.js";
@@ -28,6 +29,8 @@ export { splitThoughts } from "./thoughts.js";
 export {
   type AgentCounts,
   type Branch,
+  callsIn,
+  type HasCalls,
   type PlayedNode,
   type Player,
   type RolloutFailure,

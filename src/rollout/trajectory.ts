@@ -24,6 +24,8 @@ export interface Player {
 /** A further sequence of a rollout: an agent's second conversation, or one that went on in another way. */
 export interface Branch {
   messages: ChatMessage[];
+  /** Those of turns that no earlier sequence of the rollout has. Missing where there are none. */
+  calls?: CallRecord[];
   /** A token that an earlier sequence of the rollout has as sampled is given here: none is trained twice. */
   tokens: TokenRecord;
 }
@@ -71,6 +73,7 @@ export interface Trajectory {
   messages: ChatMessage[];
   /** As the model was shown them, of an imported conversation: it need be of no task. Missing: the task's. */
   tools?: ToolSchema[];
+  /** Of the first sequence, where there are several. */
   calls: CallRecord[];
   /** Arguments of the final tool's call. */
   answer?: Record<string, unknown>;
@@ -99,6 +102,17 @@ export interface Trajectory {
   /** Seconds: total, waiting for the player, the part of it before the engine began with the turn, running tools. */
   seconds: { total: number; player: number; queue: number; tools: number };
 }
+
+export interface HasCalls<C = CallRecord> {
+  readonly calls: readonly C[];
+  readonly branches?: readonly { readonly calls?: readonly C[] }[];
+}
+
+/** The calls of all sequences of a rollout. */
+export const callsIn = <C>({ calls, branches = [] }: HasCalls<C>): C[] => [
+  ...calls,
+  ...branches.flatMap((branch) => branch.calls ?? []),
+];
 
 /** A rollout that could not be finished: a defect of a tool, the task or the machine, never the model's fault. */
 export interface RolloutFailure {

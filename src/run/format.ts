@@ -4,7 +4,7 @@
  */
 import { HoneError } from "../util/index.js";
 
-export const FORMAT = 10;
+export const FORMAT = 11;
 
 /**
  * @param what the file, for the message

@@ -60,7 +60,11 @@ const slice = ({ ids, sampled, logprobs }: TokenRecord, from: number, to: number
 });
 
 export function pack({ tokens, branches, ...rest }: Trajectory): PackedTrajectory {
-  const shown = branches?.map(({ messages, tokens }) => ({ messages, length: tokens.ids.length, ...aboutOf(tokens) }));
+  const shown = branches?.map(({ tokens, ...branch }) => ({
+    ...branch,
+    length: tokens.ids.length,
+    ...aboutOf(tokens),
+  }));
   const body: Body = {
     ...rest,
     ...(tokens ? aboutOf(tokens) : {}),
@@ -79,9 +83,9 @@ export function unpack({ trajectory, tokens }: PackedTrajectory): Trajectory {
   if (branches.length === 0) return { ...rest, tokens: { ...all, ...aboutOf({ allowed, evaluated }) } };
   let end = all.ids.length - branches.reduce((sum, { length }) => sum + length, 0);
   const first = { ...slice(all, 0, end), ...aboutOf({ allowed, evaluated }) };
-  const others = branches.map(({ messages, length, ...about }) => {
+  const others = branches.map(({ length, allowed, evaluated, ...branch }) => {
     end += length;
-    return { messages, tokens: { ...slice(all, end - length, end), ...aboutOf(about) } };
+    return { ...branch, tokens: { ...slice(all, end - length, end), ...aboutOf({ allowed, evaluated }) } };
   });
   return { ...rest, tokens: first, branches: others };
 }

@@ -88,15 +88,17 @@ function hasStep({ folder }: FoundRun): boolean {
 }
 
 /**
- * The run of the given project and name, or the newest.
+ * The run of the given project and name, or the newest. The name may be PROJECT/RUN, as runs are listed.
  *
  * @param trained without a name: the newest that has finished a step
  * @throws UsageError when there is none
  */
 export function findRun(
-  { home, project, run }: Pick<Place, "home" | "project" | "run">,
+  { home, ...asked }: Pick<Place, "home" | "project" | "run">,
   { trained = false } = {},
 ): FoundRun {
+  const [, of, its] = asked.run?.match(/^([^/]+)\/([^/]+)$/) ?? [];
+  const { project = of, run = its } = of === undefined ? asked : { project: of, run: its };
   const all = findRuns(home);
   const meant = all.filter(
     (one) => (project === undefined || one.project === project) && (run === undefined || one.name === run),
@@ -127,6 +129,5 @@ export function namedRun(
     const folder = resolve(word);
     return { project: basename(resolve(folder, "../..")), name: basename(folder), folder, changed: 0 };
   }
-  const [, project, run] = word?.match(/^([^/]+)\/([^/]+)$/) ?? [];
-  return findRun({ home: place.home, project: project ?? place.project, run: run ?? word }, which);
+  return findRun({ ...place, run: word }, which);
 }

@@ -58,6 +58,8 @@ export interface Wanted {
   readonly callForm?: CallForm | undefined;
   /** As in `GenerateOptions`. */
   readonly seconds?: number | undefined;
+  /** The tool whose call is demanded by name. */
+  readonly demanded?: string | undefined;
   readonly signal: AbortSignal;
   readonly onText: ((text: string) => void) | undefined;
   readonly onWaited?: (seconds: number) => void;

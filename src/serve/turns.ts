@@ -51,6 +51,8 @@ export async function prepareTurns(model: ServedModel, request: ChatRequest, sig
   const seed = model.requestSeed(request);
   const stopTexts = stopTextsOf(request);
   const likeliest = request.logprobs ? (request.top_logprobs ?? 0) : undefined;
+  const { tool_choice: choice } = request;
+  const demanded = typeof choice === "object" ? choice?.function.name : undefined;
   const maxTokens = Math.min(request.max_completion_tokens ?? Infinity, request.max_tokens ?? Infinity);
   const ask = (index: number, signal: AbortSignal, onText?: (text: string) => void) =>
     model.answer(conversation, {
@@ -61,6 +63,7 @@ export async function prepareTurns(model: ServedModel, request: ChatRequest, sig
       grammar: form?.grammar,
       format,
       callForm,
+      demanded,
       signal,
       onText,
     });

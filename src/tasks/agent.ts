@@ -67,17 +67,22 @@ interface Judge<S extends Scenario> {
  */
 export type ModelMistakes<S extends Scenario = Scenario> = readonly string[] | Judge<S>["judge"];
 
-export interface AgentContext<S extends Scenario = Scenario, E = unknown> {
+/** As `console` and the loggers of clients have it. Each line goes into the rollout's output. */
+export type Logger = Readonly<Record<"debug" | "info" | "warn" | "error", (...values: unknown[]) => void>>;
+
+/** A rollout, to its set-up and tear-down. */
+export interface RolloutContext<S extends Scenario = Scenario, E = unknown> {
   readonly scenario: S;
   /** The environment that the task opened on this thread. */
   readonly env: E;
-  /** The model for the AI SDK, in this process. */
-  readonly model: LanguageModelV3;
-  /** The same model by an OpenAI-compatible API on this machine, for all other clients. */
-  readonly baseUrl: string;
-  /** Identifies this rollout: a request with this key is part of it. */
-  readonly apiKey: string;
-  /** Aborted at the rollout's deadline. */
+  /** Of this rollout alone: what is drawn by it is the same when the rollout is played again. */
+  readonly seed: number;
+  /** Position in its group, from 0. */
+  readonly index: number;
+  /** Step of the training; 0 where nothing is trained. */
+  readonly step: number;
+  readonly logger: Logger;
+  /** Aborted when the time is over: for `rollout` at the rollout's deadline. */
   readonly signal: AbortSignal;
   /**
    * Runs a program as part of the rollout, with `OPENAI_BASE_URL` and `OPENAI_API_KEY` set. The program and its child
@@ -86,9 +91,20 @@ export interface AgentContext<S extends Scenario = Scenario, E = unknown> {
   run(command: string, args?: readonly string[], options?: ProgramOptions): Promise<Ran>;
 }
 
+export interface AgentContext<S extends Scenario = Scenario, E = unknown, F = unknown> extends RolloutContext<S, E> {
+  /** The model for the AI SDK, in this process. */
+  readonly model: LanguageModelV3;
+  /** The same model by an OpenAI-compatible API on this machine, for all other clients. */
+  readonly baseUrl: string;
+  /** Identifies this rollout: a request with this key is part of it. */
+  readonly apiKey: string;
+  /** What `setUp` returned. */
+  readonly fixture: F;
+}
+
 /** Plays one rollout. A number is a reward of one part; from 1 on the scenario counts as solved. */
-export type AgentRollout<S extends Scenario = Scenario, E = unknown> = (
-  context: AgentContext<S, E>,
+export type AgentRollout<S extends Scenario = Scenario, E = unknown, F = unknown> = (
+  context: AgentContext<S, E, F>,
 ) => number | Reward | Promise<number | Reward>;
 
 /** Converts the return value of an agent to a reward. @throws Error when it is invalid */

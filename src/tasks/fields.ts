@@ -21,7 +21,7 @@ export function unknownField(given: object, known: readonly string[], what: stri
 /** Fields of a task's definition. */
 const TASK_FIELDS = [
   ...["name", "description", "options", "scenarios", "open", "close", "prompt", "tools", "mcp", "reply", "reward"],
-  ...["rollout", "modelMistakes", "claim", "freeAnswers", "shaped", "expert"],
+  ...["rollout", "setUp", "tearDown", "finalTools", "modelMistakes", "claim", "freeAnswers", "shaped", "expert"],
 ];
 
 /** Fields of what a reward function returns. */

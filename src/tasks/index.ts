@@ -4,10 +4,12 @@ export {
   type AgentContext,
   type AgentFailure,
   type AgentRollout,
+  type Logger,
   type ModelMistakes,
   ProgramError,
   type ProgramOptions,
   type Ran,
+  type RolloutContext,
   rewardReturned,
 } from "./agent.js";
 export { answerOf, exactMatch, type Given, jsonMatch, matches, numericMatch } from "./checks.js";
@@ -45,7 +47,14 @@ export {
   taskOptionsOf,
   taskOptionsText,
 } from "./options.js";
-export { type ArgumentsOf, checkArguments, jsonSchema, parameterNames, type ToolParameters } from "./parameters.js";
+export {
+  type ArgumentsOf,
+  checkArguments,
+  jsonSchema,
+  parameterNames,
+  problemByRequest,
+  type ToolParameters,
+} from "./parameters.js";
 export { checkReward } from "./reward-checks.js";
 export type { ServerDefinition, ServerScope, TaskServers } from "./servers.js";
 export {

@@ -3,8 +3,9 @@
  * would round, is a bigint: `z.bigint()` and JSON Schemas take it, `z.number()` and `z.int()` refuse the call.
  */
 import { createRequire } from "node:module";
+import { LRUCache } from "lru-cache";
 import { z } from "zod";
-import { mapBigints } from "../util/index.js";
+import { mapBigints, toJson } from "../util/index.js";
 
 /** Arguments described by a JSON Schema; {@link jsonSchema} makes one. */
 export interface JsonSchemaParameters {
@@ -18,6 +19,8 @@ export type ToolParameters = z.ZodObject | JsonSchemaParameters;
 /** The type of the arguments that `execute` gets. */
 export type ArgumentsOf<P extends ToolParameters> = P extends z.ZodObject ? z.output<P> : Record<string, unknown>;
 
+/** The error of the arguments, in one line; undefined if they are valid. */
+type Check = JsonSchemaParameters["problem"];
 type Validate = (args: unknown) => { valid: boolean; errorMessage: string | undefined };
 interface Validator {
   getValidator(schema: object): Validate;
@@ -27,14 +30,30 @@ const require = createRequire(import.meta.url);
 let shared: Validator | undefined;
 
 /** Loaded when the first JSON Schema is compiled, since most programs that import hone have none. */
-function validatorFor(schema: Readonly<Record<string, unknown>>): Validator {
+function newValidator(): Validator {
   const { AjvJsonSchemaValidator } = require("@modelcontextprotocol/client/validators/ajv") as {
     AjvJsonSchemaValidator: new () => Validator;
   };
+  return new AjvJsonSchemaValidator();
+}
+
+function validatorFor(schema: Readonly<Record<string, unknown>>): Validator {
   // A validator caches schemas by $id, so another tool's schema with the same $id would be used for this one.
-  if ("$id" in schema) return new AjvJsonSchemaValidator();
-  shared ??= new AjvJsonSchemaValidator();
+  if ("$id" in schema) return newValidator();
+  shared ??= newValidator();
   return shared;
+}
+
+/** @throws Error when the schema is not a valid one */
+function compile(schema: Readonly<Record<string, unknown>>, validator: Validator): Check {
+  const validate = validator.getValidator(schema);
+  return (args) => {
+    // The validator knows numbers alone.
+    const { valid, errorMessage } = validate(mapBigints(args, Number));
+    if (valid) return undefined;
+    // "data/path must be string, data must have …": remove the validator's name for the arguments.
+    return (errorMessage ?? "wrong arguments").replace(/(^|, )data\//g, "$1").replace(/(^|, )data (must)/g, "$1$2");
+  };
 }
 
 /**
@@ -47,22 +66,44 @@ export function jsonSchema(schema: Readonly<Record<string, unknown>>): JsonSchem
   if (typeof schema !== "object" || schema === null || Array.isArray(schema) || schema.type !== "object") {
     throw new TypeError('a tool\'s JSON Schema must have "type": "object"');
   }
-  let validate: Validate;
   try {
-    validate = validatorFor(schema).getValidator(schema);
+    return { jsonSchema: schema, problem: compile(schema, validatorFor(schema)) };
   } catch (error) {
     throw new TypeError(`a tool's JSON Schema cannot be used: ${error instanceof Error ? error.message : error}`);
   }
-  return {
-    jsonSchema: schema,
-    problem: (args) => {
-      // The validator knows numbers alone.
-      const { valid, errorMessage } = validate(mapBigints(args, Number));
-      if (valid) return undefined;
-      // "data/path must be string, data must have …": remove the validator's name for the arguments.
-      return (errorMessage ?? "wrong arguments").replace(/(^|, )data\//g, "$1").replace(/(^|, )data (must)/g, "$1$2");
-    },
-  };
+}
+
+const DRAFT_7 = "http://json-schema.org/draft-07/schema#";
+
+/** By their JSON: a program may write its tools anew for every request. */
+const requested = new LRUCache<string, Check>({ max: 128 });
+
+/**
+ * What is wrong with arguments by the schema of a request, in one line. Clients' schemas are not held to the rules of
+ * {@link jsonSchema}: the type may be left out, and the draft, which is then 2020-12 or else 7. Nothing is wrong by a schema
+ * that no validator takes.
+ */
+export function problemByRequest(
+  schema: Readonly<Record<string, unknown>>,
+  args: Readonly<Record<string, unknown>>,
+): string | undefined {
+  const key = toJson(schema);
+  const check = requested.get(key) ?? lenient(schema);
+  requested.set(key, check);
+  return check(args);
+}
+
+function lenient(schema: Readonly<Record<string, unknown>>): Check {
+  const { $schema: draft, ...rest } = schema;
+  for (const attempt of [...(draft === undefined ? [] : [schema]), rest, { ...rest, $schema: DRAFT_7 }]) {
+    try {
+      // Of its own: a validator keeps every schema, and programs may write others for each rollout.
+      return compile(attempt, newValidator());
+    } catch {
+      // Another draft may be meant; a schema of none says nothing of the arguments.
+    }
+  }
+  return () => undefined;
 }
 
 const isJsonSchema = (parameters: ToolParameters): parameters is JsonSchemaParameters => "jsonSchema" in parameters;

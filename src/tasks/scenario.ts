@@ -34,5 +34,7 @@ export type RolloutEnd =
   | "deadline"
   | "tool_failure"
   | "bad_call"
+  /** A task's own code ended behind a call of the model, whose result the model was not given: by its own limit, for example. */
+  | "open_call"
   /** A task's own code ended with an error for a mistake of the model, such as an answer in another form. */
   | "model_mistake";

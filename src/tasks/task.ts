@@ -8,7 +8,7 @@
 import { z } from "zod";
 import type { HubConfig } from "../hub/index.js";
 import { HoneError, messageOf, type Random } from "../util/index.js";
-import type { AgentContext, AgentRollout, ModelMistakes } from "./agent.js";
+import type { AgentContext, AgentRollout, ModelMistakes, RolloutContext } from "./agent.js";
 import { DefinitionError, definitionProblem } from "./fields.js";
 import { type ArgumentsOf, schemaOfParameters, strictParameters, type ToolParameters } from "./parameters.js";
 import type { Reward, RolloutEnd, Scenario } from "./scenario.js";
@@ -224,6 +224,15 @@ export interface Task<S extends Scenario = Scenario, E = unknown> {
   reward(rollout: FinishedRollout, scenario: S, env: E): Reward | Promise<Reward>;
   /** Replaces prompt, tools and reward: the task's own code has the conversation. */
   rollout?(context: AgentContext<S, E>): ReturnType<AgentRollout>;
+  /**
+   * With `rollout`: prepares each, within `--task-timeout`; what it returns is its `fixture`. An error fails the rollout, as one
+   * of the program.
+   */
+  setUp?(context: RolloutContext<S, E>): unknown;
+  /** With `rollout`: called after each that was set up, however it has ended. An error fails the rollout. */
+  tearDown?(context: RolloutContext<S, E> & { readonly fixture: unknown }): void | Promise<void>;
+  /** With `rollout`: tools of which a call is the answer. A rollout that ends behind another call ends as `open_call`. */
+  readonly finalTools?: readonly string[];
   /** With `rollout`: which of its errors are mistakes of the model. */
   readonly modelMistakes?: ModelMistakes<S>;
   /**
@@ -262,10 +271,16 @@ export type TaskDefinition<S extends Scenario, E, O extends z.ZodObject> = Omit<
 };
 
 /** A task that its own code plays and rewards: see docs/agents.md. */
-export type AgentTaskDefinition<S extends Scenario, E, O extends z.ZodObject> = Omit<
+export type AgentTaskDefinition<S extends Scenario, E, O extends z.ZodObject, F = undefined> = Omit<
   TaskDefinition<S, E, O>,
-  "prompt" | "reward" | "rollout"
-> & { rollout: AgentRollout<S, E>; prompt?: undefined; reward?: undefined };
+  "prompt" | "reward" | "rollout" | "setUp" | "tearDown"
+> & {
+  setUp?(context: RolloutContext<S, E>): F | Promise<F>;
+  tearDown?(context: RolloutContext<S, E> & { readonly fixture: F }): void | Promise<void>;
+  rollout: AgentRollout<S, E, F>;
+  prompt?: undefined;
+  reward?: undefined;
+};
 
 /** Parts of a task that hone plays and rewards. */
 const playedNames = ["prompt", "tools", "mcp", "reply", "reward", "claim", "freeAnswers", "shaped", "expert"] as const;
@@ -283,6 +298,14 @@ function unplayed(definition: { readonly name: string }) {
   };
 }
 
+/** Parts of a task that its own code plays. */
+const agentNames = {
+  setUp: "open is called once a thread",
+  tearDown: "close is called once a thread",
+  finalTools: "a tool is final itself",
+  modelMistakes: "a tool throws ToolError",
+} as const;
+
 /** Options that a source of scenarios adds. */
 const broughtBy = (scenarios: unknown) => (scenarios as { readonly options?: z.ZodObject }).options?.shape ?? {};
 
@@ -290,8 +313,8 @@ const broughtBy = (scenarios: unknown) => (scenarios as { readonly options?: z.Z
  * Checks and completes a task. Throws TypeError when a field is missing or unknown, two tools share a name, an option has a
  * common one's, or a task with `rollout` has parts for play by hone.
  */
-export function defineTask<S extends Scenario, E = undefined, O extends z.ZodObject = z.ZodObject>(
-  definition: AgentTaskDefinition<S, E, O>,
+export function defineTask<S extends Scenario, E = undefined, O extends z.ZodObject = z.ZodObject, F = undefined>(
+  definition: AgentTaskDefinition<S, E, O, F>,
 ): Task<S, E>;
 export function defineTask<S extends Scenario, E = undefined, O extends z.ZodObject = z.ZodObject>(
   definition: TaskDefinition<S, E, O>,
@@ -307,8 +330,10 @@ export function defineTask<S extends Scenario, E, O extends z.ZodObject>(
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice) throw new TypeError(`task ${definition.name}: two tools are called ${twice}`);
   const taken = ["seed", "home"].find((name) => Object.hasOwn(own.shape, name));
-  if (given.modelMistakes && !given.rollout)
-    throw new TypeError(`task ${definition.name}: modelMistakes is for a task with rollout; a tool throws ToolError`);
+  for (const [name, instead] of Object.entries(agentNames)) {
+    if (given.rollout || given[name as keyof typeof agentNames] === undefined) continue;
+    throw new TypeError(`task ${definition.name}: ${name} is for a task with rollout; ${instead}`);
+  }
   if (taken) throw new TypeError(`task ${definition.name}: every task gets ${taken}; give its own option another name`);
   const brought = broughtBy(definition.scenarios);
   const both = Object.keys(brought).find((name) => Object.hasOwn(own.shape, name));

@@ -38,8 +38,10 @@ async function trainSteps(parts: LoopParts): Promise<void> {
   const heldOut = scenarios.ofValidation(settings.validateN);
   const clock = new StepClock();
   const useAfter = (row: StepRow) => clock.measure("swap", () => use(parts, row));
-  const validateAt = (row: StepRow) =>
-    clock.measure("validation", () => validate(playContextOf(parts), row, heldOut, parts.grade));
+  const validateAt = async (row: StepRow) => {
+    if (heldOut.length === 0) return;
+    await clock.measure("validation", () => validate(playContextOf(parts), row, heldOut, parts.grade));
+  };
   let at = await settleLast(parts, clock);
   for (;;) {
     if (at.step === 1 && run.store.validations().length === 0) {

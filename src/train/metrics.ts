@@ -1,6 +1,6 @@
 /** The metrics of a step, from its groups and its update. */
 import { deviation, type StepMetrics } from "../learn/index.js";
-import { clustered, clustersOf, count, mean, meansOf } from "../report/index.js";
+import { callErrors, clustered, clustersOf, count, mean, meansOf } from "../report/index.js";
 import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
 import type { SkipReason, StepMetricsRow } from "../run/index.js";
 import { type CreditedGroup, isIdle } from "./credit.js";
@@ -36,7 +36,6 @@ export function stepMetricsRow(
   ]);
   const broken = trajectories.flatMap((trajectory) => brokenOff(trajectory) ?? []);
   const tooFew = groups.filter((group) => group.tooFew).length;
-  const calls = trajectories.flatMap((trajectory) => trajectory.calls);
   const noVerdict = groups.flatMap((group) => group.noVerdict ?? []);
   const agreements = groups.flatMap((group) => group.agreement ?? []);
   const trained = groups
@@ -50,7 +49,7 @@ export function stepMetricsRow(
     turns: mean(trajectories.map(({ turns }) => turns)),
     completion_tokens: mean(trajectories.map(({ completionTokens }) => completionTokens)),
     ends: count(trajectories.map(({ end }) => end)),
-    tool_errors: count(calls.flatMap(({ outcome }) => (outcome === "ok" ? [] : [outcome]))),
+    tool_errors: callErrors(trajectories),
     agent: summed(trajectories.map(({ agent }) => agent ?? {})),
     failures: failures.length,
     rollouts_broken_off: broken.length,

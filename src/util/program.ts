@@ -50,7 +50,16 @@ export function hone(command: string, started: Started = here): string {
   return script ? `yarn ${script}` : `${program(started)} ${command}`;
 }
 
+/** What runs the install scripts of hone, which some package managers run only where they were allowed to. */
+const rebuilding: Readonly<Record<string, string>> = {
+  pnpm: "`pnpm approve-builds` and `pnpm rebuild @hone-rl/hone`",
+  bun: "`bun pm trust @hone-rl/hone`",
+  yarn: "`yarn install --force`",
+};
+
 /** What installs hone's own parts again. */
 export function reinstall(started: Started = here): string {
-  return isInstalled(started) ? "`npm rebuild @hone-rl/hone`" : "`yarn install --force` in hone";
+  if (!isInstalled(started)) return "`yarn install --force` in hone";
+  const manager = /^(\w+)\//.exec(started.agent ?? "")?.[1] ?? "npm";
+  return rebuilding[manager] ?? "`npm rebuild @hone-rl/hone`";
 }

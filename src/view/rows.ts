@@ -1,5 +1,5 @@
 /** Rollouts of a run as the page shows them: rows of its table, and single ones in full. */
-import { count } from "../report/index.js";
+import { callErrors } from "../report/index.js";
 import { brokenOff, type TokenRecord } from "../rollout/index.js";
 import type { SeenRollout } from "../run/index.js";
 import { cutText, mapBigints } from "../util/index.js";
@@ -28,7 +28,7 @@ export function rowOf(seen: SeenRollout): Row {
     tokens: seen.completionTokens,
     trained: seen.trainingReward,
     advantage: seen.advantage,
-    errors: count(trajectory.calls.flatMap(({ outcome }) => (outcome === "ok" ? [] : [outcome]))),
+    errors: callErrors([trajectory]),
     seconds: trajectory.seconds.total,
   };
 }
@@ -87,6 +87,7 @@ export function bodyOf({ id, explanation, trajectory }: SeenRollout, limit?: num
     tokens: tokens ? tokensOf(tokens) : null,
     branches: branches.map((branch) => ({
       messages: mapBigints(branch.messages, String),
+      calls: mapBigints(branch.calls ?? [], String),
       tokens: tokensOf(branch.tokens),
     })),
     tree,

@@ -88,7 +88,7 @@ export interface Body {
   readonly seed: number;
   readonly tokens: Tokens | null;
   /** An agent's further sequences. */
-  readonly branches: readonly { readonly messages: readonly ChatMessage[]; readonly tokens: Tokens }[];
+  readonly branches: readonly (Pick<Body, "messages" | "calls"> & { readonly tokens: Tokens })[];
   /** Its turns over all sequences; empty where there is one, and in runs of before. */
   readonly tree: readonly PlayedNode[];
   /** The end of an agent's output. */

@@ -19,11 +19,11 @@ const mistakes = {
   "runs a program that logs it and exits": ["turn_limit", /ended with code 2: UsageLimitExceeded: The next request/],
   "trusts in the names of tools": [
     "bad_call",
-    /^the model's mistake: its last turn called \w+, which is no tool; known/,
+    /^the model's mistake: its last call could not run: no tool is called \w+; there are look; known/,
   ],
   "trusts in arguments": [
     "bad_call",
-    /^the model's mistake: its last turn called search_inbox with wrong arguments: key/,
+    /^the model's mistake: its last call could not run: keywords.*; search_inbox takes keywords; /,
   ],
   "cannot read a turn that was cut": ["token_limit", /^the model's mistake: its last turn was cut after 5 tokens; /],
   "cannot read an answer in another form": ["model_mistake", /^the model's mistake: its last answer has not the form/],

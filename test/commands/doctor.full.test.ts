@@ -227,7 +227,7 @@ describe("Unsloth", () => {
   it("is said to be there with who takes it, and in which version it was tested", async () => {
     expect(await check("tested", pinned("unsloth-cpu").get("unsloth") ?? "", "auto")).toMatchObject({
       state: "ok",
-      found: expect.stringContaining("`--learner auto` takes it on CUDA"),
+      found: expect.stringContaining("`--learner unsloth` takes it, auto PEFT"),
     });
     expect(await check("other", "2025.1.1", "unsloth")).toMatchObject({
       state: "note",

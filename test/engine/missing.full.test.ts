@@ -43,7 +43,7 @@ describe("a GPU's backend that cannot be loaded", () => {
     [
       "nothing that hone knows of",
       {},
-      "nothing that it needs is known to be missing; `npx node-llama-cpp inspect gpu` tells more",
+      "nothing that it needs is known to be missing; `npx --no -- node-llama-cpp inspect gpu` tells more",
     ],
   ])("names what is missing, and how to go on: %s", (_, change, reason) => {
     expect(whyNoGpu("cuda", machine(change))).toBe(

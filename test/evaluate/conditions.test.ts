@@ -14,10 +14,10 @@ const home = mkdtempSync(join(tmpdir(), "hone-conditions-"));
 const reference = join(packageRoot, "test/train/support/vowels-task.ts");
 
 /** A run whose validations play 5 of the task's 8 test scenarios. */
-async function run(): Promise<OpenCheckpoints> {
+async function run(seed = 1, validateN = 5): Promise<OpenCheckpoints> {
   const task = await loadTask(reference);
   const all = await scenariosOf(task, taskOptionsOf(task, { home, seed: 1 }, {}, {}));
-  const options = { task: reference, seed: 1, validateN: 5, accuracy: "task", reward: "task", context: 64 };
+  const options = { task: reference, seed, validateN, accuracy: "task", reward: "task", context: 64 };
   const contents = { task: task.name, scenarios: scenariosFingerprint(all) };
   const record = { name: "r", created: "2031-01-01T00:00:00Z", options, contents };
   return { folder: home, name: "r", record, chosen: [], highestMismatch: 0 } as OpenCheckpoints;
@@ -33,7 +33,21 @@ it.each([
   const said: string[] = [];
   const io = { log: (line: string) => void said.push(line), signal: new AbortController().signal };
   const config = withDefaults(optionsOf("eval"), { ...given, home });
-  const { scenarios } = await conditionsOf(config, given, await run(), io);
+  const first = await run();
+  const { scenarios } = await conditionsOf(config, given, { run: first, runs: [first] }, io);
   expect(scenarios).toHaveLength(playing);
   expect(said).toEqual(lines);
+});
+
+it("with --fresh leaves out what any of the compared runs was validated on", async () => {
+  const config = withDefaults(optionsOf("eval"), { fresh: true, home });
+  const io = { log: () => undefined, signal: new AbortController().signal };
+  const playedWith = async (runs: readonly OpenCheckpoints[]) => {
+    const { scenarios } = await conditionsOf(config, { fresh: true }, { run: runs[0] ?? null, runs }, io);
+    return scenarios.map(({ id }) => id);
+  };
+  const [one, other] = [await run(1), await run(2, 2)];
+  const alone = [await playedWith([one]), await playedWith([other])] as const;
+  expect(alone.map((ids) => ids.length)).toEqual([3, 6]);
+  expect(await playedWith([one, other])).toEqual(alone[0].filter((id) => alone[1].includes(id)));
 });

@@ -85,7 +85,7 @@ const line: MetricsLine = {
 
 const CLEAR = "\r\u001b[2K";
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
+beforeEach(() => void vi.useFakeTimers({ toFake: ["performance", "setInterval", "clearInterval"] }));
 afterEach(() => void vi.useRealTimers());
 
 describe("the view of training in a log", () => {
@@ -242,16 +242,20 @@ describe("the view of training in a log", () => {
     const { stream: log, written } = stream(false);
     const view = new TrainView(log, 20);
     view.phase(1, "rollouts", 4);
-    view.rollout(rollout);
     expect(written).toEqual([]);
-    vi.advanceTimersByTime(10_000);
+    // Also while no rollout has ended.
+    vi.advanceTimersByTime(20_000);
     view.rollout({ ...rollout, reward: { reward: 1, success: true } });
     view.rollout(rollout);
+    vi.advanceTimersByTime(10_000);
     expect(written).toEqual([
-      "step 1/20 rollouts ██████████░░░░░░░░░░ 2/4  0:10 < 0:10  reward 0.75 (n=2)  tokens 100 (n=2)  20 tok/s\n",
+      "step 1/20 rollouts\n",
+      "step 1/20 rollouts\n",
+      "step 1/20 rollouts ██████████░░░░░░░░░░ 2/4  0:30 < 0:30  reward 0.75 (n=2)  tokens 100 (n=2)  6.67 tok/s\n",
     ]);
     view.end();
-    expect(written).toHaveLength(1);
+    vi.advanceTimersByTime(60_000);
+    expect(written).toHaveLength(3);
   });
 });
 

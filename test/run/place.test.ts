@@ -95,6 +95,9 @@ describe("a run that is meant", () => {
     expect(find("email")).toBe("email/newer");
     expect(find(undefined, "old")).toBe("email/old");
     expect(find("email", "old")).toBe("email/old");
+    // As runs are listed.
+    expect(find(undefined, "email/old")).toBe("email/old");
+    expect(() => find(undefined, "email/newest")).toThrow("there is no run email/newest");
     expect(findRuns(home).map(({ name }) => name)).toEqual(["newest", "newer", "old"]);
   });
 

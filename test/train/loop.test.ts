@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { summarise } from "../../src/composition/summary.js";
 import { LearnerRefused, type StepMetrics } from "../../src/learn/index.js";
 import { randomReward } from "../../src/reward/control.js";
 import type { RewardGroup } from "../../src/reward/reward.js";
@@ -167,6 +168,14 @@ describe("the training loop", () => {
     await train(partsOf(run, { settings: { steps: 2 } }));
     expect(stray.rollouts("train", 2).map(({ player }) => player.adapter)).not.toContain("another");
     expect(stray.rollouts("train", 2)).toHaveLength(6);
+  });
+
+  it("validates nothing where no scenarios are to be, and the best checkpoint is unknown", async () => {
+    const run = await opened();
+    await train(partsOf(run, { settings: { validateN: 0 } }));
+    expect(run.store.validations()).toEqual([]);
+    const { best, adapter, latest } = summarise(run, 1);
+    expect([best, adapter, latest]).toEqual([null, null, run.checkpoints.adapterOf(3)]);
   });
 
   it("validates the start when one step is done, also when it was stopped in between", async () => {

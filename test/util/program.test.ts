@@ -60,6 +60,11 @@ describe("what people are told to type", () => {
   it("to mend the installation", () => {
     expect(reinstall(checkout)).toBe("`yarn install --force` in hone");
     expect(reinstall(installed)).toBe("`npm rebuild @hone-rl/hone`");
+    // Of the package managers that ask before they run what an installation compiles, the command that allows it.
+    const by = (agent: string) => reinstall({ ...installed, agent });
+    expect(by("pnpm/10.1.0 npm/? node/v24")).toBe("`pnpm approve-builds` and `pnpm rebuild @hone-rl/hone`");
+    expect(by("bun/1.3.0 npm/? node/v24")).toBe("`bun pm trust @hone-rl/hone`");
+    expect(by("npm/11.2.0 node/v24")).toBe("`npm rebuild @hone-rl/hone`");
     expect(program(installed)).toBe("npx --no -- hone");
   });
 });

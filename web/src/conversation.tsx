@@ -1,5 +1,6 @@
 /** One rollout: its messages, calls and results, or its tokens. */
 import { useEffect, useState } from "preact/hooks";
+import { type CallsOfMessage, callsByMessage, failureOf } from "../../src/report/calls.js";
 import type { Body, BodyAnswer, Row } from "../../src/view/index.js";
 import { creditedAdvantage } from "./credit.js";
 import { type Run, useData } from "./data.js";
@@ -42,11 +43,28 @@ function Arguments({ of }: { readonly of: Readonly<Record<string, unknown>> }) {
   );
 }
 
+/** A call that a message has, and what hone says of it if it did not run. */
+function CallShown({ name, args, record }: { readonly name: string; readonly args: object; readonly record?: Call }) {
+  const failure = record && failureOf(record);
+  return (
+    <div class={failure === undefined ? "call" : "call failed"}>
+      <h5>
+        → <code>{visible(name)}</code>{" "}
+        {record && failure !== undefined && <span class="outcome">{words(record.outcome)}</span>}
+      </h5>
+      <Arguments of={args as Record<string, unknown>} />
+      {failure && <p class="why">{visible(failure)}</p>}
+    </div>
+  );
+}
+
 function Assistant({
   message,
+  calls,
   turn,
 }: {
   readonly message: Extract<Message, { role: "assistant" }>;
+  readonly calls: readonly Call[];
   /** The turn's name in the tree; or its number in a single sequence. */
   readonly turn: number | NamedTurn | "given";
 }) {
@@ -55,6 +73,8 @@ function Assistant({
     undefined,
     message.content,
   ];
+  const malformed = calls.filter(({ outcome }) => outcome === "malformed");
+  const read = calls.filter(({ outcome }) => outcome !== "malformed");
   return (
     <div class="message assistant" id={typeof turn === "object" ? turn.id : undefined}>
       <h4>
@@ -71,12 +91,10 @@ function Assistant({
       {said?.trim() && <Plain text={said} />}
       {message.tool_calls?.map((call, i) => (
         // Calls of one turn have no unique names.
-        <div class="call" key={i}>
-          <h5>
-            → <code>{visible(call.name)}</code>
-          </h5>
-          <Arguments of={call.arguments} />
-        </div>
+        <CallShown key={i} name={call.name} args={call.arguments} {...(read[i] ? { record: read[i] } : {})} />
+      ))}
+      {malformed.map((record, i) => (
+        <CallShown key={i} name="a call" args={{}} record={record} />
       ))}
     </div>
   );
@@ -102,30 +120,44 @@ function Result({
   );
 }
 
+/** The call that a tool message answers: by its id, or else by its place among the results of the turn. */
+function answered(
+  message: Extract<Message, { role: "tool" }>,
+  turn: { readonly message: Extract<Message, { role: "assistant" }>; readonly calls: readonly Call[] } | undefined,
+  place: number,
+): Call | undefined {
+  const { tool_calls: written = [] } = turn?.message ?? {};
+  const at = message.id === undefined ? -1 : written.findIndex(({ id }) => id === message.id);
+  const read = turn?.calls.filter(({ outcome }) => outcome !== "malformed");
+  return at >= 0 ? read?.[at] : turn?.calls[place];
+}
+
 export function Messages({
-  body,
+  messages,
+  calls,
   names,
 }: {
-  readonly body: Pick<Body, "messages" | "calls">;
+  readonly messages: Body["messages"];
+  readonly calls: CallsOfMessage | undefined;
   /** Turns that the sequence trains, by their messages; in a tree of several. */
   readonly names?: ReadonlyMap<number, NamedTurn> | undefined;
 }) {
   let turn = 0;
   let results = 0;
-  const tools = body.messages.filter(({ role }) => role === "tool").length;
+  let last: Parameters<typeof answered>[1];
   return (
     <div class="messages">
-      {body.messages.map((message, i) => {
+      {messages.map((message, i) => {
         const key = `${i} ${message.role}`;
         if (message.role === "assistant") {
           turn++;
-          return <Assistant key={key} message={message} turn={names ? (names.get(i) ?? "given") : turn} />;
+          results = 0;
+          last = { message, calls: calls?.get(i) ?? [] };
+          const name = names ? (names.get(i) ?? "given") : turn;
+          return <Assistant key={key} {...last} turn={name} />;
         }
-        if (message.role === "tool") {
-          // Results are assigned to calls in order; a final tool's call at the end may have none.
-          const call = body.calls.length >= tools ? body.calls[results++] : undefined;
-          return <Result key={key} message={message} call={call} />;
-        }
+        if (message.role === "tool")
+          return <Result key={key} message={message} call={answered(message, last, results++)} />;
         const long = message.role === "system" || message.content.length > 1500;
         return (
           <details key={key} class={`message ${message.role}`} open={!long}>
@@ -179,6 +211,7 @@ export function Conversation({ run, row }: { readonly run: Run; readonly row: Ro
   const { body, pieces } = answer;
   const parts = Object.entries(body.reward.parts);
   const names = turnNames(body, row.id);
+  const calls = callsByMessage({ ...body, turns: row.turns });
   return (
     <>
       {body.explanation !== null && (
@@ -209,7 +242,7 @@ export function Conversation({ run, row }: { readonly run: Run; readonly row: Ro
       {tokens && body.tokens ? (
         <TokenText tokens={body.tokens} pieces={pieces} advantage={creditedAdvantage(row, run.view)} />
       ) : (
-        <Messages body={body} names={names[0]} />
+        <Messages messages={body.messages} calls={calls[0]} names={names[0]} />
       )}
       {body.branches.map((branch, i) => (
         <section key={`sequence ${i + 2}`}>
@@ -217,7 +250,7 @@ export function Conversation({ run, row }: { readonly run: Run; readonly row: Ro
           {tokens ? (
             <TokenText tokens={branch.tokens} pieces={pieces} advantage={creditedAdvantage(row, run.view)} />
           ) : (
-            <Messages body={{ messages: branch.messages, calls: [] }} names={names[i + 1]} />
+            <Messages messages={branch.messages} calls={calls[i + 1]} names={names[i + 1]} />
           )}
         </section>
       ))}

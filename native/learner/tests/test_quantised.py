@@ -12,9 +12,7 @@ from learner import card, ggml, packing, quantised
 from learner.backend import LINEAR_LAYERS
 from learner.block_types import VALUES
 from learner.card import BLOCKS, ON_A_CARD, Rows
-from learner.choice import chosen
 from learner.dequantise import dequantise
-from learner.errors import Refused
 from learner.session import Session
 from safetensors.torch import load_file
 from test_flex import computed, furthest, opened, uncompiled  # noqa: F401
@@ -189,23 +187,6 @@ def test_all_weights_are_trained_from_their_values(tmp_path, silent):
     backend = opened(write_gguf(make_model("qwen2"), tmp_path / "model.gguf", "Q4_0"), silent, lora=None)
     assert not kept(backend)
     assert all(parameter.requires_grad for parameter in backend.model.parameters())
-
-
-def test_quantised_files_are_not_given_to_unsloth_unless_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
-    monkeypatch.setattr("learner.choice._has_bf16", lambda: True)
-    files = {kind: write_gguf(make_model("qwen2"), tmp_path / f"{kind}.gguf", kind) for kind in ("F16", "Q4_0")}
-
-    def choice(kind, backend="auto", **more):
-        base = {"gguf": str(files[kind])} | more
-        return chosen({"backend": backend, "base": base, "device": "cuda", "lora": {}, "precision": "auto"})
-
-    assert choice("F16") == "unsloth"
-    assert choice("Q4_0") == "peft"
-    assert choice("Q4_0", hf=str(tmp_path)) == "unsloth"
-    assert choice("Q4_0", "unsloth") == "unsloth"
-    with pytest.raises(Refused, match="adapters"):
-        chosen({"backend": "unsloth", "base": {"gguf": str(files["F16"])}, "device": "cuda", "lora": None})
 
 
 @pytest.fixture

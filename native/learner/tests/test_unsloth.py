@@ -436,7 +436,7 @@ def test_factors_of_rope_are_refused_on_cuda_and_left_to_peft_by_auto(tmp_path, 
         choice.chosen(open_settings(file, backend="unsloth", device="cuda"))
     assert choice.chosen(open_settings(file, backend="auto", device="cuda")) == "peft"
     folder = {"gguf": str(file), "hf": str(tmp_path)}
-    assert choice.chosen(open_settings(file, backend="auto", device="cuda", base=folder)) == "unsloth"
+    assert choice.chosen(open_settings(file, backend="unsloth", device="cuda", base=folder)) == "unsloth"
 
 
 @pytest.fixture
@@ -469,12 +469,16 @@ def test_an_overflow_in_f16_is_sent_to_bf16_where_there_is_some(peft, without_bf
         backend.compute_in("bf16")
 
 
-def test_auto_is_unsloth_on_cuda_where_it_is_installed_alone(qwen2, monkeypatch):
-    def auto(device, there):
+def test_auto_is_peft_which_shares_prefixes_and_says_so_where_unsloth_is_passed_over(qwen2, monkeypatch):
+    def said(device, there, backend="auto"):
         monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object() if there else None)
-        return choice.chosen(open_settings(qwen2, backend="auto", device=device))
+        settings = open_settings(qwen2, backend=backend, device=device)
+        assert choice.chosen(settings) == "peft"
+        return choice.notes(settings)
 
-    assert [auto("cuda", True), auto("cuda", False), auto("cpu", True)] == ["unsloth", "peft", "peft"]
+    assert [said("cuda", False), said("cpu", True), said("cuda", True, "peft")] == [[], [], []]
+    (note,) = said("cuda", True)
+    assert note.startswith("--learner auto takes PEFT, though Unsloth is installed: its rows compute a beginning")
 
 
 def test_where_it_is_not_installed_the_refusal_says_how_to_add_it(qwen2, silent, monkeypatch):

@@ -86,6 +86,7 @@ async function compare(config: TrainConfig, io: CommandIo) {
   const played = new Map<string, Trajectory[]>();
   let tally = new RolloutTally();
   let title = "";
+  const shown = () => progress.update(() => `${title} ${tally.line(HELD_OUT)}`);
   const asked = {
     ...config,
     checkpoint: ["base", "best"],
@@ -105,11 +106,12 @@ async function compare(config: TrainConfig, io: CommandIo) {
         begin: (name) => {
           title = name;
           tally = new RolloutTally();
+          shown();
         },
         rollout: (trajectory, checkpoint) => {
           played.set(checkpoint, [...(played.get(checkpoint) ?? []), trajectory]);
           tally.add(trajectory);
-          progress.update(() => `${title} ${tally.line(HELD_OUT)}`);
+          shown();
         },
         log: (text) => progress.log(text),
       },

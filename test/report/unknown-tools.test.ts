@@ -1,0 +1,41 @@
+/** Whoever begins with a model that knows other tools is told so. */
+import { expect, test } from "vitest";
+import { modelFile } from "../../src/engine/index.js";
+import { UnknownTools } from "../../src/report/index.js";
+import type { CallRecord } from "../../src/tasks/index.js";
+
+const call = (name: string, outcome: CallRecord["outcome"]) => ({
+  turn: 1,
+  name,
+  arguments: {},
+  outcome,
+  result: null,
+});
+const player = (model: string) => ({ kind: "engine" as const, model, adapter: null, temperature: 1 });
+
+function told(model: string, ...rollouts: CallRecord[][]): string | undefined {
+  const tools = new UnknownTools();
+  for (const calls of rollouts) tools.add({ calls, player: player(model) });
+  return tools.text();
+}
+
+const wrong = call("search_inbox", "unknown_tool");
+
+test("the tiny model is named with what plays instead, any other with where to look", () => {
+  const branches = [
+    { messages: [], calls: [call("read_email", "unknown_tool")], tokens: { ids: [], sampled: [], logprobs: [] } },
+  ];
+  const tools = new UnknownTools();
+  tools.add({ calls: [wrong, wrong], branches, player: player(modelFile("tiny")) });
+  tools.add({ calls: [call("weather", "bad_arguments")], player: player(modelFile("tiny")) });
+  expect(tools.text()).toMatch(
+    /^in 1 of 2 rollouts the model calls tools that the agent has not \(search_inbox, read_email\): the tiny model .*\(--model qwen2.5-0.5b\)$/,
+  );
+  const made = ["a", "b", "c", "d"].map((name) => call(name, "unknown_tool"));
+  expect(told("other.gguf", made)).toMatch(/ \(a, b, c and 1 more\): --show has what/);
+});
+
+test("a slip now and then is nothing to tell", () => {
+  expect(told("tiny.gguf", [wrong], [call("weather", "ok")], [])).toBeUndefined();
+  expect(told("tiny.gguf", [], [])).toBeUndefined();
+});

@@ -100,8 +100,9 @@ class Gathering {
   readonly #pending: OpenGroup[];
   #ready: Ready[] = [];
   readonly #underWay = new Set<string>();
-  /** With the time of the report, by `awakeTime`. */
-  readonly #waiting = new Map<string, { thread: number; waiting: Waiting; since: number }>();
+  /** With the time of the report, by `awakeTime`, and the seconds since then in which the thread was not blocked. */
+  readonly #waiting = new Map<string, { thread: number; waiting: Waiting; since: number; open: number }>();
+  #looked = awakeTime();
   /** The last operation that each thread reported: when it reports no more, that operation blocks it. */
   readonly #lastOfThread = new Map<number, string>();
   readonly #failures: RolloutFailure[] = [];
@@ -218,7 +219,8 @@ class Gathering {
   #expectBegin(id: string): void {
     const waits = this.#waiting.get(id);
     if (waits?.waiting.for !== TURN_TO_BEGIN) return;
-    this.#waiting.set(id, { ...waits, waiting: { turn: 0, for: THREAD }, since: awakeTime() });
+    const { toolSeconds: seconds } = this.#options.settings.limits;
+    this.#waiting.set(id, { ...waits, waiting: { turn: 0, for: THREAD, seconds }, since: awakeTime(), open: 0 });
   }
 
   async #play(group: OpenGroup): Promise<void> {
@@ -271,7 +273,7 @@ class Gathering {
       const group = this.#byRollout.get(message.id);
       if (!group?.left.has(message.id)) return;
       group.sent = undefined;
-      this.#waiting.set(message.id, { thread: message.thread, waiting: message.waiting, since: awakeTime() });
+      this.#waiting.set(message.id, { thread: message.thread, waiting: message.waiting, since: awakeTime(), open: 0 });
       if (message.waiting.for !== TURN_TO_BEGIN) this.#lastOfThread.set(message.thread, message.id);
       else if (this.#underWay.has(message.id)) this.#expectBegin(message.id);
     } else if (message.kind === "done") {
@@ -327,10 +329,14 @@ class Gathering {
   }
 
   /**
-   * Finds threads that code of the task blocks, or has broken. What an operation of a thread that answers may take is limited in the
-   * thread itself.
+   * Finds threads that code of the task blocks: they do not answer. One that answers has its own time limits, unless code of the task
+   * has replaced what they need.
    */
   #watch(): void {
+    const now = awakeTime();
+    const secondsSince = (time: number) => (now - time) / 1000;
+    const passed = secondsSince(this.#looked);
+    this.#looked = now;
     const threads = this.#threads;
     if (!threads) return;
     const { graceSeconds = 10, settings } = this.#options;
@@ -345,12 +351,12 @@ class Gathering {
       this.#endBlocked(thread);
       return;
     }
-    const now = awakeTime();
-    const secondsSince = (time: number) => (now - time) / 1000;
-    for (const [id, { thread, waiting, since }] of this.#waiting) {
-      if (waiting.for !== THREAD || silent.get(thread) !== 0 || secondsSince(since) < toolSeconds + graceSeconds)
-        continue;
-      if ((this.#byRollout.get(id)?.tries ?? 0) < RETRIES) this.#endThread(thread);
+    for (const [id, waits] of this.#waiting) {
+      const { thread, waiting } = waits;
+      if (silent.get(thread) === 0) waits.open += passed;
+      if (waits.open < (waiting.seconds ?? Number.POSITIVE_INFINITY) + graceSeconds) continue;
+      if (waiting.for !== THREAD) this.#endBlocked(thread);
+      else if ((this.#byRollout.get(id)?.tries ?? 0) < RETRIES) this.#endThread(thread);
       else this.#endBlocked(thread);
       return;
     }

@@ -42,6 +42,8 @@ export interface RolloutLimits {
 export interface Waiting {
   turn: number;
   for: string;
+  /** Seconds after which the thread itself ends it, where it is code of the task. */
+  seconds?: number | undefined;
 }
 
 export interface RolloutOutcome {
@@ -99,7 +101,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
   const time = new TimeLimit(limits.rolloutSeconds, () => undefined, input.pauses);
   const over = time.signal;
   const running = { task, scenario, env, limits, signal, over };
-  const waitingFor = (what: string, turn: number) => onWaiting?.({ turn, for: what });
+  const waitingFor = (what: string, turn: number) => onWaiting?.({ turn, for: what, seconds: limits.toolSeconds });
   waitingFor("the task's prompt", 0);
   const messages = promptOf(task, scenario, { maxTurns: limits.maxTurns });
   const calls: CallRecord[] = [];
@@ -140,7 +142,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
 
   const play = async (): Promise<RolloutEnd> => {
     while (turns < limits.maxTurns) {
-      waitingFor("the player", turns + 1);
+      onWaiting?.({ turn: turns + 1, for: "the player" });
       const turnStarted = performance.now();
       const turn = await session.turn({ maxTokens: limits.maxTokens, seconds: limits.turnSeconds, over, signal });
       seconds.player += since(turnStarted);

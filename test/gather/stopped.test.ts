@@ -48,8 +48,8 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const stateOf = (pid: number) => execFileSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" }).trim();
 
 it("a rollout goes on when its process was stopped for longer than all of its limits", async () => {
-  const script = join(packageRoot, "test/gather/stopped.ts");
-  const child = spawn(process.execPath, ["--import", "jiti/register", script, file("task.ts")], {
+  const script = join(packageRoot, "test/gather/stopped.mjs");
+  const child = spawn(process.execPath, [script, file("task.ts")], {
     cwd: packageRoot,
     stdio: ["ignore", "pipe", "inherit"],
   });

@@ -1,10 +1,10 @@
 /** Plays one rollout of the task in argv[2] and prints how it ended. Its tool may take three seconds. */
-import { gather } from "../../src/gather/index.js";
+import { gather } from "../../dist/src/gather/index.js";
 
-const limits = { maxTurns: 1, maxTokens: 10, turnSeconds: 3, toolSeconds: 3, rolloutSeconds: 6 } as const;
+const limits = { maxTurns: 1, maxTokens: 10, turnSeconds: 3, toolSeconds: 3, rolloutSeconds: 6 };
 const { groups } = await gather({
   settings: {
-    ...{ task: process.argv[2] as string, taskOptions: {}, player: { kind: "expert", mistakes: 0 } },
+    ...{ task: process.argv[2], taskOptions: {}, player: { kind: "expert", mistakes: 0 } },
     limits: { ...limits, onToolError: "observe" },
   },
   scenarios: [{ id: "one", split: "test", question: "go" }],

@@ -23,6 +23,7 @@ import {
   validate,
   withAbsolutePaths,
 } from "../train/index.js";
+import { UsageError } from "../util/index.js";
 import { beginWithLearner, learnerPython, type Steps, stepsOf, warnOfRate } from "./begin.js";
 import { viewOf } from "./events.js";
 import type { Model } from "./model.js";
@@ -97,6 +98,17 @@ export class TrainingRun {
   }
 }
 
+/** The learner must know the sampling distribution. */
+function refuseTruncation({ topK, topP, minP }: Model["config"]): void {
+  const off = { "--top-k": [topK, 0], "--top-p": [topP, 1], "--min-p": [minP, 0] } as const;
+  for (const [flag, [given, none]] of Object.entries(off)) {
+    if (given === undefined || given === none) continue;
+    throw new UsageError(
+      `${flag} ${given}: training samples from the model's whole distribution, because the learner must know it; leave it out`,
+    );
+  }
+}
+
 /**
  * Starts a run, or resumes it after its last complete step. The options of play come from the model, the seed from the
  * task.
@@ -108,6 +120,7 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
   const { log = () => undefined, signal, ...values } = options;
   const own = await givenByProgram(values, libraryOptions("run"));
   const { config: played, info, limits } = model;
+  refuseTruncation(played);
   const { temperature = 1, onToolError, offForm, toolFormat, templateArg } = played;
   const { maxThinkingTokens } = played;
   const given = withAbsolutePaths({

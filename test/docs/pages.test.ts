@@ -63,6 +63,7 @@ describe("a command line", () => {
     ["yarn hone help matrics", "no command matrics"],
     ["yarn bench --quickly", "has no --quickly"],
     ["npx --yes yarn@1.0.0 test", "is not yarn@"],
+    ["npx --no hone rollout", "npx is no program"],
     ["node dist/bench/judge.js", "there is no bench/judge.ts"],
     ["pip install -r native/learner/needs.txt", "there is no"],
     ["brew install hone", "no program"],

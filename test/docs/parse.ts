@@ -38,7 +38,7 @@ function requireYarn(version: string): void {
 
 async function checkCommand(given: readonly string[]): Promise<void> {
   const [program = "", ...rest] = given.slice(given.findIndex((word) => !/^\w+=/.test(word)));
-  if (program === "npx" && rest[0] === "--no" && rest[1] === "hone") return checkHone(rest.slice(2));
+  if (program === "npx" && rest.slice(0, 3).join(" ") === "--no -- hone") return checkHone(rest.slice(3));
   if (program === "npx" && rest[0] === "--yes") {
     requireYarn(rest[1] as string);
     return checkYarn(rest.slice(2));

@@ -7,9 +7,12 @@ import { defineConfig } from "vitest/config";
 const full = process.env.TEST_FULL ? "" : ",full";
 const exclude = [`test/**/*.{gpu,card,vllm,long${full}}.test.ts`];
 
-/** In the text of a test file: it replaces modules, or changes what its whole process has (variables, folder, globals, handlers). */
+/**
+ * In the text of a test file: it replaces modules, changes what its whole process has (variables, folder, globals, handlers), or loads
+ * llama.cpp by node-llama-cpp, which takes the log from which hone's engine counts.
+ */
 const changesItsProcess =
-  /\bvi\.(mock|doMock|resetModules|stubEnv|stubGlobal)\(|\bprocess\.(chdir|on|once|emit)\(|\bdelete process\.env\b|\bprocess\.env(\.\w+|\[\w+\]) = /;
+  /\bvi\.(mock|doMock|resetModules|stubEnv|stubGlobal)\(|\bprocess\.(chdir|on|once|emit)\(|\bdelete process\.env\b|\bprocess\.env(\.\w+|\[\w+\]) = |\b(getLlama|loadVocabulary)\(/;
 
 const root = fileURLToPath(new URL(".", import.meta.url));
 const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" })

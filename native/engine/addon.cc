@@ -57,7 +57,7 @@ EngineSettings settingsOf(const Napi::Value& value) {
 }
 
 /** llama.cpp's functions, available after `bind`. */
-const LibLlama& bound() {
+const LibLlama& boundLibrary() {
   if (!libLlama()) throw std::runtime_error("llama.cpp is not bound yet; call bind() first");
   return *libLlama();
 }
@@ -93,7 +93,7 @@ class Loading : public Napi::AsyncWorker {
 };
 
 Napi::Value load(const Napi::CallbackInfo& info) {
-  bound();
+  boundLibrary();
   auto* const loading = new Loading(info.Env(), settingsOf(info[0]));
   const Napi::Promise promise = loading->promise();
   loading->Queue();
@@ -101,7 +101,7 @@ Napi::Value load(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value devices(const Napi::CallbackInfo& info) {
-  const LibLlama& lib = bound();
+  const LibLlama& lib = boundLibrary();
   auto list = Napi::Array::New(info.Env());
   for (size_t i = 0; i < lib.ggml_backend_dev_count(); i++) {
     ggml_backend_dev_t device = lib.ggml_backend_dev_get(i);
@@ -212,7 +212,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
     return Napi::Boolean::New(info.Env(), warmingDecoders() > 0);
   });
   define(exports, "mostSequences", [](const Napi::CallbackInfo& info) -> Napi::Value {
-    return Napi::Number::New(info.Env(), static_cast<double>(bound().llama_max_parallel_sequences()));
+    return Napi::Number::New(info.Env(), static_cast<double>(boundLibrary().llama_max_parallel_sequences()));
   });
   define(exports, "draw", draw);
   define(exports, "quantize", quantize);

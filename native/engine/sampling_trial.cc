@@ -11,7 +11,7 @@ namespace hone {
 namespace {
 
 /** A token id that every vocabulary has. */
-constexpr Token kToken = 0;
+constexpr Token kAnyToken = 0;
 constexpr int kMostRows = 4;
 /** The second step repeats the shape of the first: llama.cpp then reuses its graph. */
 constexpr int kSteps = 3;
@@ -29,7 +29,7 @@ Draw drawOf(int step, int slot) {
 Batch stepOf(int step, int rows, bool draws) {
   Batch batch;
   for (int slot = 0; slot < rows; slot++) {
-    batch.add(kToken, step, slot, true);
+    batch.add(kAnyToken, step, slot, true);
     if (draws) batch.draws.push_back(drawOf(step, slot));
   }
   return batch;

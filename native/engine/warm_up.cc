@@ -11,7 +11,7 @@ constexpr Token kToken = 0;
 constexpr int kShort = 16;
 constexpr int kMiddle = 64;
 /** Up to this many rows each number has kernels of its own: matrices are multiplied by vectors. */
-constexpr int kVectors = 8;
+constexpr int kVectorRows = 8;
 
 /** Rows of several tokens of a slot are those of a score, whose logits are read. */
 void evaluate(Decoder& decoder, Batch& batch, bool score) {
@@ -46,7 +46,7 @@ void evaluateAll(Decoder& decoder, const WarmUpShape& shape) {
   int length = std::min(kShort, most);
   for (int slots = shape.slots; slots >= 1 && length < shape.contextPerSlot; length++) {
     evaluateStep(decoder, slots, length);
-    slots = std::min(slots - 1, kVectors);
+    slots = std::min(slots - 1, kVectorRows);
   }
 }
 

@@ -1,0 +1,18 @@
+// The other translation unit, see scheduler_unit.cc: what binds the scheduler to Node and llama.cpp.
+#include "addon.cc"
+#include "device_sampler.cc"
+#include "engine_object.cc"
+#include "grammar.cc"
+#include "js.cc"
+#include "libllama.cc"
+#include "llama_decoder.cc"
+#include "llama_drawing.cc"
+#include "model.cc"
+#include "port.cc"
+#include "preload.cc"
+#include "quantize.cc"
+#include "registry.cc"
+#include "sampling_graph.cc"
+#include "weights.cc"
+// The last, since it includes windows.h there.
+#include "shared_library.cc"

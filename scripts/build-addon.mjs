@@ -2,10 +2,11 @@
 // `node scripts/build-addon.mjs`).
 //
 // Does nothing where the package of this platform (@hone-rl/linux-x64 ...) has them and they load. Otherwise says why not, in
-// one line, and compiles: llama.cpp's headers come from the git bundle in node-llama-cpp, so they match its binaries.
-// Compiles nothing if neither sources nor versions have changed. Fails with one line if a prerequisite is missing.
-import { spawnSync } from "node:child_process";
+// one line, and compiles both at once: llama.cpp's headers come from the git bundle in node-llama-cpp, so they match its
+// binaries. Compiles nothing if neither sources nor versions have changed. Fails with one line if a prerequisite is missing.
+import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import {
   copyFileSync,
   existsSync,
@@ -32,11 +33,16 @@ const platform = `@hone-rl/${process.platform}-${process.arch}`;
 const sqlite = `better_sqlite3-${process.versions.modules}.node`;
 const SQLITE_LOADS = "new (require('better-sqlite3'))(':memory:', { nativeBinding: process.argv[1] })";
 
+const ADDON = "the engine's addon";
+const SQLITE = "SQLite";
+/** Milliseconds between two lines while compilers, which print nothing, are at work. */
+const LINE_MS = 10_000;
+
 function say(line) {
   process.stderr.write(`hone: ${line}\n`);
 }
 
-function fail(line, what = "the engine's addon") {
+function fail(line, what = ADDON) {
   say(`${what} cannot be built: ${line}`);
   process.exit(1);
 }
@@ -140,58 +146,104 @@ function napiFolder() {
   return require.resolve("node-addon-api");
 }
 
-/** Runs node-gyp in a package; fails where it does not make the file. */
-function compile(folder, made, what) {
+/** Ends where a program that node-gyp needs is missing. */
+function checkCompiler(what) {
   if (!works("python3", ["--version"])) fail("python3 is missing; node-gyp needs it", what);
-  if (process.platform !== "win32") {
-    if (!works("make", ["--version"])) fail("make is missing; install a C++ compiler and make (build-essential)", what);
-    const compiler = process.env.CXX ?? (process.platform === "darwin" ? "clang++" : "g++");
-    if (!works(compiler, ["--version"])) fail(`${compiler} is missing; install a C++ compiler (build-essential)`, what);
-  }
+  if (process.platform === "win32") return;
+  if (!works("make", ["--version"])) fail("make is missing; install a C++ compiler and make (build-essential)", what);
+  const compiler = process.env.CXX ?? (process.platform === "darwin" ? "clang++" : "g++");
+  if (!works(compiler, ["--version"])) fail(`${compiler} is missing; install a C++ compiler (build-essential)`, what);
+}
+
+/** Runs node-gyp in a package. Returns why it did not make the file; undefined where it did. */
+async function compile(folder, made, log) {
   // Headers beside the node binary need no download.
   const prefix = dirname(dirname(process.execPath));
   const beside = existsSync(join(prefix, "include/node/node_api.h")) && !process.env.npm_config_nodedir;
   const gyp = join(dirname(require.resolve("node-gyp/package.json")), "bin/node-gyp.js");
   const args = [gyp, "configure", "build", "--release", "--jobs=2", ...(beside ? [`--nodedir=${prefix}`] : [])];
-  const result = run(process.execPath, args, { cwd: folder });
-  if (result.status === 0 && existsSync(made)) return;
-  const output = `${result.stdout}\n${result.stderr}`;
+  const child = spawn(process.execPath, args, { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text) => {
+      output += text;
+    });
+  const [status] = await once(child, "close");
+  if (status === 0 && existsSync(made)) return undefined;
   const reason = output.split("\n").find((line) => /\berror\b/i.test(line)) ?? "node-gyp failed";
-  fail(`${reason.trim()} (all of it: ${keep(output)})`, what);
+  return `${reason.trim()} (all of it: ${keep(output, log)})`;
 }
 
-/** Compiles the addon where sources or versions have changed. */
+/** The compilation of the addon; undefined where neither sources nor versions have changed. */
 function addonHere(why) {
   const folder = llamaPackage();
   const version = packageVersion(folder);
   extractHeaders(folder, version);
   const now = fingerprint(version);
-  if (existsSync(addon) && existsSync(stamp) && readFileSync(stamp, "utf8") === now) return;
-  say(`compiling the engine's addon, which takes minutes: ${why}`);
-  compile(root, addon, "the engine's addon");
-  writeFileSync(stamp, now);
+  if (existsSync(addon) && existsSync(stamp) && readFileSync(stamp, "utf8") === now) return undefined;
+  say(`compiling ${ADDON}, which takes a minute: ${why}`);
+  checkCompiler(ADDON);
+  const work = async () => {
+    const failed = await compile(root, addon, "addon-build.log");
+    if (failed === undefined) writeFileSync(stamp, now);
+    return failed;
+  };
+  return { what: ADDON, work };
 }
 
-/** Compiles SQLite where neither better-sqlite3 nor an earlier call has a binary that loads. */
+function copy(from, to) {
+  mkdirSync(dirname(to), { recursive: true });
+  copyFileSync(from, to);
+}
+
+/** The compilation of SQLite; undefined where better-sqlite3 or an earlier call has a binary that loads. */
 function sqliteHere(why) {
   const folder = dirname(require.resolve("better-sqlite3/package.json"));
   const own = join(folder, "build/Release/better_sqlite3.node");
   const kept = join(root, "build/Release", sqlite);
-  if ([kept, own].some((file) => existsSync(file) && whyNot(file, SQLITE_LOADS) === undefined)) return;
-  say(`compiling SQLite, which takes a minute: ${why}`);
-  compile(folder, own, "SQLite");
-  mkdirSync(dirname(kept), { recursive: true });
-  copyFileSync(own, kept);
+  const found = [kept, own].find((file) => existsSync(file) && whyNot(file, SQLITE_LOADS) === undefined);
+  if (found !== undefined) {
+    // yarn takes away what is no package's when it links anew.
+    if (!existsSync(own)) copy(found, own);
+    return undefined;
+  }
+  say(`compiling ${SQLITE}, which takes a minute: ${why}`);
+  checkCompiler(SQLITE);
+  const work = async () => {
+    const failed = await compile(folder, own, "sqlite-build.log");
+    if (failed !== undefined) return failed;
+    copy(own, kept);
+    return undefined;
+  };
+  return { what: SQLITE, work };
+}
+
+/** Does all at once, with a line again and again. One that fails ends the program when the others are done. */
+async function together(jobs) {
+  const begun = Date.now();
+  const seconds = () => `${Math.round((Date.now() - begun) / 1000)} s`;
+  const underWay = new Set(jobs.map(({ what }) => what));
+  const lines = setInterval(() => say(`still compiling ${[...underWay].join(" and ")} (${seconds()})`), LINE_MS);
+  const results = await Promise.all(
+    jobs.map(async ({ what, work }) => {
+      const failed = await work();
+      underWay.delete(what);
+      if (failed === undefined) say(`${what} is compiled (${seconds()})`);
+      return { what, failed };
+    }),
+  );
+  clearInterval(lines);
+  for (const { what, failed } of results) if (failed !== undefined) fail(failed, what);
 }
 
 /**
  * Keeps the output of a failed build in the user's cache: npm deletes the folder of a package whose install script fails.
  * Returns the file.
  */
-function keep(output) {
+function keep(output, name) {
   const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "hone");
   const write = (folder) => {
-    const log = join(folder, "addon-build.log");
+    const log = join(folder, name);
     writeFileSync(log, output);
     return log;
   };
@@ -210,7 +262,10 @@ if (process.argv.includes("--print-llama-version")) {
   process.stdout.write(llamaVersion());
 } else {
   const noSqlite = whyNotPrebuilt(sqlite, SQLITE_LOADS);
-  if (noSqlite !== undefined) sqliteHere(noSqlite);
   const noAddon = whyNotPrebuilt("hone_engine.node");
-  if (noAddon !== undefined) addonHere(noAddon);
+  const jobs = [
+    noSqlite === undefined ? undefined : sqliteHere(noSqlite),
+    noAddon === undefined ? undefined : addonHere(noAddon),
+  ];
+  await together(jobs.filter((job) => job !== undefined));
 }

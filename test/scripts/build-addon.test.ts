@@ -114,7 +114,7 @@ describe("an installed package", () => {
     writeFileSync(join(folder, "binding.gyp"), "{}");
     const { status, stderr } = install();
     const [said, failed, ...rest] = stderr.trimEnd().split("\n");
-    expect(said).toMatch(/^hone: compiling the engine's addon, which takes minutes: /);
+    expect(said).toMatch(/^hone: compiling the engine's addon, which takes a minute: /);
     expect(said).toContain(why);
     expect(failed).toBe("hone: the engine's addon cannot be built: python3 is missing; node-gyp needs it");
     expect([status, rest]).toEqual([1, []]);

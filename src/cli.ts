@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 /** The program `hone`: the command line of this process. */
-import { hideBin } from "yargs/helpers";
-import { main } from "./command-line.js";
-import { allowExit } from "./util/index.js";
+import { commandList } from "./command-list.js";
+import { allowExit } from "./util/watch.js";
 
 // `hone ... | head` closes the pipe early: that is the reader's choice, not an error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -16,7 +15,12 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 /** Milliseconds that what is left of a command may keep the process: connections close, streams are written. */
 const LEFT_MS = 1000;
 
-const words = hideBin(process.argv);
-process.exitCode = await main(words);
-// Timers and connections of a task are over with the command; a program of the user's ends by itself.
-if (words[0] !== "exec") setTimeout(() => process.exit(), LEFT_MS).unref();
+const words = process.argv.slice(2);
+if (/^(--help|help)?$/.test(words.join(" "))) process.stdout.write(`${commandList(process.stdout.columns)}\n`);
+else {
+  // Options, their parser and all that a command needs: half a second that the list of commands need not wait for.
+  const { main } = await import("./command-line.js");
+  process.exitCode = await main(words);
+  // Timers and connections of a task are over with the command; a program of the user's ends by itself.
+  if (words[0] !== "exec") setTimeout(() => process.exit(), LEFT_MS).unref();
+}

@@ -6,6 +6,7 @@
 import { readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import yargs, { type Argv } from "yargs";
+import { commandList } from "./command-list.js";
 import { loadCommands } from "./commands/index.js";
 import {
   type Command,
@@ -163,12 +164,14 @@ async function runCommandLine(given: string[]): Promise<number> {
   const known = commands.map(({ name }) => name);
   if (given[0] === "help" && given[1] !== undefined && !known.includes(given[1])) throw unknownCommand(given[1], known);
   const { args, everything } = readHelp(words, commands);
+  const list = () => console.log(commandList(process.stdout.columns));
+  if (args.length === 0 || (args.length === 1 && args[0] === "--help")) {
+    list();
+    return 0;
+  }
   const ofTask = await helpOnTask(args);
   const parser = yargs(args)
     .scriptName(program())
-    .usage(
-      `${program()} <command> [options]\n${program()} --version\n\nTrain a small language model to use tools, on one machine.`,
-    )
     .parserConfiguration({ "strip-dashed": true, "dot-notation": false, "parse-numbers": false })
     .exitProcess(false)
     .version(false)
@@ -202,7 +205,7 @@ async function runCommandLine(given: string[]): Promise<number> {
   parser.command("$0", false, {}, (argv) => {
     const [word] = argv._;
     if (word === undefined) {
-      parser.showHelp("log");
+      list();
       return;
     }
     throw unknownCommand(String(word), known);

@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it, vi } from "vitest";
 import { main } from "../src/command-line.js";
 import { loadCommands } from "../src/commands/index.js";
@@ -49,6 +50,23 @@ describe("the command line", () => {
       expect(text).toContain(name);
       expect(text).toContain(example.replaceAll(/\s+/g, " "));
     }
+  });
+
+  it("lists its commands without loading one, or any package", () => {
+    const hook = `import { writeSync } from "node:fs";
+      export const load = (url, context, next) => (writeSync(2, url + "\\n"), next(url, context));`;
+    const data = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`;
+    const recorder = data(`import { register } from "node:module"; register(${JSON.stringify(data(hook))});`);
+    const cli = join(packageRoot, "dist/src/cli.js");
+    const { stdout, stderr } = spawnSync(process.execPath, ["--import", recorder, cli, "--help"], { encoding: "utf8" });
+    expect(stdout).toContain("yarn hone check");
+    const loaded = stderr.split("\n").filter((url) => url.startsWith("file:"));
+    expect(loaded.map((url) => relative(dirname(cli), fileURLToPath(url))).sort()).toEqual([
+      "cli.js",
+      "command-list.js",
+      "commands/index.js",
+      ...["errors", "paths", "program", "text", "watch"].map((name) => `util/${name}.js`),
+    ]);
   });
 
   it("--version is that of package.json", () => {

@@ -3,13 +3,11 @@ import { defineCommand, sizedDefault } from "../config/index.js";
 import { chat, chooseScenarios, openSubject, type Speaker } from "../play/index.js";
 import { openSession } from "../rollout/index.js";
 import { givenForTask, loadTask, recordedForTask, scenariosOf, taskOptionsOf } from "../tasks/index.js";
-import { HoneError, hone, UsageError } from "../util/index.js";
+import { HoneError, UsageError } from "../util/index.js";
 import { openTerminal } from "./terminal.js";
 
 export const chatCommand = defineCommand({
   name: "chat",
-  summary: "Talk to a run's model: the task's tools run, and calls are shown.",
-  example: `${hone("chat")} --compare base,best`,
   positional: "subject",
   async run(config, io) {
     const { checkpoint, compare, seed, topK, topP, minP } = config;

@@ -4,7 +4,7 @@ import { CONTEXT, DEFAULT_MODEL, defineCommand } from "../config/index.js";
 import { serverLogs, surveyServers } from "../mcp/index.js";
 import { linesTo, resolveModel } from "../models/index.js";
 import { givenForTask, loadTask, taskOptionsOf } from "../tasks/index.js";
-import { hone, UnfinishedError } from "../util/index.js";
+import { UnfinishedError } from "../util/index.js";
 
 function failOn(findings: readonly Finding[], where: string, result: object): void {
   const errors = findings.filter(({ level }) => level === "error").length;
@@ -43,8 +43,6 @@ function checkText({ task, scenarios, played, longest_prompt: longest, servers, 
 
 export const checkCommand = defineCommand({
   name: "check",
-  summary: "Find defects of a task that make training useless: in its reward, tools, splits, prompts and MCP servers.",
-  example: `${hone("check")} examples/arithmetic.ts`,
   positional: "task",
   async run(config, io) {
     const logs = serverLogs(config.home);

@@ -3,12 +3,10 @@ import { defineCommand } from "../config/index.js";
 import { reportDevice, usesCuda } from "../device/index.js";
 import { type Check, checkText, diagnose } from "../doctor/index.js";
 import { ensurePython, ensureVllm, fetchForGpu } from "../python-env/index.js";
-import { hone, UnfinishedError } from "../util/index.js";
+import { UnfinishedError } from "../util/index.js";
 
 export const doctorCommand = defineCommand({
   name: "doctor",
-  summary: "Check this machine: drivers, libraries, Python, and a small training step on the device.",
-  example: hone("doctor"),
   async run(config, io) {
     if (config.install && config.python === undefined) {
       // Does not initialise the GPU, so the checks below see it as it is.

@@ -2,7 +2,7 @@
 import { type CommandIo, defineCommand } from "../config/index.js";
 import { evaluatePlayers } from "../evaluate/index.js";
 import { matrixText, ProgressLine, RolloutTally } from "../report/index.js";
-import { hone, UnfinishedError } from "../util/index.js";
+import { UnfinishedError } from "../util/index.js";
 import { writeEvaluation } from "../view/index.js";
 
 async function played(config: Parameters<typeof evaluatePlayers>[0], io: CommandIo) {
@@ -33,8 +33,6 @@ async function played(config: Parameters<typeof evaluatePlayers>[0], io: Command
 
 export const evalCommand = defineCommand({
   name: "eval",
-  summary: "Evaluate checkpoints, models and APIs on the same scenarios: success, paired differences, tokens, cost.",
-  example: `${hone("eval")} --checkpoint base,latest`,
   async run(config, io) {
     const { run, matrix } = await played(config, io);
     io.log(`${run === null ? matrix.task : `run ${run}`}, ${matrixText(matrix)}`);

@@ -2,12 +2,10 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { defineCommand } from "../config/index.js";
-import { allowExit, HoneError, hone, importUserFile, messageOf, UsageError } from "../util/index.js";
+import { allowExit, HoneError, importUserFile, messageOf, UsageError } from "../util/index.js";
 
 export const execCommand = defineCommand({
   name: "exec",
-  summary: "Run your program that uses hone as a library: TypeScript or JavaScript.",
-  example: `${hone("exec")} examples/train.ts 10`,
   required: ["program"],
   positional: "program",
   epilogue: "The program finds its arguments in process.argv; those that begin with - come after --.",

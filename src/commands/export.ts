@@ -2,12 +2,9 @@
 import { defineCommand } from "../config/index.js";
 import { exportRun } from "../export/index.js";
 import { linesTo } from "../models/index.js";
-import { hone } from "../util/index.js";
 
 export const exportCommand = defineCommand({
   name: "export",
-  summary: "Write a trained model for other programs (PEFT, GGUF, safetensors, Ollama), or push it to the Hub.",
-  example: `${hone("export")} --to gguf --type q8_0`,
   required: ["to"],
   positional: "run",
   epilogue:

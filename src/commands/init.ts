@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { type CommandIo, type Config, DEFAULT_MODEL, defineCommand } from "../config/index.js";
 import { besideOf, dependencyOf, type Ground, groundOf, honeOf, nameOf, writeProject } from "../init/index.js";
-import { hone, UsageError } from "../util/index.js";
+import { UsageError } from "../util/index.js";
 
 type Asked = Pick<Config, "package" | "model">;
 
@@ -26,8 +26,6 @@ async function ask(given: Asked, { package: before }: Ground, io: CommandIo): Pr
 
 export const initCommand = defineCommand({
   name: "init",
-  summary: "Make a new project in an empty folder: a task, ten scenarios, and the commands to train on it.",
-  example: `${hone("init")} my-task --package hone-rl-hone-0.1.0.tgz --yes`,
   positional: "folder",
   async run(config, io) {
     const ground = groundOf(config.folder);

@@ -11,7 +11,7 @@ import {
   usageText,
 } from "../report/index.js";
 import { type AnswersSummary, independentReward, type JudgeSummary, judgeAnswers, judgeFile } from "../reward/index.js";
-import { hone, printable } from "../util/index.js";
+import { printable } from "../util/index.js";
 
 function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
   const {
@@ -56,8 +56,6 @@ function answersText(summary: AnswersSummary): string {
 
 export const judgeCommand = defineCommand({
   name: "judge",
-  summary: "Let a judge score rollouts (RULER) or decide which answers are right; here or behind an API.",
-  example: `${hone("judge")} rollouts.jsonl --judge-url http://127.0.0.1:8080/v1 --judge-model NAME --out judged.jsonl`,
   required: ["file"],
   positional: "file",
   async run(config, io) {

@@ -6,7 +6,7 @@ import { engineOptions, loadEngine, trainedContext } from "../engine/index.js";
 import { linesTo, resolveModel } from "../models/index.js";
 import { adapterFile, existing } from "../play/index.js";
 import { prepareMachine } from "../python-env/index.js";
-import { HoneError, hone, messageOf, printable } from "../util/index.js";
+import { HoneError, messageOf, printable } from "../util/index.js";
 
 /** @throws HoneError when the file does not hold two token ids or more, as a JSON array */
 function readTokens(file: string): Int32Array {
@@ -29,8 +29,6 @@ function readTokens(file: string): Int32Array {
 
 export const logprobsCommand = defineCommand({
   name: "logprobs",
-  summary: "Print log-probabilities of given token ids, to compare the engine with other programs.",
-  example: `${hone("logprobs")} --model tiny --tokens ids.json --json`,
   required: ["model", "tokens"],
   async run(config, io) {
     takeDevice(config);

@@ -33,8 +33,6 @@ function columnsText(): string {
 
 export const metricsCommand = defineCommand({
   name: "metrics",
-  summary: "Print the metrics of a run's steps as a table, or all of them as CSV.",
-  example: `${hone("metrics")} --csv`,
   positional: "run",
   epilogue: columnsText(),
   async run({ run, csv, project, home }, io) {

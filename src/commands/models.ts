@@ -1,5 +1,5 @@
 /** `yarn hone models`: lists models (known by name, and downloaded), downloads and removes them. */
-import { type Command, defineCommand } from "../config/index.js";
+import { defineCommand } from "../config/index.js";
 import { takeDevice, usesCuda } from "../device/index.js";
 import { decodeThreads, gpuChosen, gpuMemory } from "../engine/index.js";
 import { sizeText } from "../hub/index.js";
@@ -85,11 +85,8 @@ const machineText = ({ machine: { host, gpu }, kind }: Here) =>
 
 const hereText = ({ here, bytes }: ModelRow) => (here ? sizeText(bytes) : bytes > 0 ? `${sizeText(bytes)} of it` : "");
 
-const listCommand = defineCommand({
+export const listCommand = defineCommand({
   name: "models",
-  summary:
-    "List the named models and those on this machine: the smallest card that trains each, and whether this machine does.",
-  example: hone("models"),
   async run(config, io) {
     const rows = await listModels(config);
     const here = await thisMachine(io.log);
@@ -118,10 +115,8 @@ const listCommand = defineCommand({
   },
 });
 
-const pullCommand = defineCommand({
+export const pullCommand = defineCommand({
   name: "models pull",
-  summary: "Download a model and make its GGUF file, or update it to the newest commit of its repository.",
-  example: `${hone("models")} pull Qwen/Qwen2.5-0.5B-Instruct`,
   required: ["model"],
   positional: "model",
   async run(config, io) {
@@ -140,11 +135,8 @@ const pullCommand = defineCommand({
   },
 });
 
-const showCommand = defineCommand({
+export const showCommand = defineCommand({
   name: "models show",
-  summary:
-    "Show a model's source, licence, what of it was tested, and its files on this machine, without network access.",
-  example: `${hone("models")} show qwen2.5-0.5b`,
   required: ["model"],
   positional: "model",
   async run(config, io) {
@@ -171,10 +163,8 @@ const showCommand = defineCommand({
   },
 });
 
-const removeCommand = defineCommand({
+export const removeCommand = defineCommand({
   name: "models remove",
-  summary: "Remove a model's downloads (for all programs that share the cache) and its converted files.",
-  example: `${hone("models")} remove qwen2.5-0.5b`,
   required: ["model"],
   positional: "model",
   async run(config, io) {
@@ -183,5 +173,3 @@ const removeCommand = defineCommand({
     return done;
   },
 });
-
-export const modelsCommands: readonly Command[] = [listCommand, pullCommand, showCommand, removeCommand];

@@ -3,12 +3,10 @@ import { defineCommand } from "../config/index.js";
 import { sizeText } from "../hub/index.js";
 import { linesTo } from "../models/index.js";
 import { pack, UnpackError, unpack } from "../pack/index.js";
-import { HoneError, hone } from "../util/index.js";
+import { HoneError } from "../util/index.js";
 
 export const packCommand = defineCommand({
   name: "pack",
-  summary: "Pack hone with all that it needs, including models, for a machine without a network.",
-  example: `${hone("pack")} --for linux-x64-cuda13 --model qwen2.5-1.5b --out hone-pack`,
   required: ["for", "out"],
   epilogue:
     "--out is the folder to make. --model takes several models with commas; hone's own need not be named. --python names a Python of the version that the other machine has. --learner unsloth packs Unsloth too. docs/pack.md says what the other machine must have.",
@@ -22,8 +20,6 @@ export const packCommand = defineCommand({
 
 export const unpackCommand = defineCommand({
   name: "unpack",
-  summary: "Unpack hone from a pack; unpack.mjs in its folder does the same where hone is not installed.",
-  example: `${hone("unpack")} hone-pack --into hone`,
   positional: "pack",
   async run({ pack: from = ".", into }, io) {
     try {

@@ -4,7 +4,7 @@ import { McpServers, planServers, serverLogs } from "../mcp/index.js";
 import { chooseScenarios, PersonSession } from "../play/index.js";
 import { opening, playRollout } from "../rollout/index.js";
 import { givenForTask, loadTask, type Scenario, scenariosOf, taskOptionsOf } from "../tasks/index.js";
-import { HoneError, hone } from "../util/index.js";
+import { HoneError } from "../util/index.js";
 import { openTerminal } from "./terminal.js";
 
 /** The reference solution, shown after play. */
@@ -19,8 +19,6 @@ const PATIENCE = 7 * 86_400;
 
 export const playCommand = defineCommand({
   name: "play",
-  summary: "Play one scenario by hand: call the tools yourself and see the reward.",
-  example: `${hone("play")} --split train`,
   async run(config, io) {
     const { maxTurns, split, seed } = config;
     const plain = await loadTask(config.task, config.taskTimeout);

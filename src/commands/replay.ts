@@ -1,14 +1,12 @@
 /** `yarn hone replay`: recomputes a committed step of a run. */
 import { defineCommand } from "../config/index.js";
 import { type ReplayCheck, replay } from "../replay/index.js";
-import { hone, UnfinishedError } from "../util/index.js";
+import { UnfinishedError } from "../util/index.js";
 
 const line = ({ part, result, text }: ReplayCheck) => `  ${part.padEnd(18)}${result.padEnd(9)}${text}`;
 
 export const replayCommand = defineCommand({
   name: "replay",
-  summary: "Recompute a step of a run from what is stored: rewards, advantages, batch, update; say what differs.",
-  example: `${hone("replay")} --step 7`,
   positional: "run",
   epilogue:
     "same: every bit. close: to rounding, on another machine or with other threads. Exits with an error where a part differs.",

@@ -1,13 +1,11 @@
 /** `yarn report`: writes a report of runs as one HTML file. */
 import { defineCommand } from "../config/index.js";
 import { compact } from "../report/index.js";
-import { HoneError, hone } from "../util/index.js";
+import { HoneError } from "../util/index.js";
 import { openRuns, writeReport } from "../view/index.js";
 
 export const reportCommand = defineCommand({
   name: "report",
-  summary: "Write runs as one HTML file that opens from disk: all metrics and a sample of the rollouts.",
-  example: `${hone("report")} --out report.html`,
   positional: "runs",
   async run({ runs: words = [], out, sample, project, home }, io) {
     const runs = openRuns({ home, project }, words);

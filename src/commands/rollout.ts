@@ -14,7 +14,7 @@ import {
   scenariosOf,
   taskOptionsOf,
 } from "../tasks/index.js";
-import { hone, UnfinishedError, UsageError } from "../util/index.js";
+import { UnfinishedError, UsageError } from "../util/index.js";
 
 /** Defaults: rollouts of a scenario, and tokens of a turn. */
 const GROUP_SIZE = 4;
@@ -63,8 +63,6 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
 
 export const rolloutCommand = defineCommand({
   name: "rollout",
-  summary: "Play scenarios and report the results.",
-  example: `${hone("rollout")} --expert --n 1 --group-size 1 --show`,
   async run(asked, io) {
     const config = asked.checkpoint ? await withCheckpoint(asked, asked.checkpoint, io.given) : { ...asked, ofRun: {} };
     const choice = { split: config.split, scenario: config.scenario, n: config.n ?? 16, seed: config.seed };

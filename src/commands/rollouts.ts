@@ -2,7 +2,7 @@
 import { defineCommand } from "../config/index.js";
 import { compact, conversationText, countsText, difficultyOf, difficultyText } from "../report/index.js";
 import { namedRun, type RolloutFilter, RunReader, type SeenRollout } from "../run/index.js";
-import { HoneError, hone, LineFile, printable, toJson, UsageError } from "../util/index.js";
+import { HoneError, LineFile, printable, toJson, UsageError } from "../util/index.js";
 
 /** "7" or "3-9". */
 function stepsOf(text: string): Pick<RolloutFilter, "from" | "to"> {
@@ -69,8 +69,6 @@ function creditText({ trainingReward, advantage, explanation }: SeenRollout): st
 
 export const rolloutsCommand = defineCommand({
   name: "rollouts",
-  summary: "List the rollouts that a run keeps, print their conversations, or write them to a trajectory file.",
-  example: `${hone("rollouts")} --step 12 --failed --show`,
   positional: "run",
   async run({ run, step, failed, end, split, scenario, show, jsonl, project, home }, io) {
     if (step !== undefined) stepsOf(step);

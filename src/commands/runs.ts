@@ -29,8 +29,6 @@ function lookAt(folder: string) {
 
 export const runsCommand = defineCommand({
   name: "runs",
-  summary: "List the runs of training, the newest first.",
-  example: hone("runs"),
   async run({ home }, io) {
     const runs = findRuns(home).map(({ project, name, folder, changed }) => {
       return { project, run: name, ...lookAt(folder), changed: new Date(changed).toISOString(), folder };

@@ -2,7 +2,6 @@
 import { defineCommand } from "../config/index.js";
 import { bar, countsText, ProgressLine, usageText } from "../report/index.js";
 import { type GenerateSummary, generateScenarios } from "../scenarios/index.js";
-import { hone } from "../util/index.js";
 
 function summaryText(summary: GenerateSummary): string {
   const { file, unit, train, test, pieces, explored, silent, candidates, dropped, skipped, cached, reviewed } = summary;
@@ -20,9 +19,6 @@ function summaryText(summary: GenerateSummary): string {
 
 export const generateCommand = defineCommand({
   name: "scenarios generate",
-  summary:
-    "Make scenarios from a mail database, a folder of documents, an SQLite file or MCP servers, by a model behind an API.",
-  example: `${hone("scenarios generate")} --documents docs --judge-url http://127.0.0.1:8080/v1 --judge-model NAME --n 20`,
   async run(config, io) {
     const progress = new ProgressLine(io.stream);
     try {

@@ -2,7 +2,6 @@
 import { defineCommand } from "../config/index.js";
 import { countsText } from "../report/index.js";
 import { type ImportSummary, importLogs } from "../scenarios/index.js";
-import { hone } from "../util/index.js";
 
 function summaryText(summary: ImportSummary): string {
   const { records, joined, conversations, unused, train, test, without_scenario: lacking } = summary;
@@ -20,9 +19,6 @@ function summaryText(summary: ImportSummary): string {
 
 export const importCommand = defineCommand({
   name: "scenarios import",
-  summary:
-    "Make scenarios, and trajectories to imitate, from an agent's logs: OpenTelemetry, Langfuse, OpenAI's JSONL.",
-  example: `${hone("scenarios import")} spans.jsonl --out imported --mask all`,
   required: ["logs"],
   positional: "logs",
   async run(config, io) {

@@ -1,13 +1,10 @@
 /** `yarn hone scenarios review`: a page in the browser on which a person keeps, drops and edits scenarios. */
 import { defineCommand } from "../config/index.js";
 import { reviewed } from "../scenarios/index.js";
-import { hone } from "../util/index.js";
 import { serveReview } from "../view/index.js";
 
 export const reviewCommand = defineCommand({
   name: "scenarios review",
-  summary: "Look scenarios over in the browser of this machine: keep, drop and edit them.",
-  example: `${hone("scenarios review")} scenarios.jsonl`,
   required: ["scenarios"],
   positional: "scenarios",
   async run({ scenarios, port }, io) {

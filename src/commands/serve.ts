@@ -4,7 +4,7 @@ import { sequencesFor } from "../engine/index.js";
 import { isCatalogueName, nameOf, readReference } from "../models/index.js";
 import { openSubject } from "../play/index.js";
 import { openEndpoint, ServedModel } from "../serve/index.js";
-import { hone, UsageError } from "../util/index.js";
+import { UsageError } from "../util/index.js";
 
 /** Default port. */
 const PORT = 8000;
@@ -17,8 +17,6 @@ function namesOf(reference: string): [string, ...string[]] {
 
 export const serveCommand = defineCommand({
   name: "serve",
-  summary: "Serve a run's model and its base model by OpenAI's API on this machine.",
-  example: `${hone("serve")} --model tiny`,
   positional: "subject",
   async run(config, io) {
     const { checkpoint, lanes, port = PORT, apiKey } = config;

@@ -2,12 +2,9 @@
 import { sft, sftOptions } from "../composition/index.js";
 import { chosen, defineCommand } from "../config/index.js";
 import { learnerText, ProgressLine } from "../report/index.js";
-import { hone } from "../util/index.js";
 
 export const sftCommand = defineCommand({
   name: "sft",
-  summary: "Learn from a trajectory file by imitation (supervised fine-tuning).",
-  example: `${hone("sft")} rollouts.jsonl --model model.gguf --epochs 2`,
   required: ["file", "model"],
   positional: "file",
   async run(_, io) {

@@ -4,7 +4,6 @@ import { type TrainSummary, trainOptions, trainRun } from "../composition/index.
 import { chosen, defineCommand } from "../config/index.js";
 import { difficultyText, shareText, showTraining, usageText } from "../report/index.js";
 import { rewardsText } from "../reward/index.js";
-import { hone } from "../util/index.js";
 
 function summaryText({
   run,
@@ -37,8 +36,6 @@ function summaryText({
 
 export const trainCommand = defineCommand({
   name: "train",
-  summary: "Train a model on a task by reinforcement learning; run it again to resume.",
-  example: `${hone("train")} --steps 15`,
   epilogue: rewardsText(),
   async run(config, io) {
     const shown = showTraining(io.stream, config.quiet);

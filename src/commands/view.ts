@@ -1,12 +1,9 @@
 /** `yarn hone view`: serves the web page of runs on this machine. */
 import { defineCommand } from "../config/index.js";
-import { hone } from "../util/index.js";
 import { openRuns, serveRuns } from "../view/index.js";
 
 export const viewCommand = defineCommand({
   name: "view",
-  summary: "Show runs as a web page on this machine, which follows running ones.",
-  example: hone("view"),
   positional: "runs",
   async run({ runs: words = [], port, project, home }, io) {
     const runs = openRuns({ home, project }, words);

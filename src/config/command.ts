@@ -30,12 +30,9 @@ export interface CommandIo {
 /** The JSON object that `--json` prints as the last line of stdout. */
 export type CommandResult = object;
 
-export interface Command {
-  readonly name: string;
-  /** One line. */
-  readonly summary: string;
-  /** A line that works unchanged after `yarn hone build-db`. */
-  readonly example: string;
+/** What a command's own file defines. */
+export interface CommandCode<N extends string = string> {
+  readonly name: N;
   readonly options: readonly OptionName[];
   /** The common options, which `--help` shows; undefined: it shows all. */
   readonly first: readonly OptionName[] | undefined;
@@ -50,6 +47,14 @@ export interface Command {
   run(config: Config, io: CommandIo): Promise<CommandResult>;
 }
 
+/** A command with what the list of commands says of it. */
+export interface Command extends CommandCode {
+  /** One line. */
+  readonly summary: string;
+  /** A line that works unchanged after `yarn hone build-db`. */
+  readonly example: string;
+}
+
 type Own = Readonly<Record<string, Option>>;
 
 interface CommandDefinition<
@@ -59,8 +64,6 @@ interface CommandDefinition<
   D extends Own,
 > {
   name: N;
-  summary: string;
-  example: string;
   /** Another command, whose options it takes. */
   like?: L;
   /** Options of the command's own room, from `ownOptions`. */
@@ -81,17 +84,17 @@ export function defineCommand<
   const L extends string = N,
   const R extends OptionOf<L> | (keyof D & string) = never,
   const D extends Own = Record<never, never>,
->(definition: CommandDefinition<N, L, R, D>): Command {
-  const { name, like = name, own = {}, required = [], positional, run, summary, example } = definition;
+>(definition: CommandDefinition<N, L, R, D>): CommandCode<N> {
+  const { name, like = name, own = {}, required = [], positional, run } = definition;
   const { epilogue, configFile = true } = definition;
   const ownNames = Object.keys(own) as OptionName[];
   const first = [...ownNames.filter((one) => (own as Own)[one]?.first.includes(name)), ...firstOptionsOf(name)];
   return {
-    ...{ name, summary, example, epilogue, configFile },
+    ...{ name, epilogue, configFile },
     options: [...optionsOf<string>(like), ...ownNames],
     first: first.length > 0 ? first : undefined,
     required: required as unknown as readonly OptionName[],
     positional: positional as OptionName | undefined,
-    run: run as unknown as Command["run"],
+    run: run as unknown as CommandCode["run"],
   };
 }

@@ -1,5 +1,5 @@
 /** Options: definitions, defaults, where values come from; and the definition of a command. */
-export { type Command, type CommandIo, defineCommand } from "./command.js";
+export { type Command, type CommandCode, type CommandIo, defineCommand } from "./command.js";
 export {
   type Config,
   type ConfigOf,

@@ -29,14 +29,22 @@ export function isInstalled({ root, script = "" }: Pick<Started, "root" | "scrip
   return path(root).includes("/node_modules/") || /\/node_modules\/(\.bin\/hone|@hone-rl\/hone\/)/.test(path(script));
 }
 
-/** The program alone. npx is told to fetch nothing, the name on the registry being another's; after -- it leaves --help to hone. */
+/**
+ * @public The list of commands loads this file alone, not all of the room.
+ *
+ * The program alone. npx is told to fetch nothing, the name on the registry being another's; after -- it leaves --help to hone.
+ */
 export function program(started: Started = here): string {
   if (!isInstalled(started)) return "yarn hone";
   const manager = /^(yarn|pnpm)\//.exec(started.agent ?? "")?.[1];
   return manager ? `${manager} hone` : "npx --no -- hone";
 }
 
-/** A command as it is typed: `hone("train")` is "yarn train" in a checkout. */
+/**
+ * @public As `program`.
+ *
+ * A command as it is typed: `hone("train")` is "yarn train" in a checkout.
+ */
 export function hone(command: string, started: Started = here): string {
   const script = isInstalled(started) ? undefined : scripts[command];
   return script ? `yarn ${script}` : `${program(started)} ${command}`;

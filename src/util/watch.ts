@@ -50,7 +50,11 @@ let tell = (message: string): void => void writeSync(2, `hone: ${printable(messa
 
 const late = ({ what, seconds, remedy }: Allowed) => `${what} did not end within ${seconds} s; ${remedy} allows more`;
 
-/** From now on the process may end by `process.exit` without anybody being blamed for it. */
+/**
+ * @public The program loads this file alone, not all of the room, before it knows what to do.
+ *
+ * From now on the process may end by `process.exit` without anybody being blamed for it.
+ */
 export function allowExit(): void {
   mayExit = true;
 }

@@ -16,7 +16,7 @@ import {
   buildMailDatabase,
   mailDatabasePath,
 } from "../../tasks/index.js";
-import { clock, HoneError, hone, UsageError } from "../../util/index.js";
+import { clock, HoneError, UsageError } from "../../util/index.js";
 import { mailOptions } from "./options.js";
 
 type BuildConfig = Config<OptionOf<"build-db">> & ConfigOf<typeof mailOptions>;
@@ -108,8 +108,6 @@ function summaryText(summary: BuildSummary): string {
 
 export const buildDbCommand = defineCommand({
   name: "build-db",
-  summary: "Build the mail database: synthetic mail, your own, or the Enron corpus.",
-  example: `${hone("build-db")} --from maildir/ --questions questions.jsonl`,
   own: mailOptions,
   async run(config, io) {
     const line = new ProgressLine(io.stream);

@@ -137,8 +137,6 @@ function example(base: readonly Trajectory[], best: readonly Trajectory[]) {
 
 export const demoCommand = defineCommand({
   name: "demo",
-  summary: "See reinforcement learning work: train hone's tiny model and compare it before and after.",
-  example: hone("demo"),
   like: "train",
   // It is the same in a project with a task of its own.
   configFile: false,

@@ -1,15 +1,13 @@
 /** `yarn hone read`: shows one mail, if the mailbox's owner may see it. */
 import { defineCommand } from "../../config/index.js";
 import { mailDatabasePath, openMailDatabase } from "../../tasks/index.js";
-import { HoneError, hone, printable } from "../../util/index.js";
+import { HoneError, printable } from "../../util/index.js";
 import { toolOptions } from "./options.js";
 
 const { id } = toolOptions;
 
 export const readCommand = defineCommand({
   name: "read",
-  summary: "Read one mail of one person.",
-  example: `${hone("read")} --inbox ADDRESS --id MESSAGE_ID`,
   own: { id },
   required: ["inbox", "id"],
   async run(config, io) {

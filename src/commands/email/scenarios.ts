@@ -3,7 +3,7 @@ import { defineCommand } from "../../config/index.js";
 import { chooseScenarios } from "../../play/index.js";
 import type { EmailScenario } from "../../tasks/index.js";
 import { type MailDatabase, mailDatabasePath, openMailDatabase } from "../../tasks/index.js";
-import { hone, printable } from "../../util/index.js";
+import { printable } from "../../util/index.js";
 
 function lineOf({ id, split, query_date, inbox_address, question }: EmailScenario): string {
   return `${id}  ${split}  ${query_date}  ${inbox_address}\n  ${question}`;
@@ -22,8 +22,6 @@ function wholeText(scenario: EmailScenario, mail: MailDatabase): string {
 
 export const scenariosCommand = defineCommand({
   name: "scenarios",
-  summary: "List the questions of a mail database; --show adds answers and evidence.",
-  example: `${hone("scenarios")} --n 3 --show`,
   async run(config, io) {
     const { split, n, seed, scenario, show } = config;
     const mail = openMailDatabase(mailDatabasePath(config));

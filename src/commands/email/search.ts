@@ -1,7 +1,7 @@
 /** `yarn hone search`: runs the search_inbox tool by hand. */
 import { defineCommand } from "../../config/index.js";
 import { type MailHit, mailDatabasePath, openMailDatabase, ToolError } from "../../tasks/index.js";
-import { HoneError, hone, type Paint, painter, printable } from "../../util/index.js";
+import { HoneError, type Paint, painter, printable } from "../../util/index.js";
 import { toolOptions } from "./options.js";
 
 function hitText({ messageId, date, subject, snippet }: MailHit, paint: Paint): string {
@@ -14,8 +14,6 @@ const { id: _, ...own } = toolOptions;
 
 export const searchCommand = defineCommand({
   name: "search",
-  summary: "Search one person's mail, as the agent's tool does.",
-  example: `${hone("search")} --inbox ADDRESS --keywords budget,meeting`,
   own,
   required: ["inbox", "keywords"],
   async run(config, io) {

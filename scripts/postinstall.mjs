@@ -9,11 +9,11 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 if (existsSync(join(root, "tsconfig.build.json"))) {
   if (process.argv.includes("--anew")) rmSync(join(root, "dist"), { recursive: true, force: true });
-  for (const [name, ...args] of [
-    ["tsc", "-p", "tsconfig.build.json"],
-    ["vite", "build", "--config", "web/vite.config.ts"],
+  for (const [program, ...args] of [
+    [process.execPath, "scripts/compile.mjs"],
+    [join(root, "node_modules/.bin/vite"), "build", "--config", "web/vite.config.ts"],
   ]) {
-    const { status } = spawnSync(join(root, "node_modules/.bin", name), args, { cwd: root, stdio: "inherit" });
+    const { status } = spawnSync(program, args, { cwd: root, stdio: "inherit" });
     if (status !== 0) process.exit(status ?? 1);
   }
 }

@@ -75,11 +75,6 @@ function mitText() {
   return text.slice(text.indexOf("Permission is hereby granted")).trim();
 }
 
-function models() {
-  const folders = readdirSync(join(root, "models"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  return folders.map(({ name }) => `\`models/${name}\``).join(", ");
-}
-
 function text() {
   const entries = [
     llama(),
@@ -110,7 +105,7 @@ ${mitText()}
 
 ## Models
 
-${models()} were trained by hone's own recipe on text that hone generates, from initial weights of its own: they are
+\`models/tiny\` was trained by hone's own recipe on text that hone generates, from initial weights of its own: it is
 hone's, under the same licence. Models that \`hone models pull\` fetches have the licences of their makers, which
 \`hone models\` shows.
 `;

@@ -60,8 +60,8 @@ describe("yarn train --staleness 1 on the tiny model", () => {
     const python = await ensureLearnerPython();
     hone("build-db", "--mailboxes", "20");
     const small = ["--groups-per-step", "3", "--group-size", "4", "--max-turns", "6", "--validate-n", "1"];
-    // Rollouts of the untrained model often have equal rewards, of which nothing is learnt; coins differ.
-    const coins = ["--control", "random-reward"];
+    // Coins for rewards, since those of untrained rollouts are often equal, and less certain tokens, which an update moves further.
+    const coins = ["--control", "random-reward", "--temperature", "1.5"];
     const rates = ["--learning-rate", "3e-3", "--warmup", "0", "--staleness", "1", "--threads", "1", ...coins];
     const named = ["--model", "tiny", "--run", "ahead", "--steps", String(STEPS), "--python", python];
     const command = ["train", ...named, ...small, ...rates];

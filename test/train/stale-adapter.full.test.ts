@@ -85,8 +85,9 @@ describe("an engine that keeps the adapter of one update before", () => {
       learningRate: 5e-3,
       finalLearningRate: 5e-3,
       warmup: 0,
-      // Rollouts of the untrained model often have equal rewards, of which nothing is learnt; coins differ.
+      // Coins for rewards, since those of untrained rollouts are often equal, and less certain tokens, which an update moves further.
       control: "random-reward" as const,
+      temperature: 1.5,
       threads: 1,
       workers: 1,
       keep: 9,

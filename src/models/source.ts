@@ -51,7 +51,7 @@ export function needWeights(paths: readonly string[], name: string): void {
   if (weightFiles(paths).length > 0) return;
   const pickled = paths.find((path) => /\.(bin|pt|pth|ckpt)$/.test(path));
   const reason = paths.includes("adapter_config.json")
-    ? "it is an adapter: give the model under it with --model, and train from it with --init-adapter"
+    ? "it is an adapter: give the model under it with --model, and train from it with --fork"
     : pickled
       ? `its weights are in ${pickled}, which is a program as much as it is data; hone reads safetensors and GGUF`
       : "it has no model.safetensors and no GGUF file";

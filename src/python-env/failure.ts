@@ -16,7 +16,7 @@ export function whyNotFetched(what: string, output: string, otherwise?: string):
     return `the package index, or a cache on the way to it, has another file of ${what} than the one whose SHA-256 is known`;
   }
   if (UNREACHABLE.test(output)) {
-    return `the package index cannot be reached, so ${what} cannot be fetched: go online once, or set PIP_INDEX_URL or PIP_FIND_LINKS (uv: UV_INDEX_URL, UV_FIND_LINKS; PyTorch: --torch-index)`;
+    return `the package index cannot be reached, so ${what} cannot be fetched: go online once, or set PIP_INDEX_URL or PIP_FIND_LINKS (uv: UV_INDEX_URL, UV_FIND_LINKS; PyTorch: HONE_TORCH_INDEX)`;
   }
   if (otherwise !== undefined) return otherwise;
   const lines = output.trim().split("\n");

@@ -181,7 +181,7 @@ describe("an environment of hone's own", () => {
   it("is not kept when the index gave a PyTorch that the GPU cannot use", async () => {
     fakeUv();
     await expect(ensure({ driver: "580.65.06", capability: "12.0" }, { torchIndex: "http://mirror/" })).rejects.toThrow(
-      "http://mirror/ gave a PyTorch for CUDA 12.6, but 0 NVIDIA One (GPU-11111111) with driver 580.65.06 runs CUDA 13; give one with a build for CUDA 13 (--torch-index), or use --gpu off",
+      "http://mirror/ gave a PyTorch for CUDA 12.6, but 0 NVIDIA One (GPU-11111111) with driver 580.65.06 runs CUDA 13; give one with a build for CUDA 13 (HONE_TORCH_INDEX), or use --gpu off",
     );
     expect(made()).toEqual([]);
     // One that it can use is kept, and not looked at again.
@@ -222,7 +222,7 @@ describe("a Python that the user names, on a machine with a GPU", () => {
   });
 });
 
-describe("--torch-index", () => {
+describe("HONE_TORCH_INDEX", () => {
   let server: Server;
   const requests: string[] = [];
   afterEach(() => server.close());

@@ -36,7 +36,7 @@ const training = (run: string) => [
     "--max-turns",
     "2",
   ],
-  ...["--validate-n", "2", "--control", "random-reward", "--concurrency", "1", "--threads", "1", "--quiet"],
+  ...["--validate-n", "2", "--control", "random-reward", "--concurrency", "1", "--threads", "1"],
   ...["--learner-launch", "torchrun --nproc-per-node 2"],
 ];
 const env = { ...process.env, HONE_HOME: home };

@@ -65,7 +65,7 @@ describe("the command line", () => {
       "cli.js",
       "command-list.js",
       "commands/index.js",
-      ...["errors", "paths", "program", "text", "watch"].map((name) => `util/${name}.js`),
+      ...["errors", "paths", "program", "text", "time-limit", "watch"].map((name) => `util/${name}.js`),
     ]);
   });
 

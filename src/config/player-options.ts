@@ -24,17 +24,13 @@ export const playerOptions = {
         file: true,
       },
     ),
-    weights: choice(
-      ["f16", "bf16", "f32", "q8_0"],
-      "Weights of the model file; one with others is converted or copied once (GGUF not to q8_0).",
-      {
-        defaultText: "bf16 where the model and an NVIDIA card have it, else f16; GGUF: its own",
-        commands: [...MODEL_USERS, "check", "models", "models show", "models remove"],
-        first: ["train", "pack", "logprobs"],
-        run: "changeable",
-        library: ["model"],
-      },
-    ),
+    weights: choice(["f16", "bf16", "f32", "q8_0"], "Weights of the model, converted once (GGUF not to q8_0).", {
+      defaultText: "bf16 where the model and an NVIDIA card have it, else f16; GGUF: its own",
+      commands: [...MODEL_USERS, "check", "models", "models show", "models remove"],
+      first: ["train", "pack", "logprobs"],
+      run: "changeable",
+      library: ["model"],
+    }),
     adapter: text("LoRA adapter for the model: a GGUF file, or a folder in PEFT's format.", {
       accepts: "a path",
       defaultText: "none",

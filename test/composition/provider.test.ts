@@ -13,7 +13,7 @@ import { type Endpoint, openEndpoint, ServedModel } from "../../src/serve/index.
 import { writeFalcon } from "../support/falcon-run.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-provider-"));
-const machine = { gpu: "off", threads: 1, lanes: 1, context: 512, concurrency: 2, home } as const;
+const machine = { gpu: "off", threads: 1, context: 512, concurrency: 2, home } as const;
 let local: HoneProvider;
 let remote: HoneProvider;
 let subject: Subject;

@@ -59,7 +59,7 @@ describe("trainRun with the program's own reward", () => {
 
   const options = (steps: number) => ({
     ...{ home, task, python, steps, run: "own", model: modelPath("qwen2-tiny-f16.gguf"), gpu: "off" as const },
-    ...{ threads: 1, workers: 1, context: 256, maxTokens: 8, maxTurns: 1 },
+    ...{ threads: 1, context: 256, maxTokens: 8, maxTurns: 1 },
     ...{ groupsPerStep: 2, groupSize: 3, validateN: 1, validateEvery: 0, learningRate: 1e-2, warmup: 0, loraRank: 4 },
   });
   /** The first rollout of a group is the best, whatever it is. */

@@ -342,11 +342,9 @@ class Gathering {
     const { graceSeconds = 10, settings } = this.#options;
     const { toolSeconds, taskSeconds = TASK_SECONDS } = settings.limits;
     const silent = threads.ask();
-    const preparing = new Set(
-      [...this.#waiting.values()].flatMap(({ thread, waiting }) => (waiting.for === PREPARING ? [thread] : [])),
-    );
     for (const [thread, seconds] of silent) {
-      const allowed = preparing.has(thread) ? taskSeconds : toolSeconds;
+      // By what the last to report waits for: other groups may still wait for the thread to be prepared.
+      const allowed = this.#prepares(this.#lastOfThread.get(thread)) ? taskSeconds : toolSeconds;
       if (seconds < allowed + graceSeconds) continue;
       this.#endBlocked(thread);
       return;
@@ -355,9 +353,9 @@ class Gathering {
       const { thread, waiting } = waits;
       if (silent.get(thread) === 0) waits.open += passed;
       if (waits.open < (waiting.seconds ?? Number.POSITIVE_INFINITY) + graceSeconds) continue;
-      if (waiting.for !== THREAD) this.#endBlocked(thread);
-      else if ((this.#byRollout.get(id)?.tries ?? 0) < RETRIES) this.#endThread(thread);
-      else this.#endBlocked(thread);
+      const again = waiting.for === THREAD && (this.#byRollout.get(id)?.tries ?? 0) < RETRIES;
+      if (again) this.#endThread(thread);
+      else this.#endBlocked(thread, id);
       return;
     }
     for (const group of this.#groups) {
@@ -375,15 +373,24 @@ class Gathering {
     }
   }
 
-  /** All rollouts of a blocked thread look stuck; the one that reported last blocks it. */
-  #endBlocked(thread: number): void {
+  #prepares(rollout: string | undefined): boolean {
+    return rollout !== undefined && this.#waiting.get(rollout)?.waiting.for === PREPARING;
+  }
+
+  /**
+   * All rollouts of a blocked thread look stuck; the one that reported last blocks it.
+   *
+   * @param overdue a rollout whose own time is over; it is blamed where the last only waits for the thread to be prepared
+   */
+  #endBlocked(thread: number, overdue?: string): void {
     const [any, other] = [...this.#waiting].find(([, waits]) => waits.thread === thread) ?? [];
     // Something that a rollout has left behind.
     if (any === undefined || !other) {
       this.#endThread(thread);
       return;
     }
-    const culprit = this.#lastOfThread.get(thread) ?? any;
+    const last = this.#lastOfThread.get(thread) ?? any;
+    const culprit = overdue !== undefined && this.#prepares(last) ? overdue : last;
     const { waiting, since } = this.#waiting.get(culprit) ?? other;
     const { turn, for: what } = waiting;
     const seconds = ((awakeTime() - since) / 1000).toFixed(0);

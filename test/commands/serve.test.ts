@@ -121,7 +121,7 @@ test("chat talks to two checkpoints side by side, with the task's tools", () => 
     cwd: home,
     encoding: "utf8",
     input,
-    env: { ...process.env, HONE_LANES: "2" }, // of other commands: each model has one sequence here
+    env: { ...process.env, HONE_LEARNER: "peft" }, // of other commands: each model has one sequence here
   });
   expect(stderr).toContain("falcon: base\nfalcon: 3 (step 3)");
   expect(status).toBe(0);

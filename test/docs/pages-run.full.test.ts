@@ -17,7 +17,7 @@ describe("blocks that are run", () => {
     const folder = folderOf(page);
     folders.push(folder);
     for (const block of blocksOf(page).filter(({ treatment }) => treatment === "run")) {
-      const ran = await runBlock(block, folder, { HONE_MAILBOXES: "10", HONE_WORKERS: "1" });
+      const ran = await runBlock(block, folder, { HONE_MAILBOXES: "10" });
       for (const { line, status, stderr } of ran) expect([page, line, status, stderr]).toEqual([page, line, 0, ""]);
     }
   });

@@ -166,7 +166,7 @@ it("ends 10,000 turns of a hostile policy in named ends only, with finite reward
     const outcome = await playRollout({ task, scenario, env, session, limits: { ...limits, onToolError }, signal });
     turns += session.turns;
     ends.set(outcome.end, (ends.get(outcome.end) ?? 0) + 1);
-    expect(outcome.reason).toBeUndefined();
+    expect(outcome.reason).toEqual(outcome.end === "deadline" ? expect.stringContaining("--turn-timeout") : undefined);
     expect(outcome.reward.success).toBe(false);
     expect(Number.isFinite(outcome.reward.reward)).toBe(true);
     for (const message of outcome.messages) expect(typeof message.content).toBe("string");

@@ -121,7 +121,7 @@ describe("a task file with a mistake", () => {
     [{ more: "*exprt() {}" }, 'the task has "exprt", which is no field of a task: did you mean "expert"?'],
     [
       { more: "maxTurns: 3" },
-      'the task has "maxTurns", which is no field of a task: there are name, description, options, scenarios, open, close, prompt, tools, mcp, reply, reward, rollout, modelMistakes, claim, freeAnswers, shaped, expert',
+      'the task has "maxTurns", which is no field of a task: there are name, description, options, scenarios, open, close, prompt, tools, mcp, reply, reward, rollout, setUp, tearDown, finalTools, modelMistakes, claim, freeAnswers, shaped, expert',
     ],
     [{ more: "rollout: () => 1" }, undefined],
     [{ reward: "reward: 1" }, 'the task\'s "reward" must be a function'],

@@ -112,6 +112,7 @@ describe("yarn train on the tiny model", () => {
       judge: null,
       difficulty: null,
       adapter: (summary.best as { step: number }).step === 0 ? null : expect.stringContaining("adapter.gguf"),
+      latest: expect.stringContaining("adapter.gguf"),
     });
     expect((summary.mismatch as { mean: number }).mean).toBeLessThan(LIMIT);
   });

@@ -1,3 +1,4 @@
+// Needs a process of its own: what is found of CUDA's libraries is kept in it.
 /** llama-batched-bench beside an engine: on the same device, or not at all. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

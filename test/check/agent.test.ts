@@ -1,3 +1,4 @@
+// Needs a process of its own: a note is told once in a process.
 /** What `yarn hone check` finds in a task that its own code plays. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -52,6 +52,7 @@ it("has its sequences and what the agent wrote", () => {
   expect(body.output).toContain("looking fo … (7 more characters)");
   expect(body.branches).toEqual([
     {
+      calls: [],
       messages: expect.arrayContaining([
         expect.objectContaining({ content: "And in sho … (3 more characters)" }),
         branch.messages[1],

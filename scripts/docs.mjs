@@ -1,7 +1,7 @@
 // `yarn docs`: writes the documents that are made from code.
 import { readFileSync, writeFileSync } from "node:fs";
-// With the commands come the options that those of tasks have of their own.
-import "../dist/src/commands/index.js";
+// Options of the email task, which the table has too.
+import "../dist/src/commands/email/options.js";
 import { optionsTable } from "../dist/src/config/config.js";
 import { cardsTable, modelsByCardTable } from "../dist/src/plan/cards.js";
 

@@ -1,5 +1,5 @@
-// Compiles src/ and bench/ to dist/, which the scripts of package.json do before they start something of it. Does nothing where
-// no file has changed since: asking tsc takes seconds.
+// Compiles src/ and bench/ to dist/ and the addon to build/, which the scripts of package.json do before they start something of
+// them: a pull may have changed either. Does nothing where no file has changed since: asking tsc takes seconds.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -11,9 +11,9 @@ const stamp = join(root, "dist/.compiled");
 
 /** Of the compiler's settings, the packages, and all sources; bench/ imports some of test/. */
 function fingerprint() {
-  const sources = ["src", "bench", "test"].flatMap((folder) =>
+  const sources = ["src", "bench", "test", "native/engine"].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-      .filter((name) => name.endsWith("ts"))
+      .filter((name) => /(ts|\.cc|\.h)$/.test(name))
       .map((name) => join(folder, name)),
   );
   const hash = createHash("sha256");
@@ -26,9 +26,10 @@ function fingerprint() {
 
 const now = fingerprint();
 if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== now) {
-  const tsc = join(root, "node_modules/.bin/tsc");
-  const { status } = spawnSync(tsc, ["-p", "tsconfig.build.json"], { cwd: root, stdio: "inherit" });
-  if (status !== 0) process.exit(status ?? 1);
+  for (const args of [["scripts/build-addon.mjs"], ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"]]) {
+    const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" });
+    if (status !== 0) process.exit(status ?? 1);
+  }
   mkdirSync(dirname(stamp), { recursive: true });
   writeFileSync(stamp, now);
 }

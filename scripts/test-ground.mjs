@@ -56,7 +56,7 @@ export async function developmentPython(full) {
 export async function prepare({ full, prepared }) {
   if (!prepared) {
     const built = await Promise.all([
-      tool("typescript/bin/tsc", ["-p", "tsconfig.build.json"]),
+      run(process.execPath, ["scripts/compile.mjs"]),
       tool("vite/bin/vite.js", ["build", "--config", "web/vite.config.ts", "--logLevel", "warn"]),
     ]);
     if (built.some((status) => status !== 0)) process.exit(1);

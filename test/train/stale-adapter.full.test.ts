@@ -89,7 +89,6 @@ describe("an engine that keeps the adapter of one update before", () => {
       control: "random-reward" as const,
       temperature: 1.5,
       threads: 1,
-      workers: 1,
       keep: 9,
       python,
       ...more,
@@ -132,7 +131,7 @@ describe("an engine that keeps the adapter of one update before", () => {
   it("is stopped in an evaluation", async () => {
     engines.stale = true;
     const evaluate = (checkpoint: string[]) => {
-      const given = { home, checkpoint, n: 1, threads: 1, workers: 1 };
+      const given = { home, checkpoint, n: 1, threads: 1 };
       const view = { begin: () => undefined, rollout: () => undefined, log: () => undefined };
       return evaluatePlayers(withDefaults(optionsOf("eval"), given), given, { signal, view });
     };

@@ -69,9 +69,9 @@ export async function resolve(specifier, context, next) {
 
 let hooked = false;
 
-/** From now on node-llama-cpp finds the fetched packages. */
+/** From now on node-llama-cpp finds the fetched packages. Where there are none, no import pays for looking there. */
 export function findFetched(): void {
-  if (hooked) return;
+  if (hooked || !existsSync(librariesFolder())) return;
   hooked = true;
   const inside = pathToFileURL(join(librariesFolder(), "from.js")).href;
   register(`data:text/javascript,${encodeURIComponent(HOOK)}`, { data: inside });

@@ -32,7 +32,7 @@ export interface CudaLoader {
  * @throws HoneError that says what is missing
  */
 export async function loadLlama(addon: CudaLoader, gpu: Gpu, device: string | undefined): Promise<unknown> {
-  findFetched();
+  if (gpu !== false) findFetched();
   const { getLlama, getLlamaGpuTypes, LlamaLogLevel, NoBinaryFoundError } = await import("node-llama-cpp");
   const named = gpu !== "auto" && gpu !== false;
   // node-llama-cpp silently takes another backend where the requested one cannot exist.

@@ -1,13 +1,18 @@
 /** Loads the build of llama.cpp for the chosen device; nothing is compiled or fetched here. */
 import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname } from "node:path";
 import type { LlamaOptions } from "node-llama-cpp";
 import { cudaFound, cudaLibraries, libraryPath, type TakenDevice, takeDevice, usesCuda } from "../device/index.js";
 import { HoneError, messageOf } from "../util/index.js";
 import type { Gpu } from "./engine.js";
 import { findFetched } from "./libraries.js";
 import {
+  cpuBinding,
   cudaBackend,
   cudaExists,
+  hasCompiledBuild,
+  installedBackends,
   noSuchGpu,
   noVulkanDevice,
   nvidiaBroken,
@@ -25,6 +30,39 @@ export interface CudaLoader {
   cudaComplaint(): string;
 }
 
+/** What is needed of node-llama-cpp's binding. */
+interface Binding {
+  /** Lines below this level are not written. */
+  setLoggerLogLevel(level: number): void;
+  loadBackends(folder: string): void;
+  init(): Promise<void>;
+}
+
+/** As node-llama-cpp numbers them. */
+const ERRORS = 2;
+
+/**
+ * llama.cpp for the CPU from node-llama-cpp's binaries, without the rest of node-llama-cpp: its 450 modules and the process in which it
+ * tries a binary take 2 s of CPU time. A GPU's backend may end the process that loads it; this one throws.
+ *
+ * @returns undefined where node-llama-cpp has another build for it, or has to say why there is none
+ */
+async function loadCpu(): Promise<unknown> {
+  const file = cpuBinding();
+  // On macOS the build for the CPU is Metal's.
+  if (file === undefined || process.platform !== "linux" || hasCompiledBuild()) return undefined;
+  try {
+    const binding = createRequire(import.meta.url)(file) as Binding;
+    binding.setLoggerLogLevel(ERRORS);
+    binding.loadBackends(dirname(file));
+    await binding.init();
+    return binding;
+  } catch {
+    // As of another C library: node-llama-cpp fails too, and its error is the one that is told.
+    return undefined;
+  }
+}
+
 /**
  * Uses an NVIDIA GPU that is present and neither hidden nor declined, or throws the reason: silently computing elsewhere
  * would look like a slow GPU.
@@ -32,13 +70,18 @@ export interface CudaLoader {
  * @throws HoneError that says what is missing
  */
 export async function loadLlama(addon: CudaLoader, gpu: Gpu, device: string | undefined): Promise<unknown> {
-  if (gpu !== false) findFetched();
+  const choice = { gpu: gpu === false ? ("off" as const) : gpu, device };
+  const taken = takeDevice(choice);
+  const noVulkan = taken.vulkan === undefined && !installedBackends().includes("vulkan");
+  const onCpu = gpu === false || (gpu === "auto" && (taken.hidden || noVulkan));
+  const broken = gpu === "auto" && taken.nvidia.problem !== undefined && !taken.hidden;
+  const direct = onCpu && !broken && !usesCuda(choice, taken) && (await loadCpu());
+  if (direct) return direct;
+  findFetched();
   const { getLlama, getLlamaGpuTypes, LlamaLogLevel, NoBinaryFoundError } = await import("node-llama-cpp");
   const named = gpu !== "auto" && gpu !== false;
   // node-llama-cpp silently takes another backend where the requested one cannot exist.
   if (named && !(await getLlamaGpuTypes("allValid")).includes(gpu)) throw new HoneError(noSuchGpu(gpu));
-  const choice = { gpu: gpu === false ? ("off" as const) : gpu, device };
-  const taken = takeDevice(choice);
   const load = (backend: NonNullable<LlamaOptions["gpu"]>) =>
     getLlama({
       gpu: backend,
@@ -51,9 +94,7 @@ export async function loadLlama(addon: CudaLoader, gpu: Gpu, device: string | un
     const refusal = (error: unknown) => (error instanceof NoBinaryFoundError ? error : undefined);
     return loadCuda(addon, gpu === "cuda", taken, () => load("cuda"), refusal);
   }
-  if (gpu === "auto" && taken.nvidia.problem !== undefined && !taken.hidden) {
-    throw new HoneError(nvidiaBroken(taken.nvidia.problem));
-  }
+  if (broken) throw new HoneError(nvidiaBroken(taken.nvidia.problem));
   try {
     if (gpu !== "auto") return await load(gpu);
     if (taken.hidden) return await load(false);

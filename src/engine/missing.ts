@@ -1,7 +1,7 @@
 /** Determines why no build of llama.cpp could be loaded, and how to continue. */
 import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { type CudaMajor, DRIVER_LIBRARY, describe, type NvidiaGpu, runtimeNames } from "../device/index.js";
 import { hone, isInstalled, messageOf, packageRoot, reinstall } from "../util/index.js";
 import type { Gpu } from "./engine.js";
@@ -105,17 +105,29 @@ export function installedBackends(look = thisMachine): readonly ("cpu" | GpuName
   return look.bins(cpuPackage(look)) === undefined ? gpus : ["cpu", ...gpus];
 }
 
+/** A file of the CPU's build of llama.cpp, one folder for each kind of machine; undefined where it is not installed. */
+function ofCpu(file: string, look: MachineLook): string | undefined {
+  const name = cpuPackage(look);
+  const bins = look.bins(name);
+  const path = bins && join(bins, name.slice(name.indexOf("/") + 1), file);
+  return path !== undefined && existsSync(path) ? path : undefined;
+}
+
 /** ggml's base library, as it comes with the CPU's build of llama.cpp; undefined where that is not installed. */
 export function ggmlBase(look = thisMachine): string | undefined {
-  const name = cpuPackage(look);
   const [prefix, extension] = { darwin: ["lib", "dylib"], win32: ["", "dll"] }[look.platform as string] ?? [
     "lib",
     "so",
   ];
-  const bins = look.bins(name);
-  const file = bins && join(bins, name.slice(name.indexOf("/") + 1), `${prefix}ggml-base.${extension}`);
-  return file !== undefined && existsSync(file) ? file : undefined;
+  return ofCpu(`${prefix}ggml-base.${extension}`, look);
 }
+
+/** node-llama-cpp's binding for the CPU, which has llama.cpp's libraries beside it; undefined where that is not installed. */
+export const cpuBinding = (look = thisMachine): string | undefined => ofCpu("llama-addon.node", look);
+
+/** Whether the user has compiled llama.cpp by node-llama-cpp's program, whose result it prefers. */
+export const hasCompiledBuild = (): boolean =>
+  existsSync(join(dirname(createRequire(import.meta.url).resolve("node-llama-cpp")), "../llama/localBuilds"));
 
 /** Whether a CUDA build of llama.cpp exists for this kind of machine. */
 export function cudaExists(look = thisMachine): boolean {

@@ -1,6 +1,7 @@
 // Runs the parts of `.ci/run`. A part begins when those before it have ended well; what mostly waits (for downloads, for apt) runs
-// beside everything, and of what computes two parts at a time. A part's output is shown when it ends, and the last lines of one that
-// failed again after all others: of a long log only the end may be kept.
+// beside everything, what computes one part after the other: each of them takes all cores by itself, and threads that wait for each
+// other at every product of matrices take five times as long where another part has the cores. A part's output is shown when it
+// ends, and the last lines of one that failed again after all others: of a long log only the end may be kept.
 import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -18,8 +19,6 @@ import { figuresIn } from "./part-reports.mjs";
  *   whose figures it leaves in a report
  */
 
-/** Parts that compute at one time. */
-const AT_ONCE = 2;
 const LAST_LINES = 40;
 const BEAT_MS = 60_000;
 
@@ -75,7 +74,7 @@ export async function runParts(parts, { root, reports, say }) {
   const running = new Set();
   for (;;) {
     for (const part of parts.filter(({ name, after }) => !state.has(name) && after.every(letsBegin))) {
-      if (!part.waits && underWay().filter(({ waits }) => !waits).length >= AT_ONCE) continue;
+      if (!part.waits && underWay().some(({ waits }) => !waits)) continue;
       const ends = begin(part).finally(() => running.delete(ends));
       running.add(ends);
     }

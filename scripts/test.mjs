@@ -36,7 +36,9 @@ async function pytest() {
   const part = full ? [] : ["-m", "not full"];
   const args = ["-m", "pytest", ...part, "-q", "--color=yes", `--junit-xml=${reports.pytest}`];
   const said = openSync(join(root, reports.said), "w");
-  const status = await run(python, args, { stdio: ["ignore", said, said] });
+  // Threads of one product that wait for each other, while vitest's have the cores, take longer than one thread.
+  const env = { ...process.env, OMP_NUM_THREADS: "1" };
+  const status = await run(python, args, { env, stdio: ["ignore", said, said] });
   closeSync(said);
   return status;
 }

@@ -1,6 +1,6 @@
 /** When the scripts of package.json ask the compiler. */
 import { spawnSync } from "node:child_process";
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -10,10 +10,11 @@ let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "hone-compile-"));
   for (const name of ["tsconfig.json", "tsconfig.build.json", "package.json", "yarn.lock"]) put(name, "{}");
-  for (const name of ["src/a.ts", "src/room/b.ts", "bench/c.ts", "test/d.ts"]) put(name, "export {};");
+  for (const name of ["src/a.ts", "src/room/b.ts", "bench/c.ts", "test/d.ts", "native/engine/e.cc"])
+    put(name, "export {};");
   mkdirSync(join(folder, "scripts"));
   copyFileSync(join(packageRoot, "scripts/compile.mjs"), join(folder, "scripts/compile.mjs"));
-  compiler("exit 0");
+  compiler(0);
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
@@ -22,17 +23,20 @@ function put(name: string, text: string): void {
   writeFileSync(join(folder, name), text);
 }
 
-/** One that notes that it was asked. */
-function compiler(then: string): void {
-  put("node_modules/.bin/tsc", `#!/bin/sh\necho asked >> asked\n${then}\n`);
-  chmodSync(join(folder, "node_modules/.bin/tsc"), 0o755);
+/** One that notes that it was asked, and beside it that of the addon. */
+function compiler(status: number): void {
+  const notes = 'require("node:fs").appendFileSync("asked", "asked\\n");';
+  put("node_modules/typescript/bin/tsc", `${notes} process.exit(${status});`);
+  put("scripts/build-addon.mjs", 'import { appendFileSync } from "node:fs"; appendFileSync("addon", "asked\\n");');
 }
 
 /** How often the compiler has been asked by now. */
 function compile(status = 0): number {
   const result = spawnSync(process.execPath, [join(folder, "scripts/compile.mjs")], { encoding: "utf8" });
   expect(result.status, result.stderr).toBe(status);
-  return readFileSync(join(folder, "asked"), "utf8").trim().split("\n").length;
+  const times = (name: string) => readFileSync(join(folder, name), "utf8").trim().split("\n").length;
+  expect(times("addon")).toBe(times("asked"));
+  return times("asked");
 }
 
 describe("scripts/compile.mjs", () => {
@@ -42,6 +46,7 @@ describe("scripts/compile.mjs", () => {
 
   it.each<[string, () => void]>([
     ["a source has changed", () => put("src/room/b.ts", "export const changed = 1;")],
+    ["a source of the addon has changed", () => put("native/engine/e.cc", "int changed;")],
     ["a source is new", () => put("bench/new.ts", "export {};")],
     ["a source is gone", () => rmSync(join(folder, "test/d.ts"))],
     ["the compiler's settings have changed", () => put("tsconfig.json", "{ }")],
@@ -54,7 +59,7 @@ describe("scripts/compile.mjs", () => {
   });
 
   it("fails as the compiler does, and then asks it again", () => {
-    compiler("exit 2");
+    compiler(2);
     expect([compile(2), compile(2)]).toEqual([1, 2]);
   });
 });

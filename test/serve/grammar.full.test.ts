@@ -135,7 +135,8 @@ describe("response_format", () => {
     const [choice] = (await ask(client, body)).choices;
     expect(JSON.parse(choice?.message.content ?? "")).toEqual({ q: "zzz" });
     const content = choice?.logprobs?.content ?? [];
-    expect(content.map(({ token }) => token).join("")).toBe(choice?.message.content);
+    // A message's text has no white space around it, which the tokens have.
+    expect(content.map(({ token }) => token).join("").trim()).toBe(choice?.message.content);
     expect(Math.min(...content.map(({ logprob }) => logprob))).toBeLessThan(-5);
     // The likeliest tokens are told whether or not the grammar lets them pass.
     expect(content.some(({ logprob, top_logprobs: [top] }) => (top?.logprob ?? 0) > logprob)).toBe(true);
@@ -176,7 +177,7 @@ describe("calls", () => {
 
   test("tool_choice required makes a turn of calls, and those of strict tools obey their schema", async () => {
     const turns = callsOf(
-      await ask(client, { ...wild, tools, tool_choice: "required", seed: 8, n: 3, max_tokens: 400 }),
+      await ask(client, { ...wild, tools, tool_choice: "required", seed: 8, n: 8, max_tokens: 400 }),
     );
     for (const calls of turns) expect(calls.length).toBeGreaterThan(0);
     const kept = turns.flat().filter(({ name }) => name === "keep");

@@ -67,7 +67,6 @@ export class ApiSession implements Session {
   }
 
   async turn(limits: TurnLimits): Promise<Turn> {
-    const asked = estimateTokens(JSON.stringify(this.#messages));
     const completion = await this.#completion(limits);
     if (completion === "deadline") return { content: "", calls: [], completionTokens: 0, stop: "deadline" };
     const { text, calls, thoughts, refusal, finish, usage } = completion;
@@ -79,7 +78,8 @@ export class ApiSession implements Session {
       ...(calls.length > 0 ? { tool_calls: calls.map(apiCall) } : {}),
       ...(thoughts ? { thoughts: { [thoughts.name]: thoughts.text } } : {}),
     });
-    this.#promptTokens += usage.prompt ?? asked;
+    // Not estimated, as the answer's are: what a server does not say has no cost.
+    this.#promptTokens += usage.prompt ?? 0;
     const written = [content, thoughts?.text, ...calls.map((call) => call.name + call.arguments)].join("");
     return {
       content,

@@ -136,7 +136,7 @@ test("programs get the endpoint, and nothing of them is left", async () => {
 describe("a tree of conversations", () => {
   test("is several sequences, in which every sampled token is trained once", () => {
     const { tokens, branches = [], agent, messages, completionTokens } = playedAs("tree");
-    expect(agent).toEqual({ completions: 6, sequences: 5, history_rewritten: 1 });
+    expect(agent).toEqual({ completions: 8, sequences: 7, history_rewritten: 1 });
     const sequences = [tokens, ...branches.map((branch) => branch.tokens)].map((one) => one as NonNullable<typeof one>);
     const sampled = sequences.reduce((sum, one) => sum + one.sampled.filter((flag) => flag === 1).length, 0);
     expect(sampled).toBe(completionTokens);
@@ -157,9 +157,10 @@ describe("a tree of conversations", () => {
 
   test("draws anew where it begins anew", () => {
     const texts = (playedAs("tree").branches ?? []).map(({ messages }) => messages);
-    const [one, two] = texts.filter(([first]) => first?.content === "Summarise");
-    expect(one?.[0]).toEqual(two?.[0]);
-    expect(one?.[1]).not.toEqual(two?.[1]);
+    const answers = texts.filter(([first]) => first?.content === "Summarise").map(([, answer]) => JSON.stringify(answer));
+    expect(answers).toHaveLength(4);
+    // A small model may say the same twice.
+    expect(new Set(answers).size).toBeGreaterThan(1);
   });
 });
 

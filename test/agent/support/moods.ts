@@ -46,9 +46,8 @@ const moods: Record<string, Mood> = {
     const trunk = [user("Find the mail about Falcon"), ...first.response.messages];
     await ask(context, [...trunk, user("Left?")]);
     await ask(context, [...trunk, user("Right?")]);
-    // A sub-agent, and the same again.
-    await ask(context, [user("Summarise")]);
-    await ask(context, [user("Summarise")]);
+    // A sub-agent, and the same again and again.
+    for (let time = 0; time < 4; time++) await ask(context, [user("Summarise")]);
     // History that was written otherwise than it was sampled.
     await ask(context, [
       user("Find the mail about Falcon"),

@@ -35,7 +35,7 @@ function recipeHash(): string {
 }
 
 /** A process with another cache, as on a null card, is told where they are. */
-export const modelFolder = process.env.HONE_TEST_MODELS ?? join(cacheHome(), "hone", `test-models-${recipeHash()}`);
+export const modelFolder = process.env.TEST_MODELS_FOLDER ?? join(cacheHome(), "hone", `test-models-${recipeHash()}`);
 
 /** The path of a test model's file or folder: `modelPath("qwen2-tiny-f16.gguf")`. */
 export const modelPath = (name: string) => join(modelFolder, name);

@@ -21,9 +21,15 @@ const PARTS = [
   { name: "vLLM", command: node("scripts/prepare.mjs", "vllm"), after: ["prepare"], waits: true, optional: true },
   {
     name: "test",
-    command: node("scripts/test.mjs", "--full", "--prepared"),
+    command: node("scripts/test.mjs", "--prepared"),
     after: ["prepare", "Chromium"],
     tests: "the tests",
+  },
+  {
+    name: "test:guards",
+    command: node("scripts/test.mjs", "--guards", "--prepared"),
+    after: ["prepare"],
+    tests: "the slower tests of the step",
   },
   {
     name: "test:gpu",

@@ -1,21 +1,31 @@
 // `yarn test`: builds, makes the Python environment and the test models where they are missing, runs vitest and, beside it, pytest,
 // and ends with one line of both: "N passed, N failed".
-// `--full` adds the slower tests (test/**/*.full.test.ts, and pytest's marked `full`), twice the time. Other arguments are
-// handed to vitest (a file or a name to run alone); pytest then stays out.
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+// `--full` adds the slower tests (test/**/*.full.test.ts, and pytest's marked `full`), several times the time; `--guards` runs those
+// of the slower ones alone that guard the step. Other arguments are handed to vitest (a file or a name to run alone); pytest then
+// stays out.
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { failedTests, skippedTests } from "./skipped.mjs";
 import { failures, figures, leftOut, prepare, root, run, takeFlag, tool } from "./test-ground.mjs";
 
+/** Folders of test/ whose slower tests guard the step: what is played is what is learnt, and what is committed can be gone on from. */
+const GUARDS = ["composition", "engine", "gather", "learn", "replay", "train"];
+
+const only = process.argv.slice(2);
+const guards = takeFlag(only, "--guards");
+const full = takeFlag(only, "--full") || guards;
+const prepared = takeFlag(only, "--prepared");
+if (guards) {
+  const slow = (folder) => readdirSync(join(root, "test", folder)).filter((file) => file.endsWith(".full.test.ts"));
+  only.push(...GUARDS.flatMap((folder) => slow(folder).map((file) => `test/${folder}/${file}`)));
+}
+const name = guards ? "guards" : "test";
 const reports = {
-  all: "build/reports/test.json",
-  vitest: "build/reports/vitest.json",
+  all: `build/reports/${name}.json`,
+  vitest: `build/reports/vitest-${name}.json`,
   pytest: "build/reports/pytest.xml",
   said: "build/reports/pytest.log",
 };
-const only = process.argv.slice(2);
-const full = takeFlag(only, "--full");
-const prepared = takeFlag(only, "--prepared");
 
 mkdirSync(join(root, "build/reports"), { recursive: true });
 for (const report of Object.values(reports)) rmSync(join(root, report), { force: true });
@@ -64,7 +74,7 @@ if (existsSync(join(root, reports.vitest))) {
   broken.push(...failures(report));
   // A test that cannot run on this machine has the reason in its name. With a filter (-t), skipped tests are not
   // listed.
-  if (only.length === 0) notRun.push(...leftOut(report));
+  if (only.length === 0 || guards) notRun.push(...leftOut(report));
 } else failed += 1;
 
 if (ofPytest !== undefined) {

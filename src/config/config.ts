@@ -204,7 +204,7 @@ function unknownKey(where: string, key: string, known: readonly string[]): Usage
   const refusal = removed && removedOption(removed, `${where}: ${key}`);
   if (refusal) return refusal;
   const close = nearest(key, known);
-  const hint = close ? `did you mean ${close}?` : `accepted are ${known.join(", ")}`;
+  const hint = close ? `did you mean ${close}?` : "docs/options.md lists them all";
   return new UsageError(`${where}: ${key} is not an option; ${hint}`);
 }
 

@@ -72,7 +72,7 @@ export class Machine {
       LD_LIBRARY_PATH: join(built, "driver"),
       TRITON_LIBCUDA_PATH: join(built, "driver"),
       XDG_CACHE_HOME: join(built, "cache"),
-      HONE_TEST_MODELS: modelFolder,
+      TEST_MODELS_FOLDER: modelFolder,
       // One process compiles, so that a machine of two cores runs two tests.
       TORCHINDUCTOR_COMPILE_THREADS: "1",
       NULLCUDA_CARD: described.map((fields) => fields.join(";")).join("|"),

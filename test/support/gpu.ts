@@ -23,9 +23,8 @@ export const few = {
   ubatch: 32,
 } as const satisfies Partial<LocalEngineOptions>;
 
-/** Bytes in use: llvmpipe's device memory is this process's, and what is free of it is the whole system's. */
+/** Bytes of the device in use. Not of llvmpipe's: its memory is this process's, and what is free of it is the whole system's. */
 export function held(engine: LocalEngine): number {
-  if (gpu.software) return process.memoryUsage.rss();
   const [device] = engine.memory().devices;
   return device ? device.totalBytes - device.freeBytes : Number.NaN;
 }

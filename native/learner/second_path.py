@@ -120,6 +120,11 @@ NEAR = 4
 """Parameters that are looked at for one with a gradient: for each of them the host waits for the device."""
 
 
+def f64(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy, also of what has 64 bits: Adam writes into its own tensors."""
+    return tensor.to(torch.float64, copy=True)
+
+
 class AdamStep:
     """Adam's step of one parameter, another one in each update, in f64 from its gradient, moments and weights before
     (Loshchilov and Hutter 2019, arXiv 1711.05101, algorithm 2)."""
@@ -135,9 +140,9 @@ class AdamStep:
         self._group = adam.param_groups[0]
         state = adam.state.get(self._parameter, {})
         zero = torch.zeros((), dtype=torch.float64)
-        self._before, self._gradient = self._parameter.detach().double(), self._parameter.grad.double()
+        self._before, self._gradient = f64(self._parameter.detach()), f64(self._parameter.grad)
         self._mean, self._square = (
-            state[name].double() if name in state else zero.to(self._before.device)
+            f64(state[name]) if name in state else zero.to(self._before.device)
             for name in ("exp_avg", "exp_avg_sq")
         )
         self._step = int(state["step"]) + 1 if "step" in state else 1

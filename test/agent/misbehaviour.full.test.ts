@@ -157,7 +157,9 @@ describe("a tree of conversations", () => {
 
   test("draws anew where it begins anew", () => {
     const texts = (playedAs("tree").branches ?? []).map(({ messages }) => messages);
-    const answers = texts.filter(([first]) => first?.content === "Summarise").map(([, answer]) => JSON.stringify(answer));
+    const answers = texts
+      .filter(([first]) => first?.content === "Summarise")
+      .map(([, answer]) => JSON.stringify(answer));
     expect(answers).toHaveLength(4);
     // A small model may say the same twice.
     expect(new Set(answers).size).toBeGreaterThan(1);

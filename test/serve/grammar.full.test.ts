@@ -136,7 +136,12 @@ describe("response_format", () => {
     expect(JSON.parse(choice?.message.content ?? "")).toEqual({ q: "zzz" });
     const content = choice?.logprobs?.content ?? [];
     // A message's text has no white space around it, which the tokens have.
-    expect(content.map(({ token }) => token).join("").trim()).toBe(choice?.message.content);
+    expect(
+      content
+        .map(({ token }) => token)
+        .join("")
+        .trim(),
+    ).toBe(choice?.message.content);
     expect(Math.min(...content.map(({ logprob }) => logprob))).toBeLessThan(-5);
     // The likeliest tokens are told whether or not the grammar lets them pass.
     expect(content.some(({ logprob, top_logprobs: [top] }) => (top?.logprob ?? 0) > logprob)).toBe(true);

@@ -138,8 +138,6 @@ def main():
     trainable = session._backend.trainable()
     if job["f64"]:
         in_f64(session._backend.model)
-        # The check of Adam's step is for f32: `double` copies nothing here.
-        session._optimizer._bits = 64
         batches = [replace(one, rollout=one.rollout.double(), advantages=one.advantages.double()) for one in batches]
     if job["ways"]:
         session._backend.rows = Rows((FUSED,))

@@ -14,7 +14,7 @@ const MOST_STATES = 2000;
 /** Repetitions of what has an assertion in it, which are written out. */
 const MOST_UNROLLED = 4;
 /** Steps of work over all automata of a request: some tenths of a second of the thread that serves all requests. */
-const MOST_STEPS = 1_500_000;
+const MOST_STEPS = 1_000_000;
 /** Steps for a node of each kind beside its transitions, and for an automaton however small. As measured: about a microsecond each. */
 const NFA_NODE = 10;
 const DFA_NODE = 50;

@@ -65,13 +65,13 @@ function callable(name: string): string {
 function namesOf(tools: readonly { readonly server: string; readonly toolName: string }[], taken: readonly string[]) {
   const names = tools.map(() => "");
   const withServer = ({ server, toolName }: (typeof tools)[number]) => callable(`${server}_${callable(toolName)}`);
-  for (const of of [
+  for (const nameOf of [
     ({ toolName }: (typeof tools)[number]) => callable(toolName),
     withServer,
     (tool: (typeof tools)[number]) => hashed(withServer(tool), `${tool.server}/${tool.toolName}`),
   ]) {
     const used = new Set([...taken, ...names]);
-    const tried = tools.map((tool, index) => (names[index] === "" ? of(tool) : ""));
+    const tried = tools.map((tool, index) => (names[index] === "" ? nameOf(tool) : ""));
     for (const [index, name] of tried.entries()) {
       if (name !== "" && !used.has(name) && tried.indexOf(name) === tried.lastIndexOf(name)) names[index] = name;
     }

@@ -16,7 +16,16 @@ export const isObject = (value: unknown): value is Json =>
 export type Unmerged = (keyword: string, why: string) => void;
 
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value]);
-const both = (a: unknown, b: unknown) => (toJson(a) === toJson(b) ? a : { allOf: [a, b] });
+const isReference = (value: unknown, to: unknown) =>
+  isObject(value) && value.$ref === to && to !== undefined && Object.keys(value).length === 1;
+const isSame = (a: unknown, b: unknown) => a === b || (isObject(a) && isReference(a, a.$ref) && isReference(b, a.$ref));
+
+/** Both schemas, in one list: nested ones would be as deep as they are many, and what is the same would double with each turn. */
+function both(a: unknown, b: unknown): unknown {
+  const list = isObject(a) && Array.isArray(a.allOf) && Object.keys(a).length === 1 ? (a.allOf as unknown[]) : [a];
+  if (list.some((one) => isSame(one, b))) return a;
+  return { allOf: [...list, b] };
+}
 const least = (a: unknown, b: unknown) => ((a as number) < (b as number) ? a : b);
 const greatest = (a: unknown, b: unknown) => ((a as number) > (b as number) ? a : b);
 

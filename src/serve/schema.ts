@@ -86,9 +86,19 @@ const FORMATS: Readonly<Record<string, string>> = {
   uri: `[a-zA-Z][a-zA-Z0-9+.-]{0,9}://${LABEL}(?:\\.${LABEL}){0,3}(?::[1-9]\\d{0,3})?(?:/${PATH}*)*(?:\\?(?:${PATH}|[/?])*)?(?:#(?:${PATH}|[/?])*)?`,
 };
 
-/** Texts and numbers of any kind, which others are intersected with. */
-const WRITTEN = textsWithout(UNWRITTEN, new Work());
-const NUMBERS = { integer: textsOf(INTEGERS, new Work()), number: textsOf(DECIMALS, new Work()) };
+const ANY = {
+  text: () => textsWithout(UNWRITTEN, new Work()),
+  integer: () => textsOf(INTEGERS, new Work()),
+  number: () => textsOf(DECIMALS, new Work()),
+};
+const made = new Map<keyof typeof ANY, Language>();
+
+/** Texts and numbers of any kind, which others are intersected with: made once, at no request's cost. */
+function any(kind: keyof typeof ANY): Language {
+  const language = made.get(kind) ?? ANY[kind]();
+  made.set(kind, language);
+  return language;
+}
 
 /** A schema, or a part of one, that is none. */
 export class BadSchema extends Error {
@@ -179,7 +189,7 @@ export class Converter {
     const parts = without.map((text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
     // Not of the request's work: it depends on the form of calls alone.
     const work = new Work();
-    const texts = intersection(WRITTEN, patternOf(`^(?![^]*(?:${parts.join("|")}))[^]*$`, work), work);
+    const texts = intersection(any("text"), patternOf(`^(?![^]*(?:${parts.join("|")}))[^]*$`, work), work);
     const make = () => ({ rule: this.rules.automaton(statesOf(texts), false, false), left: [] });
     return { texts, rule: this.once(toJson(without), make).rule };
   }
@@ -319,13 +329,20 @@ class Reader {
     if (known !== undefined) return known;
     const name = this.#to.rules.reserve();
     this.#referred.set(key, name);
-    const rule = this.#to.level(path, () => {
-      if (keyword === "$ref") return this.#reference(own, path, open);
-      if (keyword === "allOf") return this.#together(own, path, open);
-      return this.#alternatives(keyword, own, path, open);
-    });
-    this.#to.rules.define(name, rule);
-    return name;
+    try {
+      const rule = this.#to.level(path, () => {
+        if (keyword === "$ref") return this.#reference(own, path, open);
+        if (keyword === "allOf") return this.#together(own, path, open);
+        return this.#alternatives(keyword, own, path, open);
+      });
+      this.#to.rules.define(name, rule);
+      return name;
+    } catch (error) {
+      // As an alternative it is left out; what was read within it may have its name.
+      this.#referred.delete(key);
+      this.#to.rules.define(name, this.#base("value"));
+      throw error;
+    }
   }
 
   #reference({ $ref, ...beside }: Json, path: string, open: Open): string {
@@ -441,7 +458,7 @@ class Reader {
     if (fitting.length === 0) throw new BadSchema(path, keyword, "none of its values has the type");
     for (const key of Object.keys(others)) this.#tell(path, key, `it stands beside '${keyword}'`);
     const texts = fitting.map((one) => (this.#bare && typeof one === "string" ? one : this.#written(one)));
-    return this.#to.rules.choice([...new Set(texts)].map((text) => [text, ""]));
+    return this.#add(this.#to.rules.choice([...new Set(texts)].map((text) => [text, ""])));
   }
 
   #typed(type: string, schema: Json, path: string): string {
@@ -617,7 +634,7 @@ class Reader {
           .filter((one) => patterns.length === 0 || isFormat(one))
           .map((one): [string, Language | string] => ["format", this.#formatOf(one)]),
       ];
-      let whole = this.#bare?.texts ?? WRITTEN;
+      let whole = this.#bare?.texts ?? any("text");
       const narrow = (keyword: string, language: Language | string) => {
         const both =
           typeof language === "string" ? language : this.#to.language((work) => intersection(whole, language, work));
@@ -679,7 +696,7 @@ class Reader {
     const trivial = multipleOf === undefined || (integer && multipleOf === 1);
     if (bounds.length === 0 && trivial) return free;
     return this.#once([free, bounds, multipleOf], path, (tell) => {
-      let whole = NUMBERS[free];
+      let whole = any(free);
       if (!trivial) {
         const multiples = this.#multiplesOf(multipleOf);
         const both =

@@ -128,6 +128,31 @@ describe("schemas that lead back to themselves", () => {
   });
 });
 
+test("thousands of parts that are merged are refused or merged, however they stand", () => {
+  const parts = Array.from({ length: 3000 }, (_, at) => ({ properties: { x: { type: "string", minLength: at % 7 } } }));
+  const broad = converted({ type: "object", allOf: parts.slice(0, 500) });
+  expect(broad.rules).toContain("{6,}");
+  expect(() => converted({ type: "object", allOf: parts })).toThrow(BadSchema);
+});
+
+test("an alternative that is impossible leaves no rule without a body", () => {
+  const impossible = { allOf: [{ type: "string" }, { type: "integer" }] };
+  const schema = {
+    type: "object",
+    anyOf: [{ properties: { a: impossible }, required: ["a"] }, { properties: { b: {} } }],
+  };
+  const { rules } = converted({ ...schema, minProperties: 0 });
+  const names = new Set(rules.split("\n").map((line) => line.split(" ")[0]));
+  const used = rules.split("\n").flatMap(
+    (line) =>
+      line
+        .replace(/"(\\.|[^"\\])*"|\[(\\.|[^\]\\])*\]/g, " ")
+        .split("::=")[1]
+        ?.match(/\br\d+\b/g) ?? [],
+  );
+  for (const name of used) expect(names).toContain(name);
+});
+
 test("keywords and properties may have the names of an object's own", () => {
   const names = '{"__proto__": {"type": "string"}, "constructor": {"type": "integer"}, "toString": {}}';
   const schema = parseJson(

@@ -1,15 +1,19 @@
 #!/usr/bin/env node
 /** The program `hone`: the command line of this process. */
+import { writeSync } from "node:fs";
 import { commandList } from "./command-list.js";
 import { allowExit } from "./util/watch.js";
 
-// `hone ... | head` closes the pipe early: that is the reader's choice, not an error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") {
-    allowExit();
-    process.exit(0);
+  allowExit();
+  // `hone ... | head` closes the pipe early: that is the reader's choice, not an error.
+  if (error.code === "EPIPE") process.exit(0);
+  try {
+    writeSync(2, `hone: stdout cannot be written: ${error.message}\n`);
+  } catch {
+    // stderr is on the same full device; the exit code says it.
   }
-  throw error;
+  process.exit(1);
 });
 
 /** Milliseconds that what is left of a command may keep the process: connections close, streams are written. */

@@ -1,5 +1,14 @@
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { type StdioOptions, spawnSync } from "node:child_process";
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -50,6 +59,17 @@ describe("the command line", () => {
       expect(text).toContain(name);
       expect(text).toContain(example.replaceAll(/\s+/g, " "));
     }
+  });
+
+  it.skipIf(!existsSync("/dev/full"))("says in one line that its output has no room", () => {
+    const into = openSync("/dev/full", "w");
+    const stdio: StdioOptions = ["ignore", into, "pipe"];
+    const { status, stderr } = spawnSync(process.execPath, [join(packageRoot, "dist/src/cli.js"), "models", "--help"], {
+      stdio,
+    });
+    closeSync(into);
+    expect(String(stderr)).toMatch(/^hone: stdout cannot be written: ENOSPC.*\n$/);
+    expect(status).toBe(1);
   });
 
   it("lists its commands without loading one, or any package", () => {

@@ -25,7 +25,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -151,8 +150,6 @@ class Launch:
         self._lost: tuple[float, str] | None = None
         """When and how a rank lost the others."""
         self._clock = AwakeClock()
-        self._folder = tempfile.mkdtemp(prefix="hone-ranks-")
-        """For torchrun's files, which it would leave behind."""
 
     def run(self) -> int:
         self._send({"type": "hello", "version": VERSION, "pid": os.getpid(), "python": platform.python_version()})
@@ -182,8 +179,8 @@ class Launch:
         environment = os.environ | {ADDRESS: f"{self._address} {port} {self._secret}", "PATH": _path(sys.executable)}
         with _listen(self._address) as free:
             meeting = free.getsockname()[1]
-        # Where the ranks find each other, unless the launcher says it.
-        environment |= {"MASTER_ADDR": self._address, "MASTER_PORT": str(meeting), "PET_LOG_DIR": self._folder}
+        # Where the ranks find each other, unless the launcher says it. torchrun would leave a folder for its logs behind.
+        environment |= {"MASTER_ADDR": self._address, "MASTER_PORT": str(meeting), "PET_LOG_DIR": os.devnull}
         try:
             self._command = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
         except OSError as error:
@@ -369,7 +366,6 @@ class Launch:
         if self._command is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._command.wait(END_SECONDS)
-        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _object(line: bytes) -> dict[str, Any]:

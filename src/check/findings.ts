@@ -10,6 +10,7 @@ export interface Finding {
     | "repeated_id"
     | "repeated_scenario"
     | "no_description"
+    | "pattern_unchecked"
     | "task_throws"
     | "model_mistake"
     | "unknown_tools"
@@ -79,7 +80,11 @@ export function toolFindings(task: Pick<AnyTask, "tools">): Finding[] {
       typeof property === "object" && property.description ? [] : [`${tool.name}.${name}`],
     );
   });
+  const unchecked = task.tools.flatMap(({ name, parameters }) =>
+    "unchecked" in parameters ? parameters.unchecked.map((what) => `of the tool ${name} ${what}`) : [],
+  );
   return [
+    ...unchecked.map((message): Finding => ({ level: "warning", kind: "pattern_unchecked", message })),
     ...(bare.length > 0
       ? [{ level: "error", kind: "no_description", message: `tools without a description: ${some(bare)}` } as const]
       : []),

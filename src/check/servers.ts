@@ -17,9 +17,12 @@ export function checkedServers({ listed, plan }: Surveyed): CheckedServer[] {
     name: server.name,
     transport: server.kind,
     version,
-    tools: tools.map(({ name, inputSchema }) => ({
+    tools: tools.map(({ name, inputSchema, problem }) => ({
       name,
-      called: plan.tools.find((tool) => tool.server === server.name && tool.toolName === name)?.name ?? null,
+      called:
+        (problem === undefined &&
+          plan.tools.find((tool) => tool.server === server.name && tool.toolName === name)?.name) ||
+        null,
       arguments: Object.keys((inputSchema.properties ?? {}) as object),
     })),
   }));
@@ -47,7 +50,7 @@ export function serverFindings({ listed, catalogue }: Surveyed): Finding[] {
         ? []
         : [
             {
-              level: why === "bad_schema" ? "error" : "warning",
+              level: why === "task_only" ? "warning" : "error",
               kind: "tool_left_out",
               message: `the tool ${tool} of the MCP server ${server} is left out: ${problem}`,
             },

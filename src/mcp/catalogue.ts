@@ -31,24 +31,52 @@ export interface Choice {
 export interface LeftOut {
   readonly server: string;
   readonly tool: string;
-  /** "choice": excluded by --mcp-allow or --mcp-deny. */
-  readonly why: "choice" | "task_only" | "bad_schema";
+  /** "choice": excluded by --mcp-allow or --mcp-deny; "bad_entry": the list does not describe it as a tool. */
+  readonly why: "choice" | "task_only" | "bad_schema" | "bad_entry";
   readonly problem: string;
 }
 
 export interface Catalogue {
   readonly tools: readonly ServerTool[];
   readonly leftOut: readonly LeftOut[];
+  /** What of the tools' schemas their arguments are not held to, each in one line. */
+  readonly unchecked: readonly string[];
 }
 
 const LONGEST_NAME = 64;
 
-/** A tool name that model APIs accept: other characters are replaced, and a long name ends in a hash of the whole. */
+/** A name with a hash of the whole at its end. */
+const hashed = (plain: string, whole: string) =>
+  `${plain.slice(0, LONGEST_NAME - 9)}_${createHash("sha256").update(whole).digest("hex").slice(0, 8)}`;
+
+/** A tool name that model APIs accept: other characters are replaced, and where little is left a hash of the whole is added. */
 function callable(name: string): string {
-  const plain = name.replace(/[^a-zA-Z0-9_-]/g, "_").replace(/^(?![a-zA-Z_])/, "_");
-  if (plain.length <= LONGEST_NAME) return plain;
-  const hash = createHash("sha256").update(name).digest("hex").slice(0, 8);
-  return `${plain.slice(0, LONGEST_NAME - 9)}_${hash}`;
+  const plain = name.replace(/[^a-zA-Z0-9_-]/gu, "_").replace(/^(?![a-zA-Z_])/, "_");
+  if (!/[a-zA-Z0-9]/.test(plain)) return hashed("tool", name);
+  return plain.length <= LONGEST_NAME ? plain : hashed(plain, name);
+}
+
+/**
+ * Names of the tools, all different where that can be: a tool's own, with the server's before it where another has the same, and
+ * with a hash where that is the same too, as for `a.b` and `a/b`.
+ *
+ * @param taken names of the task's own tools
+ */
+function namesOf(tools: readonly { readonly server: string; readonly toolName: string }[], taken: readonly string[]) {
+  const names = tools.map(() => "");
+  const withServer = ({ server, toolName }: (typeof tools)[number]) => callable(`${server}_${callable(toolName)}`);
+  for (const nameOf of [
+    ({ toolName }: (typeof tools)[number]) => callable(toolName),
+    withServer,
+    (tool: (typeof tools)[number]) => hashed(withServer(tool), `${tool.server}/${tool.toolName}`),
+  ]) {
+    const used = new Set([...taken, ...names]);
+    const tried = tools.map((tool, index) => (names[index] === "" ? nameOf(tool) : ""));
+    for (const [index, name] of tried.entries()) {
+      if (name !== "" && !used.has(name) && tried.indexOf(name) === tried.lastIndexOf(name)) names[index] = name;
+    }
+  }
+  return names;
 }
 
 /** Compiles a pattern: `NAME` or `SERVER/NAME`, with `*` for any text. */
@@ -78,11 +106,17 @@ function chooser(listings: readonly Listing[], { allow, deny }: Choice): (server
     (allowed.length === 0 || allowed.some((fits) => fits(server, tool))) && !denied.some((fits) => fits(server, tool));
 }
 
-function whyLeftOut(tool: ListedTool, chosen: boolean): Pick<LeftOut, "why" | "problem"> | undefined {
+/** @param unchecked is told what of the schema its arguments are not held to */
+function whyLeftOut(
+  tool: ListedTool,
+  chosen: boolean,
+  unchecked: (what: string) => void,
+): Pick<LeftOut, "why" | "problem"> | undefined {
   if (!chosen) return { why: "choice", problem: "left out by --mcp-allow or --mcp-deny" };
+  if (tool.problem !== undefined) return { why: "bad_entry", problem: tool.problem };
   if (tool.taskOnly) return { why: "task_only", problem: "it runs only as a task of the protocol, not as a call" };
   try {
-    jsonSchema(tool.inputSchema);
+    for (const what of jsonSchema(tool.inputSchema).unchecked) unchecked(what);
     return undefined;
   } catch (error) {
     return { why: "bad_schema", problem: messageOf(error) };
@@ -90,7 +124,7 @@ function whyLeftOut(tool: ListedTool, chosen: boolean): Pick<LeftOut, "why" | "p
 }
 
 /**
- * Names that collide with the task's tools or between servers are prefixed with the server's.
+ * The tools that the model gets, each by a name of its own.
  *
  * @param taken names of the task's own tools
  * @throws UsageError when a pattern matches nothing, or two tools cannot be given different names
@@ -98,27 +132,26 @@ function whyLeftOut(tool: ListedTool, chosen: boolean): Pick<LeftOut, "why" | "p
 export function catalogueOf(listings: readonly Listing[], choice: Choice, taken: readonly string[]): Catalogue {
   const chosen = chooser(listings, choice);
   const leftOut: LeftOut[] = [];
+  const unchecked: string[] = [];
   const kept = listings.flatMap(({ server, tools }) =>
     tools.flatMap((tool) => {
-      const why = whyLeftOut(tool, chosen(server, tool.name));
-      if (why) leftOut.push({ server, tool: tool.name, ...why });
-      return why ? [] : [{ server, tool }];
+      const { name: toolName, description, inputSchema } = tool;
+      const why = whyLeftOut(tool, chosen(server, toolName), (what) =>
+        unchecked.push(`of the tool ${toolName} of the MCP server ${server} ${what}`),
+      );
+      if (why) leftOut.push({ server, tool: toolName, ...why });
+      return why ? [] : [{ server, toolName, description, inputSchema }];
     }),
   );
-  const uses = new Map<string, number>(taken.map((name) => [name, 1]));
-  for (const { tool } of kept) uses.set(callable(tool.name), (uses.get(callable(tool.name)) ?? 0) + 1);
-  const tools = kept.map(({ server, tool: { name: toolName, description, inputSchema } }): ServerTool => {
-    const alone = uses.get(callable(toolName)) === 1;
-    return { name: callable(alone ? toolName : `${server}_${toolName}`), server, toolName, description, inputSchema };
-  });
-  const names = [...taken, ...tools.map(({ name }) => name)];
-  const twice = tools.find(({ name }) => names.indexOf(name) !== names.lastIndexOf(name));
-  if (twice) {
+  const names = namesOf(kept, taken);
+  const unnamed = kept.find((_, index) => names[index] === "");
+  if (unnamed) {
     throw new UsageError(
-      `the tool ${twice.toolName} of the MCP server ${twice.server} would be called ${twice.name} like another; rename the server, or leave one out with --mcp-deny`,
+      `the tool ${unnamed.toolName} of the MCP server ${unnamed.server} cannot be called otherwise than another; rename the server, or leave one out with --mcp-deny`,
     );
   }
-  return { tools, leftOut };
+  const tools = kept.map((tool, index): ServerTool => ({ name: names[index] as string, ...tool }));
+  return { tools, leftOut, unchecked };
 }
 
 /** Hash of the tools as described to the model: a run resumes only with the same ones. */

@@ -2,7 +2,8 @@
  * One connection to an MCP server, by stdio or HTTP. Rejects with {@link ServerFailure} when the server fails, and with
  * ToolError when the server reports an error of the call.
  */
-import type { Client, Transport } from "@modelcontextprotocol/client";
+import type { Client, Tool, Transport } from "@modelcontextprotocol/client";
+import { z } from "zod";
 import { ToolError } from "../tasks/index.js";
 import { messageOf, TimeLimit, withDigits, withMarks } from "../util/index.js";
 import { ServerFailure, type ServerProblem } from "./errors.js";
@@ -30,6 +31,38 @@ export interface ListedTool {
   readonly taskOnly: boolean;
   /** The server says that it changes nothing (`readOnlyHint`). */
   readonly readOnly: boolean;
+  /** Why it cannot be used, where the list does not describe it as a tool. */
+  readonly problem?: string;
+}
+
+/** Pages of a list of tools at most. */
+const MOST_PAGES = 64;
+
+/** A page of the list: the library's own form refuses all tools for one. */
+const pageSchema = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().nullish() });
+const toolSchema = z.looseObject({
+  name: z.string().min(1),
+  description: z.string().nullish().catch(undefined),
+  inputSchema: z.record(z.string(), z.unknown()),
+  execution: z.looseObject({ taskSupport: z.unknown() }).nullish().catch(undefined),
+  annotations: z.looseObject({ readOnlyHint: z.unknown() }).nullish().catch(undefined),
+});
+
+/** A tool as the list has it at a place, which may be wrong. */
+function listedTool(entry: unknown, place: number): ListedTool {
+  const read = toolSchema.safeParse(entry);
+  if (read.success) {
+    const { name, description, inputSchema, execution, annotations } = read.data;
+    return {
+      ...{ name, description: description ?? "", inputSchema },
+      taskOnly: execution?.taskSupport === "required",
+      readOnly: annotations?.readOnlyHint === true,
+    };
+  }
+  const named = z.looseObject({ name: z.string().min(1) }).safeParse(entry);
+  const name = named.success ? named.data.name : `number ${place + 1} of the list`;
+  const problem = named.success ? "its inputSchema is no object" : "it has no name";
+  return { name, description: "", inputSchema: {}, taskOnly: false, readOnly: false, problem };
 }
 
 /** The rollout sets the deadlines of calls. */
@@ -57,6 +90,8 @@ export class Connection {
   /** Whether the server has notified a change of its tools. */
   toolsChanged = false;
   readonly #options: ConnectionOptions;
+  /** Tools as listed, by name. */
+  readonly #definitions = new Map<string, Tool>();
   #client!: Client;
   #transport!: Transport;
   #failure: ServerFailure | undefined;
@@ -125,32 +160,49 @@ export class Connection {
     this.version = `${name} ${version}`.trim();
   }
 
+  /** All that the server lists; of tools with one name the first can be called. */
   async tools(): Promise<ListedTool[]> {
     this.toolsChanged = false;
     if (!this.#client.getServerCapabilities()?.tools) return [];
     try {
-      const { tools } = await this.#heard(this.#options.startSeconds, (within) =>
-        this.#client.listTools(undefined, { ...within, cacheMode: "refresh" }),
-      );
-      return tools.map(({ name, description, inputSchema, execution, annotations }) => ({
-        name,
-        description: description ?? "",
-        inputSchema,
-        taskOnly: (execution as { taskSupport?: string } | undefined)?.taskSupport === "required",
-        readOnly: annotations?.readOnlyHint === true,
-      }));
+      const entries = await this.#heard(this.#options.startSeconds, (within) => this.#pages(within));
+      this.#definitions.clear();
+      const names = new Set<string>();
+      return entries.map((entry, place) => {
+        const tool = listedTool(entry, place);
+        if (tool.problem !== undefined) return tool;
+        if (names.has(tool.name)) return { ...tool, problem: "another tool of the list has its name" };
+        names.add(tool.name);
+        // What a tool returns is not held to its schema.
+        this.#definitions.set(tool.name, { ...(entry as Tool), outputSchema: undefined } as Tool);
+        return tool;
+      });
     } catch (error) {
       throw this.#died(error, "server_silent", "did not list its tools: ");
     }
   }
 
+  async #pages(within: { timeout: number; signal: AbortSignal }): Promise<unknown[]> {
+    const all: unknown[] = [];
+    let cursor: string | undefined;
+    for (let page = 0; page < MOST_PAGES; page++) {
+      const request = { method: "tools/list", ...(cursor === undefined ? {} : { params: { cursor } }) };
+      const { tools, nextCursor } = await this.#client.request(request, pageSchema, within);
+      all.push(...tools);
+      if (nextCursor == null || nextCursor === "") return all;
+      cursor = nextCursor;
+    }
+    throw new Error(`the list has more than ${MOST_PAGES} pages`);
+  }
+
   /** @throws ToolError with the error that the server reports */
   async call(name: string, args: Record<string, unknown>, signal: AbortSignal): Promise<CallResult> {
     if (this.#failure) throw this.#failure;
+    const toolDefinition = this.#definitions.get(name);
     try {
       return (await this.#client.callTool(
         { name, arguments: withMarks(args) },
-        { signal, timeout: NEVER },
+        { signal, timeout: NEVER, ...(toolDefinition ? { toolDefinition } : {}) },
       )) as CallResult;
     } catch (error) {
       if (signal.aborted) {

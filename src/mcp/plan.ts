@@ -144,6 +144,7 @@ export function usablePlan({ plan, catalogue, listed }: Surveyed, log: (line: st
   for (const { server, tool, why, problem } of catalogue.leftOut) {
     if (why !== "choice") log(`the tool ${tool} of the MCP server ${server} is left out: ${problem}`);
   }
+  for (const what of catalogue.unchecked) log(what);
   if (plan.tools.length === 0) {
     throw new ServerFailure("server_silent", listed.map(({ server }) => server.name).join(", "), "has no tools");
   }

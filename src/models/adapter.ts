@@ -23,7 +23,6 @@ const configSchema = z
     peft_type: z.literal("LORA"),
     r: z.number().int().positive(),
     lora_alpha: z.number().positive(),
-    bias: z.string().nullish(),
   })
   .loose();
 
@@ -33,20 +32,61 @@ export interface PeftAdapter {
   readonly lora: LoraSettings;
   /** Tensor shapes by PEFT's names. */
   readonly shapes: ReadonlyMap<string, readonly number[]>;
+  /** The field by which it leaves out layers of the model, if one is set. */
+  readonly narrowed: string | undefined;
 }
 
 const TENSOR =
   /^base_model\.model\.model\.layers\.(\d+)\.(?:self_attn|conv|mlp|feed_forward)\.(\w+)\.lora_([AB])\.weight$/;
 
-/** Names a PEFT feature that changes the adapter's product beyond rank and alpha; the learner supports none of them. */
-function extraOf(config: Readonly<Record<string, unknown>>): string | undefined {
-  const isSet = (value: unknown) =>
-    typeof value === "object" && value !== null ? Object.keys(value).length > 0 : Boolean(value);
-  const extras = ["use_dora", "use_rslora", "alpha_pattern", "rank_pattern", "fan_in_fan_out", "modules_to_save"];
-  return (
-    extras.find((key) => isSet(config[key])) ??
-    (["none", null, undefined].includes(config.bias as string) ? undefined : "bias")
+/** Ways of PEFT to begin an adapter (`init_lora_weights`, beside true and false) that leave the base model as it was. */
+const PLAIN_STARTS = ["gaussian", "eva", "orthogonal", "mica"];
+/** Ways that take the first B A out of the base model's weights, which PEFT puts back when it converts the adapter. */
+const CONVERTIBLE_STARTS = /^(pissa|corda|olora|lora_ga)/;
+/** Fields that may be set: they tell where the adapter is from, how it was trained, or on which layers, as its tensors do. */
+const PLAIN_FIELDS = new Set(
+  "peft_type peft_version task_type auto_mapping base_model_name_or_path revision inference_mode r lora_alpha lora_dropout init_lora_weights target_modules exclude_modules layers_to_transform layers_pattern ensure_weight_tying runtime_config unsloth_fixed eva_config corda_config loftq_config lora_ga_config".split(
+    " ",
+  ),
+);
+/** Fields with a text or a number that mean more than a setting of another field. */
+const MEANINGFUL_TEXTS = new Set(["bias", "invocation_string", "alora_invocation_string"]);
+
+const MERGE =
+  "merge it with PEFT's merge_and_unload into the base model that it was trained on, and give the result as the model";
+
+/** Whether a field turns something on. Texts and numbers are settings of what another field turns on. */
+function turnsOn(field: string, value: unknown, { r, lora_alpha }: { r: number; lora_alpha: number }): boolean {
+  if (field === "bias" && value === "none") return false;
+  if (typeof value === "object" && value !== null) {
+    const usual = { rank_pattern: r, alpha_pattern: lora_alpha }[field];
+    return Object.values(value).some((one) => usual === undefined || one !== usual);
+  }
+  return value === true || (MEANINGFUL_TEXTS.has(field) && Boolean(value));
+}
+
+/** Why the adapter is another change of the model than the product of its matrices, with what to do; undefined if it is none. */
+function beyondProduct(config: z.output<typeof configSchema>): string | undefined {
+  const { r, lora_alpha: alpha, init_lora_weights: given } = config;
+  const start = typeof given === "string" ? given.toLowerCase() : given;
+  if (![true, false, null, undefined, ...PLAIN_STARTS].includes(start as string)) {
+    const began = `it began with init_lora_weights ${JSON.stringify(given)}, `;
+    return typeof start === "string" && CONVERTIBLE_STARTS.test(start)
+      ? `${began}which changed the base model too; save it as a plain LoRA with PEFT's save_pretrained(FOLDER, path_initial_model_for_weight_conversion=FIRST), where FIRST is the adapter as it was before training`
+      : `${began}which may have changed the base model too; ${MERGE}`;
+  }
+  const extra = Object.keys(config).find(
+    (field) => !PLAIN_FIELDS.has(field) && turnsOn(field, config[field], { r, lora_alpha: alpha }),
   );
+  if (extra === undefined) return undefined;
+  const uses = `it uses ${extra}, which hone's learner does not; `;
+  if (extra === "use_rslora") {
+    const same = Number((alpha * Math.sqrt(r)).toPrecision(12));
+    return `${uses}in adapter_config.json, "use_rslora": false with "lora_alpha": ${same} is the same adapter`;
+  }
+  // It is on from a text on, which weights cannot say.
+  if (/^(alora_|invocation_)/.test(extra)) return `${uses}train a LoRA without it`;
+  return uses + MERGE;
 }
 
 /** Whether a folder is an adapter in PEFT's format, and no checkpoint of hone's, which has one in a sub-folder. */
@@ -73,8 +113,8 @@ export function readPeft(given: string, flag: string): PeftAdapter {
   }
   const config = configSchema.safeParse(json);
   if (!config.success) throw new UsageError(`${flag} ${given}: ${CONFIG} describes no LoRA adapter of PEFT's`);
-  const extra = extraOf(config.data);
-  if (extra) throw new UsageError(`${flag} ${given}: it uses ${extra}, which hone's learner does not`);
+  const beyond = beyondProduct(config.data);
+  if (beyond) throw new UsageError(`${flag} ${given}: ${beyond}`);
   const shapes = readHead(join(folder, WEIGHTS), `${WEIGHTS} of ${given}`);
   const targets = new Set<string>();
   for (const name of shapes.keys()) {
@@ -86,14 +126,16 @@ export function readPeft(given: string, flag: string): PeftAdapter {
   }
   const { r: rank, lora_alpha: alpha } = config.data;
   const parts = targetsOf(targets);
-  return { folder, lora: { rank, alpha, targets: LINEAR_LAYERS.filter((name) => parts.includes(name)) }, shapes };
+  const narrowed = ["layers_to_transform", "exclude_modules"].find((field) => config.data[field] != null);
+  const lora = { rank, alpha, targets: LINEAR_LAYERS.filter((name) => parts.includes(name)) };
+  return { folder, lora, shapes, narrowed };
 }
 
 /**
  * Checks that an adapter fits this model on every layer.
  * @throws HoneError in one line
  */
-export function checkBelongs({ lora, shapes }: PeftAdapter, model: ModelShape, flag: string): void {
+export function checkBelongs({ lora, shapes, narrowed }: PeftAdapter, model: ModelShape, flag: string): void {
   const expected = new Map<string, readonly number[]>();
   for (const { module, inputs, outputs, layers } of adaptedLinears(model, lora.targets)) {
     for (const layer of layers) {
@@ -105,6 +147,9 @@ export function checkBelongs({ lora, shapes }: PeftAdapter, model: ModelShape, f
   const other = (why: string) => new HoneError(`${flag} belongs to another base model: ${why}`);
   for (const [name, shape] of expected) {
     const found = shapes.get(name);
+    if (!found && narrowed !== undefined) {
+      throw new HoneError(`${flag} has no ${name} (${narrowed}); hone adapts a target in every layer that has it`);
+    }
     if (!found) throw other(`it has no ${name}`);
     if (found.join() !== shape.join()) throw other(`${name} is [${found}] there, [${shape}] here`);
   }

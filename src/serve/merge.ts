@@ -16,7 +16,16 @@ export const isObject = (value: unknown): value is Json =>
 export type Unmerged = (keyword: string, why: string) => void;
 
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value]);
-const both = (a: unknown, b: unknown) => ({ allOf: [a, b] });
+const isReference = (value: unknown, to: unknown) =>
+  isObject(value) && value.$ref === to && to !== undefined && Object.keys(value).length === 1;
+const isSame = (a: unknown, b: unknown) => a === b || (isObject(a) && isReference(a, a.$ref) && isReference(b, a.$ref));
+
+/** Both schemas, in one list: nested ones would be as deep as they are many, and what is the same would double with each turn. */
+function both(a: unknown, b: unknown): unknown {
+  const list = isObject(a) && Array.isArray(a.allOf) && Object.keys(a).length === 1 ? (a.allOf as unknown[]) : [a];
+  if (list.some((one) => isSame(one, b))) return a;
+  return { allOf: [...list, b] };
+}
 const least = (a: unknown, b: unknown) => ((a as number) < (b as number) ? a : b);
 const greatest = (a: unknown, b: unknown) => ((a as number) > (b as number) ? a : b);
 
@@ -34,31 +43,34 @@ const values = (a: unknown, b: unknown) => {
 
 function properties(a: unknown, b: unknown): unknown {
   if (!isObject(a) || !isObject(b)) return a;
-  const result: Record<string, unknown> = { ...a };
-  for (const [name, schema] of Object.entries(b)) {
-    result[name] = Object.hasOwn(a, name) ? both(a[name], schema) : schema;
-  }
-  return result;
+  // No assignments: a property may be called __proto__.
+  const common = Object.entries(b).map(([name, schema]) => [
+    name,
+    Object.hasOwn(a, name) ? both(a[name], schema) : schema,
+  ]);
+  return { ...a, ...Object.fromEntries(common) };
 }
 
-const MERGED: Readonly<Record<string, (a: unknown, b: unknown) => unknown>> = {
-  type: types,
-  enum: values,
-  properties,
-  required: (a, b) => [...new Set([...listOf(a), ...listOf(b)])],
-  additionalProperties: (a, b) => (a === false || b === false ? false : a === true ? b : b === true ? a : both(a, b)),
-  items: both,
-  allOf: (a, b) => [...listOf(a), ...listOf(b)],
-  pattern: (a, b) => [...listOf(a), ...listOf(b)],
-  format: (a, b) => [...new Set([...listOf(a), ...listOf(b)])],
-  uniqueItems: (a, b) => a === true || b === true,
-  ...Object.fromEntries(
-    ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"].map((name) => [name, greatest]),
-  ),
-  ...Object.fromEntries(
-    ["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"].map((name) => [name, least]),
-  ),
-};
+const MERGED = new Map<string, (a: unknown, b: unknown) => unknown>(
+  Object.entries({
+    type: types,
+    enum: values,
+    properties,
+    required: (a, b) => [...new Set([...listOf(a), ...listOf(b)])],
+    additionalProperties: (a, b) => (a === false || b === false ? false : a === true ? b : b === true ? a : both(a, b)),
+    items: both,
+    allOf: (a, b) => [...listOf(a), ...listOf(b)],
+    pattern: (a, b) => [...listOf(a), ...listOf(b)],
+    format: (a, b) => [...new Set([...listOf(a), ...listOf(b)])],
+    uniqueItems: (a, b) => a === true || b === true,
+    ...Object.fromEntries(
+      ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"].map((name) => [name, greatest]),
+    ),
+    ...Object.fromEntries(
+      ["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"].map((name) => [name, least]),
+    ),
+  }),
+);
 
 /** `const` as an `enum` of one. */
 const withEnum = ({ const: value, ...rest }: Json): Json =>
@@ -66,16 +78,17 @@ const withEnum = ({ const: value, ...rest }: Json): Json =>
 
 /** @param unmerged told a keyword of `b` that is left out */
 export function merge(a: Json, b: Json, unmerged: Unmerged = () => undefined): Json {
-  const result: Record<string, unknown> = { ...("const" in a ? withEnum(a) : a) };
+  const result = new Map(Object.entries("const" in a ? withEnum(a) : a));
   for (const [keyword, value] of Object.entries("const" in b ? withEnum(b) : b)) {
-    const before = result[keyword];
-    if (before === undefined) result[keyword] = value;
-    else if (MERGED[keyword]) result[keyword] = MERGED[keyword](before, value);
+    const before = result.get(keyword);
+    const merged = MERGED.get(keyword);
+    if (before === undefined) result.set(keyword, value);
+    else if (merged) result.set(keyword, merged(before, value));
     else if (["anyOf", "oneOf"].includes(keyword)) {
       const pairs = listOf(before).flatMap((one) => listOf(value).map((other) => both(one, other)));
-      if (pairs.length <= MOST_PAIRS) result[keyword] = pairs;
+      if (pairs.length <= MOST_PAIRS) result.set(keyword, pairs);
       else unmerged(keyword, "it stands beside another with too many alternatives");
     } else if (toJson(before) !== toJson(value)) unmerged(keyword, "another part of the schema has it too");
   }
-  return result;
+  return Object.fromEntries(result);
 }

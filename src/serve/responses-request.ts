@@ -19,6 +19,10 @@ import {
   tokens,
 } from "./requests.js";
 
+/** Ids are kept and looked up: longer ones are none of a server's or a client's. */
+const MOST_ID = 1024;
+const id = z.string().min(1).max(MOST_ID);
+
 const part = z.discriminatedUnion(
   "type",
   [
@@ -35,7 +39,7 @@ const messageItem = z.object({
   type: z.literal("message"),
   role: z.enum(["user", "assistant", "system", "developer"]),
   content,
-  id: z.string().nullish(),
+  id: z.string().max(MOST_ID).nullish(),
 });
 const item = z.discriminatedUnion(
   "type",
@@ -43,13 +47,13 @@ const item = z.discriminatedUnion(
     messageItem,
     z.object({
       type: z.literal("function_call"),
-      call_id: z.string().min(1),
+      call_id: id,
       name: z.string().min(1),
       arguments: z.string(),
     }),
-    z.object({ type: z.literal("function_call_output"), call_id: z.string().min(1), output: content }),
+    z.object({ type: z.literal("function_call_output"), call_id: id, output: content }),
     z.object({ type: z.literal("reasoning") }),
-    z.object({ type: z.literal("item_reference"), id: z.string().min(1) }),
+    z.object({ type: z.literal("item_reference"), id }),
   ],
   {
     error:
@@ -95,7 +99,7 @@ const schema = z.strictObject({
     z.array(itemOrShort).min(1),
   ),
   instructions: z.string().nullish(),
-  previous_response_id: z.string().nullish(),
+  previous_response_id: z.string().max(MOST_ID).nullish(),
   store: z.boolean().nullish(),
   tools: z.array(tool).max(128).nullish(),
   tool_choice: choice.nullish(),

@@ -2,19 +2,24 @@
 import { LRUCache } from "lru-cache";
 import type { ResponseItem } from "./responses-request.js";
 
-/** Characters of items, and of the lists that name them, that are kept; those used last. */
+/** Characters that are kept of conversations, and of items; those used last. */
 const MOST = 1 << 25;
-/** What a reference to an item counts for. */
-const REFERENCE = 16;
 
-const sizeOf = (item: ResponseItem) => JSON.stringify(item).length + REFERENCE;
+/** Items do not change: those of a conversation that goes on are written once. */
+const sizes = new WeakMap<ResponseItem, number>();
+
+function sizeOf(item: ResponseItem): number {
+  const size = sizes.get(item) ?? JSON.stringify(item).length;
+  sizes.set(item, size);
+  return size;
+}
 
 export class ResponseStore {
   readonly #items = new LRUCache<string, ResponseItem>({ maxSize: MOST, sizeCalculation: sizeOf });
-  /** All items of the conversation, the response's own at its end. */
+  /** All items of the conversation, the response's own at its end. Each conversation counts for itself. */
   readonly #conversations = new LRUCache<string, readonly ResponseItem[]>({
     maxSize: MOST,
-    sizeCalculation: (items) => 1 + items.length * REFERENCE,
+    sizeCalculation: (items) => items.reduce((sum, item) => sum + sizeOf(item), 1),
   });
 
   item(id: string): ResponseItem | undefined {

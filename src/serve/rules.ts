@@ -86,12 +86,17 @@ function without(ranges: readonly Range[], codes: readonly number[]): Range[] {
   );
 }
 
-function commonBeginning(texts: readonly string[]): string {
+/** Where texts that are the same up to a place differ first. */
+function commonEnd(texts: readonly string[], from: number): number {
   const [first = ""] = texts;
-  let length = first.length;
-  for (const text of texts) while (!text.startsWith(first.slice(0, length))) length--;
+  let end = first.length;
+  for (const text of texts) {
+    let at = from;
+    while (at < end && text[at] === first[at]) at++;
+    end = at;
+  }
   // Not within a pair.
-  return first.slice(0, /[\ud800-\udbff]/.test(first[length - 1] ?? "") ? length - 1 : length);
+  return end > from && /[\ud800-\udbff]/.test(first[end - 1] as string) ? end - 1 : end;
 }
 
 export class Rules {
@@ -119,25 +124,27 @@ export class Rules {
   }
 
   /**
-   * A rule for texts, each with a rule for what stands behind it. What several begin with is read once, so that a turn is not
-   * compared with all of them.
+   * Texts, each with a rule for what stands behind it, or with nothing, as a part of a rule's body. What several begin with is
+   * read once, so that a turn is not compared with all of them.
    */
-  choice(entries: readonly (readonly [text: string, behind: string])[]): string {
+  choice(entries: readonly (readonly [text: string, behind: string])[], from = 0): string {
     const [[first, behind]] = entries as [readonly [string, string]];
-    if (entries.length === 1) return this.add(first === "" ? behind : `${literal(first)} ${behind}`);
-    const common = commonBeginning(entries.map(([text]) => text));
-    const groups = new Map<string, (readonly [string, string])[]>();
-    for (const [text, after] of entries) {
-      const rest = text.slice(common.length);
-      // A whole character: halves are no text.
-      const begin = String.fromCodePoint(...[rest.codePointAt(0)].filter((code) => code !== undefined));
-      groups.set(begin, [...(groups.get(begin) ?? []), [rest, after]]);
-    }
-    const alternatives = [...groups].map(([begin, group]) =>
-      begin === "" ? (group[0]?.[1] as string) : this.choice(group),
+    if (entries.length === 1)
+      return [literal(first.slice(from)), behind].filter((one) => one !== "" && one !== '""').join(" ") || '""';
+    const end = commonEnd(
+      entries.map(([text]) => text),
+      from,
     );
-    const body = this.add(alternatives.join(" | "));
-    return common === "" ? body : this.add(`${literal(common)} ${body}`);
+    const groups = new Map<number | undefined, (readonly [string, string])[]>();
+    for (const entry of entries) {
+      // A whole character: halves are no text.
+      const begin = entry[0].codePointAt(end);
+      const group = groups.get(begin);
+      if (group) group.push(entry);
+      else groups.set(begin, [entry]);
+    }
+    const body = this.add([...groups.values()].map((group) => this.choice(group, end)).join(" | "));
+    return end === from ? body : `${literal(first.slice(from, end))} ${body}`;
   }
 
   /**

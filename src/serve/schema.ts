@@ -11,10 +11,10 @@ import {
   multiplesOf,
   patternOf,
   statesOf,
-  TooLarge,
   textsOf,
   textsWithout,
   Unwritable,
+  Work,
 } from "./automata.js";
 import { isObject, type Json, merge } from "./merge.js";
 import { type Bound, boundedBy, DECIMALS, INTEGERS } from "./ranges.js";
@@ -36,9 +36,8 @@ const MOST_DIVISOR = 1000;
 const MOST_PARTS = 4096;
 /** Optional properties of an object: each of them may be followed by each further one. */
 const MOST_OPTIONAL = 64;
-/** States of all automata that are made for a grammar, and automata that turn out too large, which cost most. */
-const MOST_MADE = 8000;
-const MOST_FAILED = 2;
+/** Levels of a schema with its references resolved. */
+const MOST_LEVELS = 256;
 /** States of the automata in a grammar together. */
 const MOST_STATES = 4000;
 const TOO_MANY = "the schema has too many of its kind";
@@ -87,6 +86,20 @@ const FORMATS: Readonly<Record<string, string>> = {
   uri: `[a-zA-Z][a-zA-Z0-9+.-]{0,9}://${LABEL}(?:\\.${LABEL}){0,3}(?::[1-9]\\d{0,3})?(?:/${PATH}*)*(?:\\?(?:${PATH}|[/?])*)?(?:#(?:${PATH}|[/?])*)?`,
 };
 
+const ANY = {
+  text: () => textsWithout(UNWRITTEN, new Work()),
+  integer: () => textsOf(INTEGERS, new Work()),
+  number: () => textsOf(DECIMALS, new Work()),
+};
+const made = new Map<keyof typeof ANY, Language>();
+
+/** Texts and numbers of any kind, which others are intersected with: made once, at no request's cost. */
+function any(kind: keyof typeof ANY): Language {
+  const language = made.get(kind) ?? ANY[kind]();
+  made.set(kind, language);
+  return language;
+}
+
 /** A schema, or a part of one, that is none. */
 export class BadSchema extends Error {
   constructor(path: string, keyword: string, why: string) {
@@ -125,9 +138,10 @@ export class Converter {
   readonly #once = new Map<string, MadeRule>();
   #parts = 0;
   #repeated = 0;
-  #made = 0;
-  #failed = 0;
+  #levels = 0;
   #states = 0;
+  /** Of all automata. */
+  readonly work = new Work();
 
   constructor(rules: Rules) {
     this.rules = rules;
@@ -173,7 +187,9 @@ export class Converter {
   /** Texts without quotes that hold none of some texts. */
   bare(without: readonly string[]): Bare {
     const parts = without.map((text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
-    const texts = intersection(textsWithout(UNWRITTEN), patternOf(`^(?![^]*(?:${parts.join("|")}))[^]*$`));
+    // Not of the request's work: it depends on the form of calls alone.
+    const work = new Work();
+    const texts = intersection(any("text"), patternOf(`^(?![^]*(?:${parts.join("|")}))[^]*$`, work), work);
     const make = () => ({ rule: this.rules.automaton(statesOf(texts), false, false), left: [] });
     return { texts, rule: this.once(toJson(without), make).rule };
   }
@@ -197,16 +213,24 @@ export class Converter {
   }
 
   /** The language that `make` makes, or why there is none. */
-  language(make: () => Language): Language | string {
-    if (this.#made > MOST_MADE || this.#failed >= MOST_FAILED) return TOO_MANY;
+  language(make: (work: Work) => Language): Language | string {
+    if (this.work.over || this.#states >= MOST_STATES) return TOO_MANY;
     try {
-      const language = make();
-      for (const _ of language.nodes()) this.#made++;
-      return language;
+      return make(this.work);
     } catch (error) {
       if (!(error instanceof Unwritable)) throw error;
-      if (error instanceof TooLarge) this.#failed++;
       return error.message;
+    }
+  }
+
+  /** What is read one level deeper. @throws BadSchema where that is too deep */
+  level<T>(path: string, read: () => T): T {
+    if (++this.#levels > MOST_LEVELS)
+      throw new BadSchema(path.slice(0, MOST_PATH), "$ref", `references lead more than ${MOST_LEVELS} levels deep`);
+    try {
+      return read();
+    } finally {
+      this.#levels--;
     }
   }
 
@@ -248,7 +272,7 @@ class Reader {
   readonly #tagless: boolean;
   /** Where texts stand without quotes; those within lists and objects have them. */
   readonly #bare: Bare | undefined;
-  /** Rules by reference. */
+  /** Rules of schemas of others, by their JSON and the references that are open. */
   readonly #referred = new Map<string, string>();
 
   constructor(to: Converter, root: unknown, name: string, tagless: boolean, bare?: Bare) {
@@ -286,11 +310,8 @@ class Reader {
     const keys = Object.keys(schema).filter((key) => schema[key] !== undefined && !isAnnotation(key));
     const own = Object.fromEntries(keys.map((key) => [key, schema[key]]));
     if (keys.length === 0) return this.#base("value");
-    if (keys.includes("$ref")) return this.#reference(own, path, open);
-    if (keys.includes("allOf")) return this.#together(own, path, open);
-    for (const keyword of ["anyOf", "oneOf"]) {
-      if (keys.includes(keyword)) return this.#alternatives(keyword, own, path, open);
-    }
+    const combined = ["$ref", "allOf", "anyOf", "oneOf"].find((keyword) => keys.includes(keyword));
+    if (combined !== undefined) return this.#combined(combined, own, path, open);
     if (keys.includes("const") || keys.includes("enum")) return this.#values(own, path);
     for (const key of keys) {
       if (key !== "type" && !ALL_KEYWORDS.has(key))
@@ -299,6 +320,29 @@ class Reader {
     const types = this.#types(own, path);
     const read = types.map((type) => this.#typed(type, own, path));
     return read.length === 1 ? (read[0] as string) : this.#add(read.join(" | "));
+  }
+
+  /** A schema of others. Where its like stands within it, it is the same rule. */
+  #combined(keyword: string, own: Json, path: string, open: Open): string {
+    const key = toJson([own, [...open]]);
+    const known = this.#referred.get(key);
+    if (known !== undefined) return known;
+    const name = this.#to.rules.reserve();
+    this.#referred.set(key, name);
+    try {
+      const rule = this.#to.level(path, () => {
+        if (keyword === "$ref") return this.#reference(own, path, open);
+        if (keyword === "allOf") return this.#together(own, path, open);
+        return this.#alternatives(keyword, own, path, open);
+      });
+      this.#to.rules.define(name, rule);
+      return name;
+    } catch (error) {
+      // As an alternative it is left out; what was read within it may have its name.
+      this.#referred.delete(key);
+      this.#to.rules.define(name, this.#base("value"));
+      throw error;
+    }
   }
 
   #reference({ $ref, ...beside }: Json, path: string, open: Open): string {
@@ -315,13 +359,7 @@ class Reader {
       return this.read(beside, path, open);
     }
     const within = new Set([...open, reference]);
-    if (Object.keys(beside).length > 0) return this.read(this.#merged([to, beside], path), path, within);
-    const known = this.#referred.get(reference);
-    if (known !== undefined) return known;
-    const name = this.#to.rules.reserve();
-    this.#referred.set(reference, name);
-    this.#to.rules.define(name, this.read(to, path, within));
-    return name;
+    return this.read(Object.keys(beside).length > 0 ? this.#merged([to, beside], path) : to, path, within);
   }
 
   /** What all of the schemas demand. */
@@ -332,6 +370,8 @@ class Reader {
       if (schema === true) continue;
       if (schema === false) throw new BadSchema(path, "allOf", "it lets no value pass");
       if (!isObject(schema)) throw new BadSchema(path, "allOf", "it is no list of schemas");
+      if (!this.#to.takePart())
+        throw new BadSchema(path.slice(0, MOST_PATH), "allOf", `more than ${MOST_PARTS} parts are to be merged`);
       if (schema.additionalProperties === false && isObject(schema.properties))
         closed.push(Object.keys(schema.properties));
       const demanded = Object.fromEntries(Object.entries(schema).filter(([key]) => !isAnnotation(key)));
@@ -418,7 +458,7 @@ class Reader {
     if (fitting.length === 0) throw new BadSchema(path, keyword, "none of its values has the type");
     for (const key of Object.keys(others)) this.#tell(path, key, `it stands beside '${keyword}'`);
     const texts = fitting.map((one) => (this.#bare && typeof one === "string" ? one : this.#written(one)));
-    return this.#add([...new Set(texts)].map(literal).join(" | "));
+    return this.#add(this.#to.rules.choice([...new Set(texts)].map((text) => [text, ""])));
   }
 
   #typed(type: string, schema: Json, path: string): string {
@@ -587,23 +627,24 @@ class Reader {
       const named: [keyword: string, language: Language | string][] = [
         ...patterns.map((one): [string, Language | string] => [
           "pattern",
-          this.#to.language(() => patternOf(one as string)),
+          this.#to.language((work) => patternOf(one as string, work)),
         ]),
         // Beside its pattern, the name of a format that is not known is a label.
         ...formats
           .filter((one) => patterns.length === 0 || isFormat(one))
           .map((one): [string, Language | string] => ["format", this.#formatOf(one)]),
       ];
-      let whole = this.#bare?.texts ?? textsWithout(UNWRITTEN);
+      let whole = this.#bare?.texts ?? any("text");
       const narrow = (keyword: string, language: Language | string) => {
-        const both = typeof language === "string" ? language : this.#to.language(() => intersection(whole, language));
+        const both =
+          typeof language === "string" ? language : this.#to.language((work) => intersection(whole, language, work));
         if (typeof both !== "string" && !both.isEmpty) whole = both;
         else tell(keyword, typeof both === "string" ? both : "no text obeys it together with the rest");
       };
       for (const [keyword, language] of named) narrow(keyword, language);
       const has = lengthsOf(statesOf(whole));
       if (has.least < least || has.most > (most ?? Number.POSITIVE_INFINITY)) {
-        const counted = this.#to.language(() => patternOf(`^[^]{${least},${most ?? ""}}$`));
+        const counted = this.#to.language((work) => patternOf(`^[^]{${least},${most ?? ""}}$`, work));
         narrow(has.least < least ? "minLength" : "maxLength", counted);
       }
       const rule = this.#to.automaton(whole, !this.#bare, this.#tagless);
@@ -616,7 +657,7 @@ class Reader {
 
   #formatOf(format: unknown): Language | string {
     if (!isFormat(format)) return `${toJson(format)} is none that is known here`;
-    return this.#to.language(() => textsOf(FORMATS[format] as string));
+    return this.#to.language((work) => textsOf(FORMATS[format] as string, work));
   }
 
   /** A rule that is made once for what it depends on; what it leaves out is told at each place. */
@@ -655,16 +696,16 @@ class Reader {
     const trivial = multipleOf === undefined || (integer && multipleOf === 1);
     if (bounds.length === 0 && trivial) return free;
     return this.#once([free, bounds, multipleOf], path, (tell) => {
-      let whole = textsOf(integer ? INTEGERS : DECIMALS);
+      let whole = any(free);
       if (!trivial) {
         const multiples = this.#multiplesOf(multipleOf);
         const both =
-          typeof multiples === "string" ? multiples : this.#to.language(() => intersection(whole, multiples));
+          typeof multiples === "string" ? multiples : this.#to.language((work) => intersection(whole, multiples, work));
         if (typeof both === "string") tell("multipleOf", both);
         else whole = both;
       }
       for (const { keyword, bound, side } of bounds) {
-        const both = this.#to.language(() => intersection(whole, textsOf(boundedBy(bound, side))));
+        const both = this.#to.language((work) => intersection(whole, textsOf(boundedBy(bound, side), work), work));
         if (typeof both === "string") tell(keyword, both);
         else if (both.isEmpty) throw new BadSchema(path, keyword, `no ${free} is within the bounds`);
         else whole = both;
@@ -678,12 +719,12 @@ class Reader {
 
   #multiplesOf(divisor: unknown): Language | string {
     if (Number.isInteger(divisor) && (divisor as number) > 0 && (divisor as number) <= MOST_DIVISOR) {
-      return this.#to.language(() => multiplesOf(divisor as number));
+      return this.#to.language((work) => multiplesOf(divisor as number, work));
     }
     // 0.01 is two digits behind the point.
     const places = -Math.log10(divisor as number);
     if (Number.isInteger(places) && places > 0)
-      return this.#to.language(() => textsOf(`-?[0-9]{1,12}(?:\\.[0-9]{1,${places}})?`));
+      return this.#to.language((work) => textsOf(`-?[0-9]{1,12}(?:\\.[0-9]{1,${places}})?`, work));
     return `a grammar does not divide by ${toJson(divisor)}`;
   }
 

@@ -55,6 +55,7 @@ export {
   problemByRequest,
   type ToolParameters,
 } from "./parameters.js";
+export { translated, Untranslatable } from "./patterns.js";
 export { checkReward } from "./reward-checks.js";
 export type { ServerDefinition, ServerScope, TaskServers } from "./servers.js";
 export {

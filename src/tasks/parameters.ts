@@ -6,10 +6,13 @@ import { createRequire } from "node:module";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { mapBigints, toJson } from "../util/index.js";
+import { translated, Untranslatable } from "./patterns.js";
 
 /** Arguments described by a JSON Schema; {@link jsonSchema} makes one. */
 export interface JsonSchemaParameters {
   readonly jsonSchema: Readonly<Record<string, unknown>>;
+  /** Patterns that arguments are not held to, each in one line with the reason. */
+  readonly unchecked: readonly string[];
   /** The error of the arguments, in one line; undefined if they are valid. */
   problem(args: unknown): string | undefined;
 }
@@ -24,6 +27,8 @@ type Check = JsonSchemaParameters["problem"];
 type Validate = (args: unknown) => { valid: boolean; errorMessage: string | undefined };
 interface Validator {
   getValidator(schema: object): Validate;
+  /** The engine for a schema's draft; private to the library, whose version is pinned. */
+  _engineFor(schema: object): { opts: { code: { regExp: unknown } } };
 }
 
 const require = createRequire(import.meta.url);
@@ -34,8 +39,18 @@ function newValidator(): Validator {
   const { AjvJsonSchemaValidator } = require("@modelcontextprotocol/client/validators/ajv") as {
     AjvJsonSchemaValidator: new () => Validator;
   };
-  return new AjvJsonSchemaValidator();
+  class OtherDialects extends AjvJsonSchemaValidator {
+    override _engineFor(schema: object) {
+      const engine = super._engineFor(schema);
+      engine.opts.code.regExp = regExp;
+      return engine;
+    }
+  }
+  return new OtherDialects();
 }
+
+/** As ajv asks for it; `code` is for programs that write its functions to a file. */
+const regExp = Object.assign((pattern: string) => translated(pattern), { code: "translated" });
 
 function validatorFor(schema: Readonly<Record<string, unknown>>): Validator {
   // A validator caches schemas by $id, so another tool's schema with the same $id would be used for this one.
@@ -44,9 +59,54 @@ function validatorFor(schema: Readonly<Record<string, unknown>>): Validator {
   return shared;
 }
 
-/** @throws Error when the schema is not a valid one */
-function compile(schema: Readonly<Record<string, unknown>>, validator: Validator): Check {
-  const validate = validator.getValidator(schema);
+/** Keywords whose values are data, not schemas. */
+const DATA = new Set(["const", "enum", "default", "examples", "example"]);
+/** Keywords with a schema for each name. */
+const NAMED = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]);
+
+/**
+ * The schema without patterns that cannot be translated.
+ *
+ * @param names whether the keys are names
+ * @param left is told each pattern that is left out
+ */
+function withTranslatable(value: unknown, names: boolean, left: (pattern: string, why: string) => void): unknown {
+  if (Array.isArray(value)) return value.map((one) => withTranslatable(one, false, left));
+  if (typeof value !== "object" || value === null) return value;
+  const fits = (pattern: string) => {
+    try {
+      return Boolean(translated(pattern));
+    } catch (error) {
+      if (!(error instanceof Untranslatable)) throw error;
+      left(pattern, error.message);
+      return false;
+    }
+  };
+  const entries = Object.entries(value).flatMap(([key, own]): [string, unknown][] => {
+    if (!names && key === "pattern" && typeof own === "string") return fits(own) ? [[key, own]] : [];
+    if (!names && DATA.has(key)) return [[key, own]];
+    return [[key, withTranslatable(own, !names && NAMED.has(key), left)]];
+  });
+  const result: Record<string, unknown> = Object.fromEntries(entries);
+  const { patternProperties: patterns } = result;
+  if (names || typeof patterns !== "object" || patterns === null) return result;
+  const kept = Object.entries(patterns).filter(([pattern]) => fits(pattern));
+  if (kept.length === Object.keys(patterns).length) return result;
+  // Which properties are others is not known then.
+  const { additionalProperties: _, unevaluatedProperties: __, ...rest } = result;
+  return { ...rest, patternProperties: Object.fromEntries(kept) };
+}
+
+/**
+ * @param left is told each pattern that arguments are not held to
+ * @throws Error when the schema is not a valid one
+ */
+function compile(
+  schema: Readonly<Record<string, unknown>>,
+  validator: Validator,
+  left: (pattern: string, why: string) => void = () => undefined,
+): Check {
+  const validate = validator.getValidator(withTranslatable(schema, false, left) as object);
   return (args) => {
     // The validator knows numbers alone.
     const { valid, errorMessage } = validate(mapBigints(args, Number));
@@ -58,7 +118,7 @@ function compile(schema: Readonly<Record<string, unknown>>, validator: Validator
 
 /**
  * Parameters of a tool as a JSON Schema (2020-12, or the draft that its `$schema` names). The schema is shown to the
- * model unchanged, and arguments are checked against it.
+ * model unchanged, and arguments are checked against it; patterns of other dialects than JavaScript's where they mean one thing.
  *
  * @throws TypeError when it is not an object's schema, or not a valid schema
  */
@@ -67,11 +127,18 @@ export function jsonSchema(schema: Readonly<Record<string, unknown>>): JsonSchem
     throw new TypeError('a tool\'s JSON Schema must have "type": "object"');
   }
   try {
-    return { jsonSchema: schema, problem: compile(schema, validatorFor(schema)) };
+    const unchecked = new Set<string>();
+    const left = (pattern: string, why: string) =>
+      void unchecked.add(`the pattern ${pattern.slice(0, MOST_SHOWN)} is not checked: ${why}`);
+    const problem = compile(schema, validatorFor(schema), left);
+    return { jsonSchema: schema, unchecked: [...unchecked], problem };
   } catch (error) {
     throw new TypeError(`a tool's JSON Schema cannot be used: ${error instanceof Error ? error.message : error}`);
   }
 }
+
+/** Characters of a pattern that are told. */
+const MOST_SHOWN = 100;
 
 const DRAFT_7 = "http://json-schema.org/draft-07/schema#";
 

@@ -29,8 +29,21 @@ it("makes names that models' APIs take", () => {
   expect(cut).not.toBe(other);
 });
 
-it("refuses two tools that could not be told apart", () => {
-  expect(() => namesOf([listing("a", "x.y", "x_y")])).toThrow(/would be called a_x_y like another; .*--mcp-deny/);
+it("keeps tools apart whose names become equal", () => {
+  const names = namesOf([
+    listing("s", "获取天气", "获取地图", "a.b", "a/b", "A_b", "a_b", "y".repeat(64), `${"y".repeat(64)}1`, "😀"),
+    listing("t", "获取天气", "a.b"),
+  ]);
+  expect(new Set(names).size).toBe(11);
+  for (const name of names) expect(name).toMatch(/^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/);
+  // What can stay as it is does.
+  expect(names).toContain("A_b");
+  expect(names).toContain("y".repeat(64));
+  expect(names.filter((name) => name.startsWith("s_a_b_"))).toHaveLength(3);
+  expect(names).toContain("t_a_b");
+  const [chinese] = namesOf([listing("s", "获取天气")]);
+  expect(chinese).toMatch(/^tool_[0-9a-f]{8}$/);
+  expect(names).toContain(`t_${chinese}`);
 });
 
 it("keeps what is allowed and not denied, by name, by server, by pattern", () => {
@@ -50,12 +63,18 @@ it("keeps what is allowed and not denied, by name, by server, by pattern", () =>
 });
 
 it("leaves out what cannot be called, and says why", () => {
-  const tools = [tool("fine"), tool("slow", { taskOnly: true }), tool("odd", { inputSchema: { type: "string" } })];
+  const tools = [
+    tool("fine"),
+    tool("slow", { taskOnly: true }),
+    tool("odd", { inputSchema: { type: "string" } }),
+    tool("twice", { problem: "another has its name" }),
+  ];
   const { tools: kept, leftOut } = catalogueOf([{ server: "s", tools }], all, []);
   expect(kept.map(({ name }) => name)).toEqual(["fine"]);
   expect(leftOut).toMatchObject([
     { tool: "slow", why: "task_only" },
     { tool: "odd", why: "bad_schema", problem: expect.stringContaining('"type": "object"') },
+    { tool: "twice", why: "bad_entry", problem: "another has its name" },
   ]);
 });
 

@@ -90,17 +90,6 @@ describe("an adapter in PEFT's form", () => {
     expect(() => checkBelongs(adapter, qwen2, "--x")).toThrow(/belongs to another base model/);
   });
 
-  it.each([
-    ["DoRA", { use_dora: true }, /it uses use_dora, which hone's learner does not/],
-    ["rank-stabilised LoRA", { use_rslora: true }, /it uses use_rslora/],
-    ["alphas of single layers", { alpha_pattern: { q_proj: 4 } }, /it uses alpha_pattern/],
-    ["trained biases", { bias: "all" }, /it uses bias/],
-    ["whole layers beside it", { modules_to_save: ["lm_head"] }, /it uses modules_to_save/],
-    ["another method", { peft_type: "IA3" }, /describes no LoRA adapter/],
-  ])("is refused with %s", (_, config, message) => {
-    expect(() => readPeft(changed(config), "--x")).toThrow(message);
-  });
-
   it("is refused when it is not there, not whole, or on other layers", () => {
     expect(() => readPeft(join(home, "nowhere"), "--x")).toThrow(/there is no adapter_config\.json; give the folder/);
     const weights = readFileSync(join(first, "adapter_model.safetensors"));
@@ -124,6 +113,10 @@ describe("an adapter in PEFT's form", () => {
     expect(() => checkBelongs(adapter, deeper, "--x")).toThrow(/it has no base_model\.model\.model\.layers\.4\./);
     expect(() => checkBelongs(adapter, { ...deeper, layers: 3 }, "--x")).toThrow(
       /layers\.3\..*, the model has 3 layers$/,
+    );
+    const narrowed = readPeft(changed({ layers_to_transform: [0, 1, 2, 3] }), "--x");
+    expect(() => checkBelongs(narrowed, deeper, "--x")).toThrow(
+      /^--x has no base_model\.model\.model\.layers\.4\..* \(layers_to_transform\); hone adapts a target in every layer/,
     );
   });
 

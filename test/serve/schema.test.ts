@@ -330,7 +330,7 @@ describe("a grammar lets pass", () => {
 describe("what a grammar does not express", () => {
   const told: [keyword: string, schema: object][] = [
     ["pattern", object({ a: { type: "string", pattern: "\\bx" } })],
-    ["pattern", object({ a: { type: "string", pattern: "(?P<n>x)" } })],
+    ["pattern", object({ a: { type: "string", pattern: "(?<=n)x" } })],
     ["pattern", object({ a: { type: "string", pattern: "(a|b)*a(a|b){20}" } })],
     ["format", object({ a: { type: "string", format: "password" } })],
     ["maxLength", object({ a: { type: "string", maxLength: 5000 } })],
@@ -374,11 +374,12 @@ describe("what a grammar does not express", () => {
     const counted = Array.from({ length: 100 }, (_, at) => [`p${at}`, { type: "string", maxLength: 900 + at }]);
     const hard = Array.from({ length: 100 }, (_, at) => [`p${at}`, { pattern: `(a|b)*a(a|b){${20 + at}}` }]);
     const many = Array.from({ length: 100 }, (_, at) => [`p${at}`, { pattern: `^a{${900 - at}}$` }]);
-    for (const schema of [
-      { $defs, $ref: "#/$defs/d0" },
-      ...[counted, hard, many].map((properties) => object(Object.fromEntries(properties))),
-    ]) {
-      const { rules, notEnforced } = converted(schema);
+    // What stands in several places is one rule.
+    const shared = converted({ $defs, $ref: "#/$defs/d0" });
+    expect(shared.notEnforced).toEqual([]);
+    expect(shared.rules.length).toBeLessThan(100_000);
+    for (const properties of [counted, hard, many]) {
+      const { rules, notEnforced } = converted(object(Object.fromEntries(properties)));
       expect(notEnforced.length).toBeGreaterThan(10);
       expect(rules.length).toBeLessThan(1_000_000);
     }

@@ -56,6 +56,47 @@ it("keeps schemas with the same $id apart", () => {
   expect(checkArguments(other, { path: "a" })).toEqual({ problem: "must have required property 'n'" });
 });
 
+it("holds arguments to patterns of other dialects, and says which it cannot", () => {
+  const properties = {
+    url: { type: "string", pattern: "^https\\:\\/\\/" },
+    id: { type: "string", pattern: "^\\h+$" },
+    // Names and data are no patterns.
+    pattern: { type: "string", default: { pattern: "\\h" } },
+    default: { type: "string", pattern: "(?i)^yes$" },
+  };
+  const parameters = jsonSchema({
+    type: "object",
+    properties,
+    patternProperties: { "^\\h": true },
+    additionalProperties: false,
+  });
+  expect(parameters.unchecked).toEqual([
+    expect.stringMatching(/^the pattern \^\\h\+\$ is not checked: \\h is another dialect's/),
+    expect.stringMatching(/^the pattern \^\\h is not checked: /),
+  ]);
+  // Which other names the pattern allows is not known.
+  const args = { url: "https://a", id: "x", pattern: "x", default: "YES", other: 1 };
+  expect(checkArguments(parameters, args)).toEqual({ args });
+  expect(checkArguments(parameters, { ...args, url: "ftp://a" })).toHaveProperty(
+    "problem",
+    'url must match pattern "^https\\:\\/\\/"',
+  );
+  expect(checkArguments(parameters, { ...args, default: "no" })).toHaveProperty("problem");
+  // Under each draft, and where a reference leads.
+  for (const $schema of ["draft/2020-12", "draft/2019-09", "draft-07"].map(
+    (one) => `https://json-schema.org/${one}/schema`,
+  )) {
+    const far = {
+      $schema,
+      type: "object",
+      properties: { a: { $ref: "#/components/A" } },
+      components: { A: { pattern: "\\Aa\\z" } },
+    };
+    expect(checkArguments(jsonSchema(far), { a: "b" })).toHaveProperty("problem");
+    expect(checkArguments(jsonSchema(far), { a: "a" })).toHaveProperty("args");
+  }
+});
+
 it.each([
   [{ type: "array" }, /must have "type": "object"/],
   [{}, /must have "type": "object"/],

@@ -309,7 +309,10 @@ def test_a_command_that_ends_is_no_launch(start):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("whom", ["hone", "the launching process", "the launcher"])
-def test_no_process_is_left_whoever_is_killed(start, tmp_path, whom):
+def test_no_process_and_no_folder_is_left_whoever_is_killed(start, tmp_path, monkeypatch, whom):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     hone = start([*LAUNCHER, "3", *FAKE])
     pids, _ = hone.workers(tmp_path)
     children = hone.children()
@@ -322,3 +325,4 @@ def test_no_process_is_left_whoever_is_killed(start, tmp_path, whom):
         os.kill(hone.launcher(), signal.SIGKILL)
     hone.process.wait(PATIENCE)
     assert gone([*pids, *children])
+    assert list(temporary.iterdir()) == []

@@ -54,6 +54,11 @@ const faulty = [
   { name: "echo", description: "Does echo.", inputSchema: tools.echo[0] },
   { name: "bare", inputSchema: object({ x: { type: "string", description: "x" }, y: true }, []) },
   { name: "list", description: "Lists.", inputSchema: { type: "object", allOf: [{ $ref: "#/nowhere" }] } },
+  { name: "array", description: "Is no object's.", inputSchema: { type: "array", items: {} } },
+  { name: "none", description: 5, inputSchema: null },
+  { description: "Has no name.", inputSchema: { type: "object" } },
+  null,
+  { name: "echo", description: "Another.", inputSchema: { type: "object" } },
 ];
 const all = () =>
   Object.entries(tools).map(([name, [inputSchema]]) => ({

@@ -188,7 +188,7 @@ export const playerOptions = {
       library: ["model"],
     }),
     toolFormat: choice(
-      ["auto", "hermes", "llama3", "mistral", "granite", "pythonic", "xlam", "phi4", "qwen3coder", "lfm2"],
+      ["auto", "hermes", "llama3", "mistral", "granite", "pythonic", "xlam", "phi4", "qwen3coder", "lfm2", "json"],
       "Format of the model's tool calls; auto is that of its chat template. See docs/tool-formats.md.",
       {
         default: "auto",

@@ -171,7 +171,7 @@ describe("one line says what is wrong with", () => {
     [
       "a model whose template writes calls in another format",
       () => [...arithmetic, "--model", otherCalls(), "--gpu", "off"],
-      /the chat template of .* writes tool calls in no format that hone reads \(hermes, llama3, mistral, granite, pythonic, xlam, phi4, qwen3coder, lfm2\)/,
+      /the chat template of .* writes tool calls in no format that hone reads \(hermes, llama3, mistral, granite, pythonic, xlam, phi4, qwen3coder, lfm2, json\)/,
     ],
     [
       "a variable that the template does not have",

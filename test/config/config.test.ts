@@ -78,7 +78,7 @@ describe("options", () => {
     [
       "an unknown format",
       { flags: { toolFormat: "xml" } },
-      /--tool-format: "xml" .*auto, hermes, llama3, mistral, granite, pythonic, xlam, phi4, qwen3coder, lfm2/,
+      /--tool-format: "xml" .*auto, hermes, llama3, mistral, granite, pythonic, xlam, phi4, qwen3coder, lfm2, json/,
     ],
     ["an impossible date", { flags: { sentBefore: "2001-02-30" } }, /--sent-before: "2001-02-30" .*YYYY-MM-DD/],
   ])("refuse %s with the key, the value and what is accepted", async (_, sources, message) => {

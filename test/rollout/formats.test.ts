@@ -92,9 +92,10 @@ describe("every format", () => {
   });
 
   it.each(formats)("$name is the format of the calls that it writes", ({ name, write }) => {
+    // A template that writes bare JSON is Llama's, or one of its kind.
     expect(
       formatOf(write([{ name: "look", arguments: { at: 1 } }], String), { name: "look", parameters: {} })?.name,
-    ).toBe(name);
+    ).toBe(name === "json" ? "llama3" : name);
   });
 
   it.each(formats)("$name never throws, whatever a model writes, and keeps what is malformed", ({ read }) => {
@@ -116,13 +117,14 @@ describe("every format", () => {
     ];
     const piece = fc.oneof(
       fc.constantFrom(...marks, "{", "}", "[", "]", '"', "\\", '"name"', '"arguments"', ":", '"x"', "\n", "\u0000"),
+      fc.constantFrom('{"name":"x"', '[{"name": "x"', '{"arguments":', "```", "```json\n"),
       fc.string(),
       fc.json().map((json) => call(json)),
       fc.constantFrom('{"name": "x", "parameters": {}}', '{"name": "x", "arguments": {"a": "}"}}'),
     );
     fc.assert(
       fc.property(fc.array(piece), (pieces) => {
-        const { calls, content } = read(pieces.join(""), []);
+        const { calls, content } = read(pieces.join(""), [{ name: "x", parameters: {} }]);
         expect(typeof content).toBe("string");
         for (const written of calls) {
           expect(["call", "malformed"]).toContain(written.kind);
@@ -219,6 +221,28 @@ describe("every format", () => {
     });
   });
 
+  it.each([
+    ["pythonic", (call: string) => `Sure! [${call}]`, "Sure!"],
+    ["lfm2", (call: string) => `Sure! <|tool_call_start|>[${call}]<|tool_call_end|>`, "Sure!"],
+  ] as const)("%s reads calls by any of Python's names", (name, written, content) => {
+    const { read, write } = formatNamed(name);
+    const calls = [
+      { name: "获取天气", arguments: { 城市: "北京", from: 1 } },
+      { name: "größe.öffnen-neu", arguments: { ñandú_1: [true], 𝔘: null } },
+    ];
+    const text = write(calls, String);
+    expect(text).not.toContain("**");
+    expect(read(text, [])).toEqual({ content: "", calls: calls.map((call) => ({ kind: "call", call })) });
+    expect(read(written("获取天气(城市='北京')"), [])).toEqual({
+      content,
+      calls: [{ kind: "call", call: { name: "获取天气", arguments: { 城市: "北京" } } }],
+    });
+    // Digits begin no name.
+    expect(read(write([{ name: "f", arguments: { "1a": 1 } }], String), [])).toMatchObject({
+      calls: [{ call: { arguments: { "1a": 1 } } }],
+    });
+  });
+
   it("qwen3coder gives values the types of the tool's schema", () => {
     const any = (...types: string[]) => ({ anyOf: types.map((type) => ({ type })) });
     const properties = {
@@ -284,6 +308,106 @@ describe("every format", () => {
   });
 });
 
+describe("calls as bare JSON", () => {
+  const tools = [
+    { name: "add", parameters: {} },
+    { name: "sub", parameters: {} },
+  ];
+  const add = '{"name": "add", "arguments": {"a": 1}}';
+  const sub = '{"name": "sub", "arguments": {"b": {"c": ["}", "```"]}}}';
+  const [added, subtracted] = [
+    { name: "add", arguments: { a: 1 } },
+    { name: "sub", arguments: { b: { c: ["}", "```"] } } },
+  ];
+  const read = (text: string) => formatNamed("json").read(text, tools);
+
+  it.each<[text: string, calls: object[], content: string]>([
+    [`Let me see. ${add} That is all.`, [added], "Let me see.  That is all."],
+    [`json ${add}`, [added], "json"],
+    [`${add}\n${sub}`, [added, subtracted], ""],
+    [`${add}, ${sub}; ${add}`, [added, subtracted, added], ""],
+    [`[${add}, ${sub}]`, [added, subtracted], ""],
+    [`Now:\n\`\`\`json\n${add}\n\`\`\`\nDone.`, [added], "Now:\n\nDone."],
+    [`\`\`\`\n[\n  ${add}\n]\n\`\`\``, [added], ""],
+    [`\`\`\`python\n${add}\n${sub}\`\`\``, [added, subtracted], ""],
+    [`\`\`\`json\n${add}\n\`\`\`\n\`\`\`json\n${sub}\n\`\`\``, [added, subtracted], ""],
+    // Bare JSON is a form of its own, a fence that stays open text before it.
+    [`\`\`\`json\n${add}`, [added], "```json"],
+    [`\`\`\`json\n# look\n${add}\n\`\`\``, [added], "```json\n# look\n\n```"],
+    ['{"name": "add", "parameters": {"a": 1}}', [added], ""],
+    ['{"arguments": {"a": 1}, "name": "add"}', [added], ""],
+    ['{"type": "function", "name": "add", "parameters": {"a": 1}}', [added], ""],
+    [String.raw`{"name": "add", "arguments": "{\"a\": 1}"}`, [added], ""],
+    // In a list with one call the others are meant as calls.
+    [`[{"name": "look", "arguments": {}}, ${add}]`, [{ name: "look", arguments: {} }, added], ""],
+    [`In JSON a { opens an object. ${add}`, [added], "In JSON a { opens an object."],
+    [`[ "a quote, and ${add}`, [added], '[ "a quote, and'],
+  ])("are read: %s", (text, calls, content) => {
+    expect(read(text)).toEqual({ content, calls: calls.map((call) => ({ kind: "call", call })) });
+  });
+
+  it.each([
+    '{"name": "Bob", "age": 3}',
+    '{"name": "look", "arguments": {}}',
+    '```json\n{"answer": [1, 2]}\n```',
+    `{"answer": ${add}}`,
+    `{"tool_calls": [${add}]}`,
+    '[{"type": "function", "function": {"name": "add", "parameters": {}}}]',
+    'add, and "name": "add"',
+    "[]{}[[{}]]",
+  ])("are no calls, and text: %s", (text) => {
+    expect(read(text)).toEqual({ content: text, calls: [] });
+  });
+
+  it.each([
+    ['{"name": "add", "arguments": {a: 1}}', "the tool call is not valid JSON"],
+    ['{"name": "add", "arguments": {"a": "x\ny"}}', "the tool call is not valid JSON"],
+    ["{'name': 'add', 'arguments': {'a': 1}}", "the tool call is not valid JSON"],
+    ['{name: "add", arguments: {}}', "the tool call is not valid JSON"],
+    ['{"name": "add", "arguments": {"a": 1', "the tool call's JSON does not end"],
+    [`[${add},]`, "the list of tool calls is not valid JSON"],
+    [`[${add}`, "the list of tool calls does not end"],
+    [`${add}}`, "the JSON around the tool call is not valid"],
+    [`{${add}}`, "the JSON around the tool call is not valid"],
+    [`{"function": ${add}`, "the JSON around the tool call is not valid"],
+    ['{"name": "add"}', 'the tool call has no "arguments" object'],
+    ['{"name": "add", "arguments": "a = 1"}', 'the tool call has no "arguments" object'],
+    ['{"name": "add", "arguments": null}', 'the tool call has no "arguments" object'],
+    ['{"name": "add", "arguments": {}, "parameters": {}}', 'the tool call has both "arguments" and "parameters"'],
+  ])("are not repaired: %s", (text, reason) => {
+    const { content, calls } = read(text);
+    expect(calls).toMatchObject([{ kind: "malformed", reason }]);
+    expect(content).toBe(text);
+  });
+
+  it("run where others of the turn are malformed, which stay in the text", () => {
+    expect(read(`${add}\n{"name": "sub", "arg`)).toMatchObject({
+      content: '{"name": "sub", "arg',
+      calls: [{ kind: "call", call: added }, { kind: "malformed" }],
+    });
+  });
+
+  it("are none without tools", () => {
+    expect(formatNamed("json").read(` ${add}`, [])).toEqual({ content: add, calls: [] });
+  });
+
+  it("begin with marks that serve knows, under which no other JSON stands", () => {
+    const { marks, marksOf } = formatNamed("json");
+    const own = [...marks.anywhere, ...(marksOf?.("add") ?? [])].map((mark) => mark.replaceAll(" ", ""));
+    for (const text of [
+      add,
+      `[${add}]`,
+      `\`\`\`json\n${add}\`\`\``,
+      "{'name': 'add'}",
+      '{"arguments": {}, "name": "add"}',
+    ]) {
+      const bare = text.replace(/\s/g, "");
+      expect(own.some((mark) => bare.startsWith(mark))).toBe(true);
+    }
+    expect(own.some((mark) => '{"name":"addition"}'.startsWith(mark))).toBe(false);
+  });
+});
+
 describe("integers beyond 2^53 - 1", () => {
   const written: [format: string, text: string][] = [
     ["hermes", call('{"name": "find", "arguments": {"order": 1234567890123456789}}')],
@@ -296,9 +420,11 @@ describe("integers beyond 2^53 - 1", () => {
     ["xlam", '[{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
     ["phi4", 'functools[{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
     ["mistral", '[TOOL_CALLS]find[ARGS]{"order": 1234567890123456789}'],
+    ["json", '{"name": "find", "arguments": {"order": 1234567890123456789}}'],
+    ["json", String.raw`{"name": "find", "arguments": "{\"order\": 1234567890123456789}"}`],
   ];
   it.each(written)("are read as they were written: %s", (name, text) => {
-    expect(formatNamed(name).read(text, []).calls).toEqual([
+    expect(formatNamed(name).read(text, [{ name: "find", parameters: {} }]).calls).toEqual([
       { kind: "call", call: { name: "find", arguments: { order: 1234567890123456789n } } },
     ]);
   });

@@ -91,6 +91,7 @@ const frames: readonly (readonly [format: string, open: string, close: string])[
     "\n</parameter>\n</function>\n</tool_call>",
   ],
   ["lfm2", "<|tool_call_start|>[search_inbox(**", ")]<|tool_call_end|>"],
+  ["json", "```json\n", "\n```"],
 ];
 
 /** A policy that knows the tags and the names and means no good. */

@@ -267,6 +267,7 @@ describe("every format of calls", () => {
     ["phi4", ""],
     ["qwen3coder", ""],
     ["lfm2", ""],
+    ["json", ""],
   ];
   const tools = [
     strict("keep", person),

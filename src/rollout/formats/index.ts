@@ -3,6 +3,7 @@ import { HoneError } from "../../util/index.js";
 import type { CallableTool, ToolFormat } from "./format.js";
 import { granite } from "./granite.js";
 import { hermes } from "./hermes.js";
+import { json } from "./json.js";
 import { lfm2 } from "./lfm2.js";
 import { llama3 } from "./llama3.js";
 import { mistral } from "./mistral.js";
@@ -14,7 +15,7 @@ import { xlam } from "./xlam.js";
 export type { CallableTool, FieldTag, ToolFormat, WrittenCall, WrittenCalls, WrittenTurn } from "./format.js";
 
 export const formats: readonly ToolFormat[] = [
-  ...[hermes, llama3, mistral, granite, pythonic, xlam, phi4, qwen3coder, lfm2],
+  ...[hermes, llama3, mistral, granite, pythonic, xlam, phi4, qwen3coder, lfm2, json],
 ];
 
 /** @throws HoneError when there is none of that name */

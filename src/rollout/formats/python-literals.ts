@@ -11,9 +11,12 @@ export interface Dialect {
 /** A text that is no such literal; the message is worded for the model. */
 export class NoLiteral extends Error {}
 
+/** Python's identifiers, as a part of a pattern with the flag u. https://docs.python.org/3/reference/lexical_analysis.html */
+export const IDENTIFIER = "[_\\p{XIDS}][\\p{XIDC}]*";
+
 const SPACE = /\s*/y;
 const NUMBER = /[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])/y;
-const WORD = /[A-Za-z_]\w*/y;
+const WORD = new RegExp(IDENTIFIER, "uy");
 const TEXT = /([rRuU]?)('''|"""|'|")/y;
 const CONSTANTS = new Map<string, unknown>([
   ["True", true],

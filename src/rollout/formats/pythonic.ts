@@ -16,14 +16,22 @@ import {
   type WrittenCalls,
   writtenTool,
 } from "./format.js";
-import { closedAt, type Dialect, Literals, NoLiteral, writtenLiteral } from "./python-literals.js";
+import { closedAt, type Dialect, IDENTIFIER, Literals, NoLiteral, writtenLiteral } from "./python-literals.js";
 
 const [START, END] = ["<|python_start|>", "<|python_end|>"];
-const BEGIN =
-  /^\s*(?=\[\s*[A-Za-z_][\w.-]*\()|(?=\[[A-Za-z_][\w.-]*\((?:\)|\*\*\{|[A-Za-z_]\w*=(?!=)))|<\|python_start\|>\s*/g;
-const NAME = /[A-Za-z_][\w.-]*(?=\()/y;
-const KEY = /([A-Za-z_]\w*)\s*=(?!=)/y;
-const PLAIN = /^[A-Za-z_]\w*$/;
+/** Names of tools are Python's identifiers too, with dots and hyphens. */
+const TOOL = "[_\\p{XIDS}][\\p{XIDC}.\\-]*";
+const BEGIN = new RegExp(
+  [
+    `^\\s*(?=\\[\\s*${TOOL}\\()`,
+    `(?=\\[${TOOL}\\((?:\\)|\\*\\*\\{|${IDENTIFIER}=(?!=)))`,
+    "<\\|python_start\\|>\\s*",
+  ].join("|"),
+  "gu",
+);
+const NAME = new RegExp(`${TOOL}(?=\\()`, "uy");
+const KEY = new RegExp(`(${IDENTIFIER})\\s*=(?!=)`, "uy");
+const PLAIN = new RegExp(`^${IDENTIFIER}$`, "u");
 
 /** The arguments up to the closing parenthesis. */
 function readArguments(reader: Literals): Record<string, unknown> {

@@ -60,6 +60,9 @@ Napi::Object infoObject(Napi::Env env, const Engine& engine) {
   info.Set("trainedContext", model.trainedContext);
   info.Set("chatTemplate",
            model.hasChatTemplate ? Napi::String::New(env, model.chatTemplate).As<Napi::Value>() : env.Null());
+  info.Set("toolTemplate", model.toolTemplate.empty()
+                               ? env.Null()
+                               : Napi::String::New(env, model.toolTemplate).As<Napi::Value>());
   info.Set("bos", idOrNull(env, vocabulary.bos()));
   info.Set("eos", idOrNull(env, vocabulary.eos()));
   info.Set("eot", idOrNull(env, vocabulary.eot()));

@@ -66,6 +66,8 @@ ModelInfo describe(const llama_model* model) {
   const char* chatTemplate = lib.llama_model_chat_template(model, nullptr);
   info.hasChatTemplate = chatTemplate != nullptr;
   if (chatTemplate) info.chatTemplate = chatTemplate;
+  const char* toolTemplate = lib.llama_model_chat_template(model, "tool_use");
+  if (toolTemplate) info.toolTemplate = toolTemplate;
   info.recurrent = carriesState(model);
   if (info.recurrent) return info;
   const std::string attention = info.architecture + ".attention.";

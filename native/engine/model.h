@@ -21,6 +21,8 @@ struct ModelInfo {
   int layers = 0;
   bool hasChatTemplate = false;
   std::string chatTemplate;
+  /** The one for conversations with tools (`tokenizer.chat_template.tool_use`); empty where the file has none. */
+  std::string toolTemplate;
   /** All weights are f32. */
   bool full = false;
   /** Size of one token's K and V in all layers together, in numbers; 0 where layers differ (`recurrent`). */

@@ -110,7 +110,8 @@ def write_folder(merged: Merged, request: dict[str, Any]) -> None:
         (folder / "generation_config.json").write_text(json.dumps({"do_sample": True, **ids}, indent=2) + "\n")
     else:
         for name in request["files"]:
-            # Files in the Hub's cache are links.
+            # Files in the Hub's cache are links, and templates by name stand in a folder of their own.
+            (folder / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(source / name, folder / name)
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     write_safetensors(merged, request["type"], folder)

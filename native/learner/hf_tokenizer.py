@@ -14,6 +14,19 @@ from .errors import Refused
 from .pre_tokenizer import PATTERNS, ignores_merges
 
 
+def chat_template(reader: gguf.GGUFReader) -> str | list[dict[str, str]] | None:
+    """The file's chat template, or where it has others by name all of them, as transformers takes them."""
+    prefix = "tokenizer.chat_template"
+    templates = {
+        key.removeprefix(prefix).lstrip(".") or "default": field.contents()
+        for key, field in reader.fields.items()
+        if key == prefix or key.startswith(f"{prefix}.")
+    }
+    if set(templates) <= {"default"}:
+        return templates.get("default")
+    return [{"name": name, "template": template} for name, template in templates.items()]
+
+
 def write_tokenizer(model: str, folder: Path, context: int) -> dict[str, int | None]:
     """Writes tokenizer.json and tokenizer_config.json, with the chat template. Returns the token ids for config.json.
 
@@ -70,7 +83,7 @@ def write_tokenizer(model: str, folder: Path, context: int) -> dict[str, int | N
         "unk_token": None,
         "model_max_length": context,
         "clean_up_tokenization_spaces": False,
-        "chat_template": value("tokenizer.chat_template"),
+        "chat_template": chat_template(reader),
     }
     text = json.dumps(config, indent=2, ensure_ascii=False)
     (folder / "tokenizer_config.json").write_text(f"{text}\n", encoding="utf-8")

@@ -117,6 +117,7 @@ export interface NativeInfo {
   longestToken: number;
   trainedContext: number;
   chatTemplate: string | null;
+  toolTemplate: string | null;
   bos: number | null;
   eos: number | null;
   eot: number | null;

@@ -168,6 +168,8 @@ export interface EngineInfo {
   readonly trainedContext: number;
   /** The Jinja text of `tokenizer.chat_template`; null when the file has none. */
   readonly chatTemplate: string | null;
+  /** That of conversations with tools, where the file has one of its own (`tokenizer.chat_template.tool_use`). */
+  readonly toolTemplate: string | null;
   /** Ids of special tokens; null where the model has none. */
   readonly special: {
     readonly bos: number | null;

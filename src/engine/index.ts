@@ -37,7 +37,7 @@ export {
 } from "./missing.js";
 export {
   attendingLayers,
-  chatTemplateOf,
+  chatTemplatesOf,
   type ModelHeader,
   type ModelShape,
   modelFile,

@@ -89,10 +89,18 @@ function withShortFactors(about: GgufHeader): number {
   return Math.floor(first / CONTEXT_STEP) * CONTEXT_STEP;
 }
 
-/** The model's chat template; undefined where it has none. Throws HoneError when the file is no GGUF model. */
-export async function chatTemplateOf(file: string): Promise<string | undefined> {
-  const template = header(file).values.get("tokenizer.chat_template");
-  return typeof template === "string" ? template : undefined;
+/**
+ * The model's chat template, and that of conversations with tools where it has one of its own.
+ *
+ * @throws HoneError when the file is no GGUF model
+ */
+export async function chatTemplatesOf(file: string): Promise<{ chat: string | undefined; tools: string | undefined }> {
+  const { values } = header(file);
+  const named = (key: string) => {
+    const template = values.get(key);
+    return typeof template === "string" ? template : undefined;
+  };
+  return { chat: named("tokenizer.chat_template"), tools: named("tokenizer.chat_template.tool_use") };
 }
 
 /** The part of a header that determines a model's memory. Sizes are counts of numbers, `bytes` is the file's size. */

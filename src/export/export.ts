@@ -1,10 +1,10 @@
 /** Writes a checkpoint of a run in a format that other programs load. */
-import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Config, OptionOf } from "../config/index.js";
-import { chatTemplateOf, modelFingerprint, modelShape, quantizeModel } from "../engine/index.js";
+import { chatTemplatesOf, modelFingerprint, modelShape, quantizeModel } from "../engine/index.js";
 import { hubOptionsOf } from "../hub/index.js";
-import { type ModelIo, resolveWithSource, runProgram, unchangedFiles } from "../models/index.js";
+import { filesOf, type ModelIo, resolveWithSource, runProgram, unchangedFiles } from "../models/index.js";
 import { ensurePython } from "../python-env/index.js";
 import { namedRun, type OpenCheckpoints, openCheckpoints, RunReader, settingsOf } from "../run/index.js";
 import { HoneError, packageRoot, UsageError } from "../util/index.js";
@@ -105,7 +105,8 @@ export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Expo
     }
     if (model && type) file = await writeMerged(form, chosen, model, type, draft, interpreter, io);
     if (form === "ollama" && model && file) {
-      const { template, tools } = ollamaTemplate((await chatTemplateOf(model.file)) ?? "", model.file);
+      const { chat = "", tools: tooled } = await chatTemplatesOf(model.file);
+      const { template, tools } = ollamaTemplate(chat, model.file, tooled);
       if (!tools) {
         io.log("the model's template lists tools in a form of its own: in Ollama, name them in the system message");
       }
@@ -160,7 +161,7 @@ async function writeMerged(
 ): Promise<string | null> {
   needDisk(draft, bytesNeeded(parameters, type));
   const request = { model, adapter: join(folder, "adapter"), source: source ?? null };
-  const files = source === undefined ? [] : unchangedFiles(readdirSync(source));
+  const files = source === undefined ? [] : unchangedFiles(filesOf(source));
   if (form === "safetensors") {
     await merge({ ...request, files, form: "safetensors", type, into: draft }, python, io);
     return null;

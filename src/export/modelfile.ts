@@ -46,8 +46,9 @@ const DATE = "26 Jul 2024";
 
 type Render = (messages: readonly object[], tools?: readonly object[]) => string;
 
-function rendererOf(source: string, model: string): Render {
+function rendererOf(chat: string, tooled: string, model: string): Render {
   return (messages, tools) => {
+    const source = tools ? tooled : chat;
     try {
       const given = { messages, tools: tools ?? null, add_generation_prompt: true, bos_token: "", eos_token: "" };
       return new JinjaTemplate(source).render({ ...given, date_string: DATE }, { strftime_now: () => DATE });
@@ -142,9 +143,17 @@ function inGo(text: string, words: string, variable: string, found: ToolTexts | 
   return found ? go.replace(goText(found.listed), () => found.list) : go;
 }
 
-/** The chat template in Go, and whether it supports tools; if not, they must be put into the system message. */
-export function ollamaTemplate(source: string, model: string): { readonly template: string; readonly tools: boolean } {
-  const render = rendererOf(source, model);
+/**
+ * The chat template in Go, and whether it supports tools; if not, they must be put into the system message.
+ *
+ * @param tooled the template of conversations with tools, where the model has one of its own
+ */
+export function ollamaTemplate(
+  source: string,
+  model: string,
+  tooled = source,
+): { readonly template: string; readonly tools: boolean } {
+  const render = rendererOf(source, tooled, model);
   const turns = turnsOf(render, model);
   const { open, close, between } = turns;
   const result = resultTurn(render, turns);

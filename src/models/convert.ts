@@ -14,7 +14,7 @@ import type { ModelIo } from "./io.js";
 import { withKnownFiles } from "./known-files.js";
 import { run } from "./program.js";
 import { isSentencePiece, spaceBefore } from "./sentencepiece.js";
-import { aboutFiles, weigh, weightFiles } from "./source.js";
+import { aboutFiles, chatTemplateIn, readJson, weigh, weightFiles } from "./source.js";
 
 /** Files up to this size are hashed whole; larger ones by size and time, unless they are downloads with a checksum. */
 const SMALL = 32 << 20;
@@ -56,14 +56,23 @@ export const conversionFile = (label: string, weights: Weights, key: string, hom
   join(convertedFolder(home), `${label}-${weights}-${key.slice(0, KEY_LENGTH)}.gguf`);
 
 /** Hash of a conversion's source: the files' contents and the converter's version. */
-async function sourceKey({ folder, paths }: ConversionSource): Promise<string> {
+async function sourceKey({ folder, paths, name }: ConversionSource): Promise<string> {
   const hash = createHash("sha256").update(llamaVersion());
   // Conversions made before sentencepiece.ts set the space options must be made again.
   if (isSentencePiece(paths)) hash.update("spaces");
+  // And those that took templates in tokenizer_config.json before others.
+  if (hidesTemplates(folder, paths, name)) hash.update("templates");
   for (const path of [...aboutFiles(paths), ...weightFiles(paths)].sort()) {
     hash.update(`\0${path}\0${await contentKey(join(folder, path))}`);
   }
   return hash.digest("hex");
+}
+
+/** Whether tokenizer_config.json has other chat templates than those that the model is given. */
+function hidesTemplates(folder: string, paths: readonly string[], name: string): boolean {
+  const file = "tokenizer_config.json";
+  const field = paths.includes(file) ? readJson(folder, file, name).chat_template : undefined;
+  return Boolean(field) && JSON.stringify(field) !== JSON.stringify(chatTemplateIn(folder, name));
 }
 
 /** Identifies a file's content: its checksum, or what changes with it. */

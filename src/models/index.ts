@@ -18,4 +18,4 @@ export { PORTABLE, type PortableModel, portableModel } from "./portable.js";
 export { run as runProgram } from "./program.js";
 export { isCatalogueName, type ModelReference, nameOf, readReference } from "./reference.js";
 export { type ModelConfig, resolveModel, resolveWithSource } from "./resolve.js";
-export { unchangedFiles } from "./source.js";
+export { filesOf, unchangedFiles } from "./source.js";

@@ -3,10 +3,10 @@
  * folder where its configuration names them and the converter lets it (`trust_remote_code`): none is there, and none is named.
  */
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { MODEL_TYPES } from "../learn/index.js";
 import { VOCABULARY, withoutFallback } from "./byte-level.js";
-import { aboutFiles, readJson, weightFiles } from "./source.js";
+import { aboutFiles, chatTemplateIn, readJson, weightFiles } from "./source.js";
 
 type Json = Record<string, unknown>;
 
@@ -51,7 +51,9 @@ export async function withKnownFiles<T>(
   const write = (file: string, content: Json) => writeFileSync(join(place, file), JSON.stringify(content));
   try {
     for (const path of [...aboutFiles(paths), ...weightFiles(paths)]) {
-      if (![CONFIG, TOKENIZER, VOCABULARY].includes(path)) symlinkSync(resolve(folder, path), join(place, path));
+      if ([CONFIG, TOKENIZER, VOCABULARY].includes(path)) continue;
+      mkdirSync(dirname(join(place, path)), { recursive: true });
+      symlinkSync(resolve(folder, path), join(place, path));
     }
     if (paths.includes(VOCABULARY)) {
       const vocabulary = withoutFallback(folder);
@@ -59,7 +61,10 @@ export async function withKnownFiles<T>(
       else writeFileSync(join(place, VOCABULARY), vocabulary);
     }
     write(CONFIG, plainConfig(readJson(folder, CONFIG, name)));
-    const tokenizer = paths.includes(TOKENIZER) ? plainTokenizer(readJson(folder, TOKENIZER, name)) : undefined;
+    // The converter takes the templates in this file before those in others, transformers after them.
+    const tokenizer = paths.includes(TOKENIZER)
+      ? { ...plainTokenizer(readJson(folder, TOKENIZER, name)), chat_template: chatTemplateIn(folder, name) }
+      : undefined;
     if (tokenizer) write(TOKENIZER, tokenizer);
     return await use({ folder: place, setTokenizer: (fields) => write(TOKENIZER, { ...tokenizer, ...fields }) });
   } finally {

@@ -1,5 +1,4 @@
 /** From `--model` to the GGUF file that the engine loads: found, downloaded or converted. */
-import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Config } from "../config/index.js";
 import { currentDevice } from "../device/index.js";
@@ -21,7 +20,7 @@ import {
   repositoryLabel,
   wheelLabel,
 } from "./reference.js";
-import { checkAbout, ggufFiles, needWeights, readJson, shapeInFolder, weightFiles } from "./source.js";
+import { checkAbout, filesOf, ggufFiles, needWeights, readJson, shapeInFolder, weightFiles } from "./source.js";
 
 /** Options for resolving and fetching a model. */
 export type ModelConfig = HubConfig & Pick<Config, "weights" | "home"> & Partial<Pick<Config, "python" | "torchIndex">>;
@@ -122,7 +121,7 @@ function onDisk(reference: Extract<ModelReference, { path: string }>): string | 
     return reference.path;
   }
   const { path: folder } = reference;
-  const paths = readdirSync(folder);
+  const paths = filesOf(folder);
   const files = ggufFiles(paths);
   if (weightFiles(paths).length === 0 && files.length > 0) return join(folder, theOneOf(files, folder, join));
   needWeights(paths, folder);

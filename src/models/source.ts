@@ -1,5 +1,5 @@
 /** A model in Hugging Face format: which files are needed, and whether they are complete. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { ModelShape } from "../engine/index.js";
 import { missingPart } from "../hub/index.js";
@@ -28,8 +28,56 @@ const ABOUT = new Set([
   INDEX,
 ]);
 
+/** Where transformers has chat templates by name. */
+const TEMPLATES = "additional_chat_templates";
+const TEMPLATE = new RegExp(`^${TEMPLATES}/([^/]+)\\.jinja$`);
+
 /** Files that describe the model, of all that a repository has. */
-export const aboutFiles = (paths: readonly string[]) => paths.filter((path) => ABOUT.has(path));
+export const aboutFiles = (paths: readonly string[]) => paths.filter((path) => ABOUT.has(path) || TEMPLATE.test(path));
+
+/** Files of a model's folder: its own, and chat templates by name. */
+export function filesOf(folder: string): string[] {
+  const templates = join(folder, TEMPLATES);
+  const named = statSync(templates, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(templates) : [];
+  return [...readdirSync(folder), ...named.map((name) => `${TEMPLATES}/${name}`)];
+}
+
+/**
+ * A model's chat template, or all of them by their names, in the form of tokenizer_config.json; undefined where it has none. As
+ * in transformers a template in a file comes before those in tokenizer_config.json.
+ */
+export function chatTemplateIn(folder: string, name: string): string | readonly NamedTemplate[] | undefined {
+  const paths = filesOf(folder);
+  const has = (path: string) => paths.includes(path);
+  const text = (path: string) => readFileSync(join(folder, path), "utf8");
+  const inFile = (path: string) => (has(path) ? readJson(folder, path, name).chat_template : undefined);
+  const templates = new Map<string, string>();
+  const own = has("chat_template.jinja") ? text("chat_template.jinja") : undefined;
+  if (own !== undefined) templates.set("default", own);
+  else {
+    for (const [key, template] of named(inFile("tokenizer_config.json") ?? inFile("chat_template.json"))) {
+      if (typeof template === "string" && template !== "") templates.set(key, template);
+    }
+  }
+  for (const path of paths) {
+    const key = TEMPLATE.exec(path)?.[1];
+    if (key !== undefined) templates.set(key, text(path));
+  }
+  if (templates.size === 1 && templates.has("default")) return templates.get("default");
+  return templates.size === 0 ? undefined : [...templates].map(([name, template]) => ({ name, template }));
+}
+
+interface NamedTemplate {
+  readonly name: string;
+  readonly template: string;
+}
+
+/** The pairs of a field of tokenizer_config.json: one text, a list of objects, or an object. */
+function named(field: unknown): [name: string, template: unknown][] {
+  if (typeof field === "string") return [["default", field]];
+  if (!Array.isArray(field)) return typeof field === "object" && field !== null ? Object.entries(field) : [];
+  return field.flatMap((one) => (typeof one === "object" && one !== null ? [[String(one.name), one.template]] : []));
+}
 
 /**
  * Files that do not depend on the weights: neither the configuration, which names their type, nor the weights' index.
@@ -101,10 +149,7 @@ export function checkAbout(folder: string, name: string): void {
     throw new HoneError(`${name} has no vocabulary: tokenizer.json (or vocab.json and merges.txt) must be there`);
   }
   needPieces(folder, name);
-  const inConfig = has("tokenizer_config.json")
-    ? readJson(folder, "tokenizer_config.json", name).chat_template
-    : undefined;
-  if (!inConfig && !has("chat_template.jinja") && !has("chat_template.json")) {
+  if (chatTemplateIn(folder, name) === undefined) {
     throw new HoneError(
       `${name} has no chat template: it is a base model; give the one that was made for chat (Instruct)`,
     );

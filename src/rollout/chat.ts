@@ -115,11 +115,13 @@ function showsTools(template: ChatTemplate): boolean {
  * @throws UsageError when the settings do not fit the template
  */
 export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
-  const { chatTemplate: source, model, bosText, eosText, controlTokens, addedTokens } = engine.info;
+  const { chatTemplate, toolTemplate, model, bosText, eosText, controlTokens, addedTokens } = engine.info;
   const { toolFormat = "auto", templateArg: args = {}, maxThinkingTokens } = settings;
-  if (source === null) {
+  if (chatTemplate === null) {
     throw new HoneError(`${model} has no chat template (tokenizer.chat_template); use the instruct form of the model`);
   }
+  const sources = { chat: chatTemplate, tools: toolTemplate };
+  const source = `${chatTemplate}\n${toolTemplate ?? ""}`;
   checkArgs(args, source, model);
   const marks = marksOf(source);
   if (maxThinkingTokens !== undefined && !marks) {
@@ -132,12 +134,12 @@ export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
   const named = toolFormat === "auto" ? undefined : formatNamed(toolFormat);
   const framing = [...addedTokens.keys()].filter((text) => source.includes(text) || named?.frames.includes(text));
   const tokenizer = { tokenize, controlTokens, framing, bosText, eosText, spaced };
-  const bare = new ChatTemplate(source, tokenizer, args);
+  const bare = new ChatTemplate(sources, tokenizer, args);
   const written = sampleOf(bare, marks);
   const shown = showsTools(bare);
-  const template = named && !shown ? new ChatTemplate(source, tokenizer, args, named) : bare;
+  const template = named && !shown ? new ChatTemplate(sources, tokenizer, args, named) : bare;
   const own = formatOf(written, sample.function);
-  const format = named ?? own ?? formatAsked(source);
+  const format = named ?? own ?? formatAsked(toolTemplate ?? chatTemplate);
   const ends = (format?.ends ?? []).flatMap((text) => controlTokens.get(text) ?? []);
   return {
     template,

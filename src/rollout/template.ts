@@ -32,6 +32,13 @@ export interface TemplateTokenizer {
   readonly spaced?: boolean;
 }
 
+/** A model's templates: Jinja texts. */
+export interface TemplateSources {
+  readonly chat: string;
+  /** That of conversations with tools, in which transformers takes the template named `tool_use`; null: the same. */
+  readonly tools: string | null;
+}
+
 /** What tells a model of tools where its template does not. */
 export interface ToolWriter {
   /** The part of the system prompt that says what tools there are. */
@@ -72,6 +79,13 @@ const now = (format: string) => format.replace(/%([a-zA-Z%])/g, (all, letter: st
  * Placeholder for the assistant's turn while the text after it is determined. The one message whose text is not protected.
  */
 const TURN: ChatMessage = { role: "assistant", content: "\uFDD2turn\uFDD3" };
+
+/** A conversation by which templates are tried. */
+const QUESTION: ChatMessage = { role: "user", content: "?" };
+const LOOK: ToolSchema = {
+  type: "function",
+  function: { name: "look", description: "Look.", parameters: { type: "object", properties: {} } },
+};
 
 /** Matches any of the texts, preferring earlier ones. */
 function anyOf(texts: readonly string[]): string {
@@ -161,6 +175,8 @@ const keyOf = (messages: readonly ChatMessage[], tools: readonly ToolSchema[]) =
 
 export class ChatTemplate {
   readonly #template: JinjaTemplate;
+  /** In conversations with tools. */
+  readonly #toolTemplate: JinjaTemplate;
   readonly #tokenizer: TemplateTokenizer;
   readonly #toolWriter: ToolWriter | undefined;
   /** Whether results of tools are the user's, since the template drops or refuses them. */
@@ -188,26 +204,27 @@ export class ChatTemplate {
   readonly opening: string;
 
   /**
-   * @param source the Jinja text, from the model's `tokenizer.chat_template`
+   * @param sources the Jinja texts
    * @param args values of the template's own variables (`enable_thinking`)
    * @param toolWriter for a template that shows no tools: they stand in the system message, behind its own text
    * @throws HoneError when it cannot be parsed, or does not end an assistant's turn with a special token
    */
   constructor(
-    source: string,
+    sources: TemplateSources,
     tokenizer: TemplateTokenizer,
     args: Readonly<Record<string, unknown>> = {},
     toolWriter?: ToolWriter,
   ) {
     try {
-      this.#template = new JinjaTemplate(source);
+      this.#template = new JinjaTemplate(sources.chat);
+      this.#toolTemplate = sources.tools === null ? this.#template : new JinjaTemplate(sources.tools);
     } catch (error) {
       throw new HoneError(`the model's chat template cannot be read: ${messageOf(error)}`, { cause: error });
     }
     this.#tokenizer = tokenizer;
     this.#toolWriter = toolWriter;
     this.args = args;
-    this.usesIds = /\b(tool_call_)?id\b/.test(source);
+    this.usesIds = /\b(tool_call_)?id\b/.test(sources.tools ?? sources.chat);
     this.#control = longestFirst(tokenizer.controlTokens.keys());
     this.#splitter = new RegExp(`(${anyOf(this.#control)})`);
     const toProtect = [...this.#control, ...NONCHARACTERS];
@@ -221,6 +238,7 @@ export class ChatTemplate {
     const after = this.#afterAny();
     this.closing = this.#findClosing(after);
     this.opening = this.#unprotect(after);
+    this.#checkClosings();
   }
 
   /** Protects texts and keys at any depth. @param apart what is protected */
@@ -278,8 +296,9 @@ export class ChatTemplate {
       ...(this.#protect(this.args, this.#toProtect) as Record<string, unknown>),
       ...more,
     };
+    const template = variables.tools === null ? this.#template : this.#toolTemplate;
     try {
-      return this.#template.render(variables, { strftime_now: now });
+      return template.render(variables, { strftime_now: now });
     } catch (error) {
       if (error instanceof UnsupportedTemplate) throw new UnusableTemplate(error);
       throw new HoneError(`the model's chat template refuses this conversation: ${messageOf(error)}`, { cause: error });
@@ -363,18 +382,26 @@ export class ChatTemplate {
 
   /** The text after a turn in a conversation without tools, or with one where a template requires it. */
   #afterAny(): string {
-    const question: ChatMessage = { role: "user", content: "?" };
-    const about = { name: "look", description: "Look.", parameters: { type: "object", properties: {} } };
     try {
-      return this.#after([question], [], [question], true);
+      return this.#after([QUESTION], [], [QUESTION], true);
     } catch (error) {
       try {
-        return this.#after([question], [{ type: "function", function: about }], [question], true);
+        return this.#after([QUESTION], [LOOK], [QUESTION], true);
       } catch {
         // The first error is the informative one about the template.
         throw error;
       }
     }
+  }
+
+  /** One end of turns serves both templates. */
+  #checkClosings(): void {
+    if (this.#toolTemplate === this.#template) return;
+    const { text } = this.#findClosing(this.#after([QUESTION], [LOOK], [QUESTION], true));
+    if (text === this.closing.text) return;
+    throw new HoneError(
+      `the model's chat templates end turns differently: ${this.closing.text}, and ${text} where there are tools; take another model`,
+    );
   }
 
   #findClosing(after: string): { text: string; id: number } {

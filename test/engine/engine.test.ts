@@ -44,6 +44,7 @@ describe("an engine", async () => {
       gpu: false,
     });
     expect(info.chatTemplate).toContain("<|im_start|>");
+    expect(info.toolTemplate).toBe("{{ tools }}");
     expect(info.endTokens).toContain(tiny.end);
     expect(Object.fromEntries(info.controlTokens)).toEqual({
       "<|endoftext|>": tiny.endOfText,

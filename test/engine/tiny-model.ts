@@ -202,6 +202,7 @@ export function writeTinyModel(path: string, inner = INNER): void {
       "tokenizer.ggml.padding_token_id": { u32: tiny.endOfText },
       "tokenizer.ggml.add_bos_token": { bool: false },
       "tokenizer.chat_template": { text: "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}" },
+      "tokenizer.chat_template.tool_use": { text: "{{ tools }}" },
     },
     tensors,
   );

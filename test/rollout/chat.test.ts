@@ -128,6 +128,47 @@ describe("the tool-call format of a template", () => {
   });
 });
 
+describe("a template of its own for conversations with tools", () => {
+  const question: ChatMessage[] = [{ role: "user", content: "?" }];
+  const tools = [{ type: "function" as const, function: { name: "look", description: "Look.", parameters: {} } }];
+  const both = (chatTemplate: string, toolTemplate: string, settings: ChatSettings = {}) => {
+    const found = chat(chatTemplate, settings).template;
+    const info = { ...engine.info, chatTemplate, toolTemplate };
+    const [tokenize, detokenize] = [engine.tokenize.bind(engine), engine.detokenize.bind(engine)];
+    return { found, own: chatOf({ info, tokenize, detokenize } as unknown as LocalEngine, settings) };
+  };
+
+  it("is taken where there are tools, and alone there", () => {
+    expect(engine.info.toolTemplate).toBeNull();
+    const { found, own } = both(withoutTools, ofLlamaCpp("Qwen-Qwen2.5-7B-Instruct"));
+    expect(own.format?.name).toBe("hermes");
+    expect(own.showsTools).toBe(true);
+    expect(own.write).toBeUndefined();
+    expect(own.template.promptText(question, [])).toBe(found.promptText(question, []));
+    expect(own.template.promptText(question, tools)).toBe(
+      chat(ofLlamaCpp("Qwen-Qwen2.5-7B-Instruct")).template.promptText(question, tools),
+    );
+    const result: ChatMessage[] = [{ role: "tool", name: "look", content: "x" }];
+    expect(engine.detokenize(own.template.delta(question, tools, result, true))).toContain("<tool_response>\nx\n");
+  });
+
+  it("has variables and thoughts that --template-arg and --max-thinking-tokens name", () => {
+    const settings = { templateArg: { enable_thinking: false }, maxThinkingTokens: 5 };
+    expect(both(withoutTools, ofLlamaCpp("Qwen-Qwen3-0.6B"), {}).own.marks?.open).toBe("<think>");
+    const info = { ...engine.info, chatTemplate: withoutTools, toolTemplate: ofLlamaCpp("Qwen-Qwen3-0.6B") };
+    const [tokenize, detokenize] = [engine.tokenize.bind(engine), engine.detokenize.bind(engine)];
+    const own = chatOf({ info, tokenize, detokenize } as unknown as LocalEngine, settings);
+    expect(own.template.promptText(question, tools)).toMatch(/<think>\s*<\/think>\s*$/);
+  });
+
+  it("is refused where its turns end otherwise", () => {
+    const other = withoutTools.replaceAll("<|im_end|>", "<|endoftext|>");
+    expect(() => both(withoutTools, other)).toThrow(
+      "the model's chat templates end turns differently: <|im_end|>, and <|endoftext|> where there are tools",
+    );
+  });
+});
+
 describe("tokens that frame calls and results", () => {
   /** The engine's own: this vocabulary has them for calls alone. */
   const frames = () => [...engine.info.addedTokens.values()];

@@ -272,7 +272,7 @@ describe("a template that cannot be used", () => {
     ],
     ["that raises", "{{ raise_exception('no way') }}", /refuses this conversation: .*no way/],
   ])("is refused with one line: one %s", (_, source, message) => {
-    expect(() => new ChatTemplate(source, tokenizer)).toThrow(message);
+    expect(() => new ChatTemplate({ chat: source, tools: null }, tokenizer)).toThrow(message);
   });
 });
 

@@ -141,7 +141,11 @@ export function chatTemplate(
   const tokenize = (text: string) => model.tokenize(text, false);
   const source = readFileSync(template, "utf8");
   const framing = framingOf({ template }, vocabulary);
-  return new ChatTemplate(source, { tokenize, controlTokens: control, framing, bosText: bos, eosText: eos }, args);
+  return new ChatTemplate(
+    { chat: source, tools: null },
+    { tokenize, controlTokens: control, framing, bosText: bos, eosText: eos },
+    args,
+  );
 }
 
 /** The texts that are tokens, are no control tokens, and stand in the template. */

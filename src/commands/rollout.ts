@@ -2,9 +2,17 @@
 import { join } from "node:path";
 import { type Config, chosen, defineCommand, flagOf, type GivenOptions } from "../config/index.js";
 import { isLocal } from "../engine/index.js";
-import { planServers, serverLogs } from "../mcp/index.js";
+import { planServers, serverLogs, withServerTools } from "../mcp/index.js";
 import { chooseScenarios, openPlayerFor, type RolloutsSummary, rolloutsToFile } from "../play/index.js";
-import { compact, conversationText, countsText, kindsText, ProgressLine, partsText } from "../report/index.js";
+import {
+  compact,
+  conversationText,
+  countsText,
+  kindsText,
+  ProgressLine,
+  partsText,
+  UnreadCalls,
+} from "../report/index.js";
 import { optionsOfCheckpoint } from "../run/index.js";
 import {
   givenForTask,
@@ -13,6 +21,7 @@ import {
   recordedForTask,
   scenariosOf,
   taskOptionsOf,
+  toolSchema,
 } from "../tasks/index.js";
 import { UnfinishedError, UsageError } from "../util/index.js";
 
@@ -20,7 +29,7 @@ import { UnfinishedError, UsageError } from "../util/index.js";
 const GROUP_SIZE = 4;
 const MAX_TOKENS = 2048;
 
-function summaryText(summary: RolloutsSummary): string {
+function summaryText(summary: RolloutsSummary, unread: string | undefined): string {
   const percent = (share: number | null) => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
   const { rollouts, groups, success, answered, reward, completion_tokens: tokens } = summary;
   return [
@@ -32,6 +41,7 @@ function summaryText(summary: RolloutsSummary): string {
     `  tokens      ${tokens === null ? "–" : compact(tokens)} written a rollout, ${compact(summary.tokens_per_second)} a second`,
     `  ends        ${countsText(summary.ends) || "none"}`,
     `  tool errors ${countsText(summary.tool_errors) || "none"}`,
+    ...(unread === undefined ? [] : [`  calls       ${unread}`]),
     ...(Object.keys(summary.servers).length > 0 ? [`  MCP servers ${countsText(summary.servers)}`] : []),
     ...(Object.keys(summary.agent).length > 0 ? [`  agent       ${countsText(summary.agent)}`] : []),
     ...(summary.failures.length > 0 ? [`  failed      ${summary.failures.length}: ${summary.failures[0]?.error}`] : []),
@@ -74,6 +84,8 @@ export const rolloutCommand = defineCommand({
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const progress = new ProgressLine(io.stream);
     const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.log(line), io.signal);
+    const shown = withServerTools(task, servers).tools.map((tool) => toolSchema(tool));
+    const unread = new UnreadCalls(shown);
     const detokenize = engine && ((ids: number[]) => engine.detokenize(ids, { special: true }));
     try {
       const summary = await rolloutsToFile({
@@ -101,6 +113,7 @@ export const rolloutCommand = defineCommand({
         out: config.out ?? join(config.home, "rollouts", `${stamp}.jsonl`),
         signal: io.signal,
         onProgress: (tally, total, trajectory) => {
+          if (trajectory) unread.add(trajectory);
           if (config.show && trajectory) progress.show(conversationText(trajectory, io.stream.isTTY, detokenize));
           progress.update(() => tally.line(total));
         },
@@ -108,7 +121,7 @@ export const rolloutCommand = defineCommand({
         onNote: (text) => progress.log(text),
       });
       progress.clear();
-      io.log(summaryText(summary));
+      io.log(summaryText(summary, unread.text()));
       const result = {
         ...summary,
         prompt_tokens_evaluated: engine && isLocal(engine) ? engine.stats().prefilled : null,

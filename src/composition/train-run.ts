@@ -18,7 +18,7 @@ import {
 } from "../engine/index.js";
 import { openPlaying } from "../play/index.js";
 import { ensurePython, pythonFor } from "../python-env/index.js";
-import { engineFacts, engineText, UnknownTools } from "../report/index.js";
+import { engineFacts, engineText } from "../report/index.js";
 import { openRewards, programKind, programReward, pushesOther, type RewardKind } from "../reward/index.js";
 import { chatOf, chatSettings, requireFormat, type Trajectory } from "../rollout/index.js";
 import { logEngine } from "../run/index.js";
@@ -44,6 +44,7 @@ import type { Given } from "./options.js";
 import { checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
 import { summarise, type TrainSummary } from "./summary.js";
 import { openedTask } from "./task.js";
+import { telling } from "./telling.js";
 
 /** The options of a training: those of `hone train`. */
 export const trainOptions = programOptions("train");
@@ -118,8 +119,9 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
     if (at > 0) log(`${run.folder}: going on after step ${at} of ${settings.steps}`);
     warnOfRate(run, settings, log);
     const tracking = trackingOf(trackers, run, settings, tracker, log);
-    const own = prepared.task.rollout ? tellingOfTools(viewOf(choice)) : viewOf(choice);
-    const view = tracked(own, tracking);
+    const unsolved = run.store.steps().every(({ metrics }) => !metrics?.success);
+    const told = { given, settings, task: prepared.task, run: run.name, unsolved };
+    const view = tracked(telling(viewOf(choice), told), tracking);
     const { steps } = settings;
     const start = () => choice.onStart?.({ folder: run.folder, step: at, steps, judged: pushesOther(settings) });
     try {
@@ -131,24 +133,6 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
   } finally {
     run.close();
   }
-}
-
-/** A view that tells once, after a step, of a model that calls other tools than the agent has. */
-function tellingOfTools(view: View): View {
-  let tools: UnknownTools | undefined = new UnknownTools();
-  return {
-    ...view,
-    rollout: (trajectory) => {
-      tools?.add(trajectory);
-      view.rollout(trajectory);
-    },
-    step: (line) => {
-      view.step(line);
-      const text = tools?.text();
-      if (text !== undefined) view.log(text);
-      tools = tools && text === undefined ? new UnknownTools() : undefined;
-    },
-  };
 }
 
 interface Training extends Required<Pick<TrainRunChoice, "log" | "signal">> {

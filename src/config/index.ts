@@ -39,3 +39,4 @@ export { choice, date, flag, inGroup, list, readRange, readSize, text, whole } f
 export { type Preset, presets } from "./presets.js";
 export { refuseRemovedCommand, removedOption } from "./removed.js";
 export { sizeOf } from "./sizes.js";
+export { typed } from "./typed.js";

@@ -38,3 +38,5 @@ export { columnTexts, judgedNotes, noteLines, StepTable } from "./step-table.js"
 export { type Share, shareText, TrainView } from "./train-view.js";
 export { showTraining } from "./training-shown.js";
 export { UnknownTools } from "./unknown-tools.js";
+export { UnreadCalls } from "./unread-calls.js";
+export { type Unsolved, unsolvedText } from "./unsolved.js";

@@ -25,7 +25,7 @@ export { opening, playRollout, type RolloutLimits, type RolloutOutcome, type Wai
 export { type SampledTurn, type SampleOptions, sampleTurn } from "./sample.js";
 export type { Opening, Session, Turn, TurnLimits } from "./session.js";
 export { type BoundedTokenizer, ChatTemplate, callId, type TemplateTokenizer } from "./template.js";
-export { splitThoughts } from "./thoughts.js";
+export { splitThoughts, withoutThoughts } from "./thoughts.js";
 export {
   type AgentCounts,
   type Branch,

@@ -28,6 +28,12 @@ export interface Split {
   readonly open: boolean;
 }
 
+/** A turn without its thoughts, whatever template it was written under. */
+export function withoutThoughts(text: string): string {
+  const marks = known.find(({ close }) => text.includes(close));
+  return marks ? splitThoughts(text, marks, true).said.trim() : text;
+}
+
 /**
  * @param opened whether the prompt itself ends with the opening mark
  */

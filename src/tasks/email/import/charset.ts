@@ -9,6 +9,7 @@ import iconv from "iconv-lite";
 
 type Decode = (bytes: Buffer) => string;
 
+const ESC = 0x1b;
 const REPLACEMENT = "\ufffd";
 
 /** Families of charsets in labels of no standard. The runtime's decoder of each is that of its largest member. */
@@ -99,13 +100,16 @@ const iso2022jp = standard("iso-2022-jp") as Decode;
 
 /** Decodes text of no charset: UTF-8 if it is, else Windows-1252, the superset of Latin-1 that old mail uses. */
 export function decodeUnlabelled(bytes: Buffer): string {
-  if (isAscii(bytes)) return bytes.includes(`${ESCAPE}$`) ? iso2022jp(bytes) : bytes.toString("latin1");
+  if (isAscii(bytes)) {
+    const isShifted = bytes.includes(ESC) && bytes.includes(`${ESCAPE}$`);
+    return isShifted ? iso2022jp(bytes) : bytes.toString("latin1");
+  }
   return isUtf8(bytes) ? bytes.toString("utf8") : windows1252(bytes);
 }
 
 /** Decodes by the first of the labels that fits the bytes, else as UTF-8 if they are that, else by the first that is known. */
 export function decode(bytes: Buffer, ...labels: readonly string[]): string {
-  if (isAscii(bytes) && !bytes.includes(ESCAPE) && !labels.some((label) => sevenBit.test(label))) {
+  if (isAscii(bytes) && !bytes.includes(ESC) && !labels.some((label) => sevenBit.test(label))) {
     return bytes.toString("latin1");
   }
   let first: string | undefined;

@@ -125,11 +125,11 @@ const chinese = /(\d{1,2})(?:\s|日)*(1[0-2]|[1-9])月\s*(\d{4})/;
 const without = (text: string, match: RegExpExecArray | RegExpMatchArray) =>
   `${text.slice(0, match.index)} ${text.slice((match.index ?? 0) + match[0].length)}`;
 
-/** Two digits are of 1950 to 2049; three count from 1900, as programs did that were not ready for 2000 (4.3). */
+/** Two digits are of 1950 to 2049, also after zeros; three count from 1900, as programs did that were not ready for 2000 (4.3). */
 function yearOf(digits: string | undefined): number | undefined {
   if (digits === undefined) return undefined;
   const year = Number(digits);
-  if (digits.length === 2) return year + (year < 50 ? 2000 : 1900);
+  if (year < 100) return year + (year < 50 ? 2000 : 1900);
   return digits.length === 3 ? year + 1900 : year;
 }
 
@@ -193,28 +193,39 @@ function withoutComments(text: string): string {
   }
 }
 
+/** Undefined when there is no such day or time. */
+function moment(year: number, month: number, day: number, hour: number, minute: number, second: number, zone: number) {
+  // A leap second, and midnight at the end of a day, are there.
+  if (hour > 24 || minute > 59 || second > 60 || (hour === 24 && minute + second > 0)) return undefined;
+  const midnight = new Date(Date.UTC(year, month - 1, day));
+  if (midnight.getUTCDate() !== day || midnight.getUTCMonth() !== month - 1) return undefined;
+  return storedDate(midnight.getTime() + ((hour * 60 + minute - zone) * 60 + second) * 1000);
+}
+
+/** The form of nearly all mail, read in a tenth of the time. */
+const usual =
+  /^(?:[a-z]{3}, )?(\d{1,2}) ([a-z]{3}) ([12]\d{3}) (\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)(?: \([a-z]+\))?$/i;
+
 /** Parses a Date header, or a date in JSON. Without a time zone it is UTC. Undefined if invalid. */
 export function readDate(text: string): string | undefined {
+  const [, d, name = "", y, h, m, s, sign, zoneHours, zoneMinutes] = usual.exec(text) ?? [];
+  const index = d ? english.indexOf(name.toLowerCase()) : -1;
+  if (index >= 0) {
+    const zone = (sign === "-" ? -1 : 1) * (Number(zoneHours) * 60 + Number(zoneMinutes));
+    if (Math.abs(zone) < 16 * 60) return moment(Number(y), index + 1, Number(d), Number(h), Number(m), Number(s), zone);
+  }
   if (text.length > MAX_CHARACTERS) return undefined;
   const bare = withoutComments(text.normalize("NFKC")).trim();
   // Seconds or milliseconds since 1970.
   if (/^\d{9,10}$|^\d{12,13}$/.test(bare)) return storedDate(Number(bare) * (bare.length < 11 ? 1000 : 1));
   const found = findDay(bare);
   if (!found) return undefined;
-  const { month, day } = found;
-  const time = clock.exec(found.rest) ?? compactClock.exec(found.rest) ?? clockOfDots.exec(found.rest);
-  const [hour, minute, second] = [
-    hourOf(Number(time?.[1] ?? 0), found.rest),
-    Number(time?.[2] ?? 0),
-    Number(time?.[3] ?? 0),
-  ];
-  const after = time ? found.rest.slice(time.index + time[0].length) : "";
+  const { month, day, rest } = found;
+  const time = clock.exec(rest) ?? compactClock.exec(rest) ?? clockOfDots.exec(rest);
+  const [hour, minute, second] = [hourOf(Number(time?.[1] ?? 0), rest), Number(time?.[2] ?? 0), Number(time?.[3] ?? 0)];
+  const after = time ? rest.slice(time.index + time[0].length) : "";
   const year = found.year ?? yearOf(/(?<![\d+:-])\d{4}(?!\d)/.exec(after)?.[0]);
-  if (year === undefined || hour > 24 || minute > 59 || second > 60 || (hour === 24 && minute + second > 0))
-    return undefined;
-  const midnight = Date.UTC(year, month - 1, day);
-  if (new Date(midnight).getUTCDate() !== day || new Date(midnight).getUTCMonth() !== month - 1) return undefined;
-  return storedDate(midnight + ((hour * 60 + minute - findOffset(after)) * 60 + second) * 1000);
+  return year === undefined ? undefined : moment(year, month, day, hour, minute, second, findOffset(after));
 }
 
 /** The newest date in the Received headers; every server puts its own before those of others. */

@@ -98,6 +98,7 @@ function summaryText(summary: BuildSummary): string {
   }
   if (derived.no_message_id) lines.push(`  new ids     ${number(derived.no_message_id)} mails had none`);
   if (derived.id_taken) lines.push(`  new ids     ${number(derived.id_taken)} mails had another mail's`);
+  if (summary.undated) lines.push(`  undated     ${number(summary.undated)} mails, which no scenario sees`);
   if (questions) {
     const dropped = Object.entries(questions.dropped).map(([reason, count]) => `, ${number(count)} dropped: ${reason}`);
     lines.push(`  questions   ${number(questions.read)}: ${number(questions.kept)} kept${dropped.join("")}`);

@@ -67,24 +67,25 @@ export function openMailDatabase(file: string): MailDatabase {
     // Keeps the shared lock after the first read: locking for every statement costs more than a search.
     db.pragma("locking_mode = EXCLUSIVE");
     db.pragma("mmap_size = 2147418112");
-    checkVersion(db, file);
-    return new Reader(db);
+    return new Reader(db, versionOf(db, file));
   } catch (error) {
     db?.close();
     throw error instanceof HoneError ? error : cannotOpen(file, error);
   }
 }
 
-function checkVersion(db: Database.Database, file: string): void {
+/** The version of the file's schema. Throws HoneError when it is not one that is read here. */
+function versionOf(db: Database.Database, file: string): number {
   if (db.pragma("application_id", { simple: true }) !== applicationId) {
     throw new HoneError(`${file} is not a mail database of hone; \`${hone("build-db")}\` makes one`);
   }
-  const version = db.prepare("SELECT value FROM meta WHERE key = 'schema_version'").pluck().get();
-  if (version !== String(schemaVersion)) {
+  const version = Number(db.prepare("SELECT value FROM meta WHERE key = 'schema_version'").pluck().get());
+  if (!(version >= 1 && version <= schemaVersion)) {
     throw new HoneError(
-      `the mail database ${file} has version ${version}, this hone reads version ${schemaVersion}; build it again with \`${hone("build-db")}\``,
+      `the mail database ${file} has version ${version}, this hone reads versions 1 to ${schemaVersion}; build it again with \`${hone("build-db")}\``,
     );
   }
+  return version;
 }
 
 function cannotOpen(file: string, cause: unknown): HoneError {
@@ -114,9 +115,9 @@ class Reader implements MailDatabase {
   readonly #email;
   readonly #aliased;
 
-  constructor(db: Database.Database) {
+  constructor(db: Database.Database, version: number) {
     this.#db = db;
-    this.#search = new MailSearch(db);
+    this.#search = version === 1 ? new MailSearch(db, (text) => text) : new MailSearch(db);
     this.#email = db.prepare(
       "SELECT message_id, date, subject, from_address, recipients, body FROM emails WHERE message_id = ?",
     );

@@ -11,8 +11,11 @@
  * instead of visiting every mail that contains a common word.
  */
 
-/** Increment when a reader of the previous version could misread this version's files. */
-export const schemaVersion = 1;
+/**
+ * Increment when a reader of the previous version could misread this version's files. Version 1 has the texts in its
+ * index as they are; version 2 as `indexedText` writes them (words.ts). Both are read.
+ */
+export const schemaVersion = 2;
 
 /** SQLite's application_id of a mail database, "hone" in ASCII. Distinguishes it from other SQLite files. */
 export const applicationId = 0x686f6e65;
@@ -61,6 +64,7 @@ export const tables = `
 export const indexes = `
   CREATE UNIQUE INDEX emails_message_id ON emails(message_id);
   CREATE INDEX timeline_date ON timeline(date DESC);
+  -- FTS5 keeps no text of its own; it is written by the build, which does not ask this view.
   CREATE VIEW indexed_emails AS
     SELECT position, subject, body, people FROM timeline JOIN emails ON emails.id = email_id;
   CREATE VIRTUAL TABLE emails_fts USING fts5(

@@ -14,6 +14,7 @@ import type { Database } from "better-sqlite3";
 import { cutText } from "../../util/index.js";
 import { ToolError } from "../task.js";
 import { phrasesOf, snippetOf } from "./snippet.js";
+import { indexedText, isUnspaced, wordsIn } from "./words.js";
 
 /**
  * The person who searches, and the date. They see mail they sent or received; with a date, no later or undated mail.
@@ -54,12 +55,17 @@ const MAX_KEYWORDS = 32;
 const MAX_KEYWORD_CHARACTERS = 200;
 /** Long phrases of common words are slow. */
 const MAX_KEYWORD_WORDS = 10;
+/** What takes the place of a word in scripts without spaces, for this limit. */
+const CHARACTERS_OF_A_WORD = 4;
 /** A word is common if it occurs in more than this share of all mails, beyond a minimum number. */
 const COMMON_SHARE = 0.1;
 const COMMON_MAILS = 100;
 
-/** A word as FTS5's unicode61 tokenises it. */
-const words = /[\p{L}\p{N}\p{Co}]+/gu;
+function wordCount(keyword: string): number {
+  const words = keyword.match(wordsIn(keyword)) ?? [];
+  const characters = words.filter(isUnspaced).length;
+  return words.length - characters + Math.ceil(characters / CHARACTERS_OF_A_WORD);
+}
 
 /** The keywords without duplicates. Throws ToolError. */
 function checkKeywords(keywords: readonly string[]): string[] {
@@ -71,7 +77,7 @@ function checkKeywords(keywords: readonly string[]): string[] {
     if (keyword.length > MAX_KEYWORD_CHARACTERS) {
       throw new ToolError(`a keyword has ${keyword.length} characters: give at most ${MAX_KEYWORD_CHARACTERS}`);
     }
-    const count = keyword.match(words)?.length ?? 0;
+    const count = wordCount(keyword);
     if (count === 0) throw new ToolError(`the keyword ${JSON.stringify(cutText(keyword, 40))} has no word in it`);
     if (count > MAX_KEYWORD_WORDS) {
       throw new ToolError(
@@ -117,10 +123,13 @@ export class MailSearch {
   readonly #occursIn;
   readonly #ranked;
   readonly #mail;
+  readonly #indexed;
   /** Words known to be common; a few dozen in any language. */
   readonly #common = new Set<string>();
 
-  constructor(db: Database) {
+  /** @param indexed a text as the index of this database has it */
+  constructor(db: Database, indexed = indexedText) {
+    this.#indexed = indexed;
     const number = (sql: string) => db.prepare(sql).pluck() as { get(...values: unknown[]): number | undefined };
     this.#addressId = number("SELECT id FROM addresses WHERE address = ?");
     this.#firstNotAfter = number(
@@ -166,16 +175,17 @@ export class MailSearch {
   }
 
   #textTerms(keywords: string[], rank: Ranking): string {
-    if (rank === "date") return keywords.map(quoted).join(" AND ");
+    const term = (keyword: string) => quoted(this.#indexed(keyword));
+    if (rank === "date") return keywords.map(term).join(" AND ");
     const rare = keywords.filter((keyword) => !this.#isCommon(keyword));
-    return (rare.length > 0 ? rare : keywords).map(quoted).join(" OR ");
+    return (rare.length > 0 ? rare : keywords).map(term).join(" OR ");
   }
 
   #isCommon(keyword: string): boolean {
     if (this.#common.has(keyword)) return true;
-    if (keyword.match(words)?.length !== 1) return false;
+    if (wordCount(keyword) !== 1) return false;
     const threshold = Math.max(COMMON_MAILS, Math.ceil(COMMON_SHARE * (this.#mails.get() ?? 0)));
-    const isCommon = (this.#occursIn.get(quoted(keyword), threshold + 1) ?? 0) > threshold;
+    const isCommon = (this.#occursIn.get(quoted(this.#indexed(keyword)), threshold + 1) ?? 0) > threshold;
     if (isCommon) this.#common.add(keyword);
     return isCommon;
   }

@@ -4,35 +4,39 @@
  * this search is bounded.
  */
 import { cutText } from "../../util/index.js";
+import { fold, isUnspaced, wordsIn } from "./words.js";
 
-/** Number of words in a snippet. */
-const LENGTH = 15;
+/** Number of words in a snippet, and of characters where they have the place of words. */
+const LENGTH = { words: 15, characters: 40 };
+/** Characters by which it is told which of the two a text has. */
+const HEAD = 1000;
 /** Number of words after the first occurrence in which a better place is searched for. */
 const PATIENCE = 150;
 /** Mail contains "words" of a page of base64. */
 const MAX_CHARACTERS = 300;
-
-/** A word as FTS5's unicode61 tokenises it, including combining diacritics. */
-const word = /[\p{L}\p{N}\p{Co}](?:[\p{L}\p{N}\p{Co}]|[\u0300-\u036f])*/gu;
-
-/** Folds case and diacritics, as unicode61 does. */
-function fold(text: string): string {
-  const lower = text.toLowerCase();
-  return /[^ -~]/.test(lower) ? lower.normalize("NFD").replace(/\p{M}/gu, "") : lower;
-}
 
 /** A keyword's words, folded. */
 type Phrase = readonly string[];
 
 /** Keywords in the form for {@link snippetOf}. A keyword without any word gives no phrase. */
 export function phrasesOf(keywords: readonly string[]): Phrase[] {
-  return keywords.map((keyword) => (keyword.match(word) ?? []).map(fold)).filter((phrase) => phrase.length > 0);
+  return keywords
+    .map((keyword) => (keyword.match(wordsIn(keyword)) ?? []).map(fold))
+    .filter((phrase) => phrase.length > 0);
 }
 
 const FULL_STOP = 0x2e;
 const COLON = 0x3a;
+/** No gap follows it. */
+const IDEOGRAPHIC_FULL_STOP = 0x3002;
 /** Space, tab, line feed, carriage return. */
 const isGap = (code: number) => code === 0x20 || code === 0x09 || code === 0x0a || code === 0x0d;
+
+function isMostlyUnspaced(text: string): boolean {
+  if (!isUnspaced(text)) return false;
+  const words = text.slice(0, HEAD).match(wordsIn(text)) ?? [];
+  return words.filter(isUnspaced).length * 2 > words.length;
+}
 
 /** The words of a text, tokenised on demand. */
 class Words {
@@ -41,6 +45,8 @@ class Words {
   readonly folded: string[] = [];
   /** The first word of each word's sentence. */
   readonly sentences: number[] = [];
+  /** Number of words in a snippet of this text. */
+  readonly length: number;
   readonly #pattern: RegExp;
   readonly #source: string;
   readonly #fold: (word: string) => string;
@@ -48,9 +54,10 @@ class Words {
   constructor(readonly text: string) {
     // ASCII text, as in most mail, keeps its length in lower case, and its words are found three times as fast.
     const isAscii = !/[\u0080-\uffff]/.test(text);
-    this.#pattern = isAscii ? /[a-z0-9]+/g : new RegExp(word);
+    this.#pattern = isAscii ? /[a-z0-9]+/g : wordsIn(text);
     this.#source = isAscii ? text.toLowerCase() : text;
     this.#fold = isAscii ? (lower) => lower : fold;
+    this.length = isMostlyUnspaced(text) ? LENGTH.characters : LENGTH.words;
   }
 
   /** Whether there is a word with this index. */
@@ -74,6 +81,7 @@ class Words {
   /** Whether a full stop or a colon and a gap come before this position. */
   #endsSentence(place: number): boolean {
     let before = place - 1;
+    if (this.text.charCodeAt(before) === IDEOGRAPHIC_FULL_STOP) return true;
     while (isGap(this.text.charCodeAt(before))) before--;
     const code = before === place - 1 ? 0 : this.text.charCodeAt(before);
     return code === FULL_STOP || code === COLON;
@@ -81,8 +89,8 @@ class Words {
 
   /** The start of a snippet that should begin at this word, moved to lie within the text. */
   fit(start: number): number {
-    const isRoom = this.has(start + LENGTH - 1);
-    return Math.max(0, isRoom ? start : this.folded.length - LENGTH);
+    const isRoom = this.has(start + this.length - 1);
+    return Math.max(0, isRoom ? start : this.folded.length - this.length);
   }
 
   /** Whether the phrase begins at this word. */
@@ -132,7 +140,7 @@ function bestPlace(words: Words, phrases: readonly Phrase[]): Place {
     let end = from;
     for (let next = first; next < found.length; next++) {
       const { phrase, at } = found[next] as Occurrence;
-      if (at >= from + LENGTH) break;
+      if (at >= from + words.length) break;
       seen.add(phrase);
       count++;
       end = at + (phrases[phrase] as Phrase).length;
@@ -142,9 +150,9 @@ function bestPlace(words: Words, phrases: readonly Phrase[]): Place {
 
   for (const [index, { at }] of found.entries()) {
     const { score, end } = look(at, index);
-    if (score > best.score) best = { start: words.fit(at - Math.trunc((LENGTH - (end - at)) / 2)), score };
+    if (score > best.score) best = { start: words.fit(at - Math.trunc((words.length - (end - at)) / 2)), score };
     const sentence = words.sentences[at] as number;
-    if (sentence === at || !words.has(LENGTH)) continue;
+    if (sentence === at || !words.has(words.length)) continue;
     const atSentence = look(sentence, index).score + (sentence === 0 ? 120 : 100);
     if (atSentence > best.score) best = { start: sentence, score: atSentence };
   }
@@ -152,8 +160,8 @@ function bestPlace(words: Words, phrases: readonly Phrase[]): Place {
 }
 
 function cut(words: Words, start: number, phrases: readonly Phrase[]): string {
-  const isAll = !words.has(start + LENGTH);
-  const end = Math.min(start + LENGTH, words.folded.length);
+  const isAll = !words.has(start + words.length);
+  const end = Math.min(start + words.length, words.folded.length);
   const { text, starts, ends } = words;
   const longestAt = (index: number) =>
     Math.max(0, ...phrases.map((phrase) => (words.isAt(index, phrase) ? phrase.length : 0)));
@@ -187,7 +195,7 @@ function tidy(snippet: string): string {
   return `${kept}${kept.lastIndexOf("<b>") > kept.lastIndexOf("</b>") ? "</b>" : ""} ...`;
 }
 
-/** The best 15 words of a mail for these keywords, which are put in `<b>`. " ..." marks omitted text. */
+/** The best place of a mail for these keywords, which are put in `<b>`. " ..." marks omitted text. */
 export function snippetOf(subject: string, body: string, phrases: readonly Phrase[]): string {
   const [inSubject, inBody] = [new Words(subject), new Words(body)];
   const [subjectPlace, bodyPlace] = [bestPlace(inSubject, phrases), bestPlace(inBody, phrases)];

@@ -10,6 +10,7 @@ import { HashIndex, hash32 } from "./hash-index.js";
 import type { Mail } from "./mail.js";
 import type { EmailScenario } from "./scenario.js";
 import { applicationId, indexes, pageSize, schemaVersion, tables } from "./schema.js";
+import { indexedText, isUnspaced } from "./words.js";
 
 /** Progress of indexing, in mails. */
 export interface IndexingProgress {
@@ -75,6 +76,9 @@ function openEmpty(path: string): Database.Database {
   // The lock shows other builds that this file is in use; it is also the transaction of the whole build.
   if (!lockExclusively(db)) throw new HoneError(`another process has ${path} open`);
   db.exec(tables);
+  // Mail whose text is not indexed as it is; a call for every mail would take time from all others.
+  db.exec("CREATE TEMP TABLE unspaced (id INTEGER PRIMARY KEY)");
+  db.function("indexed_text", { deterministic: true }, (text) => indexedText(text as string));
   return db;
 }
 
@@ -84,6 +88,7 @@ function prepare(db: Database.Database) {
     address: db.prepare("INSERT INTO addresses VALUES (?, ?)"),
     alias: db.prepare("INSERT INTO message_aliases SELECT ?, message_id FROM emails WHERE id = ?"),
     position: db.prepare("INSERT INTO timeline VALUES (?, ?, ?)"),
+    unspaced: db.prepare("INSERT INTO unspaced VALUES (?)"),
     scenario: db.prepare("INSERT INTO scenarios VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
     meta: db.prepare("INSERT INTO meta VALUES (?, ?)"),
     hasScenario: db.prepare("SELECT 1 FROM scenarios WHERE id = ?").pluck(),
@@ -178,7 +183,9 @@ class Writer implements MailDatabaseWriter {
       this.#step(() => this.#orderByTime());
       const index = this.#db.prepare(
         `INSERT INTO emails_fts (rowid, subject, body, people)
-         SELECT * FROM indexed_emails WHERE position BETWEEN ? AND ? ORDER BY position`,
+         SELECT position, iif(unspaced.id, indexed_text(subject), subject), iif(unspaced.id, indexed_text(body), body), people
+         FROM timeline JOIN emails ON emails.id = email_id LEFT JOIN unspaced ON unspaced.id = email_id
+         WHERE position BETWEEN ? AND ? ORDER BY position`,
       );
       for (let done = 0; done < total; ) {
         yield { done, total };
@@ -229,6 +236,7 @@ class Writer implements MailDatabaseWriter {
       ...(bcc.length > 0 ? { bcc } : {}),
     });
     const id = this.#dates.push(date);
+    if (isUnspaced(subject) || isUnspaced(body)) this.#sql.unspaced.run(id);
     this.#sql.email.run(id, messageId, subject, from, date ?? null, recipients, [...people].join(" "), fileName, body);
     return id;
   }

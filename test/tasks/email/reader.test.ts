@@ -116,7 +116,7 @@ describe("what cannot be opened is told in one line", () => {
     databaseOf(file, [mail()]).close();
     new Database(file).exec("UPDATE meta SET value = 7 WHERE key = 'schema_version'").close();
     expect(refusal()).toBe(
-      `the mail database ${file} has version 7, this hone reads version 1; build it again with \`yarn build-db\``,
+      `the mail database ${file} has version 7, this hone reads versions 1 to 2; build it again with \`yarn build-db\``,
     );
   });
 

@@ -65,6 +65,8 @@ export interface BuildSummary {
   db: string;
   /** Number of imported mails that got an id from hone: they had none, or another mail had it. */
   derived_ids: { no_message_id: number; id_taken: number };
+  /** Number of imported mails without a date, which nobody sees who asks on some day. */
+  undated: number;
   /** The first skipped message for each reason. */
   examples: Partial<Record<SkipReason, string>>;
   /** Only when questions were given. */
@@ -117,6 +119,7 @@ class Build {
       seconds: 0,
       db: options.db,
       derived_ids: { no_message_id: 0, id_taken: 0 },
+      undated: 0,
       examples: {},
     };
   }
@@ -168,15 +171,19 @@ class Build {
   #add(mail: Mail): void {
     const { summary } = this;
     summary.read++;
-    const added = this.#writer.add(mail);
-    if (added === "duplicate") summary.duplicates++;
-    else if (added === "imported") {
-      summary.imported++;
+    let added = this.#writer.add(mail);
+    if (added === "imported") {
       if (hasDerivedId(mail)) summary.derived_ids.no_message_id++;
-    } else if (this.#writer.add({ ...mail, messageId: derivedId(mail) }) === "imported") {
-      summary.imported++;
-      summary.derived_ids.id_taken++;
-    } else summary.duplicates++;
+    } else if (added === "id_taken") {
+      added = this.#writer.add({ ...mail, messageId: derivedId(mail) });
+      if (added === "imported") summary.derived_ids.id_taken++;
+    }
+    if (added !== "imported") {
+      summary.duplicates++;
+      return;
+    }
+    summary.imported++;
+    if (mail.date === undefined) summary.undated++;
   }
 
   #skip({ reason, fileName }: Skipped): void {

@@ -3,11 +3,10 @@
  * forms (multipart, HTML, base64, format=flowed, attachments, rare charsets) go through postal-mime, twenty times
  * slower.
  */
-import { isAscii } from "node:buffer";
-import { TextDecoder } from "node:util";
 import { convert } from "html-to-text";
-import PostalMime, { type Email } from "postal-mime";
-import { decodeUnlabelled, type Headers, rawHeader } from "./headers.js";
+import PostalMime, { type PostalMimeOptions } from "postal-mime";
+import { charsetOf, charsetOfHtml, decode } from "./charset.js";
+import { type Headers, rawHeader } from "./headers.js";
 
 /** The bytes are not a mail. `reason` is the key in the summary. */
 export class NoMail extends Error {
@@ -19,22 +18,7 @@ export class NoMail extends Error {
   }
 }
 
-const plainText = /^(?:text|text\/plain)?\s*(?:;|$)/i;
-const charsetParameter = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
-
-const decoders = new Map<string, TextDecoder | undefined>();
-
-function decoder(charset: string): TextDecoder | undefined {
-  if (!decoders.has(charset)) {
-    try {
-      decoders.set(charset, new TextDecoder(charset));
-    } catch {
-      // Not a label of the Encoding Standard, but postal-mime may know it.
-      decoders.set(charset, undefined);
-    }
-  }
-  return decoders.get(charset);
-}
+const plainText = /^(?:text|text\/plain)?(?:[;\s]|$)/i;
 
 /** One linear pass, also for runs of spaces (libqp's is not linear). Invalid escapes stay unchanged. */
 function decodeQuotedPrintable(bytes: Buffer): Buffer {
@@ -46,30 +30,52 @@ function decodeQuotedPrintable(bytes: Buffer): Buffer {
   return Buffer.from(text, "latin1");
 }
 
-/** Undefined for a charset that is unknown here. Much mail is labelled us-ascii but uses a superset. */
-function decodeText(bytes: Buffer, charset: string): string | undefined {
-  if (isAscii(bytes) && !/^(?:utf-?(?:7|16|32)|iso-2022|hz)/.test(charset)) return bytes.toString("latin1");
-  if (/^(?:|us-ascii|ascii|ansi_x3\.4-1968|default|unknown.*|x-unknown)$/.test(charset)) return decodeUnlabelled(bytes);
-  return decoder(charset)?.decode(bytes);
-}
-
 /** Undefined for a message that must go through postal-mime. */
 function plainBody(headers: Headers, body: Buffer): string | undefined {
   const type = rawHeader(headers, "content-type");
   if (!plainText.test(type) || /format\s*=\s*"?flowed/i.test(type)) return undefined;
   if (/^attachment/i.test(rawHeader(headers, "content-disposition"))) return undefined;
-  const charset = charsetParameter.exec(type)?.[1]?.toLowerCase() ?? "";
+  const charset = charsetOf(type);
   const encoding = rawHeader(headers, "content-transfer-encoding").trim().toLowerCase();
-  if (encoding === "quoted-printable") return decodeText(decodeQuotedPrintable(body), charset);
-  if (/^(?:|7bit|8bit|binary)$/.test(encoding)) return decodeText(body, charset);
+  if (encoding === "quoted-printable") return decode(decodeQuotedPrintable(body), charset);
+  if (/^(?:|7bit|8bit|binary)$/.test(encoding)) return decode(body, charset);
   return undefined;
+}
+
+/** A part as postal-mime keeps it. */
+interface Part {
+  readonly contentType: { readonly parsed: { readonly value: string; readonly params: Record<string, string> } };
+  /** Decoded from base64 or quoted-printable. */
+  content: ArrayBuffer | null;
+}
+
+/** postal-mime with a method that its types leave out: it takes each part when all are there. */
+const Parser = PostalMime as unknown as new (
+  options: PostalMimeOptions,
+) => PostalMime & { collectNode(part: Part, ...rest: unknown[]): Promise<void> };
+
+/** postal-mime decodes what is not labelled, or is labelled as no standard has it, as UTF-8 or Windows-1252. */
+class StructureParser extends Parser {
+  override collectNode(part: Part, ...rest: unknown[]): Promise<void> {
+    const { value, params } = part.contentType.parsed;
+    if (part.content && /^text\//.test(value)) {
+      const bytes = Buffer.from(part.content);
+      const labels = [
+        charsetOf(`;charset=${params.charset ?? ""}`),
+        ...(value === "text/html" ? [charsetOfHtml(bytes)] : []),
+      ];
+      part.content = new Uint8Array(Buffer.from(decode(bytes, ...labels))).buffer;
+      params.charset = "utf-8";
+    }
+    return super.collectNode(part, ...rest);
+  }
 }
 
 /** Text of any MIME structure: its plain parts, or the text of its HTML. Empty without either. */
 async function structuredBody(message: Buffer): Promise<string> {
-  let email: Email;
+  let email: Awaited<ReturnType<PostalMime["parse"]>>;
   try {
-    email = await PostalMime.parse(message, { rfc822Attachments: true });
+    email = await new StructureParser({ rfc822Attachments: true }).parse(message);
   } catch (error) {
     // For example parts nested hundreds deep, or megabytes of headers.
     throw new NoMail("bad_mime", { cause: error });

@@ -3,22 +3,11 @@
  * no header is rejected, and a line that is not a header is skipped.
  */
 import { isAscii, isUtf8 } from "node:buffer";
-import { TextDecoder } from "node:util";
-import { decodeWords } from "postal-mime";
+import { charsetsNamed, decode, decodeUnlabelled } from "./charset.js";
+import { CR, LF } from "./lines.js";
 
 /** Lower-case names; unfolded values in the order of the message. */
 export type Headers = ReadonlyMap<string, readonly string[]>;
-
-const LF = 10;
-const CR = 13;
-
-const windows1252 = new TextDecoder("windows-1252");
-
-/** Decodes ASCII or UTF-8 if valid, else Windows-1252, the superset of Latin-1 used in old mail. */
-export function decodeUnlabelled(bytes: Buffer): string {
-  if (isAscii(bytes)) return bytes.toString("latin1");
-  return isUtf8(bytes) ? bytes.toString("utf8") : windows1252.decode(bytes);
-}
 
 /** End of the header and start of the body, separated by an empty line. Accepts LF and CRLF. */
 function boundary(message: Buffer): { headerEnd: number; bodyStart: number } {
@@ -29,12 +18,25 @@ function boundary(message: Buffer): { headerEnd: number; bodyStart: number } {
   return { headerEnd: message.length, bodyStart: message.length };
 }
 
+/** The lines of a header. Bytes that are neither ASCII nor UTF-8 are in a charset that the message names elsewhere. */
+function linesOf(header: Buffer, message: Buffer): string[] {
+  if (isAscii(header) || isUtf8(header)) return decodeUnlabelled(header).split("\n");
+  const charsets = charsetsNamed(message);
+  return header
+    .toString("latin1")
+    .split("\n")
+    .map((line) => {
+      const bytes = Buffer.from(line, "latin1");
+      return isUtf8(bytes) ? decodeUnlabelled(bytes) : decode(bytes, ...charsets, "windows-1252");
+    });
+}
+
 /** Parses the header and returns the position of the body. Skips an mbox "From " line before it. */
 export function readHeaders(message: Buffer): { headers: Headers; bodyStart: number } {
   const { headerEnd, bodyStart } = boundary(message);
   const headers = new Map<string, string[]>();
   let values: string[] | undefined;
-  for (const line of decodeUnlabelled(message.subarray(0, headerEnd)).split("\n")) {
+  for (const line of linesOf(message.subarray(0, headerEnd), message)) {
     const text = line.endsWith("\r") ? line.slice(0, -1) : line;
     if (text.startsWith(" ") || text.startsWith("\t")) {
       // The space at which the line was folded is restored.
@@ -64,6 +66,61 @@ export function rawHeader(headers: Headers, name: string): string {
 
 /** The first header of a name with its encoded words decoded; empty if missing. */
 export function textHeader(headers: Headers, name: string): string {
-  const raw = rawHeader(headers, name);
-  return raw.includes("=?") ? decodeWords(raw) : raw;
+  return decodeWords(rawHeader(headers, name));
+}
+
+interface EncodedWord {
+  readonly charset: string;
+  readonly bytes: Buffer;
+}
+
+function bytesOf(encoding: string, text: string): Buffer {
+  if (/b/i.test(encoding)) return Buffer.from(text, "base64");
+  const bytes = Buffer.from(text.replaceAll("_", " ")).toString("latin1");
+  return Buffer.from(
+    bytes.replace(/=([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+    "latin1",
+  );
+}
+
+/** The text of encoded words that stand together. */
+function textOf(words: readonly EncodedWord[]): string {
+  const separate = () => words.map(({ charset, bytes }) => decode(bytes, charset)).join("");
+  if (new Set(words.map(({ charset }) => charset.toLowerCase())).size > 1) return separate();
+  // A character may begin in one word and end in the next.
+  const joined = decode(Buffer.concat(words.map(({ bytes }) => bytes)), words[0]?.charset ?? "");
+  return joined.includes("\ufffd") ? separate() : joined;
+}
+
+/**
+ * Decodes the encoded words of RFC 2047. Those of one charset are joined as bytes: programs split text into words where
+ * the length demands it, also inside a character, and pad each by itself.
+ */
+export function decodeWords(text: string): string {
+  const opening = /=\?([^?\s*]{1,60})(?:\*[^?\s]{0,40})?\?([bq])\?/giy;
+  let decoded = "";
+  let words: EncodedWord[] = [];
+  let from = 0;
+  for (let at = text.indexOf("=?"); at !== -1; at = text.indexOf("=?", at)) {
+    opening.lastIndex = at;
+    const match = opening.exec(text);
+    if (!match) {
+      at += 2;
+      continue;
+    }
+    const start = at + match[0].length;
+    const end = text.indexOf("?=", start);
+    if (end === -1) break;
+    const between = text.slice(from, at);
+    // Space between encoded words is not part of the text.
+    if (words.length > 0 && between.trim() !== "") {
+      decoded += textOf(words);
+      words = [];
+    }
+    if (words.length === 0) decoded += between;
+    words.push({ charset: match[1] ?? "", bytes: bytesOf(match[2] ?? "", text.slice(start, end)) });
+    from = at = end + 2;
+  }
+  if (words.length > 0) decoded += textOf(words);
+  return decoded + text.slice(from);
 }

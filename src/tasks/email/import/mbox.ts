@@ -1,43 +1,86 @@
 /**
- * Finds the messages of an mbox. A message begins after a line `From <sender> <weekday> <month> <day> <time> ...`,
- * which the mail program adds. A line `From ...` of the text itself is written `>From ...` (mboxrd: with one more `>`).
+ * Finds the messages of an mbox. A message begins after a line `From ...` that the mail program adds. Programs differ in
+ * what they write there: sender and date in English (`From ann@x.org Tue Nov 27 08:22:30 2001`), the date in their user's
+ * language, or nothing at all (Thunderbird). What follows decides, therefore: the fields of a header. A line `From ...` of
+ * the text itself is written `>From ...` (mboxrd: with one more `>`), or is left as it is.
  */
+import { CR, LF, textStart } from "./lines.js";
 
 const FROM = Buffer.from("From ");
-const LF = 10;
 const LF_FROM = Buffer.from("\nFrom ");
 
-/** Maximum length of a From line. */
-export const FROM_LINE_BYTES = 300;
-const fromLine = /^From \S.* (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? .*\d{1,2}:\d{2}/;
+/** Bytes by which a From line is known: the line and the beginning of what follows. */
+export const FROM_BYTES = 1024;
 
-/** Whether a From line begins at `offset`. */
-export function hasFromLine(bytes: Buffer, offset: number): boolean {
-  if (bytes.compare(FROM, 0, FROM.length, offset, Math.min(offset + FROM.length, bytes.length)) !== 0) return false;
-  const window = bytes.toString("latin1", offset, offset + FROM_LINE_BYTES);
-  const end = window.indexOf("\n");
-  return fromLine.test(end === -1 ? window : window.slice(0, end));
+const dated = /^From \S.* (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? .*\d{1,2}:\d{2}/;
+const bare = /^From \s*$/;
+const lineEnd = /\r\n?|\n/;
+const field = /^[!-9;-~]+[ \t]*:/;
+
+/** Fields with which mail programs begin a message. */
+export const knownField =
+  /^(?:message-id|date|from|sender|to|cc|bcc|subject|received|return-path|reply-to|delivered-to|envelope-to|mime-version|content-type|x-[!-9;-~]+|dkim-signature|arc-[a-z-]+|authentication-results|errors-to|status|user-agent|in-reply-to|references|importance|thread-[a-z]+)\s*:/i;
+
+/** Whether these lines are fields up to a blank line, a From line or their end, a known one among them. */
+function isHeader(lines: readonly string[]): boolean {
+  let isKnown = false;
+  for (const line of lines) {
+    if (line === "" || line.startsWith("From ")) break;
+    // Folded; or the From line of a message that was forwarded as it was.
+    if (/^(?:[ \t]|>From )/.test(line)) continue;
+    if (!field.test(line)) return false;
+    isKnown ||= knownField.test(line);
+  }
+  return isKnown;
 }
 
-/** Position of the second message; 0 if there is none. */
-export function firstMboxBoundary(bytes: Buffer): number {
-  for (let at = bytes.indexOf(LF_FROM); at !== -1; at = bytes.indexOf(LF_FROM, at + 1)) {
-    if (hasFromLine(bytes, at + 1)) return at + 1;
+function isAfterBlankLine(bytes: Buffer, offset: number): boolean {
+  const before = bytes[offset - 2] === CR ? offset - 3 : offset - 2;
+  return before < 0 || bytes[before] === LF;
+}
+
+/** Whether a message begins at `offset`, where a line begins. */
+export function beginsMessage(bytes: Buffer, offset: number): boolean {
+  if (bytes.compare(FROM, 0, FROM.length, offset, Math.min(offset + FROM.length, bytes.length)) !== 0) return false;
+  const end = offset + FROM_BYTES;
+  const text = bytes.toString("latin1", offset, end);
+  // Most lines of a text that begin so are told by the next one.
+  if (!/^(?:$|>From |[!-9;-~]+[ \t]*:)/.test(text.split(lineEnd, 2)[1] ?? "")) return false;
+  const [fromLine = "", ...lines] = text.split(lineEnd);
+  // The last is not whole.
+  if (bytes.length > end && lines.length > 1) lines.pop();
+  if (dated.test(fromLine))
+    return lines[0] === "" ? isHeader(lines.slice(1)) : field.test(lines[0] ?? "") || isHeader(lines);
+  return (bare.test(fromLine) || isAfterBlankLine(bytes, offset)) && isHeader(lines);
+}
+
+/** Whether a file with these first bytes is an mbox. */
+export function isMbox(head: Buffer): boolean {
+  const text = head.subarray(textStart(head));
+  return beginsMessage(text, 0) || dated.test(text.toString("latin1", 0, FROM_BYTES));
+}
+
+/** Position of the second message; 0 if there is none. If more follows, the last {@link FROM_BYTES} do not show it. */
+export function firstMboxBoundary(bytes: Buffer, moreFollows = false): number {
+  const end = moreFollows ? bytes.length - FROM_BYTES : bytes.length;
+  for (let at = bytes.indexOf(LF_FROM); at !== -1 && at < end; at = bytes.indexOf(LF_FROM, at + 1)) {
+    if (beginsMessage(bytes, at + 1)) return at + 1;
   }
   return 0;
 }
 
-/** Position of the last message; 0 if it is the only one. */
+/** Position of the last message of bytes that more follow; 0 if it is the only one. */
 export function lastMboxBoundary(bytes: Buffer): number {
-  for (let at = bytes.lastIndexOf(LF_FROM); at > 0; at = bytes.lastIndexOf(LF_FROM, at - 1)) {
-    if (hasFromLine(bytes, at + 1)) return at + 1;
+  const end = Math.max(0, bytes.length - FROM_BYTES);
+  for (let at = bytes.lastIndexOf(LF_FROM, end); at > 0; at = bytes.lastIndexOf(LF_FROM, at - 1)) {
+    if (beginsMessage(bytes, at + 1)) return at + 1;
   }
   return 0;
 }
 
 /** The messages of a chunk that begins with a From line, without their From lines and with `>From ` unescaped. */
 export function* mboxMessages(bytes: Buffer): Generator<Buffer> {
-  let start = 0;
+  let start = textStart(bytes);
   while (start < bytes.length) {
     const length = firstMboxBoundary(bytes.subarray(start));
     const next = length > 0 ? start + length : bytes.length;

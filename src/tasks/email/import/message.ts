@@ -3,8 +3,9 @@ import { createHash } from "node:crypto";
 import type { Mail } from "../mail.js";
 import { readAddresses, readExchangeAddresses } from "./addresses.js";
 import { NoMail, readBody, storedSubject } from "./body.js";
-import { readDate } from "./dates.js";
+import { dateReceived, readDate } from "./dates.js";
 import { type Headers, rawHeader, readHeaders, textHeader } from "./headers.js";
+import { crToLf, endsWithCr, textStart } from "./lines.js";
 
 /** Bytes without any of these headers are not a message. */
 const identifying = ["from", "to", "cc", "date", "subject", "message-id", "x-from", "received", "return-path"];
@@ -40,20 +41,30 @@ function people(headers: Headers): Pick<Mail, "from" | "to" | "cc" | "bcc"> {
   return { from, to, cc, bcc };
 }
 
+/** A message from its first header on, with line ends of today. */
+function normalised(bytes: Buffer): Buffer {
+  const message = bytes.subarray(textStart(bytes));
+  if (!endsWithCr(message)) return message;
+  const copy = Buffer.from(message);
+  crToLf(copy);
+  return copy;
+}
+
 /**
  * Parses one message.
  *
  * @throws NoMail when the bytes are not a mail, or their MIME cannot be parsed
  */
-export function readMessage(message: Buffer, fileName: string): Mail | Promise<Mail> {
+export function readMessage(bytes: Buffer, fileName: string): Mail | Promise<Mail> {
+  const message = normalised(bytes);
   const { headers, bodyStart } = readHeaders(message);
   if (!identifying.some((name) => headers.has(name))) {
-    throw new NoMail(message.every((byte) => byte <= 0x20) ? "empty" : "not_mail");
+    throw new NoMail(bytes.every((byte) => byte <= 0x20) ? "empty" : "not_mail");
   }
   const mail = {
     subject: storedSubject(textHeader(headers, "subject")),
     ...people(headers),
-    date: readDate(rawHeader(headers, "date")),
+    date: readDate(textHeader(headers, "date")) ?? dateReceived(headers.get("received")),
   };
   const messageId = readMessageId(rawHeader(headers, "message-id"));
   const complete = (body: string): Mail => ({

@@ -2,16 +2,13 @@
  * Detects the kind of a file by its first bytes. Names do not help: mail comes as `1.`, `1_`, `Inbox`, `all.mbox` or
  * `x.dat`.
  */
-import { hasFromLine } from "./mbox.js";
+import { textStart } from "./lines.js";
+import { isMbox, knownField } from "./mbox.js";
 
 export type FileKind = "gzip" | "tar" | "parquet" | "mbox" | "jsonl" | "message" | "unknown";
 
 /** Number of bytes that {@link recognise} needs, if the file has as many. */
 export const HEAD_BYTES = 4096;
-
-/** Headers with which mail programs begin a message. */
-const firstHeader =
-  /^(?:message-id|date|from|sender|to|cc|bcc|subject|received|return-path|reply-to|delivered-to|envelope-to|mime-version|content-type|x-[!-9;-~]+|dkim-signature|arc-[a-z-]+|authentication-results|errors-to|status|user-agent|in-reply-to|references|importance|thread-[a-z]+)\s*:/i;
 
 function isTar(head: Buffer): boolean {
   if (head.length < 512) return false;
@@ -29,9 +26,9 @@ export function recognise(head: Buffer): FileKind {
   if (head[0] === 0x1f && head[1] === 0x8b) return "gzip";
   if (head.toString("latin1", 0, 4) === "PAR1") return "parquet";
   if (isTar(head)) return "tar";
-  if (hasFromLine(head, 0)) return "mbox";
-  const text = head.toString("latin1").replace(/^(?:\xef\xbb\xbf)?\s*/, "");
+  if (isMbox(head)) return "mbox";
+  const text = head.toString("latin1", textStart(head)).trimStart();
   if (/^\{\s*"/.test(text)) return "jsonl";
-  if (firstHeader.test(text)) return "message";
+  if (knownField.test(text)) return "message";
   return "unknown";
 }

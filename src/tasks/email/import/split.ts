@@ -3,13 +3,14 @@
  * runs on the main thread, which also writes the database.
  */
 import { type Job, MAX_MESSAGE_BYTES } from "./job.js";
-import { FROM_LINE_BYTES, firstMboxBoundary, lastMboxBoundary } from "./mbox.js";
+import { crToLf, endsWithCr, LF } from "./lines.js";
+import { FROM_BYTES, firstMboxBoundary, lastMboxBoundary } from "./mbox.js";
 import { type FileKind, HEAD_BYTES, recognise } from "./recognise.js";
-
-const LF = 10;
 
 const JOB_BYTES = 1024 * 1024;
 const JOB_MESSAGES = 500;
+/** A From line, what follows it, and the line end and blank line before it. */
+const KEPT_BYTES = FROM_BYTES + 16;
 
 /** Takes bytes in order, then the end. Adds jobs to its {@link JobQueue}. */
 export interface Sink {
@@ -96,7 +97,7 @@ class MessageSink implements Sink {
 const borders = {
   mbox: { first: firstMboxBoundary, last: lastMboxBoundary },
   jsonl: {
-    first: (bytes: Buffer) => bytes.indexOf(LF) + 1,
+    first: (bytes: Buffer, _moreFollows: boolean) => bytes.indexOf(LF) + 1,
     last: (bytes: Buffer) => bytes.lastIndexOf(LF) + 1,
   },
 };
@@ -109,6 +110,8 @@ class ManySink implements Sink {
   #parts: Buffer[] = [];
   #length = 0;
   #enough = JOB_BYTES;
+  /** Whether lines end with CR alone; told by the first of them. */
+  #hasCr: boolean | undefined;
   /** Set inside a message that is too large: its bytes are dropped until the next one. */
   #dropping = false;
 
@@ -131,13 +134,15 @@ class ManySink implements Sink {
   /** Makes a job of the complete messages and keeps the rest. */
   #cut(atEnd: boolean): void {
     const bytes = Buffer.from(joined(this.#parts, this.#length).buffer);
+    this.#hasCr ??= endsWithCr(bytes);
+    if (this.#hasCr) crToLf(bytes);
     const { first, last } = borders[this.#kind];
     let start = 0;
     if (this.#dropping) {
-      start = first(bytes);
-      // A From line may be split between two chunks.
+      start = first(bytes, !atEnd);
+      // A From line, and what follows it, may be split between two chunks.
       if (start === 0) {
-        this.#keep(bytes.subarray(-FROM_LINE_BYTES));
+        this.#keep(bytes.subarray(-KEPT_BYTES));
         return;
       }
       this.#dropping = false;
@@ -150,7 +155,7 @@ class ManySink implements Sink {
     } else if (whole.length > MAX_MESSAGE_BYTES) {
       this.#queue.add({ kind: "skipped", skipped: [{ reason: "too_large", fileName: this.#name }] });
       this.#dropping = true;
-      this.#keep(whole.subarray(-FROM_LINE_BYTES));
+      this.#keep(whole.subarray(-KEPT_BYTES));
     } else {
       // Search again only after the size has doubled, so that a huge message takes linear time.
       this.#keep(whole);

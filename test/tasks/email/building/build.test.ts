@@ -70,6 +70,7 @@ test("every message is counted once, whatever becomes of it", async () => {
     duplicates: 4,
     skipped: { body_too_long: 1, bad_row: 1 },
     derived_ids: { no_message_id: 1, id_taken: 1 },
+    undated: 3,
     scenarios: { train: 0, test: 0 },
     examples: { body_too_long: path, bad_row: path },
     db,

@@ -70,6 +70,120 @@ test.each([
   if (charset !== "us-ascii") expect((await read("From: a@x.org", ...encoded, "", base64)).body).toBe(text);
 });
 
+/** Bytes as text of Latin-1. */
+const gbk = { 会议改到三点: "\xbb\xe1\xd2\xe9\xb8\xc4\xb5\xbd\xc8\xfd\xb5\xe3", 正文: "\xd5\xfd\xce\xc4" };
+const latin1 = (text: string) => Buffer.from(text).toString("latin1");
+const base64 = (text: string) => Buffer.from(text, "latin1").toString("base64");
+
+test.each([
+  ["'utf-8'", latin1("会议"), "会议"],
+  ["utf8mb4", latin1("会议"), "会议"],
+  ["CP65001", latin1("会议"), "会议"],
+  ["x-unknown", latin1("会议"), "会议"],
+  ["_autodetect_all", latin1("会议"), "会议"],
+  ["no-such-charset", latin1("会议"), "会议"],
+  ["gb18030", latin1("会议会"), "会议会"],
+  ["gb2312 (Chinese)", gbk.会议改到三点, "会议改到三点"],
+  ['"gb2312', gbk.会议改到三点, "会议改到三点"],
+  ["cp936", gbk.会议改到三点, "会议改到三点"],
+  ["x-gbk", gbk.会议改到三点, "会议改到三点"],
+  ["GB2312_CHARSET", gbk.会议改到三点, "会议改到三点"],
+  ["''gb2312", gbk.会议改到三点, "会议改到三点"],
+  ["cp932", "\x89\xef\x8bc", "会議"],
+  ["x-windows-949", "\xc8\xb8\xc0\xc7", "회의"],
+  ["ks_c_5601-1987", "\xc8\xb8\xc0\xc7", "회의"],
+  ["_iso-2022-jp$SIO", "\x1b$B2q5D\x1b(B", "会議"],
+  ["", "\x1b$B2q5D\x1b(B", "会議"],
+  ["iso-2022-kr", "\x1b$)C\x0eH8@G\x0f", "회의"],
+  ["hz-gb-2312", "~{;aRi~}", "会议"],
+  ["cp-1251", "\xef\xf0\xe8", "при"],
+  ["cp850", "caf\x82", "café"],
+  ["unicode-1-1-utf-7", "caf+AOk-", "café"],
+  ["unicode", "plain", "plain"],
+])("a label of no standard, or one that lies: charset=%s", async (charset, bytes, text) => {
+  const head = ["From: a@x.org", `Content-Type: text/plain; charset=${charset}`];
+  expect((await read(...head, "", bytes)).body).toBe(text);
+  expect((await read(...head, "Content-Transfer-Encoding: base64", "", base64(bytes))).body).toBe(text);
+});
+
+test.each(["<meta charset=gb2312>", '<META http-equiv="Content-Type" content="text/html; charset=gb2312">'])(
+  "a page without a label is in the charset that it names itself: %s",
+  async (meta) => {
+    const page = `<html><head>${meta}</head><body>${gbk.会议改到三点}</body></html>`;
+    const html = ["Content-Type: text/html", "", page];
+    expect((await read("From: a@x.org", ...html)).body).toBe("会议改到三点");
+    const coded = ["Content-Type: text/html; charset=us-ascii", "Content-Transfer-Encoding: base64", "", base64(page)];
+    const mixed = ["Content-Type: multipart/alternative; boundary=B", "", "--B", ...coded, "--B--"];
+    expect((await read("From: a@x.org", ...mixed)).body).toBe("会议改到三点");
+  },
+);
+
+test("bytes in a header that are not ASCII are in the charset that the message names elsewhere", async () => {
+  const head = ["From: a@x.org", `Subject: ${gbk.会议改到三点}`];
+  const part = ["--B", 'Content-Type: text/plain; charset="gb2312"', "", gbk.正文, "--B--"];
+  const html = `<meta content="text/html; charset=gb2312">${gbk.正文}`;
+  for (const rest of [
+    ["Content-Type: text/plain; charset=gb2312", "", gbk.正文],
+    ["Content-Type: text/plain; charset='GBK'", "Content-Transfer-Encoding: base64", "", base64(gbk.正文)],
+    ["Content-Type: multipart/mixed; boundary=B", "", ...part],
+    ["Content-Type: text/html", "", html],
+  ]) {
+    const { subject, body } = await read(...head, ...rest);
+    expect([subject, body]).toEqual(["会议改到三点", "正文"]);
+  }
+  const named = await read(`Subject: ${gbk.正文} - =?GBK?Q?test=B5=C4?=`, "", "x");
+  expect(named.subject).toBe("正文 - test的");
+  // UTF-8 where the bytes are, Windows-1252 where nothing else is named.
+  const utf8 = await read(
+    `Subject: ${latin1("会议")}`,
+    `X-To: ${gbk.正文}`,
+    "Content-Type: text/plain; charset=gbk",
+    "",
+    "x",
+  );
+  expect(utf8.subject).toBe("会议");
+  expect((await read("Subject: caf\xe9", "Content-Type: text/plain; charset=utf-8", "", "x")).subject).toBe("café");
+  expect((await read("Subject: \x1b$B2q5D\x1b(B", "", "x")).subject).toBe("会議");
+});
+
+test.each([
+  ["=?gb2312?B?u+HS6bg=?=\r\n =?gb2312?B?xLW9yP214w==?=", "会议改到三点"],
+  ["=?gb18030?B?u+HS6bjEtQ==?= =?GB18030?B?vcj9teM=?=", "会议改到三点"],
+  ["=?utf-8?Q?=E4=BC=9A=E8?= =?utf-8?Q?=AE=AE?=", "会议"],
+  ["=?utf-8?Q?=E4=BC?= =?utf-8*en?B?mg==?=", "会"],
+  ["=?utf-8?B?5Lya?= =?gb2312?B?0uk=?= now", "会议 now"],
+  ["a =?utf-8?Q?b_c?= d =?utf-8?Q?=E?= e", "a b c d =E e"],
+  ["=?utf-8?Q?really??= =?utf-8?Q??=", "really?"],
+  ["=?no-such-charset?B?5Lya?=", "会"],
+  ["=?utf-8?B?5Lya", "=?utf-8?B?5Lya"],
+  ["=?ISO-2022-JP?B?GyRCMnEbKEI=?= =?ISO-2022-JP?B?GyRCNUQbKEI=?=", "会議"],
+])("encoded words are joined as bytes: %s", async (subject, text) => {
+  expect((await read(`Subject: ${subject}`, "", "x")).subject).toBe(text);
+});
+
+test("lines may end with CR alone, and a message may begin with a byte order mark or blank lines", async () => {
+  const text = ["From: a@x.org", "Subject: s", "", "one", "two"];
+  for (const bytes of [text.join("\r"), `\xef\xbb\xbf${text.join("\n")}`, `\r\n\n${text.join("\r\n")}`]) {
+    const { from, subject, body } = await readMessage(Buffer.from(bytes, "latin1"), "x");
+    expect([from, subject, body]).toEqual(["a@x.org", "s", "one\ntwo"]);
+  }
+  const part = ["Content-Type: multipart/mixed; boundary=B", "", "--B", "", "one", "--B--"];
+  expect((await readMessage(Buffer.from(["From: a@x.org", ...part].join("\r")), "x")).body).toBe("one");
+});
+
+test("without a date that can be read the newest Received counts", async () => {
+  const received = [
+    "Received: from a by b;",
+    "\tSat, 16 Dec 2000 08:45:05 +0100",
+    "Received: from c by a; Sat, 16 Dec 2000 07:00:00 +0100",
+  ];
+  expect((await read(...received, "From: a@x.org", "", "x")).date).toBe("2000-12-16 07:45:05");
+  expect((await read("Date: soon", ...received, "", "x")).date).toBe("2000-12-16 07:45:05");
+  expect((await read("Date: Mon, 31 Dec 1979 16:00:00 -0800", ...received, "", "x")).date).toBe("2000-12-16 07:45:05");
+  expect((await read("Date: 2001-01-02 03:04:05", ...received, "", "x")).date).toBe("2001-01-02 03:04:05");
+  expect((await read("From: a@x.org", "", "x")).date).toBeUndefined();
+});
+
 test("of alternatives the text is taken, of HTML alone its text, of attachments nothing", async () => {
   const multipart = (kind: string, ...parts: string[][]) => [
     "From: a@x.org",

@@ -1,0 +1,141 @@
+/**
+ * Decodes bytes by the charset that a mail names: labels of the Encoding Standard by the runtime, UTF-7, DOS code pages
+ * and others by iconv-lite, and labels as mail programs misspell them (`'utf-8'`, `cp65001`, `gb2312_charset`,
+ * `_iso-2022-jp$SIO`) by what they contain.
+ */
+import { isAscii, isUtf8 } from "node:buffer";
+import { TextDecoder } from "node:util";
+import iconv from "iconv-lite";
+
+type Decode = (bytes: Buffer) => string;
+
+const ESC = 0x1b;
+const REPLACEMENT = "\ufffd";
+
+/** Families of charsets in labels of no standard. The runtime's decoder of each is that of its largest member. */
+const families: readonly (readonly [RegExp, string])[] = [
+  [/utf.?8|65001/, "utf-8"],
+  [/utf.?7|65000/, "utf-7"],
+  [/gb|936/, "gb18030"],
+  [/big.?5|950/, "big5"],
+  [/2022.?jp|junet|5022[0-2]/, "iso-2022-jp"],
+  [/euc.?jp|51932/, "euc-jp"],
+  [/jis|932|31j/, "shift_jis"],
+  [/2022.?kr/, "iso-2022-kr"],
+  [/ks.?c|euc.?kr|949|uhc|korean/, "euc-kr"],
+  [/8859.?(1[0-6]|[1-9])/, "iso-8859-$1"],
+  [/(125[0-8]|874)/, "windows-$1"],
+  [/koi8.?([ru])/, "koi8-$1"],
+  [/mac.?roman/, "macintosh"],
+];
+
+const [SHIFT_OUT, SHIFT_IN, ESCAPE] = ["\u000e", "\u000f", "\u001b"];
+/** The mark of ISO-2022-KR, and text that is shifted out. */
+const korean = new RegExp(`${ESCAPE}\\$\\)C|${SHIFT_OUT}([^${SHIFT_IN}]*)${SHIFT_IN}?`, "g");
+
+/** What a program writes that does not know. */
+const unknown = /^(?:us-?ascii|ascii|ansi_x3\.4-19\d\d|ansi|default|none|binary|unknown.*|x-unknown|_?auto.*|\?*)$/;
+
+/** Between two marks bytes have lost their highest bit (RFC 1843, RFC 1557). Marks without a group stand alone. */
+const shifted =
+  (marks: RegExp, decode: Decode): Decode =>
+  (bytes) => {
+    const eight = bytes
+      .toString("latin1")
+      .replace(marks, (_, inside = "") =>
+        inside.replace(/[!-~]/g, (c: string) => String.fromCharCode(c.charCodeAt(0) | 0x80)),
+      );
+    return decode(Buffer.from(eight, "latin1"));
+  };
+
+/** Of either order of bytes; the text shows which. */
+const utf16 = /^(?:utf.?16|unicode|(?:iso-10646-)?ucs-?2)$/;
+
+const known = new Map<string, Decode>();
+
+function standard(label: string): Decode | undefined {
+  try {
+    const decoder = new TextDecoder(label);
+    return (bytes) => decoder.decode(bytes);
+  } catch {
+    // Not a label of the Encoding Standard, or one that it does not decode.
+    return undefined;
+  }
+}
+
+function find(label: string): Decode | undefined {
+  if (/^hz\b/.test(label)) return shifted(/~\{(.*?)~\}/gs, decoderOf("gb18030") as Decode);
+  if (/2022-?kr/.test(label)) return shifted(korean, decoderOf("euc-kr") as Decode);
+  // Without a zero byte it is another charset, whatever the label says.
+  if (utf16.test(label))
+    return (bytes) => (bytes.includes(0) ? iconv.decode(bytes, "utf-16") : decodeUnlabelled(bytes));
+  const direct = standard(label);
+  if (direct) return direct;
+  // iconv-lite also has what is no charset.
+  if (!/^(?:base64|hex)$/.test(label) && iconv.encodingExists(label)) return (bytes) => iconv.decode(bytes, label);
+  for (const [pattern, name] of families) {
+    const match = pattern.exec(label);
+    if (match) return decoderOf(name.replace("$1", match[1] ?? ""));
+  }
+  return undefined;
+}
+
+/** Undefined for a label that names no charset. */
+function decoderOf(given: string): Decode | undefined {
+  const label = given.trim().toLowerCase();
+  if (unknown.test(label)) return undefined;
+  const before = known.get(label);
+  if (before) return before;
+  const found = find(label);
+  // The labels that a charset is known by are few; what a mail may write there is not.
+  if (found && label.length < 40 && known.size < 1000) known.set(label, found);
+  return found;
+}
+
+/** Charsets that write other text with the bytes of ASCII. */
+const sevenBit = /utf.?(?:7|16|32)|65000|ucs|unicode|2022|hz/i;
+
+const windows1252 = standard("windows-1252") as Decode;
+const iso2022jp = standard("iso-2022-jp") as Decode;
+
+/** Decodes text of no charset: UTF-8 if it is, else Windows-1252, the superset of Latin-1 that old mail uses. */
+export function decodeUnlabelled(bytes: Buffer): string {
+  if (isAscii(bytes)) {
+    const isShifted = bytes.includes(ESC) && bytes.includes(`${ESCAPE}$`);
+    return isShifted ? iso2022jp(bytes) : bytes.toString("latin1");
+  }
+  return isUtf8(bytes) ? bytes.toString("utf8") : windows1252(bytes);
+}
+
+/** Decodes by the first of the labels that fits the bytes, else as UTF-8 if they are that, else by the first that is known. */
+export function decode(bytes: Buffer, ...labels: readonly string[]): string {
+  if (isAscii(bytes) && !bytes.includes(ESC) && !labels.some((label) => sevenBit.test(label))) {
+    return bytes.toString("latin1");
+  }
+  let first: string | undefined;
+  for (const label of labels) {
+    const text = decoderOf(label)?.(bytes);
+    if (text !== undefined && !text.includes(REPLACEMENT)) return text;
+    first ??= text;
+  }
+  return first === undefined || isUtf8(bytes) ? decodeUnlabelled(bytes) : first;
+}
+
+/** The charset of a Content-Type; empty if it names none. */
+export const charsetOf = (contentType: string): string =>
+  /[;\s]charset(?:\*0?\*?)?\s*=\s*["']*([^\s;"']+)/i.exec(contentType)?.[1] ?? "";
+
+/** Where pages name their charset. */
+const HEAD = 2048;
+
+/** The charset that an HTML page names; empty if it names none. */
+export const charsetOfHtml = (page: Buffer): string =>
+  /<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([^\s;"'>/]+)/i.exec(
+    page.toString("latin1", 0, HEAD),
+  )?.[1] ?? "";
+
+/** The charsets named anywhere in a message's first bytes, for text in it that names none. */
+export function charsetsNamed(message: Buffer): string[] {
+  const named = message.toString("latin1", 0, 32 * HEAD).matchAll(/(?:charset\s*=\s*["']*|=\?)([\w.:-]{3,40})/gi);
+  return [...new Set([...named].map(([, label = ""]) => label.toLowerCase()))];
+}

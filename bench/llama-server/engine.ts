@@ -28,7 +28,7 @@ function logprobsOf({ tokens, completion_probabilities: given = [] }: Completion
 
 /** @throws HoneError when the server refuses */
 async function complete(client: HttpClient, body: object, signal: AbortSignal): Promise<Completion> {
-  const { status, text } = await client.ask("/completion", body, signal);
+  const { status, text } = await client.ask("/completion", body, { signal });
   if (status !== 200) throw new HoneError(`llama-server answered ${status}: ${text.slice(0, 200)}`);
   return JSON.parse(text) as Completion;
 }

@@ -2,6 +2,8 @@
 #include <napi.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <limits>
 #include <mutex>
 
@@ -192,6 +194,12 @@ void onLog(const Napi::CallbackInfo& info) {
   }
 }
 
+void stopAll(const Napi::CallbackInfo& info) {
+  const auto by = Clock::now() + std::chrono::milliseconds(info[1].As<Napi::Number>().Int32Value());
+  // No part of the process may be freed under a thread that still computes.
+  if (!stopEngines(by)) std::_Exit(info[0].As<Napi::Number>().Int32Value());
+}
+
 Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   // Node unmaps an addon loaded by workers only when they end, while the decode threads run its code.
   keepThisLibrary();
@@ -205,7 +213,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
     return Napi::String::New(info.Env(), cudaComplaint());
   });
   define(exports, "load", load);
-  define(exports, "stopAll", [](const Napi::CallbackInfo&) { stopEngines(); });
+  define(exports, "stopAll", stopAll);
   define(exports, "devices", devices);
   define(exports, "onLog", onLog);
   define(exports, "warming", [](const Napi::CallbackInfo& info) -> Napi::Value {

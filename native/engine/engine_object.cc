@@ -379,6 +379,10 @@ Napi::Object engineObject(Napi::Env env, const std::shared_ptr<Use>& use) {
   define(object, "stats", [use](Info info) -> Napi::Value {
     return statsObject(info.Env(), engineOf(*use).lanes.stats());
   });
+  define(object, "rounds", [use](Info info) -> Napi::Value {
+    const std::vector<uint64_t> rounds = engineOf(*use).lanes.rounds();
+    return arrayOf<Napi::Float64Array>(info.Env(), std::vector<double>(rounds.begin(), rounds.end()));
+  });
   define(object, "tokenize", [use](Info info) -> Napi::Value {
     const std::string text = textOf(info[0], "the text");
     const bool special = flagOf(info[1], "special");

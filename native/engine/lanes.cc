@@ -161,8 +161,22 @@ Stats Lanes::stats() const {
   return all;
 }
 
+std::vector<uint64_t> Lanes::rounds() const {
+  std::vector<uint64_t> rounds;
+  for (const auto& lane : lanes_) rounds.push_back(lane->round());
+  return rounds;
+}
+
 void Lanes::stop() {
   for (const auto& lane : lanes_) lane->stop();
+}
+
+void Lanes::beginStop() {
+  for (const auto& lane : lanes_) lane->beginStop();
+}
+
+bool Lanes::endBy(Clock::time_point time) {
+  return std::all_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) { return lane->endsBy(time); });
 }
 
 }  // namespace hone

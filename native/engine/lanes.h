@@ -70,7 +70,11 @@ class Lanes {
   std::string adapter() const;
   /** Counts are sums, seconds are means over the lanes. */
   Stats stats() const;
+  /** Of each lane: see Scheduler. */
+  std::vector<uint64_t> rounds() const;
   void stop();
+  void beginStop();
+  bool endBy(Clock::time_point time);
 
  private:
   struct Opened {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace hone {
 namespace {
@@ -14,7 +15,7 @@ namespace {
  * freeing hold the lock, so that a model is never loaded while the same memory is still being freed.
  */
 struct Registry {
-  std::mutex mutex;
+  std::timed_mutex mutex;
   using Key = std::pair<std::string, std::string>;  // model and name
   std::map<Key, std::weak_ptr<Engine>> engines;
   std::map<std::string, std::weak_ptr<Weights>> weights;
@@ -111,7 +112,7 @@ std::string Engine::whyHost() const {
 }
 
 std::shared_ptr<Engine> acquireEngine(const EngineSettings& settings) {
-  std::lock_guard<std::mutex> lock(registry().mutex);
+  std::lock_guard<std::timed_mutex> lock(registry().mutex);
   auto& engines = registry().engines;
   const Registry::Key key(settings.model, settings.name);
   const auto found = engines.find(key);
@@ -135,15 +136,19 @@ std::shared_ptr<Engine> acquireEngine(const EngineSettings& settings) {
 }
 
 void releaseEngine(std::shared_ptr<Engine> engine) {
-  std::lock_guard<std::mutex> lock(registry().mutex);
+  std::lock_guard<std::timed_mutex> lock(registry().mutex);
   engine.reset();
 }
 
-void stopEngines() {
-  std::lock_guard<std::mutex> lock(registry().mutex);
+bool stopEngines(Clock::time_point by) {
+  std::unique_lock<std::timed_mutex> lock(registry().mutex, by);
+  if (!lock) return false;
+  std::vector<std::shared_ptr<Engine>> engines;
   for (auto& [key, entry] : registry().engines) {
-    if (const std::shared_ptr<Engine> engine = entry.lock()) engine->lanes.stop();
+    if (std::shared_ptr<Engine> engine = entry.lock()) engines.push_back(std::move(engine));
   }
+  for (const auto& engine : engines) engine->lanes.beginStop();
+  return std::all_of(engines.begin(), engines.end(), [&](const auto& engine) { return engine->lanes.endBy(by); });
 }
 
 }  // namespace hone

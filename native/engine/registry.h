@@ -67,7 +67,7 @@ std::shared_ptr<Engine> acquireEngine(const EngineSettings& settings);
 /** Releases one use; the last release frees the engine before it returns. */
 void releaseEngine(std::shared_ptr<Engine> engine);
 
-/** Ends all decode threads, at the end of the process. */
-void stopEngines();
+/** Ends all decode threads, at the end of the process. False where one has not ended by then, as with a device that hangs. */
+bool stopEngines(Clock::time_point by);
 
 }  // namespace hone

@@ -46,14 +46,23 @@ Scheduler::Scheduler(std::unique_ptr<Decoder> decoder, const SchedulerSettings& 
 Scheduler::~Scheduler() { stop(); }
 
 void Scheduler::stop() {
+  beginStop();
+  std::lock_guard<std::mutex> lock(stopMutex_);
+  if (thread_.joinable()) thread_.join();
+}
+
+void Scheduler::beginStop() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
   }
   decoder_->abort();
   wakeUp_.notify_all();
-  std::lock_guard<std::mutex> lock(stopMutex_);
-  if (thread_.joinable()) thread_.join();
+}
+
+bool Scheduler::endsBy(Clock::time_point time) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return hasEnded_.wait_until(lock, time, [&] { return ended_; });
 }
 
 bool Scheduler::stopping() const {
@@ -150,8 +159,9 @@ Stats Scheduler::stats() const {
 
 void Scheduler::run() {
   bool idle = false;
-  for (;;) {
+  for (uint64_t round = 1;; round++) {
     Messages inbox;
+    if (idle) round_ = 0;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       if (idle) {
@@ -175,6 +185,7 @@ void Scheduler::run() {
         break;
       }
     }
+    round_ = round;
     const Clock::time_point from = Clock::now();
     const double inside = stats_.decodeSeconds + stats_.samplingSeconds;
     receive(inbox);
@@ -204,6 +215,10 @@ void Scheduler::run() {
     if (waiting.sequence == 0) waiting.closed();
   }
   queue_.clear();
+  round_ = 0;
+  std::lock_guard<std::mutex> lock(mutex_);
+  ended_ = true;
+  hasEnded_.notify_all();
 }
 
 void Scheduler::receive(Messages& messages) {

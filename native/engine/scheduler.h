@@ -111,8 +111,17 @@ class Scheduler {
   void setThreads(int threads);
 
   Stats stats() const;
+  /**
+   * The number of the round of work that the decode thread is in, another one for each; 0 while it waits. One that stays is a batch, or
+   * a command, that takes long, or that the device never ends.
+   */
+  uint64_t round() const { return round_.load(); }
   /** Like the destructor. Later calls end with an error at once. */
   void stop();
+  /** Tells the decode thread to end, and does not wait for it. */
+  void beginStop();
+  /** Whether the decode thread has ended by then. */
+  bool endsBy(Clock::time_point time);
 
  private:
   /** A sequence with a turn, or (sequence 0) a command. */
@@ -163,9 +172,12 @@ class Scheduler {
   /** A command wants to be visited. */
   bool poked_ = false;
   bool stopping_ = false;
+  bool ended_ = false;
+  std::condition_variable hasEnded_;
   Stats published_;
   /** Requested CPU threads; those in use are in `stats_`. */
   std::atomic<int> threads_;
+  std::atomic<uint64_t> round_{0};
 
   // Used by the decode thread only, from here on.
   Slots slots_;

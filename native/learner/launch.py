@@ -308,13 +308,17 @@ class Launch:
         self._pass_on()
 
     def _report(self, one: _Member, line: bytes) -> None:
-        """Of rank 0 to hone. An error of another one is told where rank 0 has not answered: it cannot compute."""
+        """Of rank 0 to hone. Of another one that it makes progress, for which rank 0 may wait; and an error where rank 0
+        has not answered: it cannot compute."""
         said = _object(line)
         kind, number = said.get("type"), said.get("id")
         if kind == "hello":
             return
         if kind == "lost":
             self._lost = self._lost or (self._clock.now(), f"{self._name(one)}: {said.get('message')}")
+            return
+        if kind == "progress" and one.rank != 0:
+            self._send({"type": "beat", "progress": True})
             return
         answers = kind in ("done", "error")
         if (answers and number in self._answered) or (one.rank != 0 and kind != "error"):

@@ -9,13 +9,13 @@ another path, so there are two rules:
   at all. An error outside of it is told at the end of the request, which itself is done in `together`.
 - Numbers are exchanged only after that.
 
-A rank that does not come is waited for a limited time. Then, and when a rank has ended, LostRanks is raised, after
-which nothing can be computed: the process must end.
+When a rank has ended LostRanks is raised, after which nothing can be computed: the process must end. A rank that does
+not come is waited for: it may be slow. One whose process is gone or stands still is noticed by launch.py, and hone ends
+ranks of which none makes progress.
 """
 
 import datetime
 import json
-import time
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -32,13 +32,10 @@ from .shares import dealt, plan_for, row_cost
 
 Result = TypeVar("Result")
 
-FIRST_SECONDS = 600.0
-"""Limit of waiting for the others before the first update, which compiles and connects the cards."""
-SECONDS = 60.0
-"""Limit after it."""
-SKEW = 10.0
-"""Ranks do not end their rows at the same time: one is waited for up to this many times as long as the longest work
-took."""
+MEET = datetime.timedelta(minutes=10)
+"""Until all ranks have found each other, each of which has begun before: its network may not let them."""
+WAIT = datetime.timedelta(days=1)
+"""PyTorch waits for no rank without end."""
 BUCKET = 2**24
 """Numbers of gradients that are added up at once."""
 
@@ -88,9 +85,6 @@ class Ranks:
         """What each rank has: plain data, by rank."""
         return [value]
 
-    def updated(self) -> None:
-        """From now on ranks are not waited for as long as in the first update."""
-
 
 ALONE = Ranks()
 
@@ -109,21 +103,12 @@ class JoinedRanks(Ranks):
         self.first = rank.first
         self._distributed = distributed
         self._backend: Backend | None = None
-        self._limit = FIRST_SECONDS
-        self._longest = 0.0
-        """Seconds that work took on any rank, at most."""
-        self._since: float | None = None
-        """When this rank's own work began; None outside of a request."""
         # Sums of a card's tensors are NCCL's. *Not run on CUDA.*
         kind = "cpu:gloo,cuda:nccl" if device == "cuda" else "gloo"
-        longest = datetime.timedelta(hours=1)
         try:
-            distributed.init_process_group(
-                kind, timeout=datetime.timedelta(seconds=FIRST_SECONDS), rank=rank.number, world_size=rank.world
-            )
-            # Of ranks whose work takes long, `_wait` sets the limit.
-            self._control = distributed.new_group(backend="gloo", timeout=longest)
-            self._data = distributed.new_group(backend=kind, timeout=longest)
+            distributed.init_process_group(kind, timeout=MEET, rank=rank.number, world_size=rank.world)
+            self._control = distributed.new_group(backend="gloo", timeout=WAIT)
+            self._data = distributed.new_group(backend=kind, timeout=WAIT)
         except Exception as error:
             raise LostRanks(f"the ranks of the learner do not find each other ({_line(error)})") from error
         if device == "cuda":
@@ -143,26 +128,19 @@ class JoinedRanks(Ranks):
         self._backend = backend
 
     def together(self, name: str, work: Callable[[], Result]) -> Result:
-        outermost = self._since is None
-        if outermost:
-            self._since = time.monotonic()
         failure: Exception | None = None
         try:
-            try:
-                result = work()
-            except LostRanks:
+            result = work()
+        except LostRanks:
+            raise
+        except Exception as error:
+            if _is_told(error):
                 raise
-            except Exception as error:
-                if _is_told(error):
-                    raise
-                if _follows_told(error):
-                    raise LostRanks(f"rank {self._number} failed while it undid an update: {_line(error)}") from error
-                failure = error
-            self._agree(name, failure)
-            return result
-        finally:
-            if outermost:
-                self._since = None
+            if _follows_told(error):
+                raise LostRanks(f"rank {self._number} failed while it undid an update: {_line(error)}") from error
+            failure = error
+        self._agree(name, failure)
+        return result
 
     def plan(self, backend: Backend, trajectories: list[Trajectory], budget: int) -> tuple[list[Pack], list[Pack]]:
         cost = row_cost(backend)
@@ -217,21 +195,14 @@ class JoinedRanks(Ranks):
         self._largest(texts, "texts")
         return [json.loads(bytes(row[:length].tolist())) for row, length in zip(texts, lengths.tolist(), strict=True)]
 
-    def updated(self) -> None:
-        self._limit = SECONDS
-
     def _agree(self, name: str, failure: Exception | None) -> None:
-        """Exchanges how the work went, which work it was, how long it took, and which ways of computing failed."""
-        now = time.monotonic()
+        """Exchanges how the work went, which work it was, and which ways of computing failed."""
         code, tag = _code(failure), zlib.crc32(name.encode())
-        spent = int(1000 * (now - (now if self._since is None else self._since)))
         rows = getattr(self._backend, "rows", None)
         left = [] if rows is None else [int(one) for one in rows.failed()]
-        told = torch.tensor([code, tag, -tag, spent, *(0 for _ in left)] if failure else [0, tag, -tag, spent, *left])
+        told = torch.tensor([code, tag, -tag, *(0 for _ in left)] if failure else [0, tag, -tag, *left])
         self._largest(told, name)
-        self._since = time.monotonic()
-        code, highest, lowest, spent, *left = told.tolist()
-        self._longest = max(self._longest, spent / 1000)
+        code, highest, lowest, *left = told.tolist()
         if code == FINE and highest != -lowest:
             raise LostRanks(f"rank {self._number} is at another point of the update than other ranks ({name})")
         if rows is not None:
@@ -248,26 +219,17 @@ class JoinedRanks(Ranks):
     def _sum(self, tensor: torch.Tensor) -> None:
         operation = self._distributed.ReduceOp.SUM
         # All are here: `together` came before.
-        self._wait("sum", self._limit, lambda: self._reduce(tensor, operation, self._data))
+        self._reduce("sum", tensor, operation, self._data)
 
     def _largest(self, tensor: torch.Tensor, name: str) -> None:
         """Maximum over the ranks, in place. On the CPU."""
-        operation = self._distributed.ReduceOp.MAX
-        worked = 0.0 if self._since is None else time.monotonic() - self._since
-        limit = max(self._limit, SKEW * max(self._longest, worked))
-        self._wait(name, limit, lambda: self._reduce(tensor, operation, self._control))
+        self._reduce(name, tensor, self._distributed.ReduceOp.MAX, self._control)
 
-    def _reduce(self, tensor: torch.Tensor, operation: Any, group: Any) -> Any:
-        return self._distributed.all_reduce(tensor, operation, group, async_op=True)
-
-    def _wait(self, name: str, limit: float, begin: Callable[[], Any]) -> None:
-        started = time.monotonic()
+    def _reduce(self, name: str, tensor: torch.Tensor, operation: Any, group: Any) -> None:
         try:
-            begin().wait(datetime.timedelta(seconds=limit))
+            self._distributed.all_reduce(tensor, operation, group, async_op=True).wait(WAIT)
         except Exception as error:
-            waited = time.monotonic() - started
-            why = f"no answer in {waited:.0f} seconds" if waited >= limit else _line(error)
-            raise LostRanks(f"rank {self._number} has lost the others at `{name}`: {why}") from error
+            raise LostRanks(f"rank {self._number} has lost the others at `{name}`: {_line(error)}") from error
 
 
 def join(rank: Rank, device: str) -> Ranks:

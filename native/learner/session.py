@@ -97,7 +97,6 @@ class Session:
             memory = PeakMemory(self._backend.device)
             self._optimizer.begin(objective)
             metrics = work(self._backend, self._optimizer, batch, request, progress, self._ranks)
-            self._ranks.updated()
             probe = metrics.pop("probe", None)
             saving = time.monotonic()
             if metrics.get("applied", True) and self._ranks.first:

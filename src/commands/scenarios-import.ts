@@ -13,6 +13,7 @@ function summaryText(summary: ImportSummary): string {
     `  scenarios     ${train} train, ${test} test${text(lacking) ? `; without one: ${text(lacking)}` : ""}`,
     `  trajectories  ${trajectories}${heldOut > 0 ? `; ${heldOut} left out, their questions are for tests` : ""}`,
     ...(text(masked) ? [`  masked        ${text(masked)}`] : []),
+    ...(summary.not_masked ? [`  not masked    ${summary.not_masked}`] : []),
     `  written to    ${scenarios}\n                ${file}`,
   ].join("\n");
 }
@@ -22,7 +23,7 @@ export const importCommand = defineCommand({
   required: ["logs"],
   positional: "logs",
   async run(config, io) {
-    const summary = await importLogs(config);
+    const summary = await importLogs(config, io.signal);
     io.log(summaryText(summary));
     return summary;
   },

@@ -143,6 +143,8 @@ export interface NativeEngine {
   info(): NativeInfo;
   memory(): Omit<EngineMemory, "devices" | "compute">;
   stats(): EngineStats;
+  /** Of each lane: the number of the batch or command that it is at, another one for each; 0 while it waits. */
+  rounds(): Float64Array;
   tokenize(text: string, special: boolean): Int32Array;
   tokenizeAside(text: string, special: boolean): Promise<Int32Array>;
   bytes(tokens: Int32Array, special: boolean): Uint8Array;
@@ -179,8 +181,8 @@ export interface Addon extends CudaLoader {
   /** Null before `bind`. */
   llamaVersion(): string | null;
   load(settings: NativeSettings): Promise<NativeEngine>;
-  /** Ends all decode threads of the process permanently. */
-  stopAll(): void;
+  /** Ends all decode threads of the process permanently; the process itself, with this code, where one does not end in that time. */
+  stopAll(code: number, milliseconds: number): void;
   devices(): NativeDevice[];
   /** Whether an engine of this process is making a GPU compile its kernels. */
   warming(): boolean;
@@ -211,6 +213,9 @@ export function loadAddon(file = addonFile()): Addon {
   }
 }
 
+/** Milliseconds in which the batches that run end, when the process does. */
+const STOP_MS = 10_000;
+
 /** Kept for the life of the process: node-llama-cpp shuts llama.cpp down when its objects are garbage-collected. */
 let llama: Promise<unknown> | undefined;
 
@@ -231,7 +236,7 @@ export async function openAddon(gpu: Gpu, device?: string): Promise<Addon> {
       await llama;
       addon.bind();
       // `process.exit` frees llama.cpp's objects at once: no batch may be running then.
-      process.once("exit", () => addon.stopAll());
+      process.once("exit", (code) => addon.stopAll(code, STOP_MS));
     } catch (error) {
       llama = undefined;
       if (error instanceof HoneError) throw error;

@@ -1,58 +1,121 @@
-/** JSON over HTTP with a server of an engine, on connections that stay open. */
+/** JSON over HTTP with a server of an engine, on connections that stay open. No answer is waited for, or believed, without end. */
 import { Agent, type ClientRequest, request } from "node:http";
+import { anyOf, HoneError, messageOf, TimeLimit } from "../util/index.js";
 
 export interface Answer {
   readonly status: number;
   readonly text: string;
 }
 
+export interface AskOptions {
+  /** Aborting it closes the connection. */
+  readonly signal?: AbortSignal | undefined;
+  /** On a connection of its own. */
+  readonly fresh?: boolean | undefined;
+  /** Seconds without progress after which the answer is given up; default the client's. */
+  readonly seconds?: number | undefined;
+  /** Bytes of the answer at most. */
+  readonly most?: number | undefined;
+}
+
+export interface ClientOptions {
+  /** Of all requests. */
+  readonly signal?: AbortSignal | undefined;
+  /** Seconds without progress after which an answer is given up. A server computes before it sends anything. */
+  readonly seconds?: number | undefined;
+}
+
+/** The connection failed, or nothing came for too long. */
+export class NoAnswer extends Error {}
+
+const MIB = 1_048_576;
+const SECONDS = 900;
+const MOST = 16 * MIB;
+/** Bytes that count as progress: an answer that comes in crumbs would be waited for through any number of limits. */
+const PROGRESS = 16_384;
+
 /** The connections of a thread to one server. */
 export class HttpClient {
   readonly #url: URL;
-  readonly #agent = new Agent({ keepAlive: true });
+  readonly #agent: Agent;
+  readonly #options: ClientOptions;
 
-  constructor(readonly url: string) {
+  constructor(
+    readonly url: string,
+    options: ClientOptions = {},
+    agent = new Agent({ keepAlive: true }),
+  ) {
     this.#url = new URL(url);
+    this.#options = options;
+    this.#agent = agent;
+  }
+
+  /** A client on the same connections. */
+  with(options: ClientOptions): HttpClient {
+    return new HttpClient(this.url, { ...this.#options, ...options }, this.#agent);
   }
 
   /**
-   * POSTs a body as JSON, or GETs without one. Aborting the signal closes the connection.
-   * @param fresh on a connection of its own
-   * @throws the error of the connection; the signal's, when it is aborted
+   * POSTs a body as JSON, or GETs without one.
+   * @throws NoAnswer; HoneError for an answer that is too long; the reason of a signal that is aborted
    */
-  ask(path: string, body?: object, signal?: AbortSignal, fresh = false): Promise<Answer> {
-    return this.#send(path, body === undefined ? undefined : JSON.stringify(body), signal, fresh);
+  ask(path: string, body?: object, options: AskOptions = {}): Promise<Answer> {
+    return this.#send(path, body === undefined ? undefined : JSON.stringify(body), options);
   }
 
   close(): void {
     this.#agent.destroy();
   }
 
-  #send(path: string, body: string | undefined, signal?: AbortSignal, fresh = false): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      const headers =
-        body === undefined ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-      const where = new URL(path, this.#url);
-      const options = {
-        method: body === undefined ? "GET" : "POST",
-        headers,
-        agent: fresh ? false : this.#agent,
-        ...(signal ? { signal } : {}),
+  #send(path: string, body: string | undefined, options: AskOptions): Promise<Answer> {
+    const { signal, fresh, seconds = this.#options.seconds ?? SECONDS, most = MOST } = options;
+    const limit = new TimeLimit(seconds, () => new NoAnswer(`it has answered nothing for ${seconds} seconds`));
+    const ended = anyOf([limit.signal, ...[signal, this.#options.signal].filter((one) => one !== undefined)]);
+    const headers =
+      body === undefined ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+    return new Promise<Answer>((resolve, reject) => {
+      ended.signal.throwIfAborted();
+      const sent: ClientRequest = request(
+        new URL(path, this.#url),
+        { method: body === undefined ? "GET" : "POST", headers, agent: fresh ? false : this.#agent },
+        (response) => {
+          const parts: Buffer[] = [];
+          let bytes = 0;
+          let shown = 0;
+          response.on("data", (part: Buffer) => {
+            parts.push(part);
+            bytes += part.length;
+            if (bytes > most) end(new HoneError(`its answer has more than ${(most / MIB).toFixed(0)} MiB`));
+            if (bytes < shown + PROGRESS) return;
+            shown = bytes;
+            limit.renew();
+          });
+          response.once("error", (error) => end(new NoAnswer(messageOf(error), { cause: error })));
+          response.once("end", () =>
+            resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString() }),
+          );
+        },
+      );
+      let over = false;
+      const end = (reason: unknown) => {
+        over = true;
+        reject(reason);
+        sent.destroy();
       };
-      const sent: ClientRequest = request(where, options, (response) => {
-        const parts: Buffer[] = [];
-        response.on("data", (part: Buffer) => parts.push(part));
-        response.once("error", reject);
-        response.once("end", () =>
-          resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString() }),
-        );
-      });
-      sent.once("error", (error: NodeJS.ErrnoException) => {
+      sent.on("error", (error: NodeJS.ErrnoException) => {
+        if (over) return;
         // The server closes a connection after a number of requests or seconds, possibly just before a request.
-        if (sent.reusedSocket && error.code === "ECONNRESET") resolve(this.#send(path, body, signal, true));
-        else reject(error);
+        if (!sent.reusedSocket || error.code !== "ECONNRESET") end(new NoAnswer(messageOf(error), { cause: error }));
+        else {
+          limit.clear();
+          resolve(this.#send(path, body, { ...options, fresh: true }));
+        }
       });
+      ended.signal.addEventListener("abort", () => end(ended.signal.reason), { once: true });
       sent.end(body);
+    }).finally(() => {
+      limit.clear();
+      ended.release();
     });
   }
 }

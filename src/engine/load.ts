@@ -1,13 +1,14 @@
 /** Loads a local engine, or joins the one that another thread of this process has loaded. */
 import { realpathSync, statSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
-import { HoneError, messageOf } from "../util/index.js";
+import { endProcess, HoneError, messageOf } from "../util/index.js";
 import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
 import { contextsOf, pooledByDefault, SCORE_ROWS, whole } from "./contexts.js";
 import type { Gpu, LocalEngine, LocalEngineInfo, LocalEngineOptions } from "./engine.js";
 import { engineError } from "./errors.js";
 import { governorOf } from "./governor.js";
+import { MOST_SECONDS, watchDevice } from "./hang.js";
 import { checkSound, modelShape } from "./models.js";
 import { LlamaEngine } from "./native.js";
 import { drawsOnDevice } from "./options.js";
@@ -143,7 +144,17 @@ export async function loadLocal(options: LocalEngineOptions, log?: (line: string
     const meet = settings.threads > settings.lanes;
     const governed = isMainThread && options.threads === undefined && !settings.useGpu && meet;
     const governor = governed ? governorOf(native, settings.threads, log) : undefined;
-    return new LlamaEngine(addon, native, infoOf(addon, native, settings), governor, log);
+    const info = infoOf(addon, native, settings);
+    const hangs = `the GPU hangs: ${info.compute.device} has not ended a batch for ${MOST_SECONDS} s; its driver may say why (dmesg)`;
+    const unwatch =
+      isMainThread && settings.useGpu
+        ? watchDevice(
+            native,
+            () => addon.warming(),
+            () => endProcess(hangs),
+          )
+        : undefined;
+    return new LlamaEngine(addon, native, info, { governor, unwatch, log });
   } catch (error) {
     throw engineError(error);
   }

@@ -133,25 +133,25 @@ class NativeSequence implements Sequence {
   }
 }
 
+/** What goes with an engine on the main thread. */
+interface Beside {
+  readonly governor?: ThreadGovernor | undefined;
+  /** Ends the watch over its device. */
+  readonly unwatch?: (() => void) | undefined;
+  readonly log?: ((line: string) => void) | undefined;
+}
+
 export class LlamaEngine implements LocalEngine {
   readonly info: LocalEngineInfo;
   readonly #addon: Addon;
   readonly #native: NativeEngine;
-  readonly #governor: ThreadGovernor | undefined;
-  readonly #log: ((line: string) => void) | undefined;
+  readonly #beside: Beside;
 
-  constructor(
-    addon: Addon,
-    native: NativeEngine,
-    info: LocalEngineInfo,
-    governor?: ThreadGovernor,
-    log?: (line: string) => void,
-  ) {
+  constructor(addon: Addon, native: NativeEngine, info: LocalEngineInfo, beside: Beside = {}) {
     this.#addon = addon;
     this.#native = native;
     this.info = info;
-    this.#governor = governor;
-    this.#log = log;
+    this.#beside = beside;
   }
 
   get adapter(): string | null {
@@ -244,7 +244,7 @@ export class LlamaEngine implements LocalEngine {
   }
 
   useAdapter(path: string | null): Promise<void> {
-    return settled(whileCompiling(this.#addon, this.#log, () => this.#native.useAdapter(path ?? "")));
+    return settled(whileCompiling(this.#addon, this.#beside.log, () => this.#native.useAdapter(path ?? "")));
   }
 
   sleep({ weights = false }: { readonly weights?: boolean } = {}): Promise<void> {
@@ -259,11 +259,12 @@ export class LlamaEngine implements LocalEngine {
         `an engine that was loaded with ${most} sequences can wake with ${least} to ${most}, not with ${sequences}`,
       );
     }
-    await settled(whileCompiling(this.#addon, this.#log, () => this.#native.wake(sequences)));
+    await settled(whileCompiling(this.#addon, this.#beside.log, () => this.#native.wake(sequences)));
   }
 
   holdThreads(threads: number | undefined): void {
-    if (this.#governor) this.#governor.hold(threads);
+    const { governor } = this.#beside;
+    if (governor) governor.hold(threads);
     else this.#native.setThreads(threads ?? this.info.threads);
   }
 
@@ -282,7 +283,8 @@ export class LlamaEngine implements LocalEngine {
   }
 
   close(): Promise<void> {
-    this.#governor?.stop();
+    this.#beside.governor?.stop();
+    this.#beside.unwatch?.();
     return settled(this.#native.close());
   }
 

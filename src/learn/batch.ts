@@ -1,6 +1,7 @@
 /**
  * The batch file: the input of one update, as flat arrays in a safetensors file. It includes the temperature, because
- * the learner must know the distribution the tokens were sampled from.
+ * the learner must know the distribution the tokens were sampled from; and a run's step, as an update that is interrupted leaves a
+ * batch of a step that the run does not have.
  *
  * | tensor | type, shape | |
  * | --- | --- | --- |
@@ -17,7 +18,7 @@
  */
 import { bitsOf, isIn } from "../engine/index.js";
 import type { TokenRecord } from "../rollout/index.js";
-import { type Tensor, vector, writeSafetensors } from "./safetensors.js";
+import { readMetadata, type Tensor, vector, writeSafetensors } from "./safetensors.js";
 
 /** Raised when the meaning of a tensor changes; the Python side refuses other versions. */
 export const BATCH_VERSION = 3;
@@ -127,6 +128,14 @@ interface BatchOptions {
   readonly temperature: number;
   /** Keeps groups whose advantages are all 0, which have a gradient where the loss has a KL term. Default false. */
   readonly flat?: boolean;
+  /** Of the run. */
+  readonly step?: number | undefined;
+}
+
+/** The step that a batch file is of; undefined where it says none. */
+export async function stepOfBatch(path: string): Promise<number | undefined> {
+  const step = (await readMetadata(path))?.step;
+  return step === undefined ? undefined : Number(step);
 }
 
 /**
@@ -137,7 +146,7 @@ interface BatchOptions {
 export async function writeBatch(
   path: string,
   groups: readonly BatchGroup[],
-  { temperature, flat: keepFlat = false }: BatchOptions,
+  { temperature, flat: keepFlat = false, step }: BatchOptions,
 ): Promise<BatchSummary> {
   const sets = new Sets();
   const flat = { ids: [] as number[], sampled: [] as number[], logprobs: [] as number[], allowed: [] as number[] };
@@ -209,7 +218,10 @@ export async function writeBatch(
       prompts: vector("I32", each.prompts),
       advantages: vector("F32", each.advantages),
     },
-    { format: "hone-batch", version: String(BATCH_VERSION), temperature: String(temperature) },
+    {
+      ...{ format: "hone-batch", version: String(BATCH_VERSION), temperature: String(temperature) },
+      ...(step === undefined ? {} : { step: String(step) }),
+    },
   );
   return summary;
 }

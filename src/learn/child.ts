@@ -114,8 +114,9 @@ export class Child {
       return;
     }
     this.#sign.beat = awakeTime();
-    if (message.type === "beat") return;
+    if (message.type === "beat" && !message.progress) return;
     this.#sign.progress = this.#sign.beat;
+    if (message.type === "beat") return;
     if (message.type === "hello") {
       if (message.version !== PROTOCOL_VERSION) {
         const spoken = `protocol ${message.version}, hone speaks ${PROTOCOL_VERSION}`;

@@ -12,7 +12,7 @@
 export { adamOf } from "./adam.js";
 export { type AdvantageOptions, deviation, type GroupAdvantages, groupAdvantages } from "./advantages.js";
 export { ARCHITECTURES, adaptedLayers, architectureNamed, MODEL_TYPES, targetsOf, tornLayer } from "./architectures.js";
-export { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "./batch.js";
+export { type BatchGroup, type BatchSummary, type BatchTrajectory, stepOfBatch, writeBatch } from "./batch.js";
 export { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
 export { checkLaunch } from "./launch.js";
 export { CHECKPOINT_FILES, Learner, startLearner } from "./learner.js";

@@ -13,7 +13,8 @@ import { z } from "zod";
 export const PROTOCOL_VERSION = 1;
 
 const hello = z.object({ type: z.literal("hello"), version: z.number(), pid: z.number(), python: z.string() });
-const beat = z.object({ type: z.literal("beat") });
+/** `progress`: a rank other than the first is at the request's work, and the first may wait for it. */
+const beat = z.object({ type: z.literal("beat"), progress: z.boolean().optional() });
 const progress = z.object({
   type: z.literal("progress"),
   id: z.number(),

@@ -2,7 +2,7 @@
  * Writes safetensors files, and reads their floats: eight bytes with the header's length, a JSON header, then the tensors' bytes.
  * The format is little-endian, as are all machines that hone runs on.
  */
-import { readFile, writeFile } from "node:fs/promises";
+import { open, readFile, rename, writeFile } from "node:fs/promises";
 import { z } from "zod";
 import { HoneError } from "../util/index.js";
 
@@ -54,7 +54,31 @@ export async function writeSafetensors(
   tensors: Readonly<Record<string, Tensor>>,
   metadata: Readonly<Record<string, string>>,
 ): Promise<void> {
-  await writeFile(path, safetensors(tensors, metadata));
+  // Whoever is interrupted here leaves no half of a file under its name.
+  await writeFile(`${path}.part`, safetensors(tensors, metadata));
+  await rename(`${path}.part`, path);
+}
+
+const metadataSchema = z.object({ __metadata__: z.record(z.string(), z.string()).optional() });
+
+/** A longer header is none of hone's. */
+const MOST_HEADER = 1_048_576;
+
+/** Undefined for a file of another form. */
+export async function readMetadata(path: string): Promise<Readonly<Record<string, string>> | undefined> {
+  const file = await open(path);
+  try {
+    const length = Buffer.alloc(8);
+    await file.read(length, 0, 8, 0);
+    const header = Buffer.alloc(Math.min(Number(length.readBigUInt64LE()), MOST_HEADER));
+    await file.read(header, 0, header.length, 8);
+    return metadataSchema.parse(JSON.parse(header.toString())).__metadata__ ?? {};
+  } catch {
+    // What is no JSON is no header.
+    return undefined;
+  } finally {
+    await file.close();
+  }
 }
 
 /** The tensors of 32-bit floats, by name. @throws HoneError for a file that is none of this form, or has other types */

@@ -5,7 +5,7 @@
 import type { Client, Tool, Transport } from "@modelcontextprotocol/client";
 import { z } from "zod";
 import { ToolError } from "../tasks/index.js";
-import { messageOf, TimeLimit, withDigits, withMarks } from "../util/index.js";
+import { anyOf, messageOf, TimeLimit, withDigits, withMarks } from "../util/index.js";
 import { ServerFailure, type ServerProblem } from "./errors.js";
 import { ServerLog } from "./log.js";
 import type { CallResult } from "./result.js";
@@ -67,6 +67,8 @@ function listedTool(entry: unknown, place: number): ListedTool {
 
 /** The rollout sets the deadlines of calls. */
 const NEVER = 2 ** 31 - 1;
+/** Times the seconds of silence: a server that writes on and on has to answer by then. */
+const WRITES = 10;
 /** Timeout in seconds of the ping sent to a server after a call timed out. */
 const PING = 5;
 
@@ -148,10 +150,7 @@ export class Connection {
     } catch (error) {
       const failure =
         error instanceof Silence
-          ? this.#failed(
-              "server_silent",
-              `neither answered nor wrote anything for ${startSeconds} seconds of its start`,
-            )
+          ? this.#failed("server_silent", `${error.message} of its start`)
           : this.#died(error, "server_not_started");
       void this.close();
       throw failure;
@@ -240,23 +239,27 @@ export class Connection {
     }
   }
 
-  /** @throws Silence when the server neither answers nor writes anything for so long */
+  /** @throws Silence when the server neither answers nor writes anything for so long, or writes far longer */
   async #heard<T>(seconds: number, ask: (within: { timeout: number; signal: AbortSignal }) => Promise<T>): Promise<T> {
+    const most = WRITES * seconds;
     const limit = new TimeLimit(
       seconds,
-      () => new Silence(`neither an answer nor anything else for ${seconds} seconds`),
+      () => new Silence(`neither answered nor wrote anything for ${seconds} seconds`),
     );
+    const all = new TimeLimit(most, () => new Silence(`wrote, but did not answer, for ${most} seconds`));
     this.#limits.add(limit);
+    const { signal, release } = anyOf([limit.signal, all.signal]);
     try {
-      const asked = ask({ timeout: NEVER, signal: limit.signal });
+      const asked = ask({ timeout: NEVER, signal });
       // Without a response the transport ignores the signal.
       const silence = new Promise<never>((_, reject) =>
-        limit.signal.addEventListener("abort", () => reject(limit.signal.reason), { once: true }),
+        signal.addEventListener("abort", () => reject(signal.reason), { once: true }),
       );
       asked.catch(() => undefined);
       return await Promise.race([asked, silence]);
     } finally {
-      limit.clear();
+      release();
+      for (const one of [limit, all]) one.clear();
       this.#limits.delete(limit);
     }
   }

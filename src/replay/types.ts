@@ -36,7 +36,7 @@ export interface KeptStep {
   readonly played: ReturnType<RunReader["playedGroups"]>;
   /** How often the start's model solved each scenario, with --difficulty. */
   readonly difficulty: ReturnType<RunReader["difficulty"]>;
-  /** Whether batch.safetensors is this step's. */
+  /** Whether no later step has updated the policy. */
   readonly isLastUpdate: boolean;
 }
 

@@ -1,7 +1,7 @@
 /** The parts of `replay` that are the learner's: the batch, and the update from the checkpoint before the step. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { readFloats, writeBatch } from "../learn/index.js";
+import { readFloats, stepOfBatch, writeBatch } from "../learn/index.js";
 import { ensurePython, pythonFor } from "../python-env/index.js";
 import { ADAPTER_FILE, adapterTypeIn, BATCH_FILE, Checkpoints, type RunSettings } from "../run/index.js";
 import { batchOf, openUpdater, type Prepared, playedIn, type TrainConfig } from "../train/index.js";
@@ -17,9 +17,13 @@ const ROUNDING = { f32: { gradNorm: 1e-3, change: 0.01 }, other: { gradNorm: 0.0
 
 const batchFile = (scratch: string) => join(scratch, BATCH_FILE);
 
+/** Whether a run's batch file is of a step; of one without a number, as runs of before have it, by the steps that the run has. */
+const isOf = (step: number | undefined, { at, isLastUpdate }: Pick<KeptStep, "at" | "isLastUpdate">) =>
+  step === undefined ? isLastUpdate : step === at.step;
+
 /** Writes the step's batch into the folder `scratch`, and compares it with the run's where that is of this step. */
 export async function replayBatch(
-  { folder, isLastUpdate }: KeptStep,
+  { folder, at, isLastUpdate }: Pick<KeptStep, "folder" | "at" | "isLastUpdate">,
   { groups, further, inOrder }: ReplayedGroups,
   { kl, temperature }: RunSettings,
   scratch: string,
@@ -27,10 +31,13 @@ export async function replayBatch(
   const part = "batch";
   const batch = batchOf(groups, { kl, further });
   if (batch.length === 0) return { part, result: "skipped", text: "no group has a gradient" };
-  const { tokens, trajectories } = await writeBatch(batchFile(scratch), batch, { temperature, flat: kl > 0 });
   const stored = join(folder, BATCH_FILE);
-  if (!isLastUpdate || !existsSync(stored)) {
-    return { part, result: "skipped", text: "a run keeps the batch of its last update alone" };
+  const step = existsSync(stored) ? await stepOfBatch(stored) : undefined;
+  const options = { temperature, flat: kl > 0, step };
+  const { tokens, trajectories } = await writeBatch(batchFile(scratch), batch, options);
+  if (!existsSync(stored) || !isOf(step, { at, isLastUpdate })) {
+    const whose = step !== undefined && step > at.step ? `, and has that of step ${step}` : "";
+    return { part, result: "skipped", text: `a run keeps the batch of its last update alone${whose}` };
   }
   const text = `${tokens} tokens of ${trajectories} rollouts`;
   if ((await sha256OfFile(stored)) === (await sha256OfFile(batchFile(scratch)))) return { part, result: "same", text };

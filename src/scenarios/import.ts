@@ -7,7 +7,7 @@ import type { Trajectory } from "../rollout/index.js";
 import type { CallRecord, ChatMessage } from "../tasks/index.js";
 import { HoneError, toJson, UsageError, writeDurably } from "../util/index.js";
 import { readScenarioFile, type ScenarioRow, withReviews, writeScenarioFile } from "./file.js";
-import { type LoggedCall, MASKED, Mask, type Masked, readLogs, type UnusedReason } from "./logs/index.js";
+import { type LoggedCall, MASKED, Mask, type Masked, NOT_MASKED, readLogs, type UnusedReason } from "./logs/index.js";
 import { sidesOf } from "./pieces.js";
 
 export type ImportConfig = Pick<Config, "out" | "seed" | "testShare" | "mask" | "maskWords"> & {
@@ -29,6 +29,8 @@ export interface ImportSummary {
   readonly held_out: number;
   /** Different texts that were masked, by kind. */
   readonly masked: Readonly<Record<string, number>>;
+  /** What no mask finds; where something was to be masked. */
+  readonly not_masked?: string;
   readonly scenarios_file: string;
   readonly trajectories_file: string;
 }
@@ -101,8 +103,32 @@ function trajectoryOf(call: LoggedCall, scenario: string, index: number, split: 
   };
 }
 
-/** @throws HoneError when nothing can be used; both files are then as they were */
-export async function importLogs(config: ImportConfig): Promise<ImportSummary> {
+/** Milliseconds between looks at the signal. */
+const LOOK_MS = 50;
+
+async function masked(
+  mask: Mask,
+  calls: readonly LoggedCall[],
+  signal: AbortSignal | undefined,
+): Promise<LoggedCall[]> {
+  const done: LoggedCall[] = [];
+  let looked = performance.now();
+  for (const call of calls) {
+    done.push({
+      ...{ ...call, id: mask.text(call.id) },
+      messages: call.messages.map((message) => mask.message(message)),
+      tools: call.tools.map((tool) => mask.tool(tool)),
+    });
+    if (performance.now() - looked < LOOK_MS) continue;
+    await new Promise((resolve) => setImmediate(resolve));
+    signal?.throwIfAborted();
+    looked = performance.now();
+  }
+  return done;
+}
+
+/** @throws HoneError when nothing can be used, or it is interrupted; both files are then as they were */
+export async function importLogs(config: ImportConfig, signal?: AbortSignal): Promise<ImportSummary> {
   const mask = new Mask(kindsOf(config.mask), config.maskWords);
   const { conversations: read, records, joined, unused } = await readLogs(config.logs.map((file) => resolve(file)));
   if (read.length === 0) {
@@ -111,10 +137,7 @@ export async function importLogs(config: ImportConfig): Promise<ImportSummary> {
       `there is no conversation in ${config.logs.join(", ")} that can be used: ${why.join(", ") || "no records"}`,
     );
   }
-  const conversations = read.map((call) => ({
-    ...call,
-    messages: call.messages.map((message) => mask.message(message)),
-  }));
+  const conversations = await masked(mask, read, signal);
   const questions = conversations.map(({ messages }) => questionOf(messages));
   // One session is on one side, and so are all conversations that begin with the same question.
   const sides = sidesOf(
@@ -169,6 +192,7 @@ export async function importLogs(config: ImportConfig): Promise<ImportSummary> {
     trajectories: trajectories.length,
     held_out: heldOut,
     masked: mask.counts,
+    ...(config.mask || config.maskWords ? { not_masked: NOT_MASKED } : {}),
     scenarios_file: scenariosFile,
     trajectories_file: trajectoriesFile,
   };

@@ -241,7 +241,7 @@ async function updateOn(
   const step = at.step + 1;
   const folderOf = (checkpoint: number | null) => ({ checkpoint: run.checkpointOf({ checkpoint }) ?? null });
   view.phase(step, "update", batch.length);
-  await writeBatch(run.batchFile, batch, { temperature: settings.temperature, flat: settings.kl > 0 });
+  await writeBatch(run.batchFile, batch, { temperature: settings.temperature, flat: settings.kl > 0, step });
   const seed = deriveSeed("second path", settings.seed, step);
   await clock.check(() => checkBatch(run.batchFile, batch, { seed, whole: !settings.maskTruncated }));
   signal.throwIfAborted();

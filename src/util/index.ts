@@ -20,5 +20,5 @@ export { clock, cutText, type Paint, painter, printable, printableJson, printabl
 export { spawnTied } from "./tied.js";
 export { awakeTime, type Pauses, TimeLimit } from "./time-limit.js";
 export { importScript, importUserFile } from "./user-file.js";
-export { type Allowed, allowExit, guarded, onLost, timed, timedNow } from "./watch.js";
+export { type Allowed, allowExit, endProcess, guarded, onLost, timed, timedNow } from "./watch.js";
 export { onWrapperEnd } from "./wrapper.js";

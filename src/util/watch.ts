@@ -71,6 +71,12 @@ function lost(message: string): void {
   tell(message);
 }
 
+/** For a state in which nothing can go on, nor be closed: tells it, and ends the process. */
+export function endProcess(message: string): never {
+  lost(message);
+  process.exit(1);
+}
+
 function listen(): void {
   isListening = true;
   // Nothing is left that could settle the work. The outer work gets the error of the inner.

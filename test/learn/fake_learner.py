@@ -98,6 +98,11 @@ for request in connection.requests():
         worker = subprocess.Popen(["sleep", "100"])
         connection.send({"type": "progress", "id": number, "phase": "worker", "done": worker.pid, "total": 1})
         time.sleep(100)
+    elif behaviour == "waits":
+        for _ in range(12):
+            time.sleep(0.2)
+            connection.send({"type": "beat", "progress": True})
+        connection.send({"type": "error", "id": number, "code": "refused", "message": "waited, it said"})
     elif behaviour in ("hang", "mute"):
         time.sleep(100)
     else:

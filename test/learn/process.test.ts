@@ -119,6 +119,11 @@ describe("the learner's process", () => {
     expect(error.message).toMatch(/made no progress for 2 seconds/);
   });
 
+  it("is waited for while another of its ranks makes progress", async () => {
+    const error = await stepError("waits", { progress: 2 });
+    expect(error.message).toBe("waited, it said");
+  });
+
   it("is ended when its interpreter gives no sign of life", async () => {
     const error = await stepError("mute", { beat: 2 });
     expect(error.message).toMatch(/gave no sign of life for 2 seconds/);

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -59,6 +59,29 @@ describe("a server that does not start", () => {
     );
     // Also of one that heeds no end of its input.
     await until(() => processesWith("mark-silent").length === 0);
+  });
+
+  it("is given up when it writes on and on, and does not answer", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance"] });
+    let failure: ServerFailure | undefined;
+    try {
+      void failureOf(open(odd("chatter"), 60)).then((found) => {
+        failure = found;
+      });
+      // Time passes whenever it has written something: it is never silent.
+      for (let heard = ""; !failure; await new Promise((resolve) => setImmediate(resolve))) {
+        const said = existsSync(`${logs}/odd.log`) ? readFileSync(`${logs}/odd.log`, "utf8") : "";
+        if (said === heard) continue;
+        heard = said;
+        vi.advanceTimersByTime(10_000);
+      }
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(failure.problem).toBe("server_silent");
+    expect(failure.message).toMatch(
+      /^the MCP server odd wrote, but did not answer, for 600 seconds of its start; it wrote: .*almost there/s,
+    );
   });
 
   it("is named with its address, where it has one", async () => {

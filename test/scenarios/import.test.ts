@@ -334,6 +334,28 @@ describe("masking", () => {
     ["DE89 3704 0044 0532 0130 00 is an account", "[iban 1] is an account"],
     ["from 192.168.0.1 and 2001:db8::8a2e:370:7334", "from [ip 1] and [ip 2]"],
     ["key sk-abcdefghijklmnopqrstuv", "key [key 1]"],
+    ["a@b, @x.org, a@@b.org, x@y.org@z.org", "a@b, @x.org, a@@b.org, [email 1]@z.org"],
+    ["ａｎｎ＠ｘ．ｏｒｇ, ann%40x.org, ann%2540x%2Eorg; 100%25", "[email 1], [email 1], [email 1]; 100%25"],
+    ["an\u200bn@x.org, 𝐚𝐧𝐧@x.org", "[email 1], [email 2]"],
+    [
+      "pay 4111\u00a01111\u20111111\u202f1111 12/27, 1 4111-1111-1111-1111 or ４１１１１１１１１１１１１１１１",
+      "pay [card 1] 12/27, 1 [card 1] or [card 1]",
+    ],
+    ["卡号4111111111111111，id 1111111111111117", "卡号[card 1]，id 1111111111111117"],
+    [
+      "DE89\u00a03704\u00a00044\u00a00532\u00a00130\u00a000; de89370400440532013000 (de89370400440532013001)",
+      "[iban 1]; [iban 1] (de89370400440532013001)",
+    ],
+    ["+47\u00a022\u00a012\u00a034\u00a056 is +4722123456", "[phone 1] is [phone 1]"],
+    [
+      "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln-_c2ln, at AIzaSyA0123456789abcdefghijklmnopqrstu and ya29.a0AfB_0123456789abcdef",
+      "[key 1], at [key 2] and [key 3]",
+    ],
+    [
+      "-----BEGIN RSA PRIVATE KEY-----\nMIIB/+=\n-----END RSA PRIVATE KEY-----\nthen -----BEGIN PRIVATE KEY-----\nMIIC",
+      "[key 1]\nthen [key 2]",
+    ],
+    ["skateboarding-competitions, hf-spaces", "skateboarding-competitions, hf-spaces"],
     [
       "on 2001-05-10 at 12:30, 1,234,567 dollars, version 1.2.3, order 20260101",
       "on 2001-05-10 at 12:30, 1,234,567 dollars, version 1.2.3, order 20260101",
@@ -371,6 +393,67 @@ describe("masking", () => {
     expect(readFileSync(summary.trajectories_file, "utf8") + readFileSync(summary.scenarios_file, "utf8")).not.toMatch(
       /bob@|ann lee/i,
     );
+  });
+
+  it("tools, names of arguments and numbers too; what is not looked for is listed", async () => {
+    const call = {
+      name: "find",
+      arguments: '{"bob@x.org": {"card": 4111111111111111, "n": 12}, "BOB@x.org": 13}',
+    };
+    const messages = [
+      { role: "user", content: "Who?" },
+      { role: "assistant", content: "", tool_calls: [{ id: "1", function: call }] },
+      { role: "tool", tool_call_id: "1", content: "-" },
+      { role: "assistant", content: "Bob." },
+    ];
+    const parameters = {
+      type: "object",
+      properties: { "bob@x.org": { type: "object", default: "4111 1111 1111 1111" } },
+    };
+    const tools = [{ type: "function", function: { name: "find", description: "As bob@x.org does.", parameters } }];
+    const logs = [write("x.jsonl", [{ messages, tools }])];
+    const summary = await importLogs({ ...unset, mask: ["all"], logs, out: folderOf() });
+    expect(summary.masked).toEqual({ email: 1, card: 1 });
+    expect(summary.not_masked).toContain("names (--mask-words)");
+    const [trajectory] = rowsOf(summary.trajectories_file);
+    expect(trajectory.messages[1].tool_calls[0].arguments).toEqual({
+      "[email 1]": { card: "[card 1]", n: 12 },
+      "[email 1]'": 13,
+    });
+    expect(trajectory.tools[0].function).toEqual({
+      ...{ name: "find", description: "As [email 1] does." },
+      parameters: { type: "object", properties: { "[email 1]": { type: "object", default: "[card 1]" } } },
+    });
+  });
+
+  it.each([
+    ["letters", "a"],
+    ["signs of addresses", "a@"],
+    ["signs of keys", "sk-"],
+    ["beginnings of tokens", "eyJ-"],
+    ["beginnings of keys", "-----BEGIN A-----"],
+    ["digits", "4"],
+    ["colons", "a:"],
+    ["percent signs", "%25"],
+  ])("long runs of %s take as long for each sign as short ones: with their square it would be minutes", (_, sign) => {
+    const before = process.cpuUsage();
+    new Mask(MASKED).text(sign.repeat(2_000_000 / sign.length));
+    expect(process.cpuUsage(before).user).toBeLessThan(20e6);
+  });
+
+  it("ends when it is interrupted", async () => {
+    const messages = [
+      { role: "user", content: "Who?" },
+      { role: "assistant", content: "a@b.org ".repeat(30_000) },
+    ];
+    const logs = [
+      write(
+        "x.jsonl",
+        Array.from({ length: 3 }, () => ({ messages })),
+      ),
+    ];
+    const signal = AbortSignal.abort(new Error("terminated"));
+    await expect(importLogs({ ...unset, mask: ["all"], logs, out: folderOf() }, signal)).rejects.toThrow("terminated");
   });
 
   it("kinds that do not exist are refused", async () => {

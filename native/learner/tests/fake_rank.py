@@ -41,6 +41,7 @@ for request in connection.requests():
     elif kind == "fail":
         if mine:
             message = f"rank {rank.number} refuses"
+            connection.send({"type": "progress", "id": number, "phase": "update", "done": 1, "total": 1})
             connection.send({"type": "error", "id": number, "code": "refused", "message": message})
         continue
     if rank.first and kind not in ("die", "stop"):

@@ -78,7 +78,6 @@ def job(folder, cases, **more):
         "cases": list(cases),
         "f64": False,
         "ways": False,
-        "seconds": 600,
     } | more
 
 

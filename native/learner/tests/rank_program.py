@@ -8,10 +8,8 @@ f32 becomes f64.
 
 import os
 import sys
-import time
 from dataclasses import replace
 
-import learner.ranks
 import torch
 from batches import VOCABULARY, open_settings
 from learner.backend import Repeat
@@ -27,8 +25,6 @@ from learner.session import Session
 from learner.sft import supervised
 from learner.update import policy_update
 
-HANGS = 8
-"""Seconds."""
 FUSED = Way("fused layers", one_call=False, layers=False, fused=True)
 
 
@@ -81,8 +77,6 @@ def fails(session, kind):
 
     def broken_hidden(pack):
         if torch.is_grad_enabled():
-            if due("hang"):
-                time.sleep(HANGS)
             if due("death"):
                 os._exit(7)
             if kind := due(*ERRORS):
@@ -131,7 +125,6 @@ def flat(tensors):
 def main():
     number, world, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     job = torch.load(file, weights_only=False)
-    learner.ranks.FIRST_SECONDS = job["seconds"]
     batches = [read_batch(case["batch"], VOCABULARY) for case in job["cases"]]
     ranks = join(Rank(number, world, number, world), "cpu")
     session = Session(open_settings(job["model"]), silent, ranks)

@@ -5,14 +5,15 @@ import type { HttpClient } from "../http.js";
 import type { ModelShape } from "../models.js";
 import { type AdapterFolder, isAbandoned } from "./adapters.js";
 import {
-  ask,
   complete,
   completeByDefault,
   loadAdapter,
   models,
+  page,
   refusalIn,
   type ServedModels,
   score,
+  tokenized,
   unloadAdapter,
 } from "./protocol.js";
 import { type AdapterType, adapterType, meanDistance } from "./rounding.js";
@@ -85,7 +86,7 @@ export async function checkServer(
     );
   }
   await checkMode(client, served, words, ids);
-  await checkDefaults(client, served, ids, trial);
+  await checkDefaults(client, served, words, ids, trial);
   if (adapterRank === undefined) return { base: served.base, scores, adapters: "F32" };
   await checkAdapters(client, served, { ids, scores, rank: adapterRank, shape }, folder, trial);
   const adapters = await adapterType(client, folder, { ids, scores, shape, names: others });
@@ -93,10 +94,8 @@ export async function checkServer(
 }
 
 async function checkTokenizer(client: HttpClient, { base }: ServedModels, words: LocalEngine): Promise<void> {
-  const answer = await ask(client, "/tokenize", { model: base, prompt: TEXT, add_special_tokens: false });
-  if (answer.status !== 200) throw new HoneError(`it does not tokenize: ${refusalIn(answer)}; is it vLLM?`);
-  const { tokens } = JSON.parse(answer.text) as { tokens?: number[] };
-  if (tokens?.join() !== words.tokenize(TEXT, { special: false }).join()) {
+  const tokens = await tokenized(client, base, TEXT);
+  if (tokens.join() !== words.tokenize(TEXT, { special: false }).join()) {
     throw new HoneError(`its tokenizer is not that of ${words.info.model}: start it with that model`);
   }
 }
@@ -127,7 +126,7 @@ async function checkMode(client: HttpClient, { base }: ServedModels, words: Loca
     const sharpened = Math.log([...raw.values()].reduce((sum, value) => sum + Math.exp(2 * value), 0));
     const { tokens, logprobs } = await complete(client, {
       ...{ model: base, prompt, salt: "mode", maxTokens: 1, stop: [] },
-      sampling: { temperature: 0.5, seed: length },
+      ...{ sampling: { temperature: 0.5, seed: length }, vocabularySize: words.info.vocabularySize },
     });
     const own = raw.get(tokens[0] as number);
     if (own === undefined) continue;
@@ -141,11 +140,20 @@ async function checkMode(client: HttpClient, { base }: ServedModels, words: Loca
 }
 
 /** A request that says nothing of sampling has to be sampled at temperature 1 without truncation. */
-async function checkDefaults(client: HttpClient, { base }: ServedModels, ids: readonly number[], salt: string) {
+async function checkDefaults(
+  client: HttpClient,
+  { base }: ServedModels,
+  words: LocalEngine,
+  ids: readonly number[],
+  salt: string,
+) {
+  const { vocabularySize } = words.info;
   const differences: number[] = [];
   for (let length = 8; length < ids.length; length += 12) {
     const prompt = ids.slice(0, length);
-    const { tokens, logprobs } = await completeByDefault(client, base, prompt, length);
+    const { tokens, logprobs } = await completeByDefault(client, {
+      ...{ model: base, prompt, maxTokens: 8, sampling: { seed: length }, vocabularySize },
+    });
     const raw = await score(client, { model: base, salt }, [...prompt, ...tokens], length);
     differences.push(...logprobs.map((value, i) => value - (raw[i] as number)));
   }
@@ -182,13 +190,12 @@ async function checkAdapters(
       throw new HoneError("it answers with the base model when it is asked for an adapter");
     }
     for (let i = 0; i < CONNECTIONS; i++) {
-      if ((await models(client, undefined, true)).adapters.includes(name)) continue;
+      if ((await models(client, { fresh: true })).adapters.includes(name)) continue;
       throw new HoneError(
         "it has more than one API server, of which one alone has loaded the adapter: start it with --api-server-count 1, and give the address of each server itself",
       );
     }
-    const metrics = await ask(client, "/metrics");
-    const most = /^vllm:lora_requests_info\{[^}]*max_lora="(\d+)"/m.exec(metrics.text)?.[1];
+    const most = /^vllm:lora_requests_info\{[^}]*max_lora="(\d+)"/m.exec(await page(client, "/metrics"))?.[1];
     if (most !== undefined && Number(most) < 2) {
       throw new HoneError(
         `it computes ${most} adapter at a time, and has to change from one to the next: start it with --max-loras 2`,

@@ -3,7 +3,7 @@
  * loads adapters on them; those of other threads join it. Text is tokenized in this process.
  */
 import { resolve } from "node:path";
-import { HoneError, type Pauses } from "../../util/index.js";
+import { anyOf, HoneError, type Pauses } from "../../util/index.js";
 import type {
   Engine,
   EngineCompute,
@@ -21,7 +21,7 @@ import { AdapterFolder, nameIn, newPrefix } from "./adapters.js";
 import { Board } from "./board.js";
 import { Fleet } from "./fleet.js";
 import { OwnServer } from "./own-server.js";
-import { ask, ServerLost, score } from "./protocol.js";
+import { page, ServerLost, score } from "./protocol.js";
 import type { AdapterType } from "./rounding.js";
 import { Group, type Servers, VllmSequence } from "./sequence.js";
 
@@ -53,9 +53,7 @@ export class VllmEngine extends WordsHere implements Engine {
     this.#owner = owner;
     this.#scoring = clients.map(() => 0);
     this.#servers = {
-      board,
-      clients,
-      contextPerSequence,
+      ...{ board, clients, contextPerSequence, vocabularySize: words.info.vocabularySize },
       nameOf: (server, version) => (version === 0 ? (shared.bases[server] as string) : nameIn(shared.prefix, version)),
       saltOf: (version) => nameIn(shared.prefix, version),
     };
@@ -93,8 +91,17 @@ export class VllmEngine extends WordsHere implements Engine {
     tokens: Int32Array,
     { from = 1, signal }: { readonly from?: number; readonly signal?: AbortSignal } = {},
   ): Promise<Float32Array> {
+    const { signal: ended, release } = anyOf([this.#closed.signal, ...(signal ? [signal] : [])]);
+    try {
+      return await this.#scoreSomewhere([...tokens], from, ended);
+    } finally {
+      release();
+    }
+  }
+
+  /** On the server with the fewest scores; when that is lost, on another one, or on the first that is there again. */
+  async #scoreSomewhere(tokens: readonly number[], from: number, ended: AbortSignal): Promise<Float32Array> {
     const { board, clients, nameOf, saltOf } = this.#servers;
-    const ended = AbortSignal.any([this.#closed.signal, ...(signal ? [signal] : [])]);
     for (;;) {
       ended.throwIfAborted();
       const [first, ...others] = board.answering();
@@ -107,7 +114,7 @@ export class VllmEngine extends WordsHere implements Engine {
       this.#scoring[server] = this.#busy(server) + 1;
       try {
         const asked = { model: nameOf(server, version), salt: saltOf(version) };
-        return await score(clients[server] as HttpClient, asked, [...tokens], from, ended);
+        return await score(clients[server] as HttpClient, asked, tokens, from, { signal: ended });
       } catch (error) {
         if (!(error instanceof ServerLost)) throw error;
         board.lose(server);
@@ -175,7 +182,7 @@ async function computeOf(
 ): Promise<EngineCompute> {
   const { layers } = await modelShape(options.model);
   const { own } = options;
-  const version = /"version"\s*:\s*"([^"]*)"/.exec((await ask(client, "/version")).text)?.[1] ?? "";
+  const version = /"version"\s*:\s*"([^"]*)"/.exec(await page(client, "/version"))?.[1] ?? "";
   const weights = own ? numberType[own.dtype] : words.info.weightType;
   return {
     backend: own?.gpu ? "cuda" : "cpu",
@@ -222,7 +229,7 @@ export async function openVllm(
     const shared: VllmShared = {
       ...{ board: board.memory, prefix },
       bases: clients.map((_, server) => opened.baseOf(server)),
-      compute: await computeOf(options, words, clients[0] as HttpClient, opened.adapterType),
+      compute: await computeOf(options, words, (clients[0] as HttpClient).with({ signal }), opened.adapterType),
     };
     return new VllmEngine(options, shared, words, clients, shared.compute, { fleet, own });
   } catch (error) {

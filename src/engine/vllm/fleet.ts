@@ -2,7 +2,7 @@
  * The owner's side of vLLM servers, on the main thread: checks each, loads the same adapter on all of them, notices which
  * no longer answer, and lets them join again. Rollouts on any thread see the outcome on the board.
  */
-import { HoneError, messageOf } from "../../util/index.js";
+import { anyOf, awakeTime, HoneError, messageOf, TimeLimit } from "../../util/index.js";
 import type { HttpClient } from "../http.js";
 import { type AdapterFolder, nameIn } from "./adapters.js";
 import type { Board } from "./board.js";
@@ -10,9 +10,14 @@ import { checkServer, type Expected, fixedIds, SAME_MODEL, type Seen, type Trial
 import { ask, loadAdapter, models, ServerLost, score, unloadAdapter } from "./protocol.js";
 import { type AdapterType, meanDistance } from "./rounding.js";
 
-/** Milliseconds between looks at the servers, and for which an answer is waited. */
+/** Milliseconds between looks at the servers. */
 const LOOK = 1000;
-const PATIENCE = 20_000;
+/** Seconds for which a server may be silent when it is looked at, or checked, which nothing of ours waits behind; and at the end. */
+const PATIENCE = 20;
+const CHECK = 300;
+const END = 5;
+/** Seconds in which none of an adapter's turns ends, after which those are no more: their thread was ended. */
+const TURNS = 900;
 
 interface Server {
   readonly client: HttpClient;
@@ -52,12 +57,19 @@ export class Fleet {
   #timer: NodeJS.Timeout | undefined;
   /** Nothing is noticed while the owner has stopped them. */
   #paused = false;
-  #closed = false;
+  /** Ends what is asked of servers, but for what is asked when it is closed. */
+  readonly #closing = new AbortController();
+  readonly #ended: ReturnType<typeof anyOf>;
+  /** Since when no server answers, by `awakeTime`, as limits are counted. */
   #out: number | undefined;
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    this.#servers = options.clients.map((client) => ({ client, seen: undefined, refused: "" }));
+    this.#ended = anyOf([options.signal, this.#closing.signal]);
+    const { signal } = this.#ended;
+    this.#servers = options.clients.map((client) => ({
+      ...{ client: client.with({ signal }), seen: undefined, refused: "" },
+    }));
     this.#ids = fixedIds(options.expected.words);
   }
 
@@ -76,6 +88,7 @@ export class Fleet {
       try {
         await this.#admit(index);
       } catch (error) {
+        this.#ended.signal.throwIfAborted();
         if (error instanceof ServerLost) {
           throw new HoneError(`no vLLM server answers at ${url}: ${error.message}`, { cause: error });
         }
@@ -109,13 +122,16 @@ export class Fleet {
           await this.#onAll((index) => this.#load(index, loaded));
         } catch (error) {
           // Others may have loaded it.
-          await this.#unload(loaded, AbortSignal.timeout(PATIENCE));
+          await this.#unload(loaded);
           throw error;
         }
         board.version = loaded.version;
         this.#loaded = loaded;
       }
-      if (before) await this.#unload(before);
+      if (before) {
+        await this.#turnsEnd(before);
+        await this.#unload(before);
+      }
     });
   }
 
@@ -136,14 +152,12 @@ export class Fleet {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort(new HoneError("the engine was closed"));
     clearTimeout(this.#timer);
-    await this.#chain.catch(() => undefined);
-    const { folder, board } = this.#options;
-    if (this.#loaded && !this.#paused && board.answering().length > 0) {
-      await this.#unload(this.#loaded, AbortSignal.timeout(PATIENCE));
-    }
-    for (const name of this.#unloaded) folder.remove(name);
+    await this.#chain;
+    if (this.#loaded && !this.#paused) await this.#unload(this.#loaded);
+    for (const name of this.#unloaded) this.#options.folder.remove(name);
+    this.#ended.release();
   }
 
   #alone<T>(work: () => Promise<T>): Promise<T> {
@@ -160,7 +174,7 @@ export class Fleet {
     const trials: Trials = [name(), name(), name(), name()];
     let seen: Seen;
     try {
-      seen = await checkServer(server.client, expected, folder, trials);
+      seen = await checkServer(server.client.with({ seconds: CHECK }), expected, folder, trials);
     } finally {
       for (const trial of trials) folder.remove(trial);
     }
@@ -220,7 +234,7 @@ export class Fleet {
 
   /** Does something with every server that answers; waits until there is one. */
   async #onAll(work: (index: number) => Promise<void>): Promise<void> {
-    const { board, signal } = this.#options;
+    const { board } = this.#options;
     for (;;) {
       const done = await Promise.all(
         board.answering().map(async (index) => {
@@ -237,21 +251,37 @@ export class Fleet {
       if (done.includes(true)) return;
       await this.#look();
       await new Promise((resolve) => setTimeout(resolve, LOOK));
-      signal.throwIfAborted();
+      this.#ended.signal.throwIfAborted();
     }
   }
 
-  async #unload({ version, name }: Loaded, signal?: AbortSignal): Promise<void> {
+  async #turnsEnd({ version }: Loaded): Promise<void> {
     const { board } = this.#options;
-    while (board.turns(version) > 0 && !signal?.aborted) await new Promise((resolve) => setTimeout(resolve, 20));
+    const limit = new TimeLimit(TURNS, () => undefined);
+    const { signal } = this.#ended;
+    for (let turns = board.turns(version); turns > 0 && !limit.signal.aborted; ) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      if (signal.aborted) break;
+      const now = board.turns(version);
+      if (now !== turns) limit.renew();
+      turns = now;
+    }
+    limit.clear();
+    signal.throwIfAborted();
+  }
+
+  /** Also at the end, when nothing else is asked any more. */
+  async #unload({ name }: Loaded): Promise<void> {
+    const { board, clients } = this.#options;
+    const seconds = this.#ended.signal.aborted ? END : PATIENCE;
     await Promise.all(
       board.answering().map(async (index) => {
         try {
-          await unloadAdapter((this.#servers[index] as Server).client, name, signal);
+          await unloadAdapter(clients[index] as HttpClient, name, { seconds });
         } catch (error) {
           // One that is gone has no adapters; a later one of its address is asked for its own.
-          if (error instanceof ServerLost) board.lose(index);
-          else if (!signal?.aborted) throw error;
+          if (!(error instanceof ServerLost)) throw error;
+          board.lose(index);
         }
       }),
     );
@@ -264,12 +294,12 @@ export class Fleet {
   }
 
   #watch(): void {
-    if (this.#closed) return;
+    if (this.#closing.signal.aborted) return;
     this.#timer = setTimeout(async () => {
       try {
         await this.#alone(() => this.#look());
       } catch (error) {
-        this.#options.log(`vLLM servers: ${messageOf(error)}`);
+        if (!this.#ended.signal.aborted) this.#options.log(`vLLM servers: ${messageOf(error)}`);
       }
       this.#watch();
     }, LOOK);
@@ -278,19 +308,20 @@ export class Fleet {
 
   /** Looks at every server: who is lost, who is there again. */
   async #look(): Promise<void> {
-    if (this.#paused || this.#closed) return;
+    if (this.#paused || this.#ended.signal.aborted) return;
     const { board, log } = this.#options;
     await Promise.all(
       this.#servers.map(async (server, index) => {
         const { url } = server.client;
         if (!board.answers(index)) return this.#readmit(index);
         try {
-          const { status } = await ask(server.client, "/health", undefined, AbortSignal.timeout(PATIENCE));
+          const { status } = await ask(server.client, "/health", undefined, { seconds: PATIENCE });
           if (status === 200) return;
-          board.lose(index);
         } catch {
-          board.lose(index);
+          // Whatever it is, it does not answer.
+          this.#ended.signal.throwIfAborted();
         }
+        board.lose(index);
         log(`the vLLM server at ${url} no longer answers: its rollouts go to others`);
       }),
     );
@@ -302,8 +333,9 @@ export class Fleet {
     const server = this.#servers[index] as Server;
     const { url } = server.client;
     try {
-      await models(server.client, AbortSignal.timeout(PATIENCE));
+      await models(server.client, { seconds: PATIENCE });
     } catch {
+      this.#ended.signal.throwIfAborted();
       if (server.refused === "") log(`the vLLM server at ${url} is gone; it may return`);
       server.refused ||= "gone";
       return;
@@ -312,6 +344,7 @@ export class Fleet {
       await this.#admit(index);
       log(`the vLLM server at ${url} answers, and plays again`);
     } catch (error) {
+      this.#ended.signal.throwIfAborted();
       const why = messageOf(error);
       if (server.refused !== why && !(error instanceof ServerLost)) log(`the vLLM server at ${url} stays out: ${why}`);
       server.refused = why;
@@ -323,12 +356,12 @@ export class Fleet {
     if (board.answering().length > 0) return;
     if (this.#out === undefined) log("no vLLM server answers: rollouts wait for one; Ctrl-C ends the run");
     this.#endOutage();
-    this.#out = Date.now();
+    this.#out = awakeTime();
   }
 
   /** Before a server joins: its first turn may end before the next look, and its deadline has all of the outage added. */
   #endOutage(): void {
-    if (this.#out !== undefined) this.#options.board.addOutage(Date.now() - this.#out);
+    if (this.#out !== undefined) this.#options.board.addOutage(awakeTime() - this.#out);
     this.#out = undefined;
   }
 }

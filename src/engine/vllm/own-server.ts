@@ -1,7 +1,7 @@
 /** The vLLM server that hone starts on this machine: it ends with hone, also when that is killed. */
 import { createWriteStream, type WriteStream } from "node:fs";
 import type { Readable } from "node:stream";
-import { HoneError, messageOf, spawnTied } from "../../util/index.js";
+import { awakeTime, HoneError, messageOf, spawnTied } from "../../util/index.js";
 import type { OwnServerOptions, VllmOptions } from "../engine.js";
 import { HttpClient } from "../http.js";
 
@@ -35,7 +35,7 @@ export class OwnServer {
     this.#options = options;
     this.#engine = engine;
     this.#log = log;
-    this.#client = new HttpClient(engine.urls[0] as string);
+    this.#client = new HttpClient(engine.urls[0] as string, { signal: engine.signal });
   }
 
   /** Whether it keeps its memory while the learner computes. */
@@ -45,7 +45,7 @@ export class OwnServer {
 
   /** @throws HoneError when it ends, with the cause */
   async start(): Promise<void> {
-    const began = Date.now();
+    const began = awakeTime();
     this.#log(
       `starting vLLM on ${this.#options.gpu ? "the GPU" : "the CPU"} at ${this.#client.url}; its output: ${this.#options.logFile}`,
     );
@@ -57,7 +57,7 @@ export class OwnServer {
         this.#wanted = true;
         return;
       }
-      if (Date.now() - began > 1000 * START_SECONDS) {
+      if (awakeTime() - began > 1000 * START_SECONDS) {
         throw new HoneError(`vLLM does not answer after ${START_SECONDS} s; see ${this.#options.logFile}`);
       }
       await new Promise((resolve) => setTimeout(resolve, 500));
@@ -88,7 +88,7 @@ export class OwnServer {
 
   async #answers(): Promise<boolean> {
     try {
-      return (await this.#client.ask("/health", undefined, AbortSignal.timeout(5000))).status === 200;
+      return (await this.#client.ask("/health", undefined, { seconds: 5 })).status === 200;
     } catch {
       // Not yet.
       return false;

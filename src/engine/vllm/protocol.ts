@@ -1,11 +1,19 @@
 /** What hone asks of a vLLM server, and how its answers are read: token ids in, ids and log-probabilities out. */
 import { z } from "zod";
-import { HoneError, messageOf } from "../../util/index.js";
-import type { Answer, HttpClient } from "../http.js";
+import { HoneError } from "../../util/index.js";
+import { type Answer, type AskOptions, type HttpClient, NoAnswer } from "../http.js";
 import type { Sampling } from "../sequence.js";
 
 /** The version that hone starts, and was tested with. */
 export const VLLM_VERSION = "0.32.0";
+
+/** Seconds for what a server answers without computing. */
+const SOON = { seconds: 60 };
+/** Bytes of an answer at most: for each token of prompt and turn, and besides. */
+const TOKEN_BYTES = 1024;
+const OTHER_BYTES = 1_048_576;
+/** Rounding of a log-probability above 0. */
+const ABOVE = 1e-3;
 
 /** The server is not there, or broken: what was asked may be asked of another one. */
 export class ServerLost extends Error {}
@@ -36,6 +44,8 @@ const completionSchema = z.object({
   ]),
 });
 
+const tokenizedSchema = z.object({ tokens: z.array(z.number()) });
+
 const errorSchema = z.object({ error: z.object({ message: z.string() }) });
 
 /** The server's own words for a refusal, in one line. */
@@ -47,23 +57,17 @@ export function refusalIn({ status, text }: Answer): string {
   } catch {
     // Not every answer of a proxy, or of another program, is JSON.
   }
-  return `${status}: ${said.replace(/\s+/g, " ").slice(0, 300)}`;
+  return `${status}: ${said.replace(/[\s\p{Cc}]+/gu, " ").slice(0, 300)}`;
 }
 
-/** @throws ServerLost when it does not answer, or with a failure of its own */
-export async function ask(
-  client: HttpClient,
-  path: string,
-  body?: object,
-  signal?: AbortSignal,
-  fresh = false,
-): Promise<Answer> {
+/** @throws ServerLost when it does not answer, or with a failure of its own; HoneError for an answer that is too long */
+export async function ask(client: HttpClient, path: string, body?: object, options?: AskOptions): Promise<Answer> {
   let answer: Answer;
   try {
-    answer = await client.ask(path, body, signal, fresh);
+    answer = await client.ask(path, body, options);
   } catch (error) {
-    if (signal?.aborted) throw error;
-    throw new ServerLost(messageOf(error), { cause: error });
+    if (error instanceof NoAnswer) throw new ServerLost(error.message, { cause: error });
+    throw error;
   }
   // A gateway's answers for a server that is not there; vLLM's own when its engine has died.
   if ([502, 503, 504].includes(answer.status)) throw new ServerLost(refusalIn(answer));
@@ -88,8 +92,8 @@ export interface ServedModels {
 }
 
 /** @throws HoneError when the answer is not vLLM's */
-export async function models(client: HttpClient, signal?: AbortSignal, fresh = false): Promise<ServedModels> {
-  const answer = await ask(client, "/v1/models", undefined, signal, fresh);
+export async function models(client: HttpClient, options?: AskOptions): Promise<ServedModels> {
+  const answer = await ask(client, "/v1/models", undefined, { ...SOON, ...options });
   if (answer.status !== 200) throw new HoneError(`it answers ${refusalIn(answer)}`);
   const { data } = read(modelsSchema, answer, "list of models");
   const base = data.find(({ parent }) => parent === null || parent === undefined);
@@ -101,6 +105,17 @@ export async function models(client: HttpClient, signal?: AbortSignal, fresh = f
   };
 }
 
+/** Ids of a text by the server's tokenizer. */
+export async function tokenized(client: HttpClient, model: string, text: string): Promise<readonly number[]> {
+  const answer = await ask(client, "/tokenize", { model, prompt: text, add_special_tokens: false }, SOON);
+  if (answer.status !== 200) throw new HoneError(`it does not tokenize: ${refusalIn(answer)}; is it vLLM?`);
+  return read(tokenizedSchema, answer, "tokens").tokens;
+}
+
+/** The text of a page of its own, such as its metrics, with which nothing is wrong where it is missing. */
+export const page = async (client: HttpClient, path: string): Promise<string> =>
+  (await ask(client, path, undefined, SOON)).text;
+
 export interface Asked {
   readonly model: string;
   readonly prompt: readonly number[];
@@ -110,12 +125,13 @@ export interface Asked {
   /** Every field is sent: a server's own defaults count for nothing. */
   readonly sampling: Sampling;
   readonly stop: readonly number[];
+  /** Number of the model's tokens. */
+  readonly vocabularySize: number;
 }
 
 export interface Completed {
   readonly tokens: readonly number[];
   readonly logprobs: readonly number[];
-  readonly finish: string;
   /** Of the prompt, as the server says it had it. */
   readonly prompt?: readonly number[];
 }
@@ -138,46 +154,72 @@ const FIXED = {
 /**
  * Samples a turn.
  * @throws ServerLost, AdapterUnknown
- * @throws HoneError when the server refuses
+ * @throws HoneError when the server refuses, or answers what cannot be
  */
-export async function complete(client: HttpClient, asked: Asked, signal?: AbortSignal): Promise<Completed> {
+export async function complete(client: HttpClient, asked: Asked, options?: AskOptions): Promise<Completed> {
   const { temperature = 1, topK = 0, topP = 1, minP = 0, seed } = asked.sampling;
-  return completion(
-    client,
-    {
-      ...FIXED,
-      model: asked.model,
-      prompt: asked.prompt,
-      cache_salt: asked.salt,
-      max_tokens: asked.maxTokens,
-      temperature,
-      top_k: topK,
-      top_p: topP,
-      min_p: minP,
-      seed,
-      stop_token_ids: asked.stop,
-    },
-    signal,
-  );
+  const body = {
+    ...FIXED,
+    model: asked.model,
+    prompt: asked.prompt,
+    cache_salt: asked.salt,
+    max_tokens: asked.maxTokens,
+    temperature,
+    top_k: topK,
+    top_p: topP,
+    min_p: minP,
+    seed,
+    stop_token_ids: asked.stop,
+  };
+  return completion(client, body, asked, options);
 }
 
 /** Samples with whatever the server's defaults are, but for the number of tokens. */
-export const completeByDefault = (client: HttpClient, model: string, prompt: readonly number[], seed: number) =>
-  completion(client, { model, prompt, max_tokens: 8, seed, logprobs: 0, return_token_ids: true, ignore_eos: true });
+export function completeByDefault(
+  client: HttpClient,
+  { model, prompt, maxTokens, sampling: { seed }, vocabularySize }: Omit<Asked, "salt" | "stop">,
+): Promise<Completed> {
+  const body = { model, prompt, max_tokens: maxTokens, seed, logprobs: 0, return_token_ids: true, ignore_eos: true };
+  return completion(client, body, { prompt, maxTokens, stop: [], vocabularySize });
+}
 
-async function completion(client: HttpClient, body: object, signal?: AbortSignal): Promise<Completed> {
+async function completion(
+  client: HttpClient,
+  body: object,
+  asked: Pick<Asked, "prompt" | "maxTokens" | "stop" | "vocabularySize">,
+  options?: AskOptions,
+): Promise<Completed> {
+  const { prompt: given, maxTokens, stop, vocabularySize } = asked;
   const {
     finish_reason: finish,
     token_ids: tokens,
     prompt_token_ids: prompt,
     logprobs,
-  } = await choice(client, body, signal);
+  } = await choice(client, body, given.length + maxTokens, options);
   const values = logprobs?.token_logprobs;
   if (!tokens || !values || values.length !== tokens.length || !values.every((value) => value !== null)) {
     throw new HoneError("the server names no log-probability for each sampled token; is it vLLM 0.32 or newer?");
   }
-  return { tokens, logprobs: values as number[], finish: finish ?? "", ...(prompt ? { prompt } : {}) };
+  // Its own end, or somebody's request: what was sampled is no whole turn.
+  if (finish === "abort") throw new ServerLost("it has broken off a turn");
+  const wrong = (what: string) => new HoneError(`the server answers what cannot be: ${what}`);
+  if (tokens.length > maxTokens)
+    throw wrong(`${tokens.length} sampled tokens, where ${maxTokens} at most were asked for`);
+  const unknown = [...tokens, ...(prompt ?? [])].find((token) => token >= vocabularySize);
+  if (unknown !== undefined) throw wrong(`the token ${unknown}, of a model with ${vocabularySize}`);
+  const early = tokens.findIndex((token) => stop.includes(token));
+  if (early >= 0 && early < tokens.length - 1)
+    throw wrong(`${tokens.length - 1 - early} tokens behind one that ends a turn`);
+  const impossible = values.find((value) => !isLogprob(value as number));
+  if (impossible !== undefined) throw wrong(`a log-probability of ${impossible}`);
+  if (prompt && prompt.length !== given.length) {
+    throw wrong(`a prompt of ${prompt.length} tokens, where ${given.length} were sent`);
+  }
+  return { tokens, logprobs: values as number[], ...(prompt ? { prompt } : {}) };
 }
+
+/** Also in 32 bits. */
+const isLogprob = (value: number) => value <= ABOVE && Number.isFinite(Math.fround(value));
 
 /**
  * Log-probabilities of a prompt's tokens under the raw softmax, from the one at `from` on.
@@ -189,7 +231,7 @@ export async function score(
   { model, salt }: Pick<Asked, "model" | "salt">,
   tokens: readonly number[],
   from: number,
-  signal?: AbortSignal,
+  options?: AskOptions,
 ): Promise<Float32Array> {
   const body = {
     model,
@@ -200,16 +242,17 @@ export async function score(
     prompt_logprobs: 0,
     ignore_eos: true,
   };
-  const { prompt_logprobs: given } = await choice(client, body, signal);
+  const { prompt_logprobs: given } = await choice(client, body, tokens.length, options);
   const scores = tokens.slice(from).map((token, i) => given?.[from + i]?.[String(token)]?.logprob);
-  if (scores.some((value) => value === undefined)) {
+  if (!scores.every((value) => value !== undefined && isLogprob(value))) {
     throw new HoneError("the server gives no log-probabilities of a prompt's tokens; is it vLLM?");
   }
   return Float32Array.from(scores as number[]);
 }
 
-async function choice(client: HttpClient, body: object, signal?: AbortSignal) {
-  const answer = await ask(client, "/v1/completions", body, signal);
+async function choice(client: HttpClient, body: object, tokens: number, options?: AskOptions) {
+  const most = OTHER_BYTES + TOKEN_BYTES * tokens;
+  const answer = await ask(client, "/v1/completions", body, { ...options, most });
   if (answer.status === 404) throw new AdapterUnknown(refusalIn(answer));
   if (answer.status === 500) throw new ServerLost(refusalIn(answer));
   if (answer.status !== 200) throw new HoneError(`the server answers ${refusalIn(answer)}`);
@@ -217,13 +260,13 @@ async function choice(client: HttpClient, body: object, signal?: AbortSignal) {
 }
 
 /** @returns undefined when it is loaded, else the refusal */
-export async function loadAdapter(client: HttpClient, name: string, path: string, signal?: AbortSignal) {
-  const answer = await ask(client, "/v1/load_lora_adapter", { lora_name: name, lora_path: path }, signal);
+export async function loadAdapter(client: HttpClient, name: string, path: string) {
+  const answer = await ask(client, "/v1/load_lora_adapter", { lora_name: name, lora_path: path });
   return answer.status === 200 ? undefined : answer;
 }
 
 /** The server's acknowledgement: that it has no adapter of this name any more. */
-export async function unloadAdapter(client: HttpClient, name: string, signal?: AbortSignal): Promise<boolean> {
-  const { status } = await ask(client, "/v1/unload_lora_adapter", { lora_name: name }, signal);
+export async function unloadAdapter(client: HttpClient, name: string, options?: AskOptions): Promise<boolean> {
+  const { status } = await ask(client, "/v1/unload_lora_adapter", { lora_name: name }, options);
   return status === 200 || status === 404;
 }

@@ -1,5 +1,5 @@
 /** One conversation on vLLM servers: each turn is a request with all token ids so far, whose prefix the server has cached. */
-import { awakeTime, deriveSeed, HoneError } from "../../util/index.js";
+import { anyOf, awakeTime, deriveSeed, HoneError } from "../../util/index.js";
 import { digestOf } from "../evaluated.js";
 import type { HttpClient } from "../http.js";
 import type { Evaluated, Generated, GenerateOptions, Sampling, Sequence } from "../sequence.js";
@@ -11,6 +11,8 @@ export interface Servers {
   readonly board: Board;
   readonly clients: readonly HttpClient[];
   readonly contextPerSequence: number;
+  /** Number of the model's tokens. */
+  readonly vocabularySize: number;
   /** The name by which a server is asked for an adapter, or for the base model (version 0). */
   nameOf(server: number, version: number): string;
   saltOf(version: number): string;
@@ -78,15 +80,15 @@ export class VllmSequence implements Sequence {
     const { contextPerSequence } = this.#servers;
     const nothing = { tokens: new Int32Array(), logprobs: new Float32Array(), waitedSeconds: 0, usedSeconds: 0 };
     if (this.#ids.length + append.length >= contextPerSequence) return { ...nothing, stop: "context" };
-    this.#ids.push(...append);
-    const ended = AbortSignal.any([this.#closed.signal, ...(signal ? [signal] : [])]);
-    const turn = await this.#somewhere(options, ended);
+    this.#append(append);
+    const ended = anyOf([this.#closed.signal, ...(signal ? [signal] : [])]);
+    const turn = await this.#somewhere(options, ended.signal).finally(ended.release);
     const { times } = turn;
     if ("end" in turn) return { ...nothing, ...times, stop: turn.end };
     const tokens = Int32Array.from(turn.tokens);
     // At temperature 0 the most likely token is taken for certain.
     const logprobs = options.sampling.temperature === 0 ? tokens.map(() => 0) : turn.logprobs;
-    this.#ids.push(...tokens);
+    this.#append(tokens);
     const last = tokens.at(-1) as number;
     const full = this.#ids.length >= contextPerSequence;
     const stopped = stop.includes(last);
@@ -114,9 +116,13 @@ export class VllmSequence implements Sequence {
     this.#group.leave();
   }
 
+  #append(tokens: Int32Array): void {
+    for (const token of tokens) this.#ids.push(token);
+  }
+
   /** Samples the turn on the group's server; when that is lost, on another one, or on the first that is there again. */
   async #somewhere({ maxTokens, sampling, stop, seconds }: GenerateOptions, ended: AbortSignal) {
-    const { board, clients, contextPerSequence } = this.#servers;
+    const { board, clients, contextPerSequence, vocabularySize } = this.#servers;
     const before = board.outage();
     const began = awakeTime();
     const paused = () => Math.max(0, board.outage(before));
@@ -135,6 +141,7 @@ export class VllmSequence implements Sequence {
       const { version } = board;
       const losses = board.losses(server);
       const given = new AbortController();
+      const either = anyOf([ended, given.signal]);
       const watch = setInterval(() => {
         if (overdue() || board.losses(server) !== losses) given.abort();
       }, LOOK);
@@ -148,17 +155,20 @@ export class VllmSequence implements Sequence {
             prompt: this.#ids,
             maxTokens: Math.min(maxTokens, contextPerSequence - this.#ids.length),
             sampling: { ...sampling, seed: deriveSeed(sampling.seed, this.#ids.length) },
-            stop,
+            ...{ stop, vocabularySize },
           },
-          AbortSignal.any([ended, given.signal]),
+          // `watch` has the limit of a turn that has one: no byte comes before its last token.
+          { signal: either.signal, ...(seconds === undefined ? {} : { seconds: Number.POSITIVE_INFINITY }) },
         );
         if (answer.tokens.length > 0) return { ...answer, times: timesNow() };
         throw new HoneError("the vLLM server ended a turn without a token");
       } catch (error) {
+        if (either.signal.aborted) continue;
         if (error instanceof ServerLost) board.lose(server);
         else if (error instanceof HoneError) throw new HoneError(`vLLM: ${error.message}`, { cause: error });
-        else if (!ended.aborted && !given.signal.aborted) throw error;
+        else throw error;
       } finally {
+        either.release();
         board.endTurn(version);
         clearInterval(watch);
       }

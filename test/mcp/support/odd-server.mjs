@@ -85,6 +85,7 @@ if (mode === "greeting") process.stdout.write('Welcome to the odd server!\n{"not
 createInterface({ input: process.stdin })
   .on("line", (line) => {
     if (mode === "silent") return;
+    if (mode === "chatter") return void setInterval(() => console.log("almost there"), 20);
     if (mode === "babble") return void process.stdout.write("I do not speak JSON\n");
     const { id, method, params } = JSON.parse(line);
     if (method === "initialize") {

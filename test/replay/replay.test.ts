@@ -1,0 +1,52 @@
+/** Which step's batch a run's file is: an update that was interrupted leaves that of a step which the run does not have. */
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { writeBatch } from "../../src/learn/index.js";
+import { replayBatch } from "../../src/replay/update.js";
+import type { RunSettings, StepRow } from "../../src/run/index.js";
+import { batchOf, type CreditedGroup } from "../../src/train/index.js";
+import { trajectoryOf } from "../train/support/fakes.js";
+
+const groupOf = (seed: number) => {
+  const members = [0, 1].map((index) => ({
+    trajectory: trajectoryOf({ index, seed: seed + index }),
+    ...{ advantage: index - 0.5, masked: false },
+  }));
+  return { members, trainable: true, rewarded: true } as unknown as CreditedGroup;
+};
+const groups = [groupOf(1)];
+const settings = { kl: 0, temperature: 1 } as RunSettings;
+
+/** What is said of step 3, the last, where the file has this content. */
+async function said(write: (file: string) => Promise<unknown> | unknown, isLastUpdate = true) {
+  const [folder, scratch] = ["run", "scratch"].map((name) => mkdtempSync(join(tmpdir(), `hone-replay-${name}-`)));
+  await write(join(folder as string, "batch.safetensors"));
+  const kept = { folder: folder as string, at: { step: 3 } as StepRow, isLastUpdate };
+  return replayBatch(kept, { groups, further: 0, inOrder: true }, settings, scratch as string);
+}
+const written = (of: readonly CreditedGroup[], step?: number) => (file: string) =>
+  writeBatch(file, batchOf(of, settings), { temperature: 1, step });
+
+it("the step's own is compared, with a step in it and as runs of before have it", async () => {
+  expect(await said(written(groups, 3))).toMatchObject({ result: "same" });
+  expect(await said(written(groups))).toMatchObject({ result: "same" });
+  expect(await said(written([groupOf(5)], 3))).toMatchObject({ result: "differs" });
+  expect(await said(written([groupOf(5)]))).toMatchObject({ result: "differs" });
+  expect(await said((file) => writeFileSync(file, "half"))).toMatchObject({ result: "differs" });
+});
+
+it("that of an update that was interrupted is none of the step's, and accuses nobody", async () => {
+  const check = await said(written([groupOf(5)], 4));
+  expect(check).toEqual({
+    ...{ part: "batch", result: "skipped" },
+    text: "a run keeps the batch of its last update alone, and has that of step 4",
+  });
+});
+
+it("that of another step of the run is skipped", async () => {
+  expect(await said(written([groupOf(5)], 5), false)).toMatchObject({ result: "skipped" });
+  expect(await said(written([groupOf(5)]), false)).toMatchObject({ result: "skipped" });
+  expect(await said(() => undefined)).toMatchObject({ result: "skipped" });
+});

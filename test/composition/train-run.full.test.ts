@@ -33,16 +33,9 @@ describe("yarn train", () => {
 
   it("has besides only options, output, and texts of its help", () => {
     expect([...imports.keys()].sort()).toEqual([
-      ...[
-        "../composition/index.js",
-        "../config/index.js",
-        "../report/index.js",
-        "../reward/index.js",
-        "../util/index.js",
-      ],
+      ...["../composition/index.js", "../config/index.js", "../report/index.js", "../reward/index.js"],
     ]);
     expect(imports.get("../reward/index.js")).toEqual(["rewardsText"]);
-    expect(imports.get("../util/index.js")).toEqual(["hone"]);
   });
 });
 

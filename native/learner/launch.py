@@ -179,7 +179,7 @@ class Launch:
         environment = os.environ | {ADDRESS: f"{self._address} {port} {self._secret}", "PATH": _path(sys.executable)}
         with _listen(self._address) as free:
             meeting = free.getsockname()[1]
-        # Where the ranks find each other, unless the launcher says it. torchrun would leave a folder for its logs behind.
+        # Where the ranks find each other, unless the launcher says it. torchrun would leave a folder for logs behind.
         environment |= {"MASTER_ADDR": self._address, "MASTER_PORT": str(meeting), "PET_LOG_DIR": os.devnull}
         try:
             self._command = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
@@ -308,8 +308,8 @@ class Launch:
         self._pass_on()
 
     def _report(self, one: _Member, line: bytes) -> None:
-        """Of rank 0 to hone. Of another one that it makes progress, for which rank 0 may wait; and an error where rank 0
-        has not answered: it cannot compute."""
+        """Of rank 0 to hone. Of another one that it makes progress, for which rank 0 may wait; and an error where rank
+        0 has not answered: it cannot compute."""
         said = _object(line)
         kind, number = said.get("type"), said.get("id")
         if kind == "hello":

@@ -142,8 +142,7 @@ class AdamStep:
         zero = torch.zeros((), dtype=torch.float64)
         self._before, self._gradient = f64(self._parameter.detach()), f64(self._parameter.grad)
         self._mean, self._square = (
-            f64(state[name]) if name in state else zero.to(self._before.device)
-            for name in ("exp_avg", "exp_avg_sq")
+            f64(state[name]) if name in state else zero.to(self._before.device) for name in ("exp_avg", "exp_avg_sq")
         )
         self._step = int(state["step"]) + 1 if "step" in state else 1
 

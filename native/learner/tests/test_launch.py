@@ -75,7 +75,9 @@ class Hone:
             data = os.read(self._reports, 65536)
             assert data, self.log.read_text()
             *lines, self._text = (self._text + data).split(b"\n")
-            reports += [one for one in map(json.loads, lines) if one["type"] not in ("beat", "hello") or "progress" in one]
+            reports += [
+                one for one in map(json.loads, lines) if one["type"] not in ("beat", "hello") or "progress" in one
+            ]
         return reports
 
     def close(self):
@@ -157,7 +159,7 @@ def test_all_ranks_hear_hone_and_hone_hears_the_first(start, tmp_path):
         progress, done = hone.answers()
         assert progress["type"] == "progress"
         assert done == {"type": "done", "id": number, "result": [0, 3, 0, 3]}
-    # Another rank than the first is heard where the first has no answer; that it works is a sign of life of the learner.
+    # Another rank than the first is heard where the first has no answer; that it works is a sign of life.
     hone.ask("fail", rank=2)
     works, error = hone.answers()
     assert works == {"type": "beat", "progress": True}

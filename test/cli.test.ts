@@ -12,13 +12,14 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it, vi } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { main } from "../src/command-line.js";
 import { loadCommands } from "../src/commands/index.js";
 import type { Command } from "../src/config/command.js";
 import { flagOf, isOwn, type OptionName, optionNames, options } from "../src/config/config.js";
 import { readHelp } from "../src/config/help.js";
 import { packageRoot } from "../src/util/paths.js";
+import { CommandLine } from "./support/command-line.js";
 
 const commands = await loadCommands();
 
@@ -32,6 +33,11 @@ function hone(...args: string[]) {
   });
   return { status, stdout, stderr };
 }
+
+/** Runs it in a process that stays: what it says of wrong words has nothing to do with its own. */
+const line = new CommandLine();
+afterAll(() => line.close());
+const told = (...args: string[]) => line.run(folder, ...args);
 
 /** A page of help, printed in this process: a hundred processes would take a minute. */
 async function helpOf(...args: string[]): Promise<string> {
@@ -156,8 +162,8 @@ describe("the command line", () => {
     expect(ofRollout).toMatch(/-n Number [^(]*\([^)]*; default: 16\)/);
   });
 
-  it("hides no option from the command line that --help leaves out", () => {
-    const { status, stderr } = hone("train", "--warmup", "-1");
+  it("hides no option from the command line that --help leaves out", async () => {
+    const { status, stderr } = await told("train", "--warmup", "-1");
     expect([status, stderr]).toEqual([2, 'hone: --warmup: "-1" is not accepted; give a whole number of at least 0\n']);
   });
 
@@ -233,8 +239,8 @@ describe("the command line", () => {
     [["rollout", "--group-size"], /[Nn]ot enough arguments.*group/],
     [["rollout", "--group-size", "none"], /--group-size: "none" is not accepted; give a whole number from 1/],
     [["rollout", "extra"], /rollout does not know what to do with "extra"/],
-  ])("refuses %j with one line and exit code 2", (args, message) => {
-    const { status, stdout, stderr } = hone(...args);
+  ])("refuses %j with one line and exit code 2", async (args, message) => {
+    const { status, stdout, stderr } = await told(...args);
     expect(status).toBe(2);
     expect(stdout).toBe("");
     expect(stderr).toMatch(message);
@@ -250,11 +256,11 @@ describe("the command line", () => {
     expect(stderr).toMatch(/^hone: there is no task file/);
   });
 
-  it("help COMMAND is COMMAND --help, and refuses a word that is none", () => {
-    const asked = hone("help", "metrics");
-    expect(asked).toEqual(hone("metrics", "--help"));
+  it("help COMMAND is COMMAND --help, and refuses a word that is none", async () => {
+    const asked = await told("help", "metrics");
+    expect(asked).toEqual(await told("metrics", "--help"));
     expect(asked.stdout).toMatch(/\nmismatch +Mean distance between the engine/);
-    expect(hone("help", "metrik")).toMatchObject({
+    expect(await told("help", "metrik")).toMatchObject({
       status: 2,
       stderr: "hone: there is no command metrik; did you mean metrics?\n",
     });
@@ -291,7 +297,7 @@ describe("the command line", () => {
   });
 });
 
-it("reads a project's config file, but not for the demo, which is the same everywhere", () => {
+it("reads a project's config file, but not for the demo, which is the same everywhere", async () => {
   const file = join(folder, "hone.config.json");
   writeFileSync(file, JSON.stringify({ steps: "many" }));
   try {
@@ -299,7 +305,7 @@ it("reads a project's config file, but not for the demo, which is the same every
       ["train", /hone\.config\.json.*steps/],
       ["demo", /there is no model nothing-of-that-name/],
     ] as const) {
-      const { status, stderr } = hone(command, "--model", "nothing-of-that-name", "--home", join(folder, "none"));
+      const { status, stderr } = await told(command, "--model", "nothing-of-that-name", "--home", join(folder, "none"));
       expect([command, status, stderr]).toEqual([command, 2, expect.stringMatching(said)]);
     }
   } finally {

@@ -1,90 +1,12 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { type GatherOptions, gather } from "../../src/gather/gather.js";
+import { gather } from "../../src/gather/gather.js";
 import { RolloutThreads } from "../../src/gather/threads.js";
 import type { Trajectory } from "../../src/rollout/trajectory.js";
-
-// The task is a file, as a user's is: workers load it by its path.
-const taskFile = join(mkdtempSync(join(tmpdir(), "hone-gather-")), "task.ts");
-writeFileSync(
-  taskFile,
-  `
-import { defineTask, defineTool } from "hone";
-import { z } from "${import.meta.resolve("zod")}";
-
-/** Rollouts of this thread that are in the tool and wait for others. */
-let here = 0;
-const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
-export default defineTask({
-  name: "moody",
-  scenarios: () => [],
-  prompt: ({ question }) => {
-    if (question === "endless prompt") for (;;);
-    return [{ role: "user", content: question }];
-  },
-  tools: [
-    defineTool({
-      name: "act",
-      description: "Act.",
-      parameters: z.object({ mood: z.string() }),
-      final: true,
-      execute: async ({ mood }) => {
-        if (mood === "throw") throw new Error("bad mood");
-        if (mood === "exit") process.exit(3);
-        if (mood === "block") for (;;);
-        if (mood.includes("prototype")) new Function(mood)();
-        if (mood === "meet") {
-          here++;
-          while (here < 8) await wait(5);
-        }
-        if (mood === "relay" && ++here === 1) while (here < 3) await wait(5);
-        if (mood === "crowd") {
-          if (++here > 3) throw new Error("too many at once");
-          await wait(20);
-          here--;
-        }
-        if (mood === "slow") await wait(600_000);
-        await wait(20);
-        return "done";
-      },
-    }),
-  ],
-  reward: (rollout, scenario) => {
-    if (scenario.question === "no reward") throw new Error("cannot judge");
-    return { reward: 1, success: true, parts: {} };
-  },
-  *expert(scenario, random) {
-    yield [{ name: "act", arguments: { mood: scenario.question } }];
-    void random;
-  },
-});
-`,
-);
-
-const options = (moods: string[], more: Partial<GatherOptions> = {}): GatherOptions => ({
-  settings: {
-    task: taskFile,
-    taskOptions: {},
-    player: { kind: "expert", mistakes: 0 },
-    limits: { maxTurns: 3, maxTokens: 10, turnSeconds: 5, toolSeconds: 1, rolloutSeconds: 20, onToolError: "observe" },
-  },
-  scenarios: moods.map((question, index) => ({ id: `${index}-${question}`, split: "test", question })),
-  groupSize: 2,
-  run: "test",
-  step: 0,
-  concurrency: 4,
-  workers: 1,
-  ...more,
-});
+import { ids, options, taskFile } from "./support/moody.js";
 
 /** Of tests that leave nothing behind on them: a thread takes a second to load. */
 const threads = new RolloutThreads();
 afterAll(() => threads.close());
-
-const ids = (groups: Trajectory[][]) => groups.map((group) => group.map((trajectory) => trajectory.id));
 
 describe("gather", () => {
   it("tells of a group as soon as none of its rollouts is left, also of failed and of remembered ones", async () => {
@@ -160,7 +82,7 @@ describe("gather", () => {
   });
 
   it("ends a rollout whose tool fails, by name, and plays on", async () => {
-    const { groups } = await gather(options(["throw", "a"]));
+    const { groups } = await gather(options(["throw", "a"], { threads }));
     expect(groups.flat().map((trajectory) => trajectory.end)).toEqual([
       "tool_failure",
       "tool_failure",
@@ -171,7 +93,7 @@ describe("gather", () => {
   });
 
   it("keeps failures with their message while they are borne", async () => {
-    const result = await gather(options(["no reward", "a"], { maxExceptions: 0.5 }));
+    const result = await gather(options(["no reward", "a"], { maxExceptions: 0.5, threads }));
     expect(result.failures).toEqual([
       { id: "0-no reward/0", error: expect.stringMatching(/^cannot judge \(.*task\.ts:\d+\)$/) },
       { id: "0-no reward/1", error: expect.stringMatching(/^cannot judge \(.*task\.ts:\d+\)$/) },
@@ -183,16 +105,6 @@ describe("gather", () => {
     await expect(gather(options(["no reward", "a"], { maxExceptions: 1 }))).rejects.toThrow(
       /2 of 4 rollouts failed \(--max-exceptions 1\); the last, 0-no reward\/\d: cannot judge/,
     );
-  });
-
-  it("plays a group again whose worker died of another's fault", async () => {
-    const result = await gather(options(["exit", "a", "b", "c"], { maxExceptions: 2, concurrency: 8 }));
-    expect(result.failures.map((failure) => failure.id)).toEqual(["0-exit/0", "0-exit/1"]);
-    expect(ids(result.groups).slice(1)).toEqual([
-      ["1-a/0", "1-a/1"],
-      ["2-b/0", "2-b/1"],
-      ["3-c/0", "3-c/1"],
-    ]);
   });
 
   it("names the rollout that blocks its thread, with its turn and what it waits for", async () => {
@@ -229,72 +141,6 @@ describe("gather", () => {
     await expect(gather({ ...broken, settings })).rejects.toThrow(
       /there is no task file .*task\.tsx; give the path of one/,
     );
-  });
-
-  it("ends with the error of a listener, such as a full disk", async () => {
-    const full = new Error("database or disk is full");
-    const fail = () => {
-      throw full;
-    };
-    await expect(gather(options(["a", "b"], { onTrajectory: fail }))).rejects.toBe(full);
-    await expect(gather(options(["a", "b"], { onGroup: fail }))).rejects.toBe(full);
-    await expect(gather(options(["no reward", "a"], { onFailure: fail, maxExceptions: 9 }))).rejects.toBe(full);
-    // Its worker dies twice: this failure is noticed outside of any message.
-    await expect(gather(options(["exit"], { onFailure: fail, maxExceptions: 9 }))).rejects.toBe(full);
-  });
-
-  it("ends when a thread cannot open the task's environment, or never comes to it", async () => {
-    const other = (open: string, seconds: number) => {
-      const file = join(mkdtempSync(join(tmpdir(), "hone-gather-")), "task.ts");
-      writeFileSync(
-        file,
-        `import { defineTask } from "hone";
-        export default defineTask({
-          name: "shut", scenarios: () => [], prompt: () => [], reward: () => ({ reward: 1, success: true, parts: {} }),
-          open: ${open},
-        });`,
-      );
-      const { settings, ...rest } = options(["a", "b", "c"], { graceSeconds: 1 });
-      return gather({
-        ...rest,
-        settings: { ...settings, task: file, limits: { ...settings.limits, taskSeconds: seconds } },
-      });
-    };
-    // Reading the file is in the time too, and takes longer where it was not compiled before.
-    await expect(other("() => process.exit(0)", 60)).rejects.toThrow(
-      /its thread was ended: code of the task calls process\.exit\(0\)/,
-    );
-    await expect(other("() => new Promise(() => {})", 4)).rejects.toThrow(
-      "open of the task shut did not end within 4 s; --task-timeout allows more",
-    );
-    await expect(other("() => { for (;;); }", 4)).rejects.toThrow(
-      /^the task's file and its environment are not there after \d+ s \(--task-timeout 4\)$/,
-    );
-  });
-
-  it("ends a rollout whose prompt never ends", async () => {
-    const result = await gather(options(["endless prompt", "a"], { graceSeconds: 1, maxExceptions: 2 }));
-    expect(result.failures[0]?.error).toMatch(/hangs: before its first turn it has waited \d+ s for the task's prompt/);
-    expect(ids(result.groups)).toEqual([[], ["1-a/0", "1-a/1"]]);
-  });
-
-  it.each(["Map.prototype.get = () => undefined", "EventTarget.prototype.addEventListener = () => {}"])(
-    "ends although a tool breaks its thread: %s",
-    async (deed) => {
-      const result = await gather(options([deed, "a", "b"], { graceSeconds: 1, maxExceptions: 9 }));
-      const played = result.groups.flat().length;
-      expect(played + result.failures.length).toBe(6);
-      expect(ids(result.groups).slice(1)).toEqual([
-        ["1-a/0", "1-a/1"],
-        ["2-b/0", "2-b/1"],
-      ]);
-    },
-  );
-
-  it("counts a rollout that a broken thread reports without a reward as failed", async () => {
-    const result = await gather(options(["Promise.prototype.then = () => {}"], { graceSeconds: 1, maxExceptions: 9 }));
-    expect(result.groups.flat()).toEqual([]);
-    expect(result.failures).toHaveLength(2);
   });
 
   it("has nothing to do without scenarios", async () => {

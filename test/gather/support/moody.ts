@@ -1,0 +1,82 @@
+/** A task whose scenarios name the mood of their rollouts, as a user's file: workers load it by its path. */
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { GatherOptions } from "../../../src/gather/gather.js";
+import type { Trajectory } from "../../../src/rollout/trajectory.js";
+
+export const taskFile = join(mkdtempSync(join(tmpdir(), "hone-gather-")), "task.ts");
+writeFileSync(
+  taskFile,
+  `
+import { defineTask, defineTool } from "hone";
+import { z } from "${import.meta.resolve("zod")}";
+
+/** Rollouts of this thread that are in the tool and wait for others. */
+let here = 0;
+const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+export default defineTask({
+  name: "moody",
+  scenarios: () => [],
+  prompt: ({ question }) => {
+    if (question === "endless prompt") for (;;);
+    return [{ role: "user", content: question }];
+  },
+  tools: [
+    defineTool({
+      name: "act",
+      description: "Act.",
+      parameters: z.object({ mood: z.string() }),
+      final: true,
+      execute: async ({ mood }) => {
+        if (mood === "throw") throw new Error("bad mood");
+        if (mood === "exit") process.exit(3);
+        if (mood === "block") for (;;);
+        if (mood.includes("prototype")) new Function(mood)();
+        if (mood === "meet") {
+          here++;
+          while (here < 8) await wait(5);
+        }
+        if (mood === "relay" && ++here === 1) while (here < 3) await wait(5);
+        if (mood === "crowd") {
+          if (++here > 3) throw new Error("too many at once");
+          await wait(20);
+          here--;
+        }
+        if (mood === "slow") await wait(600_000);
+        await wait(20);
+        return "done";
+      },
+    }),
+  ],
+  reward: (rollout, scenario) => {
+    if (scenario.question === "no reward") throw new Error("cannot judge");
+    return { reward: 1, success: true, parts: {} };
+  },
+  *expert(scenario, random) {
+    yield [{ name: "act", arguments: { mood: scenario.question } }];
+    void random;
+  },
+});
+`,
+);
+
+/** Of rollouts of these moods. */
+export const options = (moods: string[], more: Partial<GatherOptions> = {}): GatherOptions => ({
+  settings: {
+    task: taskFile,
+    taskOptions: {},
+    player: { kind: "expert", mistakes: 0 },
+    limits: { maxTurns: 3, maxTokens: 10, turnSeconds: 5, toolSeconds: 1, rolloutSeconds: 20, onToolError: "observe" },
+  },
+  scenarios: moods.map((question, index) => ({ id: `${index}-${question}`, split: "test", question })),
+  groupSize: 2,
+  run: "test",
+  step: 0,
+  concurrency: 4,
+  workers: 1,
+  ...more,
+});
+
+export const ids = (groups: Trajectory[][]) => groups.map((group) => group.map((trajectory) => trajectory.id));

@@ -1,3 +1,4 @@
+// Needs a process of its own: a file before it may have started the clock of time limits, with real timers.
 /** A device that never ends a batch is noticed, and a slow or idle one is left alone. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { MOST_SECONDS, watchDevice } from "../../src/engine/hang.js";

@@ -22,7 +22,8 @@ class Characters {
 
 const { control } = JSON.parse(readFileSync(new URL("tokens.json", import.meta.url), "utf8"));
 const characters = new Characters(control);
-const template = new ChatTemplate(readFileSync(new URL("../chat_template.jinja", import.meta.url), "utf8"), characters);
+const chat = readFileSync(new URL("../chat_template.jinja", import.meta.url), "utf8");
+const template = new ChatTemplate({ chat, tools: null }, characters);
 
 /** Pieces of a finished conversation, each exactly as the rollout's template makes it; traces.mjs says what roles mean. */
 export function piecesOf(outcome, { messages: first, tools }) {

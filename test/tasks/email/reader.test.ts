@@ -3,6 +3,7 @@ import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openMailDatabase, openMailDatabaseWriter } from "../../../src/tasks/email/database.js";
 import { HoneError } from "../../../src/util/errors.js";
+import { openDatabase } from "../../../src/util/sqlite.js";
 import { databaseOf, mail, scenario, temporaryFolder } from "../../support/mails.js";
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -131,7 +132,8 @@ describe("what cannot be opened is told in one line", () => {
 
   it("in use", () => {
     databaseOf(file, [mail()]).close();
-    const other = new Database(file);
+    // By the same SQLite: locks of a file are a process's, and two copies of SQLite in one do not see each other's.
+    const other = openDatabase(file);
     other.exec("BEGIN EXCLUSIVE");
     expect(refusal()).toBe(`${file} is in use by another program that writes to it; close that first`);
     other.close();

@@ -1,5 +1,6 @@
 /** Errors that a user can act on, and the words for all others. */
 import { types } from "node:util";
+import { cacheHome } from "./paths.js";
 
 /**
  * Errors that a user can act on. Their message is one clear line: what is wrong and how to mend it.
@@ -80,5 +81,6 @@ export function refusalOf(error: unknown): string | undefined {
   // Creating a folder below one that cannot be written to is reported as if that one were missing.
   const what = code === "ENOENT" && "syscall" in (error as Error) && /mkdir/.test(messageOf(error)) ? "EROFS" : code;
   const meaning = refusals[what ?? ""];
-  return meaning && `${meaning} (${messageOf(error)})`;
+  const elsewhere = messageOf(error).includes(cacheHome()) ? "; XDG_CACHE_HOME names another folder" : "";
+  return meaning && `${meaning} (${messageOf(error)})${elsewhere}`;
 }

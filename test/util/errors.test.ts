@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
 import { messageOf, refusalOf } from "../../src/util/errors.js";
+import { cacheHome } from "../../src/util/paths.js";
 
 const systemError = (code: string, syscall: string) =>
   Object.assign(new Error(`${code}: no luck, ${syscall} '/x'`), { code, syscall });
@@ -11,6 +12,8 @@ it("what the machine refuses is one line, what the program gets wrong is none", 
     "the disk is full; free some space (ENOSPC: no luck, write '/x')",
   );
   expect(refusalOf(systemError("EACCES", "open"))).toMatch(/^there is no permission/);
+  const cache = Object.assign(new Error(`EACCES: mkdir '${cacheHome()}/hone'`), { code: "EACCES" });
+  expect(refusalOf(cache)).toMatch(/\/hone'\); XDG_CACHE_HOME names another folder$/);
   expect(refusalOf(systemError("ENOENT", "open"))).toBeUndefined();
   expect(refusalOf(new TypeError("x is undefined"))).toBeUndefined();
   expect(refusalOf("text")).toBeUndefined();

@@ -35,6 +35,8 @@ interface Binding {
   /** Lines below this level are not written. */
   setLoggerLogLevel(level: number): void;
   loadBackends(folder: string): void;
+  /** False for none; undefined where not even a CPU's library could be loaded. */
+  getGpuType(): string | false | undefined;
   init(): Promise<void>;
 }
 
@@ -55,6 +57,7 @@ async function loadCpu(): Promise<unknown> {
     const binding = createRequire(import.meta.url)(file) as Binding;
     binding.setLoggerLogLevel(ERRORS);
     binding.loadBackends(dirname(file));
+    if (binding.getGpuType() === undefined) return undefined;
     await binding.init();
     return binding;
   } catch {

@@ -1,14 +1,23 @@
 // Conversations of the engine with the test models, for huggingface.full.test.ts, in a process of its own: a process loads
 // one CPU library of llama.cpp. stdin: the door of the compiled engine, cases, and on request the folder of binaries to
 // take instead of node-llama-cpp's own. Prints what was played, and which library did it, as JSON.
-import { existsSync, readFileSync } from "node:fs";
-import { register } from "node:module";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import Module, { register } from "node:module";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 
 const { door, binaries, cases, engine: settings } = JSON.parse(await text(process.stdin));
 
-/** The package of binaries is found by its name: here the name stands for `binaries`. */
+/** The package of binaries is found by its name: here the name stands for `binaries`, and the binding takes no library from elsewhere. */
 if (binaries) {
+  const load = Module._load;
+  Module._load = (request, ...rest) => {
+    const loaded = load(request, ...rest);
+    if (!request.endsWith("llama-addon.node")) return loaded;
+    const [platform] = readdirSync(binaries.folder);
+    const value = (from) => loaded.loadBackends(from && join(binaries.folder, platform));
+    return Object.create(loaded, { loadBackends: { value } });
+  };
   const asModule = (code) => `data:text/javascript,${encodeURIComponent(code)}`;
   const { folder, version, module } = binaries;
   const instead = asModule(

@@ -19,45 +19,51 @@ export function telling(view: View, told: Told): View {
   return told.unsolved ? tellingOfMeans(own, told) : own;
 }
 
-/** Of a model that calls other tools than the agent has. */
-function tellingOfTools(view: View): View {
-  let tools: UnknownTools | undefined = new UnknownTools();
+/** The view, which is asked after each step for what to tell, until it returns true. */
+function after(view: View, add: View["rollout"], tell: (line: Parameters<View["step"]>[0]) => boolean): View {
+  let told = false;
   return {
     ...view,
     rollout: (trajectory) => {
-      tools?.add(trajectory);
+      if (!told) add(trajectory);
       view.rollout(trajectory);
     },
     step: (line) => {
       view.step(line);
-      const text = tools?.text();
-      if (text !== undefined) view.log(text);
-      tools = tools && text === undefined ? new UnknownTools() : undefined;
+      told ||= tell(line);
     },
   };
 }
 
+/** Of a model that calls other tools than the agent has. */
+function tellingOfTools(view: View): View {
+  let tools = new UnknownTools();
+  return after(
+    view,
+    (trajectory) => tools.add(trajectory),
+    () => {
+      const text = tools.text();
+      tools = new UnknownTools();
+      if (text !== undefined) view.log(text);
+      return text !== undefined;
+    },
+  );
+}
+
 /** Of what fits where the first step without differences between rewards has solved nothing, as none before it has. */
 function tellingOfMeans(view: View, { given, settings, task, run }: Told): View {
-  let calls: UnreadCalls | undefined = new UnreadCalls(task.tools.map((tool) => toolSchema(tool)));
-  return {
-    ...view,
-    rollout: (trajectory) => {
-      calls?.add(trajectory);
-      view.rollout(trajectory);
+  const calls = new UnreadCalls(task.tools.map((tool) => toolSchema(tool)));
+  return after(
+    view,
+    (trajectory) => calls.add(trajectory),
+    ({ step, success, groups, groups_flat: flat, agent }) => {
+      if (success !== 0) return true;
+      if (flat < groups || groups === 0) return false;
+      const unread = { text: calls.text(), format: calls.format };
+      // Of a run that goes on they need not be given again.
+      const { model, task: reference } = { ...settings, ...given } as typeof settings;
+      view.log(unsolvedText(step, { given, model, run, reference, task, unread, offForm: agent.off_form ?? 0 }));
+      return true;
     },
-    step: (line) => {
-      view.step(line);
-      if (calls === undefined) return;
-      const { step, success, groups, groups_flat: flat, agent } = line;
-      if (success === 0 && (flat < groups || groups === 0)) return;
-      if (success === 0) {
-        const unread = { text: calls.text(), format: calls.format };
-        // Of a run that goes on they need not be given again.
-        const { model, task: reference } = { ...settings, ...given } as typeof settings;
-        view.log(unsolvedText(step, { given, model, run, reference, task, unread, offForm: agent.off_form ?? 0 }));
-      }
-      calls = undefined;
-    },
-  };
+  );
 }

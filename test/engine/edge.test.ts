@@ -3,32 +3,14 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
-import { type NativeEngine, type NativeSettings, openAddon } from "../../src/engine/addon.js";
+import { type NativeEngine, openAddon } from "../../src/engine/addon.js";
 import { packageRoot } from "../../src/util/paths.js";
-import { newModel, prompt } from "./support.js";
+import { nativeSettings, newModel, prompt } from "./support.js";
 import { tiny } from "./tiny-model.js";
 
 const run = promisify(execFile);
 const addon = await openAddon(false);
-const settings: NativeSettings = {
-  model: newModel(),
-  name: "",
-  useGpu: false,
-  lanes: 1,
-  threads: 1,
-  sequences: 2,
-  contextPerSequence: 256,
-  batch: 64,
-  ubatch: 64,
-  outputs: 8,
-  exact: false,
-  pooledKv: false,
-  steadyShapes: false,
-  drawOnDevice: false,
-  drawUntried: false,
-  fillGap: 0,
-  samplingThreads: 1,
-};
+const settings = nativeSettings(newModel());
 const native: NativeEngine = await addon.load(settings);
 afterAll(() => native.close());
 

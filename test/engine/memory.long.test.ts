@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import type { NativeSettings } from "../../src/engine/addon.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { givesMemoryBack } from "./behaviours.js";
-import { close, newModel, prompt, testEngine } from "./support.js";
+import { close, nativeSettings, newModel, prompt, testEngine } from "./support.js";
 
 const MB = 2 ** 20;
 const sampling = { seed: 1 };
@@ -54,26 +54,8 @@ describe.skipIf(!linux)(`a load that fails${linux ? "" : " (skipped: only Linux 
   const LOADS = 30;
   type Held = { threads: number; resident: number };
   const THREADS = 4;
-  const settings = (model: string): NativeSettings => ({
-    model,
-    name: "",
-    useGpu: false,
-    lanes: 1,
-    threads: THREADS,
-    sequences: 2,
-    contextPerSequence: 256,
-    // A batch is described in about 50 bytes a token: were it lost, each load would lose 3 MB.
-    batch: 65_536,
-    ubatch: 64,
-    outputs: 8,
-    exact: false,
-    pooledKv: false,
-    steadyShapes: false,
-    drawOnDevice: false,
-    drawUntried: false,
-    fillGap: 0,
-    samplingThreads: 1,
-  });
+  // A batch is described in about 50 bytes a token: were it lost, each load would lose 3 MB.
+  const settings = (model: string) => nativeSettings(model, { threads: THREADS, batch: 65_536 });
   const truncated = () => {
     const model = newModel();
     // The header and its vocabulary are whole; the last weights are missing.

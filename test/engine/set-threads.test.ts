@@ -2,28 +2,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, it } from "vitest";
 import { type NativeEngine, openAddon } from "../../src/engine/addon.js";
-import { newModel, prompt } from "./support.js";
+import { nativeSettings, newModel, prompt } from "./support.js";
 
 const addon = await openAddon(false);
-const native: NativeEngine = await addon.load({
-  model: newModel(),
-  name: "",
-  useGpu: false,
-  lanes: 1,
-  threads: 2,
-  sequences: 2,
-  contextPerSequence: 512,
-  batch: 256,
-  ubatch: 256,
-  outputs: 8,
-  exact: false,
-  pooledKv: false,
-  steadyShapes: false,
-  drawOnDevice: false,
-  drawUntried: false,
-  fillGap: 0,
-  samplingThreads: 1,
-});
+const native: NativeEngine = await addon.load(
+  nativeSettings(newModel(), { threads: 2, contextPerSequence: 512, batch: 256, ubatch: 256 }),
+);
 afterAll(() => native.close());
 
 const TOKENS = 300;

@@ -1,6 +1,7 @@
 /** The engine under test. One thread: the tests' model is small, and other tests may be running beside it. */
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { NativeSettings } from "../../src/engine/addon.js";
 import { type LocalEngine, type LocalEngineOptions, loadEngine } from "../../src/engine/index.js";
 import { afterFile } from "../support/after-file.js";
 import { writeTinyAdapter, writeTinyModel } from "./tiny-model.js";
@@ -63,3 +64,11 @@ export function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): n
 export function concat(...parts: Int32Array[]): Int32Array {
   return Int32Array.from(parts.flatMap((part) => [...part]));
 }
+
+/** Complete settings of an engine on the CPU, as small as they may be. */
+export const nativeSettings = (model: string, more: Partial<NativeSettings> = {}): NativeSettings => ({
+  ...{ model, name: "", useGpu: false, lanes: 1, threads: 1, sequences: 2, contextPerSequence: 256 },
+  ...{ batch: 64, ubatch: 64, outputs: 8, exact: false, pooledKv: false, steadyShapes: false },
+  ...{ drawOnDevice: false, drawUntried: false, fillGap: 0, samplingThreads: 1 },
+  ...more,
+});

@@ -1,5 +1,5 @@
 /** A measurement by llama-batched-bench, with an engine's settings. */
-import type { LocalEngine } from "../src/engine/index.js";
+import type { LocalEngine } from "../src/engine/engine.js";
 import { HoneError } from "../src/util/errors.js";
 import { elsewhere, output, toolEnvironment } from "./llama-tools.js";
 

@@ -5,7 +5,11 @@
 import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { decodeThreads, type Gpu, gpuMemory, type LocalEngine, loadEngine, modelFile } from "../src/engine/index.js";
+import type { Gpu, LocalEngine } from "../src/engine/engine.js";
+import { loadEngine } from "../src/engine/factory.js";
+import { gpuMemory } from "../src/engine/load.js";
+import { modelFile } from "../src/engine/models.js";
+import { decodeThreads } from "../src/engine/threads.js";
 import { HoneError, UsageError } from "../src/util/errors.js";
 import { readArguments } from "./arguments.js";
 import { busyWarning, hardwareOf, versionsOf } from "./hardware.js";

@@ -8,18 +8,15 @@ import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { objectiveOf } from "../src/config/index.js";
-import {
-  contextsOf,
-  type LocalEngineOptions,
-  loadEngine,
-  type ModelShape,
-  modelFile,
-  modelShape,
-} from "../src/engine/index.js";
-import { LINEAR_LAYERS, startLearner } from "../src/learn/index.js";
+import { objectiveOf } from "../src/config/objectives.js";
+import { contextsOf } from "../src/engine/contexts.js";
+import type { LocalEngineOptions } from "../src/engine/engine.js";
+import { loadEngine } from "../src/engine/factory.js";
+import { type ModelShape, modelFile, modelShape } from "../src/engine/models.js";
+import { startLearner } from "../src/learn/learner.js";
+import { LINEAR_LAYERS } from "../src/learn/types.js";
 import { typicalRow } from "../src/plan/learner-memory.js";
-import { ensurePython } from "../src/python-env/index.js";
+import { ensurePython } from "../src/python-env/python.js";
 import { hardwareOf, versionsOf } from "./hardware.js";
 import { ensureTestModels, modelPath } from "./models.js";
 import { type EngineMeasured, type MemoryRow, nameOf, plannedFor } from "./planned-memory.js";

@@ -1,6 +1,6 @@
 /** What `yarn memory-plan` measures, and the plan of src/plan for the same. */
-import type { ModelShape } from "../src/engine/index.js";
-import { LINEAR_LAYERS } from "../src/learn/index.js";
+import type { ModelShape } from "../src/engine/models.js";
+import { LINEAR_LAYERS } from "../src/learn/types.js";
 import { engineMemory, WORKERS } from "../src/plan/engine-memory.js";
 import type { PlanInput } from "../src/plan/input.js";
 import { LONG_ANSWERS, learnerMemory } from "../src/plan/learner-memory.js";

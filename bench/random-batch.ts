@@ -1,5 +1,5 @@
 /** A batch file of one group of random tokens that the model "played" with equal probabilities. */
-import { writeBatch } from "../src/learn/index.js";
+import { writeBatch } from "../src/learn/batch.js";
 import type { RowLayout } from "../src/plan/activations.js";
 import { Random } from "../src/util/random.js";
 

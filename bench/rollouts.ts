@@ -1,11 +1,13 @@
 /** Whole rollouts of the email task, as in `yarn rollout` and training, with workers, tools and database. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { LocalEngine, LocalEngineOptions } from "../src/engine/index.js";
-import { type Gathered, gather, type RolloutThreads } from "../src/gather/index.js";
-import { chatOf, type PlayerSpec } from "../src/rollout/index.js";
+import type { LocalEngine, LocalEngineOptions } from "../src/engine/engine.js";
+import { type Gathered, gather } from "../src/gather/gather.js";
+import type { RolloutThreads } from "../src/gather/threads.js";
+import { chatOf } from "../src/rollout/chat.js";
+import type { PlayerSpec } from "../src/rollout/player.js";
 import { buildMailDatabase } from "../src/tasks/email/building/build.js";
-import { emailTask } from "../src/tasks/index.js";
+import { emailTask } from "../src/tasks/email/email-task.js";
 import { HoneError } from "../src/util/errors.js";
 import { packageRoot } from "../src/util/paths.js";
 

@@ -7,37 +7,19 @@ import { readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import yargs, { type Argv } from "yargs";
 import { commandList } from "./command-list.js";
-import { loadCommands } from "./commands/index.js";
-import {
-  type Command,
-  type CommandIo,
-  declare,
-  flagOf,
-  options,
-  readGiven,
-  readHelp,
-  refuseRemovedCommand,
-  removedOption,
-  withDefaults,
-} from "./config/index.js";
-import {
-  allowExit,
-  guarded,
-  HoneError,
-  messageOf,
-  nearest,
-  onLost,
-  onWrapperEnd,
-  packageRoot,
-  printable,
-  printableJson,
-  printableStyled,
-  program,
-  refusalOf,
-  toJson,
-  UnfinishedError,
-  UsageError,
-} from "./util/index.js";
+import { loadCommands } from "./commands/commands.js";
+import type { Command, CommandIo } from "./config/command.js";
+import { flagOf, options, readGiven, withDefaults } from "./config/config.js";
+import { declare, readHelp } from "./config/help.js";
+import { refuseRemovedCommand, removedOption } from "./config/removed.js";
+import { HoneError, messageOf, refusalOf, UnfinishedError, UsageError } from "./util/errors.js";
+import { toJson } from "./util/json.js";
+import { nearest } from "./util/nearest.js";
+import { packageRoot } from "./util/paths.js";
+import { program } from "./util/program.js";
+import { printable, printableJson, printableStyled } from "./util/text.js";
+import { allowExit, guarded, onLost } from "./util/watch.js";
+import { onWrapperEnd } from "./util/wrapper.js";
 
 /** The flags of one command line by option name. Refuses what the command does not take. */
 function flagsOf(command: Command, argv: Record<string, unknown>, names: readonly string[]): Record<string, unknown> {
@@ -149,7 +131,8 @@ async function helpOnTask(args: readonly string[]): Promise<string | undefined> 
   if (at < 0 || !args.includes("--help")) return undefined;
   const reference = args[at]?.startsWith("--task=") ? args[at]?.slice("--task=".length) : args[at + 1];
   if (!reference || reference.startsWith("-")) return undefined;
-  const { loadTask, taskOptionsText } = await import("./tasks/index.js");
+  const { loadTask } = await import("./tasks/load.js");
+  const { taskOptionsText } = await import("./tasks/options.js");
   return taskOptionsText(await loadTask(reference));
 }
 

@@ -1,5 +1,5 @@
 /** What `yarn hone --help` prints: every command with its summary and an example. Loads no command and no package. */
-import { commands } from "./commands/index.js";
+import { commands } from "./commands/commands.js";
 import { hone, program } from "./util/program.js";
 
 const MOST_COLUMNS = 120;

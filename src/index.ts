@@ -8,111 +8,81 @@
 
 /** The very zod that hone checks arguments with: a task file needs no package of its own. */
 export { z } from "zod";
+export { type EvaluateChoice, evaluate } from "./composition/evaluate.js";
+export type { TrainEvents, TrainStart } from "./composition/events.js";
+export { type GatherChoice, gather } from "./composition/gather.js";
+export { Model, type ModelOptions, openModel } from "./composition/model.js";
 export {
   createHone,
-  type EvaluateChoice,
-  evaluate,
-  type GatherChoice,
-  type GivenReward,
-  gather,
   type HoneProvider,
   type HoneProviderOptions,
   type LocalProviderOptions,
-  Model,
-  type ModelOptions,
-  type OpenTask,
-  openModel,
-  openRun,
-  openTask,
-  type RewardFunction,
-  type Ruler,
-  type RulerOptions,
-  type RunOptions,
-  ruler,
   type ServedProviderOptions,
-  type SftChoice,
-  type SftOptions,
-  type SftSummary,
-  sft,
-  sftOptions,
-  type TaskChoice,
-  type TrainChoice,
-  type TrainEvents,
-  TrainingRun,
+} from "./composition/provider.js";
+export type { GivenReward } from "./composition/rewards.js";
+export { type Ruler, type RulerOptions, ruler } from "./composition/ruler.js";
+export { openRun, type RunOptions, TrainingRun } from "./composition/run.js";
+export { type SftChoice, type SftOptions, type SftSummary, sft, sftOptions } from "./composition/sft.js";
+export type { TrainSummary } from "./composition/summary.js";
+export { type OpenTask, openTask, type TaskChoice } from "./composition/task.js";
+export { type TrainChoice, train } from "./composition/train.js";
+export {
+  type RewardFunction,
   type TrainRunChoice,
   type TrainRunOptions,
-  type TrainStart,
-  type TrainSummary,
-  train,
   trainOptions,
   trainRun,
-} from "./composition/index.js";
-export type { EngineInfo, LocalEngineInfo } from "./engine/index.js";
-export type { Gathered } from "./gather/index.js";
-export type { GroupReward } from "./reward/index.js";
-export type {
-  AgentCounts,
-  Branch,
-  PlayedNode,
-  Player,
-  RolloutFailure,
-  TokenRecord,
-  Trajectory,
-} from "./rollout/index.js";
-export type { Adapter, Evaluation, MetricsLine, ValidationRow } from "./run/index.js";
+} from "./composition/train-run.js";
+export type { EngineInfo, LocalEngineInfo } from "./engine/engine.js";
+export type { Gathered } from "./gather/gather.js";
+export type { GroupReward } from "./reward/reward.js";
+export type { AgentCounts, Branch, PlayedNode, Player, RolloutFailure, Trajectory } from "./rollout/trajectory.js";
+export type { TokenRecord } from "./rollout/transcript.js";
+export type { Adapter, Evaluation, MetricsLine, ValidationRow } from "./run/records.js";
 export {
   type AgentContext,
   type AgentFailure,
   type AgentRollout,
+  type Logger,
+  type ModelMistakes,
+  ProgramError,
+  type ProgramOptions,
+  type Ran,
+  type RolloutContext,
+} from "./tasks/agent.js";
+export { answerOf, exactMatch, type Given, jsonMatch, matches, numericMatch } from "./tasks/checks.js";
+export { type ComposedReward, type Composition, composeReward, type RewardPart, type Score } from "./tasks/compose.js";
+export { type FileScenarios, type FromFile, fromFile } from "./tasks/dataset/from-file.js";
+export { jsonSchema } from "./tasks/parameters.js";
+export type { ServerDefinition, TaskServers } from "./tasks/servers.js";
+export {
   type AgentTaskDefinition,
-  answerOf,
   type CallOutcome,
   type CallRecord,
   type ChatMessage,
   type Claim,
   type CommonOptions,
-  type ComposedReward,
-  type Composition,
-  composeReward,
   defineTask,
   defineTool,
   type ExpertHears,
   type ExpertOptions,
   type ExpertTurn,
-  exactMatch,
-  type FileScenarios,
   type FinishedRollout,
-  type FromFile,
-  fromFile,
-  type Given,
-  jsonMatch,
-  jsonSchema,
-  type Logger,
-  type ModelMistakes,
-  matches,
-  numericMatch,
   type PlainOptions,
-  ProgramError,
-  type ProgramOptions,
-  type Ran,
   type ReplyContext,
   type Reward,
-  type RewardPart,
-  type RolloutContext,
   type RolloutEnd,
   type Scenario,
   type ScenarioIo,
-  type Score,
-  type ServerDefinition,
   type Split,
   type Task,
   type TaskDefinition,
   type TaskOptions,
-  type TaskServers,
   type Tool,
   type ToolCall,
   type ToolContext,
   ToolError,
-} from "./tasks/index.js";
+} from "./tasks/task.js";
 /** Errors that say in one line what is wrong: HoneError what cannot be done, UsageError (one of those) what was asked wrongly. */
-export { HoneError, Random, UsageError } from "./util/index.js";
+export { HoneError, UsageError } from "./util/errors.js";
+export { Random } from "./util/random.js";

@@ -14,7 +14,7 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { main } from "../src/command-line.js";
-import { loadCommands } from "../src/commands/index.js";
+import { loadCommands } from "../src/commands/commands.js";
 import type { Command } from "../src/config/command.js";
 import { flagOf, isOwn, type OptionName, optionNames, options } from "../src/config/config.js";
 import { readHelp } from "../src/config/help.js";
@@ -90,7 +90,7 @@ describe("the command line", () => {
     expect(loaded.map((url) => relative(dirname(cli), fileURLToPath(url))).sort()).toEqual([
       "cli.js",
       "command-list.js",
-      "commands/index.js",
+      "commands/commands.js",
       ...["errors", "paths", "program", "text", "time-limit", "watch"].map((name) => `util/${name}.js`),
     ]);
   });

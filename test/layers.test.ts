@@ -1,6 +1,6 @@
 /**
  * The layers of `src/`, as CONTRIBUTING.md draws them: every import, of types and dynamic ones too, leads from a room to a room
- * below it, and through that room's door.
+ * below it, and to a file that this room's README.md says others may import.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
@@ -40,8 +40,21 @@ function importsOf(file: string, text: string): Import[] {
 /** The room of a path from `src/`; undefined for what is not in `src/`, or in no room: index.ts and cli.ts. */
 const roomOf = (path: string) => (path.startsWith("..") || !path.includes("/") ? undefined : path.split("/")[0]);
 
-/** Imports that do not lead downwards, or not through a door; rooms that the diagram lacks. */
-function problems(layers: readonly (readonly string[])[], imports: readonly Import[]): string[] {
+/** The files of a room that others may import, as its README.md lists them. */
+function listedIn(text: string): string[] {
+  const [, list] = /Other rooms import:([^.]*(?:\.m?ts[^.]*)*)\.\n/.exec(text) ?? [];
+  return [...(list ?? "").matchAll(/`([^`]+)`/g)].map(([, file]) => file as string);
+}
+
+/** As it is imported: with the ending of the compiled file. */
+const compiled = (file: string) => file.replace(/\.(m?)ts$/, ".$1js");
+
+/** Imports that do not lead downwards, or to a file that is private to its room; rooms that the diagram lacks. */
+function problems(
+  layers: readonly (readonly string[])[],
+  open: ReadonlySet<string>,
+  imports: readonly Import[],
+): string[] {
   const level = new Map(layers.flatMap((rooms, index) => rooms.map((room) => [room, index] as const)));
   return imports.flatMap(({ from, to }) => {
     const [a, b] = [roomOf(from), roomOf(to)];
@@ -52,8 +65,7 @@ function problems(layers: readonly (readonly string[])[], imports: readonly Impo
     if (missing.length > 0) return [`${missing.join(" and ")}: no such room in CONTRIBUTING's diagram (${from})`];
     if (a !== undefined && (level.get(a) as number) >= (level.get(b) as number))
       return [`${from} → ${to}: not downwards`];
-    // Threads and processes are started by their own file.
-    return to === `${b}/index.js` || a === undefined ? [] : [`${from} → ${to}: not through ${b}/index.ts`];
+    return open.has(to) || a === undefined ? [] : [`${from} → ${to}: private, or not listed in ${b}/README.md`];
   });
 }
 
@@ -62,30 +74,39 @@ const files = readdirSync(source, { recursive: true, encoding: "utf8" })
   .filter((file) => /\.m?ts$/.test(file));
 const imports = files.flatMap((file) => importsOf(file, readFileSync(join(source, file), "utf8")));
 const layers = diagram(readFileSync(join(packageRoot, "CONTRIBUTING.md"), "utf8"));
+const rooms = [...new Set(files.map(roomOf).filter((room) => room !== undefined))];
+const listed = rooms.flatMap((room) =>
+  listedIn(readFileSync(join(source, room, "README.md"), "utf8")).map((file) => `${room}/${file}`),
+);
+const open = new Set(listed.map(compiled));
 
 describe("the layers of src/", () => {
   it("are those of CONTRIBUTING's diagram", () => {
     expect(imports.length).toBeGreaterThan(1000);
-    expect(problems(layers, imports)).toEqual([]);
-    const rooms = new Set(files.map(roomOf).filter((room) => room !== undefined));
-    expect(new Set(layers.flat())).toEqual(rooms);
+    expect(problems(layers, open, imports)).toEqual([]);
+    expect(new Set(layers.flat())).toEqual(new Set(rooms));
+  });
+
+  it("have no file listed that is not there, or that no other room imports", () => {
+    const used = new Set(imports.filter(({ from, to }) => roomOf(from) !== roomOf(to)).map(({ to }) => to));
+    expect(listed.filter((file) => !files.includes(file) || !used.has(compiled(file)))).toEqual([]);
   });
 
   it.each([
-    ["a type", 'import type { Step } from "../train/index.js";'],
-    ["a dynamic import", 'const { step } = await import("../train/index.js");'],
-    ["a type in place", 'let step: import("../train/index.js").Step;'],
-    ["an export", 'export { step } from "../train/index.js";'],
+    ["a type", 'import type { Step } from "../train/step.js";'],
+    ["a dynamic import", 'const { step } = await import("../train/step.js");'],
+    ["a type in place", 'let step: import("../train/step.js").Step;'],
+    ["an export", 'export { step } from "../train/step.js";'],
     ["a thread's file", 'new Worker(new URL("../train/worker.js", import.meta.url));'],
   ])("%s from above is found", (_, line) => {
-    expect(problems(layers, importsOf("rollout/planted.ts", line))).toEqual([
+    expect(problems(layers, open, importsOf("rollout/planted.ts", line))).toEqual([
       expect.stringMatching(/^rollout\/planted\.ts → train\/\w+\.js: not downwards$/),
     ]);
   });
 
-  it("a way around a door is found", () => {
-    expect(problems(layers, importsOf("train/planted.ts", 'import { x } from "../rollout/calls.js";'))).toEqual([
-      "train/planted.ts → rollout/calls.js: not through rollout/index.ts",
-    ]);
+  it("an import of a file that is private to its room is found", () => {
+    expect(
+      problems(layers, open, importsOf("train/planted.ts", 'import { x } from "../rollout/template.js";')),
+    ).toEqual(["train/planted.ts → rollout/template.js: private, or not listed in rollout/README.md"]);
   });
 });

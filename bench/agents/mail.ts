@@ -2,7 +2,8 @@
 import { z } from "zod";
 import { runCall } from "../../src/rollout/calls.js";
 import { opening } from "../../src/rollout/rollout.js";
-import { type AnyTask, type CallRecord, defineTask, emailTask, type Scenario } from "../../src/tasks/index.js";
+import { emailTask } from "../../src/tasks/email/email-task.js";
+import { type AnyTask, type CallRecord, defineTask, type Scenario } from "../../src/tasks/task.js";
 
 /** Of the comparison, on both sides. */
 export const MAX_TURNS = 10;

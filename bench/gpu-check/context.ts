@@ -1,5 +1,8 @@
 /** A section of `yarn gpu-check`, and its context. */
-import { decodeThreads, type Gpu, loadEngine } from "../../src/engine/index.js";
+
+import type { Gpu } from "../../src/engine/engine.js";
+import { loadEngine } from "../../src/engine/factory.js";
+import { decodeThreads } from "../../src/engine/threads.js";
 import type { BenchContext } from "../row.js";
 
 /** "vulkan" and false, the CPU, are rehearsals. */

@@ -2,7 +2,10 @@
  * The section `contexts`: what an engine on a card gains by lanes, longer passes, drawing on the device, more CPU threads,
  * and what its pool of KV gains. Each is measured beside an engine with default settings on the same weights, by turns.
  */
-import { decodeThreads, type LocalEngine, type LocalEngineOptions, modelShape } from "../../src/engine/index.js";
+
+import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
+import { modelShape } from "../../src/engine/models.js";
+import { decodeThreads } from "../../src/engine/threads.js";
 import { contextsMemory } from "../../src/plan/engine-memory.js";
 import { compare, type DecodeSettings, decodeSpeed, modelName, promptSpeed } from "../measure.js";
 import type { Row } from "../row.js";

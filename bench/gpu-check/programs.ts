@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { MetricsLine } from "../../src/run/index.js";
+import type { MetricsLine } from "../../src/run/records.js";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { output } from "../llama-tools.js";

@@ -1,8 +1,10 @@
 /** SmolLM2 in other types of weights than its package has, written by llama.cpp's own llama-quantize. */
 import { existsSync, mkdirSync, renameSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { downloadOptions, withDefaults } from "../../src/config/index.js";
-import { linesTo, resolveModel } from "../../src/models/index.js";
+import { withDefaults } from "../../src/config/config.js";
+import { downloadOptions } from "../../src/config/input-options.js";
+import { linesTo } from "../../src/models/io.js";
+import { resolveModel } from "../../src/models/resolve.js";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { buildLlamaTool, output, toolEnvironment } from "../llama-tools.js";

@@ -6,7 +6,9 @@ import type { Engine, EngineInfo, LocalEngine } from "../../src/engine/engine.js
 import { HttpClient } from "../../src/engine/http.js";
 import type { Generated, GenerateOptions, Sequence } from "../../src/engine/sequence.js";
 import { WordsHere } from "../../src/engine/words.js";
-import { deriveSeed, HoneError, messageOf, TimeLimit } from "../../src/util/index.js";
+import { HoneError, messageOf } from "../../src/util/errors.js";
+import { deriveSeed } from "../../src/util/random.js";
+import { TimeLimit } from "../../src/util/time-limit.js";
 
 /** The fields used of an answer. Only these are requested, so that the server need not write the others. */
 interface Completion {

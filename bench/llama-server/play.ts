@@ -2,12 +2,16 @@
  * Whole email rollouts on any engine, in this thread: the template, parser, tools and limits of `yarn rollout`, groups with a
  * common prompt, and so many at once.
  */
-import type { Engine, Sequence } from "../../src/engine/index.js";
-import { chatOf, EngineSession, ExpertSession, opening, playRollout, type Session } from "../../src/rollout/index.js";
-import type { AnyTask, CallRecord, ChatMessage, Scenario } from "../../src/tasks/index.js";
-import { emailTask } from "../../src/tasks/index.js";
-import { deriveSeed } from "../../src/util/index.js";
-import { Random } from "../../src/util/random.js";
+import type { Engine } from "../../src/engine/engine.js";
+import type { Sequence } from "../../src/engine/sequence.js";
+import { chatOf } from "../../src/rollout/chat.js";
+import { EngineSession } from "../../src/rollout/engine-session.js";
+import { ExpertSession } from "../../src/rollout/expert-session.js";
+import { opening, playRollout } from "../../src/rollout/rollout.js";
+import type { Session } from "../../src/rollout/session.js";
+import { emailTask } from "../../src/tasks/email/email-task.js";
+import type { AnyTask, CallRecord, ChatMessage, Scenario } from "../../src/tasks/task.js";
+import { deriveSeed, Random } from "../../src/util/random.js";
 import { mailScenarios } from "../rollouts.js";
 
 const task = emailTask as unknown as AnyTask;

@@ -1,7 +1,7 @@
 /** Starts llama.cpp's own server, as a process of its own. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createServer } from "node:net";
-import type { LocalEngine } from "../../src/engine/index.js";
+import type { LocalEngine } from "../../src/engine/engine.js";
 import { HoneError } from "../../src/util/errors.js";
 import { needDevice, toolEnvironment } from "../llama-tools.js";
 

@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { z } from "zod";
-import { emailTask } from "../../src/tasks/email/index.js";
+import { emailTask } from "../../src/tasks/email/email-task.js";
 import type { EmailScenario } from "../../src/tasks/email/scenario.js";
 import { emailTools } from "../../src/tasks/email/tools.js";
 import { type CallRecord, ToolError } from "../../src/tasks/task.js";

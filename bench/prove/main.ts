@@ -6,7 +6,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { ensurePython } from "../../src/python-env/index.js";
+import { ensurePython } from "../../src/python-env/python.js";
 import { HoneError, messageOf, UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { readArguments } from "../arguments.js";

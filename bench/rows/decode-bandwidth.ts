@@ -5,7 +5,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { usableCores } from "../../src/engine/threads.js";
-import { ensurePython } from "../../src/python-env/index.js";
+import { ensurePython } from "../../src/python-env/python.js";
 import { HoneError } from "../../src/util/errors.js";
 import { compare, decodeLength, decodeSpeed, modelName } from "../measure.js";
 import { modelPath } from "../models.js";

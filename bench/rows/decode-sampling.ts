@@ -2,7 +2,8 @@
  * Decoding with tokens drawn where the logits are (`sampling: "device"`) against sampling on the host, by turns: two engines
  * of the same weights on the same device, whichever it is. The notes count the bytes that each copied to the host.
  */
-import { type LocalEngine, modelFile } from "../../src/engine/index.js";
+import type { LocalEngine } from "../../src/engine/engine.js";
+import { modelFile } from "../../src/engine/models.js";
 import { HoneError } from "../../src/util/errors.js";
 import { compare, decodeLength, decodeSpeed, modelName } from "../measure.js";
 import { modelPath } from "../models.js";

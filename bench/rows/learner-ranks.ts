@@ -2,10 +2,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { objectiveOf } from "../../src/config/index.js";
-import { modelFile, modelShape } from "../../src/engine/index.js";
-import { LINEAR_LAYERS, startLearner } from "../../src/learn/index.js";
-import { ensurePython } from "../../src/python-env/index.js";
+import { objectiveOf } from "../../src/config/objectives.js";
+import { modelFile, modelShape } from "../../src/engine/models.js";
+import { startLearner } from "../../src/learn/learner.js";
+import { LINEAR_LAYERS } from "../../src/learn/types.js";
+import { ensurePython } from "../../src/python-env/python.js";
 import { compare, modelName } from "../measure.js";
 import { writeRandomBatch } from "../random-batch.js";
 import type { Bench } from "../row.js";

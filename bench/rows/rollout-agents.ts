@@ -7,8 +7,9 @@
  */
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
-import { type LocalEngine, modelFile, trainedContext } from "../../src/engine/index.js";
-import { RolloutThreads } from "../../src/gather/index.js";
+import type { LocalEngine } from "../../src/engine/engine.js";
+import { modelFile, trainedContext } from "../../src/engine/models.js";
+import { RolloutThreads } from "../../src/gather/threads.js";
 import { compare, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
 import { enginePlayer, meansOf, playEmail, played } from "../rollouts.js";

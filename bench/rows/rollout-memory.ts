@@ -1,5 +1,5 @@
 /** Memory of the process over 2,000 rollouts, played in steps as in training: it must not grow. */
-import { modelFile, trainedContext } from "../../src/engine/index.js";
+import { modelFile, trainedContext } from "../../src/engine/models.js";
 import { describe, modelName } from "../measure.js";
 import { enginePlayer, playEmail, played } from "../rollouts.js";
 import type { Bench, Row } from "../row.js";

@@ -3,7 +3,7 @@
  * each batch, and the share of passes that reused the graph of the previous one. These are counts, equal on a CPU and a
  * GPU; they do not measure speed.
  */
-import { modelFile, trainedContext } from "../../src/engine/index.js";
+import { modelFile, trainedContext } from "../../src/engine/models.js";
 import { describe, modelName } from "../measure.js";
 import { playEmail, playerWith } from "../rollouts.js";
 import type { Bench, Row } from "../row.js";

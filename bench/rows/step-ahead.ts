@@ -5,7 +5,8 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { modelFile, usableCores } from "../../src/engine/index.js";
+import { modelFile } from "../../src/engine/models.js";
+import { usableCores } from "../../src/engine/threads.js";
 import type { MetricsLine } from "../../src/run/records.js";
 import { HoneError } from "../../src/util/errors.js";
 import { hone } from "../cli.js";

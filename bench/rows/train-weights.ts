@@ -5,7 +5,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { decodeThreads } from "../../src/engine/index.js";
+import { decodeThreads } from "../../src/engine/threads.js";
 import type { MetricsLine } from "../../src/run/records.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureQuantised, quantisedFile, quantisedTypes } from "../learning/quantised.js";

@@ -1,6 +1,6 @@
 /** How a rollout ended whose code returned: by what the model did in the turn that began last. */
-import { refusalByRequest } from "../rollout/index.js";
-import type { RolloutEnd } from "../tasks/index.js";
+import { refusalByRequest } from "../rollout/refusals.js";
+import type { RolloutEnd } from "../tasks/task.js";
 import type { PlayedTurn, RolloutModel } from "./rollout-model.js";
 
 export interface Ending {

@@ -3,7 +3,8 @@
  * distinguishes the key of an ended rollout from an unknown one.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import { ApiError, type Endpoint, openEndpoint } from "../serve/index.js";
+import { ApiError } from "../serve/errors.js";
+import { type Endpoint, openEndpoint } from "../serve/server.js";
 import { answerLocally } from "./local.js";
 import type { RolloutModel } from "./rollout-model.js";
 

@@ -1,5 +1,5 @@
 /** Requests by `fetch` of this thread's code to its own endpoints are answered without a connection. */
-import type { LocalFetch } from "../serve/index.js";
+import type { LocalFetch } from "../serve/local-fetch.js";
 
 const endpoints = new Set<LocalFetch>();
 let installed = false;

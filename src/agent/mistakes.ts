@@ -4,17 +4,10 @@
  * give to mistakes of a model, and what the model did in its last turn.
  */
 
-import { refusalByRequest } from "../rollout/index.js";
-import {
-  type AgentFailure,
-  type AnyTask,
-  ProgramError,
-  type Reward,
-  type RolloutEnd,
-  rewardReturned,
-  type Scenario,
-} from "../tasks/index.js";
-import { messageOf } from "../util/index.js";
+import { refusalByRequest } from "../rollout/refusals.js";
+import { type AgentFailure, ProgramError, rewardReturned } from "../tasks/agent.js";
+import type { AnyTask, Reward, RolloutEnd, Scenario } from "../tasks/task.js";
+import { messageOf } from "../util/errors.js";
 import { type Exception, exceptionsOf } from "./exceptions.js";
 import type { PlayedTurn, RolloutModel } from "./rollout-model.js";
 

@@ -2,17 +2,17 @@
  * Plays one rollout with a task's own code. Failures are isolated: an error fails this rollout alone, with the end of
  * its output; programs that it started end with it.
  */
-import { inProcess, languageModel } from "../ai-sdk/index.js";
-import { deadlineCause, type RolloutLimits, type RolloutOutcome, type Trajectory } from "../rollout/index.js";
-import {
-  type AnyTask,
-  type Reward,
-  type RolloutContext,
-  rewardReturned,
-  type Scenario,
-  TASK_SECONDS,
-} from "../tasks/index.js";
-import { HoneError, messageOf, type Pauses, TimeLimit, timed } from "../util/index.js";
+import { inProcess } from "../ai-sdk/in-process.js";
+import { languageModel } from "../ai-sdk/model.js";
+import { deadlineCause } from "../rollout/deadline.js";
+import type { RolloutLimits, RolloutOutcome } from "../rollout/rollout.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { type RolloutContext, rewardReturned } from "../tasks/agent.js";
+import { TASK_SECONDS } from "../tasks/limits.js";
+import type { AnyTask, Reward, Scenario } from "../tasks/task.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import { type Pauses, TimeLimit } from "../util/time-limit.js";
+import { timed } from "../util/watch.js";
 import { type Ending, endingOf } from "./ending.js";
 import type { Host } from "./host.js";
 import { mistakeOf } from "./mistakes.js";

@@ -1,6 +1,6 @@
 /** Programs that a rollout runs: they end with it, and so do processes that they started (see src/mcp/guarded.ts). */
-import { type Guarded, programOf, startGuarded } from "../mcp/index.js";
-import { ProgramError, type ProgramOptions, type Ran } from "../tasks/index.js";
+import { type Guarded, programOf, startGuarded } from "../mcp/guarded.js";
+import { ProgramError, type ProgramOptions, type Ran } from "../tasks/agent.js";
 import { exceptionsIn } from "./exceptions.js";
 import type { Output } from "./output.js";
 

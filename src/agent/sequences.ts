@@ -3,11 +3,15 @@
  * one that goes on in two ways branches. Every leaf is a sequence. A sampled token that several of them share is sampled in
  * the first and given in the others, so that each is trained once.
  */
-import { AllowedParts, afterTurn, type DrawStatistics, type Evaluated } from "../engine/index.js";
-import { type Branch, type PlayedNode, refusalByRequest, type TokenRecord } from "../rollout/index.js";
-import type { Point } from "../serve/index.js";
-import type { CallRecord, ChatMessage } from "../tasks/index.js";
-import { parseJson } from "../util/index.js";
+import { AllowedParts } from "../engine/allowed.js";
+import { afterTurn } from "../engine/evaluated.js";
+import type { DrawStatistics, Evaluated } from "../engine/sequence.js";
+import { refusalByRequest } from "../rollout/refusals.js";
+import type { Branch, PlayedNode } from "../rollout/trajectory.js";
+import type { TokenRecord } from "../rollout/transcript.js";
+import type { Point } from "../serve/recorder.js";
+import type { CallRecord, ChatMessage } from "../tasks/task.js";
+import { parseJson } from "../util/json.js";
 import type { PlayedTurn } from "./rollout-model.js";
 
 export interface PlayedSequences {

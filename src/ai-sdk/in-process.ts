@@ -5,8 +5,11 @@ import {
   type SharedV3Warning,
   UnsupportedFunctionalityError,
 } from "@ai-sdk/provider";
-import { type Answer, ApiError, prepareTurns, readChatRequest, type ServedModel, type Turns } from "../serve/index.js";
-import { toJson } from "../util/index.js";
+import { ApiError } from "../serve/errors.js";
+import type { Answer, ServedModel } from "../serve/model.js";
+import { readChatRequest } from "../serve/requests.js";
+import { prepareTurns, type Turns } from "../serve/turns.js";
+import { toJson } from "../util/json.js";
 import { chatRequestOf, leftOut } from "./request.js";
 import type { Said, Source } from "./source.js";
 

@@ -1,8 +1,11 @@
 /** Turns of a model of `hone serve`, by its /v1/chat/completions. */
 import { APICallError } from "@ai-sdk/provider";
-import { ChatError, type ChatServer, eventsOf, request as send, textOf } from "../openai/index.js";
-import type { ChatRequest } from "../serve/index.js";
-import { HoneError } from "../util/index.js";
+import { eventsOf } from "../openai/events.js";
+import { ChatError } from "../openai/failure.js";
+import { request as send, textOf } from "../openai/http.js";
+import type { ChatServer } from "../openai/server.js";
+import type { ChatRequest } from "../serve/requests.js";
+import { HoneError } from "../util/errors.js";
 import { chatRequestOf, leftOut } from "./request.js";
 import type { Piece, Said, Source, Turn } from "./source.js";
 

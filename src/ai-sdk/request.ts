@@ -6,8 +6,8 @@ import {
   type SharedV3Warning,
   UnsupportedFunctionalityError,
 } from "@ai-sdk/provider";
-import type { ApiChoice, ApiMessage, ApiTool, ChatRequest } from "../serve/index.js";
-import { toJson } from "../util/index.js";
+import type { ApiChoice, ApiMessage, ApiTool, ChatRequest } from "../serve/requests.js";
+import { toJson } from "../util/json.js";
 
 const unsupported = (functionality: string, why: string) =>
   new UnsupportedFunctionalityError({ functionality, message: `${functionality}: ${why}` });

@@ -1,9 +1,9 @@
 /** A task that its own code plays: played with a small model, to find defects of the code; the model's words do not matter. */
-import { loadEngine } from "../engine/index.js";
-import { gather } from "../gather/index.js";
-import { UnknownTools } from "../report/index.js";
-import { callsIn, type RolloutFailure, type Trajectory } from "../rollout/index.js";
-import type { AnyTask, PlainOptions, RolloutEnd, Scenario } from "../tasks/index.js";
+import { loadEngine } from "../engine/factory.js";
+import { gather } from "../gather/gather.js";
+import { UnknownTools } from "../report/unknown-tools.js";
+import { callsIn, type RolloutFailure, type Trajectory } from "../rollout/trajectory.js";
+import type { AnyTask, PlainOptions, RolloutEnd, Scenario } from "../tasks/task.js";
 import type { Finding } from "./findings.js";
 
 export interface AgentCheck {

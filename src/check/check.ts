@@ -1,9 +1,14 @@
 /** Plays a task with probes instead of a learning model, and reports what would make training useless. */
-import { loadEngine, trainedContext } from "../engine/index.js";
-import { McpServers, type Surveyed } from "../mcp/index.js";
-import { opening, templateOf } from "../rollout/index.js";
-import { type Scenario, type ScenarioIo, scenariosOf } from "../tasks/index.js";
-import { Random, UsageError } from "../util/index.js";
+import { loadEngine } from "../engine/factory.js";
+import { trainedContext } from "../engine/models.js";
+import type { Surveyed } from "../mcp/plan.js";
+import { McpServers } from "../mcp/servers.js";
+import { templateOf } from "../rollout/chat.js";
+import { opening } from "../rollout/rollout.js";
+import { scenariosOf } from "../tasks/load.js";
+import type { Scenario, ScenarioIo } from "../tasks/task.js";
+import { UsageError } from "../util/errors.js";
+import { Random } from "../util/random.js";
 import { type AgentCheck, agentFindings, playAgents } from "./agent.js";
 import { type Finding, promptFindings, rewardFindings, scenarioFindings, toolFindings } from "./findings.js";
 import { type Probed, probeScenario, probes } from "./probes.js";

@@ -1,5 +1,5 @@
 /** Finds defects of a task from its declaration and from the rewards of probes. Pure functions. */
-import { type AnyTask, type Scenario, toolSchema } from "../tasks/index.js";
+import { type AnyTask, type Scenario, toolSchema } from "../tasks/task.js";
 import type { Probe, Probed } from "./probes.js";
 
 export interface Finding {

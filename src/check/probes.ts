@@ -1,8 +1,11 @@
 /** Trivial players without a model: one stays silent, one answers with nothing, one with irrelevant text. */
-import type { McpServers } from "../mcp/index.js";
-import { ExpertSession, opening, playRollout, type RolloutOutcome, type Session, type Turn } from "../rollout/index.js";
-import { type AnyTask, type Scenario, type ToolCall, toolSchema } from "../tasks/index.js";
-import { messageOf, Random } from "../util/index.js";
+import type { McpServers } from "../mcp/servers.js";
+import { ExpertSession } from "../rollout/expert-session.js";
+import { opening, playRollout, type RolloutOutcome } from "../rollout/rollout.js";
+import type { Session, Turn } from "../rollout/session.js";
+import { type AnyTask, type Scenario, type ToolCall, toolSchema } from "../tasks/task.js";
+import { messageOf } from "../util/errors.js";
+import { Random } from "../util/random.js";
 
 export const probes = ["silence", "empty answer", "unrelated answer", "expert"] as const;
 export type Probe = (typeof probes)[number];

@@ -1,6 +1,7 @@
 /** Lists the tools of MCP servers and their defects. */
-import { type Surveyed, withServerTools } from "../mcp/index.js";
-import type { AnyTask } from "../tasks/index.js";
+import type { Surveyed } from "../mcp/plan.js";
+import { withServerTools } from "../mcp/servers.js";
+import type { AnyTask } from "../tasks/task.js";
 import { type Finding, toolFindings } from "./findings.js";
 
 export interface CheckedServer {

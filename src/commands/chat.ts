@@ -1,9 +1,13 @@
 /** `yarn hone chat`: a person talks to a run's model, which has the task's tools. */
-import { defineCommand, sizedDefault } from "../config/index.js";
-import { chat, chooseScenarios, openSubject, type Speaker } from "../play/index.js";
-import { openSession } from "../rollout/index.js";
-import { givenForTask, loadTask, recordedForTask, scenariosOf, taskOptionsOf } from "../tasks/index.js";
-import { HoneError, UsageError } from "../util/index.js";
+import { defineCommand } from "../config/command.js";
+import { sizedDefault } from "../config/config.js";
+import { chat, type Speaker } from "../play/chat.js";
+import { chooseScenarios } from "../play/rollouts-file.js";
+import { openSubject } from "../play/subject.js";
+import { openSession } from "../rollout/open-session.js";
+import { loadTask, scenariosOf } from "../tasks/load.js";
+import { givenForTask, recordedForTask, taskOptionsOf } from "../tasks/options.js";
+import { HoneError, UsageError } from "../util/errors.js";
 import { openTerminal } from "./terminal.js";
 
 export const chatCommand = defineCommand({

@@ -1,11 +1,17 @@
 /** `yarn hone check`: finds defects of a task that would make training on it useless. */
-import { type CheckedServer, type CheckResult, checkServers, checkTask, type Finding } from "../check/index.js";
-import { CONTEXT, DEFAULT_MODEL, defineCommand } from "../config/index.js";
-import { serverLogs, surveyServers } from "../mcp/index.js";
-import { linesTo, resolveModel } from "../models/index.js";
-import { bar, ProgressLine } from "../report/index.js";
-import { givenForTask, loadTask, taskOptionsOf } from "../tasks/index.js";
-import { UnfinishedError } from "../util/index.js";
+
+import { type CheckResult, checkTask } from "../check/check.js";
+import type { Finding } from "../check/findings.js";
+import { type CheckedServer, checkServers } from "../check/servers.js";
+import { defineCommand } from "../config/command.js";
+import { CONTEXT, DEFAULT_MODEL } from "../config/defaults.js";
+import { serverLogs, surveyServers } from "../mcp/plan.js";
+import { linesTo } from "../models/io.js";
+import { resolveModel } from "../models/resolve.js";
+import { bar, ProgressLine } from "../report/progress-line.js";
+import { loadTask } from "../tasks/load.js";
+import { givenForTask, taskOptionsOf } from "../tasks/options.js";
+import { UnfinishedError } from "../util/errors.js";
 
 function failOn(findings: readonly Finding[], where: string, result: object): void {
   const errors = findings.filter(({ level }) => level === "error").length;

@@ -1,9 +1,12 @@
 /** `yarn doctor`: whether this machine can run hone, and how to fix each problem. */
-import { defineCommand } from "../config/index.js";
-import { reportDevice, usesCuda } from "../device/index.js";
-import { type Check, checkText, diagnose } from "../doctor/index.js";
-import { ensurePython, ensureVllm, fetchForGpu } from "../python-env/index.js";
-import { UnfinishedError } from "../util/index.js";
+import { defineCommand } from "../config/command.js";
+import { reportDevice, usesCuda } from "../device/device.js";
+import { type Check, checkText } from "../doctor/check.js";
+import { diagnose } from "../doctor/diagnose.js";
+import { fetchForGpu } from "../python-env/machine.js";
+import { ensurePython } from "../python-env/python.js";
+import { ensureVllm } from "../python-env/vllm.js";
+import { UnfinishedError } from "../util/errors.js";
 
 export const doctorCommand = defineCommand({
   name: "doctor",

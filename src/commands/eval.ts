@@ -1,9 +1,11 @@
 /** `yarn eval`: evaluates checkpoints, models and APIs on held-out scenarios. */
-import { type CommandIo, defineCommand } from "../config/index.js";
-import { evaluatePlayers } from "../evaluate/index.js";
-import { matrixText, ProgressLine, RolloutTally } from "../report/index.js";
-import { UnfinishedError } from "../util/index.js";
-import { writeEvaluation } from "../view/index.js";
+import { type CommandIo, defineCommand } from "../config/command.js";
+import { evaluatePlayers } from "../evaluate/evaluate.js";
+import { matrixText } from "../report/eval-report.js";
+import { ProgressLine } from "../report/progress-line.js";
+import { RolloutTally } from "../report/rollout-report.js";
+import { UnfinishedError } from "../util/errors.js";
+import { writeEvaluation } from "../view/evaluation-file.js";
 
 async function played(config: Parameters<typeof evaluatePlayers>[0], io: CommandIo) {
   const progress = new ProgressLine(io.stream);

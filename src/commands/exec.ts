@@ -1,8 +1,10 @@
 /** `yarn hone exec`: runs a program (JavaScript or TypeScript) that imports hone, from any folder. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { defineCommand } from "../config/index.js";
-import { allowExit, HoneError, importUserFile, messageOf, UsageError } from "../util/index.js";
+import { defineCommand } from "../config/command.js";
+import { HoneError, messageOf, UsageError } from "../util/errors.js";
+import { importUserFile } from "../util/user-file.js";
+import { allowExit } from "../util/watch.js";
 
 export const execCommand = defineCommand({
   name: "exec",

@@ -1,7 +1,7 @@
 /** `yarn hone export`: writes a trained model in a format that other programs load. */
-import { defineCommand } from "../config/index.js";
-import { exportRun } from "../export/index.js";
-import { linesTo } from "../models/index.js";
+import { defineCommand } from "../config/command.js";
+import { exportRun } from "../export/export.js";
+import { linesTo } from "../models/io.js";
 
 export const exportCommand = defineCommand({
   name: "export",

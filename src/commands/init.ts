@@ -1,8 +1,11 @@
 /** `hone init`: a new project with a task of its own, ready for `npm run train`. */
 import { createInterface } from "node:readline/promises";
-import { type CommandIo, type Config, DEFAULT_MODEL, defineCommand } from "../config/index.js";
-import { besideOf, dependencyOf, type Ground, groundOf, honeOf, nameOf, writeProject } from "../init/index.js";
-import { UsageError } from "../util/index.js";
+import { type CommandIo, defineCommand } from "../config/command.js";
+import type { Config } from "../config/config.js";
+import { DEFAULT_MODEL } from "../config/defaults.js";
+import { besideOf, dependencyOf, type Ground, groundOf, nameOf, writeProject } from "../init/init.js";
+import { honeOf } from "../init/templates.js";
+import { UsageError } from "../util/errors.js";
 
 type Asked = Pick<Config, "package" | "model">;
 

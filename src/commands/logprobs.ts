@@ -1,12 +1,16 @@
 /** `yarn hone logprobs`: the engine's log-probabilities of given tokens, for comparison with other programs. */
 import { readFileSync } from "node:fs";
-import { defineCommand } from "../config/index.js";
-import { takeDevice } from "../device/index.js";
-import { engineOptions, loadEngine, trainedContext } from "../engine/index.js";
-import { linesTo, resolveModel } from "../models/index.js";
-import { adapterFile, existing } from "../play/index.js";
-import { prepareMachine } from "../python-env/index.js";
-import { HoneError, messageOf, printable } from "../util/index.js";
+import { defineCommand } from "../config/command.js";
+import { takeDevice } from "../device/device.js";
+import { loadEngine } from "../engine/factory.js";
+import { trainedContext } from "../engine/models.js";
+import { engineOptions } from "../engine/options.js";
+import { linesTo } from "../models/io.js";
+import { resolveModel } from "../models/resolve.js";
+import { adapterFile, existing } from "../play/choose-player.js";
+import { prepareMachine } from "../python-env/machine.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import { printable } from "../util/text.js";
 
 /** @throws HoneError when the file does not hold two token ids or more, as a JSON array */
 function readTokens(file: string): Int32Array {

@@ -1,20 +1,16 @@
 /** `yarn hone metrics`: the metrics of a run's steps. */
-import { defineCommand } from "../config/index.js";
-import {
-  columnTexts,
-  difficultyOf,
-  difficultyText,
-  judgedNotes,
-  metricsCsv,
-  noteLines,
-  partsText,
-  StepTable,
-  shareText,
-  wrap,
-} from "../report/index.js";
-import { pushesOther } from "../reward/index.js";
-import { metricsLine, namedRun, RunReader } from "../run/index.js";
-import { hone } from "../util/index.js";
+import { defineCommand } from "../config/command.js";
+import { difficultyOf, difficultyText } from "../report/difficulty.js";
+import { partsText } from "../report/evaluation.js";
+import { metricsCsv } from "../report/metrics-csv.js";
+import { wrap } from "../report/side-by-side.js";
+import { columnTexts, judgedNotes, noteLines, StepTable } from "../report/step-table.js";
+import { shareText } from "../report/train-view.js";
+import { pushesOther } from "../reward/registry.js";
+import { namedRun } from "../run/place.js";
+import { RunReader } from "../run/reader.js";
+import { metricsLine } from "../run/records.js";
+import { hone } from "../util/program.js";
 
 /** Maximum width of a line, so that a terminal of 80 columns does not wrap it. */
 const WIDTH = 79;

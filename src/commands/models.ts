@@ -1,12 +1,19 @@
 /** `yarn hone models`: lists models (known by name, and downloaded), downloads and removes them. */
-import { defineCommand } from "../config/index.js";
-import { takeDevice, usesCuda } from "../device/index.js";
-import { decodeThreads, gpuChosen, gpuMemory } from "../engine/index.js";
-import { sizeText } from "../hub/index.js";
-import { linesTo, listModels, type ModelRow, removeModel, resolveModel, showModel } from "../models/index.js";
-import { type Fit, fitHere, fitText, gigabytes, mainMemory, smallestCard } from "../plan/index.js";
-import { ProgressLine } from "../report/index.js";
-import { HoneError, hone } from "../util/index.js";
+import { defineCommand } from "../config/command.js";
+import { takeDevice, usesCuda } from "../device/device.js";
+import { gpuMemory } from "../engine/load.js";
+import { gpuChosen } from "../engine/options.js";
+import { decodeThreads } from "../engine/threads.js";
+import { sizeText } from "../hub/progress.js";
+import { listModels, type ModelRow, removeModel, showModel } from "../models/installed.js";
+import { linesTo } from "../models/io.js";
+import { resolveModel } from "../models/resolve.js";
+import { type Fit, fitHere, fitText, smallestCard } from "../plan/by-default.js";
+import { gigabytes } from "../plan/fit.js";
+import { mainMemory } from "../plan/machine.js";
+import { ProgressLine } from "../report/progress-line.js";
+import { HoneError } from "../util/errors.js";
+import { hone } from "../util/program.js";
 
 const parametersText = (count: number | null) =>
   count === null

@@ -1,9 +1,10 @@
 /** `yarn hone pack` and `yarn hone unpack`: moves hone with its models to a machine without a network. */
-import { defineCommand } from "../config/index.js";
-import { sizeText } from "../hub/index.js";
-import { linesTo } from "../models/index.js";
-import { pack, UnpackError, unpack } from "../pack/index.js";
-import { HoneError } from "../util/index.js";
+import { defineCommand } from "../config/command.js";
+import { sizeText } from "../hub/progress.js";
+import { linesTo } from "../models/io.js";
+import { pack } from "../pack/pack.js";
+import { UnpackError, unpack } from "../pack/unpack.mjs";
+import { HoneError } from "../util/errors.js";
 
 export const packCommand = defineCommand({
   name: "pack",

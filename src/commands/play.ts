@@ -1,10 +1,14 @@
 /** `yarn hone play`: a person plays one scenario by hand, at a prompt or from a pipe. */
-import { defineCommand } from "../config/index.js";
-import { McpServers, planServers, serverLogs } from "../mcp/index.js";
-import { chooseScenarios, PersonSession } from "../play/index.js";
-import { opening, playRollout } from "../rollout/index.js";
-import { givenForTask, loadTask, type Scenario, scenariosOf, taskOptionsOf } from "../tasks/index.js";
-import { HoneError } from "../util/index.js";
+import { defineCommand } from "../config/command.js";
+import { planServers, serverLogs } from "../mcp/plan.js";
+import { McpServers } from "../mcp/servers.js";
+import { PersonSession } from "../play/person-session.js";
+import { chooseScenarios } from "../play/rollouts-file.js";
+import { opening, playRollout } from "../rollout/rollout.js";
+import { loadTask, scenariosOf } from "../tasks/load.js";
+import { givenForTask, taskOptionsOf } from "../tasks/options.js";
+import type { Scenario } from "../tasks/task.js";
+import { HoneError } from "../util/errors.js";
 import { openTerminal } from "./terminal.js";
 
 /** The reference solution, shown after play. */

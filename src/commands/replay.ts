@@ -1,7 +1,8 @@
 /** `yarn hone replay`: recomputes a committed step of a run. */
-import { defineCommand } from "../config/index.js";
-import { type ReplayCheck, replay } from "../replay/index.js";
-import { UnfinishedError } from "../util/index.js";
+import { defineCommand } from "../config/command.js";
+import { replay } from "../replay/replay.js";
+import type { ReplayCheck } from "../replay/types.js";
+import { UnfinishedError } from "../util/errors.js";
 
 const line = ({ part, result, text }: ReplayCheck) => `  ${part.padEnd(18)}${result.padEnd(9)}${text}`;
 

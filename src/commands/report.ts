@@ -1,8 +1,9 @@
 /** `yarn report`: writes a report of runs as one HTML file. */
-import { defineCommand } from "../config/index.js";
-import { compact } from "../report/index.js";
-import { HoneError } from "../util/index.js";
-import { openRuns, writeReport } from "../view/index.js";
+import { defineCommand } from "../config/command.js";
+import { compact } from "../report/progress-line.js";
+import { HoneError } from "../util/errors.js";
+import { writeReport } from "../view/report-file.js";
+import { openRuns } from "../view/runs.js";
 
 export const reportCommand = defineCommand({
   name: "report",

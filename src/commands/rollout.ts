@@ -1,29 +1,21 @@
 /** `yarn rollout`: plays scenarios and prints the outcome. */
 import { join } from "node:path";
-import { type Config, chosen, defineCommand, flagOf, type GivenOptions } from "../config/index.js";
-import { isLocal } from "../engine/index.js";
-import { planServers, serverLogs, withServerTools } from "../mcp/index.js";
-import { chooseScenarios, openPlayerFor, type RolloutsSummary, rolloutsToFile } from "../play/index.js";
-import {
-  compact,
-  conversationText,
-  countsText,
-  kindsText,
-  ProgressLine,
-  partsText,
-  UnreadCalls,
-} from "../report/index.js";
-import { optionsOfCheckpoint } from "../run/index.js";
-import {
-  givenForTask,
-  loadTask,
-  type PlainOptions,
-  recordedForTask,
-  scenariosOf,
-  taskOptionsOf,
-  toolSchema,
-} from "../tasks/index.js";
-import { UnfinishedError, UsageError } from "../util/index.js";
+import { defineCommand } from "../config/command.js";
+import { type Config, chosen, flagOf, type GivenOptions } from "../config/config.js";
+import { isLocal } from "../engine/engine.js";
+import { planServers, serverLogs } from "../mcp/plan.js";
+import { withServerTools } from "../mcp/servers.js";
+import { openPlayerFor } from "../play/choose-player.js";
+import { chooseScenarios, type RolloutsSummary, rolloutsToFile } from "../play/rollouts-file.js";
+import { conversationText } from "../report/conversation.js";
+import { countsText, kindsText, partsText } from "../report/evaluation.js";
+import { compact, ProgressLine } from "../report/progress-line.js";
+import { UnreadCalls } from "../report/unread-calls.js";
+import { optionsOfCheckpoint } from "../run/checkpoint-choice.js";
+import { loadTask, scenariosOf } from "../tasks/load.js";
+import { givenForTask, recordedForTask, taskOptionsOf } from "../tasks/options.js";
+import { type PlainOptions, toolSchema } from "../tasks/task.js";
+import { UnfinishedError, UsageError } from "../util/errors.js";
 
 /** Defaults: rollouts of a scenario, and tokens of a turn. */
 const GROUP_SIZE = 4;

@@ -1,8 +1,15 @@
 /** `yarn hone rollouts`: lists a run's stored rollouts, shows one, or exports them to a trajectory file. */
-import { defineCommand } from "../config/index.js";
-import { compact, conversationText, countsText, difficultyOf, difficultyText } from "../report/index.js";
-import { namedRun, type RolloutFilter, RunReader, type SeenRollout } from "../run/index.js";
-import { HoneError, LineFile, printable, toJson, UsageError } from "../util/index.js";
+import { defineCommand } from "../config/command.js";
+import { conversationText } from "../report/conversation.js";
+import { difficultyOf, difficultyText } from "../report/difficulty.js";
+import { countsText } from "../report/evaluation.js";
+import { compact } from "../report/progress-line.js";
+import { namedRun } from "../run/place.js";
+import { type RolloutFilter, RunReader, type SeenRollout } from "../run/reader.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { LineFile } from "../util/files.js";
+import { toJson } from "../util/json.js";
+import { printable } from "../util/text.js";
 
 /** "7" or "3-9". */
 function stepsOf(text: string): Pick<RolloutFilter, "from" | "to"> {

@@ -1,9 +1,14 @@
 /** `yarn hone runs`: lists the runs of the home folder. */
 import { join } from "node:path";
-import { defineCommand } from "../config/index.js";
-import { engineKinds, shareText } from "../report/index.js";
-import { bestOf, findRuns, RunReader, RunStore, STORE_FILE } from "../run/index.js";
-import { HoneError, hone, refusalOf } from "../util/index.js";
+import { defineCommand } from "../config/command.js";
+import { engineKinds } from "../report/compute.js";
+import { shareText } from "../report/train-view.js";
+import { findRuns } from "../run/place.js";
+import { RunReader } from "../run/reader.js";
+import { bestOf, STORE_FILE } from "../run/run.js";
+import { RunStore } from "../run/store.js";
+import { HoneError, refusalOf } from "../util/errors.js";
+import { hone } from "../util/program.js";
 
 const NOTHING = { steps: 0, best: null, engines: [] as string[], problem: null };
 

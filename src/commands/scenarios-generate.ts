@@ -1,7 +1,9 @@
 /** `yarn hone scenarios generate`: makes scenarios from mail, documents, a database or MCP servers. */
-import { defineCommand } from "../config/index.js";
-import { bar, countsText, ProgressLine, usageText } from "../report/index.js";
-import { type GenerateSummary, generateScenarios } from "../scenarios/index.js";
+import { defineCommand } from "../config/command.js";
+import { countsText } from "../report/evaluation.js";
+import { usageText } from "../report/judge-report.js";
+import { bar, ProgressLine } from "../report/progress-line.js";
+import { type GenerateSummary, generateScenarios } from "../scenarios/open.js";
 
 function summaryText(summary: GenerateSummary): string {
   const { file, unit, train, test, pieces, explored, silent, candidates, dropped, skipped, cached, reviewed } = summary;

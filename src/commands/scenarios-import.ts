@@ -1,7 +1,7 @@
 /** `yarn hone scenarios import`: scenarios, and trajectories for imitation, from the logs that an agent writes. */
-import { defineCommand } from "../config/index.js";
-import { countsText } from "../report/index.js";
-import { type ImportSummary, importLogs } from "../scenarios/index.js";
+import { defineCommand } from "../config/command.js";
+import { countsText } from "../report/evaluation.js";
+import { type ImportSummary, importLogs } from "../scenarios/import.js";
 
 function summaryText(summary: ImportSummary): string {
   const { records, joined, conversations, unused, train, test, without_scenario: lacking } = summary;

@@ -1,7 +1,7 @@
 /** `yarn hone scenarios review`: a page in the browser on which a person keeps, drops and edits scenarios. */
-import { defineCommand } from "../config/index.js";
-import { reviewed } from "../scenarios/index.js";
-import { serveReview } from "../view/index.js";
+import { defineCommand } from "../config/command.js";
+import { reviewed } from "../scenarios/review.js";
+import { serveReview } from "../view/review-server.js";
 
 export const reviewCommand = defineCommand({
   name: "scenarios review",

@@ -1,9 +1,11 @@
 /** `yarn hone serve`: serves a run's model and its base model behind an OpenAI-compatible API. */
-import { defineCommand, ROLLOUTS_AT_ONCE } from "../config/index.js";
-import { isCatalogueName, nameOf, readReference } from "../models/index.js";
-import { openSubject } from "../play/index.js";
-import { openEndpoint, ServedModel } from "../serve/index.js";
-import { UsageError } from "../util/index.js";
+import { defineCommand } from "../config/command.js";
+import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
+import { isCatalogueName, nameOf, readReference } from "../models/reference.js";
+import { openSubject } from "../play/subject.js";
+import { ServedModel } from "../serve/model.js";
+import { openEndpoint } from "../serve/server.js";
+import { UsageError } from "../util/errors.js";
 
 /** Default port. */
 const PORT = 8000;

@@ -1,7 +1,9 @@
 /** `yarn hone sft`: supervised fine-tuning on a trajectory file. */
-import { sft, sftOptions } from "../composition/index.js";
-import { chosen, defineCommand } from "../config/index.js";
-import { learnerText, ProgressLine } from "../report/index.js";
+import { sft, sftOptions } from "../composition/sft.js";
+import { defineCommand } from "../config/command.js";
+import { chosen } from "../config/config.js";
+import { learnerText } from "../report/compute.js";
+import { ProgressLine } from "../report/progress-line.js";
 
 export const sftCommand = defineCommand({
   name: "sft",

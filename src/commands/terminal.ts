@@ -1,7 +1,7 @@
 /** Line input from a person, at a terminal or from a pipe. */
 import { createInterface } from "node:readline";
-import type { CommandIo } from "../config/index.js";
-import type { Terminal } from "../play/index.js";
+import type { CommandIo } from "../config/command.js";
+import type { Terminal } from "../play/person-session.js";
 
 /** Reads stdin line by line; on a terminal a line can be edited. */
 export function openTerminal(io: CommandIo): Terminal & { close(): void } {

@@ -1,9 +1,14 @@
 /** `yarn train`: trains a model, or resumes an interrupted run. */
 
-import { type TrainSummary, trainOptions, trainRun } from "../composition/index.js";
-import { chosen, defineCommand } from "../config/index.js";
-import { difficultyText, shareText, showTraining, usageText } from "../report/index.js";
-import { rewardsText } from "../reward/index.js";
+import type { TrainSummary } from "../composition/summary.js";
+import { trainOptions, trainRun } from "../composition/train-run.js";
+import { defineCommand } from "../config/command.js";
+import { chosen } from "../config/config.js";
+import { difficultyText } from "../report/difficulty.js";
+import { usageText } from "../report/judge-report.js";
+import { shareText } from "../report/train-view.js";
+import { showTraining } from "../report/training-shown.js";
+import { rewardsText } from "../reward/registry.js";
 
 function summaryText({
   run,

@@ -1,6 +1,7 @@
 /** `yarn hone view`: serves the web page of runs on this machine. */
-import { defineCommand } from "../config/index.js";
-import { openRuns, serveRuns } from "../view/index.js";
+import { defineCommand } from "../config/command.js";
+import { openRuns } from "../view/runs.js";
+import { serveRuns } from "../view/server.js";
 
 export const viewCommand = defineCommand({
   name: "view",

@@ -1,16 +1,13 @@
 /** The part that a run whose steps a program makes (`openRun`) shares with one whose steps hone makes (`trainRun`). */
-import type { Config } from "../config/index.js";
-import { ensurePython, type PythonOptions } from "../python-env/index.js";
-import { type BeginRun, beginRun, type Run } from "../run/index.js";
-import {
-  LastUpdates,
-  type LearnerUpdater,
-  type LoopParts,
-  loopSettings,
-  openUpdater,
-  risingRateText,
-  type UpdaterSources,
-} from "../train/index.js";
+import type { Config } from "../config/config.js";
+import { ensurePython, type PythonOptions } from "../python-env/python.js";
+import { type BeginRun, beginRun } from "../run/begin.js";
+import type { Run } from "../run/run.js";
+import type { LoopParts } from "../train/parts.js";
+import { LastUpdates } from "../train/played.js";
+import { risingRateText } from "../train/schedule.js";
+import { loopSettings } from "../train/settings.js";
+import { type LearnerUpdater, openUpdater, type UpdaterSources } from "../train/updater.js";
 import type { Model } from "./model.js";
 import type { OpenTask } from "./task.js";
 

@@ -1,8 +1,8 @@
 /** Evaluates a model on scenarios: success rate with its confidence interval. */
-import type { Trajectory } from "../rollout/index.js";
-import type { Evaluation } from "../run/index.js";
-import type { Reward, Scenario } from "../tasks/index.js";
-import { playGraded } from "../train/index.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { Evaluation } from "../run/records.js";
+import type { Reward, Scenario } from "../tasks/task.js";
+import { playGraded } from "../train/grading.js";
 import { gather } from "./gather.js";
 import type { Model } from "./model.js";
 import type { OpenTask } from "./task.js";

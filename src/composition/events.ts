@@ -1,9 +1,9 @@
 /** Events of `trainRun`. */
-import type { Progress } from "../learn/index.js";
-import type { GroupReward } from "../reward/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import type { MetricsLine, ValidationRow } from "../run/index.js";
-import type { Phase, View } from "../train/index.js";
+import type { Progress } from "../learn/protocol.js";
+import type { GroupReward } from "../reward/reward.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { MetricsLine, ValidationRow } from "../run/records.js";
+import type { Phase, View } from "../train/parts.js";
 import type { Listener } from "./options.js";
 
 export interface TrainStart {

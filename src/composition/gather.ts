@@ -1,7 +1,8 @@
 /** Plays groups of rollouts with a model, outside of a training loop of hone's own. */
-import { type Gathered, gather as gatherRollouts } from "../gather/index.js";
-import { chatOf, requireFormat, type Trajectory } from "../rollout/index.js";
-import type { Scenario } from "../tasks/index.js";
+import { type Gathered, gather as gatherRollouts } from "../gather/gather.js";
+import { chatOf, requireFormat } from "../rollout/chat.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { Scenario } from "../tasks/task.js";
 import type { Model } from "./model.js";
 import type { OpenTask } from "./task.js";
 

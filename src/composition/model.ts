@@ -7,14 +7,17 @@ import {
   optionsOf,
   sizedDefault,
   withDefaults,
-} from "../config/index.js";
-import type { PolicyEngine } from "../engine/index.js";
-import { RolloutThreads } from "../gather/index.js";
-import { openPlayerFor } from "../play/index.js";
-import { chatSettings, type EnginePlayer, type RolloutLimits } from "../rollout/index.js";
-import type { Adapter } from "../run/index.js";
-import { EnginePolicy } from "../train/index.js";
-import { HoneError, sha256OfFile } from "../util/index.js";
+} from "../config/config.js";
+import type { PolicyEngine } from "../engine/engine.js";
+import { RolloutThreads } from "../gather/threads.js";
+import { openPlayerFor } from "../play/choose-player.js";
+import { chatSettings } from "../rollout/chat.js";
+import type { EnginePlayer } from "../rollout/player.js";
+import type { RolloutLimits } from "../rollout/rollout.js";
+import type { Adapter } from "../run/records.js";
+import { EnginePolicy } from "../train/engine-policy.js";
+import { HoneError } from "../util/errors.js";
+import { sha256OfFile } from "../util/files.js";
 import type { Given, Listener } from "./options.js";
 import type { OpenTask } from "./task.js";
 

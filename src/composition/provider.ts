@@ -1,11 +1,15 @@
 /** Models of hone as a provider of the AI SDK: those of this process, and those of `hone serve`. */
 import { type LanguageModelV3, NoSuchModelError, type ProviderV3 } from "@ai-sdk/provider";
-import { inProcess, languageModel, overHttp, type Source } from "../ai-sdk/index.js";
-import { givenByProgram, type OptionName, optionsOf, ROLLOUTS_AT_ONCE, withDefaults } from "../config/index.js";
-import { checkChatUrl } from "../openai/index.js";
-import { openSubject, type Subject } from "../play/index.js";
-import { ServedModel } from "../serve/index.js";
-import { UsageError } from "../util/index.js";
+import { inProcess } from "../ai-sdk/in-process.js";
+import { languageModel } from "../ai-sdk/model.js";
+import { overHttp } from "../ai-sdk/over-http.js";
+import type { Source } from "../ai-sdk/source.js";
+import { givenByProgram, type OptionName, optionsOf, withDefaults } from "../config/config.js";
+import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
+import { checkChatUrl } from "../openai/server.js";
+import { openSubject, type Subject } from "../play/subject.js";
+import { ServedModel } from "../serve/model.js";
+import { UsageError } from "../util/errors.js";
 import type { Given, Listener } from "./options.js";
 
 /** Options of `hone serve` that a program gives by another name, or that are of its port. */

@@ -1,7 +1,7 @@
 /** Rewards that a program gives. */
-import type { GroupReward } from "../reward/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import { HoneError } from "../util/index.js";
+import type { GroupReward } from "../reward/reward.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { HoneError } from "../util/errors.js";
 
 /** A number for each rollout of a group, in order; or the result of a ruler. */
 export type GivenReward = readonly number[] | GroupReward;

@@ -1,17 +1,13 @@
 /** RULER as a reward: a judge behind an OpenAI-compatible API compares the rollouts of a group. */
 import { join } from "node:path";
-import { type Config, givenByProgram, type LibraryOption, libraryOptions, withDefaults } from "../config/index.js";
-import { type JudgeUsage, openVerdictFile } from "../judge/index.js";
-import {
-  type GroupReward,
-  openJudge,
-  rewardComparable,
-  rubricOf,
-  rulerReward,
-  rulerSettings,
-  VERDICTS_FILE,
-} from "../reward/index.js";
-import type { Trajectory } from "../rollout/index.js";
+import { type Config, givenByProgram, type LibraryOption, libraryOptions, withDefaults } from "../config/config.js";
+import type { JudgeUsage } from "../judge/budget.js";
+import { openVerdictFile } from "../judge/cache.js";
+import { rewardComparable } from "../reward/comparable.js";
+import { openJudge, rubricOf, rulerSettings, VERDICTS_FILE } from "../reward/judge.js";
+import { rulerReward } from "../reward/judged.js";
+import type { GroupReward } from "../reward/reward.js";
+import type { Trajectory } from "../rollout/trajectory.js";
 import type { Given, Listener } from "./options.js";
 import type { OpenTask } from "./task.js";
 

@@ -1,29 +1,26 @@
 /** A run that a program steps through: its folder, its learner, and the active adapter of its model. */
 
 import { join } from "node:path";
-import { givenByProgram, type LibraryOption, libraryOptions, withDefaults } from "../config/index.js";
-import { learnerPlace } from "../device/index.js";
-import { decodeThreads } from "../engine/index.js";
-import { checkTrainable, conversingModel } from "../models/index.js";
-import { prepareMachine, pythonFor } from "../python-env/index.js";
-import { type MetricsLine, metricsLine, placeOf, RunStore, STORE_FILE, type ValidationRow } from "../run/index.js";
-import type { Scenario } from "../tasks/index.js";
-import {
-  checkAwake,
-  contentsOf,
-  firstCheckpoint,
-  initialAdapter,
-  type LearnerUpdater,
-  type LoopParts,
-  playContextOf,
-  resolveSettings,
-  StepClock,
-  settleLast,
-  use,
-  validate,
-  withAbsolutePaths,
-} from "../train/index.js";
-import { UsageError } from "../util/index.js";
+import { givenByProgram, type LibraryOption, libraryOptions, withDefaults } from "../config/config.js";
+import { learnerPlace } from "../device/learner-place.js";
+import { decodeThreads } from "../engine/threads.js";
+import { checkTrainable, conversingModel } from "../models/header.js";
+import { prepareMachine, pythonFor } from "../python-env/machine.js";
+import { placeOf } from "../run/place.js";
+import { type MetricsLine, metricsLine, type ValidationRow } from "../run/records.js";
+import { STORE_FILE } from "../run/run.js";
+import { RunStore } from "../run/store.js";
+import type { Scenario } from "../tasks/task.js";
+import { checkAwake } from "../train/apart.js";
+import { contentsOf } from "../train/contents.js";
+import { firstCheckpoint, initialAdapter } from "../train/init-adapter.js";
+import type { LoopParts } from "../train/parts.js";
+import { playContextOf, validate } from "../train/saved-play.js";
+import { resolveSettings, withAbsolutePaths } from "../train/settings.js";
+import { settleLast, use } from "../train/settle.js";
+import { StepClock } from "../train/step-clock.js";
+import type { LearnerUpdater } from "../train/updater.js";
+import { UsageError } from "../util/errors.js";
 import { beginWithLearner, learnerPython, type Steps, stepsOf, warnOfRate } from "./begin.js";
 import { viewOf } from "./events.js";
 import type { Model } from "./model.js";

@@ -7,19 +7,30 @@ import {
   type ProgramOption,
   programOptions,
   sizedDefaults,
-  sizeOf,
   withDefaults,
-} from "../config/index.js";
-import { cudaFound, learnerCards, learnerDevice, takeDevice } from "../device/index.js";
-import { type LocalEngineInfo, loadEngine, modelFingerprint, usableCores } from "../engine/index.js";
-import { CHECKPOINT_FILES, checkLaunch, type LearnerInfo, type SftMetrics, startLearner } from "../learn/index.js";
-import { planServers, serverLogs, withServerTools } from "../mcp/index.js";
-import { checkTrainable, conversingModel, linesTo, resolveModel } from "../models/index.js";
-import { ensurePython, prepareMachine, pythonFor } from "../python-env/index.js";
-import { sealCheckpoint } from "../run/index.js";
-import { loadTask } from "../tasks/index.js";
-import { type ImitationBatch, openWorkplace, writeImitationBatch } from "../train/index.js";
-import { HoneError, hone, UsageError } from "../util/index.js";
+} from "../config/config.js";
+import { sizeOf } from "../config/sizes.js";
+import { learnerDevice } from "../device/build.js";
+import { cudaFound, learnerCards, takeDevice } from "../device/device.js";
+import type { LocalEngineInfo } from "../engine/engine.js";
+import { loadEngine } from "../engine/factory.js";
+import { modelFingerprint } from "../engine/models.js";
+import { usableCores } from "../engine/threads.js";
+import { checkLaunch } from "../learn/launch.js";
+import { CHECKPOINT_FILES, startLearner } from "../learn/learner.js";
+import type { LearnerInfo, SftMetrics } from "../learn/types.js";
+import { planServers, serverLogs } from "../mcp/plan.js";
+import { withServerTools } from "../mcp/servers.js";
+import { checkTrainable, conversingModel } from "../models/header.js";
+import { linesTo } from "../models/io.js";
+import { resolveModel } from "../models/resolve.js";
+import { prepareMachine, pythonFor } from "../python-env/machine.js";
+import { ensurePython } from "../python-env/python.js";
+import { sealCheckpoint } from "../run/checkpoints.js";
+import { loadTask } from "../tasks/load.js";
+import { type ImitationBatch, openWorkplace, writeImitationBatch } from "../train/warm-start.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { hone } from "../util/program.js";
 import type { Given } from "./options.js";
 
 /** Supervised fine-tuning takes a higher learning rate than RL, and LoRA a higher one than full training. */

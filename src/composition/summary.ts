@@ -1,7 +1,9 @@
 /** The result of a training, over all its calls. */
-import type { JudgeUsage } from "../judge/index.js";
-import { type DifficultyCount, difficultyOf, type Share } from "../report/index.js";
-import { bestOf, type Run, type ValidationRow } from "../run/index.js";
+import type { JudgeUsage } from "../judge/budget.js";
+import { type DifficultyCount, difficultyOf } from "../report/difficulty.js";
+import type { Share } from "../report/train-view.js";
+import type { ValidationRow } from "../run/records.js";
+import { bestOf, type Run } from "../run/run.js";
 
 export interface TrainSummary {
   run: string;

@@ -1,15 +1,11 @@
 /** A task with its scenarios, as the library plays it. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { planServers, type ServerPlan, serverLogs, withServerTools } from "../mcp/index.js";
-import {
-  type AnyTask,
-  loadTask,
-  type PlainOptions,
-  type Scenario,
-  scenariosOf,
-  taskOptionsOf,
-} from "../tasks/index.js";
+import { planServers, type ServerPlan, serverLogs } from "../mcp/plan.js";
+import { withServerTools } from "../mcp/servers.js";
+import { loadTask, scenariosOf } from "../tasks/load.js";
+import { taskOptionsOf } from "../tasks/options.js";
+import type { AnyTask, PlainOptions, Scenario } from "../tasks/task.js";
 
 export interface TaskChoice {
   /** The task's own options. */

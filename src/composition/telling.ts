@@ -1,9 +1,11 @@
 /** Views that tell once, after a step, what stands in the way of a training that has just begun. */
-import type { GivenOptions } from "../config/index.js";
-import { UnknownTools, UnreadCalls, unsolvedText } from "../report/index.js";
-import type { RunSettings } from "../run/index.js";
-import { type AnyTask, toolSchema } from "../tasks/index.js";
-import type { View } from "../train/index.js";
+import type { GivenOptions } from "../config/config.js";
+import { UnknownTools } from "../report/unknown-tools.js";
+import { UnreadCalls } from "../report/unread-calls.js";
+import { unsolvedText } from "../report/unsolved.js";
+import type { RunSettings } from "../run/settings.js";
+import { type AnyTask, toolSchema } from "../tasks/task.js";
+import type { View } from "../train/parts.js";
 
 export interface Told {
   readonly given: GivenOptions;

@@ -7,36 +7,31 @@ import {
   type ProgramOption,
   programOptions,
   withDefaults,
-} from "../config/index.js";
-import {
-  decodeThreads,
-  gpuChosen,
-  isLocal,
-  type LocalEngine,
-  type PolicyEngine,
-  usableCores,
-} from "../engine/index.js";
-import { openPlaying } from "../play/index.js";
-import { ensurePython, pythonFor } from "../python-env/index.js";
-import { engineFacts, engineText } from "../report/index.js";
-import { openRewards, programKind, programReward, pushesOther, type RewardKind } from "../reward/index.js";
-import { chatOf, chatSettings, requireFormat, type Trajectory } from "../rollout/index.js";
-import { logEngine } from "../run/index.js";
-import { readTrackers } from "../track/index.js";
-import {
-  checkStaleness,
-  endTracking,
-  firstCheckpoint,
-  type Prepared,
-  prepare,
-  rescoredText,
-  tracked,
-  trackingOf,
-  trainLoop,
-  type View,
-  withinDifficulty,
-} from "../train/index.js";
-import { UsageError } from "../util/index.js";
+} from "../config/config.js";
+import { isLocal, type LocalEngine, type PolicyEngine } from "../engine/engine.js";
+import { gpuChosen } from "../engine/options.js";
+import { decodeThreads, usableCores } from "../engine/threads.js";
+import { openPlaying } from "../play/playing-engine.js";
+import { pythonFor } from "../python-env/machine.js";
+import { ensurePython } from "../python-env/python.js";
+import { engineFacts, engineText } from "../report/compute.js";
+import type { RewardKind } from "../reward/kind.js";
+import { openRewards } from "../reward/open.js";
+import { programKind, programReward } from "../reward/program.js";
+import { pushesOther } from "../reward/registry.js";
+import { chatOf, chatSettings, requireFormat } from "../rollout/chat.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { logEngine } from "../run/engine-log.js";
+import { readTrackers } from "../track/names.js";
+import { checkStaleness } from "../train/apart.js";
+import { withinDifficulty } from "../train/difficulty.js";
+import { firstCheckpoint } from "../train/init-adapter.js";
+import { train as trainLoop } from "../train/loop.js";
+import type { View } from "../train/parts.js";
+import { type Prepared, prepare } from "../train/prepare.js";
+import { rescoredText } from "../train/rescored.js";
+import { endTracking, tracked, trackingOf } from "../train/tracked.js";
+import { UsageError } from "../util/errors.js";
 import { type Begun, beginWithLearner, learnerPython, stepsOf, warnOfRate } from "./begin.js";
 import { type TrainEvents, viewOf } from "./events.js";
 import { Model } from "./model.js";

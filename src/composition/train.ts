@@ -1,9 +1,13 @@
 /** One update of a run, from groups that a program has played and rewarded. */
-import { comparable, type GroupReward, rewardComparable } from "../reward/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import { type MetricsLine, metricsLine } from "../run/index.js";
-import { pruneCheckpoints, StepClock, stagesOf, trainStep } from "../train/index.js";
-import { HoneError } from "../util/index.js";
+import { comparable, rewardComparable } from "../reward/comparable.js";
+import type { GroupReward } from "../reward/reward.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { type MetricsLine, metricsLine } from "../run/records.js";
+import { pruneCheckpoints } from "../train/played.js";
+import { stagesOf } from "../train/stages.js";
+import { trainStep } from "../train/step.js";
+import { StepClock } from "../train/step-clock.js";
+import { HoneError } from "../util/errors.js";
 import { checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
 import { partsOf, type TrainingRun } from "./run.js";
 

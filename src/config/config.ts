@@ -4,7 +4,9 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { HoneError, importScript, messageOf, nearest, UsageError } from "../util/index.js";
+import { HoneError, messageOf, UsageError } from "../util/errors.js";
+import { nearest } from "../util/nearest.js";
+import { importScript } from "../util/user-file.js";
 import { defaultTextFor, type LibraryUse, type Option, type OptionKind, type RunUse } from "./option.js";
 import { definitions } from "./options.js";
 import { removedFlags, removedOption } from "./removed.js";

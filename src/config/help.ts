@@ -1,6 +1,8 @@
 /** `--help`: the options of a command under their headings, the common ones or (`--help all`) all. */
 import type { Argv, Options } from "yargs";
-import { nearest, program, UsageError } from "../util/index.js";
+import { UsageError } from "../util/errors.js";
+import { nearest } from "../util/nearest.js";
+import { program } from "../util/program.js";
 import type { Command } from "./command.js";
 import { flagOf, isOwn, type OptionName, options } from "./config.js";
 import { defaultTextFor } from "./option.js";

@@ -1,6 +1,6 @@
 /** Options that name a command's input: folders, files, projects, tasks, tool servers, the Hub. Part of options.ts. */
 
-import { hone } from "../util/index.js";
+import { hone } from "../util/program.js";
 import { MODEL_USERS } from "./commands.js";
 import { choice, flag, inGroup, list, real, text, texts, whole, words } from "./option.js";
 

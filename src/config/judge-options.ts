@@ -1,5 +1,5 @@
 /** Options of rewards and judges. Part of options.ts. */
-import { hone } from "../util/index.js";
+import { hone } from "../util/program.js";
 import { choice, flag, inGroup, list, real, text, whole } from "./option.js";
 import { OPENAI_KEY } from "./player-options.js";
 

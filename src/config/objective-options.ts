@@ -1,6 +1,6 @@
 /** The options of the objective: the rollouts an update uses, and its loss. Part of options.ts. */
 
-import { hone } from "../util/index.js";
+import { hone } from "../util/program.js";
 import { advantageEstimators, boundText, importanceModes, objectiveNames, objectivesText } from "./objectives.js";
 import { choice, flag, real, whole } from "./option.js";
 

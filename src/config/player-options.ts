@@ -1,6 +1,6 @@
 /** Options of the model, and of how it plays. Part of options.ts. */
 
-import { hone } from "../util/index.js";
+import { hone } from "../util/program.js";
 import { MODEL_USERS } from "./commands.js";
 import { CONTEXT, ROLLOUTS_AT_ONCE } from "./defaults.js";
 import { choice, flag, inGroup, list, pairs, real, text, whole } from "./option.js";

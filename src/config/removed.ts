@@ -1,5 +1,7 @@
 /** Commands and options that hone has no more. Whoever names one is told in one line what to do instead. */
-import { hone, UsageError } from "../util/index.js";
+
+import { UsageError } from "../util/errors.js";
+import { hone } from "../util/program.js";
 
 /** What to do instead, by command: "plan", "models pull". */
 export const removedCommands: Readonly<Record<string, string>> = {

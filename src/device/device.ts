@@ -2,7 +2,7 @@
  * The one GPU of this process: engine and learner see the same card and no other. It is chosen before llama.cpp is
  * loaded, by environment variables that both and their child processes read.
  */
-import { HoneError, UsageError } from "../util/index.js";
+import { HoneError, UsageError } from "../util/errors.js";
 import { type CudaMajor, cudaFor, majorOf } from "./cuda.js";
 import { lookAtNvidia, type Machine, type NvidiaGpu, type NvidiaLook, thisMachine } from "./nvidia.js";
 import {

@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { cacheHome, packageRoot } from "../util/index.js";
+import { cacheHome, packageRoot } from "../util/paths.js";
 
 /** In hone's folder, in an unpacked copy: the learner's packages as files. */
 export const WHEELS_FOLDER = "wheels";

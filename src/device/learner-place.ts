@@ -1,5 +1,5 @@
 /** The learner's device, which may be another card than the engine's (`--learner-device`). */
-import { HoneError, UsageError } from "../util/index.js";
+import { HoneError, UsageError } from "../util/errors.js";
 import { learnerDevice } from "./build.js";
 import { cudaFor } from "./cuda.js";
 import { idOf, takenCards } from "./device.js";

@@ -1,5 +1,5 @@
 /** Which of the machine's NVIDIA GPUs this process may use, and which one it takes. */
-import { UsageError } from "../util/index.js";
+import { UsageError } from "../util/errors.js";
 import type { NvidiaGpu } from "./nvidia.js";
 
 /**

@@ -1,7 +1,10 @@
 /** All checks, in order of their dependencies. */
-import { buildForMachine, describe, packagesIn, reportDevice, usesCuda } from "../device/index.js";
-import { modelFile } from "../engine/index.js";
-import { packagesOfPython } from "../python-env/index.js";
+import { buildForMachine } from "../device/build.js";
+import { reportDevice, usesCuda } from "../device/device.js";
+import { packagesIn } from "../device/runtime.js";
+import { describe } from "../device/visible.js";
+import { modelFile } from "../engine/models.js";
+import { packagesOfPython } from "../python-env/given.js";
 import { type Check, none } from "./check.js";
 import { checkAddon, checkBackends, checkCard, checkCuda, checkDriver } from "./gpu.js";
 import { checkDisk, checkMemory, checkNode } from "./machine.js";

@@ -1,7 +1,7 @@
 /** Facts about a Python interpreter: its packages, and the devices its PyTorch can compute on. */
 import { z } from "zod";
-import { pinned } from "../python-env/index.js";
-import { lastLine, run } from "../util/index.js";
+import { pinned } from "../python-env/declared.js";
+import { lastLine, run } from "../util/run.js";
 
 /** A program that prints these facts as one JSON line. */
 const SCRIPT = `

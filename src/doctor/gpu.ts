@@ -1,7 +1,12 @@
 /** Checks of the GPU: llama.cpp's backends, cards and their driver, CUDA for engine and learner. */
-import { capabilityText, type DeviceReport, describe, isComplete, majorOf } from "../device/index.js";
-import { gpuTitles, installedBackends, llamaCommand, loadAddon } from "../engine/index.js";
-import { hone, messageOf, reinstall } from "../util/index.js";
+import { capabilityText, majorOf } from "../device/cuda.js";
+import type { DeviceReport } from "../device/device.js";
+import { isComplete } from "../device/runtime.js";
+import { describe } from "../device/visible.js";
+import { loadAddon } from "../engine/addon.js";
+import { gpuTitles, installedBackends, llamaCommand } from "../engine/missing.js";
+import { messageOf } from "../util/errors.js";
+import { hone, reinstall } from "../util/program.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
 
 export type GpuChoice = "auto" | "cuda" | "vulkan" | "metal" | "off";

@@ -1,9 +1,9 @@
 /** Checks of the machine: Node, memory, disk. */
 import { existsSync, readFileSync, statfsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { usableCores } from "../engine/index.js";
-import { mainMemory } from "../plan/index.js";
-import { packageRoot } from "../util/index.js";
+import { usableCores } from "../engine/threads.js";
+import { mainMemory } from "../plan/machine.js";
+import { packageRoot } from "../util/paths.js";
 import { type Check, note, ok, wrong } from "./check.js";
 
 /** With fewer free bytes, a run's checkpoints may fill the disk. */

@@ -1,7 +1,8 @@
 /** Checks of the learner's Python: interpreter, packages, and the devices its PyTorch can compute on. */
-import { BUILDS, type Build, interpreterIn, madeEnvironments } from "../device/index.js";
-import { pinned } from "../python-env/index.js";
-import { hone, messageOf } from "../util/index.js";
+import { BUILDS, type Build, interpreterIn, madeEnvironments } from "../device/environment.js";
+import { pinned } from "../python-env/declared.js";
+import { messageOf } from "../util/errors.js";
+import { hone } from "../util/program.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
 import { factsOfPython, type PythonFacts } from "./facts.js";
 import type { TrialRequest } from "./trial-words.js";

@@ -5,15 +5,24 @@
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { objectiveOf } from "../config/index.js";
-import { learnerDevice, lookForCuda, packagesIn, takeDevice } from "../device/index.js";
-import { engineOptions, type LocalEngine, loadEngine } from "../engine/index.js";
-import { type BatchGroup, groupAdvantages, LINEAR_LAYERS, startLearner, writeBatch } from "../learn/index.js";
-import { packagesOfPython } from "../python-env/index.js";
-import { engineText } from "../report/index.js";
-import { chatOf, type TokenRecord } from "../rollout/index.js";
-import { mismatchLimit, readingOf, readProbe, scoreProbe } from "../train/index.js";
-import { messageOf } from "../util/index.js";
+import { objectiveOf } from "../config/objectives.js";
+import { learnerDevice } from "../device/build.js";
+import { lookForCuda, takeDevice } from "../device/device.js";
+import { packagesIn } from "../device/runtime.js";
+import type { LocalEngine } from "../engine/engine.js";
+import { loadEngine } from "../engine/factory.js";
+import { engineOptions } from "../engine/options.js";
+import { groupAdvantages } from "../learn/advantages.js";
+import { type BatchGroup, writeBatch } from "../learn/batch.js";
+import { startLearner } from "../learn/learner.js";
+import { LINEAR_LAYERS } from "../learn/types.js";
+import { packagesOfPython } from "../python-env/given.js";
+import { engineText } from "../report/compute.js";
+import { chatOf } from "../rollout/chat.js";
+import type { TokenRecord } from "../rollout/transcript.js";
+import { mismatchLimit } from "../train/mismatch.js";
+import { readingOf, readProbe, scoreProbe } from "../train/probe.js";
+import { messageOf } from "../util/errors.js";
 import { type EngineTrial, LEARNER_LOG, type TrialMessage, type TrialRequest } from "./trial-words.js";
 
 /** Few concurrent rollouts and short passes: a Vulkan driver compiles kernels for each number of rows up to eight. */

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { spawnTied } from "../util/index.js";
+import { spawnTied } from "../util/tied.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
 import {
   type AdapterTrial,

@@ -1,10 +1,16 @@
 /** With `--engine vllm`: whether vLLM is installed and plays here, or each server of `--engine-url` is set up for the model. */
-import { CONTEXT, type Config, type OptionOf, sizedDefault } from "../config/index.js";
-import { modelShape, type PolicyEngine } from "../engine/index.js";
-import { conversingModel, linesTo, resolveModel } from "../models/index.js";
-import { checkEngineChoice, openPlaying } from "../play/index.js";
-import { vllmIsReady } from "../python-env/index.js";
-import { HoneError, hone, messageOf } from "../util/index.js";
+
+import { type Config, type OptionOf, sizedDefault } from "../config/config.js";
+import { CONTEXT } from "../config/defaults.js";
+import type { PolicyEngine } from "../engine/engine.js";
+import { modelShape } from "../engine/models.js";
+import { conversingModel } from "../models/header.js";
+import { linesTo } from "../models/io.js";
+import { resolveModel } from "../models/resolve.js";
+import { checkEngineChoice, openPlaying } from "../play/playing-engine.js";
+import { vllmIsReady } from "../python-env/vllm.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import { hone } from "../util/program.js";
 import { type Check, none, ok, wrong } from "./check.js";
 
 export type VllmConfig = Config<OptionOf<"doctor">>;

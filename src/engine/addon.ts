@@ -2,7 +2,9 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { isMainThread } from "node:worker_threads";
-import { addonFile, HoneError, messageOf, reinstall } from "../util/index.js";
+import { addonFile } from "../util/binaries.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import { reinstall } from "../util/program.js";
 import type { EngineMemory, EngineStats, Gpu } from "./engine.js";
 import { type CudaLoader, loadLlama } from "./llama.js";
 import { noDevice } from "./missing.js";

@@ -3,8 +3,8 @@
  * (native/engine/lanes.h). What is asked for explicitly is obeyed or refused, but
  * for threads beyond the cores: there are none.
  */
-import { BATCH } from "../config/index.js";
-import { HoneError, UsageError } from "../util/index.js";
+import { BATCH } from "../config/defaults.js";
+import { HoneError, UsageError } from "../util/errors.js";
 import type { EngineOptions, Gpu } from "./engine.js";
 import { decodeThreads } from "./threads.js";
 

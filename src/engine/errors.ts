@@ -1,5 +1,6 @@
 /** Failures of the native engine, as errors that a user can act on. */
-import { codeOf, HoneError, messageOf, printable } from "../util/index.js";
+import { codeOf, HoneError, messageOf } from "../util/errors.js";
+import { printable } from "../util/text.js";
 
 /**
  * A lack of memory, in the process or on the GPU: for the weights, an adapter, the KV, or llama.cpp's compute buffers.

@@ -1,7 +1,7 @@
 /** The one factory of engines: which program an engine's options name. */
 import type { Engine, EngineOptions, LocalEngine, LocalEngineOptions, VllmOptions } from "./engine.js";
 import { loadLocal } from "./load.js";
-import { openVllm, type VllmEngine } from "./vllm/index.js";
+import { openVllm, type VllmEngine } from "./vllm/engine.js";
 
 /** Of an engine that only tokenizes. */
 const WORDS = { name: "words", threads: 1, sequences: 1, contextPerSequence: 64 } as const;

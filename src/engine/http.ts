@@ -1,6 +1,8 @@
 /** JSON over HTTP with a server of an engine, on connections that stay open. No answer is waited for, or believed, without end. */
 import { Agent, type ClientRequest, request } from "node:http";
-import { anyOf, HoneError, messageOf, TimeLimit } from "../util/index.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import { anyOf } from "../util/signals.js";
+import { TimeLimit } from "../util/time-limit.js";
 
 export interface Answer {
   readonly status: number;

@@ -3,8 +3,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import type { LlamaOptions } from "node-llama-cpp";
-import { cudaFound, cudaLibraries, libraryPath, type TakenDevice, takeDevice, usesCuda } from "../device/index.js";
-import { HoneError, messageOf } from "../util/index.js";
+import { cudaFound, cudaLibraries, type TakenDevice, takeDevice, usesCuda } from "../device/device.js";
+import { libraryPath } from "../device/runtime.js";
+import { HoneError, messageOf } from "../util/errors.js";
 import type { Gpu } from "./engine.js";
 import { findFetched } from "./libraries.js";
 import {

@@ -1,7 +1,8 @@
 /** Loads a local engine, or joins the one that another thread of this process has loaded. */
 import { realpathSync, statSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
-import { endProcess, HoneError, messageOf } from "../util/index.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import { endProcess } from "../util/watch.js";
 import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
 import { contextsOf, pooledByDefault, SCORE_ROWS, whole } from "./contexts.js";

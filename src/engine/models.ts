@@ -3,7 +3,8 @@ import { createHash } from "node:crypto";
 import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { HoneError, messageOf, packageRoot, UsageError } from "../util/index.js";
+import { HoneError, messageOf, UsageError } from "../util/errors.js";
+import { packageRoot } from "../util/paths.js";
 import { type GgufHeader, type GgufValue, readGguf } from "./gguf.js";
 import { whyUnsound } from "./soundness.js";
 

@@ -1,5 +1,5 @@
 /** The engine over the native addon: checks arguments, and converts C++ results to the contract's types. */
-import { HoneError } from "../util/index.js";
+import { HoneError } from "../util/errors.js";
 import type { Addon, NativeAllowed, NativeEngine, NativeGrammar, NativeSampling, NativeScored } from "./addon.js";
 import { type Allowed, packSet } from "./allowed.js";
 import { whileCompiling } from "./compiling.js";

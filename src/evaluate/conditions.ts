@@ -1,34 +1,27 @@
 /** The conditions that all players share: scenarios, limits, temperature, and who decides whether an answer is right. */
 import { join } from "node:path";
-import { CONTEXT, type GivenOptions, type KeptOption, type OptionOf, withDefaults } from "../config/index.js";
-import type { LocalEngine } from "../engine/index.js";
-import { openVerdictFile } from "../judge/index.js";
-import { planServers, type ServerPlan, serverLogs, toolsFingerprint, withServerTools } from "../mcp/index.js";
-import { chooseScenarios } from "../play/index.js";
-import {
-  type GradeRollout,
-  LocalJudge,
-  openJudge,
-  planLocalJudge,
-  requireClaim,
-  requireJudge,
-  rewardNamed,
-  runsHere,
-  VERDICTS_FILE,
-} from "../reward/index.js";
-import { checkRemoved, type OpenCheckpoints, type RunSettings, settingsOf } from "../run/index.js";
-import {
-  type AnyTask,
-  givenForTask,
-  loadTask,
-  type PlainOptions,
-  recordedForTask,
-  type Scenario,
-  scenariosOf,
-  taskOptionsOf,
-} from "../tasks/index.js";
-import { gradeOwn, scenariosFingerprint, validationScenarios, withAbsolutePaths } from "../train/index.js";
-import { UsageError } from "../util/index.js";
+import { type GivenOptions, type KeptOption, type OptionOf, withDefaults } from "../config/config.js";
+import { CONTEXT } from "../config/defaults.js";
+import type { LocalEngine } from "../engine/engine.js";
+import { openVerdictFile } from "../judge/cache.js";
+import { toolsFingerprint } from "../mcp/catalogue.js";
+import { planServers, type ServerPlan, serverLogs } from "../mcp/plan.js";
+import { withServerTools } from "../mcp/servers.js";
+import { chooseScenarios } from "../play/rollouts-file.js";
+import { openJudge, requireJudge, VERDICTS_FILE } from "../reward/judge.js";
+import { requireClaim } from "../reward/judged.js";
+import { LocalJudge, planLocalJudge, runsHere } from "../reward/local-judge.js";
+import { rewardNamed } from "../reward/registry.js";
+import type { GradeRollout } from "../reward/reward.js";
+import type { OpenCheckpoints } from "../run/checkpoint-choice.js";
+import { checkRemoved, type RunSettings, settingsOf } from "../run/settings.js";
+import { loadTask, scenariosOf } from "../tasks/load.js";
+import { givenForTask, recordedForTask, taskOptionsOf } from "../tasks/options.js";
+import type { AnyTask, PlainOptions, Scenario } from "../tasks/task.js";
+import { gradeOwn } from "../train/grading.js";
+import { scenariosFingerprint, validationScenarios } from "../train/sampler.js";
+import { withAbsolutePaths } from "../train/settings.js";
+import { UsageError } from "../util/errors.js";
 import type { Entrants } from "./entrants.js";
 import { changeable, type EvalConfig } from "./options.js";
 

@@ -1,20 +1,17 @@
 /** The players: checkpoints of runs, and those of --versus. Everything is read, and nothing loaded. */
 
-import type { Config, GivenOptions } from "../config/index.js";
-import { readReference } from "../models/index.js";
-import { type ChatServer, checkChatUrl, keyFor } from "../openai/index.js";
-import { type Contestant, checkpointTitle } from "../report/index.js";
-import { type ApiSettings, chatOptions, chatSettings } from "../rollout/index.js";
-import {
-  type Adapter,
-  findRun,
-  namedRun,
-  type OpenCheckpoints,
-  openCheckpoints,
-  type RunSettings,
-  settingsOf,
-} from "../run/index.js";
-import { UsageError } from "../util/index.js";
+import type { Config, GivenOptions } from "../config/config.js";
+import { readReference } from "../models/reference.js";
+import { type ChatServer, checkChatUrl, keyFor } from "../openai/server.js";
+import { checkpointTitle } from "../report/eval-report.js";
+import type { Contestant } from "../report/matrix.js";
+import type { ApiSettings } from "../rollout/api-session.js";
+import { chatOptions, chatSettings } from "../rollout/chat.js";
+import { type OpenCheckpoints, openCheckpoints } from "../run/checkpoint-choice.js";
+import { findRun, namedRun } from "../run/place.js";
+import type { Adapter } from "../run/records.js";
+import { type RunSettings, settingsOf } from "../run/settings.js";
+import { UsageError } from "../util/errors.js";
 import type { EvalConfig } from "./options.js";
 
 /** Chat template settings of the engine's model. */

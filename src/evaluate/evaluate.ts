@@ -1,14 +1,18 @@
 /** The work of `yarn eval` without its output: plays one set of scenarios with each player, one engine at a time. */
-import type { GivenOptions } from "../config/index.js";
-import { takeDevice } from "../device/index.js";
-import { modelFingerprint } from "../engine/index.js";
-import { readPrices } from "../judge/index.js";
-import { conversingModel, linesTo, resolveModel } from "../models/index.js";
-import { checkEngineChoice, rankOf } from "../play/index.js";
-import { prepareMachine } from "../python-env/index.js";
-import { type Column, type Contestant, type Matrix, pairsOf, type Result } from "../report/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import { HoneError, LineFile, messageOf, toJson, UsageError } from "../util/index.js";
+import type { GivenOptions } from "../config/config.js";
+import { takeDevice } from "../device/device.js";
+import { modelFingerprint } from "../engine/models.js";
+import { readPrices } from "../judge/prices.js";
+import { conversingModel } from "../models/header.js";
+import { linesTo } from "../models/io.js";
+import { resolveModel } from "../models/resolve.js";
+import { checkEngineChoice, rankOf } from "../play/playing-engine.js";
+import { prepareMachine } from "../python-env/machine.js";
+import { type Column, type Contestant, type Matrix, pairsOf, type Result } from "../report/matrix.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { HoneError, messageOf, UsageError } from "../util/errors.js";
+import { LineFile } from "../util/files.js";
+import { toJson } from "../util/json.js";
 import { conditionsOf, openGrading } from "./conditions.js";
 import { type EngineEntrant, type Entrant, findEntrants } from "./entrants.js";
 import type { EvalConfig } from "./options.js";

@@ -1,5 +1,5 @@
 /** The options of an evaluation. */
-import { type Config, type KeptOption, keptOptions, type OptionOf, optionsOf } from "../config/index.js";
+import { type Config, type KeptOption, keptOptions, type OptionOf, optionsOf } from "../config/config.js";
 
 type Changeable = KeptOption & OptionOf<"eval">;
 

@@ -1,12 +1,20 @@
 /** One player's rollouts: on the engine, at an API, or by the task's script. */
-import { ROLLOUTS_AT_ONCE } from "../config/index.js";
-import { isLocal } from "../engine/index.js";
-import { gather, RolloutThreads } from "../gather/index.js";
-import { costOf, type PriceTable, priceOf } from "../judge/index.js";
-import { openPlaying } from "../play/index.js";
-import { type Contestant, type Effort, engineText, evaluate, type Result } from "../report/index.js";
-import type { PlayerSpec, Trajectory } from "../rollout/index.js";
-import { checkProbe, EnginePolicy, limitsOf, mismatchLimit, type Played, playAndGrade } from "../train/index.js";
+import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
+import { isLocal } from "../engine/engine.js";
+import { gather } from "../gather/gather.js";
+import { RolloutThreads } from "../gather/threads.js";
+import { costOf, type PriceTable, priceOf } from "../judge/prices.js";
+import { openPlaying } from "../play/playing-engine.js";
+import { engineText } from "../report/compute.js";
+import { evaluate } from "../report/evaluation.js";
+import type { Contestant, Effort, Result } from "../report/matrix.js";
+import type { PlayerSpec } from "../rollout/player.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { EnginePolicy } from "../train/engine-policy.js";
+import { playAndGrade } from "../train/grading.js";
+import { checkProbe, mismatchLimit } from "../train/mismatch.js";
+import type { Played } from "../train/parts.js";
+import { limitsOf } from "../train/prepare.js";
 import type { Conditions, Grading } from "./conditions.js";
 import type { ApiEntrant, EngineEntrant, Entrant } from "./entrants.js";
 import type { EvalConfig } from "./options.js";

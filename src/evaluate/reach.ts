@@ -1,6 +1,9 @@
 /** Checks before the start that an API can be reached, with a request that costs no tokens. */
-import { adviceFor, ChatError, type ChatServer, request } from "../openai/index.js";
-import { HoneError, TimeLimit } from "../util/index.js";
+import { adviceFor, ChatError } from "../openai/failure.js";
+import { request } from "../openai/http.js";
+import type { ChatServer } from "../openai/server.js";
+import { HoneError } from "../util/errors.js";
+import { TimeLimit } from "../util/time-limit.js";
 
 /** Time limit in seconds. */
 const PATIENCE = 15;

@@ -1,8 +1,9 @@
 /** The base model as referred to in an export. */
 import { existsSync, statSync } from "node:fs";
 import { basename } from "node:path";
-import { catalogue, isCatalogueName, nameOf, readReference } from "../models/index.js";
-import { UsageError } from "../util/index.js";
+import { catalogue } from "../models/catalogue.js";
+import { isCatalogueName, nameOf, readReference } from "../models/reference.js";
+import { UsageError } from "../util/errors.js";
 
 export interface Base {
   /** Name for messages and the model card. */

@@ -1,6 +1,7 @@
 /** Writes README.md of an export: description, training results, settings, and how to load it. */
-import { shareText } from "../report/index.js";
-import type { Device, RunRecord, RunSettings, ValidationRow } from "../run/index.js";
+import { shareText } from "../report/train-view.js";
+import type { Device, RunRecord, ValidationRow } from "../run/records.js";
+import type { RunSettings } from "../run/settings.js";
 import type { Form, WeightType } from "./form.js";
 
 export interface CardFacts {

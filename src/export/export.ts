@@ -1,13 +1,21 @@
 /** Writes a checkpoint of a run in a format that other programs load. */
 import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { Config, OptionOf } from "../config/index.js";
-import { chatTemplatesOf, modelFingerprint, modelShape, quantizeModel } from "../engine/index.js";
-import { hubOptionsOf } from "../hub/index.js";
-import { filesOf, type ModelIo, resolveWithSource, runProgram, unchangedFiles } from "../models/index.js";
-import { ensurePython } from "../python-env/index.js";
-import { namedRun, type OpenCheckpoints, openCheckpoints, RunReader, settingsOf } from "../run/index.js";
-import { HoneError, packageRoot, UsageError } from "../util/index.js";
+import type { Config, OptionOf } from "../config/config.js";
+import { chatTemplatesOf, modelFingerprint, modelShape } from "../engine/models.js";
+import { quantizeModel } from "../engine/quantize.js";
+import { hubOptionsOf } from "../hub/options.js";
+import type { ModelIo } from "../models/io.js";
+import { run as runProgram } from "../models/program.js";
+import { resolveWithSource } from "../models/resolve.js";
+import { filesOf, unchangedFiles } from "../models/source.js";
+import { ensurePython } from "../python-env/python.js";
+import { type OpenCheckpoints, openCheckpoints } from "../run/checkpoint-choice.js";
+import { namedRun } from "../run/place.js";
+import { RunReader } from "../run/reader.js";
+import { settingsOf } from "../run/settings.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { packageRoot } from "../util/paths.js";
 import { type Base, baseOf, peftBaseName } from "./base.js";
 import { cardText } from "./card.js";
 import { bytesNeeded, checkType, type Form, isAdapter, modelFileName, type WeightType, weightTypeOf } from "./form.js";

@@ -1,6 +1,6 @@
 /** The export formats, and the weight types of each. */
-import type { Config } from "../config/index.js";
-import { UsageError } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import { UsageError } from "../util/errors.js";
 
 export type Form = NonNullable<Config["to"]>;
 export type WeightType = NonNullable<Config["type"]>;

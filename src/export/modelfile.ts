@@ -6,8 +6,8 @@
  * Differences: Ollama writes the JSON of a tool without the spaces after ":" and ",", and each result of several calls
  * as a turn.
  */
-import { JinjaTemplate } from "../jinja/index.js";
-import { HoneError, messageOf } from "../util/index.js";
+import { JinjaTemplate } from "../jinja/template.js";
+import { HoneError, messageOf } from "../util/errors.js";
 
 interface Turns {
   readonly open: (role: string) => string;

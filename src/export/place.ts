@@ -4,8 +4,10 @@
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { freeBytes, sizeText } from "../hub/index.js";
-import { codeOf, flush, HoneError, messageOf, moveDurably, sha256OfFile, UsageError } from "../util/index.js";
+import { freeBytes } from "../hub/download.js";
+import { sizeText } from "../hub/progress.js";
+import { codeOf, HoneError, messageOf, UsageError } from "../util/errors.js";
+import { flush, moveDurably, sha256OfFile } from "../util/files.js";
 
 export interface FolderKind {
   /** For messages: "export". */

@@ -1,8 +1,10 @@
 /** Pushes a folder to a repository of the Hub, with Hugging Face's own library in the learner's environment. */
 import { join } from "node:path";
-import type { HubOptions } from "../hub/index.js";
-import { type ModelIo, runProgram } from "../models/index.js";
-import { HoneError, packageRoot, UsageError } from "../util/index.js";
+import type { HubOptions } from "../hub/options.js";
+import type { ModelIo } from "../models/io.js";
+import { run as runProgram } from "../models/program.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { packageRoot } from "../util/paths.js";
 
 /** How to reach the Hub from this network. */
 const NETWORK = [

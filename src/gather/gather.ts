@@ -13,9 +13,13 @@
  */
 import { availableParallelism } from "node:os";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import type { RolloutFailure, Trajectory, Waiting } from "../rollout/index.js";
-import { type Scenario, TASK_SECONDS } from "../tasks/index.js";
-import { awakeTime, deriveSeed, HoneError, messageOf } from "../util/index.js";
+import type { Waiting } from "../rollout/rollout.js";
+import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
+import { TASK_SECONDS } from "../tasks/limits.js";
+import type { Scenario } from "../tasks/task.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import { deriveSeed } from "../util/random.js";
+import { awakeTime } from "../util/time-limit.js";
 import { type GroupJob, PREPARING, type RolloutMessage, TURN_TO_BEGIN, type WorkerSettings } from "./job.js";
 import { RolloutThreads, type Threads, within } from "./threads.js";
 

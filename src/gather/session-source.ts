@@ -1,10 +1,18 @@
 /** The players: opens the engine, an API or the task's expert on this thread, and starts sessions for whole groups. */
-import { type Engine, loadEngine, type Sequence } from "../engine/index.js";
-import { Dialect } from "../openai/index.js";
-import type { EnginePlayer, Opening, Player, PlayerSpec, Session } from "../rollout/index.js";
-import { ApiSession, chatOf, EngineSession, ExpertSession, requireFormat } from "../rollout/index.js";
-import type { AnyTask } from "../tasks/index.js";
-import { HoneError, Random } from "../util/index.js";
+import type { Engine } from "../engine/engine.js";
+import { loadEngine } from "../engine/factory.js";
+import type { Sequence } from "../engine/sequence.js";
+import { Dialect } from "../openai/dialect.js";
+import { ApiSession } from "../rollout/api-session.js";
+import { chatOf, requireFormat } from "../rollout/chat.js";
+import { EngineSession } from "../rollout/engine-session.js";
+import { ExpertSession } from "../rollout/expert-session.js";
+import type { EnginePlayer, PlayerSpec } from "../rollout/player.js";
+import type { Opening, Session } from "../rollout/session.js";
+import type { Player } from "../rollout/trajectory.js";
+import type { AnyTask } from "../tasks/task.js";
+import { HoneError } from "../util/errors.js";
+import { Random } from "../util/random.js";
 import type { GroupJob } from "./job.js";
 
 export interface SessionSource {

@@ -6,7 +6,8 @@
 import { join } from "node:path";
 import type { MessagePort } from "node:worker_threads";
 import { Piscina } from "piscina";
-import { awakeTime, packageRoot } from "../util/index.js";
+import { packageRoot } from "../util/paths.js";
+import { awakeTime } from "../util/time-limit.js";
 import type { GroupJob, GroupResult, RolloutMessage, WorkerMessage, WorkerSettings } from "./job.js";
 
 /** Milliseconds that threads have to close what they hold: a process may take three seconds. */

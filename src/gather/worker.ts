@@ -4,13 +4,17 @@
  */
 import { MessageChannel, type MessagePort, parentPort, threadId } from "node:worker_threads";
 import { workerData } from "piscina";
-import type { Agents } from "../agent/index.js";
-import { outagesOf } from "../engine/index.js";
-import { McpServers } from "../mcp/index.js";
-import type { Session, Trajectory } from "../rollout/index.js";
-import { opening, playRollout, type RolloutOutcome, type Waiting } from "../rollout/index.js";
-import { type AnyTask, loadTask, TASK_SECONDS } from "../tasks/index.js";
-import { HoneError, messageOf, type Pauses, UsageError } from "../util/index.js";
+import type { Agents } from "../agent/agents.js";
+import { outagesOf } from "../engine/vllm/engine.js";
+import { McpServers } from "../mcp/servers.js";
+import { opening, playRollout, type RolloutOutcome, type Waiting } from "../rollout/rollout.js";
+import type { Session } from "../rollout/session.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { TASK_SECONDS } from "../tasks/limits.js";
+import { loadTask } from "../tasks/load.js";
+import type { AnyTask } from "../tasks/task.js";
+import { HoneError, messageOf, UsageError } from "../util/errors.js";
+import type { Pauses } from "../util/time-limit.js";
 import {
   type GroupJob,
   type GroupResult,
@@ -68,7 +72,7 @@ async function openAgents(task: AnyTask, env: unknown): Promise<Agents> {
       `the task ${task.name} is played by its own code (rollout), which gets the model that hone runs; give it with --model`,
     );
   }
-  const { openAgents } = await import("../agent/index.js");
+  const { openAgents } = await import("../agent/agents.js");
   const agents = await openAgents({ task, env, player, limits, onNote: (text) => post({ kind: "note", text }) });
   closeOnRequest("the agents' endpoint", () => agents.close());
   return agents;

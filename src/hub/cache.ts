@@ -16,7 +16,8 @@ import {
   symlinkSync,
 } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
-import { codeOf, HoneError, moveDurably, writeDurably } from "../util/index.js";
+import { codeOf, HoneError } from "../util/errors.js";
+import { moveDurably, writeDurably } from "../util/files.js";
 
 export interface Repository {
   readonly kind: "model" | "dataset";

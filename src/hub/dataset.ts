@@ -1,6 +1,6 @@
 /** Fetches data sets from the Hub: the requested files of one repository, complete and checked. */
 import { join } from "node:path";
-import { HoneError } from "../util/index.js";
+import { HoneError } from "../util/errors.js";
 import { checksumOfLink, missingPart, RepositoryCache } from "./cache.js";
 import { checksumOf, downloadFiles } from "./download.js";
 import { listRepository } from "./listing.js";

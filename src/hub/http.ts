@@ -3,7 +3,7 @@
  * broken or stalled connections, and busy servers.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { HoneError, messageOf } from "../util/index.js";
+import { HoneError, messageOf } from "../util/errors.js";
 
 export interface HttpOptions {
   /** HF_ENDPOINT: `https://huggingface.co` or a mirror. */

@@ -1,6 +1,7 @@
 /** The file listing of a repository's commit, from the Hub or a mirror: names, sizes and checksums. */
 import { z } from "zod";
-import { HoneError, textWithin } from "../util/index.js";
+import { textWithin } from "../util/bounded.js";
+import { HoneError } from "../util/errors.js";
 import { checkPath, type Repository } from "./cache.js";
 import { exchange, HubRefusal, rootOf } from "./http.js";
 import { type HubOptions, notHere } from "./options.js";

@@ -1,8 +1,10 @@
 /** Address, token and cache folder of the Hub, from the variables that Hugging Face's own tools read. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Config, downloadOptions } from "../config/index.js";
-import { cacheHome, expandHome, HoneError, UsageError } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import type { downloadOptions } from "../config/input-options.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { cacheHome, expandHome } from "../util/paths.js";
 import { type HttpOptions, rootOf } from "./http.js";
 
 export type HubConfig = Pick<Config, (typeof downloadOptions)[number]>;

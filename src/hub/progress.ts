@@ -1,5 +1,5 @@
 /** Formats the progress of a download as one line. */
-import { clock } from "../util/index.js";
+import { clock } from "../util/text.js";
 import type { HubProgress } from "./options.js";
 
 /** "512 B", "3.2 MB", "1.0 GB". */

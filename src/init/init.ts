@@ -1,7 +1,9 @@
 /** `hone init` without its prompts: creates a project in a folder without files of the user. Overwrites nothing. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, extname, join, relative, resolve } from "node:path";
-import { platformPackage, UsageError, writeDurably } from "../util/index.js";
+import { platformPackage } from "../util/binaries.js";
+import { UsageError } from "../util/errors.js";
+import { writeDurably } from "../util/files.js";
 import { filesOf, honeOf, type PackageJson, type Project, packageJson, scriptsOf } from "./templates.js";
 
 /** Files that `npm install` of hone and git create in an empty folder; they do not count as content. */

@@ -1,5 +1,5 @@
 /** The files of a new project: a task with ten questions that suits the tiny model, and the commands for going on. */
-import { DEFAULT_MODEL } from "../config/index.js";
+import { DEFAULT_MODEL } from "../config/defaults.js";
 
 export interface Project {
   /** Name of the package. */

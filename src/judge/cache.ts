@@ -2,7 +2,8 @@
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import type Database from "better-sqlite3";
-import { codeOf, HoneError, openDatabase } from "../util/index.js";
+import { codeOf, HoneError } from "../util/errors.js";
+import { openDatabase } from "../util/sqlite.js";
 
 export interface VerdictCache {
   /** The verdict as stored; undefined when there is none for this key. */

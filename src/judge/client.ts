@@ -4,21 +4,15 @@
  * not interpret the texts.
  */
 import { setMaxListeners } from "node:events";
-import {
-  adviceFor,
-  type Cause,
-  ChatError,
-  type ChatServer,
-  type Completion,
-  causeOf,
-  complete,
-  Dialect,
-  type DialectSettings,
-  estimateTokens,
-  mayPass,
-  type Passing,
-} from "../openai/index.js";
-import { anyOf, HoneError, Random, TimeLimit } from "../util/index.js";
+import { type Completion, complete } from "../openai/completion.js";
+import { Dialect, type DialectSettings } from "../openai/dialect.js";
+import { adviceFor, type Cause, ChatError, causeOf, mayPass, type Passing } from "../openai/failure.js";
+import type { ChatServer } from "../openai/server.js";
+import { estimateTokens } from "../openai/tokens.js";
+import { HoneError } from "../util/errors.js";
+import { Random } from "../util/random.js";
+import { anyOf } from "../util/signals.js";
+import { TimeLimit } from "../util/time-limit.js";
 import { JudgeBudget, type JudgeBudgetSettings, type JudgeUsage, noUsage } from "./budget.js";
 import type { AnswerForm } from "./form.js";
 import { type Clock, type LimitSettings, Limits, realClock } from "./limits.js";

@@ -3,7 +3,7 @@
  * if it is wrong, and caches verdicts by request.
  */
 import { createHash } from "node:crypto";
-import { cutText } from "../util/index.js";
+import { cutText } from "../util/text.js";
 import { type JudgeUsage, sumOfUsage } from "./budget.js";
 import type { VerdictCache } from "./cache.js";
 import type { JudgeAnswer, JudgeClient, JudgeMessage, JudgeQuestion } from "./client.js";

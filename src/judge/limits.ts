@@ -3,7 +3,7 @@
  * requests or tokens in a minute does, holds up all of them.
  */
 
-import { awakeTime } from "../util/index.js";
+import { awakeTime } from "../util/time-limit.js";
 
 export interface LimitSettings {
   /** Concurrent requests. */

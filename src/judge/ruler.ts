@@ -3,10 +3,10 @@
  * the wording is ours.) Scores are matched by id; a group whose verdict cannot be trusted has no scores.
  */
 import { z } from "zod";
-import { estimateTokens } from "../openai/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import type { ToolSchema } from "../tasks/index.js";
-import { Random } from "../util/index.js";
+import { estimateTokens } from "../openai/tokens.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { ToolSchema } from "../tasks/task.js";
+import { Random } from "../util/random.js";
 import { JudgeStopped } from "./client.js";
 import { type AnswerForm, objectOf, textWithin } from "./form.js";
 import { objectWith } from "./json.js";

@@ -3,10 +3,11 @@
  * its block: every "<" is written as the JSON escape \u003c.
  */
 
-import { estimateTokens } from "../openai/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import type { ChatMessage, ToolSchema } from "../tasks/index.js";
-import { cutText, toJson } from "../util/index.js";
+import { estimateTokens } from "../openai/tokens.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { ChatMessage, ToolSchema } from "../tasks/task.js";
+import { toJson } from "../util/json.js";
+import { cutText } from "../util/text.js";
 import { NoVerdict } from "./no-verdict.js";
 
 /** JSON without any "<": outside of strings JSON has none, and inside them the escape means the same. */

@@ -1,5 +1,5 @@
 /** AdamW's numbers. Not options: what a run is tuned by are the learning rate and the norm of gradients. */
-import { sizeOf } from "../config/index.js";
+import { sizeOf } from "../config/sizes.js";
 
 export interface Adam {
   /** Decay of the mean of gradients, and of the mean of their squares. */

@@ -6,8 +6,8 @@
  * 2402.14740); r − mean of the n − 1 others is n / (n − 1) times r − mean of all. Leaving out groups without spread: DAPO's
  * dynamic sampling (Yu et al. 2025, arXiv 2503.14476).
  */
-import type { AdvantageEstimator } from "../config/index.js";
-import { HoneError } from "../util/index.js";
+import type { AdvantageEstimator } from "../config/objectives.js";
+import { HoneError } from "../util/errors.js";
 
 export interface AdvantageOptions {
   /**

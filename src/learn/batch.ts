@@ -16,8 +16,8 @@
  * | prompts | I32 [sequences] | tokens at the start that the whole group shares and that were not sampled |
  * | advantages | F32 [sequences] | the rollout's; 1 for supervised learning |
  */
-import { bitsOf, isIn } from "../engine/index.js";
-import type { TokenRecord } from "../rollout/index.js";
+import { bitsOf, isIn } from "../engine/allowed.js";
+import type { TokenRecord } from "../rollout/transcript.js";
 import { readMetadata, type Tensor, vector, writeSafetensors } from "./safetensors.js";
 
 /** Raised when the meaning of a tensor changes; the Python side refuses other versions. */

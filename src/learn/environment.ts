@@ -1,8 +1,9 @@
 /** Variables that the learner's process is started with. */
 import { cpus } from "node:os";
 import { join } from "node:path";
-import { ggmlBase } from "../engine/index.js";
-import { cacheHome, hone } from "../util/index.js";
+import { ggmlBase } from "../engine/missing.js";
+import { cacheHome } from "../util/paths.js";
+import { hone } from "../util/program.js";
 
 /**
  * MKL's products otherwise depend, in their last bits, on where in memory their operands are: then an update computed again is

@@ -1,5 +1,5 @@
 /** Errors of the learner, for callers that treat them differently. */
-import { HoneError } from "../util/index.js";
+import { HoneError } from "../util/errors.js";
 
 /**
  * The learner's process is gone: it crashed, was killed, or was ended here because it stopped responding. Only the step is

@@ -1,5 +1,5 @@
 /** The linear layers of a model that adapters may be on, with their sizes and the layers of the model that have them. */
-import { attendingLayers, type ModelShape } from "../engine/index.js";
+import { attendingLayers, type ModelShape } from "../engine/models.js";
 import { adaptedLayers } from "./architectures.js";
 
 export interface Linear {

@@ -4,7 +4,7 @@
  */
 import { open, readFile, rename, writeFile } from "node:fs/promises";
 import { z } from "zod";
-import { HoneError } from "../util/index.js";
+import { HoneError } from "../util/errors.js";
 
 const headerSchema = z
   .object({ __metadata__: z.unknown() })

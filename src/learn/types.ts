@@ -1,6 +1,6 @@
 /** Types of the learner's input and output. Settings are sent to Python under these names. */
 import { z } from "zod";
-import type { ImportanceMode, Objective } from "../config/index.js";
+import type { ImportanceMode, Objective } from "../config/objectives.js";
 import type { Progress } from "./protocol.js";
 
 /** Precisions that the learner can compute in. */

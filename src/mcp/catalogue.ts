@@ -3,8 +3,8 @@
  * server that lists others later is detected. Plain data, so that it can be sent to workers.
  */
 import { createHash } from "node:crypto";
-import { jsonSchema } from "../tasks/index.js";
-import { messageOf, UsageError } from "../util/index.js";
+import { jsonSchema } from "../tasks/parameters.js";
+import { messageOf, UsageError } from "../util/errors.js";
 import type { ListedTool } from "./connection.js";
 
 /** A server's tool and its name for the model. */

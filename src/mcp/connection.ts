@@ -4,8 +4,11 @@
  */
 import type { Client, Tool, Transport } from "@modelcontextprotocol/client";
 import { z } from "zod";
-import { ToolError } from "../tasks/index.js";
-import { anyOf, messageOf, TimeLimit, withDigits, withMarks } from "../util/index.js";
+import { ToolError } from "../tasks/task.js";
+import { messageOf } from "../util/errors.js";
+import { withDigits, withMarks } from "../util/json.js";
+import { anyOf } from "../util/signals.js";
+import { TimeLimit } from "../util/time-limit.js";
 import { ServerFailure, type ServerProblem } from "./errors.js";
 import { ServerLog } from "./log.js";
 import type { CallResult } from "./result.js";

@@ -1,5 +1,5 @@
 /** Failures of servers by name; a rollout that ends because of one counts it. */
-import { HoneError } from "../util/index.js";
+import { HoneError } from "../util/errors.js";
 
 export type ServerProblem =
   /** Its program does not exist, or ended before it answered. */

@@ -5,7 +5,7 @@
  */
 import { homedir } from "node:os";
 import { basename, sep } from "node:path";
-import { UsageError } from "../util/index.js";
+import { UsageError } from "../util/errors.js";
 
 /** Left in the text: each rollout has a folder of its own. */
 export const ROLLOUT_FOLDER = `$\{rolloutFolder}`;

@@ -3,9 +3,10 @@
  * model.
  */
 import { dirname, join, resolve } from "node:path";
-import type { Config } from "../config/index.js";
-import type { AnyTask, ServerScope } from "../tasks/index.js";
-import { UsageError } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import type { ServerScope } from "../tasks/servers.js";
+import type { AnyTask } from "../tasks/task.js";
+import { UsageError } from "../util/errors.js";
 import { type Catalogue, type Choice, catalogueOf, type ServerTool } from "./catalogue.js";
 import { ServerFailure } from "./errors.js";
 import { ROLLOUT_FOLDER } from "./expand.js";

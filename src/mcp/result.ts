@@ -1,6 +1,6 @@
 /** Converts a server's result for the model: its text, cut to a limit, and a note about binary content. */
-import { ToolError } from "../tasks/index.js";
-import { cutText } from "../util/index.js";
+import { ToolError } from "../tasks/task.js";
+import { cutText } from "../util/text.js";
 import type { ServerEvent } from "./errors.js";
 
 type Block = { readonly type: string } & Readonly<Record<string, unknown>>;

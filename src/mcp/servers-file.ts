@@ -6,7 +6,8 @@ import { readFileSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { z } from "zod";
-import { messageOf, nearest, UsageError } from "../util/index.js";
+import { messageOf, UsageError } from "../util/errors.js";
+import { nearest } from "../util/nearest.js";
 import { expand, ROLLOUT_FOLDER, type Surroundings } from "./expand.js";
 import { parseJsonc } from "./jsonc.js";
 

@@ -3,7 +3,8 @@
  * or with the thread where all its rollouts share it (the scope "worker" of a task's `mcp`).
  */
 import { rmSync } from "node:fs";
-import { type AnyTask, defineTool, jsonSchema, type Scenario, type Tool, type ToolContext } from "../tasks/index.js";
+import { jsonSchema } from "../tasks/parameters.js";
+import { type AnyTask, defineTool, type Scenario, type Tool, type ToolContext } from "../tasks/task.js";
 import { changedTools, type ServerTool } from "./catalogue.js";
 import { Connection } from "./connection.js";
 import { type ServerEvent, type ServerEvents, ServerFailure } from "./errors.js";

@@ -1,7 +1,7 @@
 /** MCP's stdio transport over a guarded program: one JSON message per line. Other lines go to the log. */
 import { existsSync } from "node:fs";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
-import { withDigits } from "../util/index.js";
+import { withDigits } from "../util/json.js";
 import { type Guarded, programOf, startGuarded } from "./guarded.js";
 import type { ServerLog } from "./log.js";
 import type { ServerSpec } from "./servers-file.js";

@@ -2,8 +2,8 @@
  * The models that hone supports: those whose architecture is implemented in engine and learner. Decided by config.json
  * alone.
  */
-import { architectureNamed, MODEL_TYPES } from "../learn/index.js";
-import { HoneError } from "../util/index.js";
+import { architectureNamed, MODEL_TYPES } from "../learn/architectures.js";
+import { HoneError } from "../util/errors.js";
 
 type Json = Readonly<Record<string, unknown>>;
 

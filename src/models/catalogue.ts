@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import type { ModelShape } from "../engine/index.js";
-import { architectureNamed } from "../learn/index.js";
-import { packageRoot } from "../util/index.js";
+import type { ModelShape } from "../engine/models.js";
+import { architectureNamed } from "../learn/architectures.js";
+import { packageRoot } from "../util/paths.js";
 
 /** Weight types that hone writes and the learner reads. */
 export const WEIGHTS = ["f16", "bf16", "f32", "q8_0"] as const;

@@ -4,10 +4,11 @@
  */
 import { createHash } from "node:crypto";
 import { basename, dirname, join } from "node:path";
-import { flagOf } from "../config/index.js";
-import { type ModelHeader, modelHeader } from "../engine/index.js";
-import { READABLE_WEIGHTS } from "../learn/index.js";
-import { HoneError, packageRoot, UsageError } from "../util/index.js";
+import { flagOf } from "../config/config.js";
+import { type ModelHeader, modelHeader } from "../engine/models.js";
+import { READABLE_WEIGHTS } from "../learn/types.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { packageRoot } from "../util/paths.js";
 import { BYTES, type Weights } from "./catalogue.js";
 import {
   type ConversionOptions,

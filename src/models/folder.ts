@@ -1,10 +1,13 @@
 /** A model file's weights and tokenizer in Hugging Face's form, for programs that read no GGUF. */
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { basename, resolve } from "node:path";
-import type { Config } from "../config/index.js";
-import { modelFingerprint, modelShape } from "../engine/index.js";
-import { ensurePython } from "../python-env/index.js";
-import { HoneError, moveDurably, packageRoot, withLock } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import { modelFingerprint, modelShape } from "../engine/models.js";
+import { ensurePython } from "../python-env/python.js";
+import { HoneError } from "../util/errors.js";
+import { moveDurably } from "../util/files.js";
+import { withLock } from "../util/lock.js";
+import { packageRoot } from "../util/paths.js";
 import type { ModelIo } from "./io.js";
 import { run } from "./program.js";
 

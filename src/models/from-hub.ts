@@ -1,21 +1,14 @@
 /** Models of the Hugging Face Hub: the local copy where it is complete, else a download. */
 import { join } from "node:path";
-import {
-  downloadFiles,
-  downloadLine,
-  type HubConfig,
-  type HubOptions,
-  HubUnreachable,
-  hubOptionsOf,
-  type Listing,
-  listRepository,
-  NotOnHub,
-  notHere,
-  Rate,
-  RepositoryCache,
-} from "../hub/index.js";
-import { ARCHITECTURES } from "../learn/index.js";
-import { HoneError, nearest } from "../util/index.js";
+import { RepositoryCache } from "../hub/cache.js";
+import { downloadFiles } from "../hub/download.js";
+import { HubUnreachable } from "../hub/http.js";
+import { type Listing, listRepository, NotOnHub } from "../hub/listing.js";
+import { type HubConfig, type HubOptions, hubOptionsOf, notHere } from "../hub/options.js";
+import { downloadLine, Rate } from "../hub/progress.js";
+import { ARCHITECTURES } from "../learn/architectures.js";
+import { HoneError } from "../util/errors.js";
+import { nearest } from "../util/nearest.js";
 import { catalogue, type Weights } from "./catalogue.js";
 import type { ConversionSource } from "./convert.js";
 import { checkOneFile, chooseGguf, written } from "./gguf-files.js";

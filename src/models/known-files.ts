@@ -4,7 +4,7 @@
  */
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { MODEL_TYPES } from "../learn/index.js";
+import { MODEL_TYPES } from "../learn/architectures.js";
 import { VOCABULARY, withoutFallback } from "./byte-level.js";
 import { aboutFiles, chatTemplateIn, readJson, weightFiles } from "./source.js";
 

@@ -1,6 +1,7 @@
 /** The files of a model that another machine needs, at places where hone finds them there without a network. */
 import { basename, dirname, join, relative } from "node:path";
-import { checksumOfLink, folderName, hubOptionsOf, type Repository, RepositoryCache } from "../hub/index.js";
+import { checksumOfLink, folderName, type Repository, RepositoryCache } from "../hub/cache.js";
+import { hubOptionsOf } from "../hub/options.js";
 import type { ModelIo } from "./io.js";
 import { nameOf, readReference } from "./reference.js";
 import { DEFAULT_WEIGHTS, type ModelConfig, resolveWithSource } from "./resolve.js";

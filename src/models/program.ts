@@ -1,6 +1,6 @@
 /** Runs external programs to their end. */
 import type { Readable } from "node:stream";
-import { spawnTied } from "../util/index.js";
+import { spawnTied } from "../util/tied.js";
 import type { ModelIo } from "./io.js";
 
 export interface Outcome {

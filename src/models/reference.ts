@@ -2,8 +2,11 @@
 import { createHash } from "node:crypto";
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, resolve } from "node:path";
-import { folderName } from "../hub/index.js";
-import { hone, nearest, packageRoot, UsageError } from "../util/index.js";
+import { folderName } from "../hub/cache.js";
+import { UsageError } from "../util/errors.js";
+import { nearest } from "../util/nearest.js";
+import { packageRoot } from "../util/paths.js";
+import { hone } from "../util/program.js";
 import { catalogue, type Weights } from "./catalogue.js";
 
 export type ModelReference =

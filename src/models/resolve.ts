@@ -1,9 +1,9 @@
 /** From `--model` to the GGUF file that the engine loads: found, downloaded or converted. */
 import { basename, join } from "node:path";
-import type { Config } from "../config/index.js";
-import { currentDevice } from "../device/index.js";
-import type { ModelShape } from "../engine/index.js";
-import type { HubConfig } from "../hub/index.js";
+import type { Config } from "../config/config.js";
+import { currentDevice } from "../device/device.js";
+import type { ModelShape } from "../engine/models.js";
+import type { HubConfig } from "../hub/options.js";
 import type { Weights } from "./catalogue.js";
 import { type ConversionSource, converted } from "./convert.js";
 import { withWeights } from "./dequantise.js";

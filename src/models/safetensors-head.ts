@@ -1,6 +1,6 @@
 /** Reads the header of a safetensors file: names and shapes of its tensors, not their data. */
 import { closeSync, openSync, readSync, statSync } from "node:fs";
-import { HoneError } from "../util/index.js";
+import { HoneError } from "../util/errors.js";
 
 /** The format's own limit of a header's length. */
 const MAX_HEAD = 100_000_000;

@@ -5,7 +5,8 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { HoneError, packageRoot } from "../util/index.js";
+import { HoneError } from "../util/errors.js";
+import { packageRoot } from "../util/paths.js";
 import { fallsBack, hasNeedlessFallback } from "./byte-level.js";
 import type { ModelIo } from "./io.js";
 import { run } from "./program.js";

@@ -1,10 +1,10 @@
 /** A model in Hugging Face format: which files are needed, and whether they are complete. */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { ModelShape } from "../engine/index.js";
-import { missingPart } from "../hub/index.js";
-import { architectureNamed, MODEL_TYPES } from "../learn/index.js";
-import { HoneError } from "../util/index.js";
+import type { ModelShape } from "../engine/models.js";
+import { missingPart } from "../hub/cache.js";
+import { architectureNamed, MODEL_TYPES } from "../learn/architectures.js";
+import { HoneError } from "../util/errors.js";
 import { checkArchitecture } from "./architecture.js";
 import { shapeOfSizes, type Weights } from "./catalogue.js";
 import { readHead } from "./safetensors-head.js";

@@ -1,5 +1,5 @@
 /** What of a model hone's tests and recorded runs have computed. */
-import { architectureNamed } from "../learn/index.js";
+import { architectureNamed } from "../learn/architectures.js";
 import type { CatalogueEntry } from "./catalogue.js";
 
 /**

@@ -2,7 +2,7 @@
  * Reads an answer of an OpenAI-compatible server for what it says, whatever surrounds that: streams that nobody asked for, texts in
  * parts, fields that are empty, null or of another type. Servers differ in all of these, and a good answer has been paid for.
  */
-import { cutText } from "../util/index.js";
+import { cutText } from "../util/text.js";
 import { joined } from "./events.js";
 import { ChatError, errorIn, type FailureFacts } from "./failure.js";
 import { type Fields, isFields, listOf } from "./fields.js";

@@ -1,5 +1,5 @@
 /** What a chat server's failure is: who is at fault, and whether it passes. Codes are read; words only where no code is left to tell. */
-import { cutText, printable } from "../util/index.js";
+import { cutText, printable } from "../util/text.js";
 import { type Fields, isFields } from "./fields.js";
 import { type ChatRole, type ChatServer, refusalHint } from "./server.js";
 

@@ -1,5 +1,5 @@
 /** Requests to OpenAI-compatible servers: what is sent where, redirects, and every failure as a {@link ChatError}. */
-import { textWithin } from "../util/index.js";
+import { textWithin } from "../util/bounded.js";
 import { ChatError, connectionError, errorIn, retryAfter } from "./failure.js";
 import { type ChatServer, isOpenAi } from "./server.js";
 

@@ -1,5 +1,5 @@
 /** A chat server: its address and the key sent to it. */
-import { UsageError } from "../util/index.js";
+import { UsageError } from "../util/errors.js";
 
 export interface ChatServer {
   /** Base URL, used as it is: with /v1 where the server has it. */

@@ -1,7 +1,8 @@
 /** The packages of npm that run hone, as they are installed here, and how they lie in a folder of their own. */
 import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { HoneError, reinstall } from "../util/index.js";
+import { HoneError } from "../util/errors.js";
+import { reinstall } from "../util/program.js";
 import { INSIDE } from "./unpack.mjs";
 
 export { INSIDE };

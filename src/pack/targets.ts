@@ -1,7 +1,8 @@
 /** The machines that hone is packed for. */
-import type { Config } from "../config/index.js";
-import { type Build, type CudaMajor, oldestDriver } from "../device/index.js";
-import { HoneError } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import { type CudaMajor, oldestDriver } from "../device/cuda.js";
+import type { Build } from "../device/environment.js";
+import { HoneError } from "../util/errors.js";
 
 export interface Target {
   readonly name: NonNullable<Config["for"]>;

@@ -1,19 +1,12 @@
 /** Collects the learner's packages as files, for a machine of this kind that has no network. */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Build } from "../device/index.js";
-import {
-  findPython,
-  installPackages,
-  makeVenv,
-  PIP,
-  type PythonVersion,
-  RANGE,
-  suitable,
-  versionOf,
-  WHEELS_LIST,
-} from "../python-env/index.js";
-import { type OnLine, UsageError } from "../util/index.js";
+import type { Build } from "../device/environment.js";
+import { installPackages, PIP } from "../python-env/install.js";
+import { findPython, makeVenv, type PythonVersion, RANGE, suitable, versionOf } from "../python-env/interpreter.js";
+import { WHEELS_LIST } from "../python-env/packed.js";
+import { UsageError } from "../util/errors.js";
+import type { OnLine } from "../util/run.js";
 
 export interface WheelsChoice {
   /** Empty. */

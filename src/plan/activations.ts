@@ -3,8 +3,10 @@
  * transformers and PEFT, and from native/learner/attention.py. test/plan/activations.full.test.ts compares the count with the
  * tensors that PyTorch's autograd saves.
  */
-import { attendingLayers, type ModelShape } from "../engine/index.js";
-import { adaptedLayers, adaptedLinears, architectureNamed, type Precision } from "../learn/index.js";
+import { attendingLayers, type ModelShape } from "../engine/models.js";
+import { adaptedLayers, architectureNamed } from "../learn/architectures.js";
+import { adaptedLinears } from "../learn/linears.js";
+import type { Precision } from "../learn/types.js";
 import { adapterParameters } from "./input.js";
 
 /** Alignment of mask rows in native/learner/attention.py, in numbers. A test compares the two constants. */

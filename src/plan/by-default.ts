@@ -1,7 +1,11 @@
 /** Which models train on which machines with default settings, from a model's shape alone. */
-import { CONTEXT, ROLLOUTS_AT_ONCE, sizedDefaults } from "../config/index.js";
-import { drawsOnDevice, lanesOf, type ModelShape, UBATCH } from "../engine/index.js";
-import { LINEAR_LAYERS } from "../learn/index.js";
+
+import { sizedDefaults } from "../config/config.js";
+import { CONTEXT, ROLLOUTS_AT_ONCE } from "../config/defaults.js";
+import { lanesOf, UBATCH } from "../engine/contexts.js";
+import type { ModelShape } from "../engine/models.js";
+import { drawsOnDevice } from "../engine/options.js";
+import { LINEAR_LAYERS } from "../learn/types.js";
 import { type Machine, withFreeChanges } from "./fit.js";
 import type { PlanInput } from "./input.js";
 import { fits, type Room, waysToFit } from "./remedies.js";

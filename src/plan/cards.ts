@@ -1,6 +1,6 @@
 /** Which models fit which cards with default settings, for the documentation. Planned; not run on CUDA. */
-import type { ModelShape } from "../engine/index.js";
-import { catalogue, shapeOf } from "../models/index.js";
+import type { ModelShape } from "../engine/models.js";
+import { catalogue, shapeOf } from "../models/catalogue.js";
 import { defaultRun, fitOf, fitText, in4Bits, roomOfCard } from "./by-default.js";
 
 /** Of a card's memory, in GiB. */

@@ -2,7 +2,9 @@
  * The engine's memory, computed as llama.cpp allocates it: the sizes agree with those that it logs when it loads a model
  * ("KV buffer size", "compute buffer size", "output buffer size"), on a CPU and on Vulkan to within 2 MB.
  */
-import { attendingLayers, pooledByDefault, SCORE_ROWS, UBATCH } from "../engine/index.js";
+
+import { pooledByDefault, SCORE_ROWS, UBATCH } from "../engine/contexts.js";
+import { attendingLayers } from "../engine/models.js";
 import { adapterParameters, judgeContext, type PlanInput } from "./input.js";
 
 /** llama.cpp allocates the KV of each sequence in steps of this many tokens. */

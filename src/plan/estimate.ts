@@ -1,6 +1,8 @@
 /** Estimates the duration of training the tiny model on this machine. */
-import { engineOptions, loadEngine, type MachineChoice } from "../engine/index.js";
-import type { RunSettings } from "../run/index.js";
+
+import { loadEngine } from "../engine/factory.js";
+import { engineOptions, type MachineChoice } from "../engine/options.js";
+import type { RunSettings } from "../run/settings.js";
 
 /** Short enough not to annoy, long enough for an error within some 10 %. */
 const PROBE = { sequences: 16, prompt: 64, tokens: 96 };

@@ -1,5 +1,5 @@
 /** Makes a run fit the machine before anything is loaded, or names options that would. */
-import { HoneError } from "../util/index.js";
+import { HoneError } from "../util/errors.js";
 import { concurrencyOf, type PlanInput } from "./input.js";
 import type { MachineMemory } from "./machine.js";
 import { fullest, planMemory, sumOf } from "./memory.js";

@@ -1,6 +1,10 @@
 /** Input of a memory plan. */
-import { attendingLayers, type LocalEngineInfo, lanesFor, type ModelShape } from "../engine/index.js";
-import { adaptedLinears, type Precision } from "../learn/index.js";
+
+import { lanesFor } from "../engine/contexts.js";
+import type { LocalEngineInfo } from "../engine/engine.js";
+import { attendingLayers, type ModelShape } from "../engine/models.js";
+import { adaptedLinears } from "../learn/linears.js";
+import type { Precision } from "../learn/types.js";
 
 /** Memory of one use. */
 export interface PlanRow {

@@ -2,7 +2,7 @@
  * The learner's memory: its process, the weights as it holds them (native/learner/backend.py), adapter and optimizer, and a
  * pass.
  */
-import { KEPT_WEIGHTS, type Precision } from "../learn/index.js";
+import { KEPT_WEIGHTS, type Precision } from "../learn/types.js";
 import { activations, kept, type PassSettings, type RowLayout } from "./activations.js";
 import { CUDA_CONTEXT, linearParameters } from "./engine-memory.js";
 import { adapterParameters, learnsOnCuda, type PlanInput } from "./input.js";

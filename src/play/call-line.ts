@@ -2,8 +2,8 @@
  * Parses tool calls typed by a person: `search_inbox Falcon, deadline`, `search Falcon | from_addr=a@b.com`, or the
  * arguments as JSON. Values are separated by " | " and assigned to the tool's parameters in order unless they name one.
  */
-import type { ToolCall, ToolSchema } from "../tasks/index.js";
-import { parseJson } from "../util/index.js";
+import type { ToolCall, ToolSchema } from "../tasks/task.js";
+import { parseJson } from "../util/json.js";
 
 interface Parameter {
   readonly name: string;

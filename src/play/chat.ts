@@ -3,9 +3,11 @@
  * environment, and every call is shown with its result. There is no reward. With several models each gets the same
  * lines in a conversation of its own.
  */
-import { messageLines } from "../report/index.js";
-import { type Opening, OutOfTime, opening, runCall, type Session, ToolFailure, type Turn } from "../rollout/index.js";
-import type { AnyTask, CallRecord, ChatMessage, Scenario } from "../tasks/index.js";
+import { messageLines } from "../report/conversation.js";
+import { OutOfTime, runCall, ToolFailure } from "../rollout/calls.js";
+import { opening } from "../rollout/rollout.js";
+import type { Opening, Session, Turn } from "../rollout/session.js";
+import type { AnyTask, CallRecord, ChatMessage, Scenario } from "../tasks/task.js";
 import type { Terminal } from "./person-session.js";
 
 export interface Speaker {

@@ -1,24 +1,22 @@
 /** Creates a player from options: loads the engine with its adapter, or connects to an API, or takes the expert. */
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { CONTEXT, type Config, flagOf, type LibraryOption, options, ROLLOUTS_AT_ONCE } from "../config/index.js";
-import { takeDevice } from "../device/index.js";
-import { type ModelShape, modelShape, type PolicyEngine, trainedContext } from "../engine/index.js";
-import {
-  adopted,
-  checkBelongs,
-  conversingModel,
-  linesTo,
-  type ModelIo,
-  type PeftAdapter,
-  readPeft,
-  resolveModel,
-} from "../models/index.js";
-import { checkChatUrl, keyFor } from "../openai/index.js";
-import { prepareMachine } from "../python-env/index.js";
-import { engineText } from "../report/index.js";
-import { chatOf, chatOptions, chatSettings, type PlayerSpec } from "../rollout/index.js";
-import { sha256OfFile, UsageError } from "../util/index.js";
+import { type Config, flagOf, type LibraryOption, options } from "../config/config.js";
+import { CONTEXT, ROLLOUTS_AT_ONCE } from "../config/defaults.js";
+import { takeDevice } from "../device/device.js";
+import type { PolicyEngine } from "../engine/engine.js";
+import { type ModelShape, modelShape, trainedContext } from "../engine/models.js";
+import { adopted, checkBelongs, type PeftAdapter, readPeft } from "../models/adapter.js";
+import { conversingModel } from "../models/header.js";
+import { linesTo, type ModelIo } from "../models/io.js";
+import { resolveModel } from "../models/resolve.js";
+import { checkChatUrl, keyFor } from "../openai/server.js";
+import { prepareMachine } from "../python-env/machine.js";
+import { engineText } from "../report/compute.js";
+import { chatOf, chatOptions, chatSettings } from "../rollout/chat.js";
+import type { PlayerSpec } from "../rollout/player.js";
+import { UsageError } from "../util/errors.js";
+import { sha256OfFile } from "../util/files.js";
 import { checkEngineChoice, openPlaying, rankOf, type WantedEngine } from "./playing-engine.js";
 
 /** Options that choose the player and how it plays. */

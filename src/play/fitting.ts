@@ -1,5 +1,8 @@
 /** When memory is short, loads the engine with fewer sequences: half as many, repeatedly. */
-import { EngineOutOfMemory, type LocalEngine, type LocalEngineOptions, loadEngine } from "../engine/index.js";
+
+import type { LocalEngine, LocalEngineOptions } from "../engine/engine.js";
+import { EngineOutOfMemory } from "../engine/errors.js";
+import { loadEngine } from "../engine/factory.js";
 
 /**
  * Runs `attempt` with a number of sequences, halved each time that memory does not suffice.

@@ -1,7 +1,7 @@
 /** A person as a player: reads the model's prompt, types calls, reads their results. */
-import type { Opening, Session, Turn } from "../rollout/index.js";
-import type { ChatMessage } from "../tasks/index.js";
-import { parseJson, toJson } from "../util/index.js";
+import type { Opening, Session, Turn } from "../rollout/session.js";
+import type { ChatMessage } from "../tasks/task.js";
+import { parseJson, toJson } from "../util/json.js";
 import { readCallLine, usage } from "./call-line.js";
 
 /** Line input and output of a person. */

@@ -3,24 +3,18 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join, resolve } from "node:path";
-import type { Config } from "../config/index.js";
-import {
-  decodeThreads,
-  type EngineOptions,
-  engineOptions,
-  gpuChosen,
-  joinOptions,
-  loadEngine,
-  type MachineChoice,
-  modelShape,
-  type OwnServerOptions,
-  type PolicyEngine,
-  type VllmOptions,
-} from "../engine/index.js";
-import { linesTo, modelFolder } from "../models/index.js";
-import { kvBytesOfServer } from "../plan/index.js";
-import { ensureVllm } from "../python-env/index.js";
-import { UsageError } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import type { EngineOptions, OwnServerOptions, PolicyEngine, VllmOptions } from "../engine/engine.js";
+import { loadEngine } from "../engine/factory.js";
+import { modelShape } from "../engine/models.js";
+import { engineOptions, gpuChosen, type MachineChoice } from "../engine/options.js";
+import { decodeThreads } from "../engine/threads.js";
+import { joinOptions } from "../engine/vllm/engine.js";
+import { modelFolder } from "../models/folder.js";
+import { linesTo } from "../models/io.js";
+import { kvBytesOfServer } from "../plan/input.js";
+import { ensureVllm } from "../python-env/vllm.js";
+import { UsageError } from "../util/errors.js";
 import { loadFitting } from "./fitting.js";
 
 export type EngineChoice = MachineChoice &

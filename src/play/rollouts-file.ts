@@ -1,10 +1,16 @@
 /** Plays scenarios outside of training: chooses them, gathers rollouts, writes the trajectory file, computes totals. */
 
-import { gather, type WorkerSettings } from "../gather/index.js";
-import { type RolloutSummary, RolloutTally } from "../report/index.js";
-import type { RolloutFailure, Trajectory } from "../rollout/index.js";
-import { loadTask, type Scenario, type ScenarioIo, type Split, scenariosOf } from "../tasks/index.js";
-import { HoneError, hone, LineFile, Random, toJson, UsageError } from "../util/index.js";
+import { gather } from "../gather/gather.js";
+import type { WorkerSettings } from "../gather/job.js";
+import { type RolloutSummary, RolloutTally } from "../report/rollout-report.js";
+import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
+import { loadTask, scenariosOf } from "../tasks/load.js";
+import type { Scenario, ScenarioIo, Split } from "../tasks/task.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { LineFile } from "../util/files.js";
+import { toJson } from "../util/json.js";
+import { hone } from "../util/program.js";
+import { Random } from "../util/random.js";
 
 export interface ScenarioChoice {
   readonly split: Split | undefined;

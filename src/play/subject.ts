@@ -4,22 +4,25 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { CONTEXT, type Config, flagOf, type GivenOptions, type OptionOf } from "../config/index.js";
-import { engineOptions, type LocalEngine, modelFingerprint } from "../engine/index.js";
-import { conversingModel, isCatalogueName, linesTo, resolveModel } from "../models/index.js";
-import { prepareMachine } from "../python-env/index.js";
-import { checkpointTitle, engineText } from "../report/index.js";
-import { type Chat, chatOf, chatOptions, chatSettings } from "../rollout/index.js";
-import {
-  findRuns,
-  namedRun,
-  type OpenCheckpoints,
-  openCheckpoints,
-  type RunSettings,
-  STORE_FILE,
-  settingsOf,
-} from "../run/index.js";
-import { hone, UsageError } from "../util/index.js";
+import { type Config, flagOf, type GivenOptions, type OptionOf } from "../config/config.js";
+import { CONTEXT } from "../config/defaults.js";
+import type { LocalEngine } from "../engine/engine.js";
+import { modelFingerprint } from "../engine/models.js";
+import { engineOptions } from "../engine/options.js";
+import { conversingModel } from "../models/header.js";
+import { linesTo } from "../models/io.js";
+import { isCatalogueName } from "../models/reference.js";
+import { resolveModel } from "../models/resolve.js";
+import { prepareMachine } from "../python-env/machine.js";
+import { engineText } from "../report/compute.js";
+import { checkpointTitle } from "../report/eval-report.js";
+import { type Chat, chatOf, chatOptions, chatSettings } from "../rollout/chat.js";
+import { type OpenCheckpoints, openCheckpoints } from "../run/checkpoint-choice.js";
+import { findRuns, namedRun } from "../run/place.js";
+import { STORE_FILE } from "../run/run.js";
+import { type RunSettings, settingsOf } from "../run/settings.js";
+import { UsageError } from "../util/errors.js";
+import { hone } from "../util/program.js";
 import { adapterFile } from "./choose-player.js";
 import { loadFitting } from "./fitting.js";
 

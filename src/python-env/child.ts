@@ -11,7 +11,7 @@ import { closeSync, fstatSync, mkdirSync, openSync, readSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
-import { packageRoot } from "../util/index.js";
+import { packageRoot } from "../util/paths.js";
 
 /** After the program's exit its last lines may still be under way. Milliseconds. */
 const DRAIN_MS = 500;

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "smol-toml";
 import { z } from "zod";
-import { lockFile } from "../device/index.js";
-import { packageRoot } from "../util/index.js";
+import { lockFile } from "../device/environment.js";
+import { packageRoot } from "../util/paths.js";
 
 const schema = z.object({
   project: z.object({

@@ -1,13 +1,10 @@
 /** A Python that the user names: it is used as it is, and nothing is installed into it. */
-import {
-  buildForMachine,
-  buildTitles,
-  currentDevice,
-  describePackages,
-  type PythonPackages,
-  unfit,
-} from "../device/index.js";
-import { HoneError, run } from "../util/index.js";
+import { buildForMachine, unfit } from "../device/build.js";
+import { currentDevice } from "../device/device.js";
+import { buildTitles } from "../device/environment.js";
+import { describePackages, type PythonPackages } from "../device/runtime.js";
+import { HoneError } from "../util/errors.js";
+import { run } from "../util/run.js";
 import { pinned } from "./declared.js";
 import { RANGE, suitable, versionOf } from "./interpreter.js";
 

@@ -1,7 +1,8 @@
 /** Installs packages of requirements.lock with uv or pip: which, from where, and what a failure means in one line. */
 import { writeFileSync } from "node:fs";
-import { type Build, buildTitles } from "../device/index.js";
-import { HoneError, type OnLine, run } from "../util/index.js";
+import { type Build, buildTitles } from "../device/environment.js";
+import { HoneError } from "../util/errors.js";
+import { type OnLine, run } from "../util/run.js";
 import { declaredIndex, type Locked, locked } from "./declared.js";
 import { whyNotFetched } from "./failure.js";
 

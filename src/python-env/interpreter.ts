@@ -1,5 +1,6 @@
 /** The Python of this machine that the learner's environment is made with. */
-import { HoneError, lastLine, run } from "../util/index.js";
+import { HoneError } from "../util/errors.js";
+import { lastLine, run } from "../util/run.js";
 import { pythonVersions } from "./declared.js";
 
 /** Minor versions that the pinned PyTorch has wheels for; from ">=3.10,<3.15". */

@@ -1,24 +1,18 @@
 /** What a machine needs for its options: before anything loads llama.cpp, and for the learner. */
-import type { Config } from "../config/index.js";
+import type { Config } from "../config/config.js";
 import {
   cudaFound,
   type DeviceChoice,
   type DeviceReport,
-  isComplete,
   lookForCuda,
-  packagesIn,
   takeDevice,
   usesCuda,
-} from "../device/index.js";
-import {
-  cudaExists,
-  fetchLibraries,
-  hasVulkan,
-  hasVulkanCard,
-  lackingLibraries,
-  nvidiaBroken,
-} from "../engine/index.js";
-import { HoneError, type OnLine } from "../util/index.js";
+} from "../device/device.js";
+import { isComplete, packagesIn } from "../device/runtime.js";
+import { fetchLibraries } from "../engine/libraries.js";
+import { cudaExists, hasVulkan, hasVulkanCard, lackingLibraries, nvidiaBroken } from "../engine/missing.js";
+import { HoneError } from "../util/errors.js";
+import type { OnLine } from "../util/run.js";
 import { packagesOfPython } from "./given.js";
 import { ensurePython, type PythonOptions } from "./python.js";
 

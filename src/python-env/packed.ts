@@ -5,8 +5,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { BUILDS, WHEELS_FOLDER } from "../device/index.js";
-import { packageRoot } from "../util/index.js";
+import { BUILDS, WHEELS_FOLDER } from "../device/environment.js";
+import { packageRoot } from "../util/paths.js";
 
 export const WHEELS_LIST = "hone-wheels.json";
 

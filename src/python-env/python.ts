@@ -7,22 +7,24 @@
  */
 import { mkdirSync, statfsSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { buildForMachine, type Device, unfit } from "../device/build.js";
+import { currentDevice } from "../device/device.js";
 import {
   BUILDS,
   type Build,
-  buildForMachine,
   buildTitles,
-  currentDevice,
-  type Device,
   environmentFolder,
   extrasIn,
   interpreterIn,
   madeEnvironments,
-  packagesIn,
-  unfit,
   writeStamp,
-} from "../device/index.js";
-import { HoneError, lastLine, type OnLine, packageRoot, run, withHeartbeat, withLock } from "../util/index.js";
+} from "../device/environment.js";
+import { packagesIn } from "../device/runtime.js";
+import { HoneError } from "../util/errors.js";
+import { withHeartbeat } from "../util/heartbeat.js";
+import { withLock } from "../util/lock.js";
+import { packageRoot } from "../util/paths.js";
+import { lastLine, type OnLine, run } from "../util/run.js";
 import { pinned } from "./declared.js";
 import { checkGiven } from "./given.js";
 import { type Extra, installPackages, PIP } from "./install.js";

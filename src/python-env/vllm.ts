@@ -5,17 +5,13 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { environmentFolder, interpreterIn } from "../device/index.js";
-import {
-  cacheHome,
-  HoneError,
-  moveDurably,
-  type OnLine,
-  packageRoot,
-  run,
-  withHeartbeat,
-  withLock,
-} from "../util/index.js";
+import { environmentFolder, interpreterIn } from "../device/environment.js";
+import { HoneError } from "../util/errors.js";
+import { moveDurably } from "../util/files.js";
+import { withHeartbeat } from "../util/heartbeat.js";
+import { withLock } from "../util/lock.js";
+import { cacheHome, packageRoot } from "../util/paths.js";
+import { type OnLine, run } from "../util/run.js";
 import { locksIn } from "./declared.js";
 import { installLocked, PIP } from "./install.js";
 import { makeVenv } from "./interpreter.js";

@@ -1,7 +1,8 @@
 /** One wheel of a package index as a file, fetched with pip's own configuration: index, mirror, proxy, cache. */
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { HoneError, type OnLine, run } from "../util/index.js";
+import { HoneError } from "../util/errors.js";
+import { type OnLine, run } from "../util/run.js";
 import { whyNotFetched } from "./failure.js";
 import { PIP } from "./install.js";
 import { findPython } from "./interpreter.js";

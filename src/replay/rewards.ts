@@ -1,27 +1,18 @@
 /** The parts of `replay` that need no model: rewards and advantages of a step's stored rollouts. */
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import {
-  comparable,
-  type GroupReward,
-  isRecomputable,
-  openRewards,
-  programKind,
-  rewardComparable,
-  rewardNamed,
-  spreadFloorOf,
-  tooFewLeft,
-} from "../reward/index.js";
-import { RunStore, type SeenRollout, STORE_FILE } from "../run/index.js";
-import {
-  type CreditedGroup,
-  chosenScenarios,
-  creditGroups,
-  type Prepared,
-  rescore,
-  type TrainConfig,
-  whyNotRescored,
-} from "../train/index.js";
+import { comparable, rewardComparable, tooFewLeft } from "../reward/comparable.js";
+import { isRecomputable, openRewards, spreadFloorOf } from "../reward/open.js";
+import { programKind } from "../reward/program.js";
+import { rewardNamed } from "../reward/registry.js";
+import type { GroupReward } from "../reward/reward.js";
+import type { SeenRollout } from "../run/reader.js";
+import { STORE_FILE } from "../run/run.js";
+import { RunStore } from "../run/store.js";
+import { type CreditedGroup, creditGroups } from "../train/credit.js";
+import { chosenScenarios } from "../train/difficulty.js";
+import type { Prepared, TrainConfig } from "../train/prepare.js";
+import { rescore, whyNotRescored } from "../train/rescored.js";
 import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo } from "./types.js";
 
 const trajectoriesOf = (group: readonly SeenRollout[]) => group.map(({ trajectory }) => trajectory);

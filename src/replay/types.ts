@@ -1,6 +1,7 @@
 /** A step of a run that is recomputed, and what came of it. */
-import type { RunReader, SeenRollout, StepRow } from "../run/index.js";
-import type { CreditedGroup } from "../train/index.js";
+import type { RunReader, SeenRollout } from "../run/reader.js";
+import type { StepRow } from "../run/records.js";
+import type { CreditedGroup } from "../train/credit.js";
 
 /** One part of the step. */
 export interface ReplayCheck {

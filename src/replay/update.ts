@@ -1,11 +1,19 @@
 /** The parts of `replay` that are the learner's: the batch, and the update from the checkpoint before the step. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { readFloats, stepOfBatch, writeBatch } from "../learn/index.js";
-import { ensurePython, pythonFor } from "../python-env/index.js";
-import { ADAPTER_FILE, adapterTypeIn, BATCH_FILE, Checkpoints, type RunSettings } from "../run/index.js";
-import { batchOf, openUpdater, type Prepared, playedIn, type TrainConfig } from "../train/index.js";
-import { deriveSeed, sha256OfFile } from "../util/index.js";
+import { stepOfBatch, writeBatch } from "../learn/batch.js";
+import { readFloats } from "../learn/safetensors.js";
+import { pythonFor } from "../python-env/machine.js";
+import { ensurePython } from "../python-env/python.js";
+import { ADAPTER_FILE, Checkpoints } from "../run/checkpoints.js";
+import { adapterTypeIn } from "../run/numerics.js";
+import { BATCH_FILE } from "../run/run.js";
+import type { RunSettings } from "../run/settings.js";
+import { batchOf, playedIn } from "../train/credit.js";
+import type { Prepared, TrainConfig } from "../train/prepare.js";
+import { openUpdater } from "../train/updater.js";
+import { sha256OfFile } from "../util/files.js";
+import { deriveSeed } from "../util/random.js";
 import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo } from "./types.js";
 
 /**

@@ -1,6 +1,6 @@
 /** Where in the messages of a rollout its calls are. */
-import type { PlayedNode } from "../rollout/index.js";
-import type { CallRecord, ChatMessage } from "../tasks/index.js";
+import type { PlayedNode } from "../rollout/trajectory.js";
+import type { CallRecord, ChatMessage } from "../tasks/task.js";
 
 interface Sequence {
   readonly messages: readonly ChatMessage[];

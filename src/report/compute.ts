@@ -1,7 +1,10 @@
 /** The devices as actually loaded: a line for people, and facts that a run records. */
-import { gpuTitles, type LocalEngineInfo, type ServedEngineInfo, UBATCH } from "../engine/index.js";
-import type { LearnerInfo } from "../learn/index.js";
-import type { Device } from "../run/index.js";
+
+import { UBATCH } from "../engine/contexts.js";
+import type { LocalEngineInfo, ServedEngineInfo } from "../engine/engine.js";
+import { gpuTitles } from "../engine/missing.js";
+import type { LearnerInfo } from "../learn/types.js";
+import type { Device } from "../run/records.js";
 
 type LocalShown = Pick<LocalEngineInfo, "compute" | "lanes" | "threads" | "ubatch" | "llamaVersion">;
 type ServedShown = Pick<ServedEngineInfo, "compute" | "servers">;

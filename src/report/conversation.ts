@@ -1,7 +1,8 @@
 /** A conversation for people: messages, calls and results, and tokens coloured by their probability. */
-import type { Trajectory } from "../rollout/index.js";
-import type { CallRecord, ChatMessage } from "../tasks/index.js";
-import { type Paint, painter, printable, toJson } from "../util/index.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { CallRecord, ChatMessage } from "../tasks/task.js";
+import { toJson } from "../util/json.js";
+import { type Paint, painter, printable } from "../util/text.js";
 import { callsByMessage, failureOf } from "./calls.js";
 
 /** Characters of one tool result that are shown at most. */

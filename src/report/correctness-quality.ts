@@ -2,7 +2,7 @@
  * How well a judge tells right answers from wrong ones (`--accuracy judge`), measured on rollouts with labels: the task's own
  * comparison. Intervals are of 95 % and count a question as a cluster.
  */
-import { printable } from "../util/index.js";
+import { printable } from "../util/text.js";
 import {
   costOf,
   costText,

@@ -1,6 +1,6 @@
 /** How hard a run's scenarios were for the model that it started from, and which of them it trains on. */
-import { readRange } from "../config/index.js";
-import type { ScenarioDifficulty } from "../run/index.js";
+import { readRange } from "../config/option.js";
+import type { ScenarioDifficulty } from "../run/records.js";
 
 export interface DifficultyCount {
   /** Share of successes that a scenario has to have, as "0.1..0.9". */

@@ -1,5 +1,5 @@
 /** Several players side by side, for people: a column for each, and below them the differences of each pair. */
-import type { Evaluation } from "../run/index.js";
+import type { Evaluation } from "../run/records.js";
 import type { Contestant, Effort, Matrix } from "./matrix.js";
 import type { PairedShares } from "./paired.js";
 import { compact } from "./progress-line.js";

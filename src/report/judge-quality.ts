@@ -2,8 +2,8 @@
  * How well a judge judges, measured on groups whose rollouts have labels: the checkable rewards of their task. Intervals are of
  * 95 % and count a group as a cluster. Identical rollouts of a group are one attempt, since the judge sees them once.
  */
-import type { GroupVerdict } from "../judge/index.js";
-import { printable } from "../util/index.js";
+import type { GroupVerdict } from "../judge/ruler.js";
+import { printable } from "../util/text.js";
 import { type Cluster, clustered, type Interval, meanInterval } from "./interval.js";
 
 export interface LabelledGroup {

@@ -1,7 +1,9 @@
 /** Output about judging: the stages of one verdict (`--debug-judge`), the live line, the total. */
-import type { GroupVerdict, JudgeUsage, Vote } from "../judge/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import { type Paint, painter, printable } from "../util/index.js";
+
+import type { JudgeUsage } from "../judge/budget.js";
+import type { GroupVerdict, Vote } from "../judge/ruler.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { type Paint, painter, printable } from "../util/text.js";
 import { compact } from "./progress-line.js";
 
 /** Characters of one line that are shown at most. */

@@ -1,6 +1,6 @@
 /** An evaluation of several players on the same scenarios: a column for each, and the differences of each pair of columns. */
-import type { Evaluation } from "../run/index.js";
-import type { Scenario, Split } from "../tasks/index.js";
+import type { Evaluation } from "../run/records.js";
+import type { Scenario, Split } from "../tasks/task.js";
 import { type PairedMeans, type PairedShares, pairedMeans, pairedShares } from "./paired.js";
 
 /** The player of a column. */

@@ -1,5 +1,5 @@
 /** All figures of a run as comma-separated values (RFC 4180): a line for each step. */
-import { type MetricsLine, metricsLine, type StepRow, type ValidationRow } from "../run/index.js";
+import { type MetricsLine, metricsLine, type StepRow, type ValidationRow } from "../run/records.js";
 
 type Cells = ReadonlyMap<string, string>;
 

@@ -1,5 +1,5 @@
 /** Statistics of the difference between two players on the same scenarios: each scenario is one pair. */
-import { Random } from "../util/index.js";
+import { Random } from "../util/random.js";
 import type { Interval } from "./interval.js";
 
 /** Two-sided 95 % quantile of the normal distribution. */

@@ -2,9 +2,9 @@
  * Progress output: one line or a few, redrawn in place on a terminal; without a terminal (a log, a pipe) the first line is
  * printed every ten seconds, also where nothing is reported meanwhile.
  */
-import { printable, printableStyled } from "../util/index.js";
+import { printable, printableStyled } from "../util/text.js";
 
-export { clock } from "../util/index.js";
+export { clock } from "../util/text.js";
 
 /** Milliseconds between redraws. */
 const TERMINAL_INTERVAL = 100;

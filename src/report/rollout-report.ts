@@ -1,6 +1,6 @@
 /** Output about rollouts: the live line, the summary, and the numbers behind both. */
-import type { AgentCounts, HasCalls } from "../rollout/index.js";
-import type { Kinds } from "../run/index.js";
+import type { AgentCounts, HasCalls } from "../rollout/trajectory.js";
+import type { Kinds } from "../run/records.js";
 import { byKind, callErrors, meansOf } from "./evaluation.js";
 import { bar, clock, compact } from "./progress-line.js";
 

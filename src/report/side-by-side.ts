@@ -1,6 +1,6 @@
 /** Two conversations side by side, to show what training changed. */
-import type { Trajectory } from "../rollout/index.js";
-import { toJson } from "../util/index.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { toJson } from "../util/json.js";
 import { compact } from "./progress-line.js";
 
 /** Characters of one tool result that are shown at most. */

@@ -1,5 +1,5 @@
 /** Training steps as rows of a table, each at most 79 characters: a terminal of 80 columns does not wrap them. */
-import type { MetricsLine } from "../run/index.js";
+import type { MetricsLine } from "../run/records.js";
 import { compact } from "./progress-line.js";
 import { wrap } from "./side-by-side.js";
 

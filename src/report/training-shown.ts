@@ -1,5 +1,5 @@
 /** A training on a terminal: the events of `trainRun` as lines and a progress display. */
-import { printable } from "../util/index.js";
+import { printable } from "../util/text.js";
 import { TrainView } from "./train-view.js";
 
 type Arguments<K extends keyof TrainView> = TrainView[K] extends (...about: infer A) => unknown ? A : never;

@@ -1,6 +1,6 @@
 /** Tells of a model that calls other tools than its agent has: it learns nothing of the agent's until it plays it. */
-import { modelFile } from "../engine/index.js";
-import { callsIn, type Trajectory } from "../rollout/index.js";
+import { modelFile } from "../engine/models.js";
+import { callsIn, type Trajectory } from "../rollout/trajectory.js";
 
 /** Names that are told. */
 const SHOWN = 3;

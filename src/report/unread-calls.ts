@@ -1,6 +1,8 @@
 /** Tells of a model whose turns have no calls, and of the format by which they would have some. */
-import { formats, type Trajectory, withoutThoughts } from "../rollout/index.js";
-import type { ToolSchema } from "../tasks/index.js";
+import { formats } from "../rollout/formats/formats.js";
+import { withoutThoughts } from "../rollout/thoughts.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { ToolSchema } from "../tasks/task.js";
 
 type Played = Pick<Trajectory, "messages" | "turns" | "calls"> & {
   readonly player: Pick<Trajectory["player"], "kind">;

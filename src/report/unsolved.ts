@@ -1,7 +1,8 @@
 /** What fits where a training begins with nothing solved and all rewards equal, as commands to type. */
-import { type GivenOptions, type OptionName, optionsOf, typed } from "../config/index.js";
-import type { AnyTask } from "../tasks/index.js";
-import { hone } from "../util/index.js";
+import { type GivenOptions, type OptionName, optionsOf } from "../config/config.js";
+import { typed } from "../config/typed.js";
+import type { AnyTask } from "../tasks/task.js";
+import { hone } from "../util/program.js";
 
 export interface Unsolved {
   /** Options of the training as they were given. */

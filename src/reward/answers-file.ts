@@ -2,21 +2,17 @@
  * The work of `yarn hone judge --correctness` without its output: decides whether the answers of a trajectory file are right, as
  * `--accuracy judge` does, those that the task's own comparison accepts too.
  */
-import type { Config } from "../config/index.js";
-import {
-  type CorrectnessVerdict,
-  correctnessQuestion,
-  type Judge,
-  type JudgeUsage,
-  majority,
-  NoVerdict,
-  NoVerdictAfterAnswers,
-  type Verdict,
-} from "../judge/index.js";
-import { type CorrectnessQuality, correctnessQuality, count, type JudgedAnswer } from "../report/index.js";
-import { brokenOff, type Trajectory } from "../rollout/index.js";
-import type { Claim } from "../tasks/index.js";
-import { HoneError } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import type { JudgeUsage } from "../judge/budget.js";
+import { type CorrectnessVerdict, correctnessQuestion, majority } from "../judge/correctness.js";
+import { type Judge, NoVerdictAfterAnswers, type Verdict } from "../judge/judge.js";
+import { NoVerdict } from "../judge/no-verdict.js";
+import { type CorrectnessQuality, correctnessQuality, type JudgedAnswer } from "../report/correctness-quality.js";
+import { count } from "../report/evaluation.js";
+import { brokenOff } from "../rollout/deadline.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { Claim } from "../tasks/task.js";
+import { HoneError } from "../util/errors.js";
 import { type FileConfig, type FileIo, filesOf, readGroups, withJudge, writeLines } from "./files.js";
 import { claimOf, requireClaim } from "./judged.js";
 

@@ -1,5 +1,6 @@
 /** Excludes rollouts that a tool or waiting for the engine ended from the comparison within their group. */
-import { brokenOff, type Trajectory } from "../rollout/index.js";
+import { brokenOff } from "../rollout/deadline.js";
+import type { Trajectory } from "../rollout/trajectory.js";
 import type { RewardGroup } from "./reward.js";
 
 /** The rollouts of a group that are rewarded, trained on and sent to a judge. */

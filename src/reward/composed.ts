@@ -1,6 +1,6 @@
 /** `--reward composed`: the task's composed reward, with a judge's score as one of its parts. */
-import { RULER_PART, rulerWeightOf } from "../tasks/index.js";
-import { UsageError } from "../util/index.js";
+import { RULER_PART, rulerWeightOf } from "../tasks/compose.js";
+import { UsageError } from "../util/errors.js";
 import { ordinary, type RewardKind } from "./kind.js";
 import { rulerKind } from "./ruler.js";
 

@@ -1,5 +1,5 @@
 /** `--control`: rewards without information about the rollout, to show that nothing is learnt from them. */
-import { Random } from "../util/index.js";
+import { Random } from "../util/random.js";
 import type { RewardGroup } from "./reward.js";
 
 /** A control: fair coins in place of rewards. An improvement under it is not due to the reward. */

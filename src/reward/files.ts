@@ -2,12 +2,17 @@
 import { createWriteStream, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { finished } from "node:stream/promises";
-import type { Config } from "../config/index.js";
-import { type Judge, openVerdictFile } from "../judge/index.js";
-import { type McpConfig, planServers, serverLogs, withServerTools } from "../mcp/index.js";
-import { readTrajectories, type Trajectory } from "../rollout/index.js";
-import { type AnyTask, loadTask } from "../tasks/index.js";
-import { HoneError, hone, messageOf, toJson, UsageError } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import { openVerdictFile } from "../judge/cache.js";
+import type { Judge } from "../judge/judge.js";
+import { type McpConfig, planServers, serverLogs } from "../mcp/plan.js";
+import { withServerTools } from "../mcp/servers.js";
+import { readTrajectories, type Trajectory } from "../rollout/trajectory.js";
+import { loadTask } from "../tasks/load.js";
+import type { AnyTask } from "../tasks/task.js";
+import { HoneError, messageOf, UsageError } from "../util/errors.js";
+import { toJson } from "../util/json.js";
+import { hone } from "../util/program.js";
 import { type JudgeConfig, openJudge, requireJudge, VERDICTS_FILE } from "./judge.js";
 import { type JudgeMachine, LocalJudge, type LocalJudgeConfig, planLocalJudge, runsHere } from "./local-judge.js";
 

@@ -2,7 +2,7 @@
  * Starts work on each group as soon as it is complete, while others are still being played, so that the time of a judge is
  * hidden. If the work fails for good, playing stops.
  */
-import type { Trajectory } from "../rollout/index.js";
+import type { Trajectory } from "../rollout/trajectory.js";
 
 export class GroupWork<T> {
   readonly #work: (group: readonly Trajectory[]) => Promise<T>;

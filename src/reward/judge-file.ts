@@ -1,9 +1,13 @@
 /** The work of `yarn hone judge` without its output: scores the groups of a trajectory file. */
-import type { Config } from "../config/index.js";
-import { type GroupVerdict, type Judge, type JudgeUsage, judgeGroup } from "../judge/index.js";
-import { count, type JudgeQuality, judgeQuality, type LabelledGroup, mean } from "../report/index.js";
-import { brokenOff, type Trajectory } from "../rollout/index.js";
-import { HoneError } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import type { JudgeUsage } from "../judge/budget.js";
+import type { Judge } from "../judge/judge.js";
+import { type GroupVerdict, judgeGroup } from "../judge/ruler.js";
+import { count, mean } from "../report/evaluation.js";
+import { type JudgeQuality, judgeQuality, type LabelledGroup } from "../report/judge-quality.js";
+import { brokenOff } from "../rollout/deadline.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { HoneError } from "../util/errors.js";
 import { comparable, tooFewLeft } from "./comparable.js";
 import { type FileConfig, type FileIo, filesOf, readGroups, withJudge, writeLines } from "./files.js";
 import { type RulerConfig, rubricOf, rulerSettings } from "./judge.js";

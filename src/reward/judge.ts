@@ -1,20 +1,16 @@
 /** Creates a judge from options. */
 import { existsSync, readFileSync } from "node:fs";
-import { type Config, flagOf } from "../config/index.js";
-import {
-  defaultRubric,
-  Judge,
-  JudgeClient,
-  type JudgeUsage,
-  noUsage,
-  priceOf,
-  type RulerSettings,
-  readPrices,
-  type VerdictCache,
-} from "../judge/index.js";
-import { checkChatUrl, keyFor } from "../openai/index.js";
-import { type AnyTask, toolSchema } from "../tasks/index.js";
-import { hone, UsageError } from "../util/index.js";
+import { type Config, flagOf } from "../config/config.js";
+import { type JudgeUsage, noUsage } from "../judge/budget.js";
+import type { VerdictCache } from "../judge/cache.js";
+import { JudgeClient } from "../judge/client.js";
+import { Judge } from "../judge/judge.js";
+import { priceOf, readPrices } from "../judge/prices.js";
+import { defaultRubric, type RulerSettings } from "../judge/ruler.js";
+import { checkChatUrl, keyFor } from "../openai/server.js";
+import { type AnyTask, toolSchema } from "../tasks/task.js";
+import { UsageError } from "../util/errors.js";
+import { hone } from "../util/program.js";
 import { type LocalJudge, runsHere } from "./local-judge.js";
 
 /** In the home folder: verdicts that belong to no run. */

@@ -1,17 +1,14 @@
 /** The judge's part in training: rewards of groups, and whether held-out answers are right. */
-import {
-  allAlike,
-  type GroupVerdict,
-  type Judge,
-  judgeCorrectness,
-  judgeGroup,
-  NoVerdict,
-  type RulerSettings,
-} from "../judge/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import type { JudgeCount } from "../run/index.js";
-import type { AnyTask, Claim, FinishedRollout, Reward } from "../tasks/index.js";
-import { UsageError } from "../util/index.js";
+
+import { judgeCorrectness } from "../judge/correctness.js";
+import type { Judge } from "../judge/judge.js";
+import { NoVerdict } from "../judge/no-verdict.js";
+import { type GroupVerdict, judgeGroup, type RulerSettings } from "../judge/ruler.js";
+import { allAlike } from "../judge/serialise.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { JudgeCount } from "../run/records.js";
+import type { AnyTask, Claim, FinishedRollout, Reward } from "../tasks/task.js";
+import { UsageError } from "../util/errors.js";
 import type { Graded, GradeRollout, RewardGroup } from "./reward.js";
 
 /** The judge, the signal that ends its work, and the callback for its cost. */

@@ -2,9 +2,9 @@
  * The interface of a reward. To add one, write a file with a RewardKind and list it in registry.ts: options, help, checks,
  * the identity of a run, and the output of training follow from here.
  */
-import type { Judge } from "../judge/index.js";
-import type { RunSettings } from "../run/index.js";
-import type { AnyTask } from "../tasks/index.js";
+import type { Judge } from "../judge/judge.js";
+import type { RunSettings } from "../run/settings.js";
+import type { AnyTask } from "../tasks/task.js";
 import type { RulerConfig } from "./judge.js";
 import type { GradingContext } from "./judged.js";
 import type { GradeRollout, RewardGroup } from "./reward.js";

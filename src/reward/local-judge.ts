@@ -3,23 +3,23 @@
  * answers to the schema. It ends with the process, however that ends, and sleeps while others need its memory.
  */
 import { randomBytes } from "node:crypto";
-import type { Config } from "../config/index.js";
-import { takeDevice } from "../device/index.js";
-import {
-  decodeThreads,
-  EngineOutOfMemory,
-  engineOptions,
-  type LocalEngine,
-  type LocalEngineOptions,
-  loadEngine,
-  type ModelShape,
-  modelFingerprint,
-} from "../engine/index.js";
-import { conversingModel, linesTo, type ModelConfig, nameOf, readReference, resolveModel } from "../models/index.js";
-import { prepareMachine } from "../python-env/index.js";
-import { chatOf } from "../rollout/index.js";
-import { type Endpoint, openEndpoint, ServedModel } from "../serve/index.js";
-import { HoneError, UsageError } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import { takeDevice } from "../device/device.js";
+import type { LocalEngine, LocalEngineOptions } from "../engine/engine.js";
+import { EngineOutOfMemory } from "../engine/errors.js";
+import { loadEngine } from "../engine/factory.js";
+import { type ModelShape, modelFingerprint } from "../engine/models.js";
+import { engineOptions } from "../engine/options.js";
+import { decodeThreads } from "../engine/threads.js";
+import { conversingModel } from "../models/header.js";
+import { linesTo } from "../models/io.js";
+import { nameOf, readReference } from "../models/reference.js";
+import { type ModelConfig, resolveModel } from "../models/resolve.js";
+import { prepareMachine } from "../python-env/machine.js";
+import { chatOf } from "../rollout/chat.js";
+import { ServedModel } from "../serve/model.js";
+import { type Endpoint, openEndpoint } from "../serve/server.js";
+import { HoneError, UsageError } from "../util/errors.js";
 import { JudgeGate } from "./judge-gate.js";
 
 /** Requests at once, where `--judge-concurrency` is not given. Each has KV of its own for a whole question. */

@@ -1,8 +1,9 @@
 /** Watches in training whether a judge's order within groups is told from chance, where the task's own rewards differ. */
-import type { GroupVerdict } from "../judge/index.js";
-import { clustered, orderCluster } from "../report/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import { hone } from "../util/index.js";
+import type { GroupVerdict } from "../judge/ruler.js";
+import { clustered } from "../report/interval.js";
+import { orderCluster } from "../report/judge-quality.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { hone } from "../util/program.js";
 
 type Watched = Pick<Trajectory, "reward">;
 

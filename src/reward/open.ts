@@ -1,6 +1,7 @@
 /** Opens the rewards that a run's settings name, with a judge where they need one. */
-import type { RunSettings, RunStore } from "../run/index.js";
-import type { AnyTask, PlainOptions } from "../tasks/index.js";
+import type { RunSettings } from "../run/settings.js";
+import type { RunStore } from "../run/store.js";
+import type { AnyTask, PlainOptions } from "../tasks/task.js";
 import { randomReward } from "./control.js";
 import { openJudge, type RulerConfig, requireJudge } from "./judge.js";
 import { judgeLaps, requireClaim } from "./judged.js";

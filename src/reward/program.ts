@@ -1,5 +1,5 @@
 /** The reward of a run that a program trains by `trainRun` with a function of its own. */
-import { UsageError } from "../util/index.js";
+import { UsageError } from "../util/errors.js";
 import { gradeSuccess } from "./judged.js";
 import { ordinary, type RewardKind } from "./kind.js";
 import type { RewardGroup } from "./reward.js";

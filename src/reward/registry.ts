@@ -1,5 +1,7 @@
 /** The rewards that `--reward` can name. To add one, write a file beside this one (see kind.ts) and an entry here. */
-import { nearest, UsageError } from "../util/index.js";
+
+import { UsageError } from "../util/errors.js";
+import { nearest } from "../util/nearest.js";
 import { composedKind } from "./composed.js";
 import type { RewardKind } from "./kind.js";
 import { programKind } from "./program.js";

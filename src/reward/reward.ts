@@ -1,8 +1,8 @@
 /** The contract of rewards: the training reward of a group, and the grading of held-out answers. */
-import type { LocalEngine } from "../engine/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import type { JudgeCount } from "../run/index.js";
-import type { Reward } from "../tasks/index.js";
+import type { LocalEngine } from "../engine/engine.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { JudgeCount } from "../run/records.js";
+import type { Reward } from "../tasks/task.js";
 
 /** The training rewards of a group. */
 export type GroupReward =

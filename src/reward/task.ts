@@ -1,6 +1,6 @@
 /** `--reward task`. */
-import { rulerWeightOf } from "../tasks/index.js";
-import { UsageError } from "../util/index.js";
+import { rulerWeightOf } from "../tasks/compose.js";
+import { UsageError } from "../util/errors.js";
 import { gradeSuccess } from "./judged.js";
 import { ordinary, type RewardKind } from "./kind.js";
 import type { RewardGroup } from "./reward.js";

@@ -1,7 +1,7 @@
 /** What is said before training on answers that the task's own reward compares by their wording. */
-import type { RunSettings } from "../run/index.js";
-import type { AnyTask, Scenario } from "../tasks/index.js";
-import { UsageError } from "../util/index.js";
+import type { RunSettings } from "../run/settings.js";
+import type { AnyTask, Scenario } from "../tasks/task.js";
+import { UsageError } from "../util/errors.js";
 import { rewardKinds, rewardNamed } from "./registry.js";
 
 /** Rewards for which a judge reads the answers of this task. */

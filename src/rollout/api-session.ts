@@ -3,23 +3,18 @@
  * trajectories can warm-start a smaller model. It has text and calls, but no tokens.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  type ChatMessage as ApiMessage,
-  adviceFor,
-  type Call,
-  ChatError,
-  type ChatServer,
-  type Completion,
-  causeOf,
-  complete,
-  type Dialect,
-  type DialectSettings,
-  estimateTokens,
-  mayPass,
-} from "../openai/index.js";
-import type { CallRecord, ChatMessage } from "../tasks/index.js";
-import { anyOf, awakeTime, HoneError, parseJson, Random, TimeLimit } from "../util/index.js";
-import type { WrittenCall } from "./formats/index.js";
+import { type Call, type Completion, complete } from "../openai/completion.js";
+import type { ChatMessage as ApiMessage, Dialect, DialectSettings } from "../openai/dialect.js";
+import { adviceFor, ChatError, causeOf, mayPass } from "../openai/failure.js";
+import type { ChatServer } from "../openai/server.js";
+import { estimateTokens } from "../openai/tokens.js";
+import type { CallRecord, ChatMessage } from "../tasks/task.js";
+import { HoneError } from "../util/errors.js";
+import { parseJson } from "../util/json.js";
+import { Random } from "../util/random.js";
+import { anyOf } from "../util/signals.js";
+import { awakeTime, TimeLimit } from "../util/time-limit.js";
+import type { WrittenCall } from "./formats/format.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
 
 export interface ApiSettings extends ChatServer, DialectSettings {}

@@ -1,17 +1,21 @@
 /** Runs the task's own code in a rollout, its tools and replies, under their deadlines. */
+
+import { checkArguments, parameterNames } from "../tasks/parameters.js";
 import {
   type AnyTask,
   type CallOutcome,
   type CallRecord,
-  checkArguments,
-  parameterNames,
   type ReplyContext,
   type Scenario,
   type ToolContext,
   ToolError,
-} from "../tasks/index.js";
-import { anyOf, awakeTime, guarded, hasBigint, messageOf, TimeLimit, toJson } from "../util/index.js";
-import type { WrittenCall } from "./formats/index.js";
+} from "../tasks/task.js";
+import { messageOf } from "../util/errors.js";
+import { hasBigint, toJson } from "../util/json.js";
+import { anyOf } from "../util/signals.js";
+import { awakeTime, TimeLimit } from "../util/time-limit.js";
+import { guarded } from "../util/watch.js";
+import type { WrittenCall } from "./formats/format.js";
 import { badArguments, unknownTool } from "./refusals.js";
 
 /** Limit of one tool result in characters; a longer one is a defect of the tool. */

@@ -2,11 +2,14 @@
  * The conversation format of the engine's model: its chat template, the format of its tool calls, and the marks of its
  * thoughts. All come from the template; the user may name the format and set the template's variables.
  */
-import type { OptionName } from "../config/index.js";
-import type { Engine } from "../engine/index.js";
-import type { ChatMessage, ToolSchema } from "../tasks/index.js";
-import { HoneError, hone, nearest, UsageError } from "../util/index.js";
-import { formatAsked, formatNamed, formatNames, formatOf, type ToolFormat } from "./formats/index.js";
+import type { OptionName } from "../config/config.js";
+import type { Engine } from "../engine/engine.js";
+import type { ChatMessage, ToolSchema } from "../tasks/task.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { nearest } from "../util/nearest.js";
+import { hone } from "../util/program.js";
+import type { ToolFormat } from "./formats/format.js";
+import { formatAsked, formatNamed, formatNames, formatOf } from "./formats/formats.js";
 import { ChatTemplate, UnusableTemplate } from "./template.js";
 import { marksOf, splitThoughts, type ThoughtMarks } from "./thoughts.js";
 

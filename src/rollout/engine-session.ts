@@ -2,8 +2,11 @@
  * The engine as a player. Token-exact: sampled tokens are stored unchanged, a later turn only appends the template's text
  * between turns, and no text is tokenised twice.
  */
-import { afterTurn, type Engine, type Evaluated, type Sampling, type Sequence } from "../engine/index.js";
-import type { ChatMessage } from "../tasks/index.js";
+
+import type { Engine } from "../engine/engine.js";
+import { afterTurn } from "../engine/evaluated.js";
+import type { Evaluated, Sampling, Sequence } from "../engine/sequence.js";
+import type { ChatMessage } from "../tasks/task.js";
 import type { Chat } from "./chat.js";
 import { readTurn, withIds } from "./reading.js";
 import { sampleTurn } from "./sample.js";

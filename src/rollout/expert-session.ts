@@ -7,8 +7,9 @@ import type {
   ExpertOptions,
   ExpertTurn,
   Scenario,
-} from "../tasks/index.js";
-import { HoneError, type Random } from "../util/index.js";
+} from "../tasks/task.js";
+import { HoneError } from "../util/errors.js";
+import type { Random } from "../util/random.js";
 import type { Session, Turn } from "./session.js";
 
 export class ExpertSession implements Session {

@@ -1,6 +1,7 @@
 /** A conversation with the engine's model outside of a gathering. */
-import type { Engine, Sampling } from "../engine/index.js";
-import { HoneError } from "../util/index.js";
+import type { Engine } from "../engine/engine.js";
+import type { Sampling } from "../engine/sequence.js";
+import { HoneError } from "../util/errors.js";
 import { type Chat, requireFormat } from "./chat.js";
 import { EngineSession } from "./engine-session.js";
 import type { Opening, Session } from "./session.js";

@@ -1,6 +1,6 @@
 /** Who plays: plain data, so that it can be sent to worker threads. */
-import type { EngineOptions } from "../engine/index.js";
-import type { ExpertOptions } from "../tasks/index.js";
+import type { EngineOptions } from "../engine/engine.js";
+import type { ExpertOptions } from "../tasks/task.js";
 import type { ApiSettings } from "./api-session.js";
 import type { ChatSettings } from "./chat.js";
 import type { SamplingSettings } from "./engine-session.js";

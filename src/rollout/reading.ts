@@ -1,7 +1,7 @@
 /** What a turn of the engine's model says: its calls, and the text without its thoughts. */
-import type { ToolSchema } from "../tasks/index.js";
+import type { ToolSchema } from "../tasks/task.js";
 import type { Chat } from "./chat.js";
-import type { WrittenCall } from "./formats/index.js";
+import type { WrittenCall } from "./formats/format.js";
 import type { Turn } from "./session.js";
 import { callId, usableId } from "./template.js";
 import { splitThoughts } from "./thoughts.js";

@@ -1,6 +1,8 @@
 /** Calls that cannot run, in the words that the model reads: of tools that are not there, or with arguments that do not fit. */
-import { type CallOutcome, problemByRequest, type ToolCall, type ToolSchema } from "../tasks/index.js";
-import { nearest } from "../util/index.js";
+
+import { problemByRequest } from "../tasks/parameters.js";
+import type { CallOutcome, ToolCall, ToolSchema } from "../tasks/task.js";
+import { nearest } from "../util/nearest.js";
 
 export interface Refusal {
   readonly outcome: Extract<CallOutcome, "unknown_tool" | "bad_arguments">;

@@ -3,19 +3,21 @@
  * No output of the player makes it fail: every such end has a name. It rejects only for defects that a person must
  * examine (in the task's reward, or a player that cannot be reached) or when its signal is aborted.
  */
+
+import { promptOf } from "../tasks/messages.js";
+import { checkReward } from "../tasks/reward-checks.js";
 import {
   type AnyTask,
   type CallOutcome,
   type CallRecord,
   type ChatMessage,
-  checkReward,
-  promptOf,
   type Reward,
   type RolloutEnd,
   type Scenario,
   toolSchema,
-} from "../tasks/index.js";
-import { type Pauses, TimeLimit, timed } from "../util/index.js";
+} from "../tasks/task.js";
+import { type Pauses, TimeLimit } from "../util/time-limit.js";
+import { timed } from "../util/watch.js";
 import { OutOfTime, replyTo, runCall, ToolFailure } from "./calls.js";
 import { type DeadlineCause, deadlineCause } from "./deadline.js";
 import type { Session, Turn } from "./session.js";

@@ -1,15 +1,10 @@
 /** Samples one turn of the assistant: limits its thoughts, ends it at stop texts, streams its text. */
-import {
-  AllowedParts,
-  afterTurn,
-  type Engine,
-  type Evaluated,
-  type Grammar,
-  type SampledToken,
-  type Sampling,
-  type Sequence,
-} from "../engine/index.js";
-import { anyOf, HoneError } from "../util/index.js";
+import { AllowedParts } from "../engine/allowed.js";
+import type { Engine } from "../engine/engine.js";
+import { afterTurn } from "../engine/evaluated.js";
+import type { Evaluated, Grammar, SampledToken, Sampling, Sequence } from "../engine/sequence.js";
+import { HoneError } from "../util/errors.js";
+import { anyOf } from "../util/signals.js";
 import type { Chat } from "./chat.js";
 import { stopIds } from "./reading.js";
 import type { TurnStop } from "./session.js";

@@ -2,8 +2,8 @@
  * One player in one conversation. The rollout loop calls a session turn by turn; its implementation may be the engine, a
  * model behind an OpenAI-compatible API, or the task's scripted expert.
  */
-import type { CallRecord, ChatMessage, ToolSchema } from "../tasks/index.js";
-import type { WrittenTurn } from "./formats/index.js";
+import type { CallRecord, ChatMessage, ToolSchema } from "../tasks/task.js";
+import type { WrittenTurn } from "./formats/format.js";
 import type { TokenRecord } from "./transcript.js";
 
 export interface Opening {

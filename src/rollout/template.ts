@@ -14,9 +14,11 @@
  */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import { JinjaTemplate, UnsupportedTemplate } from "../jinja/index.js";
-import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
-import { HoneError, messageOf, toJson } from "../util/index.js";
+import { JinjaTemplate } from "../jinja/template.js";
+import { UnsupportedTemplate } from "../jinja/values.js";
+import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/task.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import { toJson } from "../util/json.js";
 
 /** The tokenizer's functions that a template needs. */
 export interface TemplateTokenizer {

@@ -4,9 +4,11 @@
  */
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
-import type { ServerEvents } from "../mcp/index.js";
-import type { CallRecord, ChatMessage, Reward, RolloutEnd, Scenario, ToolSchema } from "../tasks/index.js";
-import { HoneError, hone, parseJson } from "../util/index.js";
+import type { ServerEvents } from "../mcp/errors.js";
+import type { CallRecord, ChatMessage, Reward, RolloutEnd, Scenario, ToolSchema } from "../tasks/task.js";
+import { HoneError } from "../util/errors.js";
+import { parseJson } from "../util/json.js";
+import { hone } from "../util/program.js";
 import type { DeadlineCause } from "./deadline.js";
 import type { TokenRecord } from "./transcript.js";
 

@@ -3,7 +3,8 @@
  * which log-probability. Training reads these tokens; text is never tokenised again.
  */
 
-import { type Allowed, AllowedParts, type Evaluated } from "../engine/index.js";
+import { type Allowed, AllowedParts } from "../engine/allowed.js";
+import type { Evaluated } from "../engine/sequence.js";
 
 export interface TokenRecord {
   /** Token ids, in order. */

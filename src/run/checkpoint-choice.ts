@@ -1,9 +1,10 @@
 /** A run's checkpoints by the names people use: latest, best, base, or a number. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "../config/index.js";
-import { chatOptions } from "../rollout/index.js";
-import { HoneError, hone, UsageError } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import { chatOptions } from "../rollout/chat.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { hone } from "../util/program.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { type FoundRun, findRun } from "./place.js";
 import { type Adapter, mismatchesOf, type RunRecord } from "./records.js";

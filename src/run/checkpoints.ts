@@ -6,7 +6,8 @@
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { codeOf, flush, HoneError, moveDurably, sha256OfFile, writeDurably } from "../util/index.js";
+import { codeOf, HoneError } from "../util/errors.js";
+import { flush, moveDurably, sha256OfFile, writeDurably } from "../util/files.js";
 import { FORMAT, requireFormat } from "./format.js";
 
 const manifestSchema = z.object({

@@ -1,6 +1,7 @@
 /** llama.cpp's warnings and errors during a run, kept in a file of the run. */
 import { appendFileSync } from "node:fs";
-import { type Gpu, onEngineLog } from "../engine/index.js";
+import type { Gpu } from "../engine/engine.js";
+import { onEngineLog } from "../engine/load.js";
 
 /** Writes llama.cpp's warnings and errors to `file` until the returned function is called. */
 export async function logEngine(file: string, gpu: Gpu): Promise<() => Promise<void>> {

@@ -2,7 +2,7 @@
  * The format of what a run keeps: its tables, the names and meanings of recorded options, metrics and rollouts, and the files of
  * its checkpoints. Whoever changes one of them raises the number; other formats are refused, never translated.
  */
-import { HoneError } from "../util/index.js";
+import { HoneError } from "../util/errors.js";
 
 export const FORMAT = 11;
 

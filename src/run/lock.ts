@@ -7,7 +7,9 @@ import { readFileSync, rmSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { codeOf, HoneError, tryLock, writeDurably } from "../util/index.js";
+import { codeOf, HoneError } from "../util/errors.js";
+import { writeDurably } from "../util/files.js";
+import { tryLock } from "../util/lock.js";
 
 const ownerSchema = z.object({ pid: z.number(), host: z.string(), since: z.string() });
 

@@ -2,8 +2,8 @@
  * Identifies the rounding of a step: device and precision of the engine that played and of the learner that trained.
  * Distances between the two are comparable only between steps with the same identification.
  */
-import type { PolicyEngine } from "../engine/index.js";
-import type { StepMetrics, StepSettings } from "../learn/index.js";
+import type { PolicyEngine } from "../engine/engine.js";
+import type { StepMetrics, StepSettings } from "../learn/types.js";
 
 /** @param learner null in a step without an update */
 export const numericsOf = (engine: string, learner: string | null) =>

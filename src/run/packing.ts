@@ -1,7 +1,8 @@
 /** Trajectories as the store keeps them: tokens as packed arrays, everything else as compressed JSON. */
 import { deflateRawSync, inflateRawSync } from "node:zlib";
-import type { Branch, TokenRecord, Trajectory } from "../rollout/index.js";
-import { parseJson, toJson } from "../util/index.js";
+import type { Branch, Trajectory } from "../rollout/trajectory.js";
+import type { TokenRecord } from "../rollout/transcript.js";
+import { parseJson, toJson } from "../util/json.js";
 
 export interface PackedTrajectory {
   /** Deflated JSON of everything except the tokens; of a rollout with several sequences, with their lengths. */

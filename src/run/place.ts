@@ -1,9 +1,11 @@
 /** Where runs are stored, and which run a name selects. */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { type Config, DEFAULT_MODEL } from "../config/index.js";
-import { loadTask } from "../tasks/index.js";
-import { HoneError, hone, UsageError } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import { DEFAULT_MODEL } from "../config/defaults.js";
+import { loadTask } from "../tasks/load.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { hone } from "../util/program.js";
 import { STORE_FILE } from "./run.js";
 import { RunStore } from "./store.js";
 

@@ -2,8 +2,9 @@
 import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type Database from "better-sqlite3";
-import type { Trajectory } from "../rollout/index.js";
-import { HoneError, hone, messageOf } from "../util/index.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import { hone } from "../util/program.js";
 import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { ownerOf } from "./lock.js";
 import { unpack } from "./packing.js";

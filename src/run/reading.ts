@@ -3,7 +3,8 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type Database from "better-sqlite3";
-import { codeOf, HoneError, messageOf, openDatabase } from "../util/index.js";
+import { codeOf, HoneError, messageOf } from "../util/errors.js";
+import { openDatabase } from "../util/sqlite.js";
 
 /** @throws HoneError with one line for a damaged file */
 export function reading<T>(file: string, read: () => T): T {

@@ -4,7 +4,8 @@
  */
 import { appendFileSync, existsSync, mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
-import { HoneError, UsageError, writeDurably } from "../util/index.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { writeDurably } from "../util/files.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { lockRun, type Owner, type RunLock } from "./lock.js";
 import {

@@ -1,7 +1,7 @@
 /** The tables of run.sqlite. */
 import type { Database } from "better-sqlite3";
-import { VERDICTS_TABLE } from "../judge/index.js";
-import { HoneError } from "../util/index.js";
+import { VERDICTS_TABLE } from "../judge/cache.js";
+import { HoneError } from "../util/errors.js";
 import { FORMAT, requireFormat } from "./format.js";
 
 /** "hone" in ASCII: distinguishes a run store from any other SQLite file. */

@@ -1,8 +1,8 @@
 /** The settings that a run records, and which of them define its identity. */
-import { type Config, type DeterminedOption, flagOf, type KeptOption, keptOptions } from "../config/index.js";
-import { adamOf } from "../learn/index.js";
-import type { PlainOptions } from "../tasks/index.js";
-import { UsageError } from "../util/index.js";
+import { type Config, type DeterminedOption, flagOf, type KeptOption, keptOptions } from "../config/config.js";
+import { adamOf } from "../learn/adam.js";
+import type { PlainOptions } from "../tasks/task.js";
+import { UsageError } from "../util/errors.js";
 import type { RunRecord } from "./records.js";
 
 /** Settings that a run records. */

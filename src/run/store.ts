@@ -7,9 +7,11 @@
  */
 import { existsSync } from "node:fs";
 import type Database from "better-sqlite3";
-import { type JudgeUsage, SqliteVerdicts, type VerdictCache } from "../judge/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import { HoneError, openDatabase } from "../util/index.js";
+import type { JudgeUsage } from "../judge/budget.js";
+import { SqliteVerdicts, type VerdictCache } from "../judge/cache.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { HoneError } from "../util/errors.js";
+import { openDatabase } from "../util/sqlite.js";
 import { pack, unpack } from "./packing.js";
 import { openToRead, reading } from "./reading.js";
 import type {

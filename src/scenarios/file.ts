@@ -5,7 +5,8 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
-import { HoneError, writeDurably } from "../util/index.js";
+import { HoneError } from "../util/errors.js";
+import { writeDurably } from "../util/files.js";
 
 const rowSchema = z.looseObject({
   id: z.string().min(1),

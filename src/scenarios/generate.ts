@@ -4,7 +4,8 @@
  * answered before comes from the cache.
  */
 import { createHash } from "node:crypto";
-import { type Judge, NoVerdict } from "../judge/index.js";
+import type { Judge } from "../judge/judge.js";
+import { NoVerdict } from "../judge/no-verdict.js";
 import { type Draft, type DropReason, draftOf, flawOf, Kept } from "./checks.js";
 import { readScenarioFile, type ScenarioFile, type ScenarioRow, withReviews, writeScenarioFile } from "./file.js";
 import { type Agreement, look } from "./look.js";

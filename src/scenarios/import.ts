@@ -2,12 +2,17 @@
 import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { Config } from "../config/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import type { CallRecord, ChatMessage } from "../tasks/index.js";
-import { HoneError, toJson, UsageError, writeDurably } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { CallRecord, ChatMessage } from "../tasks/task.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { writeDurably } from "../util/files.js";
+import { toJson } from "../util/json.js";
 import { readScenarioFile, type ScenarioRow, withReviews, writeScenarioFile } from "./file.js";
-import { type LoggedCall, MASKED, Mask, type Masked, NOT_MASKED, readLogs, type UnusedReason } from "./logs/index.js";
+import { MASKED, Mask, type Masked, NOT_MASKED } from "./logs/mask.js";
+import type { UnusedReason } from "./logs/messages.js";
+import { readLogs } from "./logs/read.js";
+import type { LoggedCall } from "./logs/records.js";
 import { sidesOf } from "./pieces.js";
 
 export type ImportConfig = Pick<Config, "out" | "seed" | "testShare" | "mask" | "maskWords"> & {

@@ -1,14 +1,18 @@
 /** `yarn hone scenarios generate` without its output: the source and the model that the options name. */
 import { join, resolve } from "node:path";
-import type { Config } from "../config/index.js";
-import type { Judge } from "../judge/index.js";
-import { type JudgeUsage, openVerdictFile } from "../judge/index.js";
-import { type McpConfig, serverLogs } from "../mcp/index.js";
-import { type JudgeConfig, openJudge, VERDICTS_FILE } from "../reward/index.js";
-import { HoneError, messageOf, UsageError } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import type { JudgeUsage } from "../judge/budget.js";
+import { openVerdictFile } from "../judge/cache.js";
+import type { Judge } from "../judge/judge.js";
+import { type McpConfig, serverLogs } from "../mcp/plan.js";
+import { type JudgeConfig, openJudge, VERDICTS_FILE } from "../reward/judge.js";
+import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { type Generated, generate } from "./generate.js";
 import type { Source } from "./pieces.js";
-import { documentSource, mailSource, serversSource, sqlSource } from "./sources/index.js";
+import { documentSource } from "./sources/documents.js";
+import { mailSource } from "./sources/mail.js";
+import { serversSource } from "./sources/servers.js";
+import { sqlSource } from "./sources/sql.js";
 
 export type GenerateConfig = JudgeConfig &
   McpConfig &

@@ -1,8 +1,9 @@
 /** A person's decisions about the scenarios of a file: each is written at once. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { UsageError } from "../util/index.js";
-import type { Decision, ReviewSource } from "../view/index.js";
+import { UsageError } from "../util/errors.js";
+import type { ReviewSource } from "../view/review-server.js";
+import type { Decision } from "../view/wire.js";
 import { readScenarioFile, type ScenarioRow, writeScenarioFile } from "./file.js";
 
 function decided(row: ScenarioRow, decision: Decision): ScenarioRow {

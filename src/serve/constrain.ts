@@ -4,9 +4,10 @@
  */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { Grammar } from "../engine/index.js";
-import type { Chat, FieldTag } from "../rollout/index.js";
-import { toJson } from "../util/index.js";
+import type { Grammar } from "../engine/sequence.js";
+import type { Chat } from "../rollout/chat.js";
+import type { FieldTag } from "../rollout/formats/format.js";
+import { toJson } from "../util/json.js";
 import { badRequest } from "./errors.js";
 import type { ChatRequest } from "./requests.js";
 import { Rules } from "./rules.js";

@@ -2,7 +2,9 @@
  * Decides which part of a turn may be streamed while it is sampled: the text up to a possible beginning of a call, of a
  * mark of thoughts, or of a stop text. The rest is sent at the turn's end.
  */
-import { type Chat, type ReadTurn, splitThoughts } from "../rollout/index.js";
+import type { Chat } from "../rollout/chat.js";
+import type { ReadTurn } from "../rollout/reading.js";
+import { splitThoughts } from "../rollout/thoughts.js";
 
 export interface Delta {
   readonly content?: string;

@@ -4,26 +4,17 @@
  */
 import { randomInt } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import {
-  AllowedParts,
-  type Engine,
-  type Grammar,
-  type Sampling,
-  type ScoredToken,
-  type Sequence,
-  tokenizeWithin,
-} from "../engine/index.js";
-import {
-  type Chat,
-  type ReadTurn,
-  readTurn,
-  type SampledTurn,
-  type Segment,
-  sampleTurn,
-  withIds,
-} from "../rollout/index.js";
-import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
-import { deriveSeed, HoneError, UsageError } from "../util/index.js";
+import { AllowedParts } from "../engine/allowed.js";
+import type { Engine } from "../engine/engine.js";
+import type { Grammar, Sampling, ScoredToken, Sequence } from "../engine/sequence.js";
+import { tokenizeWithin } from "../engine/tokenize-within.js";
+import type { Chat } from "../rollout/chat.js";
+import { type ReadTurn, readTurn, withIds } from "../rollout/reading.js";
+import { type SampledTurn, sampleTurn } from "../rollout/sample.js";
+import type { Segment } from "../rollout/transcript.js";
+import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/task.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { deriveSeed } from "../util/random.js";
 import { ThreadStore } from "./anthropic-threads.js";
 import { badRequest, tooLong, unsupported } from "./errors.js";
 import type { CallForm, Format } from "./formats.js";

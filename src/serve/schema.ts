@@ -2,8 +2,9 @@
  * JSON Schemas as rules of a grammar. What a grammar does not express is left out, and named: the rules never let pass what
  * the rest of the schema refuses. A schema that is none is refused.
  */
-import type { FieldTag } from "../rollout/index.js";
-import { referred, toJson } from "../util/index.js";
+import type { FieldTag } from "../rollout/formats/format.js";
+import { toJson } from "../util/json.js";
+import { referred } from "../util/pointer.js";
 import {
   intersection,
   type Language,

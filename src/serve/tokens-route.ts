@@ -1,6 +1,6 @@
 /** `POST /tokenize` and `POST /detokenize`, as in vLLM. */
 import { z } from "zod";
-import { tokenizeWithin } from "../engine/index.js";
+import { tokenizeWithin } from "../engine/tokenize-within.js";
 import { promptIdsOf, shown } from "./answers.js";
 import { badRequest } from "./errors.js";
 import type { Exchange } from "./exchange.js";

@@ -1,6 +1,6 @@
 /** Common parts of rewards: whether the answer matches, and whether it has the right form. Each scores 1 or 0. */
 import type { z } from "zod";
-import { toJson } from "../util/index.js";
+import { toJson } from "../util/json.js";
 import type { FinishedRollout, Scenario } from "./task.js";
 
 /** Selects the checked value; default the answer, see {@link answerOf}. */

@@ -3,7 +3,7 @@
  * rollout; checks.ts has the common ones. One more part may be a judge's score (RULER), added in training (`--reward
  * composed`).
  */
-import { HoneError, messageOf } from "../util/index.js";
+import { HoneError, messageOf } from "../util/errors.js";
 import type { FinishedRollout, Reward, Scenario } from "./task.js";
 
 /** Usually from 0 to 1; true is 1, false is 0. */

@@ -1,5 +1,5 @@
 /** Misspelt fields of objects that a task's author writes: refused by name, since an unknown field would be ignored. */
-import { nearest } from "../util/index.js";
+import { nearest } from "../util/nearest.js";
 
 const quoted = (name: string) => JSON.stringify(name);
 

@@ -3,8 +3,11 @@
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { HoneError, importUserFile, messageOf, timed, UsageError, withOrigin } from "../util/index.js";
-import { emailTask } from "./email/index.js";
+import { HoneError, messageOf, UsageError } from "../util/errors.js";
+import { withOrigin } from "../util/origin.js";
+import { importUserFile } from "../util/user-file.js";
+import { timed } from "../util/watch.js";
+import { emailTask } from "./email/email-task.js";
 import { allowed, TASK_SECONDS, withLimits } from "./limits.js";
 import { withOrigins } from "./origins.js";
 import type { AnyTask, PlainOptions, Scenario, ScenarioIo } from "./task.js";

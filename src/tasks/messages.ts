@@ -1,5 +1,5 @@
 /** What a task returned as the beginning of a conversation, checked before a chat template reads it. */
-import { HoneError } from "../util/index.js";
+import { HoneError } from "../util/errors.js";
 import type { AnyTask, ChatMessage, Scenario } from "./task.js";
 
 function problemOf(message: Partial<ChatMessage> | null | undefined): string | undefined {

@@ -4,8 +4,10 @@
  */
 import { resolve } from "node:path";
 import { z } from "zod";
-import { type Config, type GivenOptions, removedOption } from "../config/index.js";
-import { nearest, UsageError } from "../util/index.js";
+import type { Config, GivenOptions } from "../config/config.js";
+import { removedOption } from "../config/removed.js";
+import { UsageError } from "../util/errors.js";
+import { nearest } from "../util/nearest.js";
 import type { AnyTask, PlainOptions } from "./task.js";
 
 /**

@@ -1,5 +1,5 @@
 /** Errors of a task's own code say in which line they were thrown. */
-import { withOrigin } from "../util/index.js";
+import { withOrigin } from "../util/origin.js";
 import type { AnyTask } from "./task.js";
 
 /** @param file of the task */

@@ -5,7 +5,7 @@
 import { createRequire } from "node:module";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
-import { mapBigints, toJson } from "../util/index.js";
+import { mapBigints, toJson } from "../util/json.js";
 import { translated, Untranslatable } from "./patterns.js";
 
 /** Arguments described by a JSON Schema; {@link jsonSchema} makes one. */

@@ -6,8 +6,9 @@
  * worker opens its own environment), so a task keeps the state of a rollout only in its arguments.
  */
 import { z } from "zod";
-import type { HubConfig } from "../hub/index.js";
-import { HoneError, messageOf, type Random } from "../util/index.js";
+import type { HubConfig } from "../hub/options.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import type { Random } from "../util/random.js";
 import type { AgentContext, AgentRollout, ModelMistakes, RolloutContext } from "./agent.js";
 import { DefinitionError, definitionProblem } from "./fields.js";
 import { type ArgumentsOf, schemaOfParameters, strictParameters, type ToolParameters } from "./parameters.js";

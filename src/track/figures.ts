@@ -1,5 +1,5 @@
 /** Figures of a run under the names that trackers show: separated by "/", which groups their charts. */
-import type { MetricsLine, ValidationRow } from "../run/index.js";
+import type { MetricsLine, ValidationRow } from "../run/records.js";
 
 /** Counters by name: a name that is missing counts 0. */
 const COUNTED = /^((val\/)?(ends|tool_errors|unjudged)|agent|broken_off|groups_no_verdict|skipped)\//;

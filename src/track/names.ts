@@ -1,5 +1,5 @@
 /** The names of the trackers. */
-import { UsageError } from "../util/index.js";
+import { UsageError } from "../util/errors.js";
 
 export const TRACKERS = ["tensorboard", "wandb"] as const;
 export type TrackerName = (typeof TRACKERS)[number];

@@ -1,7 +1,8 @@
 /** A sample of a step's rollouts, as rows of a table. */
-import { conversationText } from "../report/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import { cutText, Random } from "../util/index.js";
+import { conversationText } from "../report/conversation.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { Random } from "../util/random.js";
+import { cutText } from "../util/text.js";
 
 /** Rollouts per step. */
 const MOST = 4;

@@ -3,8 +3,8 @@
  * has all of them, so a tracker that was down, or is added later, is sent the rows it lacks.
  */
 import { join } from "node:path";
-import type { Trajectory } from "../rollout/index.js";
-import { type MetricsLine, metricsLine, type RunRecord, type StepRow, type ValidationRow } from "../run/index.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { type MetricsLine, metricsLine, type RunRecord, type StepRow, type ValidationRow } from "../run/records.js";
 import { figuresOf, validationFigures, withZeros } from "./figures.js";
 import type { TrackerName } from "./names.js";
 import { type AdapterMessage, type Patience, type Row, TrackerProcess } from "./process.js";

@@ -1,8 +1,8 @@
 /** Whether engine and learner compute at the same time (`--learner-device`, `--staleness`), and what follows for other options. */
-import type { Config } from "../config/index.js";
-import { decodeThreads, usableCores } from "../engine/index.js";
-import type { RunSettings } from "../run/index.js";
-import { UsageError } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import { decodeThreads, usableCores } from "../engine/threads.js";
+import type { RunSettings } from "../run/settings.js";
+import { UsageError } from "../util/errors.js";
 
 /** Whether an engine of this machine, without a device of the learner's own, is on the learner's card. */
 export const sharesCard = (

@@ -1,5 +1,5 @@
 /** How a user brings engine and learner closer to each other: the one place that words it. */
-import { hone } from "../util/index.js";
+import { hone } from "../util/program.js";
 
 export interface Numerics {
   /** Type of the engine's weights, as llama.cpp names it. */

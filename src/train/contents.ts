@@ -1,8 +1,9 @@
 /** Fingerprints of all that defines a run besides its settings: with other contents it is another run. */
-import { modelFingerprint } from "../engine/index.js";
-import { type ServerPlan, toolsFingerprint } from "../mcp/index.js";
-import type { RunRecord } from "../run/index.js";
-import type { AnyTask, Scenario } from "../tasks/index.js";
+import { modelFingerprint } from "../engine/models.js";
+import { toolsFingerprint } from "../mcp/catalogue.js";
+import type { ServerPlan } from "../mcp/plan.js";
+import type { RunRecord } from "../run/records.js";
+import type { AnyTask, Scenario } from "../tasks/task.js";
 import { scenariosFingerprint } from "./sampler.js";
 
 /** @param model its file */

@@ -2,10 +2,11 @@
  * Rewards and advantages of a step, computed again by another way than the one that made them (credit.ts): each rollout has the
  * reward that the reward stage gave to its place, and its advantage follows from the pairwise differences of its group's rewards.
  */
-import type { AdvantageOptions } from "../learn/index.js";
-import { comparable, type GroupReward } from "../reward/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import { HoneError } from "../util/index.js";
+import type { AdvantageOptions } from "../learn/advantages.js";
+import { comparable } from "../reward/comparable.js";
+import type { GroupReward } from "../reward/reward.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { HoneError } from "../util/errors.js";
 import type { CreditedGroup } from "./credit.js";
 
 /**

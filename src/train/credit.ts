@@ -1,10 +1,13 @@
 /** From finished groups to the input of the update: rewards, then advantages, then the batch. */
-import { type AdvantageOptions, type BatchGroup, groupAdvantages, type StepSettings } from "../learn/index.js";
-import { comparable, type GroupReward } from "../reward/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import type { RolloutCredit } from "../run/index.js";
-import type { RolloutEnd } from "../tasks/index.js";
-import { HoneError } from "../util/index.js";
+import { type AdvantageOptions, groupAdvantages } from "../learn/advantages.js";
+import type { BatchGroup } from "../learn/batch.js";
+import type { StepSettings } from "../learn/types.js";
+import { comparable } from "../reward/comparable.js";
+import type { GroupReward } from "../reward/reward.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { RolloutCredit } from "../run/records.js";
+import type { RolloutEnd } from "../tasks/task.js";
+import { HoneError } from "../util/errors.js";
 
 export interface CreditedRollout {
   readonly trajectory: Trajectory;

@@ -3,11 +3,13 @@
  * too seldom or too often are set aside, with `--rest` for a while. Their rollouts are kept as training step 0, and what came of each scenario for good,
  * so that a run which goes on trains on the same ones. Only as many are played as the run's steps need.
  */
-import { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "../report/index.js";
-import { comparable } from "../reward/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import type { PlayedGroup, RunSettings, ScenarioDifficulty } from "../run/index.js";
-import { HoneError, hone } from "../util/index.js";
+import { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "../report/difficulty.js";
+import { comparable } from "../reward/comparable.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { PlayedGroup, ScenarioDifficulty } from "../run/records.js";
+import type { RunSettings } from "../run/settings.js";
+import { HoneError } from "../util/errors.js";
+import { hone } from "../util/program.js";
 import { gradeOwn, playAndGrade } from "./grading.js";
 import type { LoopParts } from "./parts.js";
 import { RestingSampler } from "./resting.js";

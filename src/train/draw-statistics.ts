@@ -5,9 +5,10 @@
  * "Statistical methods related to the law of the iterated logarithm"; Howard et al. 2021, arXiv 1810.08240, equation 14).
  * Conditioning on outcomes would spoil that: it is counted over all rollouts that were played, not over the batch.
  */
-import { addDraws, type DrawStatistics } from "../engine/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import { HoneError } from "../util/index.js";
+import { addDraws } from "../engine/evaluated.js";
+import type { DrawStatistics } from "../engine/sequence.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { HoneError } from "../util/errors.js";
 
 /** Of a false alarm in a whole run, whatever its length. */
 const ALARM = 1e-6;

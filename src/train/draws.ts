@@ -3,8 +3,8 @@
  * the log-probabilities of their tokens: too small a one means that they were not drawn independently (one seed for all, or a
  * result that was given twice).
  */
-import type { Trajectory } from "../rollout/index.js";
-import { HoneError } from "../util/index.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import { HoneError } from "../util/errors.js";
 
 /** Of a coincidence, in one group. With 100 groups a step a false alarm in 100,000 steps. */
 const LEAST_PROBABILITY = 1e-7;

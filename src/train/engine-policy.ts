@@ -1,12 +1,15 @@
 /** The engine and its rollout workers, with the interface that the training loop uses. */
-import type { EngineOptions, PolicyEngine } from "../engine/index.js";
-import { gather, type RolloutThreads } from "../gather/index.js";
-import type { ServerPlan } from "../mcp/index.js";
-import { fitting } from "../play/index.js";
-import type { ChatSettings, RolloutFailure, RolloutLimits } from "../rollout/index.js";
-import type { Adapter, ProbeReading } from "../run/index.js";
-import type { PlainOptions } from "../tasks/index.js";
-import { sha256OfFile } from "../util/index.js";
+import type { EngineOptions, PolicyEngine } from "../engine/engine.js";
+import { gather } from "../gather/gather.js";
+import type { RolloutThreads } from "../gather/threads.js";
+import type { ServerPlan } from "../mcp/plan.js";
+import { fitting } from "../play/fitting.js";
+import type { ChatSettings } from "../rollout/chat.js";
+import type { RolloutLimits } from "../rollout/rollout.js";
+import type { RolloutFailure } from "../rollout/trajectory.js";
+import type { Adapter, ProbeReading } from "../run/records.js";
+import type { PlainOptions } from "../tasks/task.js";
+import { sha256OfFile } from "../util/files.js";
 import type { Played, PlayRequest, Policy } from "./parts.js";
 import { type Probe, type ProbeScores, readingOf, readProbe, scoreProbe, scoreStart } from "./probe.js";
 

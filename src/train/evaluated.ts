@@ -2,9 +2,10 @@
  * A rollout's record compared with what the engine says that it evaluated and how it sampled: what is learnt from must be what
  * was played, token for token, from one distribution.
  */
-import { digestOf } from "../engine/index.js";
-import type { TokenRecord, Trajectory } from "../rollout/index.js";
-import { HoneError } from "../util/index.js";
+import { digestOf } from "../engine/evaluated.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { TokenRecord } from "../rollout/transcript.js";
+import { HoneError } from "../util/errors.js";
 
 function differenceOf({ ids, sampled, evaluated }: TokenRecord, temperature: number): string | undefined {
   if (!evaluated) return undefined;

@@ -2,9 +2,10 @@
  * Conditions under which a run must stop, since going on would waste time or teach the wrong thing. Messages say what to
  * change.
  */
-import { countsText } from "../report/index.js";
-import type { StepMetricsRow } from "../run/index.js";
-import { HoneError, hone } from "../util/index.js";
+import { countsText } from "../report/evaluation.js";
+import type { StepMetricsRow } from "../run/records.js";
+import { HoneError } from "../util/errors.js";
+import { hone } from "../util/program.js";
 
 /** Steps in a row without a single trainable group. */
 export const STEPS_WITHOUT_SPREAD = 10;

@@ -1,18 +1,22 @@
 /** `--fork` of a folder in PEFT's format: starts a run from an adapter which another program trained. */
 import { basename, join } from "node:path";
-import type { Config } from "../config/index.js";
-import type { ModelShape } from "../engine/index.js";
+import type { Config } from "../config/config.js";
+import type { ModelShape } from "../engine/models.js";
 import {
   ADOPTED_FILES,
   adopted,
   checkBelongs,
   checkSettings,
   isPeft,
-  linesTo,
   type PeftAdapter,
   readPeft,
-} from "../models/index.js";
-import { type RunRecord, type RunSettings, RunStore, STORE_FILE, sealCheckpoint } from "../run/index.js";
+} from "../models/adapter.js";
+import { linesTo } from "../models/io.js";
+import { sealCheckpoint } from "../run/checkpoints.js";
+import type { RunRecord } from "../run/records.js";
+import { STORE_FILE } from "../run/run.js";
+import type { RunSettings } from "../run/settings.js";
+import { RunStore } from "../run/store.js";
 
 const FLAG = "--fork";
 

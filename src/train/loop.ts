@@ -2,7 +2,7 @@
  * The training loop: one step after the other (step.ts), or with `--staleness` played ahead (overlap.ts), with regular validations;
  * old checkpoints are deleted.
  */
-import type { StepRow } from "../run/index.js";
+import type { StepRow } from "../run/records.js";
 import { trainAhead } from "./overlap.js";
 import type { LoopParts } from "./parts.js";
 import { pruneCheckpoints } from "./played.js";

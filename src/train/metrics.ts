@@ -1,8 +1,11 @@
 /** The metrics of a step, from its groups and its update. */
-import { deviation, type StepMetrics } from "../learn/index.js";
-import { callErrors, clustered, clustersOf, count, mean, meansOf } from "../report/index.js";
-import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
-import type { SkipReason, StepMetricsRow } from "../run/index.js";
+import { deviation } from "../learn/advantages.js";
+import type { StepMetrics } from "../learn/types.js";
+import { callErrors, count, mean, meansOf } from "../report/evaluation.js";
+import { clustered, clustersOf } from "../report/interval.js";
+import { brokenOff } from "../rollout/deadline.js";
+import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
+import type { SkipReason, StepMetricsRow } from "../run/records.js";
 import { type CreditedGroup, isIdle } from "./credit.js";
 import { drawsOf } from "./draw-statistics.js";
 import type { EarlierPolicy } from "./played.js";

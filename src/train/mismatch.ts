@@ -3,9 +3,10 @@
  * precision, and on what the model learns: it is told where it has grown, and the run stops where importance weights no
  * longer correct for it. Whether the engine plays the right adapter is not judged by it (played.ts, probe.ts).
  */
-import type { StepMetrics } from "../learn/index.js";
-import type { ProbeReading } from "../run/index.js";
-import { HoneError, hone } from "../util/index.js";
+import type { StepMetrics } from "../learn/types.js";
+import type { ProbeReading } from "../run/records.js";
+import { HoneError } from "../util/errors.js";
+import { hone } from "../util/program.js";
 import { type Slope, slopeText, verdictOf } from "./played.js";
 
 type Mismatch = StepMetrics["mismatch"];

@@ -10,7 +10,7 @@
  * A step is committed as without it, before the engine has loaded its policy: N + 1 steps may be committed and not settled. Rollouts
  * that were played ahead are saved like others; a process that goes on plays what is missing with the same policies.
  */
-import type { StepRow } from "../run/index.js";
+import type { StepRow } from "../run/records.js";
 import type { LoopParts } from "./parts.js";
 import { pruneCheckpoints } from "./played.js";
 import { isDue, playContextOf, validate } from "./saved-play.js";

@@ -1,9 +1,12 @@
 /** Interfaces of the training loop's parts. src/composition binds the real ones; tests use others. */
-import type { AdvantageOptions, Progress, StepMetrics, StepSettings } from "../learn/index.js";
-import type { GroupReward, Rewards } from "../reward/index.js";
-import type { RolloutFailure, Trajectory } from "../rollout/index.js";
-import type { Adapter, MetricsLine, ProbeReading, Run, ValidationRow } from "../run/index.js";
-import type { Scenario } from "../tasks/index.js";
+import type { AdvantageOptions } from "../learn/advantages.js";
+import type { Progress } from "../learn/protocol.js";
+import type { StepMetrics, StepSettings } from "../learn/types.js";
+import type { GroupReward, Rewards } from "../reward/reward.js";
+import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
+import type { Adapter, MetricsLine, ProbeReading, ValidationRow } from "../run/records.js";
+import type { Run } from "../run/run.js";
+import type { Scenario } from "../tasks/task.js";
 import type { MismatchSettings } from "./mismatch.js";
 import type { LastUpdates } from "./played.js";
 import type { StepScenarios } from "./sampler.js";

@@ -7,9 +7,10 @@
  * too, and these slopes are pooled.
  */
 import { existsSync } from "node:fs";
-import type { StepMetrics } from "../learn/index.js";
-import type { PolicySlope, Run, StepRow } from "../run/index.js";
-import { HoneError } from "../util/index.js";
+import type { StepMetrics } from "../learn/types.js";
+import type { PolicySlope, StepRow } from "../run/records.js";
+import type { Run } from "../run/run.js";
+import { HoneError } from "../util/errors.js";
 import { versionOf } from "./version.js";
 
 /** Standard errors between the slope and 1/2, from which on it is decided. */

@@ -1,26 +1,39 @@
 /** Everything about a run that is known before anything is loaded: its folder, its settings, whether it fits. */
 import { join } from "node:path";
-import { type Config, type GivenOptions, type OptionOf, ROLLOUTS_AT_ONCE, sizedDefault } from "../config/index.js";
-import { learnerPlace, type NvidiaGpu, takeDevice } from "../device/index.js";
-import { contextsOf, drawsOnDevice, gpuChosen, gpuMemory, type ModelShape } from "../engine/index.js";
-import { checkLaunch } from "../learn/index.js";
-import { planServers, withServerTools } from "../mcp/index.js";
-import { checkTrainable, conversingModel, linesTo, peftFingerprint, resolveWithSource } from "../models/index.js";
-import { fitToMachine, mainMemory, type Served } from "../plan/index.js";
-import { checkEngineChoice } from "../play/index.js";
-import { prepareMachine } from "../python-env/index.js";
-import {
-  judgesHere,
-  planLocalJudge,
-  type RewardKind,
-  requireRewards,
-  rewardNamed,
-  wordingWarning,
-} from "../reward/index.js";
-import type { RolloutLimits } from "../rollout/index.js";
-import { placeOf, type RunSettings, RunStore, STORE_FILE, taskOptionsIn } from "../run/index.js";
-import { givenForTask, loadTask, recordedForTask, resolveTaskOptions, scenariosOf } from "../tasks/index.js";
-import { UsageError } from "../util/index.js";
+import { type Config, type GivenOptions, type OptionOf, sizedDefault } from "../config/config.js";
+import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
+import { takeDevice } from "../device/device.js";
+import { learnerPlace } from "../device/learner-place.js";
+import type { NvidiaGpu } from "../device/nvidia.js";
+import { contextsOf } from "../engine/contexts.js";
+import { gpuMemory } from "../engine/load.js";
+import type { ModelShape } from "../engine/models.js";
+import { drawsOnDevice, gpuChosen } from "../engine/options.js";
+import { checkLaunch } from "../learn/launch.js";
+import { planServers } from "../mcp/plan.js";
+import { withServerTools } from "../mcp/servers.js";
+import { peftFingerprint } from "../models/adapter.js";
+import { checkTrainable, conversingModel } from "../models/header.js";
+import { linesTo } from "../models/io.js";
+import { resolveWithSource } from "../models/resolve.js";
+import { fitToMachine } from "../plan/fit.js";
+import type { Served } from "../plan/input.js";
+import { mainMemory } from "../plan/machine.js";
+import { checkEngineChoice } from "../play/playing-engine.js";
+import { prepareMachine } from "../python-env/machine.js";
+import type { RewardKind } from "../reward/kind.js";
+import { planLocalJudge } from "../reward/local-judge.js";
+import { judgesHere, requireRewards } from "../reward/open.js";
+import { rewardNamed } from "../reward/registry.js";
+import { wordingWarning } from "../reward/wording.js";
+import type { RolloutLimits } from "../rollout/rollout.js";
+import { placeOf } from "../run/place.js";
+import { STORE_FILE } from "../run/run.js";
+import { type RunSettings, taskOptionsIn } from "../run/settings.js";
+import { RunStore } from "../run/store.js";
+import { loadTask, scenariosOf } from "../tasks/load.js";
+import { givenForTask, recordedForTask, resolveTaskOptions } from "../tasks/options.js";
+import { UsageError } from "../util/errors.js";
 import { checkAwake, dividedCores, sharesCard } from "./apart.js";
 import { contentsOf } from "./contents.js";
 import { initialAdapter } from "./init-adapter.js";

@@ -3,10 +3,10 @@
  * a fresh environment.
  */
 import { basename } from "node:path";
-import { isRecomputable } from "../reward/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import type { RunStore } from "../run/index.js";
-import { messageOf } from "../util/index.js";
+import { isRecomputable } from "../reward/open.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { RunStore } from "../run/store.js";
+import { messageOf } from "../util/errors.js";
 import type { Prepared } from "./prepare.js";
 
 type TaskOf = Pick<Prepared, "task" | "play">;

@@ -7,8 +7,8 @@
  * The choice follows from the seed and the groups of the committed steps alone, so a run resumes by its step number. Where steps
  * are played ahead (--staleness), it is made without those that may not be committed yet: as many steps more.
  */
-import type { PlayedGroup } from "../run/index.js";
-import type { Scenario } from "../tasks/index.js";
+import type { PlayedGroup } from "../run/records.js";
+import type { Scenario } from "../tasks/task.js";
 import type { CreditedGroup } from "./credit.js";
 import type { ScenarioSampler, StepScenarios } from "./sampler.js";
 

@@ -7,8 +7,9 @@
  * groups before: a repeated step chooses the same scenarios again, and finds their rollouts saved.
  */
 import { createHash } from "node:crypto";
-import type { Scenario } from "../tasks/index.js";
-import { HoneError, Random, UsageError } from "../util/index.js";
+import type { Scenario } from "../tasks/task.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { Random } from "../util/random.js";
 import { type CreditedGroup, isIdle } from "./credit.js";
 
 interface NextAmong {

@@ -1,9 +1,10 @@
 /** Plays the scenarios of a step or a validation; each rollout is saved as it finishes, and saved ones are not repeated. */
-import type { GradeRollout } from "../reward/index.js";
-import type { Trajectory } from "../rollout/index.js";
-import type { RolloutPhase, RunStore, StepRow, ValidationRow } from "../run/index.js";
-import type { Scenario } from "../tasks/index.js";
-import { HoneError } from "../util/index.js";
+import type { GradeRollout } from "../reward/reward.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { RolloutPhase, StepRow, ValidationRow } from "../run/records.js";
+import type { RunStore } from "../run/store.js";
+import type { Scenario } from "../tasks/task.js";
+import { HoneError } from "../util/errors.js";
 import { gradeOwn, playGraded } from "./grading.js";
 import type { LoopParts, LoopSettings, Played, Policy, View } from "./parts.js";
 

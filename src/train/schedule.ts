@@ -1,5 +1,5 @@
 /** The learning rate of each step. */
-import { hone } from "../util/index.js";
+import { hone } from "../util/program.js";
 
 export interface Schedule {
   /** After the warm-up. */

@@ -3,8 +3,9 @@
  * back, its totals are counted from the rollouts, and one rollout of the step is compared number by number.
  */
 import { readFile } from "node:fs/promises";
-import type { BatchGroup } from "../learn/index.js";
-import { HoneError, Random } from "../util/index.js";
+import type { BatchGroup } from "../learn/batch.js";
+import { HoneError } from "../util/errors.js";
+import { Random } from "../util/random.js";
 
 interface Header {
   readonly [name: string]: { readonly dtype: string; readonly data_offsets: readonly [number, number] };

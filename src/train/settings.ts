@@ -4,27 +4,20 @@
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import {
-  CONTEXT,
-  type Config,
-  DEFAULT_MODEL,
-  fileOptions,
-  type GivenOptions,
-  keptOptions,
-  type ObjectiveName,
-  objectiveOf,
-  options,
-  type Preset,
-  presets,
-  sizedDefaults,
-} from "../config/index.js";
-import type { PolicyEngine } from "../engine/index.js";
-import { LINEAR_LAYERS, tornLayer } from "../learn/index.js";
-import { isCatalogueName } from "../models/index.js";
-import { rewardNamed } from "../reward/index.js";
-import { adapterTypeOf, checkRemoved, engineNumerics, type RunRecord, type RunSettings } from "../run/index.js";
-import type { PlainOptions } from "../tasks/index.js";
-import { UsageError } from "../util/index.js";
+import { type Config, fileOptions, type GivenOptions, keptOptions, options, sizedDefaults } from "../config/config.js";
+import { CONTEXT, DEFAULT_MODEL } from "../config/defaults.js";
+import { type ObjectiveName, objectiveOf } from "../config/objectives.js";
+import { type Preset, presets } from "../config/presets.js";
+import type { PolicyEngine } from "../engine/engine.js";
+import { tornLayer } from "../learn/architectures.js";
+import { LINEAR_LAYERS } from "../learn/types.js";
+import { isCatalogueName } from "../models/reference.js";
+import { rewardNamed } from "../reward/registry.js";
+import { adapterTypeOf, engineNumerics } from "../run/numerics.js";
+import type { RunRecord } from "../run/records.js";
+import { checkRemoved, type RunSettings } from "../run/settings.js";
+import type { PlainOptions } from "../tasks/task.js";
+import { UsageError } from "../util/errors.js";
 import { bringCloser } from "./closer.js";
 import { mismatchLimit } from "./mismatch.js";
 import type { LoopSettings } from "./parts.js";

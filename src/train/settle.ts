@@ -3,9 +3,10 @@
  * lack of memory cannot cost its update; until the engine has been checked to play the new adapter the step is not
  * settled. If the check fails, the commit is undone: repeating the step repairs a checkpoint whose own files are wrong.
  */
-import { EngineOutOfMemory } from "../engine/index.js";
-import { learnerPart, metricsLine, mismatchesOf, numericsOf, type ProbeReading, type StepRow } from "../run/index.js";
-import { HoneError } from "../util/index.js";
+import { EngineOutOfMemory } from "../engine/errors.js";
+import { learnerPart, numericsOf } from "../run/numerics.js";
+import { metricsLine, mismatchesOf, type ProbeReading, type StepRow } from "../run/records.js";
+import { HoneError } from "../util/errors.js";
 import { checkProgress, taught } from "./guards.js";
 import { checkProbe, probeLimit } from "./mismatch.js";
 import type { LoopParts } from "./parts.js";

@@ -3,12 +3,17 @@
  * view, and interruption by the user's signal.
  */
 import { once } from "node:events";
-import { type StepMetrics, writeBatch } from "../learn/index.js";
-import { comparable, type GroupReward, GroupWork, rewardComparable } from "../reward/index.js";
-import type { RolloutFailure, Trajectory } from "../rollout/index.js";
-import { learnerNumerics, mismatchesOf, numericsOf, type RunStore, type StepRow } from "../run/index.js";
-import type { Scenario } from "../tasks/index.js";
-import { deriveSeed } from "../util/index.js";
+import { writeBatch } from "../learn/batch.js";
+import type { StepMetrics } from "../learn/types.js";
+import { comparable, rewardComparable } from "../reward/comparable.js";
+import { GroupWork } from "../reward/group-work.js";
+import type { GroupReward } from "../reward/reward.js";
+import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
+import { learnerNumerics, numericsOf } from "../run/numerics.js";
+import { mismatchesOf, type StepRow } from "../run/records.js";
+import type { RunStore } from "../run/store.js";
+import type { Scenario } from "../tasks/task.js";
+import { deriveSeed } from "../util/random.js";
 import { batchOf, type CreditedGroup, creditGroups, creditsOf, playedIn } from "./credit.js";
 import { checkCredits } from "./credit-check.js";
 import { checkDrawStatistics, drawsOf } from "./draw-statistics.js";

@@ -20,7 +20,7 @@
  *
  * Other objectives are in one table (src/config/objectives.ts), as records that are sent to the learner.
  */
-import type { StepRow } from "../run/index.js";
+import type { StepRow } from "../run/records.js";
 import type { CreditedGroup } from "./credit.js";
 import type { LearnStages, PlayedGroups, PlayStages, Stages } from "./stages.js";
 

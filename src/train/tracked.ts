@@ -1,9 +1,9 @@
 /** Sends the events of training to trackers as well as to the view. */
 
 import { basename, dirname, join } from "node:path";
-import { bestOf, type Run } from "../run/index.js";
-import type { TrackerName } from "../track/index.js";
-import { Tracking } from "../track/index.js";
+import { bestOf, type Run } from "../run/run.js";
+import type { TrackerName } from "../track/names.js";
+import { Tracking } from "../track/tracking.js";
 import type { View } from "./parts.js";
 
 export interface TrackedSettings {

@@ -3,20 +3,18 @@
  * memory; one that is kept may move itself to main memory after each update (`offload`). A learner that dies is replaced
  * once, from the checkpoint in force; one that runs out of memory is asked again with smaller micro-batches.
  */
-import { type Config, objectiveOf } from "../config/index.js";
-import { type LearnerPlace, learnerCards } from "../device/index.js";
-import {
-  adamOf,
-  LearnerDied,
-  type LearnerLifetime,
-  LearnerOutOfMemory,
-  type StepMetrics,
-  type StepSettings,
-  startLearner,
-} from "../learn/index.js";
-import { learnerFacts, learnerText } from "../report/index.js";
-import type { Run, RunSettings } from "../run/index.js";
-import { deriveSeed } from "../util/index.js";
+import type { Config } from "../config/config.js";
+import { objectiveOf } from "../config/objectives.js";
+import { learnerCards } from "../device/device.js";
+import type { LearnerPlace } from "../device/learner-place.js";
+import { adamOf } from "../learn/adam.js";
+import { LearnerDied, LearnerOutOfMemory } from "../learn/errors.js";
+import { startLearner } from "../learn/learner.js";
+import type { LearnerLifetime, StepMetrics, StepSettings } from "../learn/types.js";
+import { learnerFacts, learnerText } from "../report/compute.js";
+import type { Run } from "../run/run.js";
+import type { RunSettings } from "../run/settings.js";
+import { deriveSeed } from "../util/random.js";
 import type { UpdateRequest, Updater } from "./parts.js";
 
 /** The part of the learner's interface that is used. */

@@ -4,7 +4,7 @@
  * "Algorithms"); AReaL (Fu et al. 2025, arXiv 2505.24298) bounds the distance by the same number (max_head_offpolicyness), and lets
  * it vary below that.
  */
-import type { StepRow } from "../run/index.js";
+import type { StepRow } from "../run/records.js";
 
 /** The step after which the policy stood that plays step `step`, which counts from 1. */
 export const versionOf = (step: number, staleness: number): number => Math.max(0, step - 1 - staleness);

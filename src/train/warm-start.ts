@@ -5,19 +5,15 @@
  */
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Engine } from "../engine/index.js";
-import { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "../learn/index.js";
-import {
-  type Chat,
-  type ChatSettings,
-  chatOf,
-  readTrajectories,
-  requireWriter,
-  type TokenRecord,
-  type Trajectory,
-} from "../rollout/index.js";
-import { type AnyTask, type ChatMessage, type ToolSchema, toolSchema } from "../tasks/index.js";
-import { HoneError, moveDurably, tryLock } from "../util/index.js";
+import type { Engine } from "../engine/engine.js";
+import { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "../learn/batch.js";
+import { type Chat, type ChatSettings, chatOf, requireWriter } from "../rollout/chat.js";
+import { readTrajectories, type Trajectory } from "../rollout/trajectory.js";
+import type { TokenRecord } from "../rollout/transcript.js";
+import { type AnyTask, type ChatMessage, type ToolSchema, toolSchema } from "../tasks/task.js";
+import { HoneError } from "../util/errors.js";
+import { moveDurably } from "../util/files.js";
+import { tryLock } from "../util/lock.js";
 
 /** Tokens of a rollout known as messages: its assistant turns count as sampled, everything else as given. */
 export function tokensOfMessages(

@@ -1,8 +1,10 @@
 /** An evaluation as one HTML file: the page of a report with other data. */
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Matrix } from "../report/index.js";
-import { cutText, HoneError, messageOf, writeDurably } from "../util/index.js";
+import type { Matrix } from "../report/matrix.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import { writeDurably } from "../util/files.js";
+import { cutText } from "../util/text.js";
 import { pageOf } from "./page.js";
 import type { SeenMatrix } from "./wire.js";
 

@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gzip } from "node:zlib";
-import { codeOf, HoneError, messageOf, UsageError } from "../util/index.js";
+import { codeOf, HoneError, messageOf, UsageError } from "../util/errors.js";
 import type { Page } from "./page.js";
 
 const HOST = "127.0.0.1";

@@ -5,7 +5,9 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { HoneError, isInstalled, packageRoot, reinstall } from "../util/index.js";
+import { HoneError } from "../util/errors.js";
+import { packageRoot } from "../util/paths.js";
+import { isInstalled, reinstall } from "../util/program.js";
 
 export interface PageData {
   readonly id: string;

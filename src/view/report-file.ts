@@ -1,7 +1,8 @@
 /** A report: runs as one HTML file that opens from disk, with all metrics and a sample of the rollouts. */
 import { deflateRawSync } from "node:zlib";
-import type { SeenRollout } from "../run/index.js";
-import { HoneError, messageOf, writeDurably } from "../util/index.js";
+import type { SeenRollout } from "../run/reader.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import { writeDurably } from "../util/files.js";
 import { type PageData, pageOf } from "./page.js";
 import { bodyOf } from "./rows.js";
 import type { SeenRun } from "./runs.js";

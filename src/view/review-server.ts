@@ -1,7 +1,7 @@
 /** The page on which a person looks scenarios over. */
 import { basename } from "node:path";
 import { z } from "zod";
-import { UsageError } from "../util/index.js";
+import { UsageError } from "../util/errors.js";
 import { type LiveServer, servePage } from "./loopback.js";
 import { pageOf } from "./page.js";
 import type { Decision, ReviewedFile, ReviewRow } from "./wire.js";

@@ -1,8 +1,10 @@
 /** Rollouts of a run as the page shows them: rows of its table, and single ones in full. */
-import { callErrors } from "../report/index.js";
-import { brokenOff, type TokenRecord } from "../rollout/index.js";
-import type { SeenRollout } from "../run/index.js";
-import { cutText, mapBigints } from "../util/index.js";
+import { callErrors } from "../report/evaluation.js";
+import { brokenOff } from "../rollout/deadline.js";
+import type { TokenRecord } from "../rollout/transcript.js";
+import type { SeenRollout } from "../run/reader.js";
+import { mapBigints } from "../util/json.js";
+import { cutText } from "../util/text.js";
 import type { Body, Row, Tokens } from "./wire.js";
 
 /** Characters of a question in the table. */

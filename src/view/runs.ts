@@ -1,7 +1,9 @@
 /** The runs of a page, open for reading. A run that cannot be read is listed with its error message. */
-import { modelFile, tokenBytes } from "../engine/index.js";
-import { type FoundRun, namedRun, RunReader, type SeenRollout } from "../run/index.js";
-import { HoneError, refusalOf, UsageError } from "../util/index.js";
+import { modelFile } from "../engine/models.js";
+import { tokenBytes } from "../engine/vocabulary.js";
+import { type FoundRun, namedRun } from "../run/place.js";
+import { RunReader, type SeenRollout } from "../run/reader.js";
+import { HoneError, refusalOf, UsageError } from "../util/errors.js";
 import { bodyOf, questionOf, rowOf } from "./rows.js";
 import type { BodyAnswer, Pieces, Row, Rows, RunView } from "./wire.js";
 

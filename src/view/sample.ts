@@ -2,7 +2,7 @@
  * Selects the rollouts of a report file: whole groups, the most interesting first. In turn one of the first steps, one of
  * the last, one with a problem, one of the best, and one of all others, evenly over the run.
  */
-import type { StepRow } from "../run/index.js";
+import type { StepRow } from "../run/records.js";
 import type { Row } from "./wire.js";
 
 interface Group {

@@ -1,10 +1,11 @@
 /**
  * The data of the page: the answers of the live server and the content of a report file. The page's source uses these types.
  */
-import type { Matrix } from "../report/index.js";
-import type { PlayedNode } from "../rollout/index.js";
-import type { Device, LogTail, RolloutPhase, StepRow, ValidationRow } from "../run/index.js";
-import type { CallRecord, ChatMessage, Reward } from "../tasks/index.js";
+import type { Matrix } from "../report/matrix.js";
+import type { PlayedNode } from "../rollout/trajectory.js";
+import type { LogTail } from "../run/reader.js";
+import type { Device, RolloutPhase, StepRow, ValidationRow } from "../run/records.js";
+import type { CallRecord, ChatMessage, Reward } from "../tasks/task.js";
 
 /** A run without its rollouts. */
 export interface RunView {

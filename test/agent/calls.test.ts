@@ -2,9 +2,10 @@
 import { describe, expect, test } from "vitest";
 import type { PlayedTurn } from "../../src/agent/rollout-model.js";
 import { sequencesOf } from "../../src/agent/sequences.js";
-import { callErrors, callsByMessage } from "../../src/report/index.js";
-import { refusalByRequest } from "../../src/rollout/index.js";
-import type { CallRecord, ToolCall, ToolSchema } from "../../src/tasks/index.js";
+import { callsByMessage } from "../../src/report/calls.js";
+import { callErrors } from "../../src/report/evaluation.js";
+import { refusalByRequest } from "../../src/rollout/refusals.js";
+import type { CallRecord, ToolCall, ToolSchema } from "../../src/tasks/task.js";
 
 type Messages = PlayedTurn["asked"]["next"];
 type Written = PlayedTurn["answer"]["read"]["calls"][number];

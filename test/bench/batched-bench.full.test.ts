@@ -2,7 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { batchedBench } from "../../bench/batched-bench.js";
 import { buildLlamaTool, needDevice } from "../../bench/llama-tools.js";
-import { loadEngine, modelFile } from "../../src/engine/index.js";
+import { loadEngine } from "../../src/engine/factory.js";
+import { modelFile } from "../../src/engine/models.js";
 
 const here = process.platform === "linux";
 const lack = here ? "" : " (skipped: the tools are built from libraries found in /proc)";

@@ -8,8 +8,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LlamaServerEngine } from "../../bench/llama-server/engine.js";
 import { playMail } from "../../bench/llama-server/play.js";
 import { type Server, startServer } from "../../bench/llama-server/server.js";
-import { type LocalEngine, loadEngine, modelFile } from "../../src/engine/index.js";
-import { templateOf } from "../../src/rollout/index.js";
+import type { LocalEngine } from "../../src/engine/engine.js";
+import { loadEngine } from "../../src/engine/factory.js";
+import { modelFile } from "../../src/engine/models.js";
+import { templateOf } from "../../src/rollout/chat.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 const program = join(packageRoot, "build/llama-tools", `${process.platform}-${process.arch}`, "llama-server");

@@ -11,7 +11,7 @@ import { compiled, patched } from "../../bench/prove/checkout.js";
 import type { Fault } from "../../bench/prove/fault.js";
 import { faults } from "../../bench/prove/faults.js";
 import type { groupAdvantages } from "../../src/learn/advantages.js";
-import type { BatchGroup, writeBatch } from "../../src/learn/index.js";
+import type { BatchGroup, writeBatch } from "../../src/learn/batch.js";
 import { checkBatch } from "../../src/train/second-path.js";
 import { packageRoot } from "../../src/util/paths.js";
 

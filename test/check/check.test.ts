@@ -2,11 +2,11 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { checkTask } from "../../src/check/index.js";
-import { modelFile } from "../../src/engine/index.js";
+import { checkTask } from "../../src/check/check.js";
+import { modelFile } from "../../src/engine/models.js";
 import { z } from "../../src/index.js";
-import type { AnyTask } from "../../src/tasks/index.js";
-import { defineTask, defineTool, type Scenario } from "../../src/tasks/index.js";
+import type { AnyTask } from "../../src/tasks/task.js";
+import { defineTask, defineTool, type Scenario } from "../../src/tasks/task.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 const answer = defineTool({

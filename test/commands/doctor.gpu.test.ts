@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import type { Check } from "../../src/doctor/index.js";
+import type { Check } from "../../src/doctor/check.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { gpu } from "../support/gpu.js";
 import { ensureLearnerPython } from "../support/python.js";

@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import OpenAI from "openai";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { serveCommand } from "../../src/commands/serve.js";
-import { type GivenOptions, withDefaults } from "../../src/config/index.js";
+import { type GivenOptions, withDefaults } from "../../src/config/config.js";
 import { UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { writeTinyModel } from "../engine/tiny-model.js";

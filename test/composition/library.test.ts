@@ -4,20 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import {
-  evaluate,
-  gather,
-  type Model,
-  type ModelOptions,
-  type OpenTask,
-  openModel,
-  openRun,
-  openTask,
-  ruler,
-  type TrainingRun,
-  train,
-} from "../../src/composition/index.js";
-import type { Gathered } from "../../src/gather/index.js";
+import { evaluate } from "../../src/composition/evaluate.js";
+import { gather } from "../../src/composition/gather.js";
+import { type Model, type ModelOptions, openModel } from "../../src/composition/model.js";
+import { ruler } from "../../src/composition/ruler.js";
+import { openRun, type TrainingRun } from "../../src/composition/run.js";
+import { type OpenTask, openTask } from "../../src/composition/task.js";
+import { train } from "../../src/composition/train.js";
+import type { Gathered } from "../../src/gather/gather.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { completion, honest, scoresText, startServer } from "../judge/support/server.js";
 import { ensureLearnerPython } from "../support/python.js";

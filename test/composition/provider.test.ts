@@ -6,10 +6,11 @@ import { APICallError, NoSuchModelError } from "@ai-sdk/provider";
 import { generateText, Output, stepCountIs, streamText, tool } from "ai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { createHone, type HoneProvider } from "../../src/composition/index.js";
-import { optionsOf, withDefaults } from "../../src/config/index.js";
-import { openSubject, type Subject } from "../../src/play/index.js";
-import { type Endpoint, openEndpoint, ServedModel } from "../../src/serve/index.js";
+import { createHone, type HoneProvider } from "../../src/composition/provider.js";
+import { optionsOf, withDefaults } from "../../src/config/config.js";
+import { openSubject, type Subject } from "../../src/play/subject.js";
+import { ServedModel } from "../../src/serve/model.js";
+import { type Endpoint, openEndpoint } from "../../src/serve/server.js";
 import { writeFalcon } from "../support/falcon-run.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-provider-"));

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { loadCommands } from "../../src/commands/index.js";
+import { loadCommands } from "../../src/commands/commands.js";
 import { givenByProgram, loadConfig, optionsTable, ownOptions, readGiven } from "../../src/config/config.js";
 import { text } from "../../src/config/option.js";
 import { definitions } from "../../src/config/options.js";

@@ -3,20 +3,22 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type * as Device from "../../src/device/index.js";
+import type * as DeviceFile from "../../src/device/device.js";
+import type * as PlaceFile from "../../src/device/learner-place.js";
+import type { Machine } from "../../src/device/nvidia.js";
 import { listCards, uuidOf } from "../support/nvidia.js";
 
 let root: string;
-let device: typeof Device;
+let device: typeof DeviceFile & typeof PlaceFile;
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), "hone-device-"));
   // Each test is a process of its own: one choice is made in each.
   vi.resetModules();
-  device = await import("../../src/device/index.js");
+  device = { ...(await import("../../src/device/device.js")), ...(await import("../../src/device/learner-place.js")) };
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-const machine = (env: NodeJS.ProcessEnv = {}): Device.Machine => ({ env: { PATH: join(root, "bin"), ...env }, root });
+const machine = (env: NodeJS.ProcessEnv = {}): Machine => ({ env: { PATH: join(root, "bin"), ...env }, root });
 const two = (driver = "590.44.01") => listCards(join(root, "bin"), { driver, names: ["NVIDIA One", "NVIDIA Two"] });
 
 describe("the device of a process", () => {

@@ -10,9 +10,9 @@ import {
   extrasIn,
   interpreterIn,
   madeEnvironments,
-  packagesIn,
   writeStamp,
-} from "../../src/device/index.js";
+} from "../../src/device/environment.js";
+import { packagesIn } from "../../src/device/runtime.js";
 
 let base: string;
 beforeEach(() => {

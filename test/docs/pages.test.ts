@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { loadCommands } from "../../src/commands/index.js";
+import { loadCommands } from "../../src/commands/commands.js";
 import { flagOf, optionNames, options } from "../../src/config/config.js";
 import { stepMetricsRow } from "../../src/train/metrics.js";
 import { packageRoot } from "../../src/util/paths.js";

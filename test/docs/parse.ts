@@ -2,8 +2,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import yargs from "yargs";
-import { loadCommands } from "../../src/commands/index.js";
-import { declare, options, readGiven } from "../../src/config/index.js";
+import { loadCommands } from "../../src/commands/commands.js";
+import { options, readGiven } from "../../src/config/config.js";
+import { declare } from "../../src/config/help.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 const commands = await loadCommands();

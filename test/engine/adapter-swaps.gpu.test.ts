@@ -1,7 +1,7 @@
 /** Many changes of an adapter on a GPU. A file of its own, so that it runs beside the others where devices allow that. */
 import { expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import { loadEngine } from "../../src/engine/index.js";
+import { loadEngine } from "../../src/engine/factory.js";
 import { few, gpu, held } from "../support/gpu.js";
 import { changesAdapter, scores } from "./behaviours.js";
 import { largestDifference, prompt } from "./support.js";

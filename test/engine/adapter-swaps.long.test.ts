@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import { loadEngine } from "../../src/engine/index.js";
+import { loadEngine } from "../../src/engine/factory.js";
 import { changesAdapter } from "./behaviours.js";
 
 const SWAPS = 1000;

@@ -8,7 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "vitest";
-import type { GenerateOptions, LocalEngine, LocalEngineOptions, Sequence } from "../../src/engine/index.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
+import type { GenerateOptions, Sequence } from "../../src/engine/sequence.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { concat, largestDifference, prompt } from "./support.js";
 import type { Reference } from "./transformers.js";
@@ -229,7 +230,7 @@ export async function outlivesItsWorkers(
   engine: LocalEngineOptions,
   rounding: number,
 ): Promise<void> {
-  const door = join(packageRoot, "dist/src/engine/index.js");
+  const door = join(packageRoot, "dist/src/engine/factory.js");
   const script = join(packageRoot, "test/engine/termination.mjs");
   const { stdout } = await promisify(execFile)(process.execPath, [script, JSON.stringify({ ...job, door, engine })]);
   const { stops, worst, sequences } = JSON.parse(stdout);

@@ -2,7 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { MOST_SEQUENCES } from "../../src/config/player-options.js";
 import { openAddon } from "../../src/engine/addon.js";
-import { modelFile, usableCores } from "../../src/engine/index.js";
+import { modelFile } from "../../src/engine/models.js";
+import { usableCores } from "../../src/engine/threads.js";
 import { mismatchLimit } from "../../src/train/mismatch.js";
 import { adapterPath, close, prompt, testEngine } from "./support.js";
 

@@ -1,6 +1,8 @@
 /** Lanes, threads and passes of an engine: the defaults, and what is refused. */
 import { expect, it } from "vitest";
-import { contextsOf, lanesOf, loadEngine, pooledByDefault, usableCores } from "../../src/engine/index.js";
+import { contextsOf, lanesOf, pooledByDefault } from "../../src/engine/contexts.js";
+import { loadEngine } from "../../src/engine/factory.js";
+import { usableCores } from "../../src/engine/threads.js";
 import { newModel } from "./support.js";
 
 const [small, large] = [8e6, 1e9];

@@ -1,5 +1,5 @@
 // Conversations of the engine with the test models, for huggingface.full.test.ts, in a process of its own: a process loads
-// one CPU library of llama.cpp. stdin: the door of the compiled engine, cases, and on request the folder of binaries to
+// one CPU library of llama.cpp. stdin: the compiled engine, cases, and on request the folder of binaries to
 // take instead of node-llama-cpp's own. Prints what was played, and which library did it, as JSON.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import Module, { register } from "node:module";

@@ -47,7 +47,7 @@ beforeAll(() => {
 
 const script = `
 import { readFileSync } from "node:fs";
-import { lookForCuda, takeDevice } from ${JSON.stringify(join(packageRoot, "dist/src/device/index.js"))};
+import { lookForCuda, takeDevice } from ${JSON.stringify(join(packageRoot, "dist/src/device/device.js"))};
 import { openAddon, gpuOf } from ${JSON.stringify(join(packageRoot, "dist/src/engine/addon.js"))};
 const out = {};
 try {

@@ -3,13 +3,10 @@
  * is what the host draws from the same logits.
  */
 import { describe, expect, it } from "vitest";
-import {
-  type Generated,
-  type LocalEngine,
-  type LocalEngineOptions,
-  loadEngine,
-  modelFile,
-} from "../../src/engine/index.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
+import { loadEngine } from "../../src/engine/factory.js";
+import { modelFile } from "../../src/engine/models.js";
+import type { Generated } from "../../src/engine/sequence.js";
 import { countsOfDrawing, drawsAsTheHost } from "./behaviours.js";
 import { adapterPath, close, concat, largestDifference, newModel, prompt, ROUNDING, testEngine } from "./support.js";
 

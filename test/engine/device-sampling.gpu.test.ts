@@ -1,7 +1,8 @@
 /** Tokens drawn where the logits are, on a GPU: what its engine's host draws from the same logits, but for rounding. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
+import type { LocalEngine } from "../../src/engine/engine.js";
+import { loadEngine } from "../../src/engine/factory.js";
 import { few, gpu } from "../support/gpu.js";
 import { countsOfDrawing, drawsAsTheHost } from "./behaviours.js";
 import { concat, largestDifference, prompt } from "./support.js";

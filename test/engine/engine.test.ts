@@ -1,6 +1,7 @@
 import { statSync, truncateSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { loadEngine, onEngineLog } from "../../src/engine/index.js";
+import { loadEngine } from "../../src/engine/factory.js";
+import { onEngineLog } from "../../src/engine/load.js";
 import { sleepsAndWakes } from "./behaviours.js";
 import {
   adapterPath,

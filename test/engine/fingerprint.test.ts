@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { modelFingerprint } from "../../src/engine/index.js";
+import { modelFingerprint } from "../../src/engine/models.js";
 
 it("a model file is told from another by its beginning, its end and its size", () => {
   const folder = mkdtempSync(join(tmpdir(), "hone-fingerprint-"));

@@ -1,13 +1,10 @@
 /** Lanes and long passes on a GPU: they change who computes beside whom, not what comes out; and the plan of their memory. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import {
-  type Generated,
-  type LocalEngine,
-  type LocalEngineOptions,
-  loadEngine,
-  modelShape,
-} from "../../src/engine/index.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
+import { loadEngine } from "../../src/engine/factory.js";
+import { modelShape } from "../../src/engine/models.js";
+import type { Generated } from "../../src/engine/sequence.js";
 import { contextsMemory } from "../../src/plan/engine-memory.js";
 import { few, gpu } from "../support/gpu.js";
 import { scores } from "./behaviours.js";

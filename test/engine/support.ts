@@ -2,7 +2,8 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { NativeSettings } from "../../src/engine/addon.js";
-import { type LocalEngine, type LocalEngineOptions, loadEngine } from "../../src/engine/index.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
+import { loadEngine } from "../../src/engine/factory.js";
 import { afterFile } from "../support/after-file.js";
 import { writeTinyAdapter, writeTinyModel } from "./tiny-model.js";
 

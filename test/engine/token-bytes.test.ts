@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { loadEngine } from "../../src/engine/index.js";
+import { loadEngine } from "../../src/engine/factory.js";
 import { modelFile } from "../../src/engine/models.js";
 import { tokenBytes } from "../../src/engine/vocabulary.js";
 

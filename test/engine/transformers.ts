@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { modelPath } from "../../bench/models.js";
-import type { LocalEngineOptions } from "../../src/engine/index.js";
+import type { LocalEngineOptions } from "../../src/engine/engine.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { Random } from "../../src/util/random.js";
 
@@ -96,7 +96,7 @@ export async function playCases(
 ): Promise<{ libraries: string[]; played: Map<string, Played> }> {
   const child = spawn(process.execPath, [join(packageRoot, "test/engine/conversations.mjs")]);
   const input = {
-    door: join(packageRoot, "dist/src/engine/index.js"),
+    door: join(packageRoot, "dist/src/engine/factory.js"),
     binaries,
     engine,
     cases: played.map((one) => ({

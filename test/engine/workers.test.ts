@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import type { LocalEngineOptions } from "../../src/engine/index.js";
+import type { LocalEngineOptions } from "../../src/engine/engine.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { crowd, outlivesItsWorkers } from "./behaviours.js";
 import { adapterPath, concat, largestDifference, newModel, options, prompt, ROUNDING, testEngine } from "./support.js";
 
 const run = promisify(execFile);
-const door = join(packageRoot, "dist/src/engine/index.js");
+const door = join(packageRoot, "dist/src/engine/factory.js");
 
 /** Opens `members` sequences with one prompt; when it is told to, asks for a turn of each and tells the results. */
 const program = `

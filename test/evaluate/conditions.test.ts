@@ -3,11 +3,12 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { optionsOf, withDefaults } from "../../src/config/index.js";
+import { optionsOf, withDefaults } from "../../src/config/config.js";
 import { conditionsOf } from "../../src/evaluate/conditions.js";
-import type { OpenCheckpoints } from "../../src/run/index.js";
-import { loadTask, scenariosOf, taskOptionsOf } from "../../src/tasks/index.js";
-import { scenariosFingerprint } from "../../src/train/index.js";
+import type { OpenCheckpoints } from "../../src/run/checkpoint-choice.js";
+import { loadTask, scenariosOf } from "../../src/tasks/load.js";
+import { taskOptionsOf } from "../../src/tasks/options.js";
+import { scenariosFingerprint } from "../../src/train/sampler.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-conditions-"));

@@ -5,8 +5,9 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { LanguageModelV3, LanguageModelV3Content } from "@ai-sdk/provider";
 import { expect, it } from "vitest";
-import type { AgentContext, AnyTask, Reward, Scenario } from "../../src/tasks/index.js";
+import type { AgentContext } from "../../src/tasks/agent.js";
 import { loadTask } from "../../src/tasks/load.js";
+import type { AnyTask, Reward, Scenario } from "../../src/tasks/task.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 /** A model that says what a script says. */

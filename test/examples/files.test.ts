@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { optionsOf, withDefaults } from "../../src/config/index.js";
-import { McpServers, planServers } from "../../src/mcp/index.js";
+import { optionsOf, withDefaults } from "../../src/config/config.js";
+import { planServers } from "../../src/mcp/plan.js";
+import { McpServers } from "../../src/mcp/servers.js";
 import { ExpertSession } from "../../src/rollout/expert-session.js";
 import { opening, playRollout } from "../../src/rollout/rollout.js";
 import { loadTask } from "../../src/tasks/load.js";

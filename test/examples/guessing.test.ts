@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { loadEngine } from "../../src/engine/index.js";
+import { loadEngine } from "../../src/engine/factory.js";
 import { chatOf } from "../../src/rollout/chat.js";
 import { EngineSession } from "../../src/rollout/engine-session.js";
 import { ExpertSession } from "../../src/rollout/expert-session.js";

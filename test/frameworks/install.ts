@@ -5,9 +5,13 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { interpreterIn } from "../../src/device/index.js";
-import { findPython, makeVenv, PIP } from "../../src/python-env/index.js";
-import { cacheHome, HoneError, lastLine, packageRoot, run, withLock } from "../../src/util/index.js";
+import { interpreterIn } from "../../src/device/environment.js";
+import { PIP } from "../../src/python-env/install.js";
+import { findPython, makeVenv } from "../../src/python-env/interpreter.js";
+import { HoneError } from "../../src/util/errors.js";
+import { withLock } from "../../src/util/lock.js";
+import { cacheHome, packageRoot } from "../../src/util/paths.js";
+import { lastLine, run } from "../../src/util/run.js";
 
 export interface Installed {
   /**

@@ -3,7 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { downloadOptions, readGiven, withDefaults } from "../../src/config/index.js";
+import { readGiven, withDefaults } from "../../src/config/config.js";
+import { downloadOptions } from "../../src/config/input-options.js";
 import { missingPart } from "../../src/hub/cache.js";
 import { hubOptionsOf } from "../../src/hub/options.js";
 

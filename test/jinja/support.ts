@@ -1,7 +1,8 @@
 /** What transformers and hone make of templates. */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { JinjaTemplate, UnsupportedTemplate } from "../../src/jinja/index.js";
+import { JinjaTemplate } from "../../src/jinja/template.js";
+import { UnsupportedTemplate } from "../../src/jinja/values.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 export interface Case {

@@ -3,8 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { packSet } from "../../src/engine/allowed.js";
-import { sharedPrompt } from "../../src/learn/batch.js";
-import { type BatchGroup, writeBatch } from "../../src/learn/index.js";
+import { type BatchGroup, sharedPrompt, writeBatch } from "../../src/learn/batch.js";
 import type { TokenRecord } from "../../src/rollout/transcript.js";
 import { readBatch as read } from "./read-batch.js";
 

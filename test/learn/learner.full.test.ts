@@ -9,15 +9,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { importanceModes, objectiveNames, objectiveOf } from "../../src/config/objectives.js";
-import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
-import {
-  type BatchGroup,
-  CHECKPOINT_FILES,
-  type Learner,
-  LearnerDied,
-  startLearner,
-  writeBatch,
-} from "../../src/learn/index.js";
+import type { LocalEngine } from "../../src/engine/engine.js";
+import { loadEngine } from "../../src/engine/factory.js";
+import { type BatchGroup, writeBatch } from "../../src/learn/batch.js";
+import { LearnerDied } from "../../src/learn/errors.js";
+import { CHECKPOINT_FILES, type Learner, startLearner } from "../../src/learn/learner.js";
 import { mismatchLimit } from "../../src/train/mismatch.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { play, settings, step } from "./support.js";

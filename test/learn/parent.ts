@@ -1,5 +1,5 @@
 /** A hone process for the tests to kill: starts a learner, says its process id, and waits in the middle of a step. */
-import { startLearner } from "../../src/learn/index.js";
+import { startLearner } from "../../src/learn/learner.js";
 import { settings, step } from "./support.js";
 
 const [python = "", log = "", behaviour = "hang"] = process.argv.slice(2);

@@ -1,7 +1,9 @@
 /** Settings for tests of the learner's process, and batches to learn from. */
-import { objectiveOf } from "../../src/config/index.js";
-import type { LocalEngine } from "../../src/engine/index.js";
-import { type BatchGroup, groupAdvantages, type LearnerSettings, type StepSettings } from "../../src/learn/index.js";
+import { objectiveOf } from "../../src/config/objectives.js";
+import type { LocalEngine } from "../../src/engine/engine.js";
+import { groupAdvantages } from "../../src/learn/advantages.js";
+import type { BatchGroup } from "../../src/learn/batch.js";
+import type { LearnerSettings, StepSettings } from "../../src/learn/types.js";
 import type { TokenRecord } from "../../src/rollout/transcript.js";
 
 export function settings(python: string, logFile: string): LearnerSettings {

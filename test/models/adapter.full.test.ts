@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { type ModelShape, modelShape } from "../../src/engine/index.js";
+import { type ModelShape, modelShape } from "../../src/engine/models.js";
 import { safetensors, vector } from "../../src/learn/safetensors.js";
 import { adopted, checkBelongs, checkSettings, readPeft } from "../../src/models/adapter.js";
 import { HoneError } from "../../src/util/errors.js";

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { modelShape } from "../../src/engine/index.js";
+import { modelShape } from "../../src/engine/models.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { HubServer } from "../support/hub-server.js";
 import { ensureLearnerPython } from "../support/python.js";

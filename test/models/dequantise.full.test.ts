@@ -16,15 +16,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { modelShape } from "../../src/engine/index.js";
-import {
-  type ModelConfig,
-  type ModelIo,
-  portableModel,
-  removeModel,
-  resolveModel,
-  showModel,
-} from "../../src/models/index.js";
+import { modelShape } from "../../src/engine/models.js";
+import { removeModel, showModel } from "../../src/models/installed.js";
+import type { ModelIo } from "../../src/models/io.js";
+import { portableModel } from "../../src/models/portable.js";
+import { type ModelConfig, resolveModel } from "../../src/models/resolve.js";
 import { UsageError } from "../../src/util/errors.js";
 import { HubServer } from "../support/hub-server.js";
 import { ensureLearnerPython } from "../support/python.js";

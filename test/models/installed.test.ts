@@ -12,8 +12,8 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { modelFile } from "../../src/engine/index.js";
-import { listModels, removeModel, showModel } from "../../src/models/index.js";
+import { modelFile } from "../../src/engine/models.js";
+import { listModels, removeModel, showModel } from "../../src/models/installed.js";
 import { folderLabel } from "../../src/models/reference.js";
 import { tryLock } from "../../src/util/lock.js";
 

@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { MODEL_TYPES } from "../../src/learn/index.js";
+import { MODEL_TYPES } from "../../src/learn/architectures.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { runHone } from "./support/cli.js";

@@ -14,7 +14,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { safetensors, vector } from "../../src/learn/safetensors.js";
-import { type ModelConfig, PORTABLE, portableModel, resolveModel } from "../../src/models/index.js";
+import { PORTABLE, portableModel } from "../../src/models/portable.js";
+import { type ModelConfig, resolveModel } from "../../src/models/resolve.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { HubServer } from "../support/hub-server.js";
 

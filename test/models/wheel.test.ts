@@ -8,16 +8,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { wheelFile, wheelFolder } from "../../src/models/from-wheel.js";
-import {
-  listModels,
-  type ModelConfig,
-  readReference,
-  removeModel,
-  resolveModel,
-  showModel,
-} from "../../src/models/index.js";
+import { listModels, removeModel, showModel } from "../../src/models/installed.js";
 import type { WheelReference } from "../../src/models/reference.js";
-import { sha256OfFile } from "../../src/util/index.js";
+import { readReference } from "../../src/models/reference.js";
+import { type ModelConfig, resolveModel } from "../../src/models/resolve.js";
+import { sha256OfFile } from "../../src/util/files.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 const tiny = join(packageRoot, "models/tiny/tiny.gguf");

@@ -5,7 +5,7 @@ import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { modelFolder } from "../../bench/models.js";
-import { lockFile } from "../../src/device/index.js";
+import { lockFile } from "../../src/device/environment.js";
 import { cacheHome, packageRoot as root } from "../../src/util/paths.js";
 import profiles from "./cards.json" with { type: "json" };
 

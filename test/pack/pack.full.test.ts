@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type PackConfig, pack } from "../../src/pack/index.js";
+import { type PackConfig, pack } from "../../src/pack/pack.js";
 import { readManifest, unpack } from "../../src/pack/unpack.mjs";
 
 const base = mkdtempSync(join(tmpdir(), "hone-pack-"));

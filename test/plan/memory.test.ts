@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type ModelShape, modelFile, modelShape } from "../../src/engine/index.js";
+import { type ModelShape, modelFile, modelShape } from "../../src/engine/models.js";
 import { fitHere, fitText, smallestCard } from "../../src/plan/by-default.js";
 import { cardsTable, modelsByCardTable, onCard, qwen as qwenModels } from "../../src/plan/cards.js";
 import { contextsMemory } from "../../src/plan/engine-memory.js";

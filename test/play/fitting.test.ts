@@ -1,17 +1,17 @@
 import { describe, expect, it, vi } from "vitest";
-import { engineError } from "../../src/engine/errors.js";
-import { EngineOutOfMemory, type LocalEngine, type LocalEngineOptions } from "../../src/engine/index.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
+import { EngineOutOfMemory, engineError } from "../../src/engine/errors.js";
 import { fitting, loadFitting } from "../../src/play/fitting.js";
 import { HoneError } from "../../src/util/errors.js";
 
 const loaded = vi.hoisted(() => [] as LocalEngineOptions[]);
 const room = vi.hoisted(() => ({ for: 0 }));
 
-vi.mock("../../src/engine/index.js", async (load) => {
-  const real = await load<typeof import("../../src/engine/index.js")>();
+vi.mock("../../src/engine/factory.js", async (load) => {
+  const real = await load<typeof import("../../src/engine/factory.js")>();
   const loadEngine = async (options: LocalEngineOptions): Promise<LocalEngine> => {
     loaded.push(options);
-    if (options.sequences > room.for) throw new real.EngineOutOfMemory("full");
+    if (options.sequences > room.for) throw new EngineOutOfMemory("full");
     return { sequences: options.sequences } as unknown as LocalEngine;
   };
   return { ...real, loadEngine };

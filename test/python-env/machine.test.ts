@@ -25,18 +25,20 @@ beforeEach(() => {
     packagesIn: () => empty,
   }));
   fetched.length = 0;
-  vi.doMock("../../src/engine/index.js", () => ({
+  vi.doMock("../../src/engine/missing.js", () => ({
     cudaExists: () => true,
     hasVulkan: () => vulkan.loads,
     hasVulkanCard: () => vulkan.card,
     lackingLibraries: (...wanted: unknown[]) => [wanted.join(" ")],
+    nvidiaBroken: (why: string) => why,
+  }));
+  vi.doMock("../../src/engine/libraries.js", () => ({
     fetchLibraries: async (names: readonly string[]) => {
       fetched.push(...names);
       // Of the modules that were loaded anew.
       const { HoneError } = await import("../../src/util/errors.js");
       if (vulkan.offline) throw new HoneError("there is no network");
     },
-    nvidiaBroken: (why: string) => why,
   }));
 });
 afterEach(() => {
@@ -46,7 +48,8 @@ afterEach(() => {
   vi.doUnmock("../../src/python-env/python.js");
   vi.doUnmock("../../src/python-env/given.js");
   vi.doUnmock("../../src/device/runtime.js");
-  vi.doUnmock("../../src/engine/index.js");
+  vi.doUnmock("../../src/engine/missing.js");
+  vi.doUnmock("../../src/engine/libraries.js");
   rmSync(folder, { recursive: true });
 });
 

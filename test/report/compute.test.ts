@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { EngineCompute } from "../../src/engine/engine.js";
-import type { LearnerInfo } from "../../src/learn/index.js";
+import type { LearnerInfo } from "../../src/learn/types.js";
 import { engineFacts, engineKinds, engineText, learnerFacts, learnerText } from "../../src/report/compute.js";
 import { onVulkan } from "../support/compute.js";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Cluster, clustered, clustersOf, studentT, wilson } from "../../src/report/interval.js";
-import { Random } from "../../src/util/index.js";
+import { Random } from "../../src/util/random.js";
 
 describe("the 95 % interval of a share", () => {
   // As R's prop.test(x, n, correct = FALSE) gives it; the last is the example of Newcombe (1998), table I, method 3.

@@ -1,6 +1,6 @@
 /** How a judge is measured, on groups small enough to count by hand. */
 import { describe, expect, it } from "vitest";
-import type { GroupVerdict } from "../../src/judge/index.js";
+import type { GroupVerdict } from "../../src/judge/ruler.js";
 import { judgeQuality, judgeQualityText, type LabelledGroup } from "../../src/report/judge-quality.js";
 import { watchOrder } from "../../src/reward/noise.js";
 

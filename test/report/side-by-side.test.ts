@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { playedText, sideBySide, wrap } from "../../src/report/side-by-side.js";
-import type { Trajectory } from "../../src/rollout/index.js";
+import type { Trajectory } from "../../src/rollout/trajectory.js";
 
 const trajectory = {
   messages: [

@@ -1,7 +1,10 @@
 /** A judge that hone runs itself: hone's own tiny model, which answers in form, whatever it says. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadConfig, optionsOf } from "../../src/config/config.js";
-import { type Judge, judgeCorrectness, judgeGroup, type VerdictCache } from "../../src/judge/index.js";
+import type { VerdictCache } from "../../src/judge/cache.js";
+import { judgeCorrectness } from "../../src/judge/correctness.js";
+import type { Judge } from "../../src/judge/judge.js";
+import { judgeGroup } from "../../src/judge/ruler.js";
 import { openJudge, requireJudge } from "../../src/reward/judge.js";
 import { JudgeGate } from "../../src/reward/judge-gate.js";
 import { LocalJudge, type LocalJudgePlan, planLocalJudge, runsHere } from "../../src/reward/local-judge.js";

@@ -1,8 +1,9 @@
 /** What training and validation are given for a run's settings. */
 import { afterEach, describe, expect, it } from "vitest";
 import { loadConfig, optionsOf } from "../../src/config/config.js";
-import { openRewards } from "../../src/reward/index.js";
-import type { RunSettings, RunStore } from "../../src/run/index.js";
+import { openRewards } from "../../src/reward/open.js";
+import type { RunSettings } from "../../src/run/settings.js";
+import type { RunStore } from "../../src/run/store.js";
 import { composeReward } from "../../src/tasks/compose.js";
 import { type AnyTask, defineTask } from "../../src/tasks/task.js";
 import { type CreditedGroup, creditGroups } from "../../src/train/credit.js";

@@ -5,7 +5,7 @@ import { programReward } from "../../src/reward/program.js";
 import { pushesOther, rewardKinds, rewardNamed, rewardsText } from "../../src/reward/registry.js";
 import { successKind } from "../../src/reward/success.js";
 import { wordingWarning } from "../../src/reward/wording.js";
-import type { RunSettings } from "../../src/run/index.js";
+import type { RunSettings } from "../../src/run/settings.js";
 import { composeReward } from "../../src/tasks/compose.js";
 import { type AnyTask, defineTask } from "../../src/tasks/task.js";
 import { trajectoryOf } from "../train/support/fakes.js";

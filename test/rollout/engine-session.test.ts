@@ -2,19 +2,15 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import {
-  type Generated,
-  type GenerateOptions,
-  type LocalEngine,
-  loadEngine,
-  type Sequence,
-} from "../../src/engine/index.js";
+import type { LocalEngine } from "../../src/engine/engine.js";
+import { loadEngine } from "../../src/engine/factory.js";
+import type { Generated, GenerateOptions, Sequence } from "../../src/engine/sequence.js";
 import { type Chat, chatOf } from "../../src/rollout/chat.js";
 import { EngineSession } from "../../src/rollout/engine-session.js";
-import type { ChatTemplate } from "../../src/rollout/index.js";
-import { formatNamed } from "../../src/rollout/index.js";
+import { formatNamed } from "../../src/rollout/formats/formats.js";
 import { opening } from "../../src/rollout/rollout.js";
 import type { Opening, TurnLimits } from "../../src/rollout/session.js";
+import type { ChatTemplate } from "../../src/rollout/template.js";
 import type { AnyTask, ChatMessage, Scenario } from "../../src/tasks/task.js";
 import { HoneError } from "../../src/util/errors.js";
 import { llamaCppFiles } from "../support/bundle.js";

@@ -3,11 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import type { ToolFormat } from "../../src/rollout/formats/format.js";
-import { formatNamed, formats } from "../../src/rollout/index.js";
+import { formatNamed, formats } from "../../src/rollout/formats/formats.js";
 import { playRollout, type RolloutLimits } from "../../src/rollout/rollout.js";
 import type { Session, Turn } from "../../src/rollout/session.js";
 import { openMailDatabaseWriter } from "../../src/tasks/email/database.js";
-import { emailTask, syntheticWorld } from "../../src/tasks/index.js";
+import { emailTask } from "../../src/tasks/email/email-task.js";
+import { syntheticWorld } from "../../src/tasks/email/synthetic/world.js";
 import { type AnyTask, type RolloutEnd, toolSchema } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 

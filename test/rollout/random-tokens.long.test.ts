@@ -4,7 +4,8 @@
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
+import type { LocalEngine } from "../../src/engine/engine.js";
+import { loadEngine } from "../../src/engine/factory.js";
 import { chatOf } from "../../src/rollout/chat.js";
 import { EngineSession } from "../../src/rollout/engine-session.js";
 import { hermes } from "../../src/rollout/formats/hermes.js";

@@ -2,7 +2,8 @@ import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { loadEngine, modelFile } from "../../src/engine/index.js";
+import { loadEngine } from "../../src/engine/factory.js";
+import { modelFile } from "../../src/engine/models.js";
 import { logEngine } from "../../src/run/engine-log.js";
 
 it("llama.cpp's complaints stand in the file until the log is closed", async () => {

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { inflateRawSync } from "node:zlib";
 import Database from "better-sqlite3";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Trajectory } from "../../src/rollout/index.js";
+import type { Trajectory } from "../../src/rollout/trajectory.js";
 import { FORMAT } from "../../src/run/format.js";
 import { pack, unpack } from "../../src/run/packing.js";
 import { RunReader } from "../../src/run/reader.js";

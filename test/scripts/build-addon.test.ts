@@ -13,7 +13,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { packageRoot, platformPackage } from "../../src/util/index.js";
+import { platformPackage } from "../../src/util/binaries.js";
+import { packageRoot } from "../../src/util/paths.js";
 import { platformFolder } from "../package/support.js";
 
 const base = mkdtempSync(join(tmpdir(), "hone-build-addon-"));

@@ -2,11 +2,12 @@
 import type OpenAI from "openai";
 import { APIError } from "openai";
 import { beforeAll, describe, expect, test } from "vitest";
-import { chatOf, formatNamed } from "../../src/rollout/index.js";
+import { chatOf } from "../../src/rollout/chat.js";
+import { formatNamed } from "../../src/rollout/formats/formats.js";
 import { demandsOf, formOf } from "../../src/serve/constrain.js";
 import { callFormOf } from "../../src/serve/formats.js";
-import { ServedModel } from "../../src/serve/index.js";
 import { toolsOf } from "../../src/serve/messages.js";
+import { ServedModel } from "../../src/serve/model.js";
 import { ask, idsOfChoice, type Server, serveTiny, tool } from "./support.js";
 
 type Message = OpenAI.ChatCompletionMessageParam;

@@ -6,7 +6,7 @@ import { getLlama } from "node-llama-cpp";
 import type OpenAI from "openai";
 import { APIError } from "openai";
 import { beforeAll, describe, expect, test } from "vitest";
-import { tokenizeWithin } from "../../src/engine/index.js";
+import { tokenizeWithin } from "../../src/engine/tokenize-within.js";
 import { ask, type Server, serveTiny, TINY } from "./support.js";
 
 let server: Server;

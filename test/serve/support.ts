@@ -3,10 +3,13 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
-import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
-import { chatOf } from "../../src/rollout/index.js";
-import { type LocalFetch, openEndpoint, ServedModel } from "../../src/serve/index.js";
-import { packageRoot } from "../../src/util/index.js";
+import type { LocalEngine } from "../../src/engine/engine.js";
+import { loadEngine } from "../../src/engine/factory.js";
+import { chatOf } from "../../src/rollout/chat.js";
+import type { LocalFetch } from "../../src/serve/local-fetch.js";
+import { ServedModel } from "../../src/serve/model.js";
+import { openEndpoint } from "../../src/serve/server.js";
+import { packageRoot } from "../../src/util/paths.js";
 import { afterFile } from "../support/after-file.js";
 import { writeF32Copy } from "../support/f32-model.js";
 

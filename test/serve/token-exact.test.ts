@@ -2,10 +2,11 @@
 import type OpenAI from "openai";
 import { beforeAll, expect, test } from "vitest";
 import { EngineSession } from "../../src/rollout/engine-session.js";
-import { opening, playRollout } from "../../src/rollout/index.js";
-import { recordOf } from "../../src/serve/index.js";
+import { opening, playRollout } from "../../src/rollout/rollout.js";
 import type { Point } from "../../src/serve/recorder.js";
-import { type AnyTask, checkArguments, type Scenario, toolSchema } from "../../src/tasks/index.js";
+import { recordOf } from "../../src/serve/recorder.js";
+import { checkArguments } from "../../src/tasks/parameters.js";
+import { type AnyTask, type Scenario, toolSchema } from "../../src/tasks/task.js";
 import { mailTask } from "./mail-task.js";
 import { ask, idsOfChoice, type Server, serveTiny } from "./support.js";
 

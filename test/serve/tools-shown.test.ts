@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
-import { chatOf } from "../../src/rollout/index.js";
-import { ServedModel } from "../../src/serve/index.js";
+import { chatOf } from "../../src/rollout/chat.js";
+import { ServedModel } from "../../src/serve/model.js";
 import type { ChatMessage } from "../../src/tasks/task.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { withTemplate } from "../support/with-template.js";

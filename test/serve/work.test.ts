@@ -4,7 +4,7 @@ import { patternOf, Work } from "../../src/serve/automata.js";
 import { ResponseStore } from "../../src/serve/responses-store.js";
 import { Rules } from "../../src/serve/rules.js";
 import { BadSchema, Converter } from "../../src/serve/schema.js";
-import { parseJson } from "../../src/util/index.js";
+import { parseJson } from "../../src/util/json.js";
 
 function converted(schema: unknown) {
   const rules = new Rules();

@@ -1,7 +1,7 @@
 /** A run of the tiny model with one checkpoint, whose adapter changes what it says: mail/falcon. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { modelFingerprint } from "../../src/engine/index.js";
+import { modelFingerprint } from "../../src/engine/models.js";
 import { sealCheckpoint } from "../../src/run/checkpoints.js";
 import { RunStore } from "../../src/run/store.js";
 import { packageRoot } from "../../src/util/paths.js";

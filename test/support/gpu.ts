@@ -1,5 +1,5 @@
 /** The device of `yarn test:gpu`, shared by the tests. */
-import type { LocalEngine, LocalEngineOptions } from "../../src/engine/index.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
 
 const backend = process.env.GPU_TEST_BACKEND;
 if (backend !== "cuda" && backend !== "vulkan")

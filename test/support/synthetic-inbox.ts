@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { ExpertSession } from "../../src/rollout/expert-session.js";
 import { playRollout, type RolloutOutcome } from "../../src/rollout/rollout.js";
 import { type MailDatabase, openMailDatabase, openMailDatabaseWriter } from "../../src/tasks/email/database.js";
+import { emailTask } from "../../src/tasks/email/email-task.js";
 import type { EmailScenario } from "../../src/tasks/email/scenario.js";
-import { emailTask, syntheticWorld, type WorldOptions } from "../../src/tasks/index.js";
+import { syntheticWorld, type WorldOptions } from "../../src/tasks/email/synthetic/world.js";
 import type { AnyTask, ExpertOptions } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 

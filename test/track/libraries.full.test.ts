@@ -263,7 +263,7 @@ describe(`hone killed with -9${noProc}`, () => {
   it.skipIf(noProc)("leaves no tracker running, and what these had recorded is there", async () => {
     const run = madeRun();
     const script = `
-import { Tracking } from ${JSON.stringify(join(packageRoot, "dist/src/track/index.js"))};
+import { Tracking } from ${JSON.stringify(join(packageRoot, "dist/src/track/tracking.js"))};
 const run = JSON.parse(process.argv[1]);
 const tracking = new Tracking(["tensorboard", "wandb"], { ...run, validated: () => false }, process.argv[2], console.log);
 setInterval(() => undefined, 1000);

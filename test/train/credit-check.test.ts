@@ -1,7 +1,7 @@
 /** Rewards and advantages against those of a second path. */
 import { describe, expect, it } from "vitest";
-import type { AdvantageOptions } from "../../src/learn/index.js";
-import type { GroupReward } from "../../src/reward/index.js";
+import type { AdvantageOptions } from "../../src/learn/advantages.js";
+import type { GroupReward } from "../../src/reward/reward.js";
 import { type CreditedGroup, creditGroups } from "../../src/train/credit.js";
 import { checkCredits } from "../../src/train/credit-check.js";
 import { trajectoryOf } from "./support/fakes.js";

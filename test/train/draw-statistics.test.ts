@@ -1,8 +1,10 @@
 /** Whether tokens are drawn with the probabilities that are recorded: the bound, and the addon's own sampler. */
 import { describe, expect, it } from "vitest";
-import { addDraws, type DrawStatistics, loadAddon } from "../../src/engine/index.js";
+import { loadAddon } from "../../src/engine/addon.js";
+import { addDraws } from "../../src/engine/evaluated.js";
+import type { DrawStatistics } from "../../src/engine/sequence.js";
 import { checkDrawStatistics, drawsBound, drawsOf } from "../../src/train/draw-statistics.js";
-import { Random } from "../../src/util/index.js";
+import { Random } from "../../src/util/random.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 const addon = loadAddon();

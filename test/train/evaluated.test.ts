@@ -1,7 +1,7 @@
 /** A rollout's record against what the engine says that it evaluated. */
 import { describe, expect, it } from "vitest";
-import { digestOf } from "../../src/engine/index.js";
-import type { TokenRecord } from "../../src/rollout/index.js";
+import { digestOf } from "../../src/engine/evaluated.js";
+import type { TokenRecord } from "../../src/rollout/transcript.js";
 import { checkEvaluated } from "../../src/train/evaluated.js";
 import { trajectoryOf } from "./support/fakes.js";
 

@@ -9,7 +9,7 @@ import { JudgeClient, JudgeStopped } from "../../src/judge/client.js";
 import { Judge } from "../../src/judge/judge.js";
 import { judgeLaps, rulerReward } from "../../src/reward/judged.js";
 import type { GroupReward } from "../../src/reward/reward.js";
-import type { Trajectory } from "../../src/rollout/index.js";
+import type { Trajectory } from "../../src/rollout/trajectory.js";
 import type { Run } from "../../src/run/run.js";
 import type { Scenario } from "../../src/tasks/task.js";
 import { train } from "../../src/train/loop.js";

@@ -2,8 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { clustered } from "../../src/report/interval.js";
 import type { GroupReward } from "../../src/reward/reward.js";
-import type { Trajectory } from "../../src/rollout/index.js";
-import type { Scenario } from "../../src/tasks/index.js";
+import type { Trajectory } from "../../src/rollout/trajectory.js";
+import type { Scenario } from "../../src/tasks/task.js";
 import { creditGroups } from "../../src/train/credit.js";
 import { stepMetricsRow } from "../../src/train/metrics.js";
 import { metricsOf, scenarios, trajectoryOf } from "./support/fakes.js";

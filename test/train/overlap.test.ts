@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { StepSettings } from "../../src/learn/index.js";
+import type { StepSettings } from "../../src/learn/types.js";
 import type { Run } from "../../src/run/run.js";
 import { train } from "../../src/train/loop.js";
 import { playedWith, policiesSince, versionOf } from "../../src/train/version.js";

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { StepMetrics, StepSettings } from "../../src/learn/index.js";
+import type { StepMetrics, StepSettings } from "../../src/learn/types.js";
 import type { StepMetricsRow } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
 import { train } from "../../src/train/loop.js";

@@ -9,7 +9,7 @@ import { creditGroups } from "../../src/train/credit.js";
 import { train } from "../../src/train/loop.js";
 import type { UpdateRequest } from "../../src/train/parts.js";
 import { ScenarioSampler } from "../../src/train/sampler.js";
-import { deriveSeed } from "../../src/util/index.js";
+import { deriveSeed } from "../../src/util/random.js";
 import { readBatch } from "../learn/read-batch.js";
 import { openFake, partsOf, scenarios, silent } from "./support/fakes.js";
 

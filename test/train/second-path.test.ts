@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { packSet } from "../../src/engine/allowed.js";
-import { type BatchGroup, writeBatch } from "../../src/learn/index.js";
+import { type BatchGroup, writeBatch } from "../../src/learn/batch.js";
 import { checkBatch } from "../../src/train/second-path.js";
 
 const path = () => join(mkdtempSync(join(tmpdir(), "hone-second-")), "batch.safetensors");

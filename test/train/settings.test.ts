@@ -2,10 +2,10 @@ import { tmpdir } from "node:os";
 import { describe, expect, it } from "vitest";
 import { type GivenOptions, options, readGiven } from "../../src/config/config.js";
 import { sizeOf } from "../../src/config/sizes.js";
-import { requireRewards } from "../../src/reward/index.js";
+import { requireRewards } from "../../src/reward/open.js";
 import type { RunRecord } from "../../src/run/records.js";
 import { checkSameRun } from "../../src/run/settings.js";
-import { loadTask } from "../../src/tasks/index.js";
+import { loadTask } from "../../src/tasks/load.js";
 import { resolveSettings } from "../../src/train/settings.js";
 
 const models = {

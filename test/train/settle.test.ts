@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { EngineOutOfMemory } from "../../src/engine/index.js";
+import { EngineOutOfMemory } from "../../src/engine/errors.js";
 import type { Run } from "../../src/run/run.js";
 import { train } from "../../src/train/loop.js";
 import { HoneError } from "../../src/util/errors.js";

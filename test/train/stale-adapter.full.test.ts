@@ -8,9 +8,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { type TrainRunOptions, trainRun } from "../../src/composition/index.js";
+import { type TrainRunOptions, trainRun } from "../../src/composition/train-run.js";
 import { optionsOf, withDefaults } from "../../src/config/config.js";
-import type { LocalEngine, LocalEngineOptions } from "../../src/engine/index.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
 import { evaluatePlayers } from "../../src/evaluate/evaluate.js";
 import { RunStore } from "../../src/run/store.js";
 import { packageRoot } from "../../src/util/paths.js";
@@ -24,8 +24,8 @@ const engines = vi.hoisted(() => ({
   varies: false,
 }));
 
-vi.mock("../../src/engine/index.js", async (load) => {
-  const real = await load<typeof import("../../src/engine/index.js")>();
+vi.mock("../../src/engine/factory.js", async (load) => {
+  const real = await load<typeof import("../../src/engine/factory.js")>();
   const loadEngine = async (options: LocalEngineOptions): Promise<LocalEngine> => {
     const engine = await real.loadEngine(options);
     let claimed: string | null = null;

@@ -2,13 +2,8 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import {
-  LearnerDied,
-  type LearnerLifetime,
-  LearnerOutOfMemory,
-  LearnerRefused,
-  type StepSettings,
-} from "../../src/learn/index.js";
+import { LearnerDied, LearnerOutOfMemory, LearnerRefused } from "../../src/learn/errors.js";
+import type { LearnerLifetime, StepSettings } from "../../src/learn/types.js";
 import { type LearnerLike, LearnerUpdater, openUpdater, type UpdaterSources } from "../../src/train/updater.js";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";

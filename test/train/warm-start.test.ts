@@ -5,8 +5,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
-import { type Chat, chatOf, type Trajectory } from "../../src/rollout/index.js";
+import type { LocalEngine } from "../../src/engine/engine.js";
+import { loadEngine } from "../../src/engine/factory.js";
+import { type Chat, chatOf } from "../../src/rollout/chat.js";
+import type { Trajectory } from "../../src/rollout/trajectory.js";
 import { type AnyTask, type ChatMessage, toolSchema } from "../../src/tasks/task.js";
 import {
   type ImitationSource,

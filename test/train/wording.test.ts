@@ -1,8 +1,8 @@
 /** Free answers that are compared by wording are said to be when training begins; short and exact ones are not. */
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { type GivenOptions, optionsOf, withDefaults } from "../../src/config/index.js";
-import { buildMailDatabase } from "../../src/tasks/index.js";
+import { type GivenOptions, optionsOf, withDefaults } from "../../src/config/config.js";
+import { buildMailDatabase } from "../../src/tasks/email/building/build.js";
 import { prepare } from "../../src/train/prepare.js";
 import { databaseOf, mail, scenario, temporaryFolder } from "../support/mails.js";
 

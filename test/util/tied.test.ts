@@ -52,7 +52,7 @@ describe("when hone is killed", () => {
   it("doctor's trial ends", async () => {
     // As the trial, with a channel for messages.
     const program = (folder: string) => `
-      import { spawnTied } from ${moduleAt("util/index.js")};
+      import { spawnTied } from ${moduleAt("util/tied.js")};
       const options = { stdio: ["ignore", "ignore", "pipe", "ipc"], ownGroup: true };
       const child = spawnTied(process.execPath, ["-e", ${JSON.stringify(
         `process.on("message", (pid) => require("node:fs").writeFileSync("${folder}/pids", String(pid))); process.send(process.pid);`,

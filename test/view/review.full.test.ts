@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { droppedFileOf } from "../../src/scenarios/file.js";
 import { reviewed } from "../../src/scenarios/review.js";
-import { fromFile } from "../../src/tasks/index.js";
+import { fromFile } from "../../src/tasks/dataset/from-file.js";
 import type { LiveServer } from "../../src/view/loopback.js";
 import { serveReview } from "../../src/view/review-server.js";
 import { lack, openPage } from "./support/browser.js";

@@ -1,6 +1,6 @@
 /** The charts and their lines, computed from a run. */
 import { studentT } from "../../src/report/interval.js";
-import type { Row, RunView } from "../../src/view/index.js";
+import type { Row, RunView } from "../../src/view/wire.js";
 import { gigabytes, mean, number, percent, seconds } from "./format.js";
 
 export interface Point {

@@ -1,22 +1,20 @@
 /** `yarn build-db`: builds the mail database that the email task searches. */
-import { type CommandIo, type Config, type ConfigOf, defineCommand, type OptionOf } from "../../config/index.js";
-import {
-  Rate as DownloadRate,
-  downloadLine,
-  fetchDataset,
-  type HubOptions,
-  HubUnreachable,
-  hubOptionsOf,
-} from "../../hub/index.js";
-import { bar, compact, ProgressLine } from "../../report/index.js";
+import { type CommandIo, defineCommand } from "../../config/command.js";
+import type { Config, ConfigOf, OptionOf } from "../../config/config.js";
+import { fetchDataset } from "../../hub/dataset.js";
+import { HubUnreachable } from "../../hub/http.js";
+import { type HubOptions, hubOptionsOf } from "../../hub/options.js";
+import { Rate as DownloadRate, downloadLine } from "../../hub/progress.js";
+import { bar, compact, ProgressLine } from "../../report/progress-line.js";
 import {
   type BuildProgress,
   type BuildSource,
   type BuildSummary,
   buildMailDatabase,
-  mailDatabasePath,
-} from "../../tasks/index.js";
-import { clock, HoneError, UsageError } from "../../util/index.js";
+} from "../../tasks/email/building/build.js";
+import { mailDatabasePath } from "../../tasks/email/database.js";
+import { HoneError, UsageError } from "../../util/errors.js";
+import { clock } from "../../util/text.js";
 import { mailOptions } from "./options.js";
 
 type BuildConfig = Config<OptionOf<"build-db">> & ConfigOf<typeof mailOptions>;

@@ -3,25 +3,27 @@
  * hone's own tiny model on it, and shows the difference on held-out questions.
  */
 import { existsSync } from "node:fs";
-import { trainOptions, trainRun } from "../../composition/index.js";
-import { type CommandIo, chosen, DEFAULT_MODEL, defineCommand, type GivenOptions } from "../../config/index.js";
-import { evaluatePlayers } from "../../evaluate/index.js";
-import { decodeSpeed, secondsOfRun } from "../../plan/index.js";
-import { prepareMachine, pythonIsReady } from "../../python-env/index.js";
-import {
-  compact,
-  evalText,
-  ProgressLine,
-  playedText,
-  RolloutTally,
-  showTraining,
-  sideBySide,
-} from "../../report/index.js";
-import type { Trajectory } from "../../rollout/index.js";
-import type { AnyTask } from "../../tasks/index.js";
-import { buildMailDatabase, emailTask, givenForTask, mailDatabasePath, resolveTaskOptions } from "../../tasks/index.js";
-import { prepare, type TrainConfig } from "../../train/index.js";
-import { hone } from "../../util/index.js";
+import { trainOptions, trainRun } from "../../composition/train-run.js";
+import { type CommandIo, defineCommand } from "../../config/command.js";
+import { chosen, type GivenOptions } from "../../config/config.js";
+import { DEFAULT_MODEL } from "../../config/defaults.js";
+import { evaluatePlayers } from "../../evaluate/evaluate.js";
+import { decodeSpeed, secondsOfRun } from "../../plan/estimate.js";
+import { prepareMachine } from "../../python-env/machine.js";
+import { pythonIsReady } from "../../python-env/python.js";
+import { evalText } from "../../report/eval-report.js";
+import { compact, ProgressLine } from "../../report/progress-line.js";
+import { RolloutTally } from "../../report/rollout-report.js";
+import { playedText, sideBySide } from "../../report/side-by-side.js";
+import { showTraining } from "../../report/training-shown.js";
+import type { Trajectory } from "../../rollout/trajectory.js";
+import { buildMailDatabase } from "../../tasks/email/building/build.js";
+import { mailDatabasePath } from "../../tasks/email/database.js";
+import { emailTask } from "../../tasks/email/email-task.js";
+import { givenForTask, resolveTaskOptions } from "../../tasks/options.js";
+import type { AnyTask } from "../../tasks/task.js";
+import { prepare, type TrainConfig } from "../../train/prepare.js";
+import { hone } from "../../util/program.js";
 
 const RUN = "demo";
 /** Lines of at most 120 characters. */

@@ -1,5 +1,7 @@
 /** Options that the email task's commands have of their own. */
-import { choice, date, flag, inGroup, list, ownOptions, text, whole } from "../../config/index.js";
+
+import { ownOptions } from "../../config/config.js";
+import { choice, date, flag, inGroup, list, text, whole } from "../../config/option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 

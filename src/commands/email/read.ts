@@ -1,7 +1,8 @@
 /** `yarn hone read`: shows one mail, if the mailbox's owner may see it. */
-import { defineCommand } from "../../config/index.js";
-import { mailDatabasePath, openMailDatabase } from "../../tasks/index.js";
-import { HoneError, printable } from "../../util/index.js";
+import { defineCommand } from "../../config/command.js";
+import { mailDatabasePath, openMailDatabase } from "../../tasks/email/database.js";
+import { HoneError } from "../../util/errors.js";
+import { printable } from "../../util/text.js";
 import { toolOptions } from "./options.js";
 
 const { id } = toolOptions;

@@ -1,9 +1,9 @@
 /** `yarn hone scenarios`: lists the questions of a mail database. */
-import { defineCommand } from "../../config/index.js";
-import { chooseScenarios } from "../../play/index.js";
-import type { EmailScenario } from "../../tasks/index.js";
-import { type MailDatabase, mailDatabasePath, openMailDatabase } from "../../tasks/index.js";
-import { printable } from "../../util/index.js";
+import { defineCommand } from "../../config/command.js";
+import { chooseScenarios } from "../../play/rollouts-file.js";
+import { type MailDatabase, mailDatabasePath, openMailDatabase } from "../../tasks/email/database.js";
+import type { EmailScenario } from "../../tasks/email/scenario.js";
+import { printable } from "../../util/text.js";
 
 function lineOf({ id, split, query_date, inbox_address, question }: EmailScenario): string {
   return `${id}  ${split}  ${query_date}  ${inbox_address}\n  ${question}`;

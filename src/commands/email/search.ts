@@ -1,7 +1,9 @@
 /** `yarn hone search`: runs the search_inbox tool by hand. */
-import { defineCommand } from "../../config/index.js";
-import { type MailHit, mailDatabasePath, openMailDatabase, ToolError } from "../../tasks/index.js";
-import { HoneError, type Paint, painter, printable } from "../../util/index.js";
+import { defineCommand } from "../../config/command.js";
+import { type MailHit, mailDatabasePath, openMailDatabase } from "../../tasks/email/database.js";
+import { ToolError } from "../../tasks/task.js";
+import { HoneError } from "../../util/errors.js";
+import { type Paint, painter, printable } from "../../util/text.js";
 import { toolOptions } from "./options.js";
 
 function hitText({ messageId, date, subject, snippet }: MailHit, paint: Paint): string {

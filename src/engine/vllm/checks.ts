@@ -1,5 +1,5 @@
 /** What is seen of a server before anything is played on it: that it is the model that is trained, and set up for it. */
-import { HoneError } from "../../util/index.js";
+import { HoneError } from "../../util/errors.js";
 import type { LocalEngine } from "../engine.js";
 import type { HttpClient } from "../http.js";
 import type { ModelShape } from "../models.js";

@@ -3,7 +3,9 @@
  * loads adapters on them; those of other threads join it. Text is tokenized in this process.
  */
 import { resolve } from "node:path";
-import { anyOf, HoneError, type Pauses } from "../../util/index.js";
+import { HoneError } from "../../util/errors.js";
+import { anyOf } from "../../util/signals.js";
+import type { Pauses } from "../../util/time-limit.js";
 import type {
   Engine,
   EngineCompute,

@@ -2,7 +2,10 @@
  * The owner's side of vLLM servers, on the main thread: checks each, loads the same adapter on all of them, notices which
  * no longer answer, and lets them join again. Rollouts on any thread see the outcome on the board.
  */
-import { anyOf, awakeTime, HoneError, messageOf, TimeLimit } from "../../util/index.js";
+
+import { HoneError, messageOf } from "../../util/errors.js";
+import { anyOf } from "../../util/signals.js";
+import { awakeTime, TimeLimit } from "../../util/time-limit.js";
 import type { HttpClient } from "../http.js";
 import { type AdapterFolder, nameIn } from "./adapters.js";
 import type { Board } from "./board.js";

@@ -1,7 +1,9 @@
 /** The vLLM server that hone starts on this machine: it ends with hone, also when that is killed. */
 import { createWriteStream, type WriteStream } from "node:fs";
 import type { Readable } from "node:stream";
-import { awakeTime, HoneError, messageOf, spawnTied } from "../../util/index.js";
+import { HoneError, messageOf } from "../../util/errors.js";
+import { spawnTied } from "../../util/tied.js";
+import { awakeTime } from "../../util/time-limit.js";
 import type { OwnServerOptions, VllmOptions } from "../engine.js";
 import { HttpClient } from "../http.js";
 

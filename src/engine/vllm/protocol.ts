@@ -1,6 +1,6 @@
 /** What hone asks of a vLLM server, and how its answers are read: token ids in, ids and log-probabilities out. */
 import { z } from "zod";
-import { HoneError } from "../../util/index.js";
+import { HoneError } from "../../util/errors.js";
 import { type Answer, type AskOptions, type HttpClient, NoAnswer } from "../http.js";
 import type { Sampling } from "../sequence.js";
 

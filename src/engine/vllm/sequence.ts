@@ -1,5 +1,9 @@
 /** One conversation on vLLM servers: each turn is a request with all token ids so far, whose prefix the server has cached. */
-import { anyOf, awakeTime, deriveSeed, HoneError } from "../../util/index.js";
+
+import { HoneError } from "../../util/errors.js";
+import { deriveSeed } from "../../util/random.js";
+import { anyOf } from "../../util/signals.js";
+import { awakeTime } from "../../util/time-limit.js";
 import { digestOf } from "../evaluated.js";
 import type { HttpClient } from "../http.js";
 import type { Evaluated, Generated, GenerateOptions, Sampling, Sequence } from "../sequence.js";

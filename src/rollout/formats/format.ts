@@ -1,11 +1,12 @@
 /**
  * The interface of a tool-call format, the way a model writes its calls. A format reads the model's text and never repairs
- * it: malformed calls are reported to the model. Each format is one file; index.ts lists them.
+ * it: malformed calls are reported to the model. Each format is one file; formats.ts lists them.
  */
-import type { Grammar } from "../../engine/index.js";
-import { asValue, jsonText } from "../../jinja/index.js";
-import type { ToolCall } from "../../tasks/index.js";
-import { parseJson, toJson } from "../../util/index.js";
+import type { Grammar } from "../../engine/sequence.js";
+import { jsonText } from "../../jinja/json.js";
+import { asValue } from "../../jinja/values.js";
+import type { ToolCall } from "../../tasks/task.js";
+import { parseJson, toJson } from "../../util/json.js";
 
 export type WrittenCall =
   | { readonly kind: "call"; readonly call: ToolCall }

@@ -6,7 +6,7 @@
  *
  * Arguments are read by either name that templates give them, and as an object or as JSON's text of one, as APIs have them.
  */
-import { parseJson, toJson } from "../../util/index.js";
+import { parseJson, toJson } from "../../util/json.js";
 import {
   type CallableTool,
   callOf,

@@ -2,7 +2,7 @@
  * Mistral, after the token `[TOOL_CALLS]`: a JSON list of calls (7B v0.3, Nemo), or a call for each token as
  * `name[ARGS]{...}`, with `[CALL_ID]` and the call's id between (Small 3.2). Text may stand before and behind.
  */
-import { parseJson } from "../../util/index.js";
+import { parseJson } from "../../util/json.js";
 import {
   callOf,
   jsonEnd,

@@ -5,7 +5,7 @@
  * A list begins after `<|python_start|>`, at a turn's first character, and wherever a call with a named argument, or with
  * none, stands behind its bracket.
  */
-import { parseJson, toJson } from "../../util/index.js";
+import { parseJson, toJson } from "../../util/json.js";
 import {
   jsonEnd,
   malformed,

@@ -5,8 +5,10 @@
  * A line break on either side of a value is the form's, all others are the value's. A value ends at the first `</parameter>` that
  * another parameter or the end of the function follows.
  */
-import { asValue, jsonText } from "../../jinja/index.js";
-import type { ToolCall } from "../../tasks/index.js";
+
+import { jsonText } from "../../jinja/json.js";
+import { asValue } from "../../jinja/values.js";
+import type { ToolCall } from "../../tasks/task.js";
 import {
   type CallableTool,
   malformed,

@@ -2,7 +2,8 @@
  * Values that stand as text, without JSON's quotes, where the schema of a parameter alone says whether `42` is a number or a text:
  * as vLLM's parsers of Qwen3-Coder's calls convert them, and as its templates write them, Python's `True` and `None` beside JSON.
  */
-import { parseJson, referred } from "../../util/index.js";
+import { parseJson } from "../../util/json.js";
+import { referred } from "../../util/pointer.js";
 import { Literals, writtenLiteral } from "./python-literals.js";
 
 /** References that are followed one behind another. */

@@ -2,7 +2,8 @@
 import { createReadStream, existsSync, readFileSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { createInterface } from "node:readline";
-import { HoneError, messageOf, parseJson, toJson, UsageError } from "../../util/index.js";
+import { HoneError, messageOf, UsageError } from "../../util/errors.js";
+import { parseJson, toJson } from "../../util/json.js";
 import { isFields, Unused, type UnusedReason } from "./messages.js";
 import {
   callOfChat,

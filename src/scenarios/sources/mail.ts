@@ -1,6 +1,8 @@
 /** Mails of a mail database, each with the person who asks about it and the day of asking. */
-import { type MailDatabase, type MailHeader, openMailDatabase } from "../../tasks/index.js";
-import { cutText, deriveSeed, HoneError } from "../../util/index.js";
+import { type MailDatabase, type MailHeader, openMailDatabase } from "../../tasks/email/database.js";
+import { HoneError } from "../../util/errors.js";
+import { deriveSeed } from "../../util/random.js";
+import { cutText } from "../../util/text.js";
 import { type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
 import { drawn } from "./draw.js";
 

@@ -2,10 +2,14 @@
  * Results of MCP servers' tools. A model says which to call; only tools that read are called: those that their server marks
  * as read-only, and those that --mcp-allow names.
  */
-import type { Judge } from "../../judge/index.js";
-import { type McpConfig, McpServers, surveyServers, usablePlan } from "../../mcp/index.js";
-import { type AnyTask, defineTask, type Tool, toolSchema } from "../../tasks/index.js";
-import { cutText, HoneError, messageOf, TimeLimit, toJson, UsageError } from "../../util/index.js";
+import type { Judge } from "../../judge/judge.js";
+import { type McpConfig, surveyServers, usablePlan } from "../../mcp/plan.js";
+import { McpServers } from "../../mcp/servers.js";
+import { type AnyTask, defineTask, type Tool, toolSchema } from "../../tasks/task.js";
+import { HoneError, messageOf, UsageError } from "../../util/errors.js";
+import { toJson } from "../../util/json.js";
+import { cutText } from "../../util/text.js";
+import { TimeLimit } from "../../util/time-limit.js";
 import { type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
 import { exploringQuestion, type MadeCall, type WantedCall } from "../questions.js";
 import { drawn } from "./draw.js";

@@ -4,7 +4,10 @@
  */
 import { existsSync } from "node:fs";
 import type Database from "better-sqlite3";
-import { codeOf, cutText, deriveSeed, HoneError, messageOf, openDatabase, UsageError } from "../../util/index.js";
+import { codeOf, HoneError, messageOf, UsageError } from "../../util/errors.js";
+import { deriveSeed } from "../../util/random.js";
+import { openDatabase } from "../../util/sqlite.js";
+import { cutText } from "../../util/text.js";
 import { type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
 import { drawn } from "./draw.js";
 

@@ -1,9 +1,12 @@
 /** Resolves a source of scenarios to files: a file, a folder of them, or a data set of the Hub. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
-import { downloadOptions, givenByProgram, withDefaults } from "../../config/index.js";
-import { fetchDataset, hubOptionsOf } from "../../hub/index.js";
-import { HoneError, UsageError, writeDurably } from "../../util/index.js";
+import { givenByProgram, withDefaults } from "../../config/config.js";
+import { downloadOptions } from "../../config/input-options.js";
+import { fetchDataset } from "../../hub/dataset.js";
+import { hubOptionsOf } from "../../hub/options.js";
+import { HoneError, UsageError } from "../../util/errors.js";
+import { writeDurably } from "../../util/files.js";
 import type { ScenarioIo, Split } from "../task.js";
 import { dataEndings } from "./rows.js";
 

@@ -1,6 +1,7 @@
 /** Maps the columns of rows to the fields of scenarios, and checks them. */
 import { z } from "zod";
-import { HoneError, nearest, UsageError } from "../../util/index.js";
+import { HoneError, UsageError } from "../../util/errors.js";
+import { nearest } from "../../util/nearest.js";
 import type { Row, Table } from "./rows.js";
 
 /** Column names by field. */

@@ -1,7 +1,7 @@
 /** Reads Parquet files: their columns, and ranges of rows. */
 import { open } from "node:fs/promises";
 import type { AsyncBuffer, FileMetaData } from "hyparquet";
-import { HoneError, messageOf } from "../../util/index.js";
+import { HoneError, messageOf } from "../../util/errors.js";
 
 export interface ParquetFile {
   readonly columns: readonly string[];

@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { extname } from "node:path";
 import { Readable } from "node:stream";
 import { CsvError, parse } from "csv-parse";
-import { codeOf, HoneError, messageOf } from "../../util/index.js";
+import { codeOf, HoneError, messageOf } from "../../util/errors.js";
 import { openParquet } from "./parquet.js";
 
 export interface Row {

@@ -6,7 +6,9 @@ import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type Database from "better-sqlite3";
-import { codeOf, lockExclusively, openDatabase } from "../../util/index.js";
+import { codeOf } from "../../util/errors.js";
+import { lockExclusively } from "../../util/lock.js";
+import { openDatabase } from "../../util/sqlite.js";
 
 /** Temporary files of builds for a target, running or killed. */
 export function unfinishedBuilds(target: string): string[] {

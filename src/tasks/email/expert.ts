@@ -5,12 +5,15 @@
  * to unlearn.
  */
 
-import { HoneError, nearest, type Random } from "../../util/index.js";
+import { HoneError } from "../../util/errors.js";
+import { nearest } from "../../util/nearest.js";
+import type { Random } from "../../util/random.js";
 import type { CallRecord, ExpertOptions, ToolCall } from "../task.js";
 import { badSearch, goodSearches } from "./keywords.js";
 import { NOT_FOUND } from "./prompt.js";
 import type { EmailScenario } from "./scenario.js";
-import { guessAnswer, type Kind, kinds } from "./synthetic/index.js";
+import { guessAnswer } from "./synthetic/facts.js";
+import { type Kind, kinds } from "./synthetic/pools.js";
 
 /** Mistakes of the expert. The first five cost turns, the others the answer or its citation. */
 export const mistakes = {

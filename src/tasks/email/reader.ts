@@ -1,7 +1,9 @@
 /** A read-only connection to a mail database: one for each worker. */
 import { existsSync, statSync } from "node:fs";
 import type Database from "better-sqlite3";
-import { codeOf, HoneError, hone, messageOf, openDatabase } from "../../util/index.js";
+import { codeOf, HoneError, messageOf } from "../../util/errors.js";
+import { hone } from "../../util/program.js";
+import { openDatabase } from "../../util/sqlite.js";
 import { isBeingBuilt, unfinishedBuilds } from "./build-file.js";
 import type { EmailScenario } from "./scenario.js";
 import { applicationId, schemaVersion } from "./schema.js";

@@ -11,7 +11,7 @@
  * (a whole question took 140 ms with them, 15 ms without), so they are left out if rarer ones are present.
  */
 import type { Database } from "better-sqlite3";
-import { cutText } from "../../util/index.js";
+import { cutText } from "../../util/text.js";
 import { ToolError } from "../task.js";
 import { phrasesOf, snippetOf } from "./snippet.js";
 import { indexedText, isUnspaced, wordsIn } from "./words.js";

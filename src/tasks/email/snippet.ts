@@ -3,7 +3,7 @@
  * FTS5 compares every occurrence of a word with every other, which took 30 ms for ten long mails with a common word;
  * this search is bounded.
  */
-import { cutText } from "../../util/index.js";
+import { cutText } from "../../util/text.js";
 import { fold, isUnspaced, wordsIn } from "./words.js";
 
 /** Number of words in a snippet, and of characters where they have the place of words. */

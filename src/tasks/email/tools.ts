@@ -3,7 +3,7 @@
  * must fit the context of a small model. A model's mistake is a ToolError in one short line.
  */
 import { z } from "zod";
-import { cutText } from "../../util/index.js";
+import { cutText } from "../../util/text.js";
 import { defineTool, ToolError } from "../task.js";
 import type { MailDatabase, Ranking, StoredMail, Viewer } from "./database.js";
 import type { EmailScenario } from "./scenario.js";

@@ -4,7 +4,9 @@
  * unchanged. Memory is constant except for about 30 bytes per mail.
  */
 import type Database from "better-sqlite3";
-import { HoneError, lockExclusively, messageOf, openDatabase } from "../../util/index.js";
+import { HoneError, messageOf } from "../../util/errors.js";
+import { lockExclusively } from "../../util/lock.js";
+import { openDatabase } from "../../util/sqlite.js";
 import { BuildFile } from "./build-file.js";
 import { HashIndex, hash32 } from "./hash-index.js";
 import type { Mail } from "./mail.js";

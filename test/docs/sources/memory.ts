@@ -1,6 +1,6 @@
 /** The memory plan beside what was measured, as docs/memory.md has them. */
 import { type EngineMeasured, type MemoryRow, nameOf, plannedFor } from "../../../bench/planned-memory.js";
-import { catalogue, shapeOf } from "../../../src/models/index.js";
+import { catalogue, shapeOf } from "../../../src/models/catalogue.js";
 import { defaultRun } from "../../../src/plan/by-default.js";
 import { learnerMemory } from "../../../src/plan/learner-memory.js";
 import { resultsOf } from "../figures.js";

@@ -1,7 +1,7 @@
 /** The arithmetic of docs/scale.md beside what an H200 took. */
 import { cardOf } from "../../../bench/gpu-check/estimates.js";
-import { LINEAR_LAYERS } from "../../../src/learn/index.js";
-import { catalogue, shapeOf } from "../../../src/models/index.js";
+import { LINEAR_LAYERS } from "../../../src/learn/types.js";
+import { catalogue, shapeOf } from "../../../src/models/catalogue.js";
 import { linearParameters } from "../../../src/plan/engine-memory.js";
 import { adapterParameters } from "../../../src/plan/input.js";
 import { resultsOf } from "../figures.js";

@@ -1,9 +1,10 @@
 /** Rollouts and agents on worker threads that share vLLM servers (stand-ins), one of which is killed again and again. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { joinOptions, loadEngine } from "../../../src/engine/index.js";
-import type { PlayerSpec } from "../../../src/rollout/index.js";
-import { packageRoot } from "../../../src/util/index.js";
+import { loadEngine } from "../../../src/engine/factory.js";
+import { joinOptions } from "../../../src/engine/vllm/engine.js";
+import type { PlayerSpec } from "../../../src/rollout/player.js";
+import { packageRoot } from "../../../src/util/paths.js";
 import { playTask, support } from "../../agent/support/playing.js";
 import { type StandIn, startStandIn, vllmOptions } from "./support.js";
 

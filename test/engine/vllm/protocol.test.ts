@@ -8,7 +8,7 @@ import { Board } from "../../../src/engine/vllm/board.js";
 import type { Expected } from "../../../src/engine/vllm/checks.js";
 import { Fleet } from "../../../src/engine/vllm/fleet.js";
 import { type Asked, complete, models, ServerLost, score, tokenized } from "../../../src/engine/vllm/protocol.js";
-import { HoneError } from "../../../src/util/index.js";
+import { HoneError } from "../../../src/util/errors.js";
 import { newFolder } from "./support.js";
 
 /** The text of the next answer. */

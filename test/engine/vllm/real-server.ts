@@ -2,9 +2,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { linesTo, modelFolder } from "../../../src/models/index.js";
-import { ensureVllm } from "../../../src/python-env/index.js";
-import { packageRoot, spawnTied } from "../../../src/util/index.js";
+import { modelFolder } from "../../../src/models/folder.js";
+import { linesTo } from "../../../src/models/io.js";
+import { ensureVllm } from "../../../src/python-env/vllm.js";
+import { packageRoot } from "../../../src/util/paths.js";
+import { spawnTied } from "../../../src/util/tied.js";
 import { CONTEXT, model } from "./support.js";
 
 export const cli = join(packageRoot, "dist/src/cli.js");

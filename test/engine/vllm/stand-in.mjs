@@ -12,7 +12,7 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadEngine } from "../../../dist/src/engine/index.js";
+import { loadEngine } from "../../../dist/src/engine/factory.js";
 
 const {
   model,

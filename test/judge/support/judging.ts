@@ -5,7 +5,7 @@ import { type ClientSettings, JudgeClient } from "../../../src/judge/client.js";
 import { Judge } from "../../../src/judge/judge.js";
 import { type Clock, realClock } from "../../../src/judge/limits.js";
 import { defaultRubric, type RulerSettings } from "../../../src/judge/ruler.js";
-import type { Trajectory } from "../../../src/rollout/index.js";
+import type { Trajectory } from "../../../src/rollout/trajectory.js";
 import type { ChatMessage, Scenario } from "../../../src/tasks/task.js";
 
 export const never = new AbortController().signal;

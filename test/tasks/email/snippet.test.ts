@@ -1,7 +1,7 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { phrasesOf, snippetOf } from "../../../src/tasks/email/snippet.js";
-import { syntheticWorld } from "../../../src/tasks/index.js";
+import { syntheticWorld } from "../../../src/tasks/email/synthetic/world.js";
 import { Random } from "../../../src/util/random.js";
 
 const snippet = (body: string, keywords: string[], subject = "") => snippetOf(subject, body, phrasesOf(keywords));

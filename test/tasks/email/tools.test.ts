@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import { buildMailDatabase } from "../../../src/tasks/email/building/build.js";
+import { emailTask } from "../../../src/tasks/email/email-task.js";
 import type { EmailScenario } from "../../../src/tasks/email/scenario.js";
 import type { EmailEnv } from "../../../src/tasks/email/tools.js";
-import { emailTask } from "../../../src/tasks/index.js";
 import { type CallRecord, type FinishedRollout, ToolError, toolSchema } from "../../../src/tasks/task.js";
 import { Random } from "../../../src/util/random.js";
 import { databaseOf, mail, scenario, temporaryFolder } from "../../support/mails.js";

@@ -6,8 +6,8 @@
 import { createHash } from "node:crypto";
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { objectiveOf } from "../../../src/config/index.js";
-import type { StepMetrics, StepSettings } from "../../../src/learn/index.js";
+import { objectiveOf } from "../../../src/config/objectives.js";
+import type { StepMetrics, StepSettings } from "../../../src/learn/types.js";
 import { taskReward } from "../../../src/reward/task.js";
 import type { Trajectory } from "../../../src/rollout/trajectory.js";
 import type { Adapter, ProbeReading } from "../../../src/run/records.js";

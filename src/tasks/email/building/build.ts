@@ -4,25 +4,18 @@
  */
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { setImmediate as breathe } from "node:timers/promises";
-import { HoneError, messageOf } from "../../../util/index.js";
+import { HoneError, messageOf } from "../../../util/errors.js";
 import { type MailDatabaseWriter, openMailDatabaseWriter } from "../database.js";
-import {
-  derivedId,
-  findSource,
-  hasDerivedId,
-  type ImportRules,
-  importMail,
-  type QuestionCounts,
-  QuestionReader,
-  type QuestionRules,
-  type Skipped,
-  type SkipReason,
-  type Source,
-} from "../import/index.js";
+import { importMail } from "../import/import-mail.js";
+import type { ImportRules, Skipped, SkipReason } from "../import/job.js";
+import { derivedId, hasDerivedId } from "../import/message.js";
+import { type QuestionCounts, QuestionReader, type QuestionRules } from "../import/questions.js";
+import { findSource, type Source } from "../import/sources.js";
 import type { Mail } from "../mail.js";
 import type { EmailScenario } from "../scenario.js";
 import { applicationId } from "../schema.js";
-import { type NameSet, syntheticWorld } from "../synthetic/index.js";
+import type { NameSet } from "../synthetic/pools.js";
+import { syntheticWorld } from "../synthetic/world.js";
 
 /** Source of the database's content. */
 export type BuildSource =

@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
-import { codeOf, HoneError, messageOf } from "../../../util/index.js";
+import { codeOf, HoneError, messageOf } from "../../../util/errors.js";
 import { type FileKind, HEAD_BYTES, recognise } from "./recognise.js";
 
 const READ_BYTES = 1024 * 1024;

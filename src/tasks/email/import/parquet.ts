@@ -1,5 +1,5 @@
 /** Splits the rows of a Parquet file into jobs. */
-import type { ParquetFile } from "../../dataset/index.js";
+import type { ParquetFile } from "../../dataset/parquet.js";
 import type { Job } from "./job.js";
 
 /** Maximum unpacked bytes and rows of a job. Each job reads its row group's columns again, so small jobs cost more. */

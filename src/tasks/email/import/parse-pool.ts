@@ -2,7 +2,8 @@
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { Piscina } from "piscina";
-import { HoneError, packageRoot } from "../../../util/index.js";
+import { HoneError } from "../../../util/errors.js";
+import { packageRoot } from "../../../util/paths.js";
 import type { ImportRules, Job, Parsed } from "./job.js";
 
 const workerFile = join(packageRoot, "dist/src/tasks/email/import/parse-worker.js");

@@ -1,7 +1,7 @@
 /** Parses one job to mails: all of the expensive work, on any thread. */
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
-import { HoneError } from "../../../util/index.js";
-import { openParquet, type ParquetFile } from "../../dataset/index.js";
+import { HoneError } from "../../../util/errors.js";
+import { openParquet, type ParquetFile } from "../../dataset/parquet.js";
 import type { Mail } from "../mail.js";
 import { NoMail } from "./body.js";
 import { type ImportRules, type Job, MAX_MESSAGE_BYTES, type Parsed, type Skipped, type SkipReason } from "./job.js";

@@ -1,8 +1,8 @@
 /** Converts questions in the format of corbt/enron_emails_sample_questions to scenarios. */
 import { basename } from "node:path";
 import { z } from "zod";
-import { HoneError } from "../../../util/index.js";
-import { openParquet } from "../../dataset/index.js";
+import { HoneError } from "../../../util/errors.js";
+import { openParquet } from "../../dataset/parquet.js";
 import type { EmailScenario } from "../scenario.js";
 import { normalAddress } from "./addresses.js";
 import { openFile, readingFailed } from "./bytes.js";

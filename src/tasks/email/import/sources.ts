@@ -1,8 +1,8 @@
 /** Converts paths to jobs: finds files, detects their kind, and tracks progress. */
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
-import { HoneError } from "../../../util/index.js";
-import { openParquet } from "../../dataset/index.js";
+import { HoneError } from "../../../util/errors.js";
+import { openParquet } from "../../dataset/parquet.js";
 import { type OpenedFile, openFile, readingFailed } from "./bytes.js";
 import { walk } from "./folder.js";
 import type { Job } from "./job.js";

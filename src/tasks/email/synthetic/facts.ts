@@ -2,7 +2,7 @@
  * The facts of one mailbox: for each kind of question a topic, decided differently for two projects. So each fact has
  * rivals: the same topic of another project, and (projects have up to two facts) the same project's other topic.
  */
-import type { Random } from "../../../util/index.js";
+import type { Random } from "../../../util/random.js";
 import type { Split } from "../../task.js";
 import { everybody, type Person } from "./people.js";
 import { type Kind, kinds, months, type NamePools, pools, topics } from "./pools.js";

@@ -4,7 +4,7 @@
  * project's mail, mail about the same people; and mail invisible to the owner, with other answers: among colleagues,
  * and of later days.
  */
-import type { Random } from "../../../util/index.js";
+import type { Random } from "../../../util/random.js";
 import type { Split } from "../../task.js";
 import type { Mail } from "../mail.js";
 import type { EmailScenario } from "../scenario.js";

@@ -3,7 +3,7 @@
  * has begun an id can complete it in only one way; the pair is unique in the world. Computed from the mailbox's index
  * alone: no list of ids is kept, and the number of mailboxes does not change them.
  */
-import { Random } from "../../../util/index.js";
+import { Random } from "../../../util/random.js";
 import { idWords } from "./pools.js";
 
 /** Maximum number of mails in a mailbox. */

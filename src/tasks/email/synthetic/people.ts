@@ -3,7 +3,7 @@
  * mailboxes, and there either to the owners of a mailbox or to the others. So no person is in both splits, and no owner
  * occurs in another mailbox.
  */
-import { Random } from "../../../util/index.js";
+import { Random } from "../../../util/random.js";
 import type { Split } from "../../task.js";
 import { type NameSet, pools } from "./pools.js";
 

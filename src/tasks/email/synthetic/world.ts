@@ -1,5 +1,5 @@
 /** The synthetic world: a sequence of mailboxes, the same for the same seed. */
-import { Random } from "../../../util/index.js";
+import { Random } from "../../../util/random.js";
 import type { Split } from "../../task.js";
 import type { Mail } from "../mail.js";
 import type { EmailScenario } from "../scenario.js";

@@ -9,8 +9,8 @@ import Database from "better-sqlite3";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type BuildSummary, buildMailDatabase } from "../../../../src/tasks/email/building/build.js";
 import { readMessage } from "../../../../src/tasks/email/import/message.js";
+import { QuestionReader } from "../../../../src/tasks/email/import/questions.js";
 import type { Mail } from "../../../../src/tasks/email/mail.js";
-import { QuestionReader } from "../../../../src/tasks/index.js";
 import {
   allQuestions,
   coveredQuestions,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { buildMailDatabase } from "../../../../src/tasks/email/building/build.js";
 import { type Added, openMailDatabase, openMailDatabaseWriter } from "../../../../src/tasks/email/database.js";
-import { syntheticWorld } from "../../../../src/tasks/index.js";
+import { syntheticWorld } from "../../../../src/tasks/email/synthetic/world.js";
 
 describe("a database of the synthetic world", () => {
   it("takes every mail and every scenario: none is a duplicate of another", () => {

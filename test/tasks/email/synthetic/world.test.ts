@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { Mail } from "../../../../src/tasks/email/mail.js";
 import type { EmailScenario } from "../../../../src/tasks/email/scenario.js";
-import { pools } from "../../../../src/tasks/email/synthetic/pools.js";
-import { kinds, type Mailbox, syntheticWorld } from "../../../../src/tasks/index.js";
+import { kinds, pools } from "../../../../src/tasks/email/synthetic/pools.js";
+import { type Mailbox, syntheticWorld } from "../../../../src/tasks/email/synthetic/world.js";
 
 const world = [...syntheticWorld({ seed: 1, mailboxes: 300 })];
 const reserved = [...syntheticWorld({ seed: 1, mailboxes: 40, names: "reserved" })];

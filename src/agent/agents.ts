@@ -1,0 +1,62 @@
+/**
+ * Tasks that people's own agents play (`rollout` of defineTask): one endpoint for each worker thread, one model for each
+ * rollout. The rollout workers load this room where a task needs it.
+ */
+import { loadEngine } from "../engine/factory.js";
+import { outagesOf } from "../engine/vllm/engine.js";
+import { chatOf } from "../rollout/chat.js";
+import type { EnginePlayer } from "../rollout/player.js";
+import type { RolloutLimits } from "../rollout/rollout.js";
+import type { AnyTask, Scenario } from "../tasks/task.js";
+import { messageOf } from "../util/errors.js";
+import { Host } from "./host.js";
+import { catchEverything } from "./output.js";
+import { type AgentOutcome, playAgent, type Waited } from "./play.js";
+import type { Programs } from "./programs.js";
+import { RolloutModel } from "./rollout-model.js";
+
+export interface AgentsSettings {
+  readonly task: AnyTask;
+  readonly env: unknown;
+  readonly player: EnginePlayer;
+  readonly limits: RolloutLimits;
+  /** Called with each option that is refused or replaced, and with errors that no rollout is known for. */
+  readonly onNote: (text: string) => void;
+}
+
+export interface AgentMember {
+  readonly scenario: Scenario;
+  readonly seed: number;
+  readonly index: number;
+  readonly step: number;
+  /** Called when the model, or a part of the agent, has its turn. */
+  readonly onWaiting: (turn: number, who: Waited) => void;
+}
+
+export interface Agents {
+  /** @throws HoneError where the agent fails */
+  play(member: AgentMember): Promise<AgentOutcome>;
+  /** Ends the programs of all rollouts, and the endpoint. */
+  close(): Promise<void>;
+}
+
+/** Opens the endpoint of this thread. */
+export async function openAgents({ task, env, player, limits, onNote }: AgentsSettings): Promise<Agents> {
+  const engine = await loadEngine(player.engine);
+  const chat = chatOf(engine, player.chat);
+  const host = await Host.open();
+  const programs = new Set<Programs>();
+  catchEverything((error) => onNote(`an agent left an error that nothing caught: ${messageOf(error)}`));
+  const pauses = outagesOf(player.engine);
+  return {
+    play: (member) => {
+      const about = { seed: member.seed, limits, onNote, onWaiting: member.onWaiting };
+      const model = new RolloutModel({ name: "hone", engine, chat, sampling: player.sampling, ...about });
+      return playAgent({ ...member, task, env, model, host, limits, pauses, programs });
+    },
+    close: async () => {
+      await Promise.all([...programs].map((all) => all.end()));
+      await host.close();
+    },
+  };
+}

@@ -3,7 +3,7 @@
  * For trying judged training without a real judge.
  */
 import { parseArgs } from "node:util";
-import { openMailDatabase } from "../src/tasks/email/database.js";
+import { openMailDatabase } from "../src/tasks/email/reader.js";
 import { messageOf } from "../src/util/errors.js";
 import { knowingScore, startScriptedJudge } from "./scripted-judge.js";
 

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { correctnessQuestion } from "../src/judge/correctness.js";
 import { sameAnswer } from "../src/tasks/email/answer.js";
-import type { MailDatabase } from "../src/tasks/email/database.js";
+import type { MailDatabase } from "../src/tasks/email/reader.js";
 import { emailReward } from "../src/tasks/email/reward.js";
 import type { EmailScenario } from "../src/tasks/email/scenario.js";
 import type { CallRecord, ChatMessage, FinishedRollout, RolloutEnd } from "../src/tasks/task.js";

@@ -21,8 +21,9 @@ export {
 } from "./composition/provider.js";
 export type { GivenReward } from "./composition/rewards.js";
 export { type Ruler, type RulerOptions, ruler } from "./composition/ruler.js";
-export { openRun, type RunOptions, TrainingRun } from "./composition/run.js";
-export { type SftChoice, type SftOptions, type SftSummary, sft, sftOptions } from "./composition/sft.js";
+export { openRun } from "./composition/run.js";
+export { sft } from "./composition/sft.js";
+export { type SftChoice, type SftOptions, type SftSummary, sftOptions } from "./composition/sft-options.js";
 export type { TrainSummary } from "./composition/summary.js";
 export { type OpenTask, openTask, type TaskChoice } from "./composition/task.js";
 export { type TrainChoice, train } from "./composition/train.js";
@@ -31,8 +32,9 @@ export {
   type TrainRunChoice,
   type TrainRunOptions,
   trainOptions,
-  trainRun,
-} from "./composition/train-run.js";
+} from "./composition/train-options.js";
+export { trainRun } from "./composition/train-run.js";
+export { type RunOptions, TrainingRun } from "./composition/training-run.js";
 export type { EngineInfo, LocalEngineInfo } from "./engine/engine.js";
 export type { Gathered } from "./gather/gather.js";
 export type { GroupReward } from "./reward/reward.js";

@@ -10,8 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { main } from "../src/command-line.js";
 import { loadCommands } from "../src/commands/commands.js";
@@ -76,23 +75,6 @@ describe("the command line", () => {
     closeSync(into);
     expect(String(stderr)).toMatch(/^hone: stdout cannot be written: ENOSPC.*\n$/);
     expect(status).toBe(1);
-  });
-
-  it("lists its commands without loading one, or any package", () => {
-    const hook = `import { writeSync } from "node:fs";
-      export const load = (url, context, next) => (writeSync(2, url + "\\n"), next(url, context));`;
-    const data = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`;
-    const recorder = data(`import { register } from "node:module"; register(${JSON.stringify(data(hook))});`);
-    const cli = join(packageRoot, "dist/src/cli.js");
-    const { stdout, stderr } = spawnSync(process.execPath, ["--import", recorder, cli, "--help"], { encoding: "utf8" });
-    expect(stdout).toContain("yarn hone check");
-    const loaded = stderr.split("\n").filter((url) => url.startsWith("file:"));
-    expect(loaded.map((url) => relative(dirname(cli), fileURLToPath(url))).sort()).toEqual([
-      "cli.js",
-      "command-list.js",
-      "commands/commands.js",
-      ...["errors", "paths", "program", "text", "time-limit", "watch"].map((name) => `util/${name}.js`),
-    ]);
   });
 
   it("--version is that of package.json", () => {

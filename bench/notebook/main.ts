@@ -16,7 +16,7 @@ import { resolveModel } from "../../src/models/resolve.js";
 import { ensurePython } from "../../src/python-env/python.js";
 import { formatNamed } from "../../src/rollout/formats/formats.js";
 import { RunStore } from "../../src/run/store.js";
-import { openMailDatabase } from "../../src/tasks/email/database.js";
+import { openMailDatabase } from "../../src/tasks/email/reader.js";
 import { emailTools } from "../../src/tasks/email/tools.js";
 import { type ChatMessage, toolSchema } from "../../src/tasks/task.js";
 import { HoneError, UsageError } from "../../src/util/errors.js";

@@ -10,14 +10,14 @@ import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js
 import { modelFile } from "../../src/engine/models.js";
 import { JudgeClient } from "../../src/judge/client.js";
 import { Judge } from "../../src/judge/judge.js";
-import { defaultRubric } from "../../src/judge/ruler.js";
 import { GroupWork } from "../../src/reward/group-work.js";
 import { rulerReward } from "../../src/reward/judged.js";
 import type { GroupReward, RewardGroup } from "../../src/reward/reward.js";
+import { defaultRubric } from "../../src/reward/rubric.js";
 import { taskReward } from "../../src/reward/task.js";
 import { buildMailDatabase } from "../../src/tasks/email/building/build.js";
-import { openMailDatabase } from "../../src/tasks/email/database.js";
 import { emailTask } from "../../src/tasks/email/email-task.js";
+import { openMailDatabase } from "../../src/tasks/email/reader.js";
 import type { Scenario } from "../../src/tasks/task.js";
 import { EnginePolicy } from "../../src/train/engine-policy.js";
 import { ScenarioSampler } from "../../src/train/sampler.js";

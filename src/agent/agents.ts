@@ -2,8 +2,7 @@
  * Tasks that people's own agents play (`rollout` of defineTask): one endpoint for each worker thread, one model for each
  * rollout. The rollout workers load this room where a task needs it.
  */
-import { loadEngine } from "../engine/factory.js";
-import { outagesOf } from "../engine/vllm/engine.js";
+import { loadEngine, outagesOf } from "../engine/factory.js";
 import { chatOf } from "../rollout/chat.js";
 import type { EnginePlayer } from "../rollout/player.js";
 import type { RolloutLimits } from "../rollout/rollout.js";
@@ -47,7 +46,7 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
   const host = await Host.open();
   const programs = new Set<Programs>();
   catchEverything((error) => onNote(`an agent left an error that nothing caught: ${messageOf(error)}`));
-  const pauses = outagesOf(player.engine);
+  const pauses = await outagesOf(player.engine);
   return {
     play: (member) => {
       const about = { seed: member.seed, limits, onNote, onWaiting: member.onWaiting };

@@ -7,7 +7,7 @@ import { trainedContext } from "../engine/models.js";
 import { engineOptions } from "../engine/options.js";
 import { linesTo } from "../models/io.js";
 import { resolveModel } from "../models/resolve.js";
-import { adapterFile, existing } from "../play/choose-player.js";
+import { adapterFile, existing } from "../play/engine-player.js";
 import { prepareMachine } from "../python-env/machine.js";
 import { HoneError, messageOf } from "../util/errors.js";
 import { printable } from "../util/text.js";

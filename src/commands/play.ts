@@ -1,6 +1,6 @@
 /** `yarn hone play`: a person plays one scenario by hand, at a prompt or from a pipe. */
 import { defineCommand } from "../config/command.js";
-import { planServers, serverLogs } from "../mcp/plan.js";
+import { serverLogs, withServers } from "../gather/servers.js";
 import { McpServers } from "../mcp/servers.js";
 import { PersonSession } from "../play/person-session.js";
 import { chooseScenarios } from "../play/rollouts-file.js";
@@ -30,7 +30,7 @@ export const playCommand = defineCommand({
     const all = await scenariosOf(plain, options, { hub: config, log: io.log, signal: io.signal });
     const [scenario] = chooseScenarios(all, { split, scenario: config.scenario, n: 1, seed });
     if (!scenario) throw new HoneError("there is no scenario to play");
-    const plan = await planServers(config, plain, config.task, serverLogs(config.home), io);
+    const { servers: plan } = await withServers(config, plain, config.task, serverLogs(config.home), io);
     const servers = plan && new McpServers(plan, plain);
     const own = await servers?.begin(scenario.id, scenario);
     const task = own?.task ?? plain;

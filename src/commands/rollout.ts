@@ -3,15 +3,13 @@ import { join } from "node:path";
 import { defineCommand } from "../config/command.js";
 import { type Config, chosen, flagOf, type GivenOptions } from "../config/config.js";
 import { isLocal } from "../engine/engine.js";
-import { planServers, serverLogs } from "../mcp/plan.js";
-import { withServerTools } from "../mcp/servers.js";
+import { serverLogs, withServers } from "../gather/servers.js";
 import { openPlayerFor } from "../play/choose-player.js";
 import { chooseScenarios, type RolloutsSummary, rolloutsToFile } from "../play/rollouts-file.js";
 import { conversationText } from "../report/conversation.js";
 import { countsText, kindsText, partsText } from "../report/evaluation.js";
 import { compact, ProgressLine } from "../report/progress-line.js";
 import { UnreadCalls } from "../report/unread-calls.js";
-import { optionsOfCheckpoint } from "../run/checkpoint-choice.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
 import { givenForTask, recordedForTask, taskOptionsOf } from "../tasks/options.js";
 import { type PlainOptions, toolSchema } from "../tasks/task.js";
@@ -54,6 +52,7 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
       `--checkpoint and ${flagOf("weights")}: a checkpoint plays on the weights that its run has; leave ${flagOf("weights")} out`,
     );
   }
+  const { optionsOfCheckpoint } = await import("../run/checkpoint-choice.js");
   const { set, ...playing } = await optionsOfCheckpoint(config, names);
   return {
     ...config,
@@ -72,11 +71,11 @@ export const rolloutCommand = defineCommand({
     const task = await loadTask(config.task, config.taskTimeout);
     const taskOptions = taskOptionsOf(task, config, recordedForTask(task, config.ofRun), givenForTask(io.given));
     chooseScenarios(await scenariosOf(task, taskOptions, { hub: config, log: io.log, signal: io.signal }), choice);
-    const servers = await planServers(config, task, config.task, serverLogs(config.home), io);
+    const { task: whole, servers } = await withServers(config, task, config.task, serverLogs(config.home), io);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const progress = new ProgressLine(io.stream);
     const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.log(line), io.signal);
-    const shown = withServerTools(task, servers).tools.map((tool) => toolSchema(tool));
+    const shown = whole.tools.map((tool) => toolSchema(tool));
     const unread = new UnreadCalls(shown);
     const detokenize = engine && ((ids: number[]) => engine.detokenize(ids, { special: true }));
     try {

@@ -1,5 +1,6 @@
 /** `yarn hone sft`: supervised fine-tuning on a trajectory file. */
-import { sft, sftOptions } from "../composition/sft.js";
+import { sft } from "../composition/sft.js";
+import { sftOptions } from "../composition/sft-options.js";
 import { defineCommand } from "../config/command.js";
 import { chosen } from "../config/config.js";
 import { learnerText } from "../report/compute.js";

@@ -63,12 +63,12 @@ interface Stepping {
   readonly view: Steps["view"];
 }
 
-export function stepsOf({ run, updater }: Begun, { model, task, settings, config, view, ...about }: Stepping) {
+export async function stepsOf({ run, updater }: Begun, { model, task, settings, config, view, ...about }: Stepping) {
   return {
     run,
     updater,
     settings: loopSettings(settings, config, model.info, about),
-    policy: model.policy(task, config.releaseWeights),
+    policy: await model.policy(task, config.releaseWeights),
     lastUpdates: new LastUpdates(),
     view,
   } satisfies Steps;

@@ -2,7 +2,6 @@
 import type { Trajectory } from "../rollout/trajectory.js";
 import type { Evaluation } from "../run/records.js";
 import type { Reward, Scenario } from "../tasks/task.js";
-import { playGraded } from "../train/grading.js";
 import { gather } from "./gather.js";
 import type { Model } from "./model.js";
 import type { OpenTask } from "./task.js";
@@ -25,6 +24,7 @@ export async function evaluate(
   scenarios: readonly Scenario[],
   { seed = task.options.seed, grade = ({ reward }) => reward, signal }: EvaluateChoice = {},
 ): Promise<Evaluation> {
+  const { playGraded } = await import("../train/grading.js");
   return playGraded(
     signal ?? new AbortController().signal,
     async (trajectory) => ({ kind: "graded", reward: await grade(trajectory) }),

@@ -1,6 +1,5 @@
 /** Plays groups of rollouts with a model, outside of a training loop of hone's own. */
-import { type Gathered, gather as gatherRollouts } from "../gather/gather.js";
-import { chatOf, requireFormat } from "../rollout/chat.js";
+import type { Gathered } from "../gather/gather.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import type { Scenario } from "../tasks/task.js";
 import type { Model } from "./model.js";
@@ -34,6 +33,10 @@ export async function gather(
 ): Promise<Gathered> {
   const { groupSize = 4, step = 0, seed = task.options.seed, ...more } = choice;
   const { player, config, log } = model;
+  const [{ chatOf, requireFormat }, { gather: gatherRollouts }] = await Promise.all([
+    import("../rollout/chat.js"),
+    import("../gather/gather.js"),
+  ]);
   requireFormat(chatOf(model.engine, player.chat), task.task.tools, model.info.model);
   return gatherRollouts({
     settings: { task: task.reference, taskOptions: task.options, servers: task.servers, player, limits: model.limits },

@@ -10,12 +10,10 @@ import {
 } from "../config/config.js";
 import type { PolicyEngine } from "../engine/engine.js";
 import { RolloutThreads } from "../gather/threads.js";
-import { openPlayerFor } from "../play/choose-player.js";
-import { chatSettings } from "../rollout/chat.js";
 import type { EnginePlayer } from "../rollout/player.js";
 import type { RolloutLimits } from "../rollout/rollout.js";
 import type { Adapter } from "../run/records.js";
-import { EnginePolicy } from "../train/engine-policy.js";
+import type { EnginePolicy } from "../train/engine-policy.js";
 import { HoneError } from "../util/errors.js";
 import { sha256OfFile } from "../util/files.js";
 import type { Given, Listener } from "./options.js";
@@ -97,16 +95,13 @@ export class Model {
   }
 
   /** The model as the policy of a run, which activates the run's adapters on it. */
-  policy(task: OpenTask, releaseWeights: boolean): EnginePolicy {
+  async policy(task: OpenTask, releaseWeights: boolean): Promise<EnginePolicy> {
     const { config, log } = this;
-    const model = this;
-    class RunPolicy extends EnginePolicy {
-      override async use(adapter: Adapter | null): Promise<void> {
-        await super.use(adapter);
-        model.#adapter = adapter;
-      }
-    }
-    return new RunPolicy(this.engine, {
+    const [{ EnginePolicy }, { chatSettings }] = await Promise.all([
+      import("../train/engine-policy.js"),
+      import("../rollout/chat.js"),
+    ]);
+    return new EnginePolicy(this.engine, {
       engine: this.#player.engine,
       task: task.reference,
       taskOptions: task.options,
@@ -118,6 +113,9 @@ export class Model {
       threads: this.threads,
       maxExceptions: config.maxExceptions,
       releaseWeights,
+      onUse: (adapter) => {
+        this.#adapter = adapter;
+      },
       onFailure: ({ id, error }) => log(`rollout ${id} failed: ${error}`),
       log,
     });
@@ -140,6 +138,7 @@ export async function openModel(reference: string, options: ModelOptions = {}): 
   const { log = () => undefined, signal, ...values } = options;
   const given = await givenByProgram(values, libraryOptions("model"));
   const config = withDefaults([...optionsOf("rollout"), ...libraryOptions("model")], { ...given, model: reference });
+  const { openPlayerFor } = await import("../play/choose-player.js");
   const { spec, engine, concurrency } = await openPlayerFor(config, log, signal);
   if (!engine || spec.kind !== "engine") throw new HoneError(`${reference} is no model that this machine runs`);
   return new Model(reference, config, { engine, player: spec, concurrency }, log);

@@ -1,14 +1,13 @@
 /** Models of hone as a provider of the AI SDK: those of this process, and those of `hone serve`. */
 import { type LanguageModelV3, NoSuchModelError, type ProviderV3 } from "@ai-sdk/provider";
-import { inProcess } from "../ai-sdk/in-process.js";
 import { languageModel } from "../ai-sdk/model.js";
 import { overHttp } from "../ai-sdk/over-http.js";
 import type { Source } from "../ai-sdk/source.js";
 import { givenByProgram, type OptionName, optionsOf, withDefaults } from "../config/config.js";
 import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
 import { checkChatUrl } from "../openai/server.js";
-import { openSubject, type Subject } from "../play/subject.js";
-import { ServedModel } from "../serve/model.js";
+import type { Subject } from "../play/subject.js";
+import type { ServedModel } from "../serve/model.js";
 import { UsageError } from "../util/errors.js";
 import type { Given, Listener } from "./options.js";
 
@@ -62,6 +61,10 @@ async function openLocal(options: LocalProviderOptions, signal: AbortSignal): Pr
   const all = [...optionsOf("serve"), ...optionsOf("chat")];
   const config = withDefaults(all, { ...given, ...(run === undefined ? {} : { subject: run }) });
   let of: string | undefined;
+  const [{ openSubject }, { ServedModel }] = await Promise.all([
+    import("../play/subject.js"),
+    import("../serve/model.js"),
+  ]);
   const subject = await openSubject(config, {
     given,
     checkpoints,
@@ -130,7 +133,7 @@ function ofThisProcess(options: LocalProviderOptions): Sources {
   const find = async (modelId: string): Promise<Source> => {
     const { models } = await open();
     const found = models.find(({ names }) => names.includes(modelId));
-    if (found) return inProcess(found, true);
+    if (found) return (await import("../ai-sdk/in-process.js")).inProcess(found, true);
     const names = models.flatMap((one) => one.names).join(", ");
     const message = `there is no model ${modelId} here; there are ${names} (the option checkpoints)`;
     throw new NoSuchModelError({ modelId, modelType: "languageModel", message });

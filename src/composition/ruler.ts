@@ -2,10 +2,6 @@
 import { join } from "node:path";
 import { type Config, givenByProgram, type LibraryOption, libraryOptions, withDefaults } from "../config/config.js";
 import type { JudgeUsage } from "../judge/budget.js";
-import { openVerdictFile } from "../judge/cache.js";
-import { rewardComparable } from "../reward/comparable.js";
-import { openJudge, rubricOf, rulerSettings, VERDICTS_FILE } from "../reward/judge.js";
-import { rulerReward } from "../reward/judged.js";
 import type { GroupReward } from "../reward/reward.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import type { Given, Listener } from "./options.js";
@@ -32,6 +28,19 @@ export async function ruler(task: OpenTask, options: RulerOptions): Promise<Rule
     libraryOptions("ruler"),
     await givenByProgram(values, libraryOptions("ruler")),
   );
+  const [
+    { rewardComparable },
+    { openJudge, rulerSettings },
+    { rubricOf, VERDICTS_FILE },
+    { rulerReward },
+    { openVerdictFile },
+  ] = await Promise.all([
+    import("../reward/comparable.js"),
+    import("../reward/judge.js"),
+    import("../reward/judge-options.js"),
+    import("../reward/judged.js"),
+    import("../run/verdicts.js"),
+  ]);
   const rubric = rubricOf(config.rulerRubric);
   const { cache, close } = openVerdictFile(join(task.options.home, VERDICTS_FILE));
   try {

@@ -1,8 +1,8 @@
 /** A task with its scenarios, as the library plays it. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { planServers, type ServerPlan, serverLogs } from "../mcp/plan.js";
-import { withServerTools } from "../mcp/servers.js";
+import { serverLogs, withServers } from "../gather/servers.js";
+import type { ServerPlan } from "../mcp/plan.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
 import { taskOptionsOf } from "../tasks/options.js";
 import type { AnyTask, PlainOptions, Scenario } from "../tasks/task.js";
@@ -48,12 +48,12 @@ export async function openTask(
   reference: string,
   { set = {}, seed = 1, home = ".hone", taskTimeout, mcp, log = () => undefined }: TaskChoice = {},
 ): Promise<OpenTask> {
-  const task = await loadTask(reference, taskTimeout);
-  const taskOptions = { ...taskOptionsOf(task, { home, seed }, set), seed, home };
-  const scenarios = await scenariosOf(task, taskOptions);
+  const plain = await loadTask(reference, taskTimeout);
+  const taskOptions = { ...taskOptionsOf(plain, { home, seed }, set), seed, home };
+  const scenarios = await scenariosOf(plain, taskOptions);
   const own = { mcp, mcpAllow: undefined, mcpDeny: undefined };
-  const servers = await planServers(own, task, reference, serverLogs(home), { log });
-  return openedTask({ task: withServerTools(task, servers), reference, options: taskOptions, scenarios, mcp, servers });
+  const { task, servers } = await withServers(own, plain, reference, serverLogs(home), { log });
+  return openedTask({ task, reference, options: taskOptions, scenarios, mcp, servers });
 }
 
 /** @param opened its scenarios not yet dealt by their split, and its files as they were given */

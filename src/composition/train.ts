@@ -3,13 +3,9 @@ import { comparable, rewardComparable } from "../reward/comparable.js";
 import type { GroupReward } from "../reward/reward.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import { type MetricsLine, metricsLine } from "../run/records.js";
-import { pruneCheckpoints } from "../train/played.js";
-import { stagesOf } from "../train/stages.js";
-import { trainStep } from "../train/step.js";
-import { StepClock } from "../train/step-clock.js";
 import { HoneError } from "../util/errors.js";
 import { checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
-import { partsOf, type TrainingRun } from "./run.js";
+import { partsOf, type TrainingRun } from "./training-run.js";
 
 export interface TrainChoice {
   /** One for each group. Default the task's own rewards. */
@@ -80,6 +76,12 @@ export async function train(
     rewardGroup: async () => ({ kind: "rewarded", rewards: [] }) as const,
     signal,
   };
+  const [{ pruneCheckpoints }, { stagesOf }, { trainStep }, { StepClock }] = await Promise.all([
+    import("../train/played.js"),
+    import("../train/stages.js"),
+    import("../train/step.js"),
+    import("../train/step-clock.js"),
+  ]);
   const row = await trainStep({
     ...stagesOf(stepParts, at, new StepClock()),
     sample: (soFar) => (soFar.length === 0 ? scenarios : []),

@@ -1,7 +1,8 @@
-/** The one factory of engines: which program an engine's options name. */
+/** The one factory of engines: which program an engine's options name, and nothing loaded of the others. */
+import type { Pauses } from "../util/time-limit.js";
 import type { Engine, EngineOptions, LocalEngine, LocalEngineOptions, VllmOptions } from "./engine.js";
 import { loadLocal } from "./load.js";
-import { openVllm, type VllmEngine } from "./vllm/engine.js";
+import type { VllmEngine } from "./vllm/engine.js";
 
 /** Of an engine that only tokenizes. */
 const WORDS = { name: "words", threads: 1, sequences: 1, contextPerSequence: 64 } as const;
@@ -19,6 +20,7 @@ export function loadEngine(options: EngineOptions, log?: (line: string) => void)
 export async function loadEngine(options: EngineOptions, log?: (line: string) => void): Promise<Engine> {
   // The card's memory is the servers', or the learner's.
   if (options.kind === "vllm") {
+    const { openVllm } = await import("./vllm/engine.js");
     return openVllm(options, (model) => openWords({ model, gpu: options.gpu, onHost: true }), log);
   }
   return loadLocal(options, log);
@@ -28,3 +30,16 @@ type Words = Pick<LocalEngineOptions, "model" | "onHost"> & { readonly gpu: Loca
 
 /** For engines whose text is tokenized here. */
 const openWords = (words: Words) => loadLocal({ ...words, ...WORDS } as LocalEngineOptions);
+
+/** Times in which no server of an engine answers; undefined for engines without servers. */
+export async function outagesOf(options: EngineOptions): Promise<Pauses | undefined> {
+  if (options.kind !== "vllm" || !options.shared) return undefined;
+  const { Board } = await import("./vllm/board.js");
+  const board = Board.at(options.shared.board);
+  return { milliseconds: () => board.outage(), lasts: () => board.answering().length === 0 };
+}
+
+/** What other threads load the owner's engine by. */
+export function joinOptions({ own: _, signal: __, ...options }: VllmOptions, engine: VllmEngine): VllmOptions {
+  return { ...options, shared: engine.shared };
+}

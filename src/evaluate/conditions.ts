@@ -3,18 +3,17 @@ import { join } from "node:path";
 import { type GivenOptions, type KeptOption, type OptionOf, withDefaults } from "../config/config.js";
 import { CONTEXT } from "../config/defaults.js";
 import type { LocalEngine } from "../engine/engine.js";
-import { openVerdictFile } from "../judge/cache.js";
-import { toolsFingerprint } from "../mcp/catalogue.js";
-import { planServers, type ServerPlan, serverLogs } from "../mcp/plan.js";
-import { withServerTools } from "../mcp/servers.js";
+import { serverLogs, toolsFingerprint, withServers } from "../gather/servers.js";
+import type { ServerPlan } from "../mcp/plan.js";
 import { chooseScenarios } from "../play/rollouts-file.js";
-import { openJudge, requireJudge, VERDICTS_FILE } from "../reward/judge.js";
-import { requireClaim } from "../reward/judged.js";
-import { LocalJudge, planLocalJudge, runsHere } from "../reward/local-judge.js";
+import { requireClaim } from "../reward/claims.js";
+import { requireJudge, runsHere, VERDICTS_FILE } from "../reward/judge-options.js";
+import type { LocalJudge } from "../reward/local-judge.js";
 import { rewardNamed } from "../reward/registry.js";
 import type { GradeRollout } from "../reward/reward.js";
 import type { OpenCheckpoints } from "../run/checkpoint-choice.js";
 import { checkRemoved, type RunSettings, settingsOf } from "../run/settings.js";
+import { openVerdictFile } from "../run/verdicts.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
 import { givenForTask, recordedForTask, taskOptionsOf } from "../tasks/options.js";
 import type { AnyTask, PlainOptions, Scenario } from "../tasks/task.js";
@@ -105,12 +104,13 @@ export async function conditionsOf(
   );
   const fewer = fewerText(scenarios.length, n, split, { all, known });
   if (fewer !== undefined) log(fewer);
-  const servers = await planServers(settings, plain, settings.task, serverLogs(config.home), { log, signal });
+  const logs = serverLogs(config.home);
+  const { task, servers } = await withServers(settings, plain, settings.task, logs, { log, signal });
   const trainedWith = run?.record.contents.tools;
   if (run && trainedWith !== (servers && toolsFingerprint(servers.tools))) {
     log(`the tools of MCP servers are not those that the run ${run.name} was trained with`);
   }
-  return { settings, task: withServerTools(plain, servers), taskOptions, servers, scenarios };
+  return { settings, task, taskOptions, servers, scenarios };
 }
 
 export interface Grading {
@@ -136,11 +136,21 @@ export async function openGrading(
   let local: LocalJudge | undefined;
   try {
     const chosen = { ...config, ...settings, home: config.home };
-    if (runsHere(chosen)) local = await LocalJudge.open(await planLocalJudge(chosen, log, signal), config, true, log);
-    const judge = openJudge(chosen, "--accuracy judge", cache, undefined, log, local);
+    if (runsHere(chosen)) {
+      const { LocalJudge, planLocalJudge } = await import("../reward/local-judge.js");
+      local = await LocalJudge.open(await planLocalJudge(chosen, log, signal), config, true, log);
+    }
+    const judge = (await import("../reward/judge.js")).openJudge(
+      chosen,
+      "--accuracy judge",
+      cache,
+      undefined,
+      log,
+      local,
+    );
     const env = await task.open(taskOptions);
     return {
-      grade: rewardNamed(settings.reward).grade({ judge, signal, onSpent: () => undefined, task, env }),
+      grade: await rewardNamed(settings.reward).grade({ judge, signal, onSpent: () => undefined, task, env }),
       beside: (player) => local?.beside(player),
       close: async () => {
         await local?.close();

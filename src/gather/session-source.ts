@@ -2,11 +2,8 @@
 import type { Engine } from "../engine/engine.js";
 import { loadEngine } from "../engine/factory.js";
 import type { Sequence } from "../engine/sequence.js";
-import { Dialect } from "../openai/dialect.js";
-import { ApiSession } from "../rollout/api-session.js";
 import { chatOf, requireFormat } from "../rollout/chat.js";
 import { EngineSession } from "../rollout/engine-session.js";
-import { ExpertSession } from "../rollout/expert-session.js";
 import type { EnginePlayer, PlayerSpec } from "../rollout/player.js";
 import type { Opening, Session } from "../rollout/session.js";
 import type { Player } from "../rollout/trajectory.js";
@@ -60,12 +57,17 @@ export async function openSessions(
   }
   if (spec.kind === "api") {
     const { settings } = spec;
+    const [{ Dialect }, { ApiSession }] = await Promise.all([
+      import("../openai/dialect.js"),
+      import("../rollout/api-session.js"),
+    ]);
     const dialect = new Dialect(settings, (text) => note(`the model ${settings.model} at ${settings.url} ${text}`));
     return {
       info: { kind: "api", model: settings.model, adapter: null, temperature: settings.temperature ?? 1 },
       start: (opening, job) => job.members.map((member) => new ApiSession(dialect, settings, opening, member.seed)),
     };
   }
+  const { ExpertSession } = await import("../rollout/expert-session.js");
   return {
     info: { kind: "expert", model: task.name, adapter: null, temperature: 0 },
     start: (_, job) =>

@@ -5,8 +5,8 @@
 import { MessageChannel, type MessagePort, parentPort, threadId } from "node:worker_threads";
 import { workerData } from "piscina";
 import type { Agents } from "../agent/agents.js";
-import { outagesOf } from "../engine/vllm/engine.js";
-import { McpServers } from "../mcp/servers.js";
+import { outagesOf } from "../engine/factory.js";
+import type { McpServers } from "../mcp/servers.js";
 import { opening, playRollout, type RolloutOutcome, type Waiting } from "../rollout/rollout.js";
 import type { Session } from "../rollout/session.js";
 import type { Trajectory } from "../rollout/trajectory.js";
@@ -86,14 +86,14 @@ async function prepare(): Promise<Ready> {
       `the task ${own.name} is played by its own code (rollout), which has its own tools; leave --mcp out`,
     );
   }
-  const mcpServers = settings.servers && new McpServers(settings.servers, own);
+  const mcpServers = settings.servers && new (await import("../mcp/servers.js")).McpServers(settings.servers, own);
   if (mcpServers) closeOnRequest("an MCP server", () => mcpServers.close());
   const task = mcpServers?.task ?? own;
   const env = await task.open(settings.taskOptions);
   closeOnRequest(`the environment of the task ${task.name}`, () => task.close(env));
   const agents = task.rollout ? await openAgents(task, env) : undefined;
   const { player } = settings;
-  const pauses = player.kind === "engine" ? outagesOf(player.engine) : undefined;
+  const pauses = player.kind === "engine" ? await outagesOf(player.engine) : undefined;
   const players = await openSessions(player, task, (text) => post({ kind: "note", text }));
   return { task, env, players, mcpServers, agents, pauses };
 }

@@ -154,11 +154,6 @@ export function catalogueOf(listings: readonly Listing[], choice: Choice, taken:
   return { tools, leftOut, unchecked };
 }
 
-/** Hash of the tools as described to the model: a run resumes only with the same ones. */
-export function toolsFingerprint(tools: readonly ServerTool[]): string {
-  return createHash("sha256").update(JSON.stringify(tools)).digest("hex");
-}
-
 /** Describes how a server's tools differ from the known ones; undefined when they are the same. */
 export function changedTools(known: readonly ServerTool[], now: readonly ListedTool[]): string | undefined {
   for (const { toolName, description, inputSchema } of known) {

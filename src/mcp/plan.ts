@@ -2,7 +2,7 @@
  * Resolves `--mcp` and a task's `mcp` to a plan for workers: the servers, how to start them, and their tools for the
  * model.
  */
-import { dirname, join, resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import type { Config } from "../config/config.js";
 import type { ServerScope } from "../tasks/servers.js";
 import type { AnyTask } from "../tasks/task.js";
@@ -32,9 +32,6 @@ export interface ServerPlan {
   /** Folder of the servers' logs. */
   readonly logs: string;
 }
-
-/** Log folder for commands that make no run. */
-export const serverLogs = (home: string) => join(home, "logs", "mcp");
 
 /** The servers' listings and the plan made from them. */
 export interface Surveyed {

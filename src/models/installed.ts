@@ -22,9 +22,9 @@ import {
   type WheelReference,
   wheelLabel,
 } from "./reference.js";
-import { DEFAULT_WEIGHTS, type ModelConfig } from "./resolve.js";
 import { ggufFiles, isComplete, isUsable, shapeInFolder } from "./source.js";
 import { testedOf } from "./tested.js";
+import { DEFAULT_WEIGHTS, type ModelConfig } from "./wanted.js";
 
 export interface ModelRow {
   /** Name as `--model` takes it. */

@@ -4,8 +4,9 @@ import { checksumOfLink, folderName, type Repository, RepositoryCache } from "..
 import { hubOptionsOf } from "../hub/options.js";
 import type { ModelIo } from "./io.js";
 import { nameOf, readReference } from "./reference.js";
-import { DEFAULT_WEIGHTS, type ModelConfig, resolveWithSource } from "./resolve.js";
+import { resolveWithSource } from "./resolve.js";
 import { aboutFiles, weightFiles } from "./source.js";
+import { DEFAULT_WEIGHTS, type ModelConfig } from "./wanted.js";
 
 /** Below the folder that hone is started in: its home, the Hub's cache, and files of no repository. */
 export const PORTABLE = { home: ".hone", cache: "hub", models: "models" } as const;

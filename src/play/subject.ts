@@ -23,7 +23,7 @@ import { STORE_FILE } from "../run/run.js";
 import { type RunSettings, settingsOf } from "../run/settings.js";
 import { UsageError } from "../util/errors.js";
 import { hone } from "../util/program.js";
-import { adapterFile } from "./choose-player.js";
+import { adapterFile } from "./engine-player.js";
 import { loadFitting } from "./fitting.js";
 
 /** Options that choose the models and the device. */

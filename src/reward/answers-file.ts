@@ -13,8 +13,8 @@ import { brokenOff } from "../rollout/deadline.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import type { Claim } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
+import { claimOf, requireClaim } from "./claims.js";
 import { type FileConfig, type FileIo, filesOf, readGroups, withJudge, writeLines } from "./files.js";
-import { claimOf, requireClaim } from "./judged.js";
 
 /** One line of the new file. */
 export interface AnswerRow extends Claim {

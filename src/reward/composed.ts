@@ -11,16 +11,15 @@ export const composedKind: RewardKind = {
   about: "the task's composed reward, with a judge's scores (RULER) as one of its parts",
   judged: true,
   contents: rulerKind.contents,
-  grade: rulerKind.grade,
   requireTask: (task) => {
     if (rulerWeightOf(task.reward) !== undefined) return;
     throw new UsageError(
       `--reward composed: the reward of the task ${task.name} has no part for a judge; give composeReward a weight for \`ruler\``,
     );
   },
-  open: (context) => {
+  open: async (context) => {
     const weight = rulerWeightOf(context.task.reward) as number;
-    const judge = rulerKind.open(context);
+    const judge = await rulerKind.open(context);
     return async (group, step) => {
       const judged = await judge(group, step);
       if (judged.kind !== "rewarded") return judged;

@@ -3,18 +3,19 @@ import { createWriteStream, existsSync, mkdirSync, renameSync, rmSync } from "no
 import { dirname, join, resolve } from "node:path";
 import { finished } from "node:stream/promises";
 import type { Config } from "../config/config.js";
-import { openVerdictFile } from "../judge/cache.js";
+import { serverLogs, withServers } from "../gather/servers.js";
 import type { Judge } from "../judge/judge.js";
-import { type McpConfig, planServers, serverLogs } from "../mcp/plan.js";
-import { withServerTools } from "../mcp/servers.js";
+import type { McpConfig } from "../mcp/plan.js";
 import { readTrajectories, type Trajectory } from "../rollout/trajectory.js";
+import { openVerdictFile } from "../run/verdicts.js";
 import { loadTask } from "../tasks/load.js";
 import type { AnyTask } from "../tasks/task.js";
 import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { toJson } from "../util/json.js";
 import { hone } from "../util/program.js";
-import { type JudgeConfig, openJudge, requireJudge, VERDICTS_FILE } from "./judge.js";
-import { type JudgeMachine, LocalJudge, type LocalJudgeConfig, planLocalJudge, runsHere } from "./local-judge.js";
+import { openJudge } from "./judge.js";
+import { type JudgeConfig, requireJudge, runsHere, VERDICTS_FILE } from "./judge-options.js";
+import { type JudgeMachine, LocalJudge, type LocalJudgeConfig, planLocalJudge } from "./local-judge.js";
 
 export interface FileIo {
   readonly signal: AbortSignal;
@@ -44,7 +45,7 @@ export async function filesOf(
   const out = resolve(config.out ?? file.replace(/(\.jsonl)?$/, ending));
   if (out === file) throw new UsageError(`--out ${config.out}: that is the file to be judged; give another name`);
   const plain = await loadTask(config.task, config.taskTimeout);
-  const task = withServerTools(plain, await planServers(config, plain, config.task, serverLogs(config.home), io));
+  const { task } = await withServers(config, plain, config.task, serverLogs(config.home), io);
   requireJudge(config, "this");
   return { file, out, task };
 }

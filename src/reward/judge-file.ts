@@ -10,7 +10,8 @@ import type { Trajectory } from "../rollout/trajectory.js";
 import { HoneError } from "../util/errors.js";
 import { comparable, tooFewLeft } from "./comparable.js";
 import { type FileConfig, type FileIo, filesOf, readGroups, withJudge, writeLines } from "./files.js";
-import { type RulerConfig, rubricOf, rulerSettings } from "./judge.js";
+import { rulerSettings } from "./judge.js";
+import { type RulerConfig, rubricOf } from "./judge-options.js";
 
 /** A judged trajectory, as written to the new file. */
 export interface JudgedTrajectory extends Trajectory {

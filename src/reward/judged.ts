@@ -7,8 +7,8 @@ import { type GroupVerdict, judgeGroup, type RulerSettings } from "../judge/rule
 import { allAlike } from "../judge/serialise.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import type { JudgeCount } from "../run/records.js";
-import type { AnyTask, Claim, FinishedRollout, Reward } from "../tasks/task.js";
-import { UsageError } from "../util/errors.js";
+import type { AnyTask, Reward } from "../tasks/task.js";
+import { claimOf, finishedOf, requireClaim, requireShaped } from "./claims.js";
 import type { Graded, GradeRollout, RewardGroup } from "./reward.js";
 
 /** The judge, the signal that ends its work, and the callback for its cost. */
@@ -60,19 +60,6 @@ export function shapedReward(context: GradingContext): RewardGroup {
   };
 }
 
-const finishedOf = ({ messages, calls, answer, end, turns, maxTurns }: Trajectory): FinishedRollout => ({
-  messages,
-  calls,
-  answer,
-  end,
-  turns,
-  maxTurns,
-});
-
-/** The question about a rollout's answer; null where there is none. */
-export const claimOf = (task: AnyTask, trajectory: Trajectory): Claim | null =>
-  task.claim?.(finishedOf(trajectory), trajectory.scenario) ?? null;
-
 /** Rewards a rollout once its answer is known to be right or wrong. */
 function grading(
   { judge, task, signal, onSpent }: GradingContext,
@@ -105,18 +92,6 @@ export function gradeShaped(context: GradingContext): GradeRollout {
 export function gradeSuccess(context: GradingContext): GradeRollout {
   requireClaim(context.task, "--accuracy judge");
   return grading(context, ({ reward }, right) => ({ ...reward, success: right }));
-}
-
-/** @throws UsageError when the task gives the judge nothing to compare answers with */
-export function requireClaim(task: AnyTask, why: string): void {
-  if (task.claim) return;
-  throw new UsageError(`${why}: the task ${task.name} does not say what to ask a judge; give it a \`claim\``);
-}
-
-/** @throws UsageError when the task has no graded reward */
-export function requireShaped(task: AnyTask): void {
-  requireClaim(task, "--reward shaped");
-  if (!task.shaped) throw new UsageError(`--reward shaped: the task ${task.name} has no graded reward (\`shaped\`)`);
 }
 
 /** Returns a function that gives the judge's usage since its last call. */

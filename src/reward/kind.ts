@@ -1,11 +1,11 @@
 /**
  * The interface of a reward. To add one, write a file with a RewardKind and list it in registry.ts: options, help, checks,
- * the identity of a run, and the output of training follow from here.
+ * the identity of a run, and the output of training follow from here. What a kind needs of judges is loaded when it is opened.
  */
 import type { Judge } from "../judge/judge.js";
 import type { RunSettings } from "../run/settings.js";
 import type { AnyTask } from "../tasks/task.js";
-import type { RulerConfig } from "./judge.js";
+import type { RulerConfig } from "./judge-options.js";
 import type { GradingContext } from "./judged.js";
 import type { GradeRollout, RewardGroup } from "./reward.js";
 
@@ -47,11 +47,11 @@ interface Common {
 
 export type RewardKind = Common &
   (
-    | { readonly judged: false; open(context: RewardContext): RewardGroup }
-    | { readonly judged: true; open(context: JudgedContext): RewardGroup }
+    | { readonly judged: false; open(context: RewardContext): RewardGroup | Promise<RewardGroup> }
+    | { readonly judged: true; open(context: JudgedContext): RewardGroup | Promise<RewardGroup> }
   ) & {
     /** Reward of held-out rollouts where a judge decides whether the answer is right. */
-    grade(context: GradingContext): GradeRollout;
+    grade(context: GradingContext): Promise<GradeRollout>;
   };
 
 /** Defaults of most rewards: no requirement on the task, answers compared as the task does. */
@@ -62,4 +62,5 @@ export const ordinary = {
   needsEnv: false,
   requireTask: () => undefined,
   contents: () => ({}),
+  grade: async (context: GradingContext) => (await import("./judged.js")).gradeSuccess(context),
 } as const;

@@ -14,7 +14,8 @@ import { decodeThreads } from "../engine/threads.js";
 import { conversingModel } from "../models/header.js";
 import { linesTo } from "../models/io.js";
 import { nameOf, readReference } from "../models/reference.js";
-import { type ModelConfig, resolveModel } from "../models/resolve.js";
+import { resolveModel } from "../models/resolve.js";
+import type { ModelConfig } from "../models/wanted.js";
 import { prepareMachine } from "../python-env/machine.js";
 import { chatOf } from "../rollout/chat.js";
 import { ServedModel } from "../serve/model.js";
@@ -56,10 +57,6 @@ export interface LocalJudgePlan {
   /** Tokens of an answer at most. */
   readonly answerTokens: number;
 }
-
-/** Whether the options ask hone to run the judge itself: they name a model, and no server. */
-export const runsHere = ({ judgeUrl, judgeModel }: Pick<Config, "judgeUrl" | "judgeModel">): boolean =>
-  judgeUrl === undefined && judgeModel !== undefined;
 
 /** A GGUF file is loaded as it is, any other model in q8_0: a judge is not trained, and twice the model fits. */
 function weightsOf(reference: string): "q8_0" | undefined {

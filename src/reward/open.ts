@@ -2,11 +2,11 @@
 import type { RunSettings } from "../run/settings.js";
 import type { RunStore } from "../run/store.js";
 import type { AnyTask, PlainOptions } from "../tasks/task.js";
+import { requireClaim } from "./claims.js";
 import { randomReward } from "./control.js";
-import { openJudge, type RulerConfig, requireJudge } from "./judge.js";
-import { judgeLaps, requireClaim } from "./judged.js";
+import { type RulerConfig, requireJudge, runsHere } from "./judge-options.js";
 import type { JudgedContext, RewardContext, RewardKind } from "./kind.js";
-import { type JudgeMachine, LocalJudge, type LocalJudgePlan, runsHere } from "./local-judge.js";
+import type { JudgeMachine, LocalJudge, LocalJudgePlan } from "./local-judge.js";
 import { programKind } from "./program.js";
 import { rewardNamed } from "./registry.js";
 import type { RewardGroup, Rewards } from "./reward.js";
@@ -62,16 +62,21 @@ export const spreadFloorOf = ({ control }: Pick<RunSettings, "control">, kind: R
   control === "random-reward" ? 0 : kind.spreadFloor;
 
 /** The training reward: a control replaces it; held-out answers are graded as without the control. */
-function trained({ control, seed }: RunSettings, kind: RewardKind, open: () => RewardGroup) {
+async function trained(
+  { control, seed }: RunSettings,
+  kind: RewardKind,
+  open: () => RewardGroup | Promise<RewardGroup>,
+) {
   const spreadFloor = spreadFloorOf({ control }, kind);
-  return { rewardGroup: control === "random-reward" ? randomReward(seed) : open(), spreadFloor };
+  return { rewardGroup: control === "random-reward" ? randomReward(seed) : await open(), spreadFloor };
 }
 
 export async function openRewards(sources: RewardSources): Promise<Rewards> {
   const { settings, config, log } = sources;
   const kind = sources.kind ?? rewardNamed(settings.reward);
   const why = whyJudge(settings, kind);
-  const local = sources.local && (await LocalJudge.open(sources.local, config, true, log));
+  const local =
+    sources.local && (await (await import("./local-judge.js")).LocalJudge.open(sources.local, config, true, log));
   try {
     return await openWith(sources, kind, why, local);
   } catch (error) {
@@ -87,7 +92,8 @@ async function openWith(
   local: LocalJudge | undefined,
 ): Promise<Rewards> {
   const chosen = { ...config, ...settings };
-  const judge = why && openJudge(chosen, why, store.verdicts(), store.judgeSpending(), log, local);
+  const judge =
+    why && (await import("./judge.js")).openJudge(chosen, why, store.verdicts(), store.judgeSpending(), log, local);
   const gradesByJudge = settings.accuracy === "judge";
   const needsEnv = kind.needsEnv || gradesByJudge;
   const env = needsEnv ? await task.open(taskOptions) : undefined;
@@ -95,12 +101,13 @@ async function openWith(
     if (needsEnv) await task.close(env);
   };
   const context: RewardContext = { task, env, settings, config, signal, log };
-  if (!judge) return { ...trained(settings, kind, () => kind.open(context as JudgedContext)), close };
+  if (!judge) return { ...(await trained(settings, kind, () => kind.open(context as JudgedContext))), close };
+  const { judgeLaps } = await import("./judged.js");
   const onSpent = () => store.saveJudgeSpending(judge.usage());
   const judged: JudgedContext = { ...context, judge, onSpent };
   return {
-    ...trained(settings, kind, () => kind.open(judged)),
-    ...(gradesByJudge ? { grade: kind.grade(judged) } : {}),
+    ...(await trained(settings, kind, () => kind.open(judged))),
+    ...(gradesByJudge ? { grade: await kind.grade(judged) } : {}),
     judgeLap: judgeLaps(judge),
     ...(local ? { restJudge: () => local.sleep(), judgeBeside: (player) => local.beside(player) } : {}),
     close: async () => {

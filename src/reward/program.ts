@@ -1,6 +1,5 @@
 /** The reward of a run that a program trains by `trainRun` with a function of its own. */
 import { UsageError } from "../util/errors.js";
-import { gradeSuccess } from "./judged.js";
 import { ordinary, type RewardKind } from "./kind.js";
 import type { RewardGroup } from "./reward.js";
 
@@ -19,7 +18,6 @@ export const programKind: RewardKind = {
   judged: false,
   requireTask: missing,
   open: missing,
-  grade: gradeSuccess,
 };
 
 /** With its function. */

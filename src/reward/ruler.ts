@@ -1,9 +1,7 @@
 /** `--reward ruler`: a judge compares the rollouts of a group. */
 import { createHash } from "node:crypto";
-import { rubricOf, rulerSettings } from "./judge.js";
-import { gradeSuccess, rulerReward } from "./judged.js";
+import { rubricOf } from "./judge-options.js";
 import { ordinary, type RewardKind } from "./kind.js";
-import { watchOrder } from "./noise.js";
 
 export const rulerKind: RewardKind = {
   ...ordinary,
@@ -14,12 +12,16 @@ export const rulerKind: RewardKind = {
   // Below it scores differ by chance.
   spreadFloor: 0.05,
   contents: ({ rulerRubric }) => ({ rubric: createHash("sha256").update(rubricOf(rulerRubric)).digest("hex") }),
-  open: (context) => {
+  open: async (context) => {
+    const [{ rulerSettings }, { rulerReward }, { watchOrder }] = await Promise.all([
+      import("./judge.js"),
+      import("./judged.js"),
+      import("./noise.js"),
+    ]);
     const { settings, config, task, log } = context;
     const chosen = { ...config, ...settings };
     const asked = rulerSettings(chosen, rubricOf(settings.rulerRubric), task, settings.seed);
     const watch = watchOrder(log);
     return rulerReward(context, asked, watch);
   },
-  grade: gradeSuccess,
 };

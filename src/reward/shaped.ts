@@ -1,5 +1,5 @@
 /** `--reward shaped`: the task's graded reward, for which a judge says whether the answer is right. */
-import { gradeShaped, requireShaped, shapedReward } from "./judged.js";
+import { requireShaped } from "./claims.js";
 import { ordinary, type RewardKind } from "./kind.js";
 
 export const shapedKind: RewardKind = {
@@ -11,6 +11,6 @@ export const shapedKind: RewardKind = {
   accuracy: "judge",
   needsEnv: true,
   requireTask: requireShaped,
-  open: shapedReward,
-  grade: gradeShaped,
+  open: async (context) => (await import("./judged.js")).shapedReward(context),
+  grade: async (context) => (await import("./judged.js")).gradeShaped(context),
 };

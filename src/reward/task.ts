@@ -1,7 +1,6 @@
 /** `--reward task`. */
 import { rulerWeightOf } from "../tasks/compose.js";
 import { UsageError } from "../util/errors.js";
-import { gradeSuccess } from "./judged.js";
 import { ordinary, type RewardKind } from "./kind.js";
 import type { RewardGroup } from "./reward.js";
 
@@ -23,5 +22,4 @@ export const taskKind: RewardKind = {
     );
   },
   open: () => taskReward,
-  grade: gradeSuccess,
 };

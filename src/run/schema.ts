@@ -1,8 +1,8 @@
 /** The tables of run.sqlite. */
 import type { Database } from "better-sqlite3";
-import { VERDICTS_TABLE } from "../judge/cache.js";
 import { HoneError } from "../util/errors.js";
 import { FORMAT, requireFormat } from "./format.js";
+import { VERDICTS_TABLE } from "./verdicts.js";
 
 /** "hone" in ASCII: distinguishes a run store from any other SQLite file. */
 const APPLICATION_ID = 0x686f6e65;
@@ -65,7 +65,7 @@ const TABLES = `
     seconds REAL NOT NULL
   );
 
-  -- What judges have said, by what they were asked; see src/judge/cache.ts.
+  -- What judges have said, by what they were asked; see verdicts.ts.
   ${VERDICTS_TABLE}
 
   -- One row: what judging has cost so far.

@@ -1,11 +1,13 @@
 /** `yarn hone scenarios generate` without its output: the source and the model that the options name. */
 import { join, resolve } from "node:path";
 import type { Config } from "../config/config.js";
+import { serverLogs } from "../gather/servers.js";
 import type { JudgeUsage } from "../judge/budget.js";
-import { openVerdictFile } from "../judge/cache.js";
 import type { Judge } from "../judge/judge.js";
-import { type McpConfig, serverLogs } from "../mcp/plan.js";
-import { type JudgeConfig, openJudge, VERDICTS_FILE } from "../reward/judge.js";
+import type { McpConfig } from "../mcp/plan.js";
+import { openJudge } from "../reward/judge.js";
+import { type JudgeConfig, VERDICTS_FILE } from "../reward/judge-options.js";
+import { openVerdictFile } from "../run/verdicts.js";
 import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { type Generated, generate } from "./generate.js";
 import type { Source } from "./pieces.js";

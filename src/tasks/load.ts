@@ -7,13 +7,14 @@ import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { withOrigin } from "../util/origin.js";
 import { importUserFile } from "../util/user-file.js";
 import { timed } from "../util/watch.js";
-import { emailTask } from "./email/email-task.js";
 import { allowed, TASK_SECONDS, withLimits } from "./limits.js";
 import { withOrigins } from "./origins.js";
 import type { AnyTask, PlainOptions, Scenario, ScenarioIo } from "./task.js";
 
-/** Built-in tasks. */
-const builtIn: readonly AnyTask[] = [emailTask as unknown as AnyTask];
+/** Built-in tasks, each loaded when it is chosen. */
+const builtIn: Readonly<Record<string, () => Promise<AnyTask>>> = {
+  email: async () => (await import("./email/email-task.js")).emailTask as unknown as AnyTask,
+};
 
 function isTask(value: unknown): value is AnyTask {
   if (typeof value !== "object" || value === null) return false;
@@ -38,12 +39,11 @@ function isTask(value: unknown): value is AnyTask {
  * @throws HoneError when it has no task, or its code fails or takes longer
  */
 export async function loadTask(reference: string, seconds = TASK_SECONDS): Promise<AnyTask> {
-  const known = builtIn.find((task) => task.name === reference);
-  if (known) return known;
+  if (Object.hasOwn(builtIn, reference)) return await (builtIn[reference] as () => Promise<AnyTask>)();
   const file = resolve(reference);
   if (!existsSync(file)) {
     throw new UsageError(
-      `there is no task file ${file}; give the path of one, or a task of hone's: ${builtIn.map((task) => task.name).join(", ")}`,
+      `there is no task file ${file}; give the path of one, or a task of hone's: ${Object.keys(builtIn).join(", ")}`,
     );
   }
   const loaded = await timed(allowed(`the task file ${file}`, seconds), () =>

@@ -29,6 +29,8 @@ export interface EnginePolicySettings {
   readonly maxExceptions: number;
   /** Frees the weights too while it sleeps, not the KV cache alone. */
   readonly releaseWeights: boolean;
+  /** Called with each adapter that is in use from now on. */
+  readonly onUse?: (adapter: Adapter | null) => void;
   readonly onFailure: (failure: RolloutFailure) => void;
   readonly log: (text: string) => void;
 }
@@ -77,6 +79,7 @@ export class EnginePolicy implements Policy {
       this.#unseen = probe && earlier && { probe, from, earlier };
     }
     this.#adapter = adapter;
+    this.#settings.onUse?.(adapter);
   }
 
   async probe(): Promise<ProbeReading | null> {

@@ -9,6 +9,7 @@ import {
   checkSettings,
   isPeft,
   type PeftAdapter,
+  peftFingerprint,
   readPeft,
 } from "../models/adapter.js";
 import { linesTo } from "../models/io.js";
@@ -37,6 +38,9 @@ export function initialAdapter(
   checkSettings(adapter, { rank, alpha, targets }, named);
   return adapter;
 }
+
+/** Hash that identifies it. */
+export const fingerprintOf = (initial: PeftAdapter): Promise<string> => peftFingerprint(initial);
 
 interface Starting {
   readonly folder: string;

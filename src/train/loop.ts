@@ -3,7 +3,6 @@
  * old checkpoints are deleted.
  */
 import type { StepRow } from "../run/records.js";
-import { trainAhead } from "./overlap.js";
 import type { LoopParts } from "./parts.js";
 import { pruneCheckpoints } from "./played.js";
 import { isDue, playContextOf, validate } from "./saved-play.js";
@@ -20,12 +19,13 @@ import { StepClock } from "./step-clock.js";
 export async function train(parts: LoopParts): Promise<void> {
   const { run, settings, updater } = parts;
   const at = run.store.lastStep();
-  if (at.step >= settings.steps) return settings.staleness > 0 ? trainAhead(parts) : trainSteps(parts);
+  const steps = settings.staleness > 0 ? (await import("./overlap.js")).trainAhead : trainSteps;
+  if (at.step >= settings.steps) return steps(parts);
   const refused = new AbortController();
   updater.prepare(run.checkpointOf(at)).catch((error: unknown) => refused.abort(error));
   try {
     const stopped = { ...parts, signal: AbortSignal.any([parts.signal, refused.signal]) };
-    await (settings.staleness > 0 ? trainAhead(stopped) : trainSteps(stopped));
+    await steps(stopped);
   } catch (error) {
     // The refusal interrupted the rollouts: it is the error to report.
     refused.signal.throwIfAborted();

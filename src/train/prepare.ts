@@ -9,20 +9,17 @@ import { contextsOf } from "../engine/contexts.js";
 import { gpuMemory } from "../engine/load.js";
 import type { ModelShape } from "../engine/models.js";
 import { drawsOnDevice, gpuChosen } from "../engine/options.js";
+import { withServers } from "../gather/servers.js";
 import { checkLaunch } from "../learn/launch.js";
-import { planServers } from "../mcp/plan.js";
-import { withServerTools } from "../mcp/servers.js";
-import { peftFingerprint } from "../models/adapter.js";
 import { checkTrainable, conversingModel } from "../models/header.js";
 import { linesTo } from "../models/io.js";
 import { resolveWithSource } from "../models/resolve.js";
 import { fitToMachine } from "../plan/fit.js";
 import type { Served } from "../plan/input.js";
 import { mainMemory } from "../plan/machine.js";
-import { checkEngineChoice } from "../play/playing-engine.js";
+import { checkEngineChoice } from "../play/engine-choice.js";
 import { prepareMachine } from "../python-env/machine.js";
 import type { RewardKind } from "../reward/kind.js";
-import { planLocalJudge } from "../reward/local-judge.js";
 import { judgesHere, requireRewards } from "../reward/open.js";
 import { rewardNamed } from "../reward/registry.js";
 import { wordingWarning } from "../reward/wording.js";
@@ -36,7 +33,6 @@ import { givenForTask, recordedForTask, resolveTaskOptions } from "../tasks/opti
 import { UsageError } from "../util/errors.js";
 import { checkAwake, dividedCores, sharesCard } from "./apart.js";
 import { contentsOf } from "./contents.js";
-import { initialAdapter } from "./init-adapter.js";
 import { ScenarioSampler } from "./sampler.js";
 import { modelOf, resolveSettings, withAbsolutePaths } from "./settings.js";
 
@@ -103,6 +99,7 @@ export async function prepare(
   );
   const taskOptions = { ...set, home: config.home, seed: chosen("seed") };
   const all = await scenariosOf(plain, taskOptions, { hub: config, log, ...(signal ? { signal } : {}) });
+  const forked = config.fork === undefined ? undefined : await import("./init-adapter.js");
   const settingsFor = (shape: ModelShape, converted = false) => {
     const settings = resolveSettings({
       // The weights that a card decided are the run's wherever it goes on.
@@ -112,7 +109,7 @@ export async function prepare(
       set,
       stepsPerEpoch: (groupsPerStep) => new ScenarioSampler(all, { groupsPerStep, seed: 0 }).stepsPerEpoch,
     });
-    return { settings, initial: initialAdapter(config, settings, shape) };
+    return { settings, initial: forked?.initialAdapter(config, settings, shape) };
   };
   // Where the configuration suffices, a mismatch with the model is reported before its weights are downloaded.
   const inspect = (shape: ModelShape) => void settingsFor(shape);
@@ -122,7 +119,11 @@ export async function prepare(
   checkTrainable(shape, model, config.hfWeights !== undefined);
   const { settings, initial } = settingsFor(shape, source !== undefined);
   const judge = judgesHere(settings, reward)
-    ? await planLocalJudge({ ...config, ...settings, home: config.home }, log, signal)
+    ? await (await import("../reward/local-judge.js")).planLocalJudge(
+        { ...config, ...settings, home: config.home },
+        log,
+        signal,
+      )
     : undefined;
   const scenarios = new ScenarioSampler(all, settings);
 
@@ -182,8 +183,8 @@ export async function prepare(
     },
     log,
   );
-  const servers = await planServers(settings, plain, taskReference, join(folder, "logs", "mcp"), { log, signal });
-  const task = withServerTools(plain, servers);
+  const logs = join(folder, "logs", "mcp");
+  const { task, servers } = await withServers(settings, plain, taskReference, logs, { log, signal });
   requireRewards(settings, task, reward);
   const warning = wordingWarning(settings, task, all);
   if (warning) log(warning);
@@ -191,7 +192,7 @@ export async function prepare(
     ...contentsOf(model, task, all, servers),
     ...rewardNamed(settings.reward).contents(settings),
     ...(judge === undefined ? {} : { judge: judge.fingerprint }),
-    ...(initial === undefined ? {} : { "first adapter": await peftFingerprint(initial) }),
+    ...(forked === undefined || initial === undefined ? {} : { "first adapter": await forked.fingerprintOf(initial) }),
   };
   const play = { task: taskReference, taskOptions, servers };
   const backend = gpu?.kind ?? false;

@@ -3,7 +3,7 @@
 import { basename, dirname, join } from "node:path";
 import { bestOf, type Run } from "../run/run.js";
 import type { TrackerName } from "../track/names.js";
-import { Tracking } from "../track/tracking.js";
+import type { Tracking } from "../track/tracking.js";
 import type { View } from "./parts.js";
 
 export interface TrackedSettings {
@@ -12,13 +12,13 @@ export interface TrackedSettings {
 }
 
 /** Undefined without trackers. */
-export function trackingOf(
+export async function trackingOf(
   names: readonly TrackerName[],
   run: Run,
   { steps, validateEvery }: TrackedSettings,
   python: string,
   log: (line: string) => void,
-): Tracking | undefined {
+): Promise<Tracking | undefined> {
   const record = run.store.record();
   if (names.length === 0 || !record) return undefined;
   // A step that is not settled may be taken back.
@@ -32,6 +32,7 @@ export function trackingOf(
     validations: run.store.validations(),
     validated: (step: number) => step === steps || (validateEvery > 0 && step % validateEvery === 0),
   };
+  const { Tracking } = await import("../track/tracking.js");
   return new Tracking(names, tracked, python, log);
 }
 

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { type Choice, catalogueOf, changedTools, type Listing, toolsFingerprint } from "../../src/mcp/catalogue.js";
+import { toolsFingerprint } from "../../src/gather/servers.js";
+import { type Choice, catalogueOf, changedTools, type Listing } from "../../src/mcp/catalogue.js";
 import type { ListedTool } from "../../src/mcp/connection.js";
 
 const tool = (name: string, more: Partial<ListedTool> = {}): ListedTool => ({

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openMailDatabase } from "../../src/tasks/email/database.js";
+import { openMailDatabase } from "../../src/tasks/email/reader.js";
 import type { EmailScenario } from "../../src/tasks/email/scenario.js";
 import { packageRoot } from "../../src/util/paths.js";
 

@@ -15,7 +15,8 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { safetensors, vector } from "../../src/learn/safetensors.js";
 import { PORTABLE, portableModel } from "../../src/models/portable.js";
-import { type ModelConfig, resolveModel } from "../../src/models/resolve.js";
+import { resolveModel } from "../../src/models/resolve.js";
+import type { ModelConfig } from "../../src/models/wanted.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { HubServer } from "../support/hub-server.js";
 

@@ -11,7 +11,8 @@ import { wheelFile, wheelFolder } from "../../src/models/from-wheel.js";
 import { listModels, removeModel, showModel } from "../../src/models/installed.js";
 import type { WheelReference } from "../../src/models/reference.js";
 import { readReference } from "../../src/models/reference.js";
-import { type ModelConfig, resolveModel } from "../../src/models/resolve.js";
+import { resolveModel } from "../../src/models/resolve.js";
+import type { ModelConfig } from "../../src/models/wanted.js";
 import { sha256OfFile } from "../../src/util/files.js";
 import { packageRoot } from "../../src/util/paths.js";
 

@@ -5,9 +5,10 @@ import type { VerdictCache } from "../../src/judge/cache.js";
 import { judgeCorrectness } from "../../src/judge/correctness.js";
 import type { Judge } from "../../src/judge/judge.js";
 import { judgeGroup } from "../../src/judge/ruler.js";
-import { openJudge, requireJudge } from "../../src/reward/judge.js";
+import { openJudge } from "../../src/reward/judge.js";
 import { JudgeGate } from "../../src/reward/judge-gate.js";
-import { LocalJudge, type LocalJudgePlan, planLocalJudge, runsHere } from "../../src/reward/local-judge.js";
+import { requireJudge, runsHere } from "../../src/reward/judge-options.js";
+import { LocalJudge, type LocalJudgePlan, planLocalJudge } from "../../src/reward/local-judge.js";
 import { groupOf } from "../judge/support/judging.js";
 
 const { signal } = new AbortController();

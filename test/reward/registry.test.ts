@@ -80,7 +80,8 @@ describe("a reward in the registry", () => {
 
   it("that pays success alone gives no partial credit", async () => {
     const group = [trajectoryOf({ index: 0, reward: 1 }), trajectoryOf({ index: 1, reward: 0.9 })];
-    expect(await successKind.open({} as never)(group, 1)).toEqual({ kind: "rewarded", rewards: [1, 0] });
+    const reward = await successKind.open({} as never);
+    expect(await reward(group, 1)).toEqual({ kind: "rewarded", rewards: [1, 0] });
   });
 
   it("is offered for free answers when the task has what it takes", () => {

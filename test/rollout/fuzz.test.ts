@@ -6,9 +6,9 @@ import type { ToolFormat } from "../../src/rollout/formats/format.js";
 import { formatNamed, formats } from "../../src/rollout/formats/formats.js";
 import { playRollout, type RolloutLimits } from "../../src/rollout/rollout.js";
 import type { Session, Turn } from "../../src/rollout/session.js";
-import { openMailDatabaseWriter } from "../../src/tasks/email/database.js";
 import { emailTask } from "../../src/tasks/email/email-task.js";
 import { syntheticWorld } from "../../src/tasks/email/synthetic/world.js";
+import { openMailDatabaseWriter } from "../../src/tasks/email/writer.js";
 import { type AnyTask, type RolloutEnd, toolSchema } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 

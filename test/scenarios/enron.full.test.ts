@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Piece, Source } from "../../src/scenarios/pieces.js";
 import { mailSource } from "../../src/scenarios/sources/mail.js";
-import { openMailDatabase } from "../../src/tasks/email/database.js";
+import { openMailDatabase } from "../../src/tasks/email/reader.js";
 import { Random } from "../../src/util/random.js";
 import { coveredQuestions, describeSample } from "../support/enron-sample.js";
 import { temporaryFolder } from "../support/mails.js";

@@ -1,8 +1,9 @@
 /** Plays a hostile model against the email tools and checks each result against plain SQL. */
 import Database from "better-sqlite3";
 import { expect } from "vitest";
-import { openMailDatabase, type Ranking } from "../../src/tasks/email/database.js";
+import { openMailDatabase } from "../../src/tasks/email/reader.js";
 import type { EmailScenario } from "../../src/tasks/email/scenario.js";
+import type { Ranking } from "../../src/tasks/email/search.js";
 import { type EmailEnv, emailTools } from "../../src/tasks/email/tools.js";
 import { checkArguments } from "../../src/tasks/parameters.js";
 import { type Tool, type ToolCall, ToolError } from "../../src/tasks/task.js";

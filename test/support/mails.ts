@@ -2,9 +2,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type MailDatabase, openMailDatabase, openMailDatabaseWriter } from "../../src/tasks/email/database.js";
 import type { Mail } from "../../src/tasks/email/mail.js";
+import { type MailDatabase, openMailDatabase } from "../../src/tasks/email/reader.js";
 import type { EmailScenario } from "../../src/tasks/email/scenario.js";
+import { openMailDatabaseWriter } from "../../src/tasks/email/writer.js";
 
 let made = 0;
 

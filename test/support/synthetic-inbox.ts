@@ -4,10 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ExpertSession } from "../../src/rollout/expert-session.js";
 import { playRollout, type RolloutOutcome } from "../../src/rollout/rollout.js";
-import { type MailDatabase, openMailDatabase, openMailDatabaseWriter } from "../../src/tasks/email/database.js";
 import { emailTask } from "../../src/tasks/email/email-task.js";
+import { type MailDatabase, openMailDatabase } from "../../src/tasks/email/reader.js";
 import type { EmailScenario } from "../../src/tasks/email/scenario.js";
 import { syntheticWorld, type WorldOptions } from "../../src/tasks/email/synthetic/world.js";
+import { openMailDatabaseWriter } from "../../src/tasks/email/writer.js";
 import type { AnyTask, ExpertOptions } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 

@@ -3,7 +3,8 @@
  * hone's own tiny model on it, and shows the difference on held-out questions.
  */
 import { existsSync } from "node:fs";
-import { trainOptions, trainRun } from "../../composition/train-run.js";
+import { trainOptions } from "../../composition/train-options.js";
+import { trainRun } from "../../composition/train-run.js";
 import { type CommandIo, defineCommand } from "../../config/command.js";
 import { chosen, type GivenOptions } from "../../config/config.js";
 import { DEFAULT_MODEL } from "../../config/defaults.js";

@@ -1,6 +1,7 @@
 /** `yarn hone read`: shows one mail, if the mailbox's owner may see it. */
 import { defineCommand } from "../../config/command.js";
-import { mailDatabasePath, openMailDatabase } from "../../tasks/email/database.js";
+import { mailDatabasePath } from "../../tasks/email/database.js";
+import { openMailDatabase } from "../../tasks/email/reader.js";
 import { HoneError } from "../../util/errors.js";
 import { printable } from "../../util/text.js";
 import { toolOptions } from "./options.js";

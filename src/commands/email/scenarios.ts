@@ -1,7 +1,8 @@
 /** `yarn hone scenarios`: lists the questions of a mail database. */
 import { defineCommand } from "../../config/command.js";
 import { chooseScenarios } from "../../play/rollouts-file.js";
-import { type MailDatabase, mailDatabasePath, openMailDatabase } from "../../tasks/email/database.js";
+import { mailDatabasePath } from "../../tasks/email/database.js";
+import { type MailDatabase, openMailDatabase } from "../../tasks/email/reader.js";
 import type { EmailScenario } from "../../tasks/email/scenario.js";
 import { printable } from "../../util/text.js";
 

@@ -1,6 +1,8 @@
 /** `yarn hone search`: runs the search_inbox tool by hand. */
 import { defineCommand } from "../../config/command.js";
-import { type MailHit, mailDatabasePath, openMailDatabase } from "../../tasks/email/database.js";
+import { mailDatabasePath } from "../../tasks/email/database.js";
+import { openMailDatabase } from "../../tasks/email/reader.js";
+import type { MailHit } from "../../tasks/email/search.js";
 import { ToolError } from "../../tasks/task.js";
 import { HoneError } from "../../util/errors.js";
 import { type Paint, painter, printable } from "../../util/text.js";

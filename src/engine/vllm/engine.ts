@@ -5,16 +5,7 @@
 import { resolve } from "node:path";
 import { HoneError } from "../../util/errors.js";
 import { anyOf } from "../../util/signals.js";
-import type { Pauses } from "../../util/time-limit.js";
-import type {
-  Engine,
-  EngineCompute,
-  EngineOptions,
-  LocalEngine,
-  ServedEngineInfo,
-  VllmOptions,
-  VllmShared,
-} from "../engine.js";
+import type { Engine, EngineCompute, LocalEngine, ServedEngineInfo, VllmOptions, VllmShared } from "../engine.js";
 import { HttpClient } from "../http.js";
 import { modelShape } from "../models.js";
 import type { Sequence } from "../sequence.js";
@@ -159,18 +150,6 @@ export class VllmEngine extends WordsHere implements Engine {
   #busy(server: number): number {
     return this.#scoring[server] as number;
   }
-}
-
-/** Times in which no server of an engine answers; undefined for engines without servers. */
-export function outagesOf(options: EngineOptions): Pauses | undefined {
-  if (options.kind !== "vllm" || !options.shared) return undefined;
-  const board = Board.at(options.shared.board);
-  return { milliseconds: () => board.outage(), lasts: () => board.answering().length === 0 };
-}
-
-/** What other threads load the owner's engine by. */
-export function joinOptions({ own: _, signal: __, ...options }: VllmOptions, engine: VllmEngine): VllmOptions {
-  return { ...options, shared: engine.shared };
 }
 
 const numberType = { float32: "F32", bfloat16: "BF16", float16: "F16" } as const;

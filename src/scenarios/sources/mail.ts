@@ -1,5 +1,5 @@
 /** Mails of a mail database, each with the person who asks about it and the day of asking. */
-import { type MailDatabase, type MailHeader, openMailDatabase } from "../../tasks/email/database.js";
+import { type MailDatabase, type MailHeader, openMailDatabase } from "../../tasks/email/reader.js";
 import { HoneError } from "../../util/errors.js";
 import { deriveSeed } from "../../util/random.js";
 import { cutText } from "../../util/text.js";

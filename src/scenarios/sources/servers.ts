@@ -3,7 +3,8 @@
  * as read-only, and those that --mcp-allow names.
  */
 import type { Judge } from "../../judge/judge.js";
-import { type McpConfig, surveyServers, usablePlan } from "../../mcp/plan.js";
+import type { McpConfig } from "../../mcp/plan.js";
+import { surveyServers, usablePlan } from "../../mcp/plan.js";
 import { McpServers } from "../../mcp/servers.js";
 import { type AnyTask, defineTask, type Tool, toolSchema } from "../../tasks/task.js";
 import { HoneError, messageOf, UsageError } from "../../util/errors.js";

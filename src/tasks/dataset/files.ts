@@ -3,8 +3,6 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node
 import { basename, dirname, extname, join } from "node:path";
 import { givenByProgram, withDefaults } from "../../config/config.js";
 import { downloadOptions } from "../../config/input-options.js";
-import { fetchDataset } from "../../hub/dataset.js";
-import { hubOptionsOf } from "../../hub/options.js";
 import { HoneError, UsageError } from "../../util/errors.js";
 import { writeDurably } from "../../util/files.js";
 import type { ScenarioIo, Split } from "../task.js";
@@ -38,6 +36,10 @@ async function filesOfHub(source: string, home: string, { hub, log, signal, aliv
   const note = join(home, "datasets", `${source.replace(/[^\w.-]+/g, "--")}.json`);
   const noted = existsSync(note) ? (JSON.parse(readFileSync(note, "utf8")) as string[]) : undefined;
   if (noted?.every((file) => existsSync(file))) return noted;
+  const [{ fetchDataset }, { hubOptionsOf }] = await Promise.all([
+    import("../../hub/dataset.js"),
+    import("../../hub/options.js"),
+  ]);
   const config = hub ?? withDefaults(downloadOptions, await givenByProgram({}, downloadOptions));
   const options = {
     ...hubOptionsOf(config),

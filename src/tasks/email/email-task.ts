@@ -4,11 +4,11 @@
  */
 import { z } from "zod";
 import { HoneError } from "../../util/errors.js";
-import { fromFile } from "../dataset/from-file.js";
 import { defineTask, type ScenarioIo, type TaskOptions } from "../task.js";
-import { type MailDatabase, mailDatabasePath, openMailDatabase } from "./database.js";
+import { mailDatabasePath } from "./database.js";
 import { emailExpert } from "./expert.js";
 import { emailPrompt } from "./prompt.js";
+import { type MailDatabase, openMailDatabase } from "./reader.js";
 import { emailReward } from "./reward.js";
 import type { EmailScenario } from "./scenario.js";
 import { emailClaim, shapedReward } from "./shaped.js";
@@ -42,6 +42,7 @@ const questionFields = z.object({
 /** The questions of a file. @throws HoneError for evidence that is not in the database */
 async function fromQuestions(file: string, given: TaskOptions<typeof options>, mail: MailDatabase, io?: ScenarioIo) {
   const { home, seed } = given;
+  const { fromFile } = await import("../dataset/from-file.js");
   const questions = await fromFile(file, { fields: questionFields })({ scenarios: file, home, seed }, io);
   for (const { id, message_ids } of questions) {
     const missing = message_ids.find((one) => mail.resolveId(one) === undefined);

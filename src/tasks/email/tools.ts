@@ -5,8 +5,9 @@
 import { z } from "zod";
 import { cutText } from "../../util/text.js";
 import { defineTool, ToolError } from "../task.js";
-import type { MailDatabase, Ranking, StoredMail, Viewer } from "./database.js";
+import type { MailDatabase, StoredMail } from "./reader.js";
 import type { EmailScenario } from "./scenario.js";
+import type { Ranking, Viewer } from "./search.js";
 
 /** The environment of the tools on each thread. */
 export interface EmailEnv {

@@ -1,8 +1,7 @@
 /** Rollouts and agents on worker threads that share vLLM servers (stand-ins), one of which is killed again and again. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { loadEngine } from "../../../src/engine/factory.js";
-import { joinOptions } from "../../../src/engine/vllm/engine.js";
+import { joinOptions, loadEngine } from "../../../src/engine/factory.js";
 import type { PlayerSpec } from "../../../src/rollout/player.js";
 import { packageRoot } from "../../../src/util/paths.js";
 import { playTask, support } from "../../agent/support/playing.js";

@@ -4,7 +4,8 @@ import type { JudgeUsage } from "../../../src/judge/budget.js";
 import { type ClientSettings, JudgeClient } from "../../../src/judge/client.js";
 import { Judge } from "../../../src/judge/judge.js";
 import { type Clock, realClock } from "../../../src/judge/limits.js";
-import { defaultRubric, type RulerSettings } from "../../../src/judge/ruler.js";
+import type { RulerSettings } from "../../../src/judge/ruler.js";
+import { defaultRubric } from "../../../src/reward/rubric.js";
 import type { Trajectory } from "../../../src/rollout/trajectory.js";
 import type { ChatMessage, Scenario } from "../../../src/tasks/task.js";
 

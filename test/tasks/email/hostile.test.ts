@@ -1,7 +1,7 @@
 /** 10,000 hostile calls to the tools, on synthetic mail. On real mail: real-mail.test.ts. */
 import { afterAll, expect, it } from "vitest";
 import { buildMailDatabase } from "../../../src/tasks/email/building/build.js";
-import { openMailDatabase } from "../../../src/tasks/email/database.js";
+import { openMailDatabase } from "../../../src/tasks/email/reader.js";
 import { expectTeeth, playHostileCalls } from "../../support/hostile-calls.js";
 import { temporaryFolder } from "../../support/mails.js";
 

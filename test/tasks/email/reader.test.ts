@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openMailDatabase, openMailDatabaseWriter } from "../../../src/tasks/email/database.js";
+import { openMailDatabase } from "../../../src/tasks/email/reader.js";
+import { openMailDatabaseWriter } from "../../../src/tasks/email/writer.js";
 import { HoneError } from "../../../src/util/errors.js";
 import { openDatabase } from "../../../src/util/sqlite.js";
 import { databaseOf, mail, scenario, temporaryFolder } from "../../support/mails.js";

@@ -5,7 +5,6 @@
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { setImmediate as breathe } from "node:timers/promises";
 import { HoneError, messageOf } from "../../../util/errors.js";
-import { type MailDatabaseWriter, openMailDatabaseWriter } from "../database.js";
 import { importMail } from "../import/import-mail.js";
 import type { ImportRules, Skipped, SkipReason } from "../import/job.js";
 import { derivedId, hasDerivedId } from "../import/message.js";
@@ -16,6 +15,7 @@ import type { EmailScenario } from "../scenario.js";
 import { applicationId } from "../schema.js";
 import type { NameSet } from "../synthetic/pools.js";
 import { syntheticWorld } from "../synthetic/world.js";
+import { type MailDatabaseWriter, openMailDatabaseWriter } from "../writer.js";
 
 /** Source of the database's content. */
 export type BuildSource =

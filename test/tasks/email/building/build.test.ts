@@ -5,7 +5,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type BuildOptions, type BuildSource, buildMailDatabase } from "../../../../src/tasks/email/building/build.js";
-import { type MailDatabaseWriter, openMailDatabaseWriter } from "../../../../src/tasks/email/database.js";
+import { type MailDatabaseWriter, openMailDatabaseWriter } from "../../../../src/tasks/email/writer.js";
 import { HoneError } from "../../../../src/util/errors.js";
 
 let folder: string;

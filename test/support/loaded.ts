@@ -1,0 +1,27 @@
+/** Which files of `src` a command loads, in all its threads. */
+import { spawnSync } from "node:child_process";
+import { dirname, join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { packageRoot } from "../../src/util/paths.js";
+
+const cli = join(packageRoot, "dist/src/cli.js");
+const data = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`;
+const hook = `import { writeSync } from "node:fs";
+  export const load = (url, context, next) => (writeSync(2, "\\nloaded " + url + "\\n"), next(url, context));`;
+const recorder = data(`import { register } from "node:module"; register(${JSON.stringify(data(hook))});`);
+
+/** @returns paths from `src`, as `train/step.js`, and what was printed */
+export function loadedBy(...args: string[]): { files: string[]; stdout: string } {
+  const NODE_OPTIONS = `--import ${JSON.stringify(recorder)}`;
+  const { stdout, stderr } = spawnSync(process.execPath, [cli, ...args], {
+    encoding: "utf8",
+    maxBuffer: 64 << 20,
+    env: { ...process.env, NODE_OPTIONS },
+  });
+  const urls = [...stderr.matchAll(/^loaded (file:.*)$/gm)].map(([, url]) => fileURLToPath(url as string));
+  const own = urls.map((path) => relative(dirname(cli), path)).filter((path) => !path.startsWith(".."));
+  return { files: [...new Set(own.map((path) => path.split(sep).join("/")))].sort(), stdout };
+}
+
+/** The folders of `src` that files are in. */
+export const roomsOf = (files: readonly string[]) => [...new Set(files.map((file) => file.split("/")[0] as string))];

@@ -13,7 +13,6 @@ import { programKind, programReward } from "../reward/program.js";
 import { pushesOther } from "../reward/registry.js";
 import { chatOf, chatSettings, requireFormat } from "../rollout/chat.js";
 import { logEngine } from "../run/engine-log.js";
-import { readTrackers } from "../track/names.js";
 import { checkStaleness } from "../train/apart.js";
 import { train as trainLoop } from "../train/loop.js";
 import type { View } from "../train/parts.js";
@@ -55,7 +54,7 @@ export async function runTraining(options: TrainRunOptions, choice: TrainRunChoi
   const kind = ownReward(choice, asked.reward);
   const given = kind ? { ...asked, reward: kind.name } : asked;
   const wanted = withDefaults(optionsOf("train"), given);
-  const trackers = readTrackers(wanted.track);
+  const trackers = wanted.track ? (await import("../track/names.js")).readTrackers(wanted.track) : [];
   const prepared = await prepare(wanted, given, log, signal, kind);
   const { config, settings, model, backend, place } = prepared;
   checkStaleness(prepared);

@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import "../dist/src/commands/email/options.js";
 import { optionsTable } from "../dist/src/config/config.js";
 import { cardsTable, modelsByCardTable } from "../dist/src/plan/cards.js";
+import { guardsTable } from "../dist/src/train/guard-list.js";
 
 writeFileSync(new URL("../docs/options.md", import.meta.url), optionsTable());
 
@@ -17,4 +18,5 @@ function write(page, name, table) {
 }
 
 write("memory.md", "cards", cardsTable());
+write("trust.md", "guards", guardsTable());
 write("gpu.md", "models", modelsByCardTable());

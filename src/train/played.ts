@@ -106,13 +106,10 @@ const named = (checkpoint: number | null) => (checkpoint === null ? "the base mo
 export const slopeText = ({ slope, error }: Pick<Slope, "slope" | "error">) =>
   `${slope.toFixed(2)} ± ${error.toFixed(2)}`;
 
-/** The engine played another policy than the learner trains: rollouts of the step must not be used again. */
-export class PlayedByAnother extends HoneError {}
-
 /**
  * Checks that the engine played the policy that the learner trains.
  * @param current checkpoint of that policy
- * @throws PlayedByAnother when it played an earlier one; the step must not be committed then
+ * @throws HoneError when it played an earlier one: the step must not be committed then, nor its rollouts used again
  */
 export function checkPlayed(
   played: StepMetrics["played"],
@@ -122,7 +119,7 @@ export function checkPlayed(
 ): void {
   if (!played || !earlier) return;
   if (verdictOf(played) === "earlier") {
-    throw new PlayedByAnother(
+    throw new HoneError(
       `the engine played this step with an adapter older than ${named(current)}: the log-probabilities of its tokens follow ${named(earlier.checkpoint)} (slope ${slopeText(played)}, n=${played.tokens}; 1 is ${named(current)}, 0 is ${named(earlier.checkpoint)}); ` +
         AGAIN,
     );
@@ -130,7 +127,7 @@ export function checkPlayed(
   if (played.previous) lastUpdates.add(played.previous);
   const { pooled } = lastUpdates;
   if (!pooled || verdictOf(pooled) !== "earlier") return;
-  throw new PlayedByAnother(
+  throw new HoneError(
     `the engine lags behind the learner: the log-probabilities of the last ${pooled.steps} steps follow the policies of one update before (slope ${slopeText(pooled)}, n=${pooled.tokens}; 1 is the learner's policy, 0 that of one update before); ` +
       AGAIN,
   );

@@ -7,8 +7,10 @@ import { EngineOutOfMemory } from "../engine/errors.js";
 import { learnerPart, numericsOf } from "../run/numerics.js";
 import { metricsLine, mismatchesOf, type ProbeReading, type StepRow } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
-import { checkProgress, taught } from "./guards.js";
-import { checkProbe, probeLimit } from "./mismatch.js";
+import { heed } from "./guard.js";
+import { guards } from "./guard-list.js";
+import { taught } from "./guards.js";
+import { probeLimit } from "./mismatch.js";
 import type { LoopParts } from "./parts.js";
 import type { StepClock } from "./step-clock.js";
 
@@ -16,33 +18,40 @@ const TAKEN_BACK = "the step was taken back";
 
 /** Wakes the policy, if it sleeps since the update, loads the adapter of a committed step, and settles the step. */
 export async function wakeWith(parts: LoopParts, row: StepRow, clock: StepClock): Promise<StepRow> {
-  const { run, settings, policy } = parts;
+  const { settings, policy } = parts;
   const probe = await clock.measure("swap", async () => {
     try {
       if (!settings.apart) await policy.wake();
-      // A step that changed nothing continues with an adapter that was checked before: there is nothing to take back.
-      if (run.store.unsettledStep()) return await loadOrTakeBack(parts, row);
-      return await loadChecked(parts, row, `step ${row.step}`, TAKEN_BACK);
+      return await loadStep(parts, row);
     } catch (error) {
       throw withStepKept(error, row);
     }
   });
   const settled = finish(parts, row, probe, clock.lap());
-  checkTaught(parts, row);
+  await lookAtProgress(parts, row);
   return settled;
 }
 
-function checkTaught({ run }: LoopParts, row: StepRow): void {
+async function lookAtProgress(parts: LoopParts, row: StepRow): Promise<void> {
   if (!row.metrics || taught(row.metrics)) return;
-  const steps = run.store.steps().filter(({ step, metrics }) => step <= row.step && metrics);
-  checkProgress(
-    steps.flatMap(({ metrics }) => metrics ?? []),
-    (count) => {
-      const reward = run.store.onlyReward(steps.at(-count)?.step ?? row.step, row.step);
-      return reward === undefined ? undefined : { reward, task: String(run.store.record()?.options.task) };
-    },
-  );
+  const { store } = parts.run;
+  const rows = store.steps().filter(({ step, metrics }) => step <= row.step && metrics);
+  const steps = rows.flatMap(({ metrics }) => metrics ?? []);
+  const onlyReward = (count: number) => {
+    const reward = store.onlyReward(rows.at(-count)?.step ?? row.step, row.step);
+    return reward === undefined ? undefined : { reward, task: String(store.record()?.options.task) };
+  };
+  await heed(guards, "afterSettling", { steps, onlyReward }, actsAfter(parts));
 }
+
+/** What guards may demand once a step is committed. */
+const actsAfter = ({ run, view }: LoopParts, unsettled?: number) => ({
+  note: (text: string) => view.log(text),
+  dropRollouts: () => undefined,
+  takeBack: () => {
+    if (unsettled !== undefined) run.store.takeBackStep(unsettled);
+  },
+});
 
 /**
  * Settles a step that an earlier process committed but did not settle. The policy is awake.
@@ -51,7 +60,7 @@ function checkTaught({ run }: LoopParts, row: StepRow): void {
 export async function settleLast(parts: LoopParts, clock: StepClock): Promise<StepRow> {
   const row = parts.run.store.unsettledStep();
   if (!row) return parts.run.store.lastStep();
-  const probe = await clock.measure("swap", () => loadOrTakeBack(parts, row));
+  const probe = await clock.measure("swap", () => loadStep(parts, row));
   return finish(parts, row, probe, row.timing?.seconds ?? {});
 }
 
@@ -65,9 +74,9 @@ export async function settleNext(
   clock: StepClock,
   seconds: () => Record<string, number>,
 ): Promise<void> {
-  const probe = await clock.measure("swap", () => loadOrTakeBack(parts, row));
+  const probe = await clock.measure("swap", () => loadStep(parts, row));
   finish(parts, row, probe, seconds());
-  checkTaught(parts, row);
+  await lookAtProgress(parts, row);
 }
 
 /**
@@ -78,36 +87,44 @@ export async function use(parts: LoopParts, row: StepRow): Promise<void> {
   await loadChecked(parts, row, `checkpoint ${row.checkpoint}`, "nothing was played with it");
 }
 
-/** As {@link loadChecked}, for an unsettled step, which is taken back when the engine does not play its adapter. */
-async function loadOrTakeBack(parts: LoopParts, row: StepRow): Promise<ProbeReading | null> {
-  try {
-    return await loadChecked(parts, row, `step ${row.step}`, TAKEN_BACK);
-  } catch (error) {
-    // A lack of memory is no evidence about the adapter.
-    if (!(error instanceof EngineOutOfMemory)) parts.run.store.takeBackStep(row.step);
-    throw error;
-  }
+/**
+ * As {@link loadChecked}, for a step that was just committed. One that changed nothing is settled: it goes on with an adapter that
+ * was checked before, and there is nothing to take back.
+ */
+function loadStep(parts: LoopParts, row: StepRow): Promise<ProbeReading | null> {
+  const unsettled = parts.run.store.unsettledStep() && row.step;
+  return loadChecked(parts, row, `step ${row.step}`, TAKEN_BACK, unsettled);
 }
 
 /**
  * Loads the adapter in force after a step and scores its probe.
  * @param adapter its name, and `consequence`, for the error
+ * @param unsettled the step that is taken back when a guard demands it
  * @throws HoneError when the engine does not play it
  */
 async function loadChecked(
-  { run, settings, policy }: LoopParts,
+  parts: LoopParts,
   row: StepRow,
   adapter: string,
   consequence: string,
+  unsettled?: number,
 ): Promise<ProbeReading | null> {
-  await policy.use(run.adapterOf(row));
-  const reading = await policy.probe();
+  const { run, settings, policy } = parts;
+  const load = async () => {
+    await policy.use(run.adapterOf(row));
+    return await policy.probe();
+  };
+  const loaded = await load().then(
+    (reading) => ({ reading }),
+    (error: unknown) => ({ error }),
+  );
   const steps = run.store.steps();
   // The learner's numerics of that time, and the engine's of now.
   const made = steps.find(({ step }) => step === row.checkpoint)?.timing;
   const numerics = numericsOf(settings.numerics.engine, made ? learnerPart(made.numerics) : null);
-  checkProbe(reading, probeLimit(mismatchesOf(steps, numerics), settings), adapter, consequence);
-  return reading;
+  const limit = probeLimit(mismatchesOf(steps, numerics), settings);
+  await heed(guards, "afterWaking", { loaded, limit, adapter, consequence }, actsAfter(parts, unsettled));
+  return "reading" in loaded ? loaded.reading : null;
 }
 
 /** A lack of memory costs no step, and the user is told so. */

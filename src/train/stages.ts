@@ -11,21 +11,16 @@ import type { GroupReward } from "../reward/reward.js";
 import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
 import { learnerNumerics, numericsOf } from "../run/numerics.js";
 import { mismatchesOf, type StepRow } from "../run/records.js";
-import type { RunStore } from "../run/store.js";
 import type { Scenario } from "../tasks/task.js";
 import { deriveSeed } from "../util/random.js";
 import { batchOf, type CreditedGroup, creditGroups, creditsOf, playedIn } from "./credit.js";
-import { checkCredits } from "./credit-check.js";
-import { checkDrawStatistics, drawsOf } from "./draw-statistics.js";
-import { checkDraws } from "./draws.js";
-import { checkEvaluated } from "./evaluated.js";
+import { type Acts, heed } from "./guard.js";
+import { guards } from "./guard-list.js";
 import { stepMetricsRow } from "./metrics.js";
-import { checkMismatch, mismatchNote } from "./mismatch.js";
 import type { LoopParts } from "./parts.js";
-import { checkPlayed, type EarlierPolicy, earlierOf, PlayedByAnother } from "./played.js";
+import { type EarlierPolicy, earlierOf } from "./played.js";
 import { interruptible, playContextOf, playSaved } from "./saved-play.js";
 import { rateOfStep } from "./schedule.js";
-import { checkBatch } from "./second-path.js";
 import { wakeWith } from "./settle.js";
 import type { ClockPhase, StepClock } from "./step-clock.js";
 import { policiesSince } from "./version.js";
@@ -57,7 +52,7 @@ export interface PlayStages {
   play(scenarios: readonly Scenario[]): Promise<PlayedGroups>;
   /** Waits for the outstanding rewards. */
   reward(groups: Groups): Promise<readonly GroupReward[]>;
-  advantages(groups: Groups, rewards: readonly GroupReward[]): readonly CreditedGroup[];
+  advantages(groups: Groups, rewards: readonly GroupReward[]): Promise<readonly CreditedGroup[]>;
 }
 
 /** What is learnt from it. */
@@ -84,9 +79,17 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
   };
 }
 
+/** What guards may demand before the step is committed. */
+const actsBefore = ({ run, view }: LoopParts, step: number): Acts => ({
+  note: (text) => view.log(text),
+  dropRollouts: () => run.store.dropRollouts("train", step),
+  takeBack: () => undefined,
+});
+
 /** @param version state of the run whose policy plays the step, and which the engine plays now */
 export function playStages(parts: LoopParts, step: number, version: StepRow, clock: StepClock): PlayStages {
-  const { run, settings, scenarios, view, signal } = parts;
+  const { settings, scenarios, view, signal } = parts;
+  const acts = actsBefore(parts, step);
   const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);
   const stoppable = <T>(work: () => Promise<T>) => interruptible(signal, "train", step, work);
 
@@ -115,27 +118,20 @@ export function playStages(parts: LoopParts, step: number, version: StepRow, clo
           ),
         ),
       );
-      try {
-        await clock.check(() => {
-          for (const group of played.groups) {
-            checkEvaluated(group, settings.temperature);
-            checkDraws(group);
-          }
-        });
-      } catch (error) {
-        // Otherwise they would be reused when the run continues.
-        run.store.dropRollouts("train", step);
-        throw error;
-      }
+      const { temperature } = settings;
+      await clock.check(async () => {
+        for (const group of played.groups) await heed(guards, "afterPlay", { group, temperature }, acts);
+      });
       return played;
     },
 
     reward: (groups) =>
       timed("rewards", () => stoppable(() => rewarding.all(groups, { kind: "rewarded", rewards: [] }))),
 
-    advantages: (groups, rewards) => {
-      const credited = creditGroups(groups, rewards, { ...settings.advantages, maskTruncated: settings.maskTruncated });
-      checkCredits(groups, rewards, credited, settings.advantages);
+    advantages: async (groups, rewards) => {
+      const { advantages: options, maskTruncated } = settings;
+      const credited = creditGroups(groups, rewards, { ...options, maskTruncated });
+      await heed(guards, "afterCredit", { groups, rewards, credited, options }, acts);
       return credited;
     },
   };
@@ -146,35 +142,31 @@ export function playStages(parts: LoopParts, step: number, version: StepRow, clo
  * @param version state of the run whose policy played it
  */
 export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clock: StepClock): LearnStages {
-  const { run, settings, scenarios, policy, view, signal } = parts;
+  const { run, settings, scenarios, policy, signal } = parts;
   const step = at.step + 1;
   const learningRate = rateOfStep(settings.schedule, step, settings.steps);
   const earlier = earlierOf(run, at.step - version.step);
+  const acts = actsBefore(parts, step);
   const numericsWith = (learnt: StepMetrics | null) =>
     numericsOf(settings.numerics.engine, learnt && learnerNumerics(learnt, settings.numerics.hfWeights));
   const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);
 
   return {
     update: async (groups) => {
-      await clock.check(() => checkDrawn(run.store, step, groups));
+      // Here rather than where they were played: then all steps before are committed, whatever the timing.
+      await clock.check(() => heed(guards, "beforeUpdate", { groups, steps: run.store.steps() }, acts));
       if (!settings.apart) await timed("swap", () => Promise.all([policy.sleep(), parts.restJudge?.()]));
       const learnt = await timed("update", () =>
         interruptible(signal, "train", step, () =>
-          updateOn(parts, { at, version, groups, learningRate, earlier, clock }),
+          updateOn(parts, { at, version, groups, learningRate, earlier, clock, acts }),
         ),
       );
       if (!learnt) return null;
       clock.addChecks(learnt.seconds.checks);
-      try {
-        checkPlayed(learnt.played, version.checkpoint, earlier, parts.lastUpdates);
-      } catch (error) {
-        // Otherwise they would be reused as this policy's rollouts when the run continues.
-        if (error instanceof PlayedByAnother) run.store.dropRollouts("train", step);
-        throw error;
-      }
-      checkMismatch(learnt, settings);
-      const note = mismatchNote(learnt, mismatchesOf(run.store.steps(), numericsWith(learnt)));
-      if (note) view.log(note);
+      const { lastUpdates } = parts;
+      const before = mismatchesOf(run.store.steps(), numericsWith(learnt));
+      const { checkpoint } = version;
+      await heed(guards, "afterUpdate", { learnt, checkpoint, earlier, lastUpdates, settings, before }, acts);
       return learnt;
     },
 
@@ -212,21 +204,6 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
   };
 }
 
-/** Here rather than where they were played: then all steps before are committed, whatever the timing. */
-function checkDrawn(store: RunStore, step: number, groups: readonly CreditedGroup[]): void {
-  const before = store.steps().map(({ metrics }) => metrics?.draws ?? null);
-  const now = groups.flatMap(({ members, brokenOff }) => [
-    ...members.map(({ trajectory }) => trajectory),
-    ...brokenOff,
-  ]);
-  try {
-    checkDrawStatistics(before, drawsOf(now));
-  } catch (error) {
-    store.dropRollouts("train", step);
-    throw error;
-  }
-}
-
 interface Learning {
   readonly at: StepRow;
   readonly version: StepRow;
@@ -234,11 +211,12 @@ interface Learning {
   readonly learningRate: number;
   readonly earlier: EarlierPolicy | undefined;
   readonly clock: StepClock;
+  readonly acts: Acts;
 }
 
 async function updateOn(
   { run, settings, scenarios, updater, view, signal }: LoopParts,
-  { at, version, groups, learningRate, earlier, clock }: Learning,
+  { at, version, groups, learningRate, earlier, clock, acts }: Learning,
 ): Promise<StepMetrics | null> {
   const further = groups.length - scenarios.groupsPerStep;
   const batch = batchOf(groups, { kl: settings.kl, further });
@@ -248,7 +226,8 @@ async function updateOn(
   view.phase(step, "update", batch.length);
   await writeBatch(run.batchFile, batch, { temperature: settings.temperature, flat: settings.kl > 0, step });
   const seed = deriveSeed("second path", settings.seed, step);
-  await clock.check(() => checkBatch(run.batchFile, batch, { seed, whole: !settings.maskTruncated }));
+  const written = { file: run.batchFile, batch, seed, whole: !settings.maskTruncated };
+  await clock.check(() => heed(guards, "afterBatch", written, acts));
   signal.throwIfAborted();
   await unlessAborted(updater.prepare(run.checkpointOf(at)), signal);
   return updater.update({

@@ -45,7 +45,7 @@ export async function playStep({ sample, play, reward, advantages }: PlayStages)
     if (scenarios.length === 0) break;
     const now = await play(scenarios);
     const rewards = await reward(now.groups);
-    groups.push(...advantages(now.groups, rewards));
+    groups.push(...(await advantages(now.groups, rewards)));
     played.push(now);
   }
   return { groups, played };

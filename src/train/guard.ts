@@ -1,0 +1,123 @@
+/**
+ * What a guard of a training step is. A guard looks at one or several moments of a step and says what it demands; it changes
+ * nothing itself. Only the transaction acts on a demand: `heed`, which the stages of a step call at each moment.
+ */
+import type { AdvantageOptions } from "../learn/advantages.js";
+import type { BatchGroup } from "../learn/batch.js";
+import type { StepMetrics } from "../learn/types.js";
+import type { GroupReward } from "../reward/reward.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { ProbeReading, StepMetricsRow, StepRow } from "../run/records.js";
+import { HoneError } from "../util/errors.js";
+import type { CreditedGroup } from "./credit.js";
+import type { OnlyReward } from "./guards.js";
+import type { MismatchSettings } from "./mismatch.js";
+import type { EarlierPolicy, LastUpdates } from "./played.js";
+
+export type Demand =
+  /** The run stops before the commit; the next attempt at the step uses what was played. */
+  | "refuse"
+  /** The run stops before the commit; the step's rollouts are not used again. */
+  | "drop these rollouts"
+  /** The run stops; a commit that is not settled is undone. */
+  | "take the commit back";
+
+export type Verdict =
+  | { readonly demand: Demand; readonly error: unknown }
+  /** Told, and the step goes on. */
+  | { readonly demand: "note"; readonly text: string };
+
+/** What there is to see at each moment of a step, in the order of the moments. */
+export interface Moments {
+  /** A group, as it was played. */
+  readonly afterPlay: { readonly group: readonly Trajectory[]; readonly temperature: number };
+  /** The groups of a step with what they earned. */
+  readonly afterCredit: {
+    readonly groups: readonly (readonly Trajectory[])[];
+    readonly rewards: readonly GroupReward[];
+    readonly credited: readonly CreditedGroup[];
+    readonly options: AdvantageOptions;
+  };
+  /** All that the update is made of; all steps before are committed. */
+  readonly beforeUpdate: { readonly groups: readonly CreditedGroup[]; readonly steps: readonly StepRow[] };
+  /** The batch's file. */
+  readonly afterBatch: {
+    readonly file: string;
+    readonly batch: readonly BatchGroup[];
+    readonly seed: number;
+    readonly whole: boolean;
+  };
+  /** What the learner says of its update. */
+  readonly afterUpdate: {
+    readonly learnt: StepMetrics;
+    readonly checkpoint: number | null;
+    readonly earlier: EarlierPolicy | undefined;
+    readonly lastUpdates: LastUpdates;
+    readonly settings: MismatchSettings;
+    readonly before: readonly StepMetrics["mismatch"][];
+  };
+  /** The engine, awake, with the adapter that it was told to load; or the error of that. */
+  readonly afterWaking: {
+    readonly loaded: { readonly reading: ProbeReading | null } | { readonly error: unknown };
+    readonly limit: number;
+    readonly adapter: string;
+    readonly consequence: string;
+  };
+  /** The steps so far, when one is settled. */
+  readonly afterSettling: {
+    readonly steps: readonly StepMetricsRow[];
+    readonly onlyReward: (count: number) => OnlyReward | undefined;
+  };
+}
+
+/** undefined where there is nothing to say. */
+type Look<M> = (seen: M) => Verdict | undefined | Promise<Verdict | undefined>;
+
+export type Guard = {
+  readonly name: string;
+  /** What it sees, for docs/trust.md. */
+  readonly sees: string;
+} & { readonly [M in keyof Moments]?: Look<Moments[M]> };
+
+/** The verdict of a check that throws HoneError. */
+export async function demanding(demand: Demand, check: () => void | Promise<void>): Promise<Verdict | undefined> {
+  try {
+    await check();
+    return undefined;
+  } catch (error) {
+    if (error instanceof HoneError) return { demand, error };
+    throw error;
+  }
+}
+
+/** What the transaction does when it is demanded. */
+export interface Acts {
+  readonly note: (text: string) => void;
+  /** Of the step that is played. */
+  readonly dropRollouts: () => void;
+  /** Nothing where the step is settled. */
+  readonly takeBack: () => void;
+}
+
+/**
+ * Asks each guard at a moment of the step, in the order of the list, and acts on what it demands.
+ * @throws the error of the first that stops the run
+ */
+export async function heed<M extends keyof Moments>(
+  guards: readonly Guard[],
+  moment: M,
+  seen: Moments[M],
+  acts: Acts,
+): Promise<void> {
+  for (const guard of guards) {
+    const verdict = await (guard[moment] as Look<Moments[M]> | undefined)?.(seen);
+    if (verdict === undefined) continue;
+    if (verdict.demand === "note") {
+      acts.note(verdict.text);
+      continue;
+    }
+    if (verdict.demand === "drop these rollouts") acts.dropRollouts();
+    if (verdict.demand === "take the commit back") acts.takeBack();
+    throw verdict.error;
+  }
+}

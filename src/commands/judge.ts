@@ -1,13 +1,13 @@
 /** `yarn hone judge`: lets a judge score the rollouts of a trajectory file (RULER), or decide whether their answers are right. */
 import { defineCommand } from "../config/command.js";
 import { correctnessQualityText } from "../report/correctness-quality.js";
-import { countsText } from "../report/evaluation.js";
 import { judgeQualityText } from "../report/judge-quality.js";
 import { groupVerdictText, usageText } from "../report/judge-report.js";
 import { bar, ProgressLine } from "../report/progress-line.js";
 import { Mean } from "../report/rollout-report.js";
 import { type AnswersSummary, judgeAnswers } from "../reward/answers-file.js";
 import { independentReward, type JudgeSummary, judgeFile } from "../reward/judge-file.js";
+import { countsText } from "../run/evaluation.js";
 import { printable } from "../util/text.js";
 
 function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {

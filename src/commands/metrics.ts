@@ -1,12 +1,12 @@
 /** `yarn hone metrics`: the metrics of a run's steps. */
 import { defineCommand } from "../config/command.js";
 import { difficultyOf, difficultyText } from "../report/difficulty.js";
-import { partsText } from "../report/evaluation.js";
 import { metricsCsv } from "../report/metrics-csv.js";
 import { wrap } from "../report/side-by-side.js";
 import { columnTexts, judgedNotes, noteLines, StepTable } from "../report/step-table.js";
 import { shareText } from "../report/train-view.js";
 import { pushesOther } from "../reward/registry.js";
+import { partsText } from "../run/evaluation.js";
 import { namedRun } from "../run/place.js";
 import { RunReader } from "../run/reader.js";
 import { metricsLine } from "../run/records.js";

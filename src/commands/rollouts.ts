@@ -2,8 +2,8 @@
 import { defineCommand } from "../config/command.js";
 import { conversationText } from "../report/conversation.js";
 import { difficultyOf, difficultyText } from "../report/difficulty.js";
-import { countsText } from "../report/evaluation.js";
 import { compact } from "../report/progress-line.js";
+import { countsText } from "../run/evaluation.js";
 import { namedRun } from "../run/place.js";
 import { type RolloutFilter, RunReader, type SeenRollout } from "../run/reader.js";
 import { HoneError, UsageError } from "../util/errors.js";

@@ -1,8 +1,8 @@
 /** `yarn hone scenarios generate`: makes scenarios from mail, documents, a database or MCP servers. */
 import { defineCommand } from "../config/command.js";
-import { countsText } from "../report/evaluation.js";
 import { usageText } from "../report/judge-report.js";
 import { bar, ProgressLine } from "../report/progress-line.js";
+import { countsText } from "../run/evaluation.js";
 import { type GenerateSummary, generateScenarios } from "../scenarios/open.js";
 
 function summaryText(summary: GenerateSummary): string {

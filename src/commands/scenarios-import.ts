@@ -1,6 +1,6 @@
 /** `yarn hone scenarios import`: scenarios, and trajectories for imitation, from the logs that an agent writes. */
 import { defineCommand } from "../config/command.js";
-import { countsText } from "../report/evaluation.js";
+import { countsText } from "../run/evaluation.js";
 import { type ImportSummary, importLogs } from "../scenarios/import.js";
 
 function summaryText(summary: ImportSummary): string {

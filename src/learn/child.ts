@@ -1,10 +1,11 @@
 /** The learner's process: exchanges requests and answers with it, and ends it when it falls silent. */
-import { type ChildEnd, PythonChild } from "../python-env/child.js";
+
 import { HoneError, messageOf } from "../util/errors.js";
 import { awakeTime } from "../util/time-limit.js";
 import { learnerEnvironment } from "./environment.js";
 import { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
 import { PROTOCOL_VERSION, type Report, type RequestName, readReport } from "./protocol.js";
+import { type ChildEnd, PythonChild } from "./python-child.js";
 import type { Deadlines, OnProgress } from "./types.js";
 
 /** A cold start imports PyTorch from a slow disk; a heartbeat may wait for a long copy that holds the interpreter. */

@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import type { VllmOptions } from "../engine/engine.js";
 import { joinOptions, loadEngine } from "../engine/factory.js";
+import { loadFitting } from "../engine/fitting.js";
 import { modelShape } from "../engine/models.js";
 import { engineOptions, gpuChosen } from "../engine/options.js";
 import { UsageError } from "../util/errors.js";
@@ -15,7 +16,6 @@ import {
   type PlayingEngine,
   type WantedEngine,
 } from "./engine-choice.js";
-import { loadFitting } from "./fitting.js";
 
 /** Rank of the adapter in PEFT's format beside an adapter file of hone's; undefined where there is none. */
 export function rankOf(file: string): number | undefined {

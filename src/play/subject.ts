@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { type Config, flagOf, type GivenOptions, type OptionOf } from "../config/config.js";
 import { CONTEXT } from "../config/defaults.js";
 import type { LocalEngine } from "../engine/engine.js";
+import { loadFitting } from "../engine/fitting.js";
 import { modelFingerprint } from "../engine/models.js";
 import { engineOptions } from "../engine/options.js";
 import { conversingModel } from "../models/header.js";
@@ -24,7 +25,6 @@ import { type RunSettings, settingsOf } from "../run/settings.js";
 import { UsageError } from "../util/errors.js";
 import { hone } from "../util/program.js";
 import { adapterFile } from "./engine-player.js";
-import { loadFitting } from "./fitting.js";
 
 /** Options that choose the models and the device. */
 export type SubjectConfig = Pick<Config, OptionOf<"serve"> & OptionOf<"chat">>;

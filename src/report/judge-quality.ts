@@ -3,8 +3,8 @@
  * 95 % and count a group as a cluster. Identical rollouts of a group are one attempt, since the judge sees them once.
  */
 import type { GroupVerdict } from "../judge/ruler.js";
+import { type Cluster, clustered, type Interval, meanInterval } from "../run/interval.js";
 import { printable } from "../util/text.js";
-import { type Cluster, clustered, type Interval, meanInterval } from "./interval.js";
 
 export interface LabelledGroup {
   readonly verdict: GroupVerdict;

@@ -1,6 +1,7 @@
 /** Statistics of the difference between two players on the same scenarios: each scenario is one pair. */
+
+import type { Interval } from "../run/interval.js";
 import { Random } from "../util/random.js";
-import type { Interval } from "./interval.js";
 
 /** Two-sided 95 % quantile of the normal distribution. */
 const Z = 1.959963984540054;

@@ -1,7 +1,7 @@
 /** Output about rollouts: the live line, the summary, and the numbers behind both. */
 import type { AgentCounts, HasCalls } from "../rollout/trajectory.js";
+import { byKind, callErrors, meansOf } from "../run/evaluation.js";
 import type { Kinds } from "../run/records.js";
-import { byKind, callErrors, meansOf } from "./evaluation.js";
 import { bar, clock, compact } from "./progress-line.js";
 
 /** Fields of a trajectory that the summary uses. */

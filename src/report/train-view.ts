@@ -2,9 +2,10 @@
  * Output of training: a table with a row for every step, and below it lines that are redrawn during a phase: the phase, the
  * whole run with its reward, the last step's time and memory. Without a terminal the phase's line is printed now and then.
  */
+
+import { countsText } from "../run/evaluation.js";
 import type { Evaluation, MetricsLine, ValidationRow } from "../run/records.js";
 import { hone } from "../util/program.js";
-import { countsText } from "./evaluation.js";
 import { usageText } from "./judge-report.js";
 import { bar, clock, compact, ProgressLine, sparkline } from "./progress-line.js";
 import { type Counted, RolloutTally } from "./rollout-report.js";

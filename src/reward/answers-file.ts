@@ -8,9 +8,9 @@ import { type CorrectnessVerdict, correctnessQuestion, majority } from "../judge
 import { type Judge, NoVerdictAfterAnswers, type Verdict } from "../judge/judge.js";
 import { NoVerdict } from "../judge/no-verdict.js";
 import { type CorrectnessQuality, correctnessQuality, type JudgedAnswer } from "../report/correctness-quality.js";
-import { count } from "../report/evaluation.js";
 import { brokenOff } from "../rollout/deadline.js";
 import type { Trajectory } from "../rollout/trajectory.js";
+import { count } from "../run/evaluation.js";
 import type { Claim } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
 import { claimOf, requireClaim } from "./claims.js";

@@ -1,8 +1,8 @@
 /** Watches in training whether a judge's order within groups is told from chance, where the task's own rewards differ. */
 import type { GroupVerdict } from "../judge/ruler.js";
-import { clustered } from "../report/interval.js";
 import { orderCluster } from "../report/judge-quality.js";
 import type { Trajectory } from "../rollout/trajectory.js";
+import { clustered } from "../run/interval.js";
 import { hone } from "../util/program.js";
 
 type Watched = Pick<Trajectory, "reward">;

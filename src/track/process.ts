@@ -3,7 +3,7 @@
  * Whatever its state, training does not wait for it before the run has ended, and lost rows are reported once.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ChildEnd, PythonChild } from "../python-env/child.js";
+import { type ChildEnd, PythonChild } from "../learn/python-child.js";
 import { hone } from "../util/program.js";
 import { awakeTime } from "../util/time-limit.js";
 import type { Figures } from "./figures.js";

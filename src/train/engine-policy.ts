@@ -1,9 +1,9 @@
 /** The engine and its rollout workers, with the interface that the training loop uses. */
 import type { EngineOptions, PolicyEngine } from "../engine/engine.js";
+import { fitting } from "../engine/fitting.js";
 import { gather } from "../gather/gather.js";
 import type { RolloutThreads } from "../gather/threads.js";
 import type { ServerPlan } from "../mcp/plan.js";
-import { fitting } from "../play/fitting.js";
 import type { ChatSettings } from "../rollout/chat.js";
 import type { RolloutLimits } from "../rollout/rollout.js";
 import type { RolloutFailure } from "../rollout/trajectory.js";

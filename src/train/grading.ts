@@ -1,8 +1,9 @@
 /** Plays scenarios and counts how many were solved: shared by validations and `yarn eval`. */
-import { count, evaluate } from "../report/evaluation.js";
+
 import { GroupWork } from "../reward/group-work.js";
 import type { Graded, GradeRollout } from "../reward/reward.js";
 import type { Trajectory } from "../rollout/trajectory.js";
+import { count, evaluate } from "../run/evaluation.js";
 import type { Evaluation } from "../run/records.js";
 import type { Played } from "./parts.js";
 

@@ -2,7 +2,7 @@
  * Conditions under which a run must stop, since going on would waste time or teach the wrong thing. Messages say what to
  * change.
  */
-import { countsText } from "../report/evaluation.js";
+import { countsText } from "../run/evaluation.js";
 import type { StepMetricsRow } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
 import { hone } from "../util/program.js";

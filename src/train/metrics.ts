@@ -1,10 +1,10 @@
 /** The metrics of a step, from its groups and its update. */
 import { deviation } from "../learn/advantages.js";
 import type { StepMetrics } from "../learn/types.js";
-import { callErrors, count, mean, meansOf } from "../report/evaluation.js";
-import { clustered, clustersOf } from "../report/interval.js";
 import { brokenOff } from "../rollout/deadline.js";
 import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
+import { callErrors, count, mean, meansOf } from "../run/evaluation.js";
+import { clustered, clustersOf } from "../run/interval.js";
 import type { SkipReason, StepMetricsRow } from "../run/records.js";
 import { type CreditedGroup, isIdle } from "./credit.js";
 import { drawsOf } from "./draw-statistics.js";

@@ -1,7 +1,8 @@
 /** Rollouts of a run as the page shows them: rows of its table, and single ones in full. */
-import { callErrors } from "../report/evaluation.js";
+
 import { brokenOff } from "../rollout/deadline.js";
 import type { TokenRecord } from "../rollout/transcript.js";
+import { callErrors } from "../run/evaluation.js";
 import type { SeenRollout } from "../run/reader.js";
 import { mapBigints } from "../util/json.js";
 import { cutText } from "../util/text.js";

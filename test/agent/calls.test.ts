@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import type { PlayedTurn } from "../../src/agent/rollout-model.js";
 import { sequencesOf } from "../../src/agent/sequences.js";
 import { callsByMessage } from "../../src/report/calls.js";
-import { callErrors } from "../../src/report/evaluation.js";
 import { refusalByRequest } from "../../src/rollout/refusals.js";
+import { callErrors } from "../../src/run/evaluation.js";
 import type { CallRecord, ToolCall, ToolSchema } from "../../src/tasks/task.js";
 
 type Messages = PlayedTurn["asked"]["next"];

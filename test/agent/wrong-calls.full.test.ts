@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { callErrors } from "../../src/report/evaluation.js";
+import { callErrors } from "../../src/run/evaluation.js";
 import type { SeenRollout } from "../../src/run/reader.js";
 import { RunReader } from "../../src/run/reader.js";
 import type { CallRecord } from "../../src/tasks/task.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { wilson } from "../../src/report/interval.js";
 import { mcNemar, pairedMeans, pairedShares, tango } from "../../src/report/paired.js";
+import { wilson } from "../../src/run/interval.js";
 
 const Z = 1.959963984540054;
 

@@ -1,8 +1,8 @@
 /** What a step's figures are over. */
 import { describe, expect, it } from "vitest";
-import { clustered } from "../../src/report/interval.js";
 import type { GroupReward } from "../../src/reward/reward.js";
 import type { Trajectory } from "../../src/rollout/trajectory.js";
+import { clustered } from "../../src/run/interval.js";
 import type { Scenario } from "../../src/tasks/task.js";
 import { creditGroups } from "../../src/train/credit.js";
 import { stepMetricsRow } from "../../src/train/metrics.js";

@@ -1,5 +1,5 @@
 /** The charts and their lines, computed from a run. */
-import { studentT } from "../../src/report/interval.js";
+import { studentT } from "../../src/run/interval.js";
 import type { Row, RunView } from "../../src/view/wire.js";
 import { gigabytes, mean, number, percent, seconds } from "./format.js";
 

@@ -2,8 +2,8 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { groupAdvantages } from "../../../src/learn/advantages.js";
-import { evaluate } from "../../../src/report/evaluation.js";
 import type { Trajectory } from "../../../src/rollout/trajectory.js";
+import { evaluate } from "../../../src/run/evaluation.js";
 import type { StepTiming } from "../../../src/run/records.js";
 import { RunStore } from "../../../src/run/store.js";
 import type { CallRecord, ChatMessage, Scenario } from "../../../src/tasks/task.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Cluster, clustered, clustersOf, studentT, wilson } from "../../src/report/interval.js";
+import { type Cluster, clustered, clustersOf, studentT, wilson } from "../../src/run/interval.js";
 import { Random } from "../../src/util/random.js";
 
 describe("the 95 % interval of a share", () => {

@@ -2,8 +2,8 @@
  * The figures of an evaluation of one policy on many scenarios. Shares are over all rollouts, not over those that answered.
  */
 import { callsIn, type HasCalls, type Trajectory } from "../rollout/trajectory.js";
-import type { Evaluation, Kinds } from "../run/records.js";
 import { clustered, clustersOf } from "./interval.js";
+import type { Evaluation, Kinds } from "./records.js";
 
 interface OfKind {
   readonly scenario: { readonly kind?: string };

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { checkpointTitle, evalText } from "../../src/report/eval-report.js";
-import { countsText, evaluate, kindsText } from "../../src/report/evaluation.js";
 import type { Trajectory } from "../../src/rollout/trajectory.js";
+import { countsText, evaluate, kindsText } from "../../src/run/evaluation.js";
 
 function played(kind: string | undefined, success: boolean, end = "answered"): Trajectory {
   return {

@@ -1,8 +1,8 @@
 /** When memory is short, loads the engine with fewer sequences: half as many, repeatedly. */
 
-import type { LocalEngine, LocalEngineOptions } from "../engine/engine.js";
-import { EngineOutOfMemory } from "../engine/errors.js";
-import { loadEngine } from "../engine/factory.js";
+import type { LocalEngine, LocalEngineOptions } from "./engine.js";
+import { EngineOutOfMemory } from "./errors.js";
+import { loadEngine } from "./factory.js";
 
 /**
  * Runs `attempt` with a number of sequences, halved each time that memory does not suffice.

@@ -1,9 +1,9 @@
 /** RULER as a reward: a judge behind an OpenAI-compatible API compares the rollouts of a group. */
 import { join } from "node:path";
 import { type Config, givenByProgram, type LibraryOption, libraryOptions, withDefaults } from "../config/config.js";
-import type { JudgeUsage } from "../judge/budget.js";
 import type { GroupReward } from "../reward/reward.js";
 import type { Trajectory } from "../rollout/trajectory.js";
+import type { JudgeUsage } from "../run/verdicts.js";
 import type { Given, Listener } from "./options.js";
 import type { OpenTask } from "./task.js";
 

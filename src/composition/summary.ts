@@ -1,9 +1,10 @@
 /** The result of a training, over all its calls. */
-import type { JudgeUsage } from "../judge/budget.js";
+
 import { type DifficultyCount, difficultyOf } from "../report/difficulty.js";
 import type { Share } from "../report/train-view.js";
 import type { ValidationRow } from "../run/records.js";
 import { bestOf, type Run } from "../run/run.js";
+import type { JudgeUsage } from "../run/verdicts.js";
 
 export interface TrainSummary {
   run: string;

@@ -1,17 +1,8 @@
 /**
  * Counts requests and their cost under a cap: a request is admitted only when the budget covers its highest possible cost.
  */
+import type { JudgeUsage } from "../run/verdicts.js";
 import { costOf, type Price } from "./prices.js";
-
-export interface JudgeUsage {
-  /** Requests sent, whatever the response. */
-  requests: number;
-  /** As billed by the server; estimated where it reports none. */
-  prompt_tokens: number;
-  completion_tokens: number;
-  /** Dollars; null where the model's price is not known. */
-  cost: number | null;
-}
 
 export function noUsage(): JudgeUsage {
   return { requests: 0, prompt_tokens: 0, completion_tokens: 0, cost: null };

@@ -3,9 +3,9 @@
  * if it is wrong, and caches verdicts by request.
  */
 import { createHash } from "node:crypto";
+import type { JudgeUsage, VerdictCache } from "../run/verdicts.js";
 import { cutText } from "../util/text.js";
-import { type JudgeUsage, sumOfUsage } from "./budget.js";
-import type { VerdictCache } from "./cache.js";
+import { sumOfUsage } from "./budget.js";
 import type { JudgeAnswer, JudgeClient, JudgeMessage, JudgeQuestion } from "./client.js";
 import { NoVerdict } from "./no-verdict.js";
 

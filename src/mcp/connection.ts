@@ -4,12 +4,13 @@
  */
 import type { Client, Tool, Transport } from "@modelcontextprotocol/client";
 import { z } from "zod";
+import type { ServerProblem } from "../tasks/servers.js";
 import { ToolError } from "../tasks/task.js";
 import { messageOf } from "../util/errors.js";
 import { withDigits, withMarks } from "../util/json.js";
 import { anyOf } from "../util/signals.js";
 import { TimeLimit } from "../util/time-limit.js";
-import { ServerFailure, type ServerProblem } from "./errors.js";
+import { ServerFailure } from "./errors.js";
 import { ServerLog } from "./log.js";
 import type { CallResult } from "./result.js";
 import type { ServerSpec } from "./servers-file.js";

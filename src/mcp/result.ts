@@ -1,7 +1,8 @@
 /** Converts a server's result for the model: its text, cut to a limit, and a note about binary content. */
+
+import type { ServerEvent } from "../tasks/servers.js";
 import { ToolError } from "../tasks/task.js";
 import { cutText } from "../util/text.js";
-import type { ServerEvent } from "./errors.js";
 
 type Block = { readonly type: string } & Readonly<Record<string, unknown>>;
 

@@ -4,10 +4,11 @@
  */
 import { rmSync } from "node:fs";
 import { jsonSchema } from "../tasks/parameters.js";
+import type { ServerEvent, ServerEvents } from "../tasks/servers.js";
 import { type AnyTask, defineTool, type Scenario, type Tool, type ToolContext } from "../tasks/task.js";
 import { changedTools, type ServerTool } from "./catalogue.js";
 import { Connection } from "./connection.js";
-import { type ServerEvent, type ServerEvents, ServerFailure } from "./errors.js";
+import { ServerFailure } from "./errors.js";
 import { inFolder, rolloutFolder } from "./listing.js";
 import { needsFolder, type ServerPlan } from "./plan.js";
 import { resultText } from "./result.js";

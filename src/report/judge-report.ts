@@ -1,8 +1,8 @@
 /** Output about judging: the stages of one verdict (`--debug-judge`), the live line, the total. */
 
-import type { JudgeUsage } from "../judge/budget.js";
 import type { GroupVerdict, Vote } from "../judge/ruler.js";
 import type { Trajectory } from "../rollout/trajectory.js";
+import type { JudgeUsage } from "../run/verdicts.js";
 import { type Paint, painter, printable } from "../util/text.js";
 import { compact } from "./progress-line.js";
 

@@ -3,7 +3,6 @@
  * `--accuracy judge` does, those that the task's own comparison accepts too.
  */
 import type { Config } from "../config/config.js";
-import type { JudgeUsage } from "../judge/budget.js";
 import { type CorrectnessVerdict, correctnessQuestion, majority } from "../judge/correctness.js";
 import { type Judge, NoVerdictAfterAnswers, type Verdict } from "../judge/judge.js";
 import { NoVerdict } from "../judge/no-verdict.js";
@@ -11,6 +10,7 @@ import { type CorrectnessQuality, correctnessQuality, type JudgedAnswer } from "
 import { brokenOff } from "../rollout/deadline.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import { count } from "../run/evaluation.js";
+import type { JudgeUsage } from "../run/verdicts.js";
 import type { Claim } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
 import { claimOf, requireClaim } from "./claims.js";

@@ -1,12 +1,12 @@
 /** The work of `yarn hone judge` without its output: scores the groups of a trajectory file. */
 import type { Config } from "../config/config.js";
-import type { JudgeUsage } from "../judge/budget.js";
 import type { Judge } from "../judge/judge.js";
 import { type GroupVerdict, judgeGroup } from "../judge/ruler.js";
 import { type JudgeQuality, judgeQuality, type LabelledGroup } from "../report/judge-quality.js";
 import { brokenOff } from "../rollout/deadline.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import { count, mean } from "../run/evaluation.js";
+import type { JudgeUsage } from "../run/verdicts.js";
 import { HoneError } from "../util/errors.js";
 import { comparable, tooFewLeft } from "./comparable.js";
 import { type FileConfig, type FileIo, filesOf, readGroups, withJudge, writeLines } from "./files.js";

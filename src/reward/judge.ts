@@ -1,11 +1,11 @@
 /** Creates a judge from options. */
-import { type JudgeUsage, noUsage } from "../judge/budget.js";
-import type { VerdictCache } from "../judge/cache.js";
+import { noUsage } from "../judge/budget.js";
 import { JudgeClient } from "../judge/client.js";
 import { Judge } from "../judge/judge.js";
 import { priceOf, readPrices } from "../judge/prices.js";
 import type { RulerSettings } from "../judge/ruler.js";
 import { keyFor } from "../openai/server.js";
+import type { JudgeUsage, VerdictCache } from "../run/verdicts.js";
 import { type AnyTask, toolSchema } from "../tasks/task.js";
 import { UsageError } from "../util/errors.js";
 import {

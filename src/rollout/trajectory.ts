@@ -4,7 +4,7 @@
  */
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
-import type { ServerEvents } from "../mcp/errors.js";
+import type { ServerEvents } from "../tasks/servers.js";
 import type { CallRecord, ChatMessage, Reward, RolloutEnd, Scenario, ToolSchema } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
 import { parseJson } from "../util/json.js";

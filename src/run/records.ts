@@ -1,6 +1,6 @@
 /** The records of a run: every field of run.sqlite and metrics.jsonl, each mean with its n, named as in other tools. */
 import type { DrawStatistics } from "../engine/sequence.js";
-import type { JudgeUsage } from "../judge/budget.js";
+import type { JudgeUsage } from "./verdicts.js";
 
 export type RolloutPhase = "train" | "validation";
 

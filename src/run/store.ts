@@ -7,8 +7,6 @@
  */
 import { existsSync } from "node:fs";
 import type Database from "better-sqlite3";
-import type { JudgeUsage } from "../judge/budget.js";
-import type { VerdictCache } from "../judge/cache.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import { HoneError } from "../util/errors.js";
 import { openDatabase } from "../util/sqlite.js";
@@ -25,6 +23,7 @@ import type {
   ValidationRow,
 } from "./records.js";
 import { checkStore, prepareStore } from "./schema.js";
+import type { JudgeUsage, VerdictCache } from "./verdicts.js";
 import { SqliteVerdicts } from "./verdicts.js";
 
 interface RawStep {

@@ -2,9 +2,25 @@
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import type Database from "better-sqlite3";
-import type { VerdictCache } from "../judge/cache.js";
 import { codeOf, HoneError } from "../util/errors.js";
 import { openDatabase } from "../util/sqlite.js";
+
+export interface JudgeUsage {
+  /** Requests sent, whatever the response. */
+  requests: number;
+  /** As billed by the server; estimated where it reports none. */
+  prompt_tokens: number;
+  completion_tokens: number;
+  /** Dollars; null where the model's price is not known. */
+  cost: number | null;
+}
+
+/** Verdicts by what was asked. */
+export interface VerdictCache {
+  /** The verdict as stored; undefined when there is none for this key. */
+  get(key: string): unknown;
+  put(key: string, verdict: unknown): void;
+}
 
 /** SHA-256 of the question, the model and its settings → the verdict as JSON. Also part of schema.ts. */
 export const VERDICTS_TABLE = `

@@ -2,11 +2,11 @@
 import { join, resolve } from "node:path";
 import type { Config } from "../config/config.js";
 import { serverLogs } from "../gather/servers.js";
-import type { JudgeUsage } from "../judge/budget.js";
 import type { Judge } from "../judge/judge.js";
 import type { McpConfig } from "../mcp/plan.js";
 import { openJudge } from "../reward/judge.js";
 import { type JudgeConfig, VERDICTS_FILE } from "../reward/judge-options.js";
+import type { JudgeUsage } from "../run/verdicts.js";
 import { openVerdictFile } from "../run/verdicts.js";
 import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { type Generated, generate } from "./generate.js";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { ServerEvent } from "../../src/mcp/errors.js";
 import { type CallResult, resultText } from "../../src/mcp/result.js";
+import type { ServerEvent } from "../../src/tasks/servers.js";
 import { ToolError } from "../../src/tasks/task.js";
 
 const read = (result: CallResult, budget = 100) => {

@@ -1,7 +1,6 @@
 /** A judge that hone runs itself: hone's own tiny model, which answers in form, whatever it says. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadConfig, optionsOf } from "../../src/config/config.js";
-import type { VerdictCache } from "../../src/judge/cache.js";
 import { judgeCorrectness } from "../../src/judge/correctness.js";
 import type { Judge } from "../../src/judge/judge.js";
 import { judgeGroup } from "../../src/judge/ruler.js";
@@ -9,6 +8,7 @@ import { openJudge } from "../../src/reward/judge.js";
 import { JudgeGate } from "../../src/reward/judge-gate.js";
 import { requireJudge, runsHere } from "../../src/reward/judge-options.js";
 import { LocalJudge, type LocalJudgePlan, planLocalJudge } from "../../src/reward/local-judge.js";
+import type { VerdictCache } from "../../src/run/verdicts.js";
 import { groupOf } from "../judge/support/judging.js";
 
 const { signal } = new AbortController();

@@ -6,7 +6,6 @@
  * worker opens its own environment), so a task keeps the state of a rollout only in its arguments.
  */
 import { z } from "zod";
-import type { HubConfig } from "../hub/options.js";
 import { HoneError, messageOf } from "../util/errors.js";
 import type { Random } from "../util/random.js";
 import type { AgentContext, AgentRollout, ModelMistakes, RolloutContext } from "./agent.js";
@@ -184,10 +183,19 @@ export type TaskOptions<O extends z.ZodObject = z.ZodObject> = Readonly<z.output
 /** Options as plain data, before a task's schema has parsed them. */
 export type PlainOptions = Readonly<Record<string, unknown>>;
 
+/** Where data sets are fetched from: values of the environment variables HF_ENDPOINT, HF_HUB_OFFLINE, HF_TOKEN, HF_HOME, HF_HUB_CACHE. */
+export interface HubAccess {
+  readonly hfEndpoint: string;
+  readonly hfOffline: boolean;
+  readonly hfToken: string | undefined;
+  readonly hfHome: string | undefined;
+  readonly hfCache: string | undefined;
+}
+
 /** Access for downloading scenarios. */
 export interface ScenarioIo {
   /** Options of the Hub; default: Hugging Face's environment variables. */
-  readonly hub?: HubConfig;
+  readonly hub?: HubAccess;
   /** Called with lines about downloads. */
   readonly log?: (line: string) => void;
   readonly signal?: AbortSignal;

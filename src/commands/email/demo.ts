@@ -33,7 +33,7 @@ const TAUGHT = [
   "Answering a question takes both. Nothing but the reward of whole rollouts will teach it that.",
 ].join("\n");
 /** Number of held-out questions in the table; none of them was used to choose the best checkpoint. */
-const HELD_OUT = 200;
+const HELD_OUT = 100;
 /** Of hone's own model, which mends no call that did not run: what comes after one costs time and teaches little. */
 const OWN = { onToolError: "stop" } as const;
 const WORLD = { kind: "synthetic", seed: 1, mailboxes: 300, names: "default" } as const;

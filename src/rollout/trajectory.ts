@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import type { ServerEvents } from "../tasks/servers.js";
 import type { CallRecord, ChatMessage, Reward, RolloutEnd, Scenario, ToolSchema } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
-import { parseJson } from "../util/json.js";
+import { mapBigints, parseJson } from "../util/json.js";
 import { hone } from "../util/program.js";
 import type { DeadlineCause } from "./deadline.js";
 import type { TokenRecord } from "./transcript.js";
@@ -122,6 +122,13 @@ export interface RolloutFailure {
   error: string;
 }
 
+/** What a trajectory's JSON says: integers are exact, but for those of the reward, which were numbers. */
+export function trajectoryIn(json: string): unknown {
+  const value = parseJson(json);
+  if (typeof value !== "object" || value === null || !("reward" in value)) return value;
+  return { ...value, reward: mapBigints(value.reward, Number) };
+}
+
 /** Reads a trajectory file line by line. Throws HoneError naming the file and the line that is wrong. */
 export async function* readTrajectories(file: string): AsyncGenerator<Trajectory> {
   const lines = createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY });
@@ -131,7 +138,7 @@ export async function* readTrajectories(file: string): AsyncGenerator<Trajectory
     if (line.trim() === "") continue;
     let value: unknown;
     try {
-      value = parseJson(line);
+      value = trajectoryIn(line);
     } catch (error) {
       throw new HoneError(
         `${file} line ${number} is not JSON; is it a trajectory file made by \`${hone("rollout")}\`?`,

@@ -1,8 +1,8 @@
 /** Trajectories as the store keeps them: tokens as packed arrays, everything else as compressed JSON. */
 import { deflateRawSync, inflateRawSync } from "node:zlib";
-import type { Branch, Trajectory } from "../rollout/trajectory.js";
+import { type Branch, type Trajectory, trajectoryIn } from "../rollout/trajectory.js";
 import type { TokenRecord } from "../rollout/transcript.js";
-import { parseJson, toJson } from "../util/json.js";
+import { toJson } from "../util/json.js";
 
 export interface PackedTrajectory {
   /** Deflated JSON of everything except the tokens; of a rollout with several sequences, with their lengths. */
@@ -78,7 +78,12 @@ export function pack({ tokens, branches, ...rest }: Trajectory): PackedTrajector
 }
 
 export function unpack({ trajectory, tokens }: PackedTrajectory): Trajectory {
-  const { branches = [], allowed, evaluated, ...rest } = parseJson(inflateRawSync(trajectory).toString("utf8")) as Body;
+  const {
+    branches = [],
+    allowed,
+    evaluated,
+    ...rest
+  } = trajectoryIn(inflateRawSync(trajectory).toString("utf8")) as Body;
   if (!tokens) return rest;
   const all = unpackTokens(tokens);
   if (branches.length === 0) return { ...rest, tokens: { ...all, ...aboutOf({ allowed, evaluated }) } };

@@ -13,8 +13,8 @@ const MOST_STATES = 2000;
 
 /** Repetitions of what has an assertion in it, which are written out. */
 const MOST_UNROLLED = 4;
-/** Steps of work over all automata of a request: some tenths of a second of the thread that serves all requests. */
-const MOST_STEPS = 1_000_000;
+/** Steps of work over all automata of a request: a tenth or two of a second of the thread that serves all requests. */
+const MOST_STEPS = 300_000;
 /** Steps for a node of each kind beside its transitions, and for an automaton however small. As measured: about a microsecond each. */
 const NFA_NODE = 10;
 const DFA_NODE = 50;
@@ -68,8 +68,8 @@ function nodesFor<T extends NFA.Node | DFA.Node>(inner: { createNode(): T }, wor
   };
 }
 const nfaNodes = (work: Work, steps = NFA_NODE) => nodesFor(new NFA.LimitedNodeFactory(2 * MOST_STATES), work, steps);
-const dfaNodes = (work: Work, steps: number) => nodesFor(new DFA.LimitedNodeFactory(MOST_STATES), work, steps);
-const options = { maxCharacter: MAXIMUM };
+export const dfaNodes = (work: Work, steps: number) => nodesFor(new DFA.LimitedNodeFactory(MOST_STATES), work, steps);
+export const options = { maxCharacter: MAXIMUM };
 
 interface Size {
   readonly nodes: number;

@@ -18,7 +18,7 @@ import {
   Work,
 } from "./automata.js";
 import { isObject, type Json, merge } from "./merge.js";
-import { type Bound, boundedBy, DECIMALS, INTEGERS } from "./ranges.js";
+import { type Bound, numbersWithin } from "./ranges.js";
 import { literal, type Rules, UNWRITTEN } from "./rules.js";
 
 /** Keywords that no value has to obey. */
@@ -41,6 +41,8 @@ const MOST_OPTIONAL = 64;
 const MOST_LEVELS = 256;
 /** States of the automata in a grammar together. */
 const MOST_STATES = 4000;
+/** States that a bounded number has: with room for fewer no further automaton is begun. */
+const LEAST_ROOM = 100;
 const TOO_MANY = "the schema has too many of its kind";
 /** Characters of a place that are told. */
 const MOST_PATH = 200;
@@ -89,8 +91,8 @@ const FORMATS: Readonly<Record<string, string>> = {
 
 const ANY = {
   text: () => textsWithout(UNWRITTEN, new Work()),
-  integer: () => textsOf(INTEGERS, new Work()),
-  number: () => textsOf(DECIMALS, new Work()),
+  integer: () => numbersWithin([], true, new Work()),
+  number: () => numbersWithin([], false, new Work()),
 };
 const made = new Map<keyof typeof ANY, Language>();
 
@@ -215,7 +217,7 @@ export class Converter {
 
   /** The language that `make` makes, or why there is none. */
   language(make: (work: Work) => Language): Language | string {
-    if (this.work.over || this.#states >= MOST_STATES) return TOO_MANY;
+    if (this.work.over || this.#states > MOST_STATES - LEAST_ROOM) return TOO_MANY;
     try {
       return make(this.work);
     } catch (error) {
@@ -678,7 +680,7 @@ class Reader {
   }
 
   #number(schema: Json, integer: boolean, path: string): string {
-    const bounds: { keyword: string; bound: Bound; side: "below" | "above" }[] = [];
+    const bounds: (Bound & { keyword: string })[] = [];
     for (const [keyword, side, strict] of [
       ["minimum", "below", false],
       ["exclusiveMinimum", "below", true],
@@ -690,25 +692,25 @@ class Reader {
       if (value === undefined || typeof value === "boolean") continue;
       if (!isNumber(value)) throw new BadSchema(path, keyword, "it is no number");
       const said = schema[side === "below" ? "exclusiveMinimum" : "exclusiveMaximum"] === true;
-      bounds.push({ keyword, bound: { value, exclusive: strict || said }, side });
+      bounds.push({ keyword, value, exclusive: strict || said, side });
     }
     const { multipleOf } = schema;
     const free = integer ? "integer" : "number";
     const trivial = multipleOf === undefined || (integer && multipleOf === 1);
     if (bounds.length === 0 && trivial) return free;
     return this.#once([free, bounds, multipleOf], path, (tell) => {
-      let whole = any(free);
+      const within =
+        bounds.length === 0 ? any(free) : this.#to.language((work) => numbersWithin(bounds, integer, work));
+      if (typeof within === "string") for (const { keyword } of bounds) tell(keyword, within);
+      let whole = typeof within === "string" ? any(free) : within;
+      const none = (keyword: string) => new BadSchema(path, keyword, `no ${free} is within the bounds`);
+      if (whole.isEmpty) throw none(bounds.at(-1)?.keyword ?? "");
       if (!trivial) {
         const multiples = this.#multiplesOf(multipleOf);
         const both =
           typeof multiples === "string" ? multiples : this.#to.language((work) => intersection(whole, multiples, work));
         if (typeof both === "string") tell("multipleOf", both);
-        else whole = both;
-      }
-      for (const { keyword, bound, side } of bounds) {
-        const both = this.#to.language((work) => intersection(whole, textsOf(boundedBy(bound, side), work), work));
-        if (typeof both === "string") tell(keyword, both);
-        else if (both.isEmpty) throw new BadSchema(path, keyword, `no ${free} is within the bounds`);
+        else if (both.isEmpty) throw none("multipleOf");
         else whole = both;
       }
       const rule = this.#to.automaton(whole, false, false);

@@ -1,4 +1,5 @@
 /** Signals that are aborted together. */
+import { setMaxListeners } from "node:events";
 
 /**
  * A signal that is aborted with the first of these. `AbortSignal.any` takes as long as some turns of a small model's other code.
@@ -7,6 +8,8 @@
  */
 export function anyOf(signals: readonly AbortSignal[]): { readonly signal: AbortSignal; release(): void } {
   const all = new AbortController();
+  // Each turn of many at a time listens to a lasting one, which is no leak.
+  setMaxListeners(0, ...signals);
   const listeners = signals.map((signal) => {
     const abort = () => all.abort(signal.reason);
     if (signal.aborted) abort();

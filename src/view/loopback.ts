@@ -106,10 +106,11 @@ export async function servePage({ html, policy }: Page, behind: Behind, port: nu
       return;
     }
     const result = isPost ? sentWith(request).then((sent) => behind.post?.(url, sent)) : behind.get(url);
-    result.then(
-      (found) => {
-        if (found === undefined) answer(response, 404, "text/plain", NOTHING_THERE);
-        else answer(response, 200, "application/json", JSON.stringify(found));
+    const written = result.then((found) => found && JSON.stringify(found));
+    written.then(
+      (json) => {
+        if (json === undefined) answer(response, 404, "text/plain", NOTHING_THERE);
+        else answer(response, 200, "application/json", json);
       },
       (error: unknown) => answer(response, error instanceof UsageError ? 400 : 500, "text/plain", messageOf(error)),
     );

@@ -101,8 +101,13 @@ export class SeenRun {
     return this.#checkpoints.seen;
   }
 
+  /** Of a run that can no longer be read its error message: the page follows the others. */
   revision(): string {
-    return this.reader?.revision() ?? "";
+    try {
+      return this.reader?.revision() ?? "";
+    } catch (error) {
+      return problemOf(error);
+    }
   }
 
   /** Rows of complete steps from this one on, as many as can be read quickly; all with no limit. */

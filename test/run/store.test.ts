@@ -47,6 +47,11 @@ describe("the run store", () => {
     expect(unpack(pack(trajectory)).messages).toEqual([message]);
   });
 
+  it("keeps a large reward a number", () => {
+    const reward = { reward: 2 ** 60, success: true, parts: { nanoseconds: 1.7e18 } };
+    expect(unpack(pack({ ...trajectoryOf(), reward })).reward).toEqual(reward);
+  });
+
   it("keeps what a run is, and where it stands, over reopening", () => {
     const store = begun();
     store.commitStep(stepRow(1), []);

@@ -76,6 +76,59 @@ it("sql: rows with what their foreign keys name, of every kind of table; the fil
   );
 });
 
+it("sql: what a file says is not run, what a key names need not be there, and values are read as they are", async () => {
+  const file = join(temporary(), "odd.db");
+  const db = new Database(file);
+  db.pragma("foreign_keys = OFF");
+  const row = (link: string) => `(9007199254740993, '${sentence(1)}', ${link})`;
+  db.exec(`
+    CREATE VIEW endless(a) AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n;
+    CREATE TABLE keyless (a TEXT);
+    CREATE TABLE to_view (id INTEGER PRIMARY KEY, text TEXT, link REFERENCES endless(a));
+    CREATE TABLE to_nothing (id INTEGER PRIMARY KEY, text TEXT, link REFERENCES gone(a));
+    CREATE TABLE to_no_key (id INTEGER PRIMARY KEY, text TEXT, link REFERENCES keyless);
+    CREATE TABLE to_no_column (id INTEGER PRIMARY KEY, text TEXT, link REFERENCES keyless(b));
+    CREATE TABLE other_case (id INTEGER PRIMARY KEY, text TEXT, link REFERENCES TO_VIEW(ID));
+    CREATE TABLE "made" (id INTEGER PRIMARY KEY, "__proto__" TEXT, same AS (id || 1), file BLOB);
+    INSERT INTO keyless VALUES ('3');
+    INSERT INTO to_view VALUES ${row("-1")};
+    INSERT INTO to_nothing VALUES ${row("3")};
+    INSERT INTO to_no_key VALUES ${row("3")};
+    INSERT INTO to_no_column VALUES ${row("3")};
+    INSERT INTO other_case VALUES ${row("9007199254740993")};
+    INSERT INTO made VALUES (0, '${sentence(2)}', zeroblob(10000));
+  `);
+  db.close();
+  const { pieces } = await sqlSource(file).explore(100, 1, never);
+  const texts = new Map(pieces.map(({ entity, text }) => [entity, text]));
+  const own = (table: string, link: string) =>
+    `table: ${table}\nid: 9007199254740993\ntext: ${sentence(1)}\nlink: ${link}`;
+  for (const [table, link] of [
+    ["to_view", "-1"],
+    ["to_nothing", "3"],
+    ["to_no_key", "3"],
+    ["to_no_column", "3"],
+  ] as const)
+    expect(texts.get(`${table}[id=9007199254740993]`)).toBe(own(table, link));
+  expect(texts.get("other_case[id=9007199254740993]")).toMatch(
+    /\nits link, of table to_view:\n {2}id: 9007199254740993\n/,
+  );
+  expect(texts.get("made[id=0]")).toBe(`table: made\nid: 0\n__proto__: ${sentence(2)}`);
+});
+
+it("sql: a folder is no file, and an interruption is heard between rows", async () => {
+  expect(() => sqlSource(temporary())).toThrow(/^--sql .*: it is no file$/);
+  const file = join(temporary(), "long.db");
+  const db = new Database(file);
+  db.exec("CREATE TABLE t (id INTEGER PRIMARY KEY, words TEXT)");
+  const insert = db.prepare("INSERT INTO t VALUES (?, ?)");
+  for (let i = 0; i < 20; i++) insert.run(i, sentence(i));
+  db.close();
+  const interrupted = new AbortController();
+  setImmediate(() => interrupted.abort(new Error("interrupted")));
+  await expect(sqlSource(file).explore(20, 1, interrupted.signal)).rejects.toThrow("interrupted");
+});
+
 it("sql: of a long table rows from all over, the same for the same seed", async () => {
   const file = join(temporary(), "long.db");
   const db = new Database(file);

@@ -1,0 +1,18 @@
+/** Signals that are aborted together. */
+import { setImmediate as breath } from "node:timers/promises";
+import { expect, it } from "vitest";
+import { anyOf } from "../../src/util/signals.js";
+
+it("as many wait for a lasting signal as like, without Node's warning of a leak, and all hear of it", async () => {
+  const warnings: string[] = [];
+  const heed = ({ name }: Error) => void warnings.push(name);
+  process.on("warning", heed);
+  const lasting = new AbortController();
+  const joined = Array.from({ length: 20 }, () => anyOf([lasting.signal, new AbortController().signal]));
+  await breath();
+  process.off("warning", heed);
+  expect(warnings).toEqual([]);
+  joined[0]?.release();
+  lasting.abort(new Error("over"));
+  expect(joined.map(({ signal }) => signal.aborted)).toEqual([false, ...Array(19).fill(true)]);
+});

@@ -104,6 +104,10 @@ def import_first(settings: dict[str, Any]) -> None:
     """Imports Unsloth if it is chosen: on a GPU it patches transformers and PEFT before they are used."""
     if chosen(settings) == "unsloth":
         import_unsloth(settings["device"])
+    else:
+        # PEFT loads it where it is installed, and with it PyTorch's compiler, for layers that hone's models lack:
+        # a fifth of what a start computes.
+        sys.modules.setdefault("bitsandbytes", None)
 
 
 def import_unsloth(device: str) -> Any:

@@ -1,13 +1,12 @@
 /** What `yarn hone check` finds, each in a task that has that defect alone. */
-import { spawnSync } from "node:child_process";
-import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { checkTask } from "../../src/check/check.js";
 import { modelFile } from "../../src/engine/models.js";
 import { z } from "../../src/index.js";
 import type { AnyTask } from "../../src/tasks/task.js";
 import { defineTask, defineTool, type Scenario } from "../../src/tasks/task.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { CommandLine } from "../support/command-line.js";
 
 const answer = defineTool({
   name: "answer",
@@ -207,21 +206,16 @@ describe("a defect is found:", () => {
 });
 
 describe("yarn hone check", () => {
-  const run = (...args: string[]) => {
-    const cli = join(packageRoot, "dist/src/cli.js");
-    const { status, stdout, stderr } = spawnSync(process.execPath, [cli, "check", ...args], {
-      cwd: packageRoot,
-      encoding: "utf8",
-    });
-    return { status, stdout, stderr };
-  };
+  const commandLine = new CommandLine();
+  afterAll(() => commandLine.close());
+  const run = (...args: string[]) => commandLine.run(packageRoot, "check", ...args);
 
-  it("finds no error in the examples, and fails where there is one", () => {
+  it("finds no error in the examples, and fails where there is one", async () => {
     for (const name of ["arithmetic", "guessing"]) {
-      const { status, stdout, stderr } = run(`examples/${name}.ts`, "--n", "4");
+      const { status, stdout, stderr } = await run(`examples/${name}.ts`, "--n", "4");
       expect([status, stderr], stdout).toEqual([0, ""]);
     }
-    const { status, stdout, stderr } = run("examples/arithmetic.ts", "--n", "2", "--context", "32", "--json");
+    const { status, stdout, stderr } = await run("examples/arithmetic.ts", "--n", "2", "--context", "32", "--json");
     expect(status).toBe(1);
     expect(stderr.trimEnd().split("\n").at(-1)).toBe("hone: check: 1 error in the task arithmetic");
     expect(JSON.parse(stdout)).toMatchObject({

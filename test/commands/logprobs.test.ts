@@ -1,11 +1,10 @@
-import { spawnSync } from "node:child_process";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { Random } from "../../src/util/random.js";
+import { CommandLine } from "../support/command-line.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-logprobs-"));
 const model = modelPath("qwen2-tiny-f32.gguf");
@@ -16,11 +15,9 @@ function logprobs(tokens: unknown, ...flags: string[]) {
   return run("--model", model, "--tokens", file, ...flags);
 }
 
-function run(...flags: string[]) {
-  const args = [join(packageRoot, "dist/src/cli.js"), "logprobs", "--gpu", "off", "--threads", "1", ...flags];
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" });
-  return { status, stdout, stderr };
-}
+const commandLine = new CommandLine();
+afterAll(() => commandLine.close());
+const run = (...flags: string[]) => commandLine.run(folder, "logprobs", "--gpu", "off", "--threads", "1", ...flags);
 
 beforeAll(() => ensureTestModels(["tiny"], () => undefined));
 
@@ -28,8 +25,8 @@ describe("yarn hone logprobs", () => {
   const random = new Random("logprobs");
   const tokens = Array.from({ length: 100 }, () => random.integer(0, 200));
 
-  it("shows a line for every token that is scored", () => {
-    const { status, stdout } = logprobs(tokens.slice(0, 5));
+  it("shows a line for every token that is scored", async () => {
+    const { status, stdout } = await logprobs(tokens.slice(0, 5));
     expect(status).toBe(0);
     const lines = stdout.trimEnd().split("\n");
     expect(lines.map((line) => Number(line.trim().split(/\s+/)[1]))).toEqual(tokens.slice(1, 5));
@@ -44,8 +41,8 @@ describe("yarn hone logprobs", () => {
     ["one id", [1], /holds 1 token ids; the first that is scored is the second/],
     ["an id outside the vocabulary", [1, 999_999], /token 999999 does not exist; the vocabulary has \d+ tokens/],
     ["more ids than the context has", Array(50_000).fill(1), /50000 token ids; the model was trained with \d+ at most/],
-  ])("says in one line what is wrong with %s", (_, ids, message) => {
-    const { status, stdout, stderr } = logprobs(ids);
+  ])("says in one line what is wrong with %s", async (_, ids, message) => {
+    const { status, stdout, stderr } = await logprobs(ids);
     expect(status).toBe(1);
     expect(stdout).toBe("");
     expect(stderr).toMatch(message);
@@ -56,8 +53,8 @@ describe("yarn hone logprobs", () => {
     [["--model", model, "--tokens", "nowhere.json"], /--tokens: there is no file .*nowhere\.json/],
     [["--model", "nowhere.gguf", "--tokens", "x"], /--model: there is no file .*nowhere\.gguf/],
     [["--model", model], /logprobs needs --tokens/],
-  ])("says in one line what is missing: %j", (flags, message) => {
-    const { status, stderr } = run(...flags);
+  ])("says in one line what is missing: %j", async (flags, message) => {
+    const { status, stderr } = await run(...flags);
     expect(status).toBe(2);
     expect(stderr).toMatch(message);
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);

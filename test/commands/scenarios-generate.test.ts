@@ -1,13 +1,12 @@
-import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildMailDatabase } from "../../src/tasks/email/building/build.js";
 import { loadTask, scenariosOf } from "../../src/tasks/load.js";
-import { packageRoot } from "../../src/util/paths.js";
 import type { ChatServer } from "../judge/support/server.js";
 import { startModel } from "../scenarios/support/model.js";
+import { CommandLine } from "../support/command-line.js";
 
 let folder: string;
 let model: ChatServer;
@@ -39,19 +38,13 @@ beforeAll(async () => {
   }
 });
 afterAll(async () => {
+  commandLine.close();
   await model.close();
   rmSync(folder, { recursive: true });
 });
 
-/** Runs the built command line as a user does. */
-function generate(...args: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
-  const all = [join(packageRoot, "dist/src/cli.js"), "scenarios", "generate", ...args];
-  return new Promise((resolve) => {
-    const child = execFile(process.execPath, all, { cwd: folder }, (_, stdout, stderr) =>
-      resolve({ status: child.exitCode ?? -1, stdout, stderr }),
-    );
-  });
-}
+const commandLine = new CommandLine();
+const generate = (...args: string[]) => commandLine.run(folder, "scenarios", "generate", ...args);
 
 const access = () => ["--judge-url", model.url, "--judge-model", "gpt-4o-mini"];
 const rowsOf = (file: string) =>

@@ -43,7 +43,8 @@ describe("yarn rollout", () => {
 });
 
 describe("yarn train", () => {
-  const STEPS = 3;
+  // A software GPU takes half a minute for each.
+  const STEPS = gpu.software ? 2 : 3;
   const start = (python: string) => {
     const steps = ["--steps", String(STEPS), "--groups-per-step", "2", "--validate-n", "2", "--keep", String(STEPS)];
     // Higher ones make the sampled tokens so unlikely that f16 on a GPU rounds them by a tenth of a nat.
@@ -95,7 +96,7 @@ describe("yarn train", () => {
     expect(JSON.stringify(devices)).toContain(`"backend":"${gpu.backend}"`);
     const lines = readFileSync(join(run, "metrics.jsonl"), "utf8").trimEnd().split("\n");
     const metrics = lines.map((line) => JSON.parse(line));
-    expect(metrics.map(({ step }) => step)).toEqual([1, 2, 3]);
+    expect(metrics.map(({ step }) => step)).toEqual([1, 2, 3].slice(0, STEPS));
     for (const { step, skipped } of metrics) {
       expect(skipped).toBe(null);
       await verifyCheckpoint(join(run, "checkpoints", String(step).padStart(4, "0")));

@@ -1,11 +1,12 @@
 /** `yarn hone view` and `yarn report` as a user starts them. */
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { packageRoot } from "../../src/util/paths.js";
+import { CommandLine } from "../support/command-line.js";
 import { makeRun } from "../view/support/run.js";
 
 const cli = join(packageRoot, "dist/src/cli.js");
@@ -13,8 +14,9 @@ const home = mkdtempSync(join(tmpdir(), "hone-view-"));
 makeRun(home, "first", { steps: 2 });
 makeRun(home, "second", { steps: 2 });
 
-const hone = (...args: string[]) =>
-  spawnSync(process.execPath, [cli, ...args, "--home", home], { cwd: home, encoding: "utf8" });
+const commandLine = new CommandLine();
+afterAll(() => commandLine.close());
+const hone = (...args: string[]) => commandLine.run(home, ...args, "--home", home);
 
 describe("yarn hone view", () => {
   it("serves the runs that are named until Ctrl-C, and ends well", async () => {
@@ -33,24 +35,33 @@ describe("yarn hone view", () => {
 });
 
 describe("yarn report", () => {
-  it("writes one file of several runs, and its summary as JSON", () => {
-    const { status, stdout } = hone("report", "first", "second", "--out", "both.html", "--sample", "10", "--json");
+  it("writes one file of several runs, and its summary as JSON", async () => {
+    const { status, stdout } = await hone(
+      "report",
+      "first",
+      "second",
+      "--out",
+      "both.html",
+      "--sample",
+      "10",
+      "--json",
+    );
     expect(status).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ file: "both.html", runs: 2, rollouts: 72 });
     expect(readFileSync(join(home, "both.html"), "utf8")).toContain("<title>first, second · hone</title>");
   });
 
-  it("refuses a run that is not whole with one line, and leaves no file", () => {
+  it("refuses a run that is not whole with one line, and leaves no file", async () => {
     const folder = makeRun(home, "half", { steps: 3 });
     truncateSync(join(folder, "run.sqlite"), 40_000);
-    const { status, stderr } = hone("report", "half", "--out", "half.html");
+    const { status, stderr } = await hone("report", "half", "--out", "half.html");
     expect(status).toBe(1);
     expect(stderr).toMatch(/^hone: .*run\.sqlite is damaged or half written: [^\n]*\n$/);
     expect(existsSync(join(home, "half.html"))).toBe(false);
   });
 
-  it("names the runs that there are where one is misspelt", () => {
-    const { status, stderr } = hone("report", "frist");
+  it("names the runs that there are where one is misspelt", async () => {
+    const { status, stderr } = await hone("report", "frist");
     expect(status).toBe(2);
     expect(stderr).toMatch(/there is no run frist in .*mail\/first/);
   });

@@ -50,11 +50,11 @@ describe("gather", () => {
     await expect(other("() => process.exit(0)", 60)).rejects.toThrow(
       /its thread was ended: code of the task calls process\.exit\(0\)/,
     );
-    await expect(other("() => new Promise(() => {})", 4)).rejects.toThrow(
-      "open of the task shut did not end within 4 s; --task-timeout allows more",
+    await expect(other("() => new Promise(() => {})", 10)).rejects.toThrow(
+      "open of the task shut did not end within 10 s; --task-timeout allows more",
     );
-    await expect(other("() => { for (;;); }", 4)).rejects.toThrow(
-      /^the task's file and its environment are not there after \d+ s \(--task-timeout 4\)$/,
+    await expect(other("() => { for (;;); }", 10)).rejects.toThrow(
+      /^the task's file and its environment are not there after \d+ s \(--task-timeout 10\)$/,
     );
   });
 

@@ -1,40 +1,27 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { gather } from "../../src/gather/gather.js";
+import { type GatherOptions, gather } from "../../src/gather/gather.js";
 import { RolloutThreads } from "../../src/gather/threads.js";
 import type { Trajectory } from "../../src/rollout/trajectory.js";
 import { ids, options, taskFile } from "./support/moody.js";
 
-/** Of tests that leave nothing behind on them: a thread takes a second to load. */
+/** Of tests that leave nothing behind on it: a thread takes a second to load. */
 const threads = new RolloutThreads();
 afterAll(() => threads.close());
+/** With limits that a busy machine does not come to, since rollouts of some moods wait for others. */
+function patient(moods: string[], more: Partial<GatherOptions> = {}): GatherOptions {
+  const { settings, ...asked } = options(moods, more);
+  const limits = { ...settings.limits, turnSeconds: 120, toolSeconds: 120, rolloutSeconds: 240 };
+  return { ...asked, settings: { ...settings, limits } };
+}
+/** On that thread, which is made for as many rollouts as any of these tests has under way. */
+const onOne = (moods: string[], more: Partial<GatherOptions> = {}) =>
+  gather(patient(moods, { threads, concurrency: 8, ...more }));
 
 describe("gather", () => {
-  it("tells of a group as soon as none of its rollouts is left, also of failed and of remembered ones", async () => {
-    const told: string[] = [];
-    const whole = await gather(options(["good", "good"], { threads }));
-    const { groups } = await gather(
-      options(["good", "no reward", "good", "good"], {
-        maxExceptions: 2,
-        have: whole.groups[0] ?? [],
-        concurrency: 2,
-        onTrajectory: ({ id }) => told.push(id),
-        onGroup: (group) => told.push(`group ${group.map(({ id }) => id).join(" ")}`),
-      }),
-    );
-    expect(groups.map(({ length }) => length)).toEqual([2, 0, 2, 2]);
-    expect(told[0]).toBe("group 0-good/0 0-good/1");
-    expect(told.filter((line) => line.startsWith("group"))).toHaveLength(3);
-    // Right after its last rollout, not after everybody's.
-    for (const id of ["2-good", "3-good"]) {
-      const last = told.findLastIndex((line) => line.startsWith(`${id}/`));
-      expect(told[last + 1]).toBe(`group ${id}/0 ${id}/1`);
-    }
-  });
-
   it("plays every rollout of every group and keeps their order", async () => {
     const heard: string[] = [];
     const onTrajectory = ({ id }: Trajectory) => heard.push(id);
-    const result = await gather(options(["a", "b", "c"], { workers: 2, onTrajectory }));
+    const result = await gather(patient(["a", "b", "c"], { workers: 2, onTrajectory }));
     expect(ids(result.groups)).toEqual([
       ["0-a/0", "0-a/1"],
       ["1-b/0", "1-b/1"],
@@ -46,23 +33,23 @@ describe("gather", () => {
   });
 
   it("has as many rollouts under way as were asked for, also on one thread", async () => {
-    const { groups } = await gather(options(["meet", "meet", "meet", "meet"], { concurrency: 8 }));
+    const { groups } = await onOne(["meet", "meet", "meet", "meet"]);
     expect(groups.flat().map(({ end }) => end)).toEqual(Array(8).fill("answered"));
   });
 
   it("lets the next group begin before the last of a group has ended", async () => {
-    const { groups } = await gather(options(["relay", "relay"], { concurrency: 2 }));
+    const { groups } = await onOne(["relay", "relay"], { concurrency: 2 });
     expect(groups.flat().map(({ end }) => end)).toEqual(Array(4).fill("answered"));
   });
 
   it("never has more rollouts under way than were asked for, though groups are larger", async () => {
-    const { groups } = await gather(options(["crowd", "crowd", "crowd"], { concurrency: 3, groupSize: 4 }));
+    const { groups } = await onOne(["crowd", "crowd", "crowd"], { concurrency: 3, groupSize: 4 });
     expect(groups.flat().map(({ end }) => end)).toEqual(Array(12).fill("answered"));
   });
 
   it("gives each rollout its own seed, the same one every time", async () => {
     const seeds = async (step: number) =>
-      (await gather(options(["a", "b"], { step, threads }))).groups.flat().map((trajectory) => trajectory.seed);
+      (await onOne(["a", "b"], { step })).groups.flat().map((trajectory) => trajectory.seed);
     const first = await seeds(0);
     expect(new Set(first).size).toBe(4);
     expect(await seeds(0)).toEqual(first);
@@ -70,19 +57,19 @@ describe("gather", () => {
   });
 
   it("does not play again what was played before", async () => {
-    const before = (await gather(options(["a", "b"], { threads }))).groups;
+    const before = (await onOne(["a", "b"])).groups;
     const have = [before[0]?.[1], before[1]?.[0], before[1]?.[1]].flatMap((one) => one ?? []);
     const heard: string[] = [];
-    const result = await gather(options(["a", "b"], { have, threads, onTrajectory: ({ id }) => heard.push(id) }));
+    const result = await onOne(["a", "b"], { have, onTrajectory: ({ id }) => heard.push(id) });
     expect(heard).toEqual(["0-a/0"]);
     expect(ids(result.groups)).toEqual(ids(before));
     expect(result.groups[1]?.[0]).toBe(before[1]?.[0]);
-    const all = await gather(options(["a"], { have: before[0] ?? [] }));
+    const all = await onOne(["a"], { have: before[0] ?? [] });
     expect(all.groups).toEqual([before[0]]);
   });
 
   it("ends a rollout whose tool fails, by name, and plays on", async () => {
-    const { groups } = await gather(options(["throw", "a"], { threads }));
+    const { groups } = await onOne(["throw", "a"]);
     expect(groups.flat().map((trajectory) => trajectory.end)).toEqual([
       "tool_failure",
       "tool_failure",
@@ -92,17 +79,32 @@ describe("gather", () => {
     expect(groups[0]?.[0]?.reason).toMatch(/act failed: bad mood/);
   });
 
-  it("keeps failures with their message while they are borne", async () => {
-    const result = await gather(options(["no reward", "a"], { maxExceptions: 0.5, threads }));
-    expect(result.failures).toEqual([
-      { id: "0-no reward/0", error: expect.stringMatching(/^cannot judge \(.*task\.ts:\d+\)$/) },
-      { id: "0-no reward/1", error: expect.stringMatching(/^cannot judge \(.*task\.ts:\d+\)$/) },
+  it("tells of a group as soon as none of its rollouts is left, also of remembered and of failed ones, whose messages it keeps", async () => {
+    const told: string[] = [];
+    const whole = await onOne(["good"]);
+    const { groups, failures } = await onOne(["good", "no reward", "good", "good"], {
+      maxExceptions: 0.5,
+      have: whole.groups[0] ?? [],
+      concurrency: 2,
+      onTrajectory: ({ id }) => told.push(id),
+      onGroup: (group) => told.push(`group ${group.map(({ id }) => id).join(" ")}`),
+    });
+    expect(groups.map(({ length }) => length)).toEqual([2, 0, 2, 2]);
+    expect(failures).toEqual([
+      { id: "1-no reward/0", error: expect.stringMatching(/^cannot judge \(.*task\.ts:\d+\)$/) },
+      { id: "1-no reward/1", error: expect.stringMatching(/^cannot judge \(.*task\.ts:\d+\)$/) },
     ]);
-    expect(ids(result.groups)).toEqual([[], ["1-a/0", "1-a/1"]]);
+    expect(told[0]).toBe("group 0-good/0 0-good/1");
+    expect(told.filter((line) => line.startsWith("group"))).toHaveLength(3);
+    // Right after its last rollout, not after everybody's.
+    for (const id of ["2-good", "3-good"]) {
+      const last = told.findLastIndex((line) => line.startsWith(`${id}/`));
+      expect(told[last + 1]).toBe(`group ${id}/0 ${id}/1`);
+    }
   });
 
   it("stops with the first failure when there are more than are borne", async () => {
-    await expect(gather(options(["no reward", "a"], { maxExceptions: 1 }))).rejects.toThrow(
+    await expect(gather(patient(["no reward", "a"], { maxExceptions: 1 }))).rejects.toThrow(
       /2 of 4 rollouts failed \(--max-exceptions 1\); the last, 0-no reward\/\d: cannot judge/,
     );
   });

@@ -238,7 +238,7 @@ describe("a server in trouble", () => {
 
   it("is asked again after it hung for --judge-timeout", async () => {
     const { url } = await serve((_, index) => (index === 0 ? { hang: true } : completion(right)));
-    const { client } = clientOf({ url, timeout: 1 });
+    const { client } = clientOf({ url, timeout: 2 });
     expect((await client.ask(question, never)).text).toBe(right);
     expect(client.usage().requests).toBe(2);
   });

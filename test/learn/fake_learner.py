@@ -99,7 +99,7 @@ for request in connection.requests():
         connection.send({"type": "progress", "id": number, "phase": "worker", "done": worker.pid, "total": 1})
         time.sleep(100)
     elif behaviour == "waits":
-        for _ in range(12):
+        for _ in range(30):
             time.sleep(0.2)
             connection.send({"type": "beat", "progress": True})
         connection.send({"type": "error", "id": number, "code": "refused", "message": "waited, it said"})

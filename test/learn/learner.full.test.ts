@@ -14,8 +14,10 @@ import { loadEngine } from "../../src/engine/factory.js";
 import { type BatchGroup, writeBatch } from "../../src/learn/batch.js";
 import { LearnerDied } from "../../src/learn/errors.js";
 import { CHECKPOINT_FILES, type Learner, startLearner } from "../../src/learn/learner.js";
+import type { LearnerSettings } from "../../src/learn/types.js";
 import { mismatchLimit } from "../../src/train/mismatch.js";
 import { ensureLearnerPython } from "../support/python.js";
+import { LiveLearner } from "./live-learner.js";
 import { play, settings, step } from "./support.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-learn-"));
@@ -59,10 +61,14 @@ const objective = (groups: readonly BatchGroup[]) =>
 
 describe("the learner", () => {
   let python: string;
+  const live = new LiveLearner();
+  const open = (more: Partial<LearnerSettings>) =>
+    live.open({ ...settings(python, join(folder, "live.log")), lora, ...more });
   beforeAll(async () => {
     python = await ensureLearnerPython();
     await ensureTestModels(["tiny"], () => undefined);
   }, 900_000);
+  afterAll(() => live.close());
 
   describe.each([
     "qwen2-tiny-f32",
@@ -86,13 +92,10 @@ describe("the learner", () => {
     beforeAll(async () => {
       const gguf = modelPath(`${name}.gguf`);
       engine = await loadEngine({ model: gguf, gpu: false, threads: 1, sequences: 8, contextPerSequence: 256 });
-      learner = await startLearner({ ...settings(python, join(folder, `${name}.log`)), base: { gguf }, lora });
+      learner = await open({ base: { gguf } });
       groups = await play(engine, 2, 4);
     });
-    afterAll(async () => {
-      await learner.close();
-      await engine.close();
-    });
+    afterAll(() => engine.close());
 
     it("agrees with the engine before the update, and after it", async () => {
       // In f32 both compute the same in another order, see huggingface.full.test.ts; in q8_0 what a run allows.
@@ -126,7 +129,7 @@ describe("the learner", () => {
   it("has every objective of the table, with several updates on a batch", async () => {
     const base = { gguf: modelPath("qwen2-tiny-f32.gguf") };
     const batch = await playedBatch(base.gguf, "objectives");
-    const learner = await startLearner({ ...settings(python, join(folder, "objectives.log")), base, lora });
+    const learner = await open({ base });
     const more = { batch, epochs: 2, minibatches: 2, rollouts: 8, seed: 2 ** 53 - 1, maxCompletionTokens: 64 };
     for (const name of objectiveNames) {
       const into = join(folder, "objectives", name);
@@ -138,7 +141,6 @@ describe("the learner", () => {
       const metrics = await learner.step({ ...step, ...more, importance: { mode, low: 0.5, high: 2 }, into });
       expect(metrics.applied, mode).toBe(true);
     }
-    await learner.close();
   });
 
   it("is ended in the middle of an update by close, and goes on from the last checkpoint", async () => {
@@ -158,20 +160,16 @@ describe("the learner", () => {
     expect(second.info.updates).toBe(1);
     await second.step({ ...step, batch, into: join(folder, "resume/0002") });
     await second.close();
-    const straight = await start();
+    const straight = await open({ base });
     await straight.step({ ...step, batch, into: join(folder, "straight/0001") });
     await straight.step({ ...step, batch, into: join(folder, "straight/0002") });
-    await straight.close();
     const adapter = (run: string) => readFileSync(join(folder, run, "0002/adapter.gguf"));
     expect(adapter("resume").equals(adapter("straight"))).toBe(true);
   });
 
   it("refuses a model it cannot train, in one line", async () => {
-    const error = await startLearner({
-      ...settings(python, join(folder, "refused.log")),
-      base: { gguf: modelPath("qwen2-tiny-adapter-1.gguf") },
-      lora,
-    }).catch((thrown: unknown) => thrown);
+    const base = { gguf: modelPath("qwen2-tiny-adapter-1.gguf") };
+    const error = await open({ base }).catch((thrown: unknown) => thrown);
     expect((error as Error).name).toBe("LearnerRefused");
     expect((error as Error).message).not.toContain("\n");
   });

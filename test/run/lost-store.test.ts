@@ -1,12 +1,11 @@
 /** A run whose store is missing, empty, damaged, or in a folder that cannot be written to. */
-import { spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { RunReader } from "../../src/run/reader.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { CommandLine } from "../support/command-line.js";
 import { goThrough, openFake } from "../train/support/fakes.js";
 
 let home: string;
@@ -20,11 +19,9 @@ beforeEach(async () => {
   await goThrough(folder);
 });
 
-const hone = (...args: string[]) => {
-  const cli = join(packageRoot, "dist/src/cli.js");
-  const { status, stdout, stderr } = spawnSync(process.execPath, [cli, ...args], { cwd: home, encoding: "utf8" });
-  return { status, stdout, stderr };
-};
+const commandLine = new CommandLine();
+afterAll(() => commandLine.close());
+const hone = (...args: string[]) => commandLine.run(home, ...args);
 
 describe("a run that has checkpoints", () => {
   it.each([
@@ -53,12 +50,12 @@ describe("a run that has checkpoints", () => {
   });
 });
 
-it("a run that is damaged or of another format is listed with the reason, and the others as ever", () => {
+it("a run that is damaged or of another format is listed with the reason, and the others as ever", async () => {
   for (const name of ["two", "three", "four"]) cpSync(folder, join(home, "fake", "models", name), { recursive: true });
   truncateSync(join(home, "fake/models/two/run.sqlite"), 9000);
   writeFileSync(join(home, "fake/models/three/run.sqlite"), "this is no database at all".repeat(99));
   new Database(join(home, "fake/models/four/run.sqlite")).pragma("user_version = 4");
-  const { status, stdout } = hone("runs", "--home", ".");
+  const { status, stdout } = await hone("runs", "--home", ".");
   expect(status).toBe(0);
   const lines = stdout.trimEnd().split("\n").sort();
   expect(lines[0]).toMatch(
@@ -67,7 +64,10 @@ it("a run that is damaged or of another format is listed with the reason, and th
   expect(lines[1]).toMatch(/^fake\/one {2}2 steps {2}/);
   expect(lines[2]).toMatch(/^fake\/three {2}cannot be read: .*run\.sqlite is not a run of hone$/);
   expect(lines[3]).toMatch(/^fake\/two {2}cannot be read: .*run\.sqlite is damaged or half written: /);
-  const listed = JSON.parse(hone("runs", "--home", ".", "--json").stdout) as { run: string; problem: string | null }[];
+  const listed = JSON.parse((await hone("runs", "--home", ".", "--json")).stdout) as {
+    run: string;
+    problem: string | null;
+  }[];
   expect(listed.filter(({ problem }) => problem === null).map(({ run }) => run)).toEqual(["one"]);
 });
 

@@ -57,13 +57,14 @@ export function rawMessages(archive: string): RawMessage[] {
   return messages;
 }
 
-/** The importer's result for an archive, on this thread. */
-export async function importedMails(archive: string): Promise<Mail[]> {
+/** The importer's result for an archive, on this thread: `most` mails or somewhat more. */
+export async function importedMails(archive: string, most = Number.POSITIVE_INFINITY): Promise<Mail[]> {
   const mails: Mail[] = [];
   for await (const job of fileJobs(archive, true, { done: 0, total: 0 })) {
     const parsed = await parseJob(job, { maxBody: 0, maxRecipients: 0 });
     if (parsed.skipped.length > 0) throw new Error(`skipped ${JSON.stringify(parsed.skipped[0])}`);
     mails.push(...parsed.mails);
+    if (mails.length >= most) break;
   }
   return mails;
 }

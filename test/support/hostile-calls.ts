@@ -60,6 +60,9 @@ function run({ name, arguments: args }: ToolCall, scenario: EmailScenario, env: 
   }
 }
 
+/** How many calls: more among the slower tests. */
+export const MANY = process.env.TEST_FULL ? 10_000 : 2_000;
+
 /** Plays `calls` calls, alternating between askers. Fails on anything but a short error, a list, or a mail they may see. */
 export function playHostileCalls(file: string, askers: readonly Asker[], calls: number, rank: Ranking): Tally {
   const plain = new Database(file, { readonly: true });

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { sft } from "../../src/composition/sft.js";
-import { startLearner } from "../../src/learn/learner.js";
 import { readManifest } from "../../src/run/checkpoints.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { LiveLearner } from "../learn/live-learner.js";
 import { settings } from "../learn/support.js";
 import { ensureLearnerPython } from "../support/python.js";
 
@@ -16,6 +16,7 @@ const folder = mkdtempSync(join(tmpdir(), "hone-fork-sft-"));
 const gguf = modelPath("qwen2-tiny-f16.gguf");
 const rollouts = join(folder, "rollouts.jsonl");
 const imitated = join(folder, "imitated");
+const live = new LiveLearner();
 let python: string;
 
 /** Returns what it said. */
@@ -54,21 +55,18 @@ function trainOneStep(run: string, fork: string): string {
 /** Updates that the optimizer of a checkpoint has done. */
 async function updatesOf(checkpoint: string): Promise<number> {
   const { lora } = readManifest(checkpoint);
-  const learner = await startLearner({
-    ...settings(python, join(folder, "check.log")),
-    base: { gguf },
-    lora,
-    resume: checkpoint,
-  });
-  await learner.close();
-  return learner.info.updates;
+  const about = { ...settings(python, join(folder, "check.log")), base: { gguf }, lora, resume: checkpoint };
+  return (await live.open(about)).info.updates;
 }
 
 beforeAll(async () => {
   python = await ensureLearnerPython();
   await ensureTestModels(["tiny"], () => undefined);
 }, 900_000);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(async () => {
+  await live.close();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 it("a run forked from imitation starts with a fresh optimizer, a run forked from a run goes on with its own", async () => {
   hone(

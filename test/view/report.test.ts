@@ -66,7 +66,7 @@ describe("a report file", () => {
       expect.stringMatching(/^hone: --out report\.html cannot be written: EFBIG/),
     ]);
     const arithmetic = join(packageRoot, "examples/arithmetic.ts");
-    const many = ["--task", arithmetic, "--expert", "--group-size", "64", "--out", "rollouts.jsonl"];
+    const many = ["--task", arithmetic, "--expert", "--n", "1", "--group-size", "64", "--out", "rollouts.jsonl"];
     const rollout = limited("rollout", ...many);
     expect([rollout.status, rollout.stderr]).toEqual([
       1,

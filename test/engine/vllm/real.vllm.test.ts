@@ -33,7 +33,8 @@ it("three training steps on two servers by two ranks of the learner, both server
   expect(spawnSync(process.execPath, [cli, ...build]).status).toBe(0);
   const { child, said, until, ended } = startHone([
     ...["train", "--home", home, "--db", db, "--model", "tiny", "--run", "real", "--steps", "3", "--gpu", "off"],
-    ...["--groups-per-step", "4", "--group-size", "4", "--validate-n", "2", "--context", String(CONTEXT)],
+    ...["--groups-per-step", "2", "--group-size", "4", "--validate-n", "1", "--context", String(CONTEXT)],
+    ...["--max-turns", "4", "--max-tokens", "100"],
     // Rollouts of the untrained model often have equal rewards, of which nothing is learnt; coins differ.
     ...["--control", "random-reward"],
     ...["--engine", "vllm", "--engine-url", servers.map(({ url }) => url).join()],
@@ -51,7 +52,7 @@ it("three training steps on two servers by two ranks of the learner, both server
     const lines = readFileSync(join(run, "metrics.jsonl"), "utf8").trimEnd().split("\n");
     const steps = lines.map((line) => JSON.parse(line));
     expect(steps.map(({ step }) => step)).toEqual([1, 2, 3]);
-    expect(steps.map(({ rollouts }) => rollouts)).toEqual([16, 16, 16]);
+    expect(steps.map(({ rollouts }) => rollouts)).toEqual([8, 8, 8]);
     const trained = steps.filter(({ mismatch }) => mismatch !== null);
     expect(trained.length).toBeGreaterThan(0);
     for (const { mismatch, probe } of trained) {

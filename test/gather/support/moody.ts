@@ -12,8 +12,8 @@ writeFileSync(
 import { defineTask, defineTool } from "hone";
 import { z } from "${import.meta.resolve("zod")}";
 
-/** Rollouts of this thread that are in the tool and wait for others. */
-let here = 0;
+/** Rollouts of this thread that have come to the tool and wait for others, by their mood. */
+const here = { meet: 0, relay: 0, crowd: 0 };
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export default defineTask({
@@ -32,17 +32,18 @@ export default defineTask({
       execute: async ({ mood }) => {
         if (mood === "throw") throw new Error("bad mood");
         if (mood === "exit") process.exit(3);
-        if (mood === "block") for (;;);
+        // Without computing, which would take the time of other tests.
+        if (mood === "block") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
         if (mood.includes("prototype")) new Function(mood)();
         if (mood === "meet") {
-          here++;
-          while (here < 8) await wait(5);
+          here.meet++;
+          while (here.meet < 8) await wait(5);
         }
-        if (mood === "relay" && ++here === 1) while (here < 3) await wait(5);
+        if (mood === "relay" && ++here.relay === 1) while (here.relay < 3) await wait(5);
         if (mood === "crowd") {
-          if (++here > 3) throw new Error("too many at once");
+          if (++here.crowd > 3) throw new Error("too many at once");
           await wait(20);
-          here--;
+          here.crowd--;
         }
         if (mood === "slow") await wait(600_000);
         await wait(20);

@@ -6,7 +6,10 @@ import type { ExpertOptions } from "../../../src/tasks/task.js";
 import { Random } from "../../../src/util/random.js";
 import { buildSyntheticInbox, conversationLength } from "../../support/synthetic-inbox.js";
 
-const world = buildSyntheticInbox({ seed: 5, mailboxes: 240 });
+/** Of ten questions each. More among the slower tests. */
+const mailboxes = process.env.TEST_FULL ? 240 : 60;
+const MANY = process.env.TEST_FULL ? 400 : 200;
+const world = buildSyntheticInbox({ seed: 5, mailboxes });
 const reserved = buildSyntheticInbox({ seed: 5, mailboxes: 20, names: "reserved" });
 afterAll(() => {
   world.close();
@@ -14,7 +17,7 @@ afterAll(() => {
 });
 
 /** Plays the first scenarios of the world, in order. */
-async function playAll(options: ExpertOptions, count = 400, inbox = world) {
+async function playAll(options: ExpertOptions, count = MANY, inbox = world) {
   const rollouts = [];
   for (const scenario of inbox.scenarios.slice(0, count)) rollouts.push(await inbox.play(scenario, options));
   return rollouts;
@@ -22,8 +25,8 @@ async function playAll(options: ExpertOptions, count = 400, inbox = world) {
 
 describe("the email expert", () => {
   it("solves every question of both splits, and of the reserved names, in three turns and 2,800 characters", async () => {
-    const rollouts = [...(await playAll({}, 2_400)), ...(await playAll({}, 200, reserved))];
-    expect(rollouts).toHaveLength(2_600);
+    const rollouts = [...(await playAll({}, 10 * mailboxes)), ...(await playAll({}, 200, reserved))];
+    expect(rollouts).toHaveLength(10 * mailboxes + 200);
     expect(new Set(world.scenarios.map(({ split }) => split))).toEqual(new Set(["train", "test"]));
     expect(rollouts.filter(({ reward }) => !reward.success || reward.reward < 0.97 - 1e-9)).toEqual([]);
     expect(new Set(rollouts.map(({ turns }) => turns))).toEqual(new Set([3]));
@@ -106,7 +109,7 @@ describe("a mistake of the email expert", () => {
     const empty = (await playAll({ mistakes: { bad_keywords: 1 } })).filter(
       ({ calls }) => Array.isArray(calls[0]?.result) && calls[0].result.length === 0,
     );
-    expect(empty.length / 400).toBeGreaterThan(0.6);
+    expect(empty.length / MANY).toBeGreaterThan(0.6);
     for (const { calls } of await playAll({ mistakes: { misspelt_id: 1 } })) {
       expect(calls.map(({ outcome }) => outcome)).toEqual(["ok", "tool_error", "ok", "ok"]);
     }

@@ -1,8 +1,8 @@
-/** 10,000 hostile calls to the tools, on synthetic mail. On real mail: real-mail.test.ts. */
+/** Hostile calls to the tools, on synthetic mail. On real mail: import/sample.test.ts. */
 import { afterAll, expect, it } from "vitest";
 import { buildMailDatabase } from "../../../src/tasks/email/building/build.js";
 import { openMailDatabase } from "../../../src/tasks/email/reader.js";
-import { expectTeeth, playHostileCalls } from "../../support/hostile-calls.js";
+import { expectTeeth, MANY, playHostileCalls } from "../../support/hostile-calls.js";
 import { temporaryFolder } from "../../support/mails.js";
 
 const folder = temporaryFolder();
@@ -15,6 +15,6 @@ it("hostile calls get a short error, an empty list, or mail that may be seen", a
   const askers = mail.scenarios().filter((_, index) => index % 7 === 0);
   mail.close();
   expect(askers.length).toBeGreaterThan(3);
-  expectTeeth(playHostileCalls(db, askers, 10_000, "date"));
-  expectTeeth(playHostileCalls(db, askers, 1000, "bm25"));
+  expectTeeth(playHostileCalls(db, askers, MANY, "date"));
+  expectTeeth(playHostileCalls(db, askers, MANY / 10, "bm25"));
 });

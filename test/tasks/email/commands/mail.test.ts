@@ -1,18 +1,14 @@
-import { spawnSync } from "node:child_process";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { packageRoot } from "../../../../src/util/paths.js";
+import { CommandLine } from "../../../support/command-line.js";
 import { databaseOf, mail, scenario, temporaryFolder } from "../../../support/mails.js";
 
-const cli = join(packageRoot, "dist/src/cli.js");
 const folder = temporaryFolder();
 const db = `${folder.path}/mail.db`;
 
-function hone(command: string, ...flags: string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [cli, command, "--db", db, ...flags], {
-    encoding: "utf8",
-  });
-  return { status, stdout, stderr, json: () => JSON.parse(stdout.trim().split("\n").at(-1) ?? "") as unknown };
+const commandLine = new CommandLine();
+async function hone(command: string, ...flags: string[]) {
+  const said = await commandLine.run(folder.path, command, "--db", db, ...flags);
+  return { ...said, json: () => JSON.parse(said.stdout.trim().split("\n").at(-1) ?? "") as unknown };
 }
 
 beforeAll(() => {
@@ -25,11 +21,14 @@ beforeAll(() => {
     [scenario({ id: "a", kind: "when" }), scenario({ id: "b", split: "test", how_realistic: 0.5 })],
   ).close();
 });
-afterAll(() => folder.remove());
+afterAll(() => {
+  commandLine.close();
+  folder.remove();
+});
 
 describe("yarn hone search", () => {
-  it("lists hits as JSON", () => {
-    const { status, json } = hone("search", "--inbox", "bob@x.com", "--keywords", "lunch,noon", "--json");
+  it("lists hits as JSON", async () => {
+    const { status, json } = await hone("search", "--inbox", "bob@x.com", "--keywords", "lunch,noon", "--json");
     expect(status).toBe(0);
     expect(json()).toEqual({
       hits: [
@@ -43,17 +42,17 @@ describe("yarn hone search", () => {
     });
   });
 
-  it("lists hits for people, without what would move their cursor", () => {
-    const { stdout } = hone("search", "--inbox", "bob@x.com", "--keywords", "lunch");
+  it("lists hits for people, without what would move their cursor", async () => {
+    const { stdout } = await hone("search", "--inbox", "bob@x.com", "--keywords", "lunch");
     expect(stdout).toBe(
       "2001-02-03 12:00  Lunch\n  Lunch\n  <1@x>\n\nno date           (no subject)\n  late lunch [31m\n  <2@x>\n",
     );
-    expect(hone("search", "--inbox", "bob@x.com", "--keywords", "supper").stdout).toBe(
+    expect((await hone("search", "--inbox", "bob@x.com", "--keywords", "supper")).stdout).toBe(
       "no mail of bob@x.com matches\n",
     );
   });
 
-  it("takes every filter", () => {
+  it("takes every filter", async () => {
     const flags = [
       "--sent-before",
       "2001-02-03",
@@ -64,7 +63,7 @@ describe("yarn hone search", () => {
       "--to-addr",
       "bob@x.com",
     ];
-    const { json } = hone(
+    const { json } = await hone(
       "search",
       "--inbox",
       "bob@x.com",
@@ -80,8 +79,8 @@ describe("yarn hone search", () => {
     expect(json()).toMatchObject({ hits: [{ message_id: "<1@x>" }] });
   });
 
-  it("refuses keywords without a word in one line", () => {
-    const { status, json, stderr } = hone("search", "--inbox", "bob@x.com", "--keywords", "!?", "--json");
+  it("refuses keywords without a word in one line", async () => {
+    const { status, json, stderr } = await hone("search", "--inbox", "bob@x.com", "--keywords", "!?", "--json");
     expect(status).toBe(1);
     expect(json()).toEqual({ error: 'the keyword "!?" has no word in it' });
     expect(stderr).toBe('hone: the keyword "!?" has no word in it\n');
@@ -89,8 +88,8 @@ describe("yarn hone search", () => {
 });
 
 describe("yarn hone read", () => {
-  it("gives the mail as JSON, and as text", () => {
-    const { json } = hone("read", "--inbox", "bob@x.com", "--id", "1@x", "--json");
+  it("gives the mail as JSON, and as text", async () => {
+    const { json } = await hone("read", "--inbox", "bob@x.com", "--id", "1@x", "--json");
     expect(json()).toEqual({
       message_id: "<1@x>",
       date: "2001-02-03 12:00:00",
@@ -101,29 +100,29 @@ describe("yarn hone read", () => {
       bcc: [],
       body: "Lunch is at noon.",
     });
-    expect(hone("read", "--inbox", "bob@x.com", "--id", "<2@x>").stdout).toBe(
+    expect((await hone("read", "--inbox", "bob@x.com", "--id", "<2@x>")).stdout).toBe(
       "Date: unknown\nFrom: ann@x.com\nTo: bob@x.com\nSubject: \nMessage-ID: <2@x>\n\nlate lunch [31m\n",
     );
   });
 
-  it("fails in one line when the person has no such mail", () => {
-    const { status, stderr } = hone("read", "--inbox", "cy@x.com", "--id", "<1@x>");
+  it("fails in one line when the person has no such mail", async () => {
+    const { status, stderr } = await hone("read", "--inbox", "cy@x.com", "--id", "<1@x>");
     expect([status, stderr]).toEqual([1, "hone: cy@x.com has no mail with the id <1@x>\n"]);
   });
 });
 
 describe("yarn hone scenarios", () => {
-  it("lists them as JSON", () => {
-    const { json } = hone("scenarios", "--json");
+  it("lists them as JSON", async () => {
+    const { json } = await hone("scenarios", "--json");
     const { facts: _, ...a } = scenario({ id: "a", kind: "when" });
     expect(json()).toEqual({ scenarios: [a, scenario({ id: "b", split: "test", how_realistic: 0.5 })] });
   });
 
-  it("chooses by split, number and id, and shows one with its evidence", () => {
-    expect(hone("scenarios", "--split", "test", "--json").json()).toMatchObject({ scenarios: [{ id: "b" }] });
-    expect(hone("scenarios", "--n", "1", "--json").json()).toMatchObject({ scenarios: [{}] });
-    const { stdout } = hone("scenarios", "--scenario", "a", "--show");
+  it("chooses by split, number and id, and shows one with its evidence", async () => {
+    expect((await hone("scenarios", "--split", "test", "--json")).json()).toMatchObject({ scenarios: [{ id: "b" }] });
+    expect((await hone("scenarios", "--n", "1", "--json")).json()).toMatchObject({ scenarios: [{}] });
+    const { stdout } = await hone("scenarios", "--scenario", "a", "--show");
     for (const part of ["How much?", "Answer: 5", "<1@x>", "Lunch is at noon."]) expect(stdout).toContain(part);
-    expect(hone("scenarios", "--scenario", "zzz").status).toBe(2);
+    expect((await hone("scenarios", "--scenario", "zzz")).status).toBe(2);
   });
 });

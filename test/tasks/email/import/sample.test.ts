@@ -1,12 +1,13 @@
 /**
- * Every note of the sample's README on the files themselves. Where the README's own count is of a slightly larger set,
- * the count here is the one of these files, taken from the raw bytes.
+ * Every note of the sample's README on the files themselves, and the tools on a database of them: what can be found, and what must
+ * not be. Where the README's own count is of a slightly larger set, the count here is the one of these files, taken from the raw bytes.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { measureSearchQuality } from "../../../../bench/mail/search-quality.js";
 import { type BuildSummary, buildMailDatabase } from "../../../../src/tasks/email/building/build.js";
 import { readMessage } from "../../../../src/tasks/email/import/message.js";
 import { QuestionReader } from "../../../../src/tasks/email/import/questions.js";
@@ -22,6 +23,7 @@ import {
   type RawMessage,
   rawMessages,
 } from "../../../support/enron-sample.js";
+import { expectTeeth, MANY, playHostileCalls } from "../../../support/hostile-calls.js";
 
 const header = (raw: RawMessage, name: string) =>
   new RegExp(`^${name}:((?:[^\\n]*)(?:\\n[ \\t][^\\n]*)*)`, "m").exec(raw.header)?.[1];
@@ -33,6 +35,7 @@ describeSample("real mail: what the README of the sample says", () => {
   let mails: Mail[];
   let raw: RawMessage[];
   let folder: string;
+  let file: string;
   let db: Database.Database;
   let summary: BuildSummary;
 
@@ -47,8 +50,9 @@ describeSample("real mail: what the README of the sample says", () => {
     mails = [...maildir, ...mbox];
     raw = [...rawMessages(maildirArchive), ...rawMessages(mboxArchive)];
     folder = mkdtempSync(join(tmpdir(), "hone-sample-"));
+    file = join(folder, "mail.db");
     summary = await buildMailDatabase({
-      db: join(folder, "mail.db"),
+      db: file,
       source: {
         kind: "mail",
         paths: [maildirArchive, mboxArchive],
@@ -56,7 +60,7 @@ describeSample("real mail: what the README of the sample says", () => {
         rules: { maxBody: 0, maxRecipients: 0, oneEvidence: false, dropKnownBad: false },
       },
     });
-    db = new Database(join(folder, "mail.db"), { readonly: true });
+    db = new Database(file, { readonly: true });
   });
 
   afterAll(() => {
@@ -264,5 +268,27 @@ describeSample("real mail: what the README of the sample says", () => {
     const lavorato = where((message) => /Lavorado/i.test(header(message, "X-Origin") ?? ""));
     expect(lavorato.length).toBeGreaterThan(0);
     for (const { mail } of lavorato) expect(mail.fileName).toMatch(/\/enron\.lavorato-j\./);
+  });
+
+  test("every question's evidence may be read, and good words find it", () => {
+    const quality = measureSearchQuality(file);
+    expect(quality).toMatchObject({ questions: 125, readable: 125 });
+    // Measured with plain SQLite, before there were tools: 35, 123, 120.
+    expect(quality.all_words).toBeGreaterThanOrEqual(35);
+    expect(quality.best_words).toBeGreaterThanOrEqual(123);
+    expect(quality.any_word_bm25).toBeGreaterThanOrEqual(120);
+    expect(quality.any_word_newest).toBeGreaterThanOrEqual(4);
+  });
+
+  test("hostile calls show nothing that is foreign or later", () => {
+    const askers = [
+      { inbox_address: "vince.kaminski@enron.com", query_date: "2001-05-10" },
+      { inbox_address: "vince.kaminski@enron.com", query_date: "2000-03-01" },
+      { inbox_address: "john.arnold@enron.com", query_date: "2001-01-15" },
+      { inbox_address: "phillip.allen@enron.com", query_date: "2002-12-31" },
+      { inbox_address: "nobody@enron.com", query_date: "2002-12-31" },
+    ];
+    expectTeeth(playHostileCalls(file, askers, MANY, "date"));
+    expectTeeth(playHostileCalls(file, askers, MANY / 10, "bm25"));
   });
 });

@@ -252,8 +252,8 @@ def can_go_elsewhere():
 @pytest.mark.skipif(not can_go_elsewhere(), reason="unshare makes no list of processes here")
 def test_processes_here_are_left_alone_where_ranks_of_another_machine_have_their_numbers(start, tmp_path):
     bystanders = [subprocess.Popen(["sleep", "600"]) for _ in range(12)]
+    # Other programs of this machine may have numbers between.
     numbers = [one.pid for one in bystanders]
-    assert numbers == list(range(numbers[0], numbers[0] + 12))
     try:
         # Another address of this machine.
         hone = start(elsewhere(numbers[0], tmp_path), address="127.0.0.2")

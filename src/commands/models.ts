@@ -1,18 +1,12 @@
 /** `yarn hone models`: lists models (known by name, and downloaded), downloads and removes them. */
 import { defineCommand } from "../config/command.js";
-import { takeDevice, usesCuda } from "../device/device.js";
-import { gpuMemory } from "../engine/load.js";
-import { gpuChosen } from "../engine/options.js";
-import { decodeThreads } from "../engine/threads.js";
 import { sizeText } from "../hub/progress.js";
 import { listModels, type ModelRow, removeModel, showModel } from "../models/installed.js";
 import { linesTo } from "../models/io.js";
 import { resolveModel } from "../models/resolve.js";
-import { type Fit, fitHere, fitText, smallestCard } from "../plan/by-default.js";
-import { gigabytes } from "../plan/fit.js";
-import { mainMemory } from "../plan/machine.js";
+import { type Fit, fitText } from "../plan/by-default.js";
+import { type Here, machineText, plannedFor, thisMachine } from "../plan/here.js";
 import { ProgressLine } from "../report/progress-line.js";
-import { HoneError } from "../util/errors.js";
 import { hone } from "../util/program.js";
 
 const parametersText = (count: number | null) =>
@@ -35,40 +29,6 @@ function table(rows: readonly (readonly string[])[]): string {
     .join("\n");
 }
 
-/** The devices that training uses by default. */
-const DEFAULT_MACHINE = { gpu: "auto", device: undefined } as const;
-
-/** The devices that training would use here. If the GPU cannot be used, logs why and reports the CPU alone. */
-async function thisMachine(log: (text: string) => void) {
-  const threads = decodeThreads(undefined);
-  const host = mainMemory();
-  try {
-    const taken = takeDevice(DEFAULT_MACHINE);
-    const { card, nvidia, hidden } = taken;
-    if (nvidia.problem !== undefined && !hidden) throw new HoneError(nvidia.problem);
-    // The driver reports the card's memory even if CUDA's libraries are not installed yet.
-    if (usesCuda(DEFAULT_MACHINE, taken) && card?.memoryBytes !== undefined) {
-      const { name, memoryBytes: total } = card;
-      return { machine: { host, gpu: { name, total, available: total } }, kind: "cuda" as const, threads };
-    }
-    const gpu = await gpuMemory(gpuChosen(DEFAULT_MACHINE));
-    const found = gpu && { name: gpu.name, total: gpu.total, available: gpu.free };
-    return { machine: { host, gpu: found }, kind: gpu?.kind ?? (false as const), threads };
-  } catch (error) {
-    if (!(error instanceof HoneError)) throw error;
-    log(error.message);
-    return { machine: { host, gpu: null }, kind: false as const, threads };
-  }
-}
-
-type Here = Awaited<ReturnType<typeof thisMachine>>;
-
-/** The smallest NVIDIA card that trains the model with default settings, and whether this machine does. */
-function plannedFor({ shape }: ModelRow, { machine, kind, threads }: Here) {
-  if (!shape) return { smallest_gpu: null, fits: undefined };
-  return { smallest_gpu: smallestCard(shape), fits: fitHere(shape, machine, kind, threads) };
-}
-
 const cardText = ({ shape }: ModelRow, size: number | null) =>
   shape === null ? "" : size === null ? "none" : `${size} GB`;
 
@@ -79,16 +39,9 @@ const shortText = (fit: Fit | undefined) =>
 /** One row of `--json`, with keys in snake_case as elsewhere. */
 function jsonRow<Row extends ModelRow>(row: Row, here: Here) {
   const { shape: _, ...about } = row;
-  const { smallest_gpu, fits } = plannedFor(row, here);
+  const { smallest_gpu, fits } = plannedFor(row.shape, here);
   return { ...about, smallest_gpu, fits: fits === undefined ? null : fitText(fits) };
 }
-
-const machineText = ({ machine: { host, gpu }, kind }: Here) =>
-  gpu && kind === "cuda"
-    ? `${gpu.name} (${gigabytes(gpu.total)}) and ${gigabytes(host.total)} of main memory`
-    : gpu && kind
-      ? `${gpu.name} (${gigabytes(gpu.total)}), and the CPU with ${gigabytes(host.total)}`
-      : `the CPU with ${gigabytes(host.total)}`;
 
 const hereText = ({ here, bytes }: ModelRow) => (here ? sizeText(bytes) : bytes > 0 ? `${sizeText(bytes)} of it` : "");
 
@@ -101,7 +54,7 @@ export const listCommand = defineCommand({
       table([
         ["name", "downloaded", "parameters", "smallest GPU", "trains here", "licence", "tool calls", "on the Hub"],
         ...rows.map((row) => {
-          const { smallest_gpu, fits } = plannedFor(row, here);
+          const { smallest_gpu, fits } = plannedFor(row.shape, here);
           return [
             row.name,
             hereText(row),
@@ -149,7 +102,7 @@ export const showCommand = defineCommand({
   async run(config, io) {
     const about = await showModel(config.model, config);
     const here = await thisMachine(io.log);
-    const { smallest_gpu, fits } = plannedFor(about, here);
+    const { smallest_gpu, fits } = plannedFor(about.shape, here);
     const lines: [string, string | null][] = [
       ["", about.description],
       ["on the Hub", about.repository],

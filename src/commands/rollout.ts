@@ -19,6 +19,11 @@ import { UnfinishedError, UsageError } from "../util/errors.js";
 const GROUP_SIZE = 4;
 const MAX_TOKENS = 2048;
 
+/** "deadline_turn 4; the first: turn 1 used up its 120 seconds (--turn-timeout)" */
+function brokenOffText({ broken_off: causes, broken_off_reason: reason }: RolloutsSummary): string {
+  return reason === null ? countsText(causes) : `${countsText(causes)}; the first: ${reason}`;
+}
+
 function summaryText(summary: RolloutsSummary, unread: string | undefined): string {
   const percent = (share: number | null) => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
   const { rollouts, groups, success, answered, reward, completion_tokens: tokens } = summary;
@@ -30,6 +35,7 @@ function summaryText(summary: RolloutsSummary, unread: string | undefined): stri
     ...(Object.keys(summary.parts).length > 0 ? [`  parts       ${partsText(summary.parts)}`] : []),
     `  tokens      ${tokens === null ? "–" : compact(tokens)} written a rollout, ${compact(summary.tokens_per_second)} a second`,
     `  ends        ${countsText(summary.ends) || "none"}`,
+    ...(Object.keys(summary.broken_off).length > 0 ? [`  broken off  ${brokenOffText(summary)}`] : []),
     `  tool errors ${countsText(summary.tool_errors) || "none"}`,
     ...(unread === undefined ? [] : [`  calls       ${unread}`]),
     ...(Object.keys(summary.servers).length > 0 ? [`  MCP servers ${countsText(summary.servers)}`] : []),

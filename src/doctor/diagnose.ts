@@ -5,6 +5,8 @@ import { packagesIn } from "../device/runtime.js";
 import { describe } from "../device/visible.js";
 import { modelFile } from "../engine/models.js";
 import { packagesOfPython } from "../python-env/given.js";
+import { withHeartbeat } from "../util/heartbeat.js";
+import type { OnLine } from "../util/run.js";
 import { type Check, none } from "./check.js";
 import { checkAddon, checkBackends, checkCard, checkCuda, checkDriver } from "./gpu.js";
 import { checkDisk, checkMemory, checkNode } from "./machine.js";
@@ -26,6 +28,11 @@ export async function diagnose(
   log: (text: string) => void,
   onCheck: (check: Check) => void,
 ): Promise<void> {
+  const said = <T>(what: string, work: (onLine: OnLine) => Promise<T>) =>
+    withHeartbeat(log, (onLine) => {
+      onLine(what);
+      return work(onLine);
+    });
   onCheck(checkNode());
   onCheck(checkMemory());
   onCheck(checkDisk(choice.home));
@@ -39,11 +46,8 @@ export async function diagnose(
   );
   // Where the driver runs no CUDA, that is what is wrong.
   const card = usesCuda(choice, report) && report.cuda?.majors.length ? report.card : undefined;
-  const { checks, facts } = await checkPython(
-    choice.python,
-    choice.learner,
-    card && describe(card),
-    card && buildForMachine(report),
+  const { checks, facts } = await said("asking Python for its packages", () =>
+    checkPython(choice.python, choice.learner, card && describe(card), card && buildForMachine(report)),
   );
   onCheck(checkCard(report, choice.gpu));
   onCheck(checkDriver(report, choice.gpu));
@@ -63,7 +67,15 @@ export async function diagnose(
     python: facts?.executable ?? null,
     seconds: PLAYED,
   };
-  for (const check of await checkTrial(request, signal, log)) onCheck(check);
-  if (choice.engine !== "vllm") return;
+  const tried = await said("trying a small training step of the tiny model", (onLine) =>
+    checkTrial(request, signal, onLine),
+  );
+  for (const check of tried) onCheck(check);
+  if (choice.engine !== "vllm") {
+    if (choice.model === undefined) return;
+    const { checkModel } = await import("./model.js");
+    onCheck(await checkModel(choice.model, choice));
+    return;
+  }
   for (const check of await checkVllm(choice, usesCuda(choice, report), signal, log)) onCheck(check);
 }

@@ -1,5 +1,6 @@
 /** Loads a local engine, or joins the one that another thread of this process has loaded. */
 import { realpathSync, statSync } from "node:fs";
+import { basename } from "node:path";
 import { isMainThread } from "node:worker_threads";
 import { HoneError, messageOf } from "../util/errors.js";
 import { endProcess } from "../util/watch.js";
@@ -129,7 +130,7 @@ export async function loadLocal(options: LocalEngineOptions, log?: (line: string
     const gpu = gpuOf(addon.devices());
     // Before loading, since its warm-up computes.
     if (isMainThread && gpu === "cuda") sumIn32Bits(gpu, (await modelShape(settings.model)).weightType);
-    const native = await whileCompiling(addon, log, () => addon.load(settings));
+    const native = await whileCompiling(addon, log, () => addon.load(settings), basename(settings.model));
     const { whyHost } = native.info();
     if (isMainThread && settings.ubatch < (options.ubatch ?? 0)) {
       log?.(

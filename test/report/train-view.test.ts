@@ -238,6 +238,23 @@ describe("the view of training in a log", () => {
     );
   });
 
+  it("shows no longer what is over", () => {
+    const { stream: log, written } = stream(false);
+    const view = new TrainView(log, 20);
+    view.phase(0, "validation", 1);
+    view.rollout(rollout);
+    view.validation({ step: 0, checkpoint: null, result: evaluate([], 0), seconds: 1 });
+    vi.advanceTimersByTime(20_000);
+    expect(written).toEqual([expect.stringMatching(/^untrained model: success/)]);
+    // Rollouts that teach nothing have no update.
+    view.phase(1, "rollouts", 4);
+    view.step({ ...line, step: 1 });
+    written.length = 0;
+    vi.advanceTimersByTime(10_000);
+    expect(written).toEqual([expect.stringMatching(/^█+░+ 1\/20 steps /)]);
+    view.end();
+  });
+
   it("shows progress as a plain line every ten seconds, with no control characters", () => {
     const { stream: log, written } = stream(false);
     const view = new TrainView(log, 20);
@@ -249,8 +266,8 @@ describe("the view of training in a log", () => {
     view.rollout(rollout);
     vi.advanceTimersByTime(10_000);
     expect(written).toEqual([
-      "step 1/20 rollouts\n",
-      "step 1/20 rollouts\n",
+      "step 1/20 rollouts ░░░░░░░░░░░░░░░░░░░░ 0/4  0:10 < –\n",
+      "step 1/20 rollouts ░░░░░░░░░░░░░░░░░░░░ 0/4  0:20 < –\n",
       "step 1/20 rollouts ██████████░░░░░░░░░░ 2/4  0:30 < 0:30  reward 0.75 (n=2)  tokens 100 (n=2)  6.67 tok/s\n",
     ]);
     view.end();
@@ -265,21 +282,25 @@ describe("the view of training on a terminal", () => {
     const view = new TrainView(terminal, 20);
     vi.advanceTimersByTime(1000);
     view.phase(2, "update", 1);
-    vi.advanceTimersByTime(3000);
+    vi.advanceTimersByTime(1200);
     view.progress({ phase: "update", done: 1, total: 4 });
     view.progress({ phase: "update", done: 2, total: 4 });
     vi.advanceTimersByTime(1000);
     view.progress({ phase: "saving", done: 0, total: 1 });
     view.step(line);
     view.end();
-    expect(written[0]).toBe(`${CLEAR}step 2/20 update`);
-    // The second came too soon after the first to be drawn.
-    expect(written[1]).toBe(`${CLEAR}step 2/20 update █████░░░░░░░░░░░░░░░ 1/4  0:03`);
-    expect(written[2]).toBe(`${CLEAR}step 2/20 saving ░░░░░░░░░░░░░░░░░░░░ 0/1  0:04`);
-    expect(written[3]).toBe(CLEAR);
-    expect(written[4]).toMatch(/^n: rollouts; .*\n step {2}/s);
-    expect(written[5]).toMatch(/^ 3\/20 .*\n$/);
-    expect(written).toHaveLength(6);
+    vi.advanceTimersByTime(60_000);
+    expect(written[0]).toBe(`${CLEAR}step 2/20 update  0:00`);
+    // Where nothing is reported it is drawn every second.
+    expect(written[1]).toBe(`${CLEAR}step 2/20 update  0:01`);
+    // The second came too soon after the first to be drawn at once.
+    expect(written[2]).toBe(`${CLEAR}step 2/20 update █████░░░░░░░░░░░░░░░ 1/4  0:01`);
+    expect(written[3]).toBe(`${CLEAR}step 2/20 update ██████████░░░░░░░░░░ 2/4  0:02`);
+    expect(written[4]).toBe(`${CLEAR}step 2/20 saving ░░░░░░░░░░░░░░░░░░░░ 0/1  0:02`);
+    expect(written[5]).toBe(CLEAR);
+    expect(written[6]).toMatch(/^n: rollouts; .*\n step {2}/s);
+    expect(written[7]).toMatch(/^ 3\/20 .*\n$/);
+    expect(written).toHaveLength(8);
   });
 
   it("after a step draws the run below the phase: how long it takes, its rewards, the last step's time and memory", () => {
@@ -294,14 +315,14 @@ describe("the view of training on a terminal", () => {
     view.phase(3, "rollouts", 4);
     expect(written).toEqual([
       `${CLEAR}${[
-        "step 3/4 rollouts",
+        "step 3/4 rollouts ░░░░░░░░░░░░░░░░░░░░ 0/4  0:00 < –",
         "██████████░░░░░░░░░░ 2/4 steps  0:21 < 0:21  reward ▁█",
         "last step: 8.0 s rollouts, 3.5 s update, 0.5 s other",
         "  1,200 tok/s  loss 0.127  grad 0.074  mismatch 0.0001  learner 2.5 GB",
       ].join("\n")}`,
     ]);
     // Four lines stand there, and four are taken away.
-    vi.advanceTimersByTime(1000);
+    vi.advanceTimersByTime(500);
     view.rollout(rollout);
     const taken = `${CLEAR}${"\u001b[1A\u001b[2K".repeat(3)}`;
     expect(written[1]?.startsWith(`${taken}step 3/4 rollouts ███`)).toBe(true);
@@ -345,7 +366,8 @@ describe("the view of training on a terminal", () => {
     const { stream: terminal, written } = stream(true);
     const view = new TrainView(terminal, 20, true);
     const shown = (act: () => void) => {
-      vi.advanceTimersByTime(1000);
+      // A tenth of a second after it was drawn again by itself.
+      vi.advanceTimersByTime(1100);
       act();
       return written.at(-1);
     };

@@ -366,7 +366,7 @@ describe("calls as bare JSON", () => {
     ['{"name": "add", "arguments": {"a": 1', "the tool call's JSON does not end"],
     [`[${add},]`, "the list of tool calls is not valid JSON"],
     [`[${add}`, "the list of tool calls does not end"],
-    [`${add}}`, "the JSON around the tool call is not valid"],
+    [`${add}}`, "the tool call is followed by a } too many"],
     [`{${add}}`, "the JSON around the tool call is not valid"],
     [`{"function": ${add}`, "the JSON around the tool call is not valid"],
     ['{"name": "add"}', 'the tool call has no "arguments" object'],

@@ -147,9 +147,14 @@ const LOOK = 256;
 
 /** Calls, unless they stand in JSON that is not whole. */
 function unlessStray(text: string, { start, end }: Span, calls: readonly WrittenCall[]): readonly WrittenCall[] {
+  if (calls.length === 0) return calls;
   const isWithin = /(?:[{[]|"\s*:)\s*$/.test(text.slice(Math.max(0, start - LOOK), start));
-  if (calls.length === 0 || !(isWithin || /^\s*[}\]]/.test(text.slice(end, end + LOOK)))) return calls;
-  return [malformed(text.slice(start, end), "the JSON around the tool call is not valid")];
+  const [, surplus] = /^\s*([}\]])/.exec(text.slice(end, end + LOOK)) ?? [];
+  if (!isWithin && surplus === undefined) return calls;
+  const reason = isWithin
+    ? "the JSON around the tool call is not valid"
+    : `the tool call is followed by a ${surplus} too many`;
+  return [malformed(text.slice(start, end), reason)];
 }
 
 /** The text around calls, without fences in which nothing else stands, and without what parts calls. @param texts one more than calls */

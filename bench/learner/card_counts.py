@@ -100,7 +100,7 @@ class Hone:
     def __init__(self, bench, settings, counters):
         import torch
         from learner import card, packing_check
-        from learner import update as updates
+        from learner.passes import Passes
         from learner.second_path import AdamStep
 
         tried = card._why_not
@@ -113,7 +113,7 @@ class Hone:
         packing_check.check_packing = card.Rows._try_output_layer = lambda *_: None
         on_the_card(bench)
         self.waits = 0
-        accumulate = updates._Passes.accumulate
+        accumulate = Passes.accumulate
 
         def watched(*arguments):
             before = counters.now()
@@ -121,7 +121,7 @@ class Hone:
             self.waits += counters.since(before).get("syncs", 0)
             return value
 
-        updates._Passes.accumulate = watched
+        Passes.accumulate = watched
         backend = bench.make_backend(settings, bench.choose_device("cuda"))
         backend.rows._exact = {torch.bfloat16: True}
         bench.make_backend = lambda *_: backend

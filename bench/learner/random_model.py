@@ -47,11 +47,13 @@ def elsewhere(function, *args):
 def open_file(shape, kind, lora, device):
     """The learner as hone opens it, on a file with matrices of this type."""
     from learner.backend import PeftBackend
+    from learner.request import OpenRequest, read
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "model.gguf")
         elsewhere(write_file, shape, kind, file)
-        settings = {"device": device.type, "precision": "auto", "lora": lora, "base": {"gguf": str(file)}}
+        base = {"backend": "peft", "base": {"gguf": str(file)}, "lora": lora, "seed": 0, "threads": 1}
+        settings = read(OpenRequest, base | {"device": device.type, "precision": "auto"})
         return PeftBackend(settings, lambda *_: None)
 
 

@@ -199,6 +199,7 @@ def make_backend(options, device):
     from learner.backend import PeftBackend, _linears_to, _with_adapter
     from learner.card import rows_for
     from learner.products import choose_products
+    from learner.request import Lora
 
     if device.type == "cpu" and not options.mkl:
         choose_products()
@@ -219,7 +220,7 @@ def make_backend(options, device):
         model.config._attn_implementation = attention.NAME
         if device.type == "cuda":
             _linears_to(model, torch.bfloat16)
-        backend.model = _with_adapter(model, LORA)
+        backend.model = _with_adapter(model, Lora(**LORA))
     backend.device, backend.precision = device, "bf16" if device.type == "cuda" else "f32"
     backend._causal = backend.model.base_model.model
     backend.model.train()
@@ -240,10 +241,11 @@ def run_hone(options):
     backend = make_backend(options, device)
     from learner.batch import Batch, Trajectory
     from learner.optimizer import Optimizer
+    from learner.request import AdamSettings, StepRequest, read
     from learner.update import policy_update
 
     seed_adapter(backend.model)
-    optimizer = Optimizer(backend.trainable(), {})
+    optimizer = Optimizer(backend.trainable(), AdamSettings())
     clip = optimizer.clip
 
     def written_and_clipped(most):
@@ -268,11 +270,12 @@ def run_hone(options):
     objective |= dict(clipLow=0.2, clipHigh=0.28)
     # Without vLLM TRL has no importance weights either.
     importance = dict(mode="off", low=0, high=2)
-    request = dict(objective=objective, importance=importance, klCoefficient=0, maxGradNorm=1e9)
-    request |= dict(gradientCheckpointing=options.checkpointing, learningRate=LEARNING_RATE)
+    asked = dict(batch="", into="", objective=objective, importance=importance, klCoefficient=0, maxGradNorm=1e9)
+    asked |= dict(gradientCheckpointing=options.checkpointing, learningRate=LEARNING_RATE)
     # As many positions in a row as TRL's micro-batch has without its padding.
     mean = sum(len(ids) for _, _, ids, _, _ in rollouts) / len(rollouts)
-    request["microBatchTokens"] = getattr(options, "row_tokens", None) or int(mean * options.rows)
+    asked["microBatchTokens"] = getattr(options, "row_tokens", None) or int(mean * options.rows)
+    request = read(StepRequest, asked)
     metrics = {}
 
     def step():

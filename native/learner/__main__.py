@@ -14,18 +14,18 @@ from typing import Any
 from . import protocol
 from .choice import import_first
 from .compiler import missing_toolchain
-from .errors import Refused, is_out_of_memory
+from .errors import Misunderstood, Refused, is_out_of_memory
 from .launched import Rank, enter
 from .lifeline import guard
+from .request import OpenRequest, StepRequest, read_request
 
 PACKAGES = ("torch", "transformers", "peft", "safetensors", "gguf")
 
 
-def open_session(request: dict[str, Any], progress: protocol.Progress, rank: Rank) -> tuple[Any, dict[str, Any]]:
+def open_session(request: OpenRequest, progress: protocol.Progress, rank: Rank) -> tuple[Any, dict[str, Any]]:
     """Imports the packages, waits for the other ranks and loads the model. Returns the session and its facts."""
-    request = request | {"ranks": rank.world}
     try:
-        import_first(request)
+        import_first(request, rank.world)
         from .ranks import join
         from .session import Session
     except Refused:
@@ -39,26 +39,23 @@ def open_session(request: dict[str, Any], progress: protocol.Progress, rank: Ran
         raise Refused(
             f"{sys.executable} cannot load the learner's packages ({reason}); install {', '.join(PACKAGES)} anew"
         ) from error
-    ranks = join(rank, request["device"])
+    ranks = join(rank, request.device)
     session = ranks.together("open", lambda: Session(request, progress, ranks))
     return session, session.info
 
 
 def answer(
-    session: Any, request: dict[str, Any], progress: protocol.Progress, rank: Rank
+    session: Any, message: dict[str, Any], progress: protocol.Progress, rank: Rank
 ) -> tuple[Any, dict[str, Any]]:
-    kind = request.get("type")
-    if kind == "open":
+    request = read_request(message)
+    if isinstance(request, OpenRequest):
         if session is not None:
             raise Refused("a model is open already; start another learner for another model")
         return open_session(request, progress, rank)
     if session is None:
         raise Refused("no model is open yet")
-    if kind == "step":
-        return session, session.step(request, progress)
-    if kind == "sft":
-        return session, session.sft(request, progress)
-    raise LookupError(f"unknown request {kind!r}")
+    work = session.step if isinstance(request, StepRequest) else session.sft
+    return session, work(request, progress)
 
 
 def explained(error: BaseException, kind: str | None) -> tuple[str, str]:
@@ -120,8 +117,8 @@ def main() -> None:
     # Deprecation warnings of libraries are not useful in the log.
     warnings.simplefilter("ignore", FutureWarning)
     session = None
-    for request in connection.requests():
-        number = request["id"]
+    for message in connection.requests():
+        number = message["id"]
 
         def progress(phase: str, done: int, total: int, number: int = number) -> None:
             connection.send({"type": "progress", "id": number, "phase": phase, "done": done, "total": total})
@@ -131,17 +128,14 @@ def main() -> None:
 
         failure: tuple[str, str] | None = None
         try:
-            session, result = answer(session, request, progress, rank)
+            session, result = answer(session, message, progress, rank)
         except Refused as error:
-            fail("refused", str(error))
-        except LookupError as error:
-            log_traceback()
-            fail("protocol" if "unknown request" in str(error) else "failed", f"{type(error).__name__}: {error}")
+            fail("protocol" if isinstance(error, Misunderstood) else "refused", str(error))
         except Exception as error:  # the process continues: hone decides what to do
             if rank.world > 1:
                 end_if_lost(error, connection)
             log_traceback()
-            failure = explained(error, request.get("type"))
+            failure = explained(error, message.get("type"))
             drop(error)
         else:
             connection.send({"type": "done", "id": number, "result": result})

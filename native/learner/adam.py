@@ -1,18 +1,10 @@
 """AdamW of PyTorch."""
 
-from typing import Any
-
 import torch
 
-DEFAULT_BETAS = (0.9, 0.99)
-DEFAULT_WEIGHT_DECAY = 0.1
+from .request import AdamSettings
 
 
-def make_adam(parameters: list[torch.nn.Parameter], settings: dict[str, Any]) -> torch.optim.Optimizer:
+def make_adam(parameters: list[torch.nn.Parameter], settings: AdamSettings) -> torch.optim.Optimizer:
     """With a learning rate of 0."""
-    return torch.optim.AdamW(
-        parameters,
-        lr=0.0,
-        betas=tuple(settings.get("betas", DEFAULT_BETAS)),
-        weight_decay=settings.get("weightDecay", DEFAULT_WEIGHT_DECAY),
-    )
+    return torch.optim.AdamW(parameters, lr=0.0, betas=settings.betas, weight_decay=settings.weight_decay)

@@ -15,7 +15,7 @@ import torch
 from .backend import Backend
 from .copies import copies, put
 from .errors import Refused
-from .joint import ADAPTER
+from .fused_weights import ADAPTER
 
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 """The types of 16 bits, by their names in requests."""

@@ -1,7 +1,14 @@
 """The interface of a model for updates, and its implementation with PyTorch and PEFT.
 
 A backend returns hidden states at predicting positions and the output layer's weight; rewards, losses and files are
-not its concern. unsloth_backend.py has Unsloth's; choice.py chooses.
+not its concern. unsloth_backend.py has Unsloth's; choice.py chooses. In this order:
+
+1. When it is made: the device, the file's weights (model.py), the precision, the adapter; the weights to the device,
+   unless they are `away` between updates.
+2. For each row `hidden` lays the row out in the way that card.py has chosen for the device and computes it; where the
+   way fails, in the next one.
+3. The loss, computed from the hidden states elsewhere, returns as their gradient to `backward`. Where the way
+   fails there it raises Repeat: all rows of the update are computed again, in the next one.
 """
 
 from collections.abc import Iterator
@@ -22,6 +29,7 @@ from .model import Place, load_base
 from .packing import Pack
 from .protocol import Progress
 from .quantised import QuantisedLinear, weights_of
+from .request import Lora, OpenRequest
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 """For each precision the type of products and of frozen matrices."""
@@ -110,19 +118,18 @@ class PeftBackend:
     shares = True
     rows = Rows()
 
-    def __init__(self, settings: dict[str, Any], progress: Progress) -> None:
-        self.device = choose_device(settings["device"])
+    def __init__(self, settings: OpenRequest, progress: Progress) -> None:
+        self.device = choose_device(settings.device)
         self.rows = rows_for(self.device)
-        self.away = away(settings)
-        _check_lifetime(settings.get("lifetime"), self.device)
-        lora = settings["lora"]
-        base = settings["base"]
+        self.away = settings.lifetime != "run"
+        _check_lifetime(settings.lifetime, self.device)
+        base, lora = settings.base, settings.lora
 
         def opened(file: GgufModel) -> None:
-            self.precision = choose_precision(settings["precision"], self.device, file.weights)
+            self.precision = choose_precision(settings.precision, self.device, file.weights)
 
         frozen = lora is not None
-        model, self.base = load_base(base["gguf"], base.get("hf"), progress, self._placed(frozen), opened, frozen)
+        model, self.base = load_base(base.gguf, base.hf, progress, self._placed(frozen), opened, frozen)
         if lora is None:
             if self.base.rope_factors is not None:
                 raise Refused("all weights of a model with scaled RoPE cannot be trained here; use LoRA")
@@ -251,12 +258,7 @@ def choose_precision(wanted: str, device: torch.device, weights: str) -> str:
     return "f16" if weights == "f16" or not has_bf16() else "bf16"
 
 
-def away(settings: dict[str, Any]) -> bool:
-    """Whether the model is on the device during updates only, and loaded in main memory."""
-    return settings.get("lifetime") in ("step", "offload")
-
-
-def _check_lifetime(lifetime: str | None, device: torch.device) -> None:
+def _check_lifetime(lifetime: str, device: torch.device) -> None:
     if lifetime == "offload" and device.type == "cpu":
         raise Refused(
             "--learner-lifetime offload: the learner computes on the CPU here, in main memory already; "
@@ -288,12 +290,11 @@ def adapted_layers(config: Any, targets: list[str]) -> list[str]:
         raise Refused(f"--lora-targets: {error}") from None
 
 
-def _with_adapter(model: torch.nn.Module, lora: dict[str, Any]) -> PeftModel:
-    targets = list(lora["targets"])
+def _with_adapter(model: torch.nn.Module, lora: Lora) -> PeftModel:
     config = LoraConfig(
-        r=lora["rank"],
-        lora_alpha=lora["alpha"],
-        target_modules=adapted_layers(model.config, targets),
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        target_modules=adapted_layers(model.config, lora.targets),
         bias="none",
         task_type="CAUSAL_LM",
     )

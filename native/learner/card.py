@@ -22,7 +22,7 @@ from .compiler import COMPILED, missing_toolchain, prepare, reason
 from .errors import is_out_of_memory
 from .flex import FlexLayout, padded
 from .fused_model import FusedModel, fits
-from .joint import ADAPTER
+from .fused_weights import ADAPTER
 from .memory import forget
 from .packing import Pack
 from .packing_check import SAME, Computed, Limits, compared, computed_rows, difference, trial_rows, untouched

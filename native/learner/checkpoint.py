@@ -21,9 +21,10 @@ from .backend import Backend, adapted_layers
 from .copies import copies, put
 from .errors import Refused, is_out_of_memory
 from .full_weights import write_model
+from .fused_weights import adapter_of
 from .gguf_adapter import Base, write_gguf_adapter
-from .joint import adapter_of
 from .optimizer import Optimizer
+from .request import Lora
 from .second_path import check_files
 
 
@@ -77,7 +78,7 @@ def sync(folder: Path) -> None:
                 os.close(descriptor)
 
 
-def resume(folder: str, backend: Backend, optimizer: Optimizer, lora: dict[str, Any]) -> None:
+def resume(folder: str, backend: Backend, optimizer: Optimizer, lora: Lora) -> None:
     """Restores a checkpoint's adapter, optimizer and random state. Raises Refused when they do not fit.
 
     Without optimizer.pt (an adapter that another program trained) the optimizer stays fresh. In other checkpoints the
@@ -130,12 +131,12 @@ def earlier_policy(folder: str | None, backend: Backend) -> Callable[[], Abstrac
 
 
 def _check_fits(
-    config: dict[str, Any], weights: dict[str, torch.Tensor], model: PeftModel, lora: dict[str, Any], folder: str
+    config: dict[str, Any], weights: dict[str, torch.Tensor], model: PeftModel, lora: Lora, folder: str
 ) -> None:
     pairs = {
-        "rank": (config["r"], lora["rank"]),
-        "alpha": (config["lora_alpha"], lora["alpha"]),
-        "target layers": (sorted(config["target_modules"]), sorted(adapted_layers(model.config, lora["targets"]))),
+        "rank": (config["r"], lora.rank),
+        "alpha": (config["lora_alpha"], lora.alpha),
+        "target layers": (sorted(config["target_modules"]), sorted(adapted_layers(model.config, lora.targets))),
     }
     for what, (theirs, ours) in pairs.items():
         if theirs != ours:

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from .errors import Refused
+from .request import OpenRequest
 
 ROPE_FACTORS = "rope_freqs.weight"
 # The command for messages; without the variable the learner was started by hand, in a checkout.
@@ -20,22 +21,23 @@ WHY_PEFT = (
 )
 
 
-def chosen(settings: dict[str, Any]) -> str:
+def chosen(settings: OpenRequest, ranks: int = 1) -> str:
     """ "peft" or "unsloth". Raises Refused when Unsloth is requested and cannot be used.
 
     auto is PEFT: it shares prefixes in every model and takes all weights that Unsloth takes, so that nothing needs it.
+    `ranks`: processes that compute updates together.
     """
-    if settings["backend"] != "unsloth":
+    if settings.backend != "unsloth":
         return "peft"
-    why_not = _why_not(settings)
+    why_not = _why_not(settings, ranks)
     if why_not is not None:
         raise Refused(f"--learner unsloth: {why_not}; or use --learner peft")
     return "unsloth"
 
 
-def notes(settings: dict[str, Any]) -> list[str]:
+def notes(settings: OpenRequest) -> list[str]:
     """Why the choice is not what one may expect."""
-    passed_over = settings["backend"] == "auto" and settings["device"] == "cuda" and _is_installed()
+    passed_over = settings.backend == "auto" and settings.device == "cuda" and _is_installed()
     return [WHY_PEFT] if passed_over else []
 
 
@@ -43,23 +45,23 @@ def _is_installed() -> bool:
     return importlib.util.find_spec("unsloth") is not None
 
 
-def _why_not(settings: dict[str, Any]) -> str | None:
-    if settings["lora"] is None:
+def _why_not(settings: OpenRequest, ranks: int) -> str | None:
+    if settings.lora is None:
         return "with it hone trains adapters, and all weights are to be trained"
-    if settings.get("ranks", 1) > 1:
+    if ranks > 1:
         return "it computes in one process, and --learner-launch starts several"
-    if settings.get("lifetime") == "offload":
+    if settings.lifetime == "offload":
         return "its model stays on the device that it was loaded on; use --learner-lifetime step in place of offload"
     if not _is_installed():
         return f"{sys.executable} has no Unsloth; {INSTALL}"
-    if settings["device"] == "cuda" and settings["precision"] == "bf16" and not _has_bf16():
+    if settings.device == "cuda" and settings.precision == "bf16" and not _has_bf16():
         return "this GPU has no bf16, in place of which it takes f16; use --precision f16"
-    base = settings["base"]
-    if architecture := _untried(base["gguf"]):
-        return f"{base['gguf']} is a model of {architecture}, whose computation by Unsloth was not tried"
-    if settings["device"] == "cuda" and not base.get("hf") and _scales_rope(base["gguf"]):
+    base = settings.base
+    if architecture := _untried(base.gguf):
+        return f"{base.gguf} is a model of {architecture}, whose computation by Unsloth was not tried"
+    if settings.device == "cuda" and not base.hf and _scales_rope(base.gguf):
         return (
-            f"{base['gguf']} scales RoPE by factors, which cannot be handed to Unsloth on a GPU; "
+            f"{base.gguf} scales RoPE by factors, which cannot be handed to Unsloth on a GPU; "
             "give --hf-weights with the original folder"
         )
     return None
@@ -100,10 +102,10 @@ def _scales_rope(path: str) -> bool:
         return False
 
 
-def import_first(settings: dict[str, Any]) -> None:
+def import_first(settings: OpenRequest, ranks: int = 1) -> None:
     """Imports Unsloth if it is chosen: on a GPU it patches transformers and PEFT before they are used."""
-    if chosen(settings) == "unsloth":
-        import_unsloth(settings["device"])
+    if chosen(settings, ranks) == "unsloth":
+        import_unsloth(settings.device)
     else:
         # PEFT loads it where it is installed, and with it PyTorch's compiler, for layers that hone's models lack:
         # a fifth of what a start computes.

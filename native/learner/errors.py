@@ -5,6 +5,10 @@ class Refused(Exception):
     """The learner refuses the request and would refuse it again. One line: what is wrong and how to fix it."""
 
 
+class Misunderstood(Refused):
+    """No request of this learner: hone and it are not of one version."""
+
+
 _NO_MEMORY = (
     # The CPU's allocator.
     "can't allocate memory",

@@ -1,17 +1,14 @@
 """Writes a model with an adapter merged into it, for other programs: `python -m learner.export REQUEST`.
 
-REQUEST is JSON: {"form": "gguf" or "safetensors", "type": "f32", "f16" or "bf16", "model": the GGUF file
-that the adapter was trained on, "adapter": a folder in PEFT's format or null for the model alone, "source": the
-model's folder in Hugging Face format or null, "files": names of its files to copy unchanged, "into": a file for
-gguf, a folder for safetensors}.
-src/export/ moves the complete result to its place.
+REQUEST is JSON, an ExportRequest. src/export/ moves the complete result to its place.
 """
 
 import json
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import gguf
 import torch
@@ -26,12 +23,29 @@ from .gguf_write import check_f16, write_gguf
 from .hf_tokenizer import write_tokenizer
 from .lifeline import die_with_parent
 from .merged import Merged
+from .request import read
 
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 """As config.json names them."""
 SHARD = 4 * 10**9
 """Bytes of one safetensors file at most; they are in memory while it is written."""
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    form: Literal["gguf", "safetensors"]
+    type: Literal["f32", "f16", "bf16"]
+    model: str
+    """The GGUF file that the adapter was trained on."""
+    adapter: str | None
+    """A folder in PEFT's format; None for the model alone."""
+    source: str | None
+    """The model's folder in Hugging Face format."""
+    files: list[str]
+    """Names of files of `source` to copy unchanged."""
+    into: str
+    """A file for gguf, a folder for safetensors."""
 
 
 def shards_of(base: GgufModel, most: int, width: int = 2) -> list[list[str]]:
@@ -98,39 +112,38 @@ def config_of(base: GgufModel, source: Path | None, kind: str) -> dict[str, Any]
     return config | {"architectures": [f"{name}ForCausalLM"], "torch_dtype": dtype, "use_cache": True}
 
 
-def write_folder(merged: Merged, request: dict[str, Any]) -> None:
-    folder = Path(request["into"])
+def write_folder(merged: Merged, request: ExportRequest) -> None:
+    folder = Path(request.into)
     folder.mkdir(parents=True, exist_ok=True)
-    source = None if request["source"] is None else Path(request["source"])
-    config = config_of(merged.base, source, request["type"])
+    source = None if request.source is None else Path(request.source)
+    config = config_of(merged.base, source, request.type)
     if source is None:
         context = merged.base.config.max_position_embeddings
-        ids = write_tokenizer(request["model"], folder, context)
+        ids = write_tokenizer(request.model, folder, context)
         config |= ids
         (folder / "generation_config.json").write_text(json.dumps({"do_sample": True, **ids}, indent=2) + "\n")
     else:
-        for name in request["files"]:
+        for name in request.files:
             # Files in the Hub's cache are links, and templates by name stand in a folder of their own.
             (folder / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(source / name, folder / name)
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    write_safetensors(merged, request["type"], folder)
+    write_safetensors(merged, request.type, folder)
 
 
-def export(request: dict[str, Any]) -> None:
-    adapter = request["adapter"]
-    merged = Merged(request["model"], None if adapter is None else Path(adapter))
-    if request["form"] == "safetensors":
+def export(request: ExportRequest) -> None:
+    merged = Merged(request.model, None if request.adapter is None else Path(request.adapter))
+    if request.form == "safetensors":
         write_folder(merged, request)
     else:
         reader = gguf.GGUFReader(merged.base.path)
-        write_gguf(Path(request["into"]), reader, file_order(merged.base, merged.tensor), request["type"])
+        write_gguf(Path(request.into), reader, file_order(merged.base, merged.tensor), request.type)
 
 
 def main() -> None:
     die_with_parent()
     try:
-        export(json.loads(sys.argv[1]))
+        export(read(ExportRequest, json.loads(sys.argv[1])))
     except (Refused, UnsupportedAdapter) as error:
         sys.exit(str(error))
     except (OSError, SafetensorError) as error:

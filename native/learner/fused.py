@@ -7,10 +7,10 @@ With x the input, y the output, and s = alpha / rank:
     forward    y = W x + bias;  u = A x;  y += s B u
     backward   [dx | du] = dy [W | B];  dx += s du A;  dA = s duᵀ x;  dB = s dyᵀ u
 
-Each of these is one launch, seven in all, because W and B are columns of one matrix (joint.py) and products add to
-their output in place. u is an operation apart from y: where activations are computed twice, u is needed again for all
-inputs, but y not for the last. PEFT's layers launch eight products for each linear layer, and as many other kernels.
-The numbers are PEFT's up to rounding.
+Each of these is one launch, seven in all, because W and B are columns of one matrix (fused_weights.py) and products add
+to their output in place. u is an operation apart from y: where activations are computed twice, u is needed again for
+all inputs, but y not for the last. PEFT's layers launch eight products for each linear layer, and as many other
+kernels. The numbers are PEFT's up to rounding.
 """
 
 from typing import Any, NamedTuple

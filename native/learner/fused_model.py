@@ -7,7 +7,7 @@ import torch
 from .architectures import ARCHITECTURES, MODEL_TYPES
 from .device import on_device
 from .fused import checkpointed_layer_output, layer_output
-from .joint import ADAPTER, Joints
+from .fused_weights import ADAPTER, Joints
 from .packing import Pack
 
 

@@ -22,41 +22,9 @@ geometric mean of their ratios; neither is the product that "sequence-mask" (and
 masks by the difference of the two probabilities instead (dppo_mask_low, dppo_mask_high), which no mode here does.
 """
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 
-from .errors import Refused
-
-MODES = ("off", "token-truncate", "token-mask", "sequence-truncate", "sequence-mask")
-
-
-@dataclass(frozen=True)
-class Importance:
-    mode: str
-    """One of MODES."""
-    low: float
-    high: float
-
-    @property
-    def level(self) -> str:
-        """Whether the ratio is a token's or its trajectory's: "token" or "sequence"."""
-        return "sequence" if self.mode.startswith("sequence-") else "token"
-
-    @property
-    def masks(self) -> bool:
-        return self.mode.endswith("-mask")
-
-
-def read_importance(record: dict[str, Any]) -> Importance:
-    """Raises Refused for an invalid record."""
-    mode, low, high = (record.get(name) for name in ("mode", "low", "high"))
-    if mode not in MODES:
-        raise Refused(f"the learner knows no importance sampling mode {mode!r}; there are {', '.join(MODES)}")
-    if not isinstance(low, (int, float)) or not isinstance(high, (int, float)) or not 0 <= low < high:
-        raise Refused(f"importance weights cannot be bounded by {low} and {high}: give 0 <= low < high")
-    return Importance(mode, float(low), float(high))
+from .objective import Importance
 
 
 def over_trajectory(values: torch.Tensor, owner: torch.Tensor, mean: bool = False) -> torch.Tensor:

@@ -39,16 +39,8 @@ from dataclasses import dataclass
 
 import torch
 
-from .importance import Importance, over_trajectory, weights
-from .objective import Objective
-
-
-@dataclass(frozen=True)
-class LossSettings:
-    objective: Objective
-    importance: Importance
-    kl_coefficient: float
-    """Weight of KL(new ‖ base); with 0, `base` is not needed."""
+from .importance import over_trajectory, weights
+from .objective import LossSettings, Objective
 
 
 @dataclass(frozen=True)

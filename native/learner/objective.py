@@ -1,23 +1,20 @@
-"""Reads and checks an objective's record, an entry of the table in src/config/objectives.ts."""
+"""What a step's loss is: the objective, an entry of the table in src/config/objectives.ts, and importance weights."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from .errors import Refused
-
-RATIOS = ("token", "sequence")
-NORMALISERS = ("tokens", "sequences", "constant")
 
 
 @dataclass(frozen=True)
 class Objective:
     name: str
-    surrogate: str
+    surrogate: Literal["clipped-ratio", "clipped-weight"]
     """Name of a function in loss.SURROGATES."""
-    ratio: str
+    ratio: Literal["token", "sequence"]
     """Ratio new/old of a "token", or of its "sequence": the geometric mean over its trajectory. A rollout of several
     sequences has a ratio for each."""
-    normaliser: str
+    normaliser: Literal["tokens", "sequences", "constant"]
     """Divisor of the sum of the losses: the "tokens" of all rollouts played, each rollout's own tokens (of all its
     sequences) and then the number of rollouts played ("sequences"), or the "constant" of the highest possible number of
     tokens of these."""
@@ -26,16 +23,40 @@ class Objective:
     clip_high: float
     """The ratio is bounded by 1 + clip_high from above."""
 
+    def __post_init__(self) -> None:
+        if self.clip_low is not None and not 0 <= self.clip_low <= 1:
+            raise Refused(
+                f"the objective {self.name} has the clipLow {self.clip_low!r}; give a number from 0 to 1, or null"
+            )
+        if not self.clip_high >= 0:
+            raise Refused(f"the objective {self.name} has the clipHigh {self.clip_high!r}; give a number of at least 0")
 
-def read_objective(record: dict[str, Any], surrogates: list[str]) -> Objective:
-    """Raises Refused for a record that this learner cannot use."""
-    name = record.get("name")
-    for key, known in (("surrogate", surrogates), ("ratio", RATIOS), ("normaliser", NORMALISERS)):
-        if record.get(key) not in known:
-            raise Refused(f"the objective {name} has the {key} {record.get(key)!r}; the learner has {', '.join(known)}")
-    low, high = record.get("clipLow"), record.get("clipHigh")
-    if low is not None and not (isinstance(low, (int, float)) and 0 <= low <= 1):
-        raise Refused(f"the objective {name} has the clipLow {low!r}; give a number from 0 to 1, or null")
-    if not (isinstance(high, (int, float)) and high >= 0):
-        raise Refused(f"the objective {name} has the clipHigh {high!r}; give a number of at least 0")
-    return Objective(str(name), record["surrogate"], record["ratio"], record["normaliser"], low, high)
+
+@dataclass(frozen=True)
+class Importance:
+    """Of importance.py."""
+
+    mode: Literal["off", "token-truncate", "token-mask", "sequence-truncate", "sequence-mask"]
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low < self.high:
+            raise Refused(f"importance weights cannot be bounded by {self.low} and {self.high}: give 0 <= low < high")
+
+    @property
+    def level(self) -> str:
+        """Whether the ratio is a token's or its trajectory's: "token" or "sequence"."""
+        return "sequence" if self.mode.startswith("sequence-") else "token"
+
+    @property
+    def masks(self) -> bool:
+        return self.mode.endswith("-mask")
+
+
+@dataclass(frozen=True)
+class LossSettings:
+    objective: Objective
+    importance: Importance
+    kl_coefficient: float
+    """Weight of KL(new ‖ base), which needs the base model's log-probabilities; 0 does not."""

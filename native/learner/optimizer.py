@@ -7,6 +7,7 @@ import torch
 from .adam import make_adam
 from .copies import copies, put
 from .errors import Refused
+from .request import AdamSettings
 from .scaling import LossScale
 from .second_path import AdamStep
 
@@ -20,7 +21,7 @@ class Optimizer:
     def __init__(
         self,
         parameters: list[torch.nn.Parameter],
-        settings: dict[str, Any],
+        settings: AdamSettings,
         device: torch.device | None = None,
         scale: LossScale | None = None,
     ) -> None:

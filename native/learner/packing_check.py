@@ -13,7 +13,7 @@ import torch
 
 from .batch import Trajectory
 from .errors import Refused
-from .joint import ADAPTER
+from .fused_weights import ADAPTER
 from .packing import plan_trajectories
 from .quantised import weights_of
 

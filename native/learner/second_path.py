@@ -20,8 +20,8 @@ from .architectures import LAYERS, interleave_heads, is_interleaved
 from .batch import Trajectory
 from .copies import on_host
 from .errors import Refused
+from .fused_weights import ADAPTER, adapter_of
 from .gguf_adapter import PEFT_TENSOR, Base
-from .joint import ADAPTER, adapter_of
 from .packing import Pack
 
 SAME = 1e-5

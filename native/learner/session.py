@@ -18,6 +18,7 @@ from .products import choose_products
 from .protocol import Progress
 from .quantised import has_blocks, weights_in
 from .ranks import ALONE, Ranks
+from .request import OpenRequest, SftRequest, StepRequest, UpdateRequest
 from .residence import Residence
 from .scaling import LossScale
 from .second_path import Spent
@@ -25,8 +26,8 @@ from .sft import supervised
 from .update import policy_update
 
 
-def _backend(settings: dict[str, Any], progress: Progress) -> Backend:
-    if choice.chosen(settings) == "unsloth":
+def _backend(settings: OpenRequest, progress: Progress, ranks: int) -> Backend:
+    if choice.chosen(settings, ranks) == "unsloth":
         from .unsloth_backend import UnslothBackend
 
         return UnslothBackend(settings, progress)
@@ -36,7 +37,7 @@ def _backend(settings: dict[str, Any], progress: Progress) -> Backend:
 class Session:
     """All methods raise Refused for requests that cannot be carried out."""
 
-    def __init__(self, settings: dict[str, Any], progress: Progress, ranks: Ranks = ALONE) -> None:
+    def __init__(self, settings: OpenRequest, progress: Progress, ranks: Ranks = ALONE) -> None:
         """`ranks`: this process, and others that compute updates with it and are asked the same."""
         started = time.monotonic()
         self._ranks = ranks
@@ -44,21 +45,21 @@ class Session:
         # Before PyTorch starts its threads, which inherit it. In a trained model's sharp attention most probabilities
         # are nearly zero; computing with numbers below 1.2e-38 made the backward pass of attention ten times slower.
         torch.set_flush_denormal(True)
-        torch.set_num_threads(max(1, settings["threads"] // ranks.local_world))
+        torch.set_num_threads(max(1, settings.threads // ranks.local_world))
         # The initial weights of an adapter depend on the seed alone.
-        torch.manual_seed(settings["seed"])
-        if settings["device"] == "cpu":
+        torch.manual_seed(settings.seed)
+        if settings.device == "cpu":
             choose_products()
         # Before the ranks tell each other of ways of computing, of which one without a model has none.
-        self._backend = ranks.together("loaded", lambda: _backend(settings, progress))
+        self._backend = ranks.together("loaded", lambda: _backend(settings, progress, ranks.world))
         ranks.attach(self._backend)
         parameters = self._backend.trainable()
         scale = LossScale(self._backend.precision)
-        self._optimizer = Optimizer(parameters, settings.get("optimizer") or {}, self._backend.device, scale)
-        if settings.get("resume"):
-            if settings["lora"] is None:
+        self._optimizer = Optimizer(parameters, settings.optimizer, self._backend.device, scale)
+        if settings.resume:
+            if settings.lora is None:
                 raise Refused("training of all weights cannot be resumed; start from the model it wrote")
-            checkpoint.resume(settings["resume"], self._backend, self._optimizer, settings["lora"])
+            checkpoint.resume(settings.resume, self._backend, self._optimizer, settings.lora)
         self._residence = Residence(self._backend, self._optimizer, self._backend.away)
         device = self._backend.device if self._backend.away else self._backend.placed()
         packages = ["torch", "transformers", "peft", "safetensors", "gguf"]
@@ -66,7 +67,7 @@ class Session:
         self.info = {
             "backend": self._backend.name,
             "device": name_of(device),
-            "offloaded": settings.get("lifetime") == "offload",
+            "offloaded": settings.lifetime == "offload",
             "cuda": cuda_of(device),
             "precision": self._backend.precision,
             "architecture": self._backend.base.architecture,
@@ -82,17 +83,17 @@ class Session:
             "seconds": time.monotonic() - started,
         }
 
-    def step(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    def step(self, request: StepRequest, progress: Progress) -> dict[str, Any]:
         """A policy-gradient update and its checkpoint."""
         return self._ranks.together("step", lambda: self._run(policy_update, POLICY, request, progress))
 
-    def sft(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    def sft(self, request: SftRequest, progress: Progress) -> dict[str, Any]:
         """Supervised epochs and their checkpoint."""
         return self._ranks.together("sft", lambda: self._run(supervised, SUPERVISED, request, progress))
 
-    def _run(self, work: Any, objective: str, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    def _run(self, work: Any, objective: str, request: UpdateRequest, progress: Progress) -> dict[str, Any]:
         started, checks = time.monotonic(), Spent.seconds
-        batch = read_batch(request["batch"], self._backend.vocabulary)
+        batch = read_batch(request.batch, self._backend.vocabulary)
         with self._residence.at_work():
             memory = PeakMemory(self._backend.device)
             self._optimizer.begin(objective)
@@ -101,7 +102,7 @@ class Session:
             saving = time.monotonic()
             if metrics.get("applied", True) and self._ranks.first:
                 progress("saving", 0, 1)
-                checkpoint.write(request["into"], self._backend, self._optimizer, probe)
+                checkpoint.write(request.into, self._backend, self._optimizer, probe)
             metrics["seconds"]["save"] = time.monotonic() - saving
             # After this the checkpoint is written, for all ranks.
             reports = self._ranks.gather(

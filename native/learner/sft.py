@@ -18,6 +18,7 @@ from .optimizer import Optimizer
 from .packing import Pack
 from .protocol import Progress
 from .ranks import ALONE, Ranks
+from .request import SftRequest
 from .scaling import in_bf16
 
 
@@ -33,18 +34,18 @@ def supervised(
     backend: Backend,
     optimizer: Optimizer,
     batch: Batch,
-    request: dict[str, Any],
+    request: SftRequest,
     progress: Progress,
     ranks: Ranks = ALONE,
 ) -> dict[str, Any]:
-    """Runs `epochs` over the batch in random order, with `updateTrajectories` per update. Returns the metrics.
+    """Runs the `epochs` over the batch in random order, with `update_trajectories` per update. Returns the metrics.
 
     The loss is -log p of each sampled token, weighted by its trajectory's advantage (usually 1), over the update's
     tokens. Raises Refused when no update of the last epoch had a finite loss and gradient.
     """
     started = time.monotonic()
-    backend.checkpointing(request["gradientCheckpointing"])
-    size, epochs = request["updateTrajectories"], request["epochs"]
+    backend.checkpointing(request.gradient_checkpointing)
+    size, epochs = request.update_trajectories, request.epochs
     updates = epochs * math.ceil(len(batch.trajectories) / size)
     losses: list[float] = []
     computed = padding = done = skipped = overflows = 0
@@ -62,7 +63,7 @@ def supervised(
             computed, padding = computed + one.positions, padding + one.padding
             overflows += one.overflows
             if one.finite:
-                optimizer.update(rate(done, updates, request["learningRate"], request["warmup"]))
+                optimizer.update(rate(done, updates, request.learning_rate, request.warmup))
                 ranks.check_same(optimizer.tensors)
                 summed, tokens = summed + one.value, tokens + one.count
             else:
@@ -112,7 +113,7 @@ def _gradients(
     optimizer: Optimizer,
     batch: Batch,
     chosen: list[Trajectory],
-    request: dict[str, Any],
+    request: SftRequest,
     tick: Callable[[], None],
     ranks: Ranks,
 ) -> _Gradients:
@@ -120,7 +121,7 @@ def _gradients(
     overflows = 0
 
     def once() -> _Gradients:
-        packs, own = ranks.plan(backend, chosen, request["microBatchTokens"])
+        packs, own = ranks.plan(backend, chosen, request.micro_batch_tokens)
         count = sum(len(pack.slots) for pack in packs)
 
         def rows() -> float:
@@ -134,14 +135,14 @@ def _gradients(
         value = ranks.add_up(optimizer.parameters, value)
         padding = sum(backend.padding(pack) for pack in packs)
         positions = sum(len(pack.ids) for pack in packs) + padding
-        return _Gradients(value, count, positions, padding, optimizer.clip(request["maxGradNorm"]))
+        return _Gradients(value, count, positions, padding, optimizer.clip(request.max_grad_norm))
 
     def again() -> _Gradients:
         backend.checkpointing(True)
         try:
             return once()
         finally:
-            backend.checkpointing(request["gradientCheckpointing"])
+            backend.checkpointing(request.gradient_checkpointing)
 
     one = once()
     while optimizer.scale.repeats(one.value, one.norm):

@@ -22,6 +22,7 @@ from .memory import forget
 from .packing import Pack
 from .packing_check import check_packing
 from .protocol import Progress
+from .request import OpenRequest
 from .unsloth_model import load_base_with_unsloth
 
 EQUAL, LONG = (24, 24, 24), (1130, 1040, 1080)
@@ -41,28 +42,28 @@ class UnslothBackend(PeftBackend):
     name = "unsloth"
     away = False
 
-    def __init__(self, settings: dict[str, Any], progress: Progress) -> None:
-        self._begin(choose_device(settings["device"]))
+    def __init__(self, settings: OpenRequest, progress: Progress) -> None:
+        self._begin(choose_device(settings.device))
         self._unsloth = import_unsloth(self.device.type).FastLanguageModel
-        base, lora = settings["base"], settings["lora"]
-        check_targets(lora["targets"])
+        base, lora = settings.base, settings.lora
+        check_targets(lora.targets)
 
         def dtype_of(file: GgufModel) -> torch.dtype:
-            self.precision = choose_precision(settings["precision"], self.device, file.weights)
+            self.precision = choose_precision(settings.precision, self.device, file.weights)
             return TYPES[self.precision]
 
-        model, self.base = load_base_with_unsloth(base["gguf"], base.get("hf"), progress, self.device, dtype_of)
+        model, self.base = load_base_with_unsloth(base.gguf, base.hf, progress, self.device, dtype_of)
         model.requires_grad_(False)
         self.model: Any = self._unsloth.get_peft_model(
             model,
-            r=lora["rank"],
-            lora_alpha=lora["alpha"],
-            target_modules=adapted_layers(self.base.config, lora["targets"]),
+            r=lora.rank,
+            lora_alpha=lora.alpha,
+            target_modules=adapted_layers(self.base.config, lora.targets),
             lora_dropout=0.0,
             bias="none",
             use_gradient_checkpointing=OFFLOADING if self._fast else False,
             # NumPy's seeds, which it sets too, have 32 bits.
-            random_state=settings["seed"] % 2**32,
+            random_state=settings.seed % 2**32,
         )
         for parameter in self.trainable():
             parameter.data = parameter.data.float()

@@ -18,6 +18,7 @@ from .batch import Batch
 from .checkpoint import earlier_policy
 from .played import played_by
 from .ranks import Ranks
+from .request import StepRequest
 
 
 @dataclass(frozen=True)
@@ -46,26 +47,26 @@ class Version:
         return loss.mismatch_metrics(own, rollout[scored]) | {"drift": drift}
 
 
-def of_batch(backend: Backend, batch: Batch, request: dict[str, Any], ranks: Ranks) -> Version:
+def of_batch(backend: Backend, batch: Batch, request: StepRequest, ranks: Ranks) -> Version:
     """The version that the request names (`playedBy`, else the current policy), and whether it played, or one of the
     earlier policies that the request names.
 
     Raises Refused when a checkpoint cannot be read.
     """
-    policies = [request[name]["checkpoint"] for name in ("earlier", "previous") if name in request]
-    older = "playedBy" in request
-    if not policies and not older:
+    policies = [one.checkpoint for one in (request.earlier, request.previous) if one is not None]
+    older = request.played_by
+    if not policies and older is None:
         return Version(None)
     as_played = rounding_of(backend, request)
-    by = within(earlier_policy(request["playedBy"]["checkpoint"], backend), as_played) if older else as_played
+    by = within(earlier_policy(older.checkpoint, backend), as_played) if older else as_played
     earlier = [within(earlier_policy(one, backend), as_played) for one in policies]
     with by():
-        slopes, scores = played_by(backend, batch, request["microBatchTokens"], earlier, ranks, score=older)
+        slopes, scores = played_by(backend, batch, request.micro_batch_tokens, earlier, ranks, score=older is not None)
     first, last = (slopes[0], slopes[-1]) if slopes else (None, None)
     metrics = first and first.metrics() | {"previous": last and last.metrics()}
     return Version(metrics, scores if older else None)
 
 
-def rounding_of(backend: Backend, request: dict[str, Any]) -> Policy:
+def rounding_of(backend: Backend, request: StepRequest) -> Policy:
     """As the engine of the request rounds adapters."""
-    return rounding(backend, request.get("adapterType", "f32"))
+    return rounding(backend, request.adapter_type)

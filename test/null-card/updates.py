@@ -37,7 +37,7 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def opening(options: argparse.Namespace) -> dict[str, Any]:
+def opening(options: argparse.Namespace) -> Any:
     """The request to open a model, which is written where it is not there."""
     from batches import open_settings
 
@@ -60,7 +60,7 @@ def make_model_file(options: argparse.Namespace, path: str) -> None:
     write_gguf(make_model("qwen2", **sizes, **heads), Path(path), options.weights, others=mixed)
 
 
-def stepping(options: argparse.Namespace, name: str, **more: Any) -> dict[str, Any]:
+def stepping(options: argparse.Namespace, name: str, **more: Any) -> Any:
     from batches import step_settings, write_random_batch
 
     batch = options.folder / "batch.safetensors"
@@ -76,7 +76,7 @@ def matrix(options: argparse.Namespace) -> None:
     import_first(request)
     from learner.session import Session
 
-    make_model_file(options, request["base"]["gguf"])
+    make_model_file(options, request.base.gguf)
     session = Session(request, lambda *_: None)
     say(opened=session.info["backend"], **{name: session.info[name] for name in ("precision", "device", "blocks")})
     for twice in (False, True):
@@ -120,7 +120,7 @@ class Places:
 
     def __init__(self, card: Card) -> None:
         from learner import card as ways
-        from learner import head, probe, update
+        from learner import head, passes, probe
         from learner.backend import PeftBackend
         from learner.optimizer import Optimizer
         from learner.residence import Residence
@@ -134,7 +134,7 @@ class Places:
             "trial of a faster way": (ways, "_why_not"),
             "copy of the weights": (Optimizer, "snapshot"),
             "probe": (probe.Probe, "__init__"),
-            "row": (update._Passes, "accumulate"),
+            "row": (passes.Passes, "accumulate"),
             "output layer": (head, "score"),
             "backward pass": (PeftBackend, "backward"),
             "clipping": (Optimizer, "clip"),
@@ -187,7 +187,7 @@ class Talk:
 
     def requests(self) -> Iterator[dict[str, Any]]:
         request = {"id": 1, "type": "open", **opening(self._options)}
-        make_model_file(self._options, request["base"]["gguf"])
+        make_model_file(self._options, request.base.gguf)
         self._card, self._places = Card(), None
         if self._options.lifetime == "run":
             self._card.full(True)

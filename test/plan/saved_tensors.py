@@ -21,6 +21,7 @@ from learner import attention, convolution, head, quantised  # noqa: E402
 from learner.backend import LINEAR_LAYERS, TYPES, PeftBackend, _linears_to, _with_adapter  # noqa: E402
 from learner.batch import Trajectory  # noqa: E402
 from learner.packing import plan_trajectories  # noqa: E402
+from learner.request import Lora  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 
 from models import make_model  # noqa: E402
@@ -54,7 +55,7 @@ def make_backend(architecture: str, precision: str, targets: list[str]) -> PeftB
         _linears_to(model, TYPES[precision])
     backend = PeftBackend.__new__(PeftBackend)
     backend.device, backend.precision = torch.device("cpu"), precision
-    backend.model = _with_adapter(model, {"rank": RANK, "alpha": 8, "targets": targets})
+    backend.model = _with_adapter(model, Lora(RANK, 8, targets))
     backend._causal = backend.model.base_model.model
     backend.model.train()
     return backend

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import torch
 from learner.batch import Batch, read_batch
+from learner.request import OpenRequest, SftRequest, StepRequest, read
 from safetensors.torch import save_file
 
 VOCABULARY = 96
@@ -135,19 +136,16 @@ def tree_batch(folder, **settings) -> Batch:
     return read_batch(write_tree_batch(folder / "batch.safetensors", **settings), VOCABULARY)
 
 
-def open_settings(gguf, **more):
-    return {
-        "backend": "peft",
-        "base": {"gguf": str(gguf)},
-        "lora": {"rank": 4, "alpha": 8, "targets": ["q_proj", "v_proj", "o_proj", "gate_proj", "down_proj"]},
-        "seed": 1,
-        "threads": 1,
-        "device": "cpu",
-        "precision": "f32",
-    } | more
+LORA = {"rank": 4, "alpha": 8, "targets": ["q_proj", "v_proj", "o_proj", "gate_proj", "down_proj"]}
 
 
-def step_settings(batch, into, **more):
+def open_settings(gguf, **more) -> OpenRequest:
+    sent = {"backend": "peft", "base": {"gguf": str(gguf)}, "lora": LORA, "seed": 1, "threads": 1}
+    return read(OpenRequest, sent | {"device": "cpu", "precision": "f32"} | more)
+
+
+def step_message(batch, into, **more):
+    """As hone sends it."""
     return {
         "batch": str(batch),
         "into": str(into),
@@ -159,3 +157,11 @@ def step_settings(batch, into, **more):
         "microBatchTokens": 4096,
         "gradientCheckpointing": False,
     } | more
+
+
+def step_settings(batch, into, **more) -> StepRequest:
+    return read(StepRequest, step_message(batch, into, **more))
+
+
+def sft_settings(batch, into, **more) -> SftRequest:
+    return read(SftRequest, step_message(batch, into, warmup=0.1) | more)

@@ -30,3 +30,36 @@ def models() -> Path:
 def silent():
     """A listener to progress that has better things to do."""
     return lambda phase, done, total: None
+
+
+@pytest.fixture
+def qwen2(tmp_path: Path) -> Path:
+    """A small model's file."""
+    from models import make_model, write_gguf
+
+    return write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
+
+
+@pytest.fixture
+def peft(qwen2: Path, silent):
+    """A backend on it."""
+    from batches import open_settings
+    from learner.backend import PeftBackend
+
+    return PeftBackend(open_settings(qwen2), silent)
+
+
+@pytest.fixture
+def without_bf16(monkeypatch):
+    """A card of Turing."""
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation)
+
+
+def leaks(backend, change):
+    """The backend with hidden states as `change` makes them, of (pack, states)."""
+    computed = backend.computed
+    backend.computed = lambda pack: change(pack, computed(pack))
+    return backend

@@ -20,4 +20,4 @@ def random_pair(folder: Path, report: Callable[..., None]) -> tuple[PeftBackend,
         for parameter in backend.trainable():
             parameter.normal_(std=0.1)
     start = {name: value.detach() for name, value in backend.model.named_parameters() if value.requires_grad}
-    return backend, Reference(make_model("qwen2"), settings["lora"], start)
+    return backend, Reference(make_model("qwen2"), settings.lora, start)

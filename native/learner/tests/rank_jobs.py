@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import torch
-from batches import OBJECTIVES, step_settings, write_random_batch, write_tree_batch
+from batches import OBJECTIVES, step_message, write_random_batch, write_tree_batch
 
 from models import make_model, write_gguf
 
@@ -54,19 +54,19 @@ def cases(folder):
     tree = write_tree_batch(folder / "tree.safetensors", groups=4)
     by_sequence = {"mode": "sequence-mask", "low": 0.0, "high": 3.0}
     return {
-        "one row": step_settings(random, folder),
-        "rows": step_settings(tree, folder, microBatchTokens=60),
-        "mini-batches and KL": step_settings(
+        "one row": step_message(random, folder),
+        "rows": step_message(tree, folder, microBatchTokens=60),
+        "mini-batches and KL": step_message(
             random, folder, microBatchTokens=60, minibatches=2, epochs=2, klCoefficient=0.1, seed=7
         ),
-        "rollouts left out": step_settings(
+        "rollouts left out": step_message(
             tree, folder, objective=OBJECTIVES["grpo"], rollouts=40, importance=by_sequence, minibatches=3
         ),
-        "one ratio of a sequence": step_settings(
+        "one ratio of a sequence": step_message(
             random, folder, objective=OBJECTIVES["gspo"], epochs=2, earlier={"checkpoint": None}, maxGradNorm=0.01
         ),
-        "imitation": step_settings(tree, folder, microBatchTokens=60, epochs=2, updateTrajectories=9, warmup=0.1),
-        "a constant": step_settings(tree, folder, objective=OBJECTIVES["dr-grpo"], maxCompletionTokens=40),
+        "imitation": step_message(tree, folder, microBatchTokens=60, epochs=2, updateTrajectories=9, warmup=0.1),
+        "a constant": step_message(tree, folder, objective=OBJECTIVES["dr-grpo"], maxCompletionTokens=40),
     }
 
 

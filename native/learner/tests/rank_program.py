@@ -20,6 +20,7 @@ from learner.fused_model import FusedModel
 from learner.launched import Rank
 from learner.optimizer import POLICY, SUPERVISED
 from learner.ranks import join
+from learner.request import SftRequest, StepRequest, read
 from learner.scaling import LossScale
 from learner.session import Session
 from learner.sft import supervised
@@ -50,11 +51,14 @@ def watched(optimizer, gradients):
     return watching
 
 
-def compute(session, ranks, batch, request):
+def compute(session, ranks, batch, message):
     gradients = []
     optimizer = session._optimizer
     optimizer.clip, clip = watched(optimizer, gradients), optimizer.clip
-    work, objective = (supervised, SUPERVISED) if "updateTrajectories" in request else (policy_update, POLICY)
+    if "updateTrajectories" in message:
+        request, work, objective = read(SftRequest, message), supervised, SUPERVISED
+    else:
+        request, work, objective = read(StepRequest, message), policy_update, POLICY
     optimizer.begin(objective)
     try:
         metrics = ranks.together("step", lambda: work(session._backend, optimizer, batch, request, silent, ranks))

@@ -63,10 +63,8 @@ class Epoch:
 class Reference:
     """A policy with an adapter. `start` are the adapter's weights by name."""
 
-    def __init__(self, model: torch.nn.Module, lora: dict[str, Any], start: dict[str, torch.Tensor]) -> None:
-        config = LoraConfig(
-            r=lora["rank"], lora_alpha=lora["alpha"], target_modules=lora["targets"], task_type="CAUSAL_LM"
-        )
+    def __init__(self, model: torch.nn.Module, lora: Any, start: dict[str, torch.Tensor]) -> None:
+        config = LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules=lora.targets, task_type="CAUSAL_LM")
         self.model = get_peft_model(model, config)
         named = {name: parameter for name, parameter in self.model.named_parameters() if parameter.requires_grad}
         assert named.keys() == start.keys()
@@ -85,34 +83,34 @@ class Reference:
         scaled = logits[:, :-1].float() / temperature
         return scaled.log_softmax(-1).gather(-1, rows.ids[:, 1:, None])[..., 0]
 
-    def update(self, rows: Rows, temperature: float, request: dict[str, Any], stepped: Callable[[Epoch], None]) -> None:
+    def update(self, rows: Rows, temperature: float, request: Any, stepped: Callable[[Epoch], None]) -> None:
         """`stepped` is called after each step of Adam."""
         sampled, rollout = rows.sampled[:, 1:], rows.rollout[:, 1:]
         with torch.no_grad():
             old = self.logprobs(rows, temperature)
             with self.model.disable_adapter():
                 base = self.logprobs(rows, temperature)
-        highest = request["importance"]["high"]
+        highest = request.importance.high
         mismatch = torch.minimum(torch.exp(old - rollout), torch.tensor(highest))
         unbounded = torch.exp((old - rollout)[sampled].double())
         ess = unbounded.sum().square().item() / (len(unbounded) * unbounded.square().sum().item())
-        tokens, objective = int(sampled.sum()), request["objective"]
-        divisor = tokens if objective["name"] == "dapo" else len(rows.ids) * request["maxCompletionTokens"]
-        low, high = 1 - objective["clipLow"], 1 + objective["clipHigh"]
-        for _ in range(request["epochs"]):
+        tokens, objective = int(sampled.sum()), request.objective
+        divisor = tokens if objective.name == "dapo" else len(rows.ids) * request.max_completion_tokens
+        low, high = 1 - objective.clip_low, 1 + objective.clip_high
+        for _ in range(request.epochs):
             self._adam.zero_grad()
             new = self.logprobs(rows, temperature)
             ratio = torch.exp(new - old)
             surrogate = torch.minimum(ratio * rows.advantages, torch.clip(ratio, low, high) * rows.advantages)
             kl = torch.exp(base - new) - (base - new) - 1
-            value = mismatch * surrogate - request["klCoefficient"] * kl
+            value = mismatch * surrogate - request.kl_coefficient * kl
             loss = -value[sampled].sum() / divisor
             loss.backward()
             gradients = [parameter.grad.clone() for parameter in self.parameters]
             stopped = [(rows.advantages < 0) & (ratio < low), (rows.advantages > 0) & (ratio > high)]
-            norm = clip_grad_norm_(self.parameters, request["maxGradNorm"])
+            norm = clip_grad_norm_(self.parameters, request.max_grad_norm)
             for group in self._adam.param_groups:
-                group["lr"] = request["learningRate"]
+                group["lr"] = request.learning_rate
             self._adam.step()
             below, above = (one[sampled].double().mean().item() for one in stopped)
             bounded = (mismatch == highest)[sampled].double().mean().item()

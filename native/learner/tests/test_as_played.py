@@ -12,6 +12,7 @@ from learner.batch import read_batch
 from learner.checkpoint import earlier_policy
 from learner.errors import Refused
 from learner.optimizer import Optimizer
+from learner.request import AdamSettings, Lora
 from learner.session import Session
 from learner.update import policy_update
 from reference import Reference, read_rows
@@ -30,7 +31,7 @@ LORA = {"rank": 4, "alpha": 12, "targets": ["q_proj", "v_proj", "o_proj", "gate_
 
 class Watched(Optimizer):
     def __init__(self, parameters):
-        super().__init__(parameters, {})
+        super().__init__(parameters, AdamSettings())
         self.gradients = []
 
     def clip(self, max_norm):
@@ -70,7 +71,8 @@ def held(backend, dtype):
 
 def updated(backend, path, kind, silent, **more):
     optimizer = Watched(backend.trainable())
-    request = step_settings(path, "unused", adapterType=kind, maxGradNorm=1e9, learningRate=0) | more
+    asked = {"adapterType": kind, "maxGradNorm": 1e9, "learningRate": 0} | more
+    request = step_settings(path, "unused", **asked)
     metrics = policy_update(backend, optimizer, read_batch(path, backend.vocabulary), request, silent)
     return metrics, optimizer.gradients
 
@@ -100,7 +102,7 @@ def test_the_policy_and_its_gradient_are_those_of_the_rounded_adapter(kind, back
     def reference(start):
         gradients = []
         request = step_settings(path, "unused", epochs=1, learningRate=0, maxGradNorm=1e9)
-        policy = Reference(make_model("qwen2"), LORA, start)
+        policy = Reference(make_model("qwen2"), Lora(**LORA), start)
         policy.update(read_rows(path), 1.0, request, lambda epoch: gradients.extend(epoch.gradients))
         return flat(gradients)
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import gguf
@@ -16,12 +17,13 @@ import pytest
 import torch
 from learner.architectures import ARCHITECTURES
 from learner.errors import Refused
-from learner.export import export, write_safetensors
+from learner.export import ExportRequest, export, write_safetensors
 from learner.gguf_model import read_gguf
 from learner.gguf_tensor import dequantised
 from learner.gguf_write import write_gguf
 from learner.hf_tokenizer import write_tokenizer
 from learner.merged import Merged
+from learner.request import read
 from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -44,10 +46,10 @@ def merged(models: Path, family: str) -> Merged:
     return Merged(str(models / f"{family}-tiny-f16.gguf"), models / f"{family}-tiny-adapter-1")
 
 
-def request(models: Path, family: str, into: Path, **more) -> dict:
+def request(models: Path, family: str, into: Path, **more) -> ExportRequest:
     model, adapter = models / f"{family}-tiny-f16.gguf", models / f"{family}-tiny-adapter-1"
     asked = {"model": str(model), "adapter": str(adapter), "source": None, "files": [], "into": str(into)}
-    return asked | more
+    return read(ExportRequest, asked | more)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -186,7 +188,7 @@ main()
 def test_a_disk_that_takes_no_more_is_one_line(models: Path, tmp_path: Path, form: str):
     asked = request(models, "qwen2", tmp_path / "model", form=form, type="f16")
     native = Path(learner.export.__file__).parent.parent
-    program = [sys.executable, "-c", SMALL_FILES, json.dumps(asked)]
+    program = [sys.executable, "-c", SMALL_FILES, json.dumps(asdict(asked))]
     ended = subprocess.run(program, capture_output=True, text=True, cwd=native)
     assert ended.returncode == 1
     assert re.fullmatch(r".*(requested and \d+ written|File too large).*\n", ended.stderr)

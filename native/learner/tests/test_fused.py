@@ -5,7 +5,7 @@ import gc
 import pytest
 import torch
 from batches import open_settings, step_settings, tree_batch, write_tree_batch
-from learner import joint, packing
+from learner import fused_weights, packing
 from learner.architectures import ARCHITECTURES
 from learner.backend import LINEAR_LAYERS, TYPES
 from learner.card import BLOCKS, Rows, Way
@@ -151,7 +151,9 @@ def test_memory_of_the_separate_weights_is_given_back_once_all_are_joined(tmp_pa
     backend = made("qwen2", tmp_path, silent, **lora())
     backend.rows._take(backend, FUSED)
     given = []
-    monkeypatch.setattr(joint, "give_back", lambda device: given.append([one.kept() for one in joints(backend)]))
+    monkeypatch.setattr(
+        fused_weights, "give_back", lambda device: given.append([one.kept() for one in joints(backend)])
+    )
     computed(backend, packs[:2])
     assert given == [[True] * len(joints(backend))]
     backend.move(torch.device("cpu"))
@@ -177,15 +179,14 @@ def learnt(session):
 def test_updates_are_those_of_peft_and_go_on_from_a_checkpoint(tmp_path, silent, monkeypatch, request):
     file = write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
     batches = [write_tree_batch(tmp_path / f"{seed}.safetensors", seed=seed) for seed in range(3)]
-    settings = open_settings(file)
     more = {"minibatches": 2, "klCoefficient": 0.1, "microBatchTokens": 120, "learningRate": 1e-3}
 
     def trained(name):
-        session = Session(settings, silent)
+        session = Session(open_settings(file), silent)
         for number, batch in enumerate(batches):
             if number == 2:
                 # In another process it would go on so; and its weights move.
-                session = Session(settings | {"resume": str(tmp_path / name / "1")}, silent)
+                session = Session(open_settings(file, resume=str(tmp_path / name / "1")), silent)
                 session._backend.rows.settle(session._backend)
                 session._backend.move(torch.device("cpu"))
             into = tmp_path / name / str(number)

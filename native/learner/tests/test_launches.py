@@ -16,6 +16,7 @@ from learner.batch import Trajectory
 from learner.card import BLOCKS, ON_A_CARD, Rows, Way
 from learner.flex import padded
 from learner.packing import plan_trajectories
+from learner.request import Lora
 
 from models import make_model
 
@@ -36,7 +37,7 @@ def backend_of(way):
     _linears_to(model, TYPES["bf16"])
     backend = PeftBackend.__new__(PeftBackend)
     backend.device, backend.precision = torch.device("cpu"), "bf16"
-    backend.model = _with_adapter(model, {"rank": 8, "alpha": 16, "targets": list(LINEAR_LAYERS)})
+    backend.model = _with_adapter(model, Lora(8, 16, list(LINEAR_LAYERS)))
     backend._causal = backend.model.base_model.model
     backend.model.train()
     backend.rows = Rows()

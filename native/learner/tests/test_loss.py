@@ -7,9 +7,9 @@ import pytest
 import torch
 from batches import OBJECTIVES
 from learner import loss
-from learner.errors import Refused
-from learner.importance import Importance, importance_metrics, read_importance, weights
-from learner.objective import read_objective
+from learner.importance import importance_metrics, weights
+from learner.objective import Importance, LossSettings, Objective
+from learner.request import read
 from trl_loss import importance_ratio, trl_loss
 
 TRUNCATED = Importance("token-truncate", 0.0, 2.0)
@@ -17,7 +17,7 @@ TRUNCATED = Importance("token-truncate", 0.0, 2.0)
 
 def settings(name="dapo", kl=0.0, importance=TRUNCATED, **changes):
     record = OBJECTIVES[name] | changes
-    return loss.LossSettings(read_objective(record, list(loss.SURROGATES)), importance, kl)
+    return LossSettings(read(Objective, record), importance, kl)
 
 
 def tensors(batch=6, length=11, seed=0, drift=0.3):
@@ -226,25 +226,3 @@ def test_mismatch_metrics_are_those_of_the_definition():
     metrics = loss.mismatch_metrics(old, rollout)
     assert metrics["mismatch"] == pytest.approx({"mean": 0.15, "p99": 0.199, "max": 0.2}, abs=1e-6)
     assert metrics["mismatchKl"]["k1"] == pytest.approx(0.05, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"surrogate": "ppo2"}, "surrogate 'ppo2'; the learner has clipped-ratio, clipped-weight"),
-        ({"ratio": "turn"}, "ratio 'turn'"),
-        ({"normaliser": None}, "normaliser None"),
-        ({"clipLow": 2}, "clipLow 2"),
-        ({"clipHigh": None}, "clipHigh None"),
-    ],
-)
-def test_an_objective_that_the_learner_does_not_have_is_refused_by_name(change, message):
-    with pytest.raises(Refused, match=f"the objective dapo has the {message}"):
-        read_objective(OBJECTIVES["dapo"] | change, list(loss.SURROGATES))
-
-
-def test_importance_sampling_that_the_learner_does_not_have_is_refused():
-    with pytest.raises(Refused, match="no importance sampling mode 'turn-mask'"):
-        read_importance({"mode": "turn-mask", "low": 0, "high": 2})
-    with pytest.raises(Refused, match="bounded by 3 and 2"):
-        read_importance({"mode": "token-mask", "low": 3, "high": 2})

@@ -7,6 +7,7 @@ from learner.backend import LINEAR_LAYERS, TYPES, PeftBackend, _linears_to, _wit
 from learner.batch import Trajectory
 from learner.card import ON_A_CARD, Rows
 from learner.packing import plan_trajectories
+from learner.request import Lora
 from torch import arange, randint
 
 from models import make_model
@@ -30,7 +31,7 @@ def backend_of(shape, precision):
     _linears_to(model, TYPES[precision])
     backend = PeftBackend.__new__(PeftBackend)
     backend.device, backend.precision = CARD, precision
-    backend.model = _with_adapter(model, {"rank": 8, "alpha": 16, "targets": list(LINEAR_LAYERS)})
+    backend.model = _with_adapter(model, Lora(8, 16, list(LINEAR_LAYERS)))
     backend._causal = backend.model.base_model.model
     backend.model.train()
     backend.rows = Rows()

@@ -10,9 +10,11 @@ import torch
 from batches import OBJECTIVES, VOCABULARY, open_settings, random_batch, step_settings, write_random_batch
 from learner import head
 from learner.batch import read_batch
+from learner.minibatches import deal
 from learner.optimizer import Optimizer
+from learner.request import AdamSettings
 from learner.session import Session
-from learner.update import deal, policy_update
+from learner.update import policy_update
 from pairs import random_pair
 from reference import Rows, read_rows
 from safetensors import safe_open
@@ -65,7 +67,7 @@ class Watched(Optimizer):
     """Calls `seen` with the gradient of each update before it is clipped."""
 
     def __init__(self, parameters, seen):
-        super().__init__(parameters, {})
+        super().__init__(parameters, AdamSettings())
         self._seen = seen
 
     def clip(self, max_norm):

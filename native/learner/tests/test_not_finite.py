@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from batches import open_settings, step_settings, write_random_batch
+from batches import open_settings, sft_settings, step_settings, write_random_batch
 from learner.errors import Refused
 from learner.session import Session
 
@@ -60,7 +60,7 @@ def test_metrics_of_a_broken_policy_are_json(session, batch, tmp_path, silent, k
 
 def test_imitation_without_a_finite_update_is_refused_and_writes_nothing(session, tmp_path, silent):
     batch = write_random_batch(tmp_path / "bad.safetensors", advantage=math.inf)
-    settings = step_settings(batch, tmp_path / "sft", epochs=2, updateTrajectories=4, warmup=0.1)
+    settings = sft_settings(batch, tmp_path / "sft", epochs=2, updateTrajectories=4)
     with pytest.raises(Refused, match="not finite in 6 of 6 updates"):
         session.sft(settings, silent)
     assert not (tmp_path / "sft").exists()
@@ -68,6 +68,6 @@ def test_imitation_without_a_finite_update_is_refused_and_writes_nothing(session
 
 def test_imitation_shows_progress_with_every_row(session, batch, tmp_path):
     seen = []
-    settings = step_settings(batch, tmp_path / "sft", epochs=1, updateTrajectories=12, warmup=0.1, microBatchTokens=20)
+    settings = sft_settings(batch, tmp_path / "sft", epochs=1, updateTrajectories=12, microBatchTokens=20)
     session.sft(settings, lambda phase, done, total: seen.append((phase, done, total)))
     assert seen == [*[("update", 0, 1)] * 12, ("update", 1, 1), ("saving", 0, 1)]

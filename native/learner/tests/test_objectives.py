@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import torch
-from batches import open_settings, step_settings, write_random_batch
+from batches import open_settings, sft_settings, step_settings, write_random_batch
 from learner.session import Session
 
 from models import make_model, write_gguf
@@ -28,7 +28,7 @@ def batch(tmp_path):
 def imitated(base, tmp_path, silent):
     """The folder of a supervised checkpoint: nine updates with gradients of another size."""
     imitation = write_random_batch(tmp_path / "imitation.safetensors", advantage=1.0, seed=3)
-    settings = step_settings(imitation, tmp_path / "sft", epochs=3, updateTrajectories=4, warmup=0.1)
+    settings = sft_settings(imitation, tmp_path / "sft", epochs=3, updateTrajectories=4)
     assert Session(open_settings(base), silent).sft(settings, silent)["updates"] == 9
     return tmp_path / "sft"
 
@@ -78,7 +78,7 @@ def test_the_first_step_after_imitation_is_that_of_a_fresh_adam(
         session = Session(open_settings(base, resume=str(imitated)), silent)
     else:
         session = Session(open_settings(base), silent)
-        imitation = step_settings(batch, tmp_path / "again", epochs=3, updateTrajectories=4, warmup=0.1)
+        imitation = sft_settings(batch, tmp_path / "again", epochs=3, updateTrajectories=4)
         session.sft(imitation, silent)
     before = weights(session)
     gradients = watch_gradients(session, monkeypatch)
@@ -112,7 +112,7 @@ def test_the_random_state_after_imitation_is_that_of_a_new_adapter_of_the_same_s
 
 def test_imitation_that_goes_on_keeps_its_moments(base, batch, imitated, tmp_path, silent):
     session = Session(open_settings(base, resume=str(imitated)), silent)
-    session.sft(step_settings(batch, tmp_path / "more", epochs=1, updateTrajectories=4, warmup=0.1), silent)
+    session.sft(sft_settings(batch, tmp_path / "more", epochs=1, updateTrajectories=4), silent)
     assert moments(tmp_path / "more")["updates"] == 12
 
 

@@ -13,15 +13,13 @@ from learner.backend import LINEAR_LAYERS, PeftBackend
 from learner.batch import Batch
 from learner.errors import Refused
 from learner.flex import padded
-from learner.importance import Importance
-from learner.objective import read_objective
+from learner.objective import Importance, LossSettings, Objective
 from learner.packing import plan
+from learner.request import read
 
 from models import make_model, write_gguf
 
-SETTINGS = loss.LossSettings(
-    read_objective(OBJECTIVES["dapo"], list(loss.SURROGATES)), Importance("token-truncate", 0.0, 2.0), 0.0
-)
+SETTINGS = LossSettings(read(Objective, OBJECTIVES["dapo"]), Importance("token-truncate", 0.0, 2.0), 0.0)
 
 
 def token_losses(batch, new, old, slots):

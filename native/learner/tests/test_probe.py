@@ -11,6 +11,7 @@ from learner.batch import read_batch
 from learner.optimizer import Optimizer
 from learner.packing import plan_trajectories
 from learner.probe import choose
+from learner.request import AdamSettings
 from learner.session import Session
 from learner.update import policy_update
 from pairs import random_pair
@@ -77,7 +78,9 @@ def test_the_divergences_are_those_of_whole_distributions(tmp_path, silent, monk
     with reference.model.disable_adapter():
         start = distributions()
     request = step_settings(file, tmp_path, learningRate=3e-2)
-    metrics = policy_update(backend, Optimizer(backend.trainable(), {}), read_batch(file, 96), request, silent)
+    metrics = policy_update(
+        backend, Optimizer(backend.trainable(), AdamSettings()), read_batch(file, 96), request, silent
+    )
     with torch.no_grad():
         for ours, theirs in zip(backend.trainable(), reference.parameters, strict=True):
             theirs.copy_(ours)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from batches import step_settings, write_random_batch
+from batches import step_message, write_random_batch
 from learner.ranks import digest
 from learner.shares import dealt
 from rank_jobs import apart, cases, check_same_as_alone, computed, job
@@ -19,7 +19,7 @@ def one_and_two(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
     named = cases(folder)
     batch = write_random_batch(folder / "batch.safetensors", groups=5)
-    request = step_settings(batch, folder, microBatchTokens=60) | {"scaled": True}
+    request = step_message(batch, folder, microBatchTokens=60) | {"scaled": True}
     alone, both = folder / "alone", folder / "both"
     torch.save(job(folder, named.values()), alone)
     torch.save(job(folder, [*named.values(), *(request | {"fault": fault} for fault in FAULTS)]), both)
@@ -66,7 +66,7 @@ def test_what_goes_wrong_on_one_rank_is_the_same_for_all(one_and_two):
 @pytest.mark.full
 def test_a_way_of_computing_that_fails_on_one_rank_is_left_by_all(tmp_path):
     batch = write_random_batch(tmp_path / "batch.safetensors", groups=5)
-    request = step_settings(batch, tmp_path, microBatchTokens=60)
+    request = step_message(batch, tmp_path, microBatchTokens=60)
     file = tmp_path / "job"
     torch.save(job(tmp_path, [request | {"fault": fault} for fault in ("none", "way", "none")], ways=True), file)
     first, last = computed(file, 2)
@@ -82,7 +82,7 @@ def test_a_way_of_computing_that_fails_on_one_rank_is_left_by_all(tmp_path):
 @pytest.mark.full
 def test_a_rank_that_dies_is_not_waited_for(tmp_path):
     batch = write_random_batch(tmp_path / "batch.safetensors", groups=5)
-    request = step_settings(batch, tmp_path, microBatchTokens=60)
+    request = step_message(batch, tmp_path, microBatchTokens=60)
     file = tmp_path / "job"
     torch.save(job(tmp_path, [request | {"fault": "death"}]), file)
     ((first,),) = computed(file, 2, dead={1})

@@ -8,6 +8,7 @@ the same weights.
 """
 
 import itertools
+from dataclasses import replace
 from statistics import mean
 
 import pytest
@@ -16,6 +17,7 @@ from batches import OBJECTIVES, VOCABULARY, open_settings, step_settings, write_
 from learner.backend import PeftBackend
 from learner.batch import read_batch
 from learner.optimizer import Optimizer
+from learner.request import AdamSettings
 from learner.update import policy_update
 from reference import Reference, read_rows
 from safetensors import safe_open
@@ -76,7 +78,7 @@ class Watched(Optimizer):
     """Remembers gradients before they are clipped, and weights after each step."""
 
     def __init__(self, parameters):
-        super().__init__(parameters, {})
+        super().__init__(parameters, AdamSettings())
         self.gradients, self.weights = [], []
 
     def clip(self, max_norm):
@@ -131,8 +133,8 @@ def test_updates_equal_those_of_an_independent_implementation(
         for parameter in optimizer.parameters:
             parameter.normal_(std=0.1)
     start = {name: value.detach() for name, value in backend.model.named_parameters() if value.requires_grad}
-    own = {"targets": OWN_NAMES[architecture]} if architecture in OWN_NAMES else {}
-    reference = Reference(make_model(architecture), settings["lora"] | own, start)
+    targets = OWN_NAMES.get(architecture, settings.lora.targets)
+    reference = Reference(make_model(architecture), replace(settings.lora, targets=targets), start)
 
     weights_clipped, ratios_clipped, norms = [], [], []
     for number in range(UPDATES):
@@ -160,7 +162,7 @@ def test_updates_equal_those_of_an_independent_implementation(
             noise = wanted.abs() < NOISE * wanted.square().mean().sqrt()
             assert noise.double().mean() < 0.02
             apart = torch.where(noise, 0, weights - flat(reference.parameters))
-            assert apart.square().mean().sqrt() <= STEP_TOLERANCE * request["learningRate"]
+            assert apart.square().mean().sqrt() <= STEP_TOLERANCE * request.learning_rate
             with torch.no_grad():
                 sizes = [parameter.numel() for parameter in reference.parameters]
                 for parameter, value, unknown in zip(

@@ -7,6 +7,7 @@ from learner import residence
 from learner.backend import PeftBackend
 from learner.errors import Refused
 from learner.optimizer import Optimizer
+from learner.request import AdamSettings
 from learner.session import Session
 
 from models import make_model, write_gguf
@@ -101,7 +102,7 @@ def test_a_device_without_room_is_said_in_one_line_and_the_model_is_where_it_was
 
 def test_the_moments_follow_the_parameters_and_the_counts_of_steps_stay():
     parameter = torch.nn.Parameter(torch.ones(3))
-    optimizer = Optimizer([parameter], {})
+    optimizer = Optimizer([parameter], AdamSettings())
     parameter.grad = torch.ones(3)
     optimizer.update(0.1)
     optimizer.move(torch.device("meta"))

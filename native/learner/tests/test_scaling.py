@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from batches import open_settings, step_settings, write_tree_batch
-from learner import scaling, update
+from batches import open_settings, sft_settings, step_settings, write_tree_batch
+from learner import loss, scaling, update
 from learner.backend import choose_precision
 from learner.batch import read_batch
 from learner.errors import Refused
@@ -95,7 +95,7 @@ def test_f16_gives_the_gradient_of_f32_however_small_it_is(gguf, batch, tmp_path
         session = opened(gguf, silent, precision, **more)
         watched = Watched(session, monkeypatch)
         request = step_settings(batch, tmp_path, learningRate=0.0)
-        monkeypatch.setattr(update.loss, "token_scale", lambda _, owner, *__: torch.full((len(owner),), 1e-7))
+        monkeypatch.setattr(loss, "token_scale", lambda _, owner, *__: torch.full((len(owner),), 1e-7))
         metrics = update.policy_update(session._backend, session._optimizer, read_batch(batch, 96), request, silent)
         assert metrics["overflows"] == 0
         found[name] = watched.gradients[0]
@@ -127,7 +127,7 @@ def test_an_overflow_is_computed_again_at_a_lower_scale_and_counted(gguf, batch,
 def test_imitation_loses_no_update_to_an_overflow(gguf, batch, tmp_path, silent, monkeypatch):
     monkeypatch.setattr(scaling, "FIRST", 2.0**40)
     session = opened(gguf, silent)
-    settings = step_settings(batch, tmp_path / "sft", epochs=2, updateTrajectories=7, warmup=0.1)
+    settings = sft_settings(batch, tmp_path / "sft", epochs=2, updateTrajectories=7)
     metrics = session.sft(settings, silent)
     assert metrics["updates"] == 6 and metrics["skipped"] == 0 and metrics["overflows"] > 2
 
@@ -141,13 +141,23 @@ def large(path):
     return write_gguf(model, path)
 
 
+def update_of(session, objective, trajectories, silent):
+    """One epoch of either kind; a supervised one by updates of so many trajectories."""
+
+    def updated(batch, into, **more):
+        if objective == "step":
+            return session.step(step_settings(batch, into, **more), silent)
+        return session.sft(sft_settings(batch, into, epochs=1, updateTrajectories=trajectories, **more), silent)
+
+    return updated
+
+
 @pytest.mark.parametrize("objective", ["step", "sft"])
 def test_where_activations_overflow_bf16_takes_over_for_good(batch, tmp_path, silent, objective):
     gguf = large(tmp_path / "large.gguf")
-    more = {"epochs": 1, "updateTrajectories": 21, "warmup": 0.1} if objective == "sft" else {}
 
     def updated(session, name):
-        return getattr(session, objective)(step_settings(batch, tmp_path / name, **more), silent)
+        return update_of(session, objective, 21, silent)(batch, tmp_path / name)
 
     session, expected = opened(gguf, silent, "f16"), opened(gguf, silent, "bf16")
     first = updated(session, "0001")
@@ -202,13 +212,12 @@ def test_no_second_copy_of_the_weights_is_kept_while_bf16_is_tried(batch, tmp_pa
         return states
 
     monkeypatch.setattr(backend, "hidden", counting)
-    more = {"epochs": 1, "updateTrajectories": 3, "warmup": 0.1} if objective == "sft" else {}
-    settings = step_settings(batch, tmp_path / "0001", microBatchTokens=10, **more)
-    assert getattr(session, objective)(settings, silent)["overflows"] > 0
+    updated = update_of(session, objective, 3, silent)
+    assert updated(batch, tmp_path / "0001", microBatchTokens=10)["overflows"] > 0
     (fallback, *_), f16 = kept["bf16"], kept["f16"]
     assert fallback < max(f16) and fallback < 2 * linear
     # Once it has helped the weights are bf16, and activations are kept as was asked for.
-    getattr(session, objective)(step_settings(batch, tmp_path / "0002", microBatchTokens=10, **more), silent)
+    updated(batch, tmp_path / "0002", microBatchTokens=10)
     assert not backend._causal.is_gradient_checkpointing
 
 
@@ -222,7 +231,7 @@ def test_a_gradient_that_is_not_finite_in_any_precision_leaves_the_scale_as_it_w
         assert session.step(step_settings(batch, tmp_path / "0001"), silent)["skipped"] == "gradient"
     else:
         with pytest.raises(Refused, match="not finite in 3 of 3 updates"):
-            session.sft(step_settings(batch, tmp_path / "sft", epochs=1, updateTrajectories=7, warmup=0.1), silent)
+            session.sft(sft_settings(batch, tmp_path / "sft", epochs=1, updateTrajectories=7), silent)
     assert session._backend.precision == "f16" and session._optimizer.scale.value == FIRST
     broken.remove()
     assert session.step(step_settings(batch, tmp_path / "0002"), silent)["overflows"] == 0

@@ -9,6 +9,7 @@ from learner import checkpoint
 from learner.adam import make_adam
 from learner.errors import Refused
 from learner.packing import plan_trajectories
+from learner.request import AdamSettings
 from learner.second_path import AdamStep, check_rows, check_trained
 from learner.session import Session
 
@@ -81,7 +82,7 @@ def test_an_update_that_leaves_a_part_of_the_adapter_drops_at_random_or_keeps_gr
 def adam_of(count=3, **settings):
     generator = torch.Generator().manual_seed(0)
     parameters = [torch.nn.Parameter(torch.randn(8, 16, generator=generator)) for _ in range(count)]
-    return make_adam(parameters, settings), parameters, generator
+    return make_adam(parameters, AdamSettings(**settings)), parameters, generator
 
 
 def take_step(adam, parameters, generator, number, rate, change=lambda: None):
@@ -95,7 +96,7 @@ def take_step(adam, parameters, generator, number, rate, change=lambda: None):
     return again
 
 
-@pytest.mark.parametrize("settings", [{}, {"betas": [0.8, 0.95], "weightDecay": 0.0}])
+@pytest.mark.parametrize("settings", [{}, {"betas": (0.8, 0.95), "weight_decay": 0.0}])
 def test_adam_is_pytorchs_for_gradients_of_all_sizes_and_any_learning_rate(settings):
     adam, parameters, generator = adam_of(**settings)
     for number, rate in enumerate([1e-3, 1e-5, 0.0, 1e-1, 1e-7, 2e-5, 1e-4]):

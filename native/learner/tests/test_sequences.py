@@ -6,6 +6,7 @@ from batches import OBJECTIVES, VOCABULARY, step_settings, write_batch
 from learner.batch import read_batch
 from learner.optimizer import Optimizer
 from learner.probe import choose
+from learner.request import AdamSettings
 from learner.update import policy_update
 from pairs import random_pair
 from reference import read_rows
@@ -66,10 +67,17 @@ def test_sequences_share_their_rollouts_weight_and_advantage(tmp_path, silent, n
     value = -(logprobs * sampled * rows.advantages / divisor[:, None]).sum()
     wanted = torch.cat([part.flatten() for part in torch.autograd.grad(value, reference.parameters)])
 
-    optimizer = FirstGradient(backend.trainable(), {})
+    optimizer = FirstGradient(backend.trainable(), AdamSettings())
     off = {"mode": "off", "low": 0, "high": 2}
-    request = step_settings(path, tmp_path, objective=OBJECTIVES[name], importance=off, microBatchTokens=budget)
-    request |= {"rollouts": ROLLOUTS, "maxCompletionTokens": CONSTANT}
+    request = step_settings(
+        path,
+        tmp_path,
+        objective=OBJECTIVES[name],
+        importance=off,
+        microBatchTokens=budget,
+        rollouts=ROLLOUTS,
+        maxCompletionTokens=CONSTANT,
+    )
     metrics = policy_update(backend, optimizer, batch, request, silent)
     assert (optimizer.gradient - wanted).norm() <= 3e-5 * wanted.norm()
     assert (metrics["trajectories"], metrics["sequences"], metrics["groups"]) == (3, 5, 1)

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from batches import open_settings, step_settings, write_random_batch
+from batches import open_settings, sft_settings, step_settings, write_random_batch
+from conftest import leaks
 from learner import choice, head, scaling, unsloth_backend
 from learner.backend import TYPES, PeftBackend, _with_adapter
 from learner.batch import Trajectory, read_batch
@@ -22,6 +23,7 @@ from learner.model import load_base
 from learner.optimizer import Optimizer
 from learner.packing import plan_trajectories
 from learner.packing_check import check_packing
+from learner.request import AdamSettings, Lora
 from learner.session import Session
 from learner.unsloth_backend import UnslothBackend, whole_lengths
 from learner.unsloth_model import write_holes
@@ -47,16 +49,6 @@ ARCHITECTURES = ("qwen2", "qwen3", "llama")
 @pytest.fixture(params=ARCHITECTURES)
 def base(request, tmp_path):
     return write_gguf(make_model(request.param), tmp_path / "model.gguf")
-
-
-@pytest.fixture
-def qwen2(tmp_path):
-    return write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
-
-
-@pytest.fixture
-def peft(qwen2, silent):
-    return PeftBackend(open_settings(qwen2), silent)
 
 
 def products(session):
@@ -130,10 +122,10 @@ def test_whole_trajectories_in_place_of_shared_prefixes_give_the_same_updates(ba
 def test_gradient_checkpointing_and_supervised_learning_give_the_same(base, tmp_path, silent):
     batch = write_random_batch(tmp_path / "batch.safetensors", advantage=1.0)
     sessions = {name: Session(open_settings(base, backend=name), silent) for name in ("unsloth", "peft")}
-    learning = {"warmup": 0.1, "epochs": 2, "updateTrajectories": 4, "gradientCheckpointing": True}
+    learning = {"epochs": 2, "updateTrajectories": 4, "gradientCheckpointing": True}
     for name, session in sessions.items():
         torch.manual_seed(5)
-        session.sft(step_settings(batch, tmp_path / name / "sft", **learning), silent)
+        session.sft(sft_settings(batch, tmp_path / name / "sft", **learning), silent)
         session.step(step_settings(batch, tmp_path / name / "step", gradientCheckpointing=False), silent)
     assert furthest(sessions["unsloth"], sessions["peft"]) < 1e-3
 
@@ -250,70 +242,12 @@ def test_a_mask_that_is_ignored_is_caught_before_anything_is_trained(peft, tmp_p
     batch = read_batch(write_random_batch(tmp_path / "batch.safetensors"), 96)
     backend = as_on_a_gpu(peft, obeys=False)
     before = [parameter.detach().clone() for parameter in backend.trainable()]
-    optimizer = Optimizer(backend.trainable(), {})
+    optimizer = Optimizer(backend.trainable(), AdamSettings())
     request = step_settings("", "")
     with pytest.raises(Refused, match=r"unsloth does not keep packed rollouts apart on cpu: .*use --learner peft"):
         policy_update(backend, optimizer, batch, request, silent)
     assert all(torch.equal(a, b) for a, b in zip(backend.trainable(), before, strict=True))
     assert optimizer.updates == 0
-
-
-@pytest.mark.parametrize("precision", ["f32", "bf16"])
-def test_every_backend_passes_the_check_and_its_gradients_stay(base, silent, precision):
-    backend = PeftBackend(open_settings(base, precision=precision), silent)
-    for number, parameter in enumerate(backend.trainable()):
-        parameter.grad = torch.full_like(parameter, number)
-    random = torch.get_rng_state()
-    check_packing(backend)
-    assert all(bool((parameter.grad == number).all()) for number, parameter in enumerate(backend.trainable()))
-    assert torch.equal(torch.get_rng_state(), random)
-
-
-def leaks(backend, change):
-    """The check with hidden states as `change` makes them, of (pack, states)."""
-    computed = backend.computed
-    backend.computed = lambda pack: change(pack, computed(pack))
-    return backend
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(lambda pack, states: states + 1e-2 * pack.ids.float().mean(), id="a mean over the whole row"),
-        pytest.param(lambda pack, states: states * (1 + len(pack.ids) / 1000), id="the length of the row"),
-        pytest.param(
-            lambda pack, states: states * 1.0 if len(pack.ids) < 30 else states.detach() + 0 * states,
-            id="a lost gradient",
-        ),
-        pytest.param(lambda pack, states: states * float("nan"), id="not a number"),
-    ],
-)
-def test_what_comes_from_the_rest_of_the_row_is_caught(peft, change):
-    with pytest.raises(Refused, match="does not keep packed rollouts apart"):
-        check_packing(leaks(peft, change))
-
-
-def test_what_a_pass_without_gradients_takes_from_the_rest_of_the_row_is_caught(peft):
-    """As the probe, KL and mini-batches compute; libraries have other kernels for it."""
-
-    def change(pack, states):
-        return states if torch.is_grad_enabled() else states * (1 + len(pack.ids) / 1000)
-
-    with pytest.raises(Refused, match="hidden states differ with gradients and without"):
-        check_packing(leaks(peft, change))
-
-
-def test_a_gradient_that_is_lost_in_packed_rows_is_caught_with_a_new_adapter_too(peft):
-    """Of A, which is 0 as long as B is."""
-    computed, positions = peft.computed, []
-    peft.computed = lambda pack: positions.append(len(pack.ids)) or computed(pack)
-    before = [parameter.detach().clone() for parameter in peft.trainable()]
-    for name, parameter in peft.model.named_parameters():
-        if "lora_A" in name:
-            parameter.register_hook(lambda gradient: gradient * (positions[-1] < 30))
-    with pytest.raises(Refused, match=r"gradients of \S+lora_A differ packed and alone"):
-        check_packing(peft)
-    assert all(torch.equal(one, was) for one, was in zip(peft.trainable(), before, strict=True))
 
 
 @pytest.fixture
@@ -391,7 +325,7 @@ def test_the_kind_of_checkpointing_is_there_when_the_adapter_is_made(qwen2, sile
         @staticmethod
         def get_peft_model(model, r, lora_alpha, target_modules, use_gradient_checkpointing, **_):
             seen.append(use_gradient_checkpointing)
-            return _with_adapter(model, {"rank": r, "alpha": lora_alpha, "targets": target_modules})
+            return _with_adapter(model, Lora(r, lora_alpha, target_modules))
 
         @staticmethod
         def for_training(model, use_gradient_checkpointing):
@@ -407,59 +341,6 @@ def test_the_kind_of_checkpointing_is_there_when_the_adapter_is_made(qwen2, sile
     assert seen == kinds
 
 
-@pytest.mark.parametrize(
-    "settings, why",
-    [
-        ({"lora": None}, "trains adapters"),
-        ({"lifetime": "offload"}, "--learner-lifetime step in place of offload"),
-    ],
-)
-def test_what_unsloth_does_not_do_is_refused_and_left_to_peft_by_auto(qwen2, settings, why):
-    with pytest.raises(Refused, match=f"--learner unsloth: .*{why}.*; or use --learner peft"):
-        choice.chosen(open_settings(qwen2, backend="unsloth") | settings)
-    assert choice.chosen(open_settings(qwen2, backend="auto", device="cuda") | settings) == "peft"
-
-
-@pytest.mark.parametrize("architecture", ["granite", "smollm3", "olmo2", "gemma3", "phi3", "lfm2"])
-def test_architectures_that_were_not_tried_are_refused_and_left_to_peft_by_auto(tmp_path, monkeypatch, architecture):
-    monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object())
-    file = write_gguf(make_model(architecture), tmp_path / "model.gguf")
-    for device in ("cpu", "cuda"):
-        with pytest.raises(Refused, match=f"model of {architecture}, whose computation by Unsloth was not tried"):
-            choice.chosen(open_settings(file, backend="unsloth", device=device))
-        assert choice.chosen(open_settings(file, backend="auto", device=device)) == "peft"
-
-
-def test_factors_of_rope_are_refused_on_cuda_and_left_to_peft_by_auto(tmp_path, monkeypatch):
-    monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object())
-    file = write_gguf(make_model("llama"), tmp_path / "model.gguf", rope_factors=torch.linspace(1, 8, 4))
-    with pytest.raises(Refused, match=r"scales RoPE by factors.*--hf-weights.*or use --learner peft"):
-        choice.chosen(open_settings(file, backend="unsloth", device="cuda"))
-    assert choice.chosen(open_settings(file, backend="auto", device="cuda")) == "peft"
-    folder = {"gguf": str(file), "hf": str(tmp_path)}
-    assert choice.chosen(open_settings(file, backend="unsloth", device="cuda", base=folder)) == "unsloth"
-
-
-@pytest.fixture
-def without_bf16(monkeypatch):
-    """A card of Turing, and Unsloth installed."""
-    monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation)
-
-
-def test_bf16_is_refused_on_a_gpu_without_it_and_left_to_peft_by_auto(qwen2, without_bf16):
-    """Unsloth would load f16 in its place, which is found only when the model is there."""
-    settings = open_settings(qwen2, device="cuda", precision="bf16")
-    with pytest.raises(
-        Refused, match=r"--learner unsloth: this GPU has no bf16.*--precision f16; or use --learner peft"
-    ):
-        choice.chosen(settings | {"backend": "unsloth"})
-    for precision in ("auto", "f16", "bf16"):
-        assert choice.chosen(settings | {"backend": "auto", "precision": precision}) == "peft"
-    assert choice.chosen(settings | {"backend": "unsloth", "precision": "auto"}) == "unsloth"
-
-
 def test_an_overflow_in_f16_is_sent_to_bf16_where_there_is_some(peft, without_bf16):
     backend = as_on_a_gpu(peft)
     backend.precision = "f16"
@@ -468,24 +349,6 @@ def test_an_overflow_in_f16_is_sent_to_bf16_where_there_is_some(peft, without_bf
     backend._fast = False
     with pytest.raises(Refused, match=r"go on with --precision bf16 or --learner peft"):
         backend.compute_in("bf16")
-
-
-def test_auto_is_peft_which_shares_prefixes_and_says_so_where_unsloth_is_passed_over(qwen2, monkeypatch):
-    def said(device, there, backend="auto"):
-        monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object() if there else None)
-        settings = open_settings(qwen2, backend=backend, device=device)
-        assert choice.chosen(settings) == "peft"
-        return choice.notes(settings)
-
-    assert [said("cuda", False), said("cpu", True), said("cuda", True, "peft")] == [[], [], []]
-    (note,) = said("cuda", True)
-    assert note.startswith("--learner auto takes PEFT, though Unsloth is installed: its rows compute a beginning")
-
-
-def test_where_it_is_not_installed_the_refusal_says_how_to_add_it(qwen2, silent, monkeypatch):
-    monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(Refused, match=r"has no Unsloth; `yarn doctor --install --learner unsloth` adds it"):
-        Session(open_settings(qwen2, backend="unsloth"), silent)
 
 
 @pytest.mark.parametrize("backend", ["peft", pytest.param("unsloth", marks=installed)])

@@ -9,7 +9,7 @@ import sys
 import gguf
 import pytest
 import torch
-from batches import open_settings, step_settings, write_random_batch
+from batches import open_settings, sft_settings, step_settings, write_random_batch
 from learner.backend import LINEAR_LAYERS
 from learner.errors import Refused
 from learner.session import Session
@@ -214,7 +214,7 @@ def test_an_adapter_of_another_shape_or_a_broken_checkpoint_is_refused(base, ses
 
 def test_supervised_learning_lowers_the_loss(session, tmp_path, silent):
     batch = write_random_batch(tmp_path / "batch.safetensors", advantage=1.0)
-    settings = step_settings(batch, tmp_path / "sft", epochs=8, updateTrajectories=4, warmup=0.1)
+    settings = sft_settings(batch, tmp_path / "sft", epochs=8, updateTrajectories=4)
     metrics = session.sft(settings, silent)
     assert metrics["updates"] == 24 and metrics["skipped"] == 0
     assert metrics["loss"]["last"] < metrics["loss"]["first"] - 0.3
@@ -225,7 +225,7 @@ def test_all_weights_can_be_trained_and_are_written_as_a_model(tmp_path, silent,
     base = write_gguf(make_model(architecture), tmp_path / "model.gguf")
     session = Session(open_settings(base, lora=None), silent)
     batch = write_random_batch(tmp_path / "batch.safetensors", advantage=1.0)
-    settings = step_settings(batch, tmp_path / "sft", epochs=4, updateTrajectories=4, warmup=0.1)
+    settings = sft_settings(batch, tmp_path / "sft", epochs=4, updateTrajectories=4)
     metrics = session.sft(settings, silent)
     assert metrics["loss"]["last"] < metrics["loss"]["first"] - 0.3
 

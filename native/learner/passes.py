@@ -1,0 +1,184 @@
+"""Forward and backward passes over the rows of a batch, and what they tell about its tokens."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from . import head, loss
+from .backend import Backend
+from .batch import Batch
+from .device import on_device
+from .importance import effective_sample_size, importance_metrics
+from .minibatches import MiniBatch
+from .objective import LossSettings
+from .packing import Pack
+from .ranks import Ranks
+from .version import Version
+
+CPU = torch.device("cpu")
+
+
+@dataclass
+class _Tokens:
+    """Values of each sampled token of the batch, [S], where rows are computed; NaN until they are computed."""
+
+    new: torch.Tensor
+    """Log-probability under the policy of the latest pass."""
+    old: torch.Tensor
+    """Under π_old, the policy before the first update."""
+    entropy: torch.Tensor
+    """Of π_old."""
+    base: torch.Tensor | None
+    """Log-probability under the base model, where it is part of the loss."""
+
+
+class Passes:
+    """Forward and backward passes over rows of a batch, and what they tell about its tokens."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        batch: Batch,
+        settings: LossSettings,
+        scales: torch.Tensor,
+        tick: Callable[[], None],
+        ranks: Ranks,
+        played: Version,
+    ) -> None:
+        """`tick` is called after each row."""
+        self._backend = backend
+        self._ranks = ranks
+        self._played = played
+        # Where rows are computed, so is the loss of their tokens.
+        self._device = backend.device
+        self._batch = batch.on(self._device)
+        self._settings = settings
+        self._scales = on_device(scales, self._device)
+        self._tick = tick
+        unknown = torch.full((batch.sampled_tokens,), float("nan"), device=self._device)
+        self._tokens = _Tokens(unknown.clone(), unknown.clone(), unknown.clone(), None)
+
+    def score_base(self, minibatches: list[MiniBatch]) -> None:
+        with self._backend.base_policy():
+            self._tokens.base, _ = self._score(minibatches)
+
+    def score_old(self, minibatches: list[MiniBatch]) -> None:
+        """The policy is the one before any update."""
+        slots = on_device(torch.cat([minibatch.slots for minibatch in minibatches]), self._device)
+        logprobs, entropy = self._score(minibatches)
+        self._tokens.old[slots], self._tokens.entropy[slots] = logprobs[slots], entropy[slots]
+
+    def keep_as_old(self, slots: torch.Tensor) -> None:
+        """The latest pass has computed π_old: no update came before it."""
+        slots = on_device(slots, self._device)
+        self._tokens.old[slots] = self._tokens.new[slots]
+
+    def collect(self, minibatch: MiniBatch, first: bool) -> None:
+        """Completes what the latest pass tells about the tokens of a mini-batch, of which other ranks computed some."""
+        tokens = self._tokens
+        self._ranks.collect([tokens.new, *([tokens.entropy] if first else [])], minibatch.own, minibatch.slots)
+
+    def clipped(self, slots: torch.Tensor) -> tuple[int, int]:
+        """How many of the tokens the lower and the upper bound of the ratio acted on in the latest pass."""
+        slots = on_device(slots, self._device)
+        tokens = self._loss_tokens(slots, self._tokens.new[slots])
+        below, above = loss.bounded(tokens, self._settings.objective)
+        return int(below.sum()), int(above.sum())
+
+    def accumulate(self, pack: Pack, first: bool, scale: float) -> torch.Tensor:
+        """Forward and backward of one row; adds to the gradients. Returns the row's share of the loss, on the device.
+
+        `first`: no update came before, so the policy is π_old. `scale`: factor of the gradients (LossScale).
+        """
+        tokens = self._tokens
+        hidden = self._backend.hidden(pack)
+        slots = on_device(pack.slots, self._device)
+        value = torch.zeros(())
+
+        def loss_gradient(logprobs: torch.Tensor) -> torch.Tensor:
+            nonlocal value
+            with torch.enable_grad():
+                new = logprobs.detach().requires_grad_(True)
+                if first:
+                    tokens.old[slots] = new.detach()
+                losses = loss.policy_loss(self._loss_tokens(slots, new), self._settings)
+                value = (losses * self._scales[slots]).sum()
+                (derivative,) = torch.autograd.grad(value, new)
+            return derivative * scale
+
+        temperature = self._batch.temperature
+        allowed = head.allowed_of(pack, self._batch, self._device)
+        # The values of a quantised output layer are not held during the backward pass.
+        scores = head.score(
+            hidden.detach(),
+            self._backend.output_weight(),
+            pack.sources,
+            pack.targets,
+            temperature,
+            loss_gradient,
+            allowed=allowed,
+        )
+        self._backend.backward(hidden, scores.gradient)
+        tokens.new[slots] = scores.logprobs
+        if first:
+            tokens.entropy[slots] = scores.entropy
+        self._tick()
+        return value.detach()
+
+    def before_metrics(self) -> dict[str, Any]:
+        """Metrics of π_old. NaN log-probabilities (the loss is then NaN too) are left out."""
+        # Dozens of small sums, once for each step: on the CPU.
+        batch, tokens = self._batch.on(CPU), self._tokens
+        every, base = tokens.old.cpu(), None if tokens.base is None else tokens.base.cpu()
+        known = every.isfinite()
+        old, rollout = every[known], batch.rollout[known]
+        if not len(old):
+            old = rollout = torch.zeros(1)
+        base_kl = math.nan if base is None else loss.k3(every, base).double().nanmean().item()
+        entropy = tokens.entropy.cpu().double().nanmean().nan_to_num().item()
+        return self._played.distances(every, batch.rollout) | {
+            "klBase": base_kl if math.isfinite(base_kl) else None,
+            "entropy": entropy,
+            "importance": importance_metrics(every, batch.rollout, batch.owner, self._settings.importance)
+            | {"ess": effective_sample_size(old, rollout)},
+        }
+
+    def _loss_tokens(self, slots: torch.Tensor, new: torch.Tensor) -> loss.Tokens:
+        tokens, batch = self._tokens, self._batch
+        return loss.Tokens(
+            new=new,
+            old=tokens.old[slots],
+            rollout=batch.rollout[slots],
+            advantages=batch.advantages[slots],
+            owner=batch.owner[slots],
+            base=None if tokens.base is None else tokens.base[slots],
+        )
+
+    def _score(self, minibatches: list[MiniBatch]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log-probabilities and entropies of the mini-batches' tokens, [S of the batch]; other entries are not set."""
+        own = [pack for minibatch in minibatches for pack in minibatch.own]
+        found = self._ranks.together("scores", lambda: self._score_rows(own))
+        self._ranks.collect(found, own, torch.cat([minibatch.slots for minibatch in minibatches]))
+        return found
+
+    @torch.no_grad()
+    def _score_rows(self, packs: list[Pack]) -> tuple[torch.Tensor, torch.Tensor]:
+        backend, batch = self._backend, self._batch
+        logprobs, entropy = (torch.empty(batch.sampled_tokens, device=self._device) for _ in range(2))
+        for pack in packs:
+            hidden = backend.hidden(pack)
+            scores = head.score(
+                hidden,
+                backend.output_weight(),
+                pack.sources,
+                pack.targets,
+                batch.temperature,
+                allowed=head.allowed_of(pack, batch, self._device),
+            )
+            slots = on_device(pack.slots, self._device)
+            logprobs[slots], entropy[slots] = scores.logprobs, scores.entropy
+            self._tick()
+        return logprobs, entropy

@@ -78,7 +78,11 @@ it("a run in a folder that cannot be written to is read, and leaves nothing behi
   rmSync(`${file}-shm`, { force: true });
   const files = readdirSync(folder);
   chmodSync(folder, 0o555);
-  const inTemporary = readdirSync(tmpdir());
+  // A folder of its own for temporary files: other tests have theirs in the one of all.
+  const { TMPDIR } = process.env;
+  const temporary = mkdtempSync(join(tmpdir(), "hone-lost-"));
+  chmodSync(temporary, 0o777);
+  process.env.TMPDIR = temporary;
   // Nothing is forbidden to root.
   if (isRoot) process.seteuid?.(65534);
   try {
@@ -89,8 +93,11 @@ it("a run in a folder that cannot be written to is read, and leaves nothing behi
     reader.close();
   } finally {
     if (isRoot) process.seteuid?.(0);
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
     chmodSync(folder, 0o755);
   }
   expect(readdirSync(folder)).toEqual(files);
-  expect(readdirSync(tmpdir())).toEqual(inTemporary);
+  expect(readdirSync(temporary)).toEqual([]);
+  rmSync(temporary, { recursive: true });
 });

@@ -37,15 +37,21 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def opening(options: argparse.Namespace) -> Any:
-    """The request to open a model, which is written where it is not there."""
-    from batches import open_settings
+def open_sent(options: argparse.Namespace) -> dict[str, Any]:
+    """The request to open a model, as hone sends it."""
+    from batches import open_message
 
     file = options.folder / f"{options.head}-{options.weights}.gguf"
     targets = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
     lora = {"rank": 8, "alpha": 16, "targets": targets}
     kind = dict(backend=options.backend, device="cuda", precision="auto", lifetime=options.lifetime)
-    return open_settings(file, lora=lora, **kind)
+    return open_message(file, lora=lora, **kind)
+
+
+def opening(options: argparse.Namespace) -> Any:
+    from learner.request import OpenRequest, read
+
+    return read(OpenRequest, open_sent(options))
 
 
 def make_model_file(options: argparse.Namespace, path: str) -> None:
@@ -60,13 +66,19 @@ def make_model_file(options: argparse.Namespace, path: str) -> None:
     write_gguf(make_model("qwen2", **sizes, **heads), Path(path), options.weights, others=mixed)
 
 
-def stepping(options: argparse.Namespace, name: str, **more: Any) -> Any:
-    from batches import step_settings, write_random_batch
+def step_sent(options: argparse.Namespace, name: str, **more: Any) -> dict[str, Any]:
+    from batches import step_message, write_random_batch
 
     batch = options.folder / "batch.safetensors"
     if not batch.exists():
         write_random_batch(batch)
-    return step_settings(batch, options.folder / name, **more)
+    return step_message(batch, options.folder / name, **more)
+
+
+def stepping(options: argparse.Namespace, name: str, **more: Any) -> Any:
+    from learner.request import StepRequest, read
+
+    return read(StepRequest, step_sent(options, name, **more))
 
 
 def matrix(options: argparse.Namespace) -> None:
@@ -186,8 +198,8 @@ class Talk:
         return self._places is None or self._places.reached
 
     def requests(self) -> Iterator[dict[str, Any]]:
-        request = {"id": 1, "type": "open", **opening(self._options)}
-        make_model_file(self._options, request.base.gguf)
+        request = {"id": 1, "type": "open", **open_sent(self._options)}
+        make_model_file(self._options, request["base"]["gguf"])
         self._card, self._places = Card(), None
         if self._options.lifetime == "run":
             self._card.full(True)
@@ -197,10 +209,10 @@ class Talk:
         self._places = Places(self._card)
         for number, place in enumerate(self._options.places):
             self._places.arm(place)
-            step = {"id": 2 + number, "type": "step", **stepping(self._options, f"{number}")}
+            step = {"id": 2 + number, "type": "step", **step_sent(self._options, f"{number}")}
             yield self._tell(place, step)
         self._places.arm(None)
-        yield self._tell("step", {"id": 99, "type": "step", **stepping(self._options, "last")})
+        yield self._tell("step", {"id": 99, "type": "step", **step_sent(self._options, "last")})
 
     def _tell(self, what: str, request: dict[str, Any]) -> dict[str, Any]:
         self._about, self._before = {"what": what}, self._card.held()

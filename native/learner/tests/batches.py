@@ -139,9 +139,14 @@ def tree_batch(folder, **settings) -> Batch:
 LORA = {"rank": 4, "alpha": 8, "targets": ["q_proj", "v_proj", "o_proj", "gate_proj", "down_proj"]}
 
 
-def open_settings(gguf, **more) -> OpenRequest:
+def open_message(gguf, **more):
+    """As hone sends it."""
     sent = {"backend": "peft", "base": {"gguf": str(gguf)}, "lora": LORA, "seed": 1, "threads": 1}
-    return read(OpenRequest, sent | {"device": "cpu", "precision": "f32"} | more)
+    return sent | {"device": "cpu", "precision": "f32"} | more
+
+
+def open_settings(gguf, **more) -> OpenRequest:
+    return read(OpenRequest, open_message(gguf, **more))
 
 
 def step_message(batch, into, **more):

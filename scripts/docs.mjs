@@ -1,7 +1,7 @@
 // `yarn docs`: writes the documents that are made from code.
 import { readFileSync, writeFileSync } from "node:fs";
 // Options of the email task, which the table has too.
-import "../dist/src/commands/email/options.js";
+import "../dist/src/commands/email/email-options.js";
 import { optionsTable } from "../dist/src/config/config.js";
 import { cardsTable, modelsByCardTable } from "../dist/src/plan/cards.js";
 import { guardsTable } from "../dist/src/train/guard-list.js";

@@ -132,7 +132,7 @@ async function helpOnTask(args: readonly string[]): Promise<string | undefined> 
   const reference = args[at]?.startsWith("--task=") ? args[at]?.slice("--task=".length) : args[at + 1];
   if (!reference || reference.startsWith("-")) return undefined;
   const { loadTask } = await import("./tasks/load.js");
-  const { taskOptionsText } = await import("./tasks/options.js");
+  const { taskOptionsText } = await import("./tasks/task-options.js");
   return taskOptionsText(await loadTask(reference));
 }
 

@@ -4,8 +4,8 @@
  */
 import type { Engine, EngineInfo, LocalEngine } from "../../src/engine/engine.js";
 import { HttpClient } from "../../src/engine/http.js";
+import { LocalTokenizer } from "../../src/engine/local-tokenizer.js";
 import type { Generated, GenerateOptions, Sequence } from "../../src/engine/sequence.js";
-import { WordsHere } from "../../src/engine/words.js";
 import { HoneError, messageOf } from "../../src/util/errors.js";
 import { deriveSeed } from "../../src/util/random.js";
 import { TimeLimit } from "../../src/util/time-limit.js";
@@ -117,7 +117,7 @@ class ServerSequence implements Sequence {
 }
 
 /** A server that {@link startServer} has started for an engine. Its adapter is none, and it scores no given tokens. */
-export class LlamaServerEngine extends WordsHere implements Engine {
+export class LlamaServerEngine extends LocalTokenizer implements Engine {
   readonly info: EngineInfo;
   readonly adapter = null;
   readonly #client: HttpClient;

@@ -121,7 +121,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
   const around = surround(input, key, output);
   const prepared = task.setUp ? await beside("its set-up", () => task.setUp?.(around.context)) : {};
   const fixture = prepared.returned;
-  let played: Played | undefined;
+  let played: PlayedAgent | undefined;
   if (prepared.error === undefined) {
     onWaiting(0, "the agent");
     played = await playPrepared(input, around, { key, output, fixture });
@@ -143,7 +143,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
   return outcomeOf(input, played, output, failed);
 }
 
-interface Played {
+interface PlayedAgent {
   readonly result: Ended;
   readonly seconds: RolloutOutcome["seconds"];
   /** The error of the rollout's time, where that was over. */
@@ -154,7 +154,7 @@ async function playPrepared(
   { task, model, host, limits, pauses }: AgentRolloutInput,
   { over, context }: Surroundings,
   { key, output, fixture }: { readonly key: string; readonly output: Output; readonly fixture: unknown },
-): Promise<Played> {
+): Promise<PlayedAgent> {
   const started = performance.now();
   const overdue = new HoneError(`the rollout's time is over (${limits.rolloutSeconds} s, --rollout-timeout)`);
   const time = new TimeLimit(limits.rolloutSeconds, () => overdue, pauses);
@@ -173,7 +173,7 @@ async function playPrepared(
 /** @throws what `failed` throws */
 function outcomeOf(
   { task, scenario, model, limits }: AgentRolloutInput,
-  { result, seconds, overdue }: Played,
+  { result, seconds, overdue }: PlayedAgent,
   output: Output,
   failed: (error: unknown) => never,
 ): AgentOutcome {

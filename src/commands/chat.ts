@@ -6,7 +6,7 @@ import { chooseScenarios } from "../play/rollouts-file.js";
 import { openSubject } from "../play/subject.js";
 import { openSession } from "../rollout/open-session.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
-import { givenForTask, recordedForTask, taskOptionsOf } from "../tasks/options.js";
+import { givenForTask, recordedForTask, taskOptionsOf } from "../tasks/task-options.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { openTerminal } from "./terminal.js";
 

@@ -11,7 +11,7 @@ import { linesTo } from "../models/io.js";
 import { resolveModel } from "../models/resolve.js";
 import { bar, ProgressLine } from "../report/progress-line.js";
 import { loadTask } from "../tasks/load.js";
-import { givenForTask, taskOptionsOf } from "../tasks/options.js";
+import { givenForTask, taskOptionsOf } from "../tasks/task-options.js";
 import { UnfinishedError } from "../util/errors.js";
 
 function failOn(findings: readonly Finding[], where: string, result: object): void {

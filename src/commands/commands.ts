@@ -198,7 +198,7 @@ export const commands = tableOf({
 /** The commands that begin with this word; all of them where none does. */
 export async function loadCommands(word = ""): Promise<readonly Command[]> {
   // A config file may have options of the email task's commands, whatever command is run.
-  const [{ hone }] = await Promise.all([import("../util/program.js"), import("./email/options.js")]);
+  const [{ hone }] = await Promise.all([import("../util/program.js"), import("./email/email-options.js")]);
   const below = Object.keys(commands).filter((name) => name.split(" ")[0] === word);
   const chosen = Object.entries(commands).filter(([name]) => below.length === 0 || below.includes(name));
   return await Promise.all(

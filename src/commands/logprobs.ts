@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { defineCommand } from "../config/command.js";
 import { takeDevice } from "../device/device.js";
+import { engineOptions } from "../engine/engine-options.js";
 import { loadEngine } from "../engine/factory.js";
 import { trainedContext } from "../engine/models.js";
-import { engineOptions } from "../engine/options.js";
 import { linesTo } from "../models/io.js";
 import { resolveModel } from "../models/resolve.js";
 import { adapterFile, existing } from "../play/engine-player.js";

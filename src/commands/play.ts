@@ -6,8 +6,8 @@ import { PersonSession } from "../play/person-session.js";
 import { chooseScenarios } from "../play/rollouts-file.js";
 import { opening, playRollout } from "../rollout/rollout.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
-import { givenForTask, taskOptionsOf } from "../tasks/options.js";
 import type { Scenario } from "../tasks/task.js";
+import { givenForTask, taskOptionsOf } from "../tasks/task-options.js";
 import { HoneError } from "../util/errors.js";
 import { openTerminal } from "./terminal.js";
 

@@ -11,8 +11,8 @@ import { compact, ProgressLine } from "../report/progress-line.js";
 import { UnreadCalls } from "../report/unread-calls.js";
 import { countsText, kindsText, partsText } from "../run/evaluation.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
-import { givenForTask, recordedForTask, taskOptionsOf } from "../tasks/options.js";
 import { type PlainOptions, toolSchema } from "../tasks/task.js";
+import { givenForTask, recordedForTask, taskOptionsOf } from "../tasks/task-options.js";
 import { UnfinishedError, UsageError } from "../util/errors.js";
 
 /** Defaults: rollouts of a scenario, and tokens of a turn. */

@@ -4,7 +4,7 @@ import { ensurePython, type PythonOptions } from "../python-env/python.js";
 import { type BeginRun, beginRun } from "../run/begin.js";
 import type { Run } from "../run/run.js";
 import type { LoopParts } from "../train/parts.js";
-import { LastUpdates } from "../train/played.js";
+import { LastUpdates } from "../train/policy-slope.js";
 import { risingRateText } from "../train/schedule.js";
 import { loopSettings } from "../train/settings.js";
 import { type LearnerUpdater, openUpdater, type UpdaterSources } from "../train/updater.js";

@@ -4,7 +4,7 @@ import type { GroupReward } from "../reward/reward.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import type { MetricsLine, ValidationRow } from "../run/records.js";
 import type { Phase, View } from "../train/parts.js";
-import type { Listener } from "./options.js";
+import type { Listener } from "./given.js";
 
 export interface TrainStart {
   /** The run's folder. */

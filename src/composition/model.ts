@@ -16,7 +16,7 @@ import type { Adapter } from "../run/records.js";
 import type { EnginePolicy } from "../train/engine-policy.js";
 import { HoneError } from "../util/errors.js";
 import { sha256OfFile } from "../util/files.js";
-import type { Given, Listener } from "./options.js";
+import type { Given, Listener } from "./given.js";
 import type { OpenTask } from "./task.js";
 
 export type ModelOptions = Given<LibraryOption<"model">> & Listener & { readonly signal?: AbortSignal };

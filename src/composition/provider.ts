@@ -9,7 +9,7 @@ import { checkChatUrl } from "../openai/server.js";
 import type { Subject } from "../play/subject.js";
 import type { ServedModel } from "../serve/model.js";
 import { UsageError } from "../util/errors.js";
-import type { Given, Listener } from "./options.js";
+import type { Given, Listener } from "./given.js";
 
 /** Options of `hone serve` that a program gives by another name, or that are of its port. */
 const OTHERWISE = ["subject", "checkpoint", "port", "apiKey"] as const satisfies readonly OptionName[];

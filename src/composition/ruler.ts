@@ -4,7 +4,7 @@ import { type Config, givenByProgram, type LibraryOption, libraryOptions, withDe
 import type { GroupReward } from "../reward/reward.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import type { JudgeUsage } from "../run/verdicts.js";
-import type { Given, Listener } from "./options.js";
+import type { Given, Listener } from "./given.js";
 import type { OpenTask } from "./task.js";
 
 export type RulerOptions = Given<LibraryOption<"ruler">> & Listener & { readonly signal?: AbortSignal };

@@ -2,7 +2,7 @@
 import { type ProgramOption, programOptions } from "../config/config.js";
 import type { LearnerInfo, SftMetrics } from "../learn/types.js";
 import type { ImitationBatch } from "../train/warm-start.js";
-import type { Given } from "./options.js";
+import type { Given } from "./given.js";
 
 export type SftOption = ProgramOption<"sft">;
 

@@ -4,8 +4,8 @@ import { resolve } from "node:path";
 import { serverLogs, withServers } from "../gather/servers.js";
 import type { ServerPlan } from "../mcp/plan.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
-import { taskOptionsOf } from "../tasks/options.js";
 import type { AnyTask, PlainOptions, Scenario } from "../tasks/task.js";
+import { taskOptionsOf } from "../tasks/task-options.js";
 
 export interface TaskChoice {
   /** The task's own options. */

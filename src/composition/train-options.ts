@@ -2,7 +2,7 @@
 import { type ProgramOption, programOptions } from "../config/config.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import type { TrainEvents } from "./events.js";
-import type { Given } from "./options.js";
+import type { Given } from "./given.js";
 import type { GivenReward } from "./rewards.js";
 
 /** The options of a training: those of `hone train`. */

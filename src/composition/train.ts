@@ -29,7 +29,7 @@ async function rewardOf(group: Group, given: GivenReward | undefined, at: number
 }
 
 /** Refuses rollouts of another adapter: their tokens were not sampled by the model being updated. */
-function checkPlayed(run: TrainingRun, groups: readonly Group[], adapter: string | null): void {
+function checkRollouts(run: TrainingRun, groups: readonly Group[], adapter: string | null): void {
   const ids = groups.flatMap((group) => group[0]?.scenario.id ?? []);
   const twice = ids.find((id, at) => ids.indexOf(id) !== at);
   if (twice !== undefined) throw new HoneError(`two groups are of the scenario ${twice}; a step takes one of each`);
@@ -62,7 +62,7 @@ export async function train(
   }
   const played = groups.filter((group) => group.length > 0);
   if (played.length === 0) throw new HoneError("there is nothing to learn from: no group has a rollout");
-  checkPlayed(run, played, at.adapter);
+  checkRollouts(run, played, at.adapter);
   const given = groups.flatMap((group, i) => (group.length === 0 ? [] : [rewardOf(group, rewards?.[i], i)]));
   const rewarded = await Promise.all(given);
 
@@ -77,7 +77,7 @@ export async function train(
     signal,
   };
   const [{ pruneCheckpoints }, { stagesOf }, { trainStep }, { StepClock }] = await Promise.all([
-    import("../train/played.js"),
+    import("../train/policy-slope.js"),
     import("../train/stages.js"),
     import("../train/step.js"),
     import("../train/step-clock.js"),

@@ -4,8 +4,8 @@ import { type MetricsLine, metricsLine, type ValidationRow } from "../run/record
 import type { Scenario } from "../tasks/task.js";
 import type { LearnerUpdater } from "../train/updater.js";
 import type { Steps } from "./begin.js";
+import type { Given, Listener } from "./given.js";
 import type { Model } from "./model.js";
-import type { Given, Listener } from "./options.js";
 import type { OpenTask } from "./task.js";
 
 export type RunOptions = Given<LibraryOption<"run">> & Listener & { readonly signal?: AbortSignal };

@@ -1,7 +1,7 @@
 /** A whole training: `yarn train` is this function and its output. */
 import { type GivenOptions, givenByProgram, libraryOptions, optionsOf, withDefaults } from "../config/config.js";
 import { isLocal, type LocalEngine, type PolicyEngine } from "../engine/engine.js";
-import { gpuChosen } from "../engine/options.js";
+import { gpuChosen } from "../engine/engine-options.js";
 import { decodeThreads, usableCores } from "../engine/threads.js";
 import { openPlaying } from "../play/playing-engine.js";
 import { pythonFor } from "../python-env/machine.js";

@@ -1,5 +1,5 @@
 /** With `--model`: whether that model trains on this machine, by the memory plan. */
-import type { MachineChoice } from "../engine/options.js";
+import type { MachineChoice } from "../engine/engine-options.js";
 import { showModel } from "../models/installed.js";
 import type { ModelConfig } from "../models/wanted.js";
 import { fitText } from "../plan/by-default.js";

@@ -8,12 +8,12 @@ import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } 
 import { whileCompiling } from "./compiling.js";
 import { contextsOf, pooledByDefault, SCORE_ROWS, whole } from "./contexts.js";
 import type { Gpu, LocalEngine, LocalEngineInfo, LocalEngineOptions } from "./engine.js";
+import { drawsOnDevice } from "./engine-options.js";
 import { engineError } from "./errors.js";
 import { governorOf } from "./governor.js";
 import { MOST_SECONDS, watchDevice } from "./hang.js";
 import { checkSound, modelShape } from "./models.js";
 import { LlamaEngine } from "./native.js";
-import { drawsOnDevice } from "./options.js";
 import { sumIn32Bits } from "./sums.js";
 import { usableCores } from "./threads.js";
 

@@ -15,14 +15,14 @@ import type { OpenCheckpoints } from "../run/checkpoint-choice.js";
 import { checkRemoved, type RunSettings, settingsOf } from "../run/settings.js";
 import { openVerdictFile } from "../run/verdicts.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
-import { givenForTask, recordedForTask, taskOptionsOf } from "../tasks/options.js";
 import type { AnyTask, PlainOptions, Scenario } from "../tasks/task.js";
+import { givenForTask, recordedForTask, taskOptionsOf } from "../tasks/task-options.js";
 import { gradeOwn } from "../train/grading.js";
 import { scenariosFingerprint, validationScenarios } from "../train/sampler.js";
 import { withAbsolutePaths } from "../train/settings.js";
 import { UsageError } from "../util/errors.js";
 import type { Entrants } from "./entrants.js";
-import { changeable, type EvalConfig } from "./options.js";
+import { changeable, type EvalConfig } from "./eval-options.js";
 
 /** Tokens of a turn, when neither a run nor the user gives a value. */
 const MAX_TOKENS = 2048;

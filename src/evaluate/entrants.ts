@@ -12,7 +12,7 @@ import { findRun, namedRun } from "../run/place.js";
 import type { Adapter } from "../run/records.js";
 import { type RunSettings, settingsOf } from "../run/settings.js";
 import { UsageError } from "../util/errors.js";
-import type { EvalConfig } from "./options.js";
+import type { EvalConfig } from "./eval-options.js";
 
 /** Chat template settings of the engine's model. */
 export type Chat = ReturnType<typeof chatSettings>;

@@ -16,7 +16,7 @@ import { LineFile } from "../util/files.js";
 import { toJson } from "../util/json.js";
 import { conditionsOf, openGrading } from "./conditions.js";
 import { type EngineEntrant, type Entrant, findEntrants } from "./entrants.js";
-import type { EvalConfig } from "./options.js";
+import type { EvalConfig } from "./eval-options.js";
 import { openEngine, playElsewhere, type Stage } from "./play-entrant.js";
 import { checkReachable } from "./reach.js";
 

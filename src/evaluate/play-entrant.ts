@@ -17,7 +17,7 @@ import type { Played } from "../train/parts.js";
 import { limitsOf } from "../train/prepare.js";
 import type { Conditions, Grading } from "./conditions.js";
 import type { ApiEntrant, EngineEntrant, Entrant } from "./entrants.js";
-import type { EvalConfig } from "./options.js";
+import type { EvalConfig } from "./eval-options.js";
 
 export interface Stage {
   readonly config: EvalConfig;

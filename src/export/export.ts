@@ -4,7 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import type { Config, OptionOf } from "../config/config.js";
 import { chatTemplatesOf, modelFingerprint, modelShape } from "../engine/models.js";
 import { quantizeModel } from "../engine/quantize.js";
-import { hubOptionsOf } from "../hub/options.js";
+import { hubOptionsOf } from "../hub/hub-options.js";
 import type { ModelIo } from "../models/io.js";
 import { run as runProgram } from "../models/program.js";
 import { resolveWithSource } from "../models/resolve.js";

@@ -1,6 +1,6 @@
 /** Pushes a folder to a repository of the Hub, with Hugging Face's own library in the learner's environment. */
 import { join } from "node:path";
-import type { HubOptions } from "../hub/options.js";
+import type { HubOptions } from "../hub/hub-options.js";
 import type { ModelIo } from "../models/io.js";
 import { run as runProgram } from "../models/program.js";
 import { HoneError, UsageError } from "../util/errors.js";

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { HoneError } from "../util/errors.js";
 import { checksumOfLink, missingPart, RepositoryCache } from "./cache.js";
 import { checksumOf, downloadFiles } from "./download.js";
+import { type HubOptions, notHere } from "./hub-options.js";
 import { listRepository } from "./listing.js";
-import { type HubOptions, notHere } from "./options.js";
 
 const REVISION = "main";
 

@@ -11,8 +11,8 @@ import { flush, moveDurably } from "../util/files.js";
 import { withLock } from "../util/lock.js";
 import { RepositoryCache } from "./cache.js";
 import { exchange, Interrupted, rootOf } from "./http.js";
+import type { HubOptions } from "./hub-options.js";
 import { addressOf, describe, explained, type Listing, type RemoteFile } from "./listing.js";
-import type { HubOptions } from "./options.js";
 import { sizeText } from "./progress.js";
 
 /** Downloads from this size (bytes) on are announced. */

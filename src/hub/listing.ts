@@ -4,7 +4,7 @@ import { textWithin } from "../util/bounded.js";
 import { HoneError } from "../util/errors.js";
 import { checkPath, type Repository } from "./cache.js";
 import { exchange, HubRefusal, rootOf } from "./http.js";
-import { type HubOptions, notHere } from "./options.js";
+import { type HubOptions, notHere } from "./hub-options.js";
 import { sizeText } from "./progress.js";
 
 /** Bytes of an answer at most: some 300,000 files. */

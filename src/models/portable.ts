@@ -1,7 +1,7 @@
 /** The files of a model that another machine needs, at places where hone finds them there without a network. */
 import { basename, dirname, join, relative } from "node:path";
 import { checksumOfLink, folderName, type Repository, RepositoryCache } from "../hub/cache.js";
-import { hubOptionsOf } from "../hub/options.js";
+import { hubOptionsOf } from "../hub/hub-options.js";
 import type { ModelIo } from "./io.js";
 import { nameOf, readReference } from "./reference.js";
 import { resolveWithSource } from "./resolve.js";

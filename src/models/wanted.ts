@@ -1,7 +1,7 @@
 /** What is asked for when a model is resolved, and what is found. */
 import type { Config } from "../config/config.js";
 import type { ModelShape } from "../engine/models.js";
-import type { HubConfig } from "../hub/options.js";
+import type { HubConfig } from "../hub/hub-options.js";
 import type { Weights } from "./catalogue.js";
 
 /** Options for resolving and fetching a model. */

@@ -3,8 +3,8 @@
 import { sizedDefaults } from "../config/config.js";
 import { CONTEXT, ROLLOUTS_AT_ONCE } from "../config/defaults.js";
 import { lanesOf, UBATCH } from "../engine/contexts.js";
+import { drawsOnDevice } from "../engine/engine-options.js";
 import type { ModelShape } from "../engine/models.js";
-import { drawsOnDevice } from "../engine/options.js";
 import { LINEAR_LAYERS } from "../learn/types.js";
 import { type Machine, withFreeChanges } from "./fit.js";
 import type { PlanInput } from "./input.js";

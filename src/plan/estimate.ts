@@ -1,7 +1,7 @@
 /** Estimates the duration of training the tiny model on this machine. */
 
+import { engineOptions, type MachineChoice } from "../engine/engine-options.js";
 import { loadEngine } from "../engine/factory.js";
-import { engineOptions, type MachineChoice } from "../engine/options.js";
 import type { RunSettings } from "../run/settings.js";
 
 /** Short enough not to annoy, long enough for an error within some 10 %. */

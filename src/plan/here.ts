@@ -1,8 +1,8 @@
 /** Whether a model trains on this machine, by the memory plan of a run with default settings. */
 import { takeDevice, usesCuda } from "../device/device.js";
+import { gpuChosen, type MachineChoice } from "../engine/engine-options.js";
 import { gpuMemory } from "../engine/load.js";
 import type { ModelShape } from "../engine/models.js";
-import { gpuChosen, type MachineChoice } from "../engine/options.js";
 import { decodeThreads } from "../engine/threads.js";
 import { HoneError } from "../util/errors.js";
 import { fitHere, smallestCard } from "./by-default.js";

@@ -1,7 +1,7 @@
 /** The options `--engine` to `--engine-memory`: which engine plays, and whether they fit together. */
 import type { Config } from "../config/config.js";
 import type { EngineOptions, OwnServerOptions, PolicyEngine } from "../engine/engine.js";
-import type { MachineChoice } from "../engine/options.js";
+import type { MachineChoice } from "../engine/engine-options.js";
 import { UsageError } from "../util/errors.js";
 
 export type EngineChoice = MachineChoice &

@@ -4,10 +4,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import type { VllmOptions } from "../engine/engine.js";
+import { engineOptions, gpuChosen } from "../engine/engine-options.js";
 import { joinOptions, loadEngine } from "../engine/factory.js";
 import { loadFitting } from "../engine/fitting.js";
 import { modelShape } from "../engine/models.js";
-import { engineOptions, gpuChosen } from "../engine/options.js";
 import { UsageError } from "../util/errors.js";
 import {
   checkEngineChoice,

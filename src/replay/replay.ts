@@ -10,7 +10,7 @@ import { programKind, programReward } from "../reward/program.js";
 import { namedRun } from "../run/place.js";
 import { RunReader } from "../run/reader.js";
 import { checkSameRun, taskOptionsIn } from "../run/settings.js";
-import { taskDifferences } from "../tasks/options.js";
+import { taskDifferences } from "../tasks/task-options.js";
 import { prepare } from "../train/prepare.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { compareAdvantages, replayedGroups, replayRewards } from "./rewards.js";

@@ -8,7 +8,7 @@ interface Sequence {
 }
 
 /** A trajectory, or what a page has of it. */
-interface Played extends Sequence {
+interface WithCalls extends Sequence {
   readonly turns: number;
   readonly branches?: readonly Sequence[];
   readonly tree?: readonly PlayedNode[];
@@ -18,7 +18,7 @@ interface Played extends Sequence {
 export type CallsOfMessage = ReadonlyMap<number, readonly CallRecord[]>;
 
 /** Indices of the messages of a sequence's own turns, by the number of the turn in it. */
-function messagesOfTurns({ messages, turns, tree = [] }: Played, sequence: number): ReadonlyMap<number, number> {
+function messagesOfTurns({ messages, turns, tree = [] }: WithCalls, sequence: number): ReadonlyMap<number, number> {
   if (tree.length > 0) {
     const depth = (index: number | null): number => (index === null ? 0 : 1 + depth(tree[index]?.parent ?? null));
     return new Map(
@@ -31,7 +31,7 @@ function messagesOfTurns({ messages, turns, tree = [] }: Played, sequence: numbe
 }
 
 /** By sequence. */
-export function callsByMessage(played: Played): CallsOfMessage[] {
+export function callsByMessage(played: WithCalls): CallsOfMessage[] {
   return [played, ...(played.branches ?? [])].map(({ calls = [] }, sequence) => {
     const messages = messagesOfTurns(played, sequence);
     const found = new Map<number, CallRecord[]>();

@@ -75,9 +75,9 @@ export function pairsOf(columns: readonly Column[], seed: number): Pair[] {
   return whole.flatMap((first, i) => whole.slice(i + 1).map((second) => pairOf(first, second, seed)));
 }
 
-type Played = Pick<Result, "outcomes"> & Pick<Contestant, "name">;
+type Compared = Pick<Result, "outcomes"> & Pick<Contestant, "name">;
 
-function pairOf(first: Played, second: Played, seed: number): Pair {
+function pairOf(first: Compared, second: Compared, seed: number): Pair {
   const others = new Map(second.outcomes.map((outcome) => [outcome.scenario, outcome]));
   const pairs = first.outcomes.flatMap((one) => {
     const other = others.get(one.scenario);

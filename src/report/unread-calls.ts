@@ -4,7 +4,7 @@ import { withoutThoughts } from "../rollout/thoughts.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import type { ToolSchema } from "../tasks/task.js";
 
-type Played = Pick<Trajectory, "messages" | "turns" | "calls"> & {
+type ReadTrajectory = Pick<Trajectory, "messages" | "turns" | "calls"> & {
   readonly player: Pick<Trajectory["player"], "kind">;
   readonly reward: Pick<Trajectory["reward"], "success">;
 };
@@ -27,7 +27,7 @@ export class UnreadCalls {
     this.#tools = tools.map((tool) => tool.function);
   }
 
-  add({ messages, turns, calls, player, reward }: Played): void {
+  add({ messages, turns, calls, player, reward }: ReadTrajectory): void {
     if (player.kind !== "engine" || this.#tools.length === 0) return;
     this.#solved ||= reward.success;
     const calling = new Set(calls.map(({ turn }) => turn));

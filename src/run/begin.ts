@@ -1,7 +1,7 @@
 /** Starts or resumes a run, for `yarn train`'s loop and for programs. */
 
-import { taskDifferences } from "../tasks/options.js";
 import type { AnyTask } from "../tasks/task.js";
+import { taskDifferences } from "../tasks/task-options.js";
 import type { RunRecord } from "./records.js";
 import { Run } from "./run.js";
 import { checkSameRun, type RunSettings, taskOptionsIn } from "./settings.js";

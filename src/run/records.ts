@@ -167,7 +167,7 @@ export interface StepMetricsRow {
    */
   probe_kl: { base: number | null; update: number | null; n: number } | null;
   /**
-   * Which policy played the step (train/played.ts): slope 1 is the learner's, 0 the one of the checkpoint `earlier` (null: the
+   * Which policy played the step (train/policy-slope.ts): slope 1 is the learner's, 0 the one of the checkpoint `earlier` (null: the
    * base model), over so many tokens. null where no earlier policy could be told apart. `previous`: the same from the policy of
    * one update before.
    */

@@ -10,7 +10,7 @@ import { checkEvaluated } from "./evaluated.js";
 import { demanding, type Guard, type Moments } from "./guard.js";
 import { checkProgress } from "./guards.js";
 import { checkMismatch, checkProbe, mismatchNote } from "./mismatch.js";
-import { checkPlayed } from "./played.js";
+import { checkPolicySlope } from "./policy-slope.js";
 import { checkBatch } from "./second-path.js";
 
 export const guards: readonly Guard[] = [
@@ -51,7 +51,7 @@ export const guards: readonly Guard[] = [
     name: "policy that played",
     sees: "an engine that plays an earlier adapter than the learner trains",
     afterUpdate: ({ learnt, checkpoint, earlier, lastUpdates }) =>
-      demanding("drop these rollouts", () => checkPlayed(learnt.played, checkpoint, earlier, lastUpdates)),
+      demanding("drop these rollouts", () => checkPolicySlope(learnt.played, checkpoint, earlier, lastUpdates)),
   },
   {
     name: "distance of engine and learner",

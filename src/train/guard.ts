@@ -12,7 +12,7 @@ import { HoneError } from "../util/errors.js";
 import type { CreditedGroup } from "./credit.js";
 import type { OnlyReward } from "./guards.js";
 import type { MismatchSettings } from "./mismatch.js";
-import type { EarlierPolicy, LastUpdates } from "./played.js";
+import type { EarlierPolicy, LastUpdates } from "./policy-slope.js";
 
 export type Demand =
   /** The run stops before the commit; the next attempt at the step uses what was played. */

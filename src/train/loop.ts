@@ -4,7 +4,7 @@
  */
 import type { StepRow } from "../run/records.js";
 import type { LoopParts } from "./parts.js";
-import { pruneCheckpoints } from "./played.js";
+import { pruneCheckpoints } from "./policy-slope.js";
 import { isDue, playContextOf, validate } from "./saved-play.js";
 import { settleLast, use } from "./settle.js";
 import { stagesOf } from "./stages.js";

@@ -8,7 +8,7 @@ import { clustered, clustersOf } from "../run/interval.js";
 import type { SkipReason, StepMetricsRow } from "../run/records.js";
 import { type CreditedGroup, isIdle } from "./credit.js";
 import { drawsOf } from "./draw-statistics.js";
-import type { EarlierPolicy } from "./played.js";
+import type { EarlierPolicy } from "./policy-slope.js";
 
 /**
  * @param about `further`: number of groups that were played in place of idle ones; `resting`: of scenarios that sat out;

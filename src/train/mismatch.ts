@@ -1,13 +1,13 @@
 /**
  * The distance between engine and learner, which must be one policy. What it may be depends on device, weights and
  * precision, and on what the model learns: it is told where it has grown, and the run stops where importance weights no
- * longer correct for it. Whether the engine plays the right adapter is not judged by it (played.ts, probe.ts).
+ * longer correct for it. Whether the engine plays the right adapter is not judged by it (policy-slope.ts, probe.ts).
  */
 import type { StepMetrics } from "../learn/types.js";
 import type { ProbeReading } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
 import { hone } from "../util/program.js";
-import { type Slope, slopeText, verdictOf } from "./played.js";
+import { type Slope, slopeText, verdictOf } from "./policy-slope.js";
 
 type Mismatch = StepMetrics["mismatch"];
 
@@ -48,7 +48,7 @@ const PROBE_TOLERANCE = 3;
 const PROBE_NEAR = 30;
 /** The engine plays the policy before the update if it is nearer to that one by this factor ... */
 const PROBE_RATIO = 3;
-/** ... and the two policies differ by more than rounding, in nats per token. Smaller differences are left to played.ts. */
+/** ... and the two policies differ by more than rounding, in nats per token. Smaller differences are left to policy-slope.ts. */
 const PROBE_DIFFERENCE = 1e-4;
 
 /**

@@ -12,7 +12,7 @@
  */
 import type { StepRow } from "../run/records.js";
 import type { LoopParts } from "./parts.js";
-import { pruneCheckpoints } from "./played.js";
+import { pruneCheckpoints } from "./policy-slope.js";
 import { isDue, playContextOf, validate } from "./saved-play.js";
 import { settleNext, use } from "./settle.js";
 import { learnStages, playStages } from "./stages.js";

@@ -8,7 +8,7 @@ import type { Adapter, MetricsLine, ProbeReading, ValidationRow } from "../run/r
 import type { Run } from "../run/run.js";
 import type { Scenario } from "../tasks/task.js";
 import type { MismatchSettings } from "./mismatch.js";
-import type { LastUpdates } from "./played.js";
+import type { LastUpdates } from "./policy-slope.js";
 import type { StepScenarios } from "./sampler.js";
 import type { Schedule } from "./schedule.js";
 

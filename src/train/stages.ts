@@ -18,7 +18,7 @@ import { type Acts, heed } from "./guard.js";
 import { guards } from "./guard-list.js";
 import { stepMetricsRow } from "./metrics.js";
 import type { LoopParts } from "./parts.js";
-import { type EarlierPolicy, earlierOf } from "./played.js";
+import { type EarlierPolicy, earlierOf } from "./policy-slope.js";
 import { interruptible, playContextOf, playSaved } from "./saved-play.js";
 import { rateOfStep } from "./schedule.js";
 import { wakeWith } from "./settle.js";

@@ -7,7 +7,7 @@ import { optionsOf, withDefaults } from "../../src/config/config.js";
 import { conditionsOf } from "../../src/evaluate/conditions.js";
 import type { OpenCheckpoints } from "../../src/run/checkpoint-choice.js";
 import { loadTask, scenariosOf } from "../../src/tasks/load.js";
-import { taskOptionsOf } from "../../src/tasks/options.js";
+import { taskOptionsOf } from "../../src/tasks/task-options.js";
 import { scenariosFingerprint } from "../../src/train/sampler.js";
 import { packageRoot } from "../../src/util/paths.js";
 

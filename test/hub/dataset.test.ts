@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { fetchDataset } from "../../src/hub/dataset.js";
-import type { HubOptions, HubProgress } from "../../src/hub/options.js";
+import type { HubOptions, HubProgress } from "../../src/hub/hub-options.js";
 import { HoneError } from "../../src/util/errors.js";
 import { tryLock } from "../../src/util/lock.js";
 import { Random } from "../../src/util/random.js";

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { readGiven, withDefaults } from "../../src/config/config.js";
 import { downloadOptions } from "../../src/config/input-options.js";
 import { missingPart } from "../../src/hub/cache.js";
-import { hubOptionsOf } from "../../src/hub/options.js";
+import { hubOptionsOf } from "../../src/hub/hub-options.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-hub-options-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -8,8 +8,8 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { type FileScenarios, fromFile } from "../../src/tasks/dataset/from-file.js";
 import { scenariosOf } from "../../src/tasks/load.js";
-import { givenForTask, taskDifferences, taskOptionsOf } from "../../src/tasks/options.js";
 import { type AnyTask, defineTask, type Scenario, type ScenarioIo } from "../../src/tasks/task.js";
+import { givenForTask, taskDifferences, taskOptionsOf } from "../../src/tasks/task-options.js";
 import { HubServer } from "../support/hub-server.js";
 
 const base = mkdtempSync(join(tmpdir(), "hone-dataset-"));

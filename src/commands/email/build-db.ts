@@ -3,7 +3,7 @@ import { type CommandIo, defineCommand } from "../../config/command.js";
 import type { Config, ConfigOf, OptionOf } from "../../config/config.js";
 import { fetchDataset } from "../../hub/dataset.js";
 import { HubUnreachable } from "../../hub/http.js";
-import { type HubOptions, hubOptionsOf } from "../../hub/options.js";
+import { type HubOptions, hubOptionsOf } from "../../hub/hub-options.js";
 import { Rate as DownloadRate, downloadLine } from "../../hub/progress.js";
 import { bar, compact, ProgressLine } from "../../report/progress-line.js";
 import {
@@ -15,7 +15,7 @@ import {
 import { mailDatabasePath } from "../../tasks/email/database.js";
 import { HoneError, UsageError } from "../../util/errors.js";
 import { clock } from "../../util/text.js";
-import { mailOptions } from "./options.js";
+import { mailOptions } from "./email-options.js";
 
 type BuildConfig = Config<OptionOf<"build-db">> & ConfigOf<typeof mailOptions>;
 

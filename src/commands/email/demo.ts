@@ -21,8 +21,8 @@ import type { Trajectory } from "../../rollout/trajectory.js";
 import { buildMailDatabase } from "../../tasks/email/building/build.js";
 import { mailDatabasePath } from "../../tasks/email/database.js";
 import { emailTask } from "../../tasks/email/email-task.js";
-import { givenForTask, resolveTaskOptions } from "../../tasks/options.js";
 import type { AnyTask } from "../../tasks/task.js";
+import { givenForTask, resolveTaskOptions } from "../../tasks/task-options.js";
 import { prepare, type TrainConfig } from "../../train/prepare.js";
 import { hone } from "../../util/program.js";
 

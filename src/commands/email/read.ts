@@ -4,7 +4,7 @@ import { mailDatabasePath } from "../../tasks/email/database.js";
 import { openMailDatabase } from "../../tasks/email/reader.js";
 import { HoneError } from "../../util/errors.js";
 import { printable } from "../../util/text.js";
-import { toolOptions } from "./options.js";
+import { toolOptions } from "./email-options.js";
 
 const { id } = toolOptions;
 

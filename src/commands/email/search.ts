@@ -6,7 +6,7 @@ import type { MailHit } from "../../tasks/email/search.js";
 import { ToolError } from "../../tasks/task.js";
 import { HoneError } from "../../util/errors.js";
 import { type Paint, painter, printable } from "../../util/text.js";
-import { toolOptions } from "./options.js";
+import { toolOptions } from "./email-options.js";
 
 function hitText({ messageId, date, subject, snippet }: MailHit, paint: Paint): string {
   const when = date?.slice(0, 16) ?? "no date".padEnd(16);

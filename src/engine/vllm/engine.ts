@@ -7,9 +7,9 @@ import { HoneError } from "../../util/errors.js";
 import { anyOf } from "../../util/signals.js";
 import type { Engine, EngineCompute, LocalEngine, ServedEngineInfo, VllmOptions, VllmShared } from "../engine.js";
 import { HttpClient } from "../http.js";
+import { LocalTokenizer } from "../local-tokenizer.js";
 import { modelShape } from "../models.js";
 import type { Sequence } from "../sequence.js";
-import { WordsHere } from "../words.js";
 import { AdapterFolder, nameIn, newPrefix } from "./adapters.js";
 import { Board } from "./board.js";
 import { Fleet } from "./fleet.js";
@@ -21,7 +21,7 @@ import { Group, type Servers, VllmSequence } from "./sequence.js";
 /** Milliseconds between tries to score on a server. */
 const RETRY = 250;
 
-export class VllmEngine extends WordsHere implements Engine {
+export class VllmEngine extends LocalTokenizer implements Engine {
   readonly info: ServedEngineInfo;
   /** What other threads join by. */
   readonly shared: VllmShared;

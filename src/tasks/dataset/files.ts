@@ -38,7 +38,7 @@ async function filesOfHub(source: string, home: string, { hub, log, signal, aliv
   if (noted?.every((file) => existsSync(file))) return noted;
   const [{ fetchDataset }, { hubOptionsOf }] = await Promise.all([
     import("../../hub/dataset.js"),
-    import("../../hub/options.js"),
+    import("../../hub/hub-options.js"),
   ]);
   const config = hub ?? withDefaults(downloadOptions, await givenByProgram({}, downloadOptions));
   const options = {

@@ -7,7 +7,7 @@ const page = (name: string, declared: readonly Declared[], plain: readonly strin
 
 export const smallPages: readonly Source[] = [
   page("mail", [
-    ["300 mailboxes", "src/commands/email/options.ts", "default: 300"],
+    ["300 mailboxes", "src/commands/email/email-options.ts", "default: 300"],
     ["at most 5,000 characters", "src/commands/email/build-db.ts", "maxBody: 5000"],
     ["at most 30 recipients", "src/commands/email/build-db.ts", "maxRecipients: 30"],
     ["(over 64 MiB)", "src/tasks/email/import/job.ts", "MAX_MESSAGE_BYTES = 64 * 1024 * 1024"],

@@ -15,7 +15,7 @@ import { Run } from "../../../src/run/run.js";
 import type { Scenario } from "../../../src/tasks/task.js";
 import { train } from "../../../src/train/loop.js";
 import type { LoopParts, LoopSettings, Played, PlayRequest, Policy, View } from "../../../src/train/parts.js";
-import { LastUpdates } from "../../../src/train/played.js";
+import { LastUpdates } from "../../../src/train/policy-slope.js";
 import { ScenarioSampler } from "../../../src/train/sampler.js";
 import { type LearnerLike, LearnerUpdater } from "../../../src/train/updater.js";
 import { deriveSeed, Random } from "../../../src/util/random.js";

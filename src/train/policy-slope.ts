@@ -111,7 +111,7 @@ export const slopeText = ({ slope, error }: Pick<Slope, "slope" | "error">) =>
  * @param current checkpoint of that policy
  * @throws HoneError when it played an earlier one: the step must not be committed then, nor its rollouts used again
  */
-export function checkPlayed(
+export function checkPolicySlope(
   played: StepMetrics["played"],
   current: number | null,
   earlier: EarlierPolicy | undefined,

@@ -1,7 +1,7 @@
 /** The part of an engine over HTTP that is computed in this process: text to tokens and back. */
 import type { Engine, LocalEngine } from "./engine.js";
 
-export class WordsHere {
+export class LocalTokenizer {
   protected readonly words: LocalEngine;
 
   /** @param words an engine of the same model, which is closed with this one */

@@ -7,7 +7,7 @@ import type { StepMetrics, StepSettings } from "../../src/learn/types.js";
 import type { StepMetricsRow } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
 import { train } from "../../src/train/loop.js";
-import { earlierThan, LastUpdates, verdictOf } from "../../src/train/played.js";
+import { earlierThan, LastUpdates, verdictOf } from "../../src/train/policy-slope.js";
 import { versionOf } from "../../src/train/version.js";
 import { FakeLearner, openFake, partsOf } from "./support/fakes.js";
 

@@ -1,3 +1,4 @@
+// Needs a process of its own: an option that it adds is one of every command from then on.
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

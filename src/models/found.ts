@@ -7,7 +7,6 @@ import { checkOneFile, theOneOf } from "./gguf-files.js";
 import type { ModelIo } from "./io.js";
 import { fileLabel, folderLabel, type ModelReference, nameOf, repositoryLabel, wheelLabel } from "./reference.js";
 import { checkAbout, filesOf, ggufFiles, needWeights, readJson, shapeInFolder, weightFiles } from "./source.js";
-
 import { DEFAULT_WEIGHTS, type ModelConfig, type ResolvedModel, type ResolveOptions } from "./wanted.js";
 
 /** Compute capability of Ampere, times ten: the first cards that multiply bf16. */

@@ -9,7 +9,6 @@ import {
   checkSettings,
   isPeft,
   type PeftAdapter,
-  peftFingerprint,
   readPeft,
 } from "../models/adapter.js";
 import { linesTo } from "../models/io.js";
@@ -38,9 +37,6 @@ export function initialAdapter(
   checkSettings(adapter, { rank, alpha, targets }, named);
   return adapter;
 }
-
-/** Hash that identifies it. */
-export const fingerprintOf = (initial: PeftAdapter): Promise<string> => peftFingerprint(initial);
 
 interface Starting {
   readonly folder: string;

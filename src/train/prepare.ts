@@ -192,7 +192,9 @@ export async function prepare(
     ...contentsOf(model, task, all, servers),
     ...rewardNamed(settings.reward).contents(settings),
     ...(judge === undefined ? {} : { judge: judge.fingerprint }),
-    ...(forked === undefined || initial === undefined ? {} : { "first adapter": await forked.fingerprintOf(initial) }),
+    ...(initial === undefined
+      ? {}
+      : { "first adapter": await (await import("../models/adapter.js")).peftFingerprint(initial) }),
   };
   const play = { task: taskReference, taskOptions, servers };
   const backend = gpu?.kind ?? false;

@@ -1,0 +1,65 @@
+/** Guards say what they demand, and the transaction does it. */
+import { describe, expect, it } from "vitest";
+import { EngineOutOfMemory } from "../../src/engine/errors.js";
+import { type Acts, demanding, type Guard, heed, type Moments } from "../../src/train/guard.js";
+import { guards, guardsTable, learnerGuards } from "../../src/train/guard-list.js";
+import { HoneError } from "../../src/util/errors.js";
+
+const says = (name: string, afterUpdate: NonNullable<Guard["afterUpdate"]>): Guard => ({ name, sees: "", afterUpdate });
+
+/** What was done when these guards were asked, with the error that stopped it. */
+async function acted<M extends keyof Moments>(list: readonly Guard[], moment: M, seen: Moments[M]) {
+  const did: string[] = [];
+  const acts: Acts = {
+    note: (text) => did.push(text),
+    dropRollouts: () => did.push("dropped"),
+    takeBack: () => did.push("taken back"),
+  };
+  const error = await heed(list, moment, seen, acts).then(() => undefined, String);
+  return { did, error };
+}
+
+describe("what guards demand", () => {
+  const update = {} as Moments["afterUpdate"];
+  const stop = (demand: "refuse" | "drop these rollouts" | "take the commit back", words: string) =>
+    says(words, () =>
+      demanding(demand, () => {
+        throw new HoneError(words);
+      }),
+    );
+
+  it.each([
+    ["refuse", []],
+    ["drop these rollouts", ["dropped"]],
+    ["take the commit back", ["taken back"]],
+  ] as const)("%s: is done once, the error is its own, and no later guard is asked", async (demand, did) => {
+    const list = [says("a", () => undefined), stop(demand, "first"), stop("refuse", "second")];
+    expect(await acted(list, "afterUpdate", update)).toEqual({ did, error: "HoneError: first" });
+  });
+
+  it("a note is told, and the step goes on to the next", async () => {
+    const list = [says("a", () => ({ demand: "note", text: "look" })), stop("refuse", "after it")];
+    expect(await acted(list, "afterUpdate", update)).toEqual({ did: ["look"], error: "HoneError: after it" });
+  });
+
+  it("a fault of a guard's own is no verdict: nothing is dropped", async () => {
+    const broken = says("a", () =>
+      demanding("drop these rollouts", () => {
+        throw new TypeError("mine");
+      }),
+    );
+    expect(await acted([broken], "afterUpdate", update)).toEqual({ did: [], error: "TypeError: mine" });
+  });
+
+  it("an adapter that cannot be loaded takes the commit back, a lack of memory does not", async () => {
+    const seen = (error: unknown) => ({ loaded: { error }, limit: 0, adapter: "step 3", consequence: "" });
+    expect((await acted(guards, "afterWaking", seen(new HoneError("damaged")))).did).toEqual(["taken back"]);
+    expect((await acted(guards, "afterWaking", seen(new EngineOutOfMemory("full")))).did).toEqual([]);
+  });
+});
+
+it("each guard has a name of its own and a row in docs/trust.md's table", () => {
+  const names = [...guards, ...learnerGuards].map(({ name }) => name);
+  expect(new Set(names).size).toBe(names.length);
+  for (const name of names) expect(guardsTable()).toContain(`| ${name} | `);
+});

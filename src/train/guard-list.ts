@@ -8,9 +8,9 @@ import { checkDrawStatistics, drawsOf } from "./draw-statistics.js";
 import { checkDraws } from "./draws.js";
 import { checkEvaluated } from "./evaluated.js";
 import { demanding, type Guard, type Moments } from "./guard.js";
-import { checkProgress } from "./guards.js";
 import { checkMismatch, checkProbe, mismatchNote } from "./mismatch.js";
 import { checkPolicySlope } from "./policy-slope.js";
+import { checkProgress } from "./progress.js";
 import { checkBatch } from "./second-path.js";
 
 export const guards: readonly Guard[] = [

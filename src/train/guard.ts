@@ -10,9 +10,9 @@ import type { Trajectory } from "../rollout/trajectory.js";
 import type { ProbeReading, StepMetricsRow, StepRow } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
 import type { CreditedGroup } from "./credit.js";
-import type { OnlyReward } from "./guards.js";
 import type { MismatchSettings } from "./mismatch.js";
 import type { EarlierPolicy, LastUpdates } from "./policy-slope.js";
+import type { OnlyReward } from "./progress.js";
 
 export type Demand =
   /** The run stops before the commit; the next attempt at the step uses what was played. */

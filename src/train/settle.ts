@@ -9,9 +9,9 @@ import { metricsLine, mismatchesOf, type ProbeReading, type StepRow } from "../r
 import { HoneError } from "../util/errors.js";
 import { heed } from "./guard.js";
 import { guards } from "./guard-list.js";
-import { taught } from "./guards.js";
 import { probeLimit } from "./mismatch.js";
 import type { LoopParts } from "./parts.js";
+import { taught } from "./progress.js";
 import type { StepClock } from "./step-clock.js";
 
 const TAKEN_BACK = "the step was taken back";

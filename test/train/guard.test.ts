@@ -1,9 +1,12 @@
 /** Guards say what they demand, and the transaction does it. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { EngineOutOfMemory } from "../../src/engine/errors.js";
 import { type Acts, demanding, type Guard, heed, type Moments } from "../../src/train/guard.js";
 import { guards, guardsTable, learnerGuards } from "../../src/train/guard-list.js";
 import { HoneError } from "../../src/util/errors.js";
+import { packageRoot } from "../../src/util/paths.js";
 
 const says = (name: string, afterUpdate: NonNullable<Guard["afterUpdate"]>): Guard => ({ name, sees: "", afterUpdate });
 
@@ -61,5 +64,7 @@ describe("what guards demand", () => {
 it("each guard has a name of its own and a row in docs/trust.md's table", () => {
   const names = [...guards, ...learnerGuards].map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
-  for (const name of names) expect(guardsTable()).toContain(`| ${name} | `);
+  const page = readFileSync(join(packageRoot, "docs/trust.md"), "utf8");
+  expect(page, "`yarn docs` writes it").toContain(guardsTable());
+  for (const name of names) expect(page).toContain(`| ${name} | `);
 });

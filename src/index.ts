@@ -12,6 +12,7 @@ export { type EvaluateChoice, evaluate } from "./composition/evaluate.js";
 export type { TrainEvents, TrainStart } from "./composition/events.js";
 export { type GatherChoice, gather } from "./composition/gather.js";
 export { Model, type ModelOptions, openModel } from "./composition/model.js";
+export type { RunPlan } from "./composition/plan-run.js";
 export {
   createHone,
   type HoneProvider,
@@ -21,7 +22,7 @@ export {
 } from "./composition/provider.js";
 export type { GivenReward } from "./composition/rewards.js";
 export { type Ruler, type RulerOptions, ruler } from "./composition/ruler.js";
-export { openRun } from "./composition/run.js";
+export { openRun, planRun, trainRun } from "./composition/run.js";
 export { sft } from "./composition/sft.js";
 export { type SftChoice, type SftOptions, type SftSummary, sftOptions } from "./composition/sft-options.js";
 export type { TrainSummary } from "./composition/summary.js";
@@ -29,12 +30,13 @@ export { type OpenTask, openTask, type TaskChoice } from "./composition/task.js"
 export { type TrainChoice, train } from "./composition/train.js";
 export {
   type RewardFunction,
+  type RunEvents,
+  type RunOptions,
   type TrainRunChoice,
   type TrainRunOptions,
   trainOptions,
 } from "./composition/train-options.js";
-export { trainRun } from "./composition/train-run.js";
-export { type RunOptions, TrainingRun } from "./composition/training-run.js";
+export { TrainingRun } from "./composition/training-run.js";
 export type { EngineInfo, LocalEngineInfo } from "./engine/engine.js";
 export type { Gathered } from "./gather/gather.js";
 export type { GroupReward } from "./reward/reward.js";

@@ -1,4 +1,5 @@
 /** `yarn hone replay`: recomputes a committed step of a run. */
+import { planOf } from "../composition/plan-run.js";
 import { defineCommand } from "../config/command.js";
 import { replay } from "../replay/replay.js";
 import type { ReplayCheck } from "../replay/types.js";
@@ -12,7 +13,7 @@ export const replayCommand = defineCommand({
   epilogue:
     "same: every bit. close: to rounding, on another machine or with other threads. Exits with an error where a part differs.",
   async run(config, { given, log, signal }) {
-    const done = await replay(config, given, { log, signal });
+    const done = await replay(config, given, (given, reward, io) => planOf({ given, reward, ...io }), { log, signal });
     log([`${done.run}, step ${done.step}:`, ...done.checks.map(line)].join("\n"));
     const other = done.checks.filter(({ result }) => result === "differs").map(({ part }) => part);
     if (other.length === 0) return done;

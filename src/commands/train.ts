@@ -1,8 +1,8 @@
 /** `yarn train`: trains a model, or resumes an interrupted run. */
 
+import { trainRun } from "../composition/run.js";
 import type { TrainSummary } from "../composition/summary.js";
 import { trainOptions } from "../composition/train-options.js";
-import { trainRun } from "../composition/train-run.js";
 import { defineCommand } from "../config/command.js";
 import { chosen } from "../config/config.js";
 import { difficultyText } from "../report/difficulty.js";

@@ -1,59 +1,105 @@
-/** A run that a program steps through: its folder, its learner, and the active adapter of its model. */
-import type { LibraryOption } from "../config/config.js";
+/** A run that is open: its folder, its learner, and the active adapter of its model. */
+import type { Rewards } from "../reward/reward.js";
 import { type MetricsLine, metricsLine, type ValidationRow } from "../run/records.js";
 import type { Scenario } from "../tasks/task.js";
-import type { LearnerUpdater } from "../train/updater.js";
-import type { Steps } from "./begin.js";
-import type { Given, Listener } from "./given.js";
+import type { LoopParts } from "../train/parts.js";
+import { HoneError } from "../util/errors.js";
 import type { Model } from "./model.js";
+import type { RunPlan } from "./plan-run.js";
+import { summarise, type TrainSummary } from "./summary.js";
 import type { OpenTask } from "./task.js";
+import type { RunEvents } from "./train-options.js";
 
-export type RunOptions = Given<LibraryOption<"run">> & Listener & { readonly signal?: AbortSignal };
+/** The parts that make the steps of a run. */
+export type Steps = Omit<LoopParts, "scenarios" | "rewardGroup" | "signal">;
+
+/** What a run is opened with. */
+export interface Opened {
+  readonly plan: RunPlan;
+  readonly model: Model;
+  readonly parts: Steps;
+  /** Opens the rewards that the options name, once. */
+  readonly rewards: () => Promise<Rewards>;
+  /** The learner, which starts meanwhile; undefined where no step is left. */
+  readonly loading: Promise<void> | undefined;
+  readonly events: RunEvents & Required<Pick<RunEvents, "log" | "signal">>;
+  readonly close: () => Promise<void>;
+}
 
 /** Internal access for `train`; not part of the public API. */
 export let partsOf: (run: TrainingRun) => Steps;
 
-/** Created by {@link openRun}. */
-export class TrainingRun {
-  readonly model: Model;
-  readonly task: OpenTask;
-  readonly #parts: Steps;
-  readonly #updater: LearnerUpdater;
+/** Created by {@link openRun}. `for await (const line of run)` makes its steps; or a program does, with {@link train}. */
+export class TrainingRun implements AsyncIterable<MetricsLine> {
+  readonly #opened: Opened;
+  readonly #since = performance.now();
+  #underWay = false;
 
-  constructor(model: Model, task: OpenTask, parts: Steps, updater: LearnerUpdater) {
-    this.model = model;
-    this.task = task;
-    this.#parts = parts;
-    this.#updater = updater;
+  constructor(opened: Opened) {
+    this.#opened = opened;
   }
 
   static {
-    partsOf = (run) => run.#parts;
+    partsOf = (run) => {
+      run.#checkIdle("train()");
+      return run.#opened.parts;
+    };
+  }
+
+  get model(): Model {
+    return this.#opened.model;
+  }
+
+  get task(): OpenTask {
+    return this.#opened.plan.task;
   }
 
   get name(): string {
-    return this.#parts.run.name;
+    return this.#opened.parts.run.name;
   }
 
   /** The run folder, which `hone view`, `hone eval` and other commands read. */
   get folder(): string {
-    return this.#parts.run.folder;
+    return this.#opened.parts.run.folder;
   }
 
   /** Number of completed steps. */
   get step(): number {
-    return this.#parts.run.store.lastStep().step;
+    return this.#opened.parts.run.store.lastStep().step;
   }
 
   /** The GGUF file of the active adapter; null before the first update. */
   get adapter(): string | null {
-    const { run } = this.#parts;
+    const { run } = this.#opened.parts;
     return run.adapterOf(run.store.lastStep())?.path ?? null;
   }
 
   /** The metrics of all steps so far. */
   metrics(): MetricsLine[] {
-    return this.#parts.run.store.steps().flatMap((row) => (row.metrics && row.timing ? [metricsLine(row)] : []));
+    const rows = this.#opened.parts.run.store.steps();
+    return rows.flatMap((row) => (row.metrics && row.timing ? [metricsLine(row)] : []));
+  }
+
+  /**
+   * Makes the steps that are left of the run's `steps`, as `hone train` does: plays the task's scenarios, rewards, updates,
+   * validates now and then, and stops where nothing is learnt. Gives the metrics of each step once it is done. Left early, the
+   * run stands after its last whole step.
+   *
+   * @throws HoneError when the run cannot go on, or is interrupted; finished steps are kept
+   */
+  async *[Symbol.asyncIterator](): AsyncGenerator<MetricsLine, void, undefined> {
+    this.#checkIdle("a second loop");
+    this.#underWay = true;
+    try {
+      const { madeSteps } = await import("./made-steps.js");
+      for await (const row of madeSteps(this.#opened)) yield metricsLine(row);
+    } finally {
+      this.#underWay = false;
+    }
+  }
+
+  #checkIdle(what: string): void {
+    if (this.#underWay) throw new HoneError(`${what}: the run is making its steps (for await); use one or the other`);
   }
 
   /**
@@ -64,15 +110,20 @@ export class TrainingRun {
     scenarios: readonly Scenario[],
     { signal = new AbortController().signal }: { signal?: AbortSignal } = {},
   ): Promise<ValidationRow["result"]> {
+    this.#checkIdle("validate()");
     const { playContextOf, validate } = await import("../train/saved-play.js");
-    const { run, policy, view, settings } = this.#parts;
+    const { run, policy, view, settings } = this.#opened.parts;
     const playing = playContextOf({ run, policy, view, settings, signal });
     return (await validate(playing, run.store.lastStep(), scenarios)).result;
   }
 
-  /** Ends the learner and releases the run's folder. The model stays open. */
-  async close(): Promise<void> {
-    await this.#updater.close();
-    this.#parts.run.close();
+  /** The result so far; `seconds` are those since it was opened. */
+  summary(): TrainSummary {
+    return summarise(this.#opened.parts.run, (performance.now() - this.#since) / 1000);
+  }
+
+  /** Ends the learner and releases the run's folder. A model that was given to {@link openRun} stays open. */
+  close(): Promise<void> {
+    return this.#opened.close();
   }
 }

@@ -55,7 +55,7 @@ export const inputOptions = {
     home: text("Folder that holds hone's state: databases, models, runs.", {
       default: ".hone",
       first: ["demo", "build-db", "eval", "export", "pack"],
-      library: ["model", "run"],
+      library: ["model"],
     }),
     db: text("Mail database (in tasks: --set db).", {
       defaultText: { other: "mail.db in the home folder", "scenarios generate": "none" },

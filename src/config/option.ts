@@ -20,7 +20,7 @@ export function defaultTextFor(text: DefaultText | undefined, command?: string):
 export type RunUse = "identity" | "changeable";
 
 /** Functions of the library that take an option, besides `trainRun`, which takes those of `train`. */
-export type LibraryUse = "model" | "run" | "ruler";
+export type LibraryUse = "model" | "ruler";
 
 export interface Option<T = unknown> {
   readonly kind: OptionKind;

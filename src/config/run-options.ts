@@ -24,7 +24,6 @@ export const runOptions = {
         "chat",
       ],
       first: ["eval"],
-      library: ["run"],
     }),
     run: text("Name of the run; rollouts, metrics and replay also take PROJECT/NAME or a folder.", {
       defaultText: {
@@ -34,13 +33,11 @@ export const runOptions = {
       },
       commands: ["rollout", "train", "eval", "export", "rollouts", "metrics", "replay"],
       first: ["demo", "train", "eval", "export"],
-      library: ["run"],
     }),
     steps: whole(1, MANY, "Total number of steps. A larger number than before continues a finished run.", {
       bySize: { tiny: 10, small: 50 },
       first: ["demo", "train"],
       run: "changeable",
-      library: ["run"],
     }),
     groupsPerStep: whole(1, MANY, "Scenarios in a step.", {
       bySize: { tiny: 16, small: 8 },
@@ -66,7 +63,6 @@ export const runOptions = {
       "Start the run from this checkpoint of another run, or from this LoRA adapter in PEFT's format, trained by any program (ART's checkpoints, for example).",
       {
         accepts: "a folder",
-        library: ["run"],
       },
     ),
     learningRate: real(0, 1, "Learning rate after the warm-up.", {
@@ -74,24 +70,20 @@ export const runOptions = {
       commands: ["sft", "train"],
       first: ["sft", "train"],
       run: "identity",
-      library: ["run"],
     }),
     finalLearningRate: real(0, 1, "Learning rate of the last step; in between it falls linearly.", {
       bySize: { tiny: 3e-4, small: 1e-5, large: 5e-6 },
       defaultText: (bySize) => `${bySize}; --learning-rate where that is given`,
       run: "identity",
-      library: ["run"],
     }),
     warmup: whole(0, MANY, "Steps over which the learning rate rises.", {
       bySize: { tiny: 3, small: 3 },
       run: "identity",
-      library: ["run"],
     }),
     maxGradNorm: real(0, 1e6, "Gradients with a larger norm are scaled down to it.", {
       bySize: { tiny: 1, small: 0.1 },
       commands: ["sft", "train"],
       run: "identity",
-      library: ["run"],
     }),
     control: choice(
       ["none", "random-reward"],
@@ -124,7 +116,7 @@ export const runOptions = {
       1,
       MANY,
       "Number of newest checkpoints to keep, besides the best, the one that a fork starts from, and those that the next step is compared with.",
-      { default: 1, run: "changeable", library: ["run"] },
+      { default: 1, run: "changeable" },
     ),
   }),
 };

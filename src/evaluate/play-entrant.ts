@@ -8,13 +8,14 @@ import { openPlaying } from "../play/playing-engine.js";
 import { engineText } from "../report/compute.js";
 import type { Contestant, Effort, Result } from "../report/matrix.js";
 import type { PlayerSpec } from "../rollout/player.js";
+import type { RolloutLimits } from "../rollout/rollout.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import { evaluate } from "../run/evaluation.js";
+import type { RunSettings } from "../run/settings.js";
 import { EnginePolicy } from "../train/engine-policy.js";
 import { playAndGrade } from "../train/grading.js";
 import { checkProbe, mismatchLimit } from "../train/mismatch.js";
 import type { Played } from "../train/parts.js";
-import { limitsOf } from "../train/prepare.js";
 import type { Conditions, Grading } from "./conditions.js";
 import type { ApiEntrant, EngineEntrant, Entrant } from "./entrants.js";
 import type { EvalConfig } from "./eval-options.js";
@@ -36,6 +37,20 @@ type Play = (
   onTrajectory: (trajectory: Trajectory) => void,
   onGroup: (group: readonly Trajectory[]) => void,
 ) => Promise<Played>;
+
+function limitsOf(
+  settings: Pick<RunSettings, "maxTurns" | "maxTokens" | "onToolError" | "offForm">,
+  config: Pick<EvalConfig, "turnTimeout" | "toolTimeout" | "rolloutTimeout" | "taskTimeout">,
+): RolloutLimits {
+  const { maxTurns, maxTokens, onToolError, offForm } = settings;
+  return {
+    ...{ maxTurns, maxTokens, onToolError, offForm },
+    turnSeconds: config.turnTimeout,
+    toolSeconds: config.toolTimeout,
+    rolloutSeconds: config.rolloutTimeout,
+    taskSeconds: config.taskTimeout,
+  };
+}
 
 /** The same seeds for every player, so that they differ by their policy alone. */
 const gathering = ({ conditions }: Stage) => ({

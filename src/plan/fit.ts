@@ -2,7 +2,7 @@
 import { HoneError } from "../util/errors.js";
 import { concurrencyOf, type PlanInput } from "./input.js";
 import type { MachineMemory } from "./machine.js";
-import { fullest, planMemory, sumOf } from "./memory.js";
+import { engineHolds, fullest, planMemory, sumOf } from "./memory.js";
 import { fits, type Room, waysToFit } from "./remedies.js";
 import { withWideRows } from "./rows.js";
 
@@ -18,6 +18,8 @@ export interface Machine {
   readonly gpu: (MachineMemory & { readonly name: string }) | null;
   /** The learner's, where it has one of its own. */
   readonly learnerGpu?: (MachineMemory & { readonly name: string }) | null;
+  /** The engine is there already: what it holds is not free any more, and not changed. */
+  readonly loaded?: boolean;
 }
 
 /** Below this number of concurrent rollouts other changes gain more. */
@@ -47,19 +49,24 @@ export function withFreeChanges(
   return fits(without, room) ? without : input;
 }
 
+/** All that may be changed beside an engine that is loaded. */
+const withCheckpointing = (wanted: PlanInput, free: Pick<Free, "gradientCheckpointing">, room: Room): PlanInput =>
+  free.gradientCheckpointing && !fits(wanted, room) ? { ...wanted, gradientCheckpointing: true } : wanted;
+
 /**
  * Settings that fit into the available memory, changing only free ones.
  * @throws HoneError when they do not fit into the total memory, with flags that would
  */
 export function fitToMachine(wanted: PlanInput, free: Free, machine: Machine, log: (text: string) => void): PlanInput {
-  const { host, gpu, learnerGpu } = machine;
+  const { host, gpu, learnerGpu, loaded = false } = machine;
+  const held = loaded ? engineHolds(wanted) : { host: 0, gpu: 0 };
   const available: Room = {
-    host: host.available,
-    gpu: gpu?.available ?? 0,
+    host: host.available + held.host,
+    gpu: (gpu?.available ?? 0) + held.gpu,
     learnerGpu: learnerGpu?.available ?? 0,
   };
   const total: Room = { host: host.total, gpu: gpu?.total ?? 0, learnerGpu: learnerGpu?.total ?? 0 };
-  const input = withFreeChanges(wanted, free, available);
+  const input = loaded ? withCheckpointing(wanted, free, available) : withFreeChanges(wanted, free, available);
   if (fits(input, available)) return free.microBatchTokens ? withWideRows(input, available) : input;
 
   const flags = waysToFit(input, available) ?? waysToFit(input, total);

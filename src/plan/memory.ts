@@ -79,6 +79,15 @@ function placesOf(input: PlanInput): { host: Rows; gpu: Rows | null } {
   return { host: beside(host, judge?.host), gpu: onGpu && beside(onGpu, judge?.gpu) };
 }
 
+/** Bytes of an engine that is loaded and awake. */
+export function engineHolds(input: PlanInput): { readonly host: number; readonly gpu: number } {
+  const { host, gpu } = placesOf({ ...input, judge: null });
+  const onGpu = gpu ? sumOf(gpu.playing) : 0;
+  return input.gpu === "metal"
+    ? { host: sumOf(host.playing) + onGpu, gpu: 0 }
+    : { host: sumOf(host.playing), gpu: onGpu };
+}
+
 export function planMemory(input: PlanInput): Plan {
   const engine = placesOf(input);
   const learner = learnerMemory(input);

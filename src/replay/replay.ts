@@ -5,16 +5,15 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { type Config, type GivenOptions, type OptionOf, optionsOf, withDefaults } from "../config/config.js";
+import type { Config, GivenOptions, OptionOf } from "../config/config.js";
 import { programKind, programReward } from "../reward/program.js";
 import { namedRun } from "../run/place.js";
 import { RunReader } from "../run/reader.js";
 import { checkSameRun, taskOptionsIn } from "../run/settings.js";
 import { taskDifferences } from "../tasks/task-options.js";
-import { prepare } from "../train/prepare.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { compareAdvantages, replayedGroups, replayRewards } from "./rewards.js";
-import type { KeptStep, Replayed, ReplayIo } from "./types.js";
+import type { KeptStep, PlanReplay, Replayed, ReplayIo } from "./types.js";
 import { replayBatch, replayUpdate } from "./update.js";
 
 /**
@@ -24,26 +23,26 @@ import { replayBatch, replayUpdate } from "./update.js";
 export async function replay(
   config: Config<OptionOf<"replay">>,
   given: GivenOptions,
-  { log, signal }: ReplayIo,
+  planOf: PlanReplay,
+  io: ReplayIo,
 ): Promise<Replayed> {
   const { folder, name: run, project } = namedRun(config, config.run, { trained: true });
   const { record, kept } = read(folder, stepOf(config.step));
   const { step: _, ...others } = given;
   const options = { ...others, home: resolve(folder, "../../.."), project, run };
-  const whole = withDefaults(optionsOf("train"), options);
   const reward = record.options.reward === programKind.name ? programReward(noFunction, 0) : undefined;
-  const prepared = await prepare(whole, options, log, signal, reward);
-  const { task, settings, contents } = prepared;
-  checkSameRun(record, settings, contents, folder, taskDifferences(task, taskOptionsIn(record), settings.set));
+  const plan = await planOf(options, reward, io);
+  const { task, settings, contents } = plan;
+  checkSameRun(record, settings, contents, folder, taskDifferences(task.task, taskOptionsIn(record), settings.set));
 
-  const replayed = replayedGroups(kept, prepared);
+  const replayed = replayedGroups(kept, plan);
   const scratch = mkdtempSync(join(tmpdir(), "hone-replay-"));
   try {
     const checks = [
-      ...(await replayRewards(kept, prepared, whole, { log, signal })),
+      ...(await replayRewards(kept, plan, io)),
       compareAdvantages(kept, replayed),
       await replayBatch(kept, replayed, settings, scratch),
-      await replayUpdate(kept, replayed, { prepared, config: whole, scratch, log, signal }),
+      await replayUpdate(kept, replayed, { plan, scratch, ...io }),
     ];
     return { run, step: kept.at.step, checks, agrees: checks.every(({ result }) => result !== "differs") };
   } finally {

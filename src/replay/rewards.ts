@@ -11,9 +11,9 @@ import { STORE_FILE } from "../run/run.js";
 import { RunStore } from "../run/store.js";
 import { type CreditedGroup, creditGroups } from "../train/credit.js";
 import { chosenScenarios } from "../train/difficulty.js";
-import type { Prepared, TrainConfig } from "../train/prepare.js";
-import { rescore, whyNotRescored } from "../train/rescored.js";
-import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo } from "./types.js";
+import { rescore, type TaskOf, whyNotRescored } from "../train/rescored.js";
+import { ScenarioSampler } from "../train/sampler.js";
+import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo, ReplayPlan } from "./types.js";
 
 const trajectoriesOf = (group: readonly SeenRollout[]) => group.map(({ trajectory }) => trajectory);
 
@@ -42,7 +42,7 @@ function storedReward(group: readonly SeenRollout[]): GroupReward {
 /** The step's groups, with advantages computed from the stored training rewards. */
 export function replayedGroups(
   { at, rollouts, played, difficulty }: KeptStep,
-  { scenarios, settings }: Pick<Prepared, "scenarios" | "settings">,
+  { task, settings }: Pick<ReplayPlan, "task" | "settings">,
 ): ReplayedGroups {
   const stored = storedGroups(rollouts);
   // Of a program's reward the floor is not stored; 0 is its default.
@@ -55,7 +55,8 @@ export function replayedGroups(
     const groups = [...ids].map((id) => stored.get(id) ?? []);
     return creditGroups(groups.map(trajectoriesOf), groups.map(storedReward), options);
   };
-  const sampler = chosenScenarios(scenarios, settings, difficulty, () => played);
+  const all = new ScenarioSampler(task.scenarios, settings);
+  const sampler = chosenScenarios(all, settings, difficulty, () => played);
   const sampled: string[] = [];
   const groups: CreditedGroup[] = [];
   for (;;) {
@@ -88,17 +89,16 @@ const skipped = (part: ReplayCheck["part"], text: string): ReplayCheck => ({ par
 /** Both kinds of reward, computed again. */
 export async function replayRewards(
   { at, folder, rollouts }: KeptStep,
-  { task, settings, play }: Prepared,
-  config: TrainConfig,
+  { task: taskOf, settings, config }: ReplayPlan,
   { log, signal }: ReplayIo,
 ): Promise<ReplayCheck[]> {
-  const own = await ownRewards(rollouts, { task, play });
+  const own = await ownRewards(rollouts, taskOf);
   if (!isRecomputable(settings)) {
     const who = settings.reward === programKind.name ? "a program's function" : "a judge";
     return [own, skipped("training rewards", `${who} gave them; those that are stored are used`)];
   }
   const store = RunStore.read(join(folder, STORE_FILE));
-  const { taskOptions } = play;
+  const { task, options: taskOptions } = taskOf;
   const opened = { settings, config, task, taskOptions, store, signal, log };
   const { rewardGroup, close } = await openRewards(opened);
   try {
@@ -120,10 +120,7 @@ export async function replayRewards(
   }
 }
 
-async function ownRewards(
-  rollouts: readonly SeenRollout[],
-  taskOf: Pick<Prepared, "task" | "play">,
-): Promise<ReplayCheck> {
+async function ownRewards(rollouts: readonly SeenRollout[], taskOf: TaskOf): Promise<ReplayCheck> {
   const trajectories = trajectoriesOf(rollouts);
   const why = whyNotRescored(trajectories, taskOf);
   if (why !== undefined) return skipped("task rewards", why);

@@ -1,7 +1,14 @@
 /** A step of a run that is recomputed, and what came of it. */
+import type { GivenOptions } from "../config/config.js";
+import type { pythonFor } from "../python-env/machine.js";
+import type { RewardKind } from "../reward/kind.js";
+import type { RewardSources } from "../reward/open.js";
 import type { RunReader, SeenRollout } from "../run/reader.js";
-import type { StepRow } from "../run/records.js";
+import type { RunRecord, StepRow } from "../run/records.js";
+import type { Scenario } from "../tasks/task.js";
 import type { CreditedGroup } from "../train/credit.js";
+import type { TaskOf } from "../train/rescored.js";
+import type { UpdaterSources } from "../train/updater.js";
 
 /** One part of the step. */
 export interface ReplayCheck {
@@ -20,10 +27,22 @@ export interface Replayed {
   readonly agrees: boolean;
 }
 
+/** What is known of the run before anything is loaded. */
+export interface ReplayPlan extends Omit<UpdaterSources, "run" | "threads" | "python" | "log"> {
+  readonly config: UpdaterSources["config"] & RewardSources["config"] & Parameters<typeof pythonFor>[0];
+  readonly contents: RunRecord["contents"];
+  readonly task: TaskOf & { readonly scenarios: readonly Scenario[] };
+  readonly backend: "cuda" | "vulkan" | "metal" | false;
+  readonly learnerThreads: number;
+}
+
 export interface ReplayIo {
   readonly log: (line: string) => void;
   readonly signal: AbortSignal;
 }
+
+/** Plans the run as a training that goes on with it would. @param reward in place of a program's function */
+export type PlanReplay = (given: GivenOptions, reward: RewardKind | undefined, io: ReplayIo) => Promise<ReplayPlan>;
 
 /** A step as its run keeps it. */
 export interface KeptStep {

@@ -10,11 +10,10 @@ import { adapterTypeIn } from "../run/numerics.js";
 import { BATCH_FILE } from "../run/run.js";
 import type { RunSettings } from "../run/settings.js";
 import { batchOf, playedIn } from "../train/credit.js";
-import type { Prepared, TrainConfig } from "../train/prepare.js";
 import { openUpdater } from "../train/updater.js";
 import { sha256OfFile } from "../util/files.js";
 import { deriveSeed } from "../util/random.js";
-import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo } from "./types.js";
+import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo, ReplayPlan } from "./types.js";
 
 /**
  * Largest relative differences of the gradient's norm and of the adapter's change that count as rounding. In f32 with other vector
@@ -54,8 +53,7 @@ export async function replayBatch(
 }
 
 interface UpdateReplay extends ReplayIo {
-  readonly prepared: Prepared;
-  readonly config: TrainConfig;
+  readonly plan: ReplayPlan;
   /** With the batch file. */
   readonly scratch: string;
 }
@@ -64,7 +62,7 @@ interface UpdateReplay extends ReplayIo {
 export async function replayUpdate(
   kept: KeptStep,
   { groups, further }: ReplayedGroups,
-  { prepared, config, scratch, log, signal }: UpdateReplay,
+  { plan, scratch, log, signal }: UpdateReplay,
 ): Promise<ReplayCheck> {
   const { at, before, folder } = kept;
   const part = "update";
@@ -77,11 +75,11 @@ export async function replayUpdate(
     return skip(`the checkpoint ${before.checkpoint} that it began from was deleted: train with a larger --keep`);
   }
 
-  const { settings, model, fitted, backend, place, learnerThreads: threads } = prepared;
-  const python = pythonFor(config, backend === "cuda", log);
+  const { settings, backend, learnerThreads: threads } = plan;
+  const python = pythonFor(plan.config, backend === "cuda", log);
   const updater = openUpdater({
+    ...{ ...plan, threads, log },
     run: { logFile: (name) => join(scratch, name), saw: () => undefined },
-    ...{ model, settings, config, fitted, place, threads, log },
     python: (signal) => ensurePython({ ...python, signal }),
   });
   const into = join(scratch, "checkpoint");

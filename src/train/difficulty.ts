@@ -105,10 +105,7 @@ async function measure(
 ): Promise<void> {
   const { run, grade = gradeOwn, signal } = parts;
   const start = run.store.firstStep();
-  await use(
-    { ...parts, scenarios: { groupsPerStep: 0, next: () => [], resting: () => 0, ofValidation: () => [] } },
-    start,
-  );
+  await use(parts, start);
   const playing = playContextOf(parts);
   const { graded } = await playAndGrade(signal, grade, (signal, onGroup) =>
     playSaved(

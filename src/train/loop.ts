@@ -12,20 +12,20 @@ import { trainStep } from "./step.js";
 import { StepClock } from "./step-clock.js";
 
 /**
- * The learner loads while the first rollouts are played.
+ * Makes the steps that are left, one after the other, and gives each once it is settled and, where that is due, validated. The
+ * learner loads while the first rollouts are played.
  *
  * @throws HoneError when the run cannot continue; all finished steps are kept
  */
-export async function train(parts: LoopParts): Promise<void> {
+export async function* trainSteps(parts: LoopParts): AsyncGenerator<StepRow, void> {
   const { run, settings, updater } = parts;
   const at = run.store.lastStep();
-  const steps = settings.staleness > 0 ? (await import("./overlap.js")).trainAhead : trainSteps;
-  if (at.step >= settings.steps) return steps(parts);
+  const steps = settings.staleness > 0 ? (await import("./overlap.js")).stepsAhead : stepsInTurn;
+  if (at.step >= settings.steps) return yield* steps(parts);
   const refused = new AbortController();
   updater.prepare(run.checkpointOf(at)).catch((error: unknown) => refused.abort(error));
   try {
-    const stopped = { ...parts, signal: AbortSignal.any([parts.signal, refused.signal]) };
-    await steps(stopped);
+    yield* steps({ ...parts, signal: AbortSignal.any([parts.signal, refused.signal]) });
   } catch (error) {
     // The refusal interrupted the rollouts: it is the error to report.
     refused.signal.throwIfAborted();
@@ -33,7 +33,7 @@ export async function train(parts: LoopParts): Promise<void> {
   }
 }
 
-async function trainSteps(parts: LoopParts): Promise<void> {
+async function* stepsInTurn(parts: LoopParts): AsyncGenerator<StepRow, void> {
   const { run, settings, scenarios } = parts;
   const heldOut = scenarios.ofValidation(settings.validateN);
   const clock = new StepClock();
@@ -42,6 +42,8 @@ async function trainSteps(parts: LoopParts): Promise<void> {
     if (heldOut.length === 0) return;
     await clock.measure("validation", () => validate(playContextOf(parts), row, heldOut, parts.grade));
   };
+  // One that an earlier process committed may be settled now.
+  let isNew = run.store.unsettledStep() !== undefined;
   let at = await settleLast(parts, clock);
   for (;;) {
     if (at.step === 1 && run.store.validations().length === 0) {
@@ -53,7 +55,9 @@ async function trainSteps(parts: LoopParts): Promise<void> {
     await useAfter(at);
     if (isDue(settings, at.step)) await validateAt(at);
     pruneCheckpoints(run, settings.keep);
+    if (isNew) yield at;
     if (at.step >= settings.steps) return;
     at = await trainStep(stagesOf(parts, at, clock));
+    isNew = true;
   }
 }

@@ -55,45 +55,86 @@ class BySteps<T> {
   }
 }
 
+/** What is put in comes out in its order, until the end. */
+class Queue<T> implements AsyncIterable<T> {
+  readonly #values: T[] = [];
+  #wake = () => undefined as void;
+  #ended = false;
+
+  put(value: T): void {
+    this.#values.push(value);
+    this.#wake();
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#wake();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<T, void> {
+    for (;;) {
+      yield* this.#values.splice(0);
+      if (this.#values.length > 0) continue;
+      if (this.#ended) return;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+}
+
 interface Shared {
   readonly committed: BySteps<StepRow>;
   readonly played: BySteps<PlayedStep>;
   readonly clockOf: (step: number) => StepClock;
+  /** Steps of this call. */
+  readonly settled: Queue<StepRow>;
 }
 
-/** @throws HoneError when the run cannot continue; all committed steps are kept */
-export async function trainAhead(parts: LoopParts): Promise<void> {
+/**
+ * Gives each step once it is settled; the next ones go on meanwhile. Left early, what is under way is stopped.
+ *
+ * @throws HoneError when the run cannot continue; all committed steps are kept
+ */
+export async function* stepsAhead(parts: LoopParts): AsyncGenerator<StepRow, void> {
   const clocks = new Map<number, StepClock>();
   const clockOf = (step: number) => {
     const clock = clocks.get(step) ?? new StepClock();
     clocks.set(step, clock);
     return clock;
   };
-  const shared: Shared = { committed: new BySteps(), played: new BySteps(), clockOf };
+  const settled = new Queue<StepRow>();
+  const shared: Shared = { committed: new BySteps(), played: new BySteps(), clockOf, settled };
   for (const row of parts.run.store.steps()) shared.committed.set(row.step, row);
   const stop = new AbortController();
+  const left = new AbortController();
   let first: { readonly error: unknown } | undefined;
   const failed = (error: unknown) => {
     first ??= { error };
   };
-  const playing = playAhead({ ...parts, signal: AbortSignal.any([parts.signal, stop.signal]) }, shared).catch(
-    (error) => {
-      // The update that runs now is finished: it does not depend on what failed.
-      failed(error);
-      shared.played.fail(error);
-    },
-  );
-  const learning = learnInOrder(parts, shared).catch((error) => {
+  const signal = AbortSignal.any([parts.signal, left.signal]);
+  const playing = playAhead({ ...parts, signal: AbortSignal.any([signal, stop.signal]) }, shared).catch((error) => {
+    // The update that runs now is finished: it does not depend on what failed.
+    failed(error);
+    shared.played.fail(error);
+  });
+  const learning = learnInOrder({ ...parts, signal }, shared).catch((error) => {
     failed(error);
     shared.committed.fail(error);
     stop.abort(error);
   });
-  await Promise.all([playing, learning]);
-  if (first) throw first.error;
+  const ended = Promise.all([playing, learning]).then(() => settled.end());
+  try {
+    yield* settled;
+    if (first) throw first.error;
+  } finally {
+    left.abort();
+    await ended;
+  }
 }
 
 /** All that the engine does, from the first policy on that plays a step which is not committed. */
-async function playAhead(parts: LoopParts, { committed, played, clockOf }: Shared): Promise<void> {
+async function playAhead(parts: LoopParts, { committed, played, clockOf, settled }: Shared): Promise<void> {
   const { run, settings, scenarios } = parts;
   const { steps, staleness } = settings;
   const { store } = run;
@@ -113,10 +154,11 @@ async function playAhead(parts: LoopParts, { committed, played, clockOf }: Share
   }
   for (let version = versionOf(last + 1, staleness); ; version++) {
     const row = await committed.get(version);
+    let at = row;
     if (version < unsettled) await use(parts, row);
     else {
       const before = version <= last ? row.timing?.seconds : undefined;
-      await settleNext(
+      at = await settleNext(
         parts,
         row,
         clockOf(version),
@@ -125,6 +167,7 @@ async function playAhead(parts: LoopParts, { committed, played, clockOf }: Share
     }
     if (isDue(settings, version)) await validateAt(row);
     pruneCheckpoints(run, settings.keep, staleness);
+    if (version >= unsettled) settled.put(at);
     for (const step of playedWith(version, staleness, steps).filter((step) => step > last)) {
       played.set(step, await playStep(playStages(parts, step, row, clockOf(step))));
     }

@@ -3,13 +3,20 @@
  * a fresh environment.
  */
 import { basename } from "node:path";
+import type { ServerPlan } from "../mcp/plan.js";
 import { isRecomputable } from "../reward/open.js";
 import type { Trajectory } from "../rollout/trajectory.js";
+import type { RunSettings } from "../run/settings.js";
 import type { RunStore } from "../run/store.js";
+import type { AnyTask, PlainOptions } from "../tasks/task.js";
 import { messageOf } from "../util/errors.js";
-import type { Prepared } from "./prepare.js";
 
-type TaskOf = Pick<Prepared, "task" | "play">;
+/** A task that is open, and its options. */
+export interface TaskOf {
+  readonly task: AnyTask;
+  readonly options: PlainOptions;
+  readonly servers: ServerPlan | undefined;
+}
 
 export interface Rescored {
   readonly trajectory: Trajectory;
@@ -20,7 +27,7 @@ export interface Rescored {
 /** Why the task's own rewards cannot be computed again from what is kept; undefined where they can. */
 export function whyNotRescored(
   trajectories: readonly Trajectory[],
-  { task, play: { servers } }: TaskOf,
+  { task, servers }: Pick<TaskOf, "task" | "servers">,
 ): string | undefined {
   if (task.rollout) return "the task's own code played and rewarded";
   if (servers && trajectories.some(({ calls }) => calls.length > 0)) {
@@ -32,9 +39,9 @@ export function whyNotRescored(
 /** @throws HoneError when the task's environment cannot be opened */
 export async function* rescore(
   trajectories: readonly Trajectory[],
-  { task, play: { taskOptions } }: TaskOf,
+  { task, options }: Pick<TaskOf, "task" | "options">,
 ): AsyncGenerator<Rescored, undefined> {
-  const env = await task.open(taskOptions);
+  const env = await task.open(options);
   try {
     for (const trajectory of trajectories) {
       const { messages, calls, answer, end, turns, maxTurns, scenario } = trajectory;
@@ -99,7 +106,7 @@ async function inTime(rewarding: AsyncGenerator<Rescored, undefined>) {
  */
 export async function rescoredText(
   store: Pick<RunStore, "lastStep" | "rollouts">,
-  { settings, ...taskOf }: TaskOf & Pick<Prepared, "settings">,
+  { settings, task: taskOf }: { readonly settings: RunSettings; readonly task: TaskOf },
 ): Promise<string | undefined> {
   if (settings.control !== "none" || !isRecomputable(settings)) return undefined;
   const { step } = store.lastStep();

@@ -157,20 +157,21 @@ export const modelOf = (given: GivenOptions, recorded: unknown) => (given.model 
 
 /**
  * The settings that the steps of a run use.
- * @param about `spreadFloor`: of the rewards; see AdvantageOptions. `apart`: see LoopSettings
+ * @param apart see LoopSettings
  */
 export function loopSettings(
   settings: RunSettings,
   config: Pick<Config, "maxMismatch" | "hfWeights">,
   engine: PolicyEngine["info"],
-  { spreadFloor, apart }: { readonly spreadFloor: number; readonly apart: boolean },
+  apart: boolean,
 ): LoopSettings {
   const hfWeights = config.hfWeights !== undefined;
   return {
     ...settings,
     schedule: settings,
     apart,
-    advantages: { estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
+    // Whoever has the rewards knows the floor of their spread.
+    advantages: { estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor: 0 },
     maxMismatch: config.maxMismatch,
     adapterType: adapterTypeOf(engine.compute.adapters),
     expectedMismatch: mismatchLimit(engine.weightType, engine.compute),

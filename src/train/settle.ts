@@ -14,10 +14,12 @@ import type { LoopParts } from "./parts.js";
 import { taught } from "./progress.js";
 import type { StepClock } from "./step-clock.js";
 
+type Parts = Pick<LoopParts, "run" | "settings" | "policy" | "view">;
+
 const TAKEN_BACK = "the step was taken back";
 
 /** Wakes the policy, if it sleeps since the update, loads the adapter of a committed step, and settles the step. */
-export async function wakeWith(parts: LoopParts, row: StepRow, clock: StepClock): Promise<StepRow> {
+export async function wakeWith(parts: Parts, row: StepRow, clock: StepClock): Promise<StepRow> {
   const { settings, policy } = parts;
   const probe = await clock.measure("swap", async () => {
     try {
@@ -32,7 +34,7 @@ export async function wakeWith(parts: LoopParts, row: StepRow, clock: StepClock)
   return settled;
 }
 
-async function lookAtProgress(parts: LoopParts, row: StepRow): Promise<void> {
+async function lookAtProgress(parts: Parts, row: StepRow): Promise<void> {
   if (!row.metrics || taught(row.metrics)) return;
   const { store } = parts.run;
   const rows = store.steps().filter(({ step, metrics }) => step <= row.step && metrics);
@@ -45,7 +47,7 @@ async function lookAtProgress(parts: LoopParts, row: StepRow): Promise<void> {
 }
 
 /** What guards may demand once a step is committed. */
-const actsAfter = ({ run, view }: LoopParts, unsettled?: number) => ({
+const actsAfter = ({ run, view }: Parts, unsettled?: number) => ({
   note: (text: string) => view.log(text),
   dropRollouts: () => undefined,
   takeBack: () => {
@@ -57,7 +59,7 @@ const actsAfter = ({ run, view }: LoopParts, unsettled?: number) => ({
  * Settles a step that an earlier process committed but did not settle. The policy is awake.
  * @returns the state of the run
  */
-export async function settleLast(parts: LoopParts, clock: StepClock): Promise<StepRow> {
+export async function settleLast(parts: Parts, clock: StepClock): Promise<StepRow> {
   const row = parts.run.store.unsettledStep();
   if (!row) return parts.run.store.lastStep();
   const probe = await clock.measure("swap", () => loadStep(parts, row));
@@ -69,21 +71,22 @@ export async function settleLast(parts: LoopParts, clock: StepClock): Promise<St
  * @param seconds of the step, asked for when the adapter is loaded
  */
 export async function settleNext(
-  parts: LoopParts,
+  parts: Parts,
   row: StepRow,
   clock: StepClock,
   seconds: () => Record<string, number>,
-): Promise<void> {
+): Promise<StepRow> {
   const probe = await clock.measure("swap", () => loadStep(parts, row));
-  finish(parts, row, probe, seconds());
+  const settled = finish(parts, row, probe, seconds());
   await lookAtProgress(parts, row);
+  return settled;
 }
 
 /**
  * Loads the adapter in force after a settled step into the policy, which is awake.
  * @throws HoneError when the engine does not play it
  */
-export async function use(parts: LoopParts, row: StepRow): Promise<void> {
+export async function use(parts: Parts, row: StepRow): Promise<void> {
   await loadChecked(parts, row, `checkpoint ${row.checkpoint}`, "nothing was played with it");
 }
 
@@ -91,7 +94,7 @@ export async function use(parts: LoopParts, row: StepRow): Promise<void> {
  * As {@link loadChecked}, for a step that was just committed. One that changed nothing is settled: it goes on with an adapter that
  * was checked before, and there is nothing to take back.
  */
-function loadStep(parts: LoopParts, row: StepRow): Promise<ProbeReading | null> {
+function loadStep(parts: Parts, row: StepRow): Promise<ProbeReading | null> {
   const unsettled = parts.run.store.unsettledStep() && row.step;
   return loadChecked(parts, row, `step ${row.step}`, TAKEN_BACK, unsettled);
 }
@@ -103,7 +106,7 @@ function loadStep(parts: LoopParts, row: StepRow): Promise<ProbeReading | null> 
  * @throws HoneError when the engine does not play it
  */
 async function loadChecked(
-  parts: LoopParts,
+  parts: Parts,
   row: StepRow,
   adapter: string,
   consequence: string,
@@ -134,7 +137,7 @@ function withStepKept(error: unknown, { step }: StepRow): unknown {
   return new HoneError(message, { cause: error });
 }
 
-function finish({ run, view }: LoopParts, row: StepRow, probe: ProbeReading | null, seconds: Record<string, number>) {
+function finish({ run, view }: Parts, row: StepRow, probe: ProbeReading | null, seconds: Record<string, number>) {
   const { metrics, timing } = row;
   const settled = { ...row, metrics: metrics && { ...metrics, probe }, timing: timing && { ...timing, seconds } };
   run.store.settleStep(settled);

@@ -11,6 +11,7 @@ import { ruler } from "../../src/composition/ruler.js";
 import { openRun } from "../../src/composition/run.js";
 import { type OpenTask, openTask } from "../../src/composition/task.js";
 import { train } from "../../src/composition/train.js";
+import type { RunOptions } from "../../src/composition/train-options.js";
 import type { TrainingRun } from "../../src/composition/training-run.js";
 import type { Gathered } from "../../src/gather/gather.js";
 import { packageRoot } from "../../src/util/paths.js";
@@ -19,6 +20,10 @@ import { ensureLearnerPython } from "../support/python.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-library-"));
 const vowels = join(packageRoot, "test/train/support/vowels-task.ts");
+const asked: RunOptions = {
+  ...{ run: "own", learningRate: 1e-2, warmup: 0, loraRank: 4, groupsPerStep: 2, groupSize: 3, validateN: 2 },
+  reward: (group) => group.map((_, index) => index),
+};
 const playing = { gpu: "off", threads: 1, context: 256, maxTokens: 8, maxTurns: 1, temperature: 1 } as const;
 
 let python: string;
@@ -32,7 +37,7 @@ beforeAll(async () => {
   python = await ensureLearnerPython();
   task = await openTask(vowels, { home, seed: 3 });
   model = await openModel(modelPath("qwen2-tiny-f16.gguf"), playing);
-  run = await openRun(model, task, { run: "own", python, learningRate: 1e-2, warmup: 0, loraRank: 4 });
+  run = await openRun(model, task, { ...asked, python });
   played = await gather(model, task, task.train.slice(0, 2), { groupSize: 4, step: 1 });
 });
 
@@ -126,6 +131,28 @@ describe("a ruler", () => {
   });
 });
 
+describe("a run that makes its own steps", () => {
+  it("plays, rewards by the program's function, learns and validates up to its last step", async () => {
+    const steps = run.step + 2;
+    await run.close();
+    const [step, validated, refused]: [number[], number[], unknown[]] = [[], [], []];
+    run = await openRun(model, task, {
+      ...{ ...asked, python, steps, validateEvery: 1 },
+      onValidation: (row) => validated.push(row.step),
+    });
+    for await (const line of run) {
+      step.push(line.step);
+      expect(line).toMatchObject({ groups: 2, training_reward: 1, skipped: null });
+      refused.push(await train(run, played.groups).catch((error: Error) => error.message));
+    }
+    expect(step).toEqual([5, 6]);
+    expect(validated).toEqual([4, 5, 6]);
+    expect(refused[0]).toBe("train(): the run is making its steps (for await); use one or the other");
+    expect(model.adapter?.path).toBe(run.adapter);
+    expect(run.summary()).toMatchObject({ steps: 6, after: { n: 2 } });
+  });
+});
+
 describe("what a program says wrongly is one line", () => {
   it.each([
     [
@@ -140,11 +167,16 @@ describe("what a program says wrongly is one line", () => {
 
   it("a run that was begun with other settings", async () => {
     await run.close();
-    await expect(
-      openRun(model, task, { run: "own", python, learningRate: 1e-3, warmup: 0, loraRank: 4 }),
-    ).rejects.toThrow("--learning-rate 0.001 (was 0.01)");
-    run = await openRun(model, task, { run: "own", python, learningRate: 1e-2, warmup: 0, loraRank: 4 });
-    expect(run.step).toBe(4);
+    await expect(openRun(model, task, { ...asked, python, learningRate: 1e-3 })).rejects.toThrow(
+      "--learning-rate 0.001 (was 0.01)",
+    );
+    run = await openRun(model, task, { ...asked, python });
+    expect(run.step).toBe(6);
+  });
+
+  it("options of the model or the task, which have them already", async () => {
+    const options = { ...asked, python, seed: 4 } as RunOptions;
+    await expect(openRun(model, task, options)).rejects.toThrow("options: seed is not an option");
   });
 
   it("sampling that the learner does not know", async () => {

@@ -9,10 +9,9 @@ import type { Trajectory } from "../../src/rollout/trajectory.js";
 import type { AnyTask } from "../../src/tasks/task.js";
 import { defineTask, defineTool, type FinishedRollout } from "../../src/tasks/task.js";
 import { evaluateGraded } from "../../src/train/grading.js";
-import { train } from "../../src/train/loop.js";
 import { judgeOf, never } from "../judge/support/judging.js";
 import { type ChatServer, completion, type Request, startServer } from "../judge/support/server.js";
-import { openFake, partsOf, trajectoryOf } from "../train/support/fakes.js";
+import { openFake, partsOf, train, trajectoryOf } from "../train/support/fakes.js";
 
 let server: ChatServer | undefined;
 afterEach(async () => {

@@ -12,11 +12,10 @@ import type { Trajectory } from "../../src/rollout/trajectory.js";
 import type { StepMetricsRow } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
 import { batchOf, creditGroups, creditsOf } from "../../src/train/credit.js";
-import { train } from "../../src/train/loop.js";
 import { stepMetricsRow } from "../../src/train/metrics.js";
 import type { Played, PlayRequest } from "../../src/train/parts.js";
 import { checkProgress, STEPS_UNREWARDED, STEPS_WITHOUT_SPREAD } from "../../src/train/progress.js";
-import { FakePolicy, openFake, partsOf, trajectoryOf } from "./support/fakes.js";
+import { FakePolicy, openFake, partsOf, train, trajectoryOf } from "./support/fakes.js";
 
 const failed = (index: number, reward = 0): Trajectory => ({
   ...trajectoryOf({ index, reward }),

@@ -7,9 +7,8 @@ import { difficultyOf, difficultyText } from "../../src/report/difficulty.js";
 import type { Run } from "../../src/run/run.js";
 import type { Scenario } from "../../src/tasks/task.js";
 import { withinDifficulty } from "../../src/train/difficulty.js";
-import { train } from "../../src/train/loop.js";
 import { ScenarioSampler } from "../../src/train/sampler.js";
-import { type FakeParts, openFake, partsOf } from "./support/fakes.js";
+import { type FakeParts, openFake, partsOf, train } from "./support/fakes.js";
 
 let folder: string;
 let run: Run;

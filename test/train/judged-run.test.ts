@@ -12,7 +12,6 @@ import type { GroupReward } from "../../src/reward/reward.js";
 import type { Trajectory } from "../../src/rollout/trajectory.js";
 import type { Run } from "../../src/run/run.js";
 import type { Scenario } from "../../src/tasks/task.js";
-import { train } from "../../src/train/loop.js";
 import type { Played, PlayRequest } from "../../src/train/parts.js";
 import { ScenarioSampler } from "../../src/train/sampler.js";
 import { Random } from "../../src/util/random.js";
@@ -27,7 +26,7 @@ import {
   scoresText,
   startServer,
 } from "../judge/support/server.js";
-import { type FakeParts, FakePolicy, openFake, partsOf, settings, silent } from "./support/fakes.js";
+import { type FakeParts, FakePolicy, openFake, partsOf, settings, silent, train } from "./support/fakes.js";
 
 let base: string;
 const servers: ChatServer[] = [];

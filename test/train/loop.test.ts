@@ -8,7 +8,7 @@ import type { StepMetrics } from "../../src/learn/types.js";
 import { randomReward } from "../../src/reward/control.js";
 import type { RewardGroup } from "../../src/reward/reward.js";
 import { bestOf, Run } from "../../src/run/run.js";
-import { train } from "../../src/train/loop.js";
+import { trainSteps } from "../../src/train/loop.js";
 import type { Updater } from "../../src/train/parts.js";
 import { LearnerUpdater } from "../../src/train/updater.js";
 import { UsageError } from "../../src/util/errors.js";
@@ -21,6 +21,7 @@ import {
   shape,
   silent,
   stepSettings,
+  train,
   trajectoryOf,
 } from "./support/fakes.js";
 
@@ -66,8 +67,9 @@ describe("the training loop", () => {
 
   it("takes its steps, validates at the start, on the way and at the end, and keeps the latest and the best", async () => {
     const run = await opened();
-    await train(partsOf(run));
-    expect(run.store.lastStep().step).toBe(3);
+    const given = await train(partsOf(run));
+    expect(given).toEqual(run.store.steps().filter(({ step }) => step > 0));
+    expect(given).toHaveLength(3);
     expect(run.store.validations().map(({ step }) => step)).toEqual([0, 2, 3]);
     // 2 is what step 4 would be compared with.
     const kept = new Set([2, 3, bestOf(run.store.validations())?.checkpoint].filter((step) => step !== null));
@@ -94,7 +96,7 @@ describe("the training loop", () => {
     const run = await opened();
     await train(partsOf(run));
     const again = partsOf(run);
-    await train(again);
+    expect(await train(again)).toEqual([]);
     expect(again.policy.played).toEqual([]);
     const more = partsOf(run, { settings: { steps: 4 } });
     await train(more);
@@ -119,6 +121,13 @@ describe("the training loop", () => {
     const left = await step("left", 0);
     expect(left).toMatchObject({ groups: undefined, checkpoints: [] });
     expect(left.metrics).toMatchObject({ skipped: "no_spread", updates: 0 });
+  });
+
+  it("left early stands after its last whole step, and goes on from there", async () => {
+    const run = await opened();
+    for await (const { step } of trainSteps(partsOf(run))) if (step === 2) break;
+    expect(run.store.lastStep().step).toBe(2);
+    expect((await train(partsOf(run))).map(({ step }) => step)).toEqual([3]);
   });
 
   it("stopped by the user keeps what is finished and goes on from there", async () => {

@@ -8,7 +8,6 @@ import type { ProbeReading } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
 import { bringCloser } from "../../src/train/closer.js";
 import { EnginePolicy, type EnginePolicySettings } from "../../src/train/engine-policy.js";
-import { train } from "../../src/train/loop.js";
 import {
   checkMismatch,
   checkProbe,
@@ -19,7 +18,7 @@ import {
 } from "../../src/train/mismatch.js";
 import { readingOf, readProbe, scoreProbe } from "../../src/train/probe.js";
 import { sha256OfFile } from "../../src/util/files.js";
-import { FakeLearner, openFake, partsOf } from "./support/fakes.js";
+import { FakeLearner, openFake, partsOf, train } from "./support/fakes.js";
 
 const mismatch = (mean: number, p99: number) => ({ mean, p99, max: 2 * p99 });
 const closer = bringCloser({ weightType: "Q4_K", cuda: false, hfWeights: false, model: "a.gguf" });

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { StepSettings } from "../../src/learn/types.js";
 import type { Run } from "../../src/run/run.js";
-import { train } from "../../src/train/loop.js";
+import { trainSteps } from "../../src/train/loop.js";
 import { playedWith, policiesSince, versionOf } from "../../src/train/version.js";
-import { FakeLearner, type FakeParts, openFake, partsOf } from "./support/fakes.js";
+import { FakeLearner, type FakeParts, openFake, partsOf, train } from "./support/fakes.js";
 
 let base: string;
 const open: Run[] = [];
@@ -92,9 +92,10 @@ describe("the version that plays a step", () => {
 describe("training with --staleness", () => {
   it.each([1, 2])("%i plays each step with the policy of so many steps before, and says so", async (staleness) => {
     const run = await opened();
-    await train(partsOf(run, { settings: ahead(staleness) }));
+    const given = await train(partsOf(run, { settings: ahead(staleness) }));
     const steps = run.store.steps();
     expect(steps).toHaveLength(6);
+    expect(given).toEqual(steps.slice(1));
     for (const { step, metrics } of steps.slice(1)) {
       const version = versionOf(step, staleness);
       const players = new Set(run.store.rollouts("train", step).map(({ player }) => player.adapter));
@@ -109,6 +110,20 @@ describe("training with --staleness", () => {
     ]);
     expect(stateOf(run).lines).toEqual([1, 2, 3, 4, 5]);
     expect(run.store.unsettledStep()).toBeUndefined();
+  });
+
+  it("left early ends what is under way, and goes on from there with the same steps", async () => {
+    const run = await opened();
+    const seen: number[] = [];
+    for await (const { step } of trainSteps(partsOf(run, { settings: ahead(1) }))) {
+      seen.push(step);
+      if (step === 2) break;
+    }
+    const rest = await train(partsOf(run, { settings: ahead(1) }));
+    expect([...seen, ...rest.map(({ step }) => step)]).toEqual([1, 2, 3, 4, 5]);
+    const whole = await opened("whole");
+    await train(partsOf(whole, { settings: ahead(1) }));
+    expect(stateOf(run)).toEqual(stateOf(whole));
   });
 
   it("plays the next step while the learner computes, and never sleeps", async () => {

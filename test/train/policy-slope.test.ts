@@ -6,10 +6,9 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { StepMetrics, StepSettings } from "../../src/learn/types.js";
 import type { StepMetricsRow } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
-import { train } from "../../src/train/loop.js";
 import { earlierThan, LastUpdates, verdictOf } from "../../src/train/policy-slope.js";
 import { versionOf } from "../../src/train/version.js";
-import { FakeLearner, openFake, partsOf } from "./support/fakes.js";
+import { FakeLearner, openFake, partsOf, train } from "./support/fakes.js";
 
 const slope = (slope: number, error: number) => ({ slope, error, tokens: 200 });
 const played = (one: ReturnType<typeof slope> | null, previous = one) => one && { ...one, previous };
@@ -150,7 +149,10 @@ describe("a run", () => {
     };
     const learner = (from: string | undefined) => new FakeLearner(from, undefined, answer);
     const settings = { steps: slopes.length, validateEvery: 0, keep: 1 };
-    const ended = await train(partsOf(run, { learner, settings })).catch((error: Error) => error.message);
+    const ended = await train(partsOf(run, { learner, settings })).then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
     return { asked, previous, ended, kept: run.checkpoints.list() };
   }
 

@@ -6,12 +6,11 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RewardGroup } from "../../src/reward/reward.js";
 import type { Run } from "../../src/run/run.js";
 import { creditGroups } from "../../src/train/credit.js";
-import { train } from "../../src/train/loop.js";
 import type { UpdateRequest } from "../../src/train/parts.js";
 import { ScenarioSampler } from "../../src/train/sampler.js";
 import { deriveSeed } from "../../src/util/random.js";
 import { readBatch } from "../learn/read-batch.js";
-import { openFake, partsOf, scenarios, silent } from "./support/fakes.js";
+import { openFake, partsOf, scenarios, silent, train } from "./support/fakes.js";
 
 let base: string;
 const open: Run[] = [];

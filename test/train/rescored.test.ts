@@ -35,8 +35,8 @@ const store = {
 
 function said(task: AnyTask, changed: Partial<RunSettings> = {}, servers?: never) {
   opened.length = 0;
-  const play = { task: settings.task, taskOptions: { home: "", seed: 1 }, servers };
-  return rescoredText(store, { task, settings: { ...settings, ...changed }, play });
+  const options = { home: "", seed: 1 };
+  return rescoredText(store, { task: { task, options, servers }, settings: { ...settings, ...changed } });
 }
 
 const nearly = (value: number) => taskThat(({ messages }) => (messages[0]?.content === "nearly" ? value : 0));

@@ -8,9 +8,8 @@ import type { PlayedGroup } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
 import type { Scenario } from "../../src/tasks/task.js";
 import { chosenScenarios } from "../../src/train/difficulty.js";
-import { train } from "../../src/train/loop.js";
 import { ScenarioSampler } from "../../src/train/sampler.js";
-import { openFake, partsOf } from "./support/fakes.js";
+import { openFake, partsOf, train } from "./support/fakes.js";
 
 const TRAIN = 12;
 const scenarios: readonly Scenario[] = Array.from({ length: TRAIN + 2 }, (_, i) => ({

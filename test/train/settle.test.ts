@@ -9,9 +9,8 @@ import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { EngineOutOfMemory } from "../../src/engine/errors.js";
 import type { Run } from "../../src/run/run.js";
-import { train } from "../../src/train/loop.js";
 import { HoneError } from "../../src/util/errors.js";
-import { type FakePolicy, openFake, partsOf, silent } from "./support/fakes.js";
+import { type FakePolicy, openFake, partsOf, silent, train } from "./support/fakes.js";
 import { stateOf } from "./support/state.js";
 
 const settings = { steps: 3, validateEvery: 0, keep: 9 };

@@ -1,19 +1,19 @@
 /** Free answers that are compared by wording are said to be when training begins; short and exact ones are not. */
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { type GivenOptions, optionsOf, withDefaults } from "../../src/config/config.js";
+import { planRun } from "../../src/composition/run.js";
+import type { TrainRunOptions } from "../../src/composition/train-options.js";
 import { buildMailDatabase } from "../../src/tasks/email/building/build.js";
-import { prepare } from "../../src/train/prepare.js";
 import { databaseOf, mail, scenario, temporaryFolder } from "../support/mails.js";
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
 /** The warnings of `yarn train` before anything is loaded. */
-async function warnings(db: string, more: GivenOptions = {}): Promise<string[]> {
-  const given = { home: folder.path, db, model: "tiny", groupsPerStep: 1, gpu: "off", ...more };
+async function warnings(db: string, more: TrainRunOptions = {}): Promise<string[]> {
+  const given = { home: folder.path, db, model: "tiny", groupsPerStep: 1, gpu: "off", ...more } as const;
   const said: string[] = [];
-  await prepare(withDefaults(optionsOf("train"), given), given, (text) => said.push(text));
+  await planRun(given, { log: (text) => said.push(text) });
   return said.filter((text) => text.startsWith("warning"));
 }
 

@@ -3,8 +3,9 @@
  * hone's own tiny model on it, and shows the difference on held-out questions.
  */
 import { existsSync } from "node:fs";
+import type { TrainConfig } from "../../composition/plan-run.js";
+import { planRun, trainRun } from "../../composition/run.js";
 import { trainOptions } from "../../composition/train-options.js";
-import { trainRun } from "../../composition/train-run.js";
 import { type CommandIo, defineCommand } from "../../config/command.js";
 import { chosen, type GivenOptions } from "../../config/config.js";
 import { DEFAULT_MODEL } from "../../config/defaults.js";
@@ -23,7 +24,6 @@ import { mailDatabasePath } from "../../tasks/email/database.js";
 import { emailTask } from "../../tasks/email/email-task.js";
 import type { AnyTask } from "../../tasks/task.js";
 import { givenForTask, resolveTaskOptions } from "../../tasks/task-options.js";
-import { prepare, type TrainConfig } from "../../train/prepare.js";
 import { hone } from "../../util/program.js";
 
 const RUN = "demo";
@@ -60,7 +60,7 @@ async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
   // Done first, with messages: on an NVIDIA GPU the engine may need libraries that are installed with PyTorch.
   const cuda = await prepareMachine(config, io.log, true);
   const installed = pythonIsReady({ cpu: !cuda });
-  const { model, settings } = await prepare(config, io.given, () => undefined);
+  const { model, settings } = await planRun(trainDemoOptions(config, io));
   const speed = await decodeSpeed(model, config, io.log);
   const minutes = Math.max(1, Math.round(secondsOfRun(settings, 2 * HELD_OUT, speed) / 60));
   io.log(
@@ -74,11 +74,15 @@ async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
   );
 }
 
+const trainDemoOptions = (config: TrainConfig, io: CommandIo) => ({
+  ...chosen(io.given, trainOptions),
+  run: config.run,
+});
+
 async function trainDemo(config: TrainConfig, io: CommandIo) {
   const shown = showTraining(io.stream);
   try {
-    const options = { ...chosen(io.given, trainOptions), run: config.run };
-    return await trainRun(options, { ...shown.events, signal: io.signal });
+    return await trainRun(trainDemoOptions(config, io), { ...shown.events, signal: io.signal });
   } finally {
     shown.end();
   }

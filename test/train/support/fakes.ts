@@ -10,10 +10,10 @@ import { objectiveOf } from "../../../src/config/objectives.js";
 import type { StepMetrics, StepSettings } from "../../../src/learn/types.js";
 import { taskReward } from "../../../src/reward/task.js";
 import type { Trajectory } from "../../../src/rollout/trajectory.js";
-import type { Adapter, ProbeReading } from "../../../src/run/records.js";
+import type { Adapter, ProbeReading, StepRow } from "../../../src/run/records.js";
 import { Run } from "../../../src/run/run.js";
 import type { Scenario } from "../../../src/tasks/task.js";
-import { train } from "../../../src/train/loop.js";
+import { trainSteps } from "../../../src/train/loop.js";
 import type { LoopParts, LoopSettings, Played, PlayRequest, Policy, View } from "../../../src/train/parts.js";
 import { LastUpdates } from "../../../src/train/policy-slope.js";
 import { ScenarioSampler } from "../../../src/train/sampler.js";
@@ -340,4 +340,11 @@ export async function goThrough(folder: string, tick?: Tick, staleness = 0): Pro
   await parts.updater.close();
   run.close();
   return parts.policy.played;
+}
+
+/** Makes all steps that are left; they are given as the loop gave them. */
+export async function train(parts: LoopParts): Promise<StepRow[]> {
+  const rows: StepRow[] = [];
+  for await (const row of trainSteps(parts)) rows.push(row);
+  return rows;
 }

@@ -1,0 +1,314 @@
+/**
+ * Everything about a run that is known before its model is loaded: its folder, its settings, whether it fits. A model and a task
+ * that a program has opened are taken as they are.
+ */
+import { join } from "node:path";
+import {
+  type Config,
+  type GivenOptions,
+  type OptionOf,
+  optionsOf,
+  sizedDefault,
+  withDefaults,
+} from "../config/config.js";
+import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
+import { takeDevice } from "../device/device.js";
+import { type LearnerPlace, learnerPlace } from "../device/learner-place.js";
+import type { NvidiaGpu } from "../device/nvidia.js";
+import { contextsOf } from "../engine/contexts.js";
+import type { LocalEngineInfo } from "../engine/engine.js";
+import { drawsOnDevice, gpuChosen } from "../engine/engine-options.js";
+import { gpuMemory } from "../engine/load.js";
+import type { ModelShape } from "../engine/models.js";
+import { withServers } from "../gather/servers.js";
+import { checkLaunch } from "../learn/launch.js";
+import type { PeftAdapter } from "../models/adapter.js";
+import { checkTrainable, conversingModel } from "../models/header.js";
+import { linesTo } from "../models/io.js";
+import { resolveWithSource } from "../models/resolve.js";
+import { fitToMachine } from "../plan/fit.js";
+import type { PlanInput, Served } from "../plan/input.js";
+import { mainMemory } from "../plan/machine.js";
+import { checkEngineChoice } from "../play/engine-choice.js";
+import { prepareMachine } from "../python-env/machine.js";
+import type { RewardKind } from "../reward/kind.js";
+import type { LocalJudgePlan } from "../reward/local-judge.js";
+import { judgesHere, requireRewards } from "../reward/open.js";
+import { rewardNamed } from "../reward/registry.js";
+import { wordingWarning } from "../reward/wording.js";
+import { placeOf } from "../run/place.js";
+import type { RunRecord } from "../run/records.js";
+import { STORE_FILE } from "../run/run.js";
+import { type RunSettings, taskOptionsIn } from "../run/settings.js";
+import { RunStore } from "../run/store.js";
+import { loadTask, scenariosOf } from "../tasks/load.js";
+import { givenForTask, recordedForTask, resolveTaskOptions } from "../tasks/task-options.js";
+import type { TrackerName } from "../track/names.js";
+import { checkAwake, dividedCores, sharesCard } from "../train/apart.js";
+import { contentsOf } from "../train/contents.js";
+import { ScenarioSampler } from "../train/sampler.js";
+import { modelOf, resolveSettings, withAbsolutePaths } from "../train/settings.js";
+import { UsageError } from "../util/errors.js";
+import type { Model } from "./model.js";
+import { type OpenTask, openedTask } from "./task.js";
+
+export type TrainConfig = Config<OptionOf<"train">>;
+
+/** A run before it begins, or goes on. Nothing of it is held: any number of plans may be made. */
+export interface RunPlan {
+  /** The run's folder, whether it is there or not. */
+  readonly folder: string;
+  /** What the run is, and records. */
+  readonly settings: RunSettings;
+  /** Fingerprints of the rest that makes it this run: model, scenarios, tools. */
+  readonly contents: RunRecord["contents"];
+  /** What was given, without defaults. */
+  readonly given: GivenOptions;
+  /** How it is computed on this machine. */
+  readonly config: TrainConfig;
+  readonly task: OpenTask;
+  /** The model's file, and what its header says. */
+  readonly model: string;
+  readonly shape: ModelShape;
+  /** The device of engine and, unless it has one of its own, learner. */
+  readonly backend: LocalEngineInfo["gpu"];
+  readonly place: LearnerPlace;
+  /** Engine and learner have memory of their own: the engine stays awake during updates. */
+  readonly apart: boolean;
+  /** CPU threads of the learner. */
+  readonly learnerThreads: number;
+  /** The settings that fit into this machine's memory. */
+  readonly fitted: PlanInput;
+  /** The first adapter, where another program has trained it. */
+  readonly initial: PeftAdapter | undefined;
+  /** The judge that hone runs. */
+  readonly judge: LocalJudgePlan | undefined;
+  /** The program's reward, in place of the one that the settings name. */
+  readonly reward: RewardKind | undefined;
+  readonly trackers: readonly TrackerName[];
+}
+
+/** What a plan is made from. */
+export interface Planning {
+  /** Of the options of `yarn train`, without defaults. */
+  readonly given: GivenOptions;
+  readonly reward?: RewardKind | undefined;
+  /** What a program has opened: its loaded model, and its task. */
+  readonly opened?: { readonly model: Model; readonly task: OpenTask } | undefined;
+  readonly log: (line: string) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * @throws UsageError when an option is wrong, or they do not go together
+ * @throws HoneError when the model cannot be trained, or the run does not fit this machine
+ */
+export async function planOf(planning: Planning): Promise<RunPlan> {
+  const { opened, reward, log, signal } = planning;
+  const config = withDefaults(optionsOf("train"), planning.given);
+  // Before anything that may create the Python environment, which is made for the card.
+  checkEngineChoice(config);
+  checkLaunch(config);
+  if (!opened) takeDevice(config);
+  rewardNamed(config.reward);
+  const trackers = config.track ? (await import("../track/names.js")).readTrackers(config.track) : [];
+  const folder = await placeOf(config);
+  const recorded = RunStore.recordIn(join(folder, STORE_FILE));
+  const given = withAbsolutePaths(planning.given);
+  const weights = (given.weights ?? recorded?.options.weights) as Config["weights"];
+
+  const read = await (opened ? ofOpened(opened.task) : readTask(planning, given, config, recorded));
+  const forked = config.fork === undefined ? undefined : await import("../train/init-adapter.js");
+  const reference = opened?.model.reference ?? modelOf(given, recorded?.options.model);
+  const settingsFor = (shape: ModelShape, converted = false) => {
+    const settings = resolveSettings({
+      // The weights that a card decided are the run's wherever it goes on.
+      given: converted && weights === undefined ? { ...given, weights: shape.weightType.toLowerCase() } : given,
+      recorded,
+      model: { reference, ...shape },
+      set: read.set,
+      stepsPerEpoch: (groupsPerStep) => new ScenarioSampler(read.scenarios, { groupsPerStep, seed: 0 }).stepsPerEpoch,
+    });
+    return { settings, initial: forked?.initialAdapter(config, settings, shape) };
+  };
+  const { file: model, converted } = opened
+    ? { file: opened.model.info.model, converted: false }
+    : await fileOf(reference, { ...config, weights }, (shape) => void settingsFor(shape), { log, signal });
+  const shape = await conversingModel(model);
+  checkTrainable(shape, model, config.hfWeights !== undefined);
+  const { settings, initial } = settingsFor(shape, converted);
+  const judge = judgesHere(settings, reward)
+    ? await (await import("../reward/local-judge.js")).planLocalJudge(
+        { ...config, ...settings, home: config.home },
+        log,
+        signal,
+      )
+    : undefined;
+  // A program may play other scenarios than the task's, and its own number of them.
+  if (!opened) new ScenarioSampler(read.scenarios, settings);
+
+  const machine = await machineOf(config, settings, log);
+  const fitted = memoryOf({ settings, shape, judge, machine, model: opened?.model, log });
+  const task = opened?.task ?? (await read.withServers(settings, join(folder, "logs", "mcp")));
+  if (!opened) {
+    requireRewards(settings, task.task, reward);
+    const warning = wordingWarning(settings, task.task, task.scenarios);
+    if (warning) log(warning);
+  }
+  const contents = {
+    ...contentsOf(model, task.task, task.scenarios, task.servers),
+    ...rewardNamed(settings.reward).contents(settings),
+    ...(judge === undefined ? {} : { judge: judge.fingerprint }),
+    ...(await firstAdapter(initial, recorded)),
+  };
+  const { gpu: _, ...computed } = machine;
+  const run = { folder, settings, contents, given, task, model, shape, fitted, initial, judge, reward, trackers };
+  return { ...run, ...computed };
+}
+
+interface ReadTask {
+  /** The task's options that are the run's. */
+  readonly set: OpenTask["options"] | Omit<OpenTask["options"], "seed" | "home">;
+  readonly scenarios: OpenTask["scenarios"];
+  /** The task whose servers were asked for their tools. */
+  withServers(settings: RunSettings, logs: string): Promise<OpenTask>;
+}
+
+function ofOpened(task: OpenTask): ReadTask {
+  const { seed: _, home: __, ...set } = task.options;
+  return { set, scenarios: task.scenarios, withServers: async () => task };
+}
+
+async function readTask(
+  { log, signal }: Planning,
+  given: GivenOptions,
+  config: TrainConfig,
+  recorded: RunRecord | undefined,
+): Promise<ReadTask> {
+  const chosen = <K extends "task" | "seed">(name: K) =>
+    (given[name] ?? recorded?.options[name] ?? config[name]) as Config[K];
+  const reference = chosen("task");
+  const plain = await loadTask(reference, config.taskTimeout);
+  const before = recorded ? recordedForTask(plain, taskOptionsIn(recorded)) : {};
+  const set = resolveTaskOptions(plain, before, givenForTask(given));
+  const options = { ...set, home: config.home, seed: chosen("seed") };
+  const scenarios = await scenariosOf(plain, options, { hub: config, log, ...(signal ? { signal } : {}) });
+  return {
+    set,
+    scenarios,
+    withServers: async (settings, logs) => {
+      const { task, servers } = await withServers(settings, plain, reference, logs, { log, signal });
+      return openedTask({ task, reference, options, scenarios, mcp: settings.mcp, servers });
+    },
+  };
+}
+
+/** @param inspect is given the model's shape before its weights are downloaded, where the configuration suffices for that */
+async function fileOf(
+  reference: string,
+  from: TrainConfig,
+  inspect: (shape: ModelShape) => void,
+  { log, signal }: Pick<Planning, "log" | "signal">,
+) {
+  const { file, source } = await resolveWithSource(reference, from, linesTo(log, signal), { inspect });
+  return { file, converted: source !== undefined };
+}
+
+/** Devices and cores of engine and learner. */
+async function machineOf(config: TrainConfig, { staleness }: RunSettings, log: (line: string) => void) {
+  await prepareMachine(config, log, true);
+  const gpu = await gpuMemory(gpuChosen(config));
+  if (config.learnerLifetime === "offload" && (gpu?.kind !== "cuda" || config.learnerDevice === "cpu")) {
+    throw new UsageError(
+      "--learner-lifetime offload moves the learner off an NVIDIA GPU, and here it computes on the CPU; use --learner-lifetime step to give its memory back",
+    );
+  }
+  const backend = gpu?.kind ?? false;
+  const place = learnerPlace(config.learnerDevice, backend);
+  const apart = place.apart || (staleness > 0 && !sharesCard(config, gpu));
+  if (apart) checkAwake(config);
+  const cores = dividedCores(config, staleness, gpu !== null);
+  return { config: { ...config, threads: cores.engine }, gpu, backend, place, apart, learnerThreads: cores.learner };
+}
+
+interface Fitting {
+  readonly settings: RunSettings;
+  readonly shape: ModelShape;
+  readonly judge: LocalJudgePlan | undefined;
+  readonly machine: Awaited<ReturnType<typeof machineOf>>;
+  /** Loaded. */
+  readonly model: Model | undefined;
+  readonly log: (line: string) => void;
+}
+
+function memoryOf({ settings, shape, judge, machine, model, log }: Fitting): PlanInput {
+  const { config, gpu, place, apart } = machine;
+  const most = Math.min(settings.groupsPerStep * settings.groupSize, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
+  const concurrency = model?.concurrency ?? config.concurrency ?? most;
+  const { lanes, ubatch } = contextsOf(
+    { threads: config.threads, sequences: concurrency },
+    shape.bytes,
+    gpu?.kind ?? false,
+  );
+  return fitToMachine(
+    {
+      shape,
+      concurrency,
+      context: settings.context,
+      loraRank: settings.loraRank,
+      loraTargets: settings.loraTargets,
+      microBatchTokens: settings.microBatchTokens,
+      gradientCheckpointing: config.gradientCheckpointing ?? false,
+      learnerLifetime: config.learnerLifetime,
+      releaseWeights: config.releaseWeights,
+      gpu: gpu?.kind ?? false,
+      learnerOn: place.card ? "own card" : config.learnerDevice === "cpu" ? "cpu" : "engine's",
+      awake: apart,
+      precision: config.precision,
+      hfWeights: config.hfWeights !== undefined,
+      learner: config.learner,
+      lanes,
+      ubatch,
+      sampling: drawsOnDevice("auto", gpu?.kind ?? false) ? "device" : "host",
+      served: servedBy(config, gpu),
+      judge: judge ?? null,
+    },
+    {
+      concurrency: config.concurrency === undefined,
+      gradientCheckpointing: config.gradientCheckpointing === undefined,
+      microBatchTokens:
+        config.microBatchTokens === undefined &&
+        settings.microBatchTokens === sizedDefault("microBatchTokens", shape.parameters),
+    },
+    {
+      host: mainMemory(),
+      gpu: gpu && { name: gpu.name, total: gpu.total, available: gpu.free },
+      learnerGpu: place.card ? cardMemory(place.card) : null,
+      loaded: model !== undefined,
+    },
+    log,
+  );
+}
+
+/** The servers of the engine, as the plan counts them. */
+function servedBy(
+  { engine, engineUrl, engineMemory }: TrainConfig,
+  gpu: { readonly kind: string | false; readonly total: number } | null,
+): Served | undefined {
+  if (engine !== "vllm") return undefined;
+  if (engineUrl !== undefined) return { own: null };
+  const onGpu = gpu?.kind === "cuda";
+  return { own: { rests: onGpu ? "sleeps" : "stays", gpu: onGpu ? engineMemory * gpu.total : 0 } };
+}
+
+/** As nvidia-smi says it; what other programs use of that card is not known before the learner is there. */
+function cardMemory({ name, memoryBytes = Number.POSITIVE_INFINITY }: NvidiaGpu) {
+  return { name, total: memoryBytes, available: memoryBytes };
+}
+
+/** Runs that programs began before this was recorded go on without it. */
+async function firstAdapter(initial: PeftAdapter | undefined, recorded: RunRecord | undefined) {
+  const name = "first adapter";
+  if (initial === undefined || (recorded && recorded.contents[name] === undefined)) return {};
+  return { [name]: await (await import("../models/adapter.js")).peftFingerprint(initial) };
+}

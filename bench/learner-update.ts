@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
+import { ggmlBase } from "../src/engine/missing.js";
 import { usableCores } from "../src/engine/threads.js";
 import { learnerEnvironment } from "../src/learn/environment.js";
 import { HoneError } from "../src/util/errors.js";
@@ -186,7 +187,7 @@ export function update(python: string, side: readonly string[], size: Size, thre
     const child = spawn(python, [join(packageRoot, "bench/learner/update.py"), ...side, ...args.map(String)], {
       stdio: ["ignore", "pipe", "pipe"],
       // As hone starts its learner, for both sides.
-      env: { ...process.env, ...learnerEnvironment(threads) },
+      env: { ...process.env, ...learnerEnvironment(threads, ggmlBase()) },
     });
     const output = { stdout: "", stderr: "" };
     for (const stream of ["stdout", "stderr"] as const) {

@@ -12,6 +12,7 @@ import { objectiveOf } from "../src/config/objectives.js";
 import { contextsOf } from "../src/engine/contexts.js";
 import type { LocalEngineOptions } from "../src/engine/engine.js";
 import { loadEngine } from "../src/engine/factory.js";
+import { ggmlBase } from "../src/engine/missing.js";
 import { type ModelShape, modelFile, modelShape } from "../src/engine/models.js";
 import { startLearner } from "../src/learn/learner.js";
 import { LINEAR_LAYERS } from "../src/learn/types.js";
@@ -81,6 +82,7 @@ async function runLearner(model: string, vocabulary: number, tokens: number, che
     threads,
     device: "cpu",
     precision: "f32",
+    ggml: ggmlBase(),
     logFile: join(folder, "log"),
   });
   try {

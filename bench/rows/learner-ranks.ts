@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { objectiveOf } from "../../src/config/objectives.js";
+import { ggmlBase } from "../../src/engine/missing.js";
 import { modelFile, modelShape } from "../../src/engine/models.js";
 import { startLearner } from "../../src/learn/learner.js";
 import { LINEAR_LAYERS } from "../../src/learn/types.js";
@@ -31,7 +32,12 @@ export const bench: Bench = {
     const side = (threads: number, launch?: string) => async () => {
       const learner = await startLearner({
         ...{ python, base: { gguf: model }, backend: "peft", device: "cpu", precision: "f32", seed: 1 },
-        ...{ lora: { rank: 8, alpha: 16, targets: LINEAR_LAYERS }, threads, logFile: join(folder, "log") },
+        ...{
+          lora: { rank: 8, alpha: 16, targets: LINEAR_LAYERS },
+          threads,
+          ggml: ggmlBase(),
+          logFile: join(folder, "log"),
+        },
         ...(launch && { launch }),
       });
       try {

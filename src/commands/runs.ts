@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { defineCommand } from "../config/command.js";
 import { engineKinds } from "../report/compute.js";
-import { shareText } from "../report/train-view.js";
+import { shareText } from "../run/evaluation.js";
 import { findRuns } from "../run/place.js";
 import { RunReader } from "../run/reader.js";
 import { bestOf, STORE_FILE } from "../run/run.js";

@@ -7,9 +7,9 @@ import { defineCommand } from "../config/command.js";
 import { chosen } from "../config/config.js";
 import { difficultyText } from "../report/difficulty.js";
 import { usageText } from "../report/judge-report.js";
-import { shareText } from "../report/train-view.js";
 import { showTraining } from "../report/training-shown.js";
 import { rewardsText } from "../reward/registry.js";
+import { shareText } from "../run/evaluation.js";
 
 function summaryText({
   run,

@@ -7,6 +7,7 @@ import { learnerDevice } from "../device/build.js";
 import { cudaFound, learnerCards, takeDevice } from "../device/device.js";
 import type { LocalEngineInfo } from "../engine/engine.js";
 import { loadEngine } from "../engine/factory.js";
+import { ggmlBase } from "../engine/missing.js";
 import { modelFingerprint } from "../engine/models.js";
 import { usableCores } from "../engine/threads.js";
 import { serverLogs, withServers } from "../gather/servers.js";
@@ -94,6 +95,7 @@ export async function imitate(options: SftOptions, choice: SftChoice): Promise<S
         lora,
         seed: config.seed,
         threads: config.threads ?? usableCores(),
+        ggml: ggmlBase(),
         device,
         precision: config.precision,
         ...(config.learnerLaunch === undefined ? {} : { launch: config.learnerLaunch, cards: learnerCards() }),

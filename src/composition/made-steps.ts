@@ -5,8 +5,8 @@ import { pushesOther } from "../reward/registry.js";
 import type { StepRow } from "../run/records.js";
 import { trainSteps } from "../train/loop.js";
 import { ScenarioSampler } from "../train/sampler.js";
+import type { Opened } from "./opened.js";
 import { telling } from "./telling.js";
-import type { Opened } from "./training-run.js";
 
 export async function* madeSteps({ plan, model, parts, loading, ...opened }: Opened): AsyncGenerator<StepRow, void> {
   const { settings, task, given } = plan;

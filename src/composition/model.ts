@@ -99,7 +99,7 @@ export class Model {
     const { config, log } = this;
     const [{ EnginePolicy }, { chatSettings }] = await Promise.all([
       import("../train/engine-policy.js"),
-      import("../rollout/chat.js"),
+      import("../rollout/conversation.js"),
     ]);
     return new EnginePolicy(this.engine, {
       engine: this.#player.engine,

@@ -12,13 +12,15 @@ import { ensurePython, type PythonOptions } from "../python-env/python.js";
 import { engineFacts, engineText } from "../report/compute.js";
 import { openRewards, requireRewards } from "../reward/open.js";
 import type { Rewards } from "../reward/reward.js";
-import { chatOf, chatSettings, requireFormat } from "../rollout/chat.js";
+import { chatOf, requireFormat } from "../rollout/chat.js";
+import { chatSettings } from "../rollout/conversation.js";
 import { beginRun } from "../run/begin.js";
 import { logEngine } from "../run/engine-log.js";
 import type { Run } from "../run/run.js";
 import type { RunSettings } from "../run/settings.js";
 import { checkStaleness } from "../train/apart.js";
-import { LastUpdates } from "../train/policy-slope.js";
+import { LastUpdates } from "../train/earlier.js";
+import { guards } from "../train/guard-list.js";
 import { rescoredText } from "../train/rescored.js";
 import { risingRateText } from "../train/schedule.js";
 import { loopSettings } from "../train/settings.js";
@@ -96,7 +98,7 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
     if (loading && isLocal(engine) && decodeThreads(config.threads) === usableCores()) leaveCore(engine, loading);
     requireFormat(chatOf(engine, chatSettings(settings)), task.task.tools, plan.model);
     const parts = {
-      ...{ run, updater, view: tracked(viewOf(events), tracking), lastUpdates: new LastUpdates() },
+      ...{ run, updater, view: tracked(viewOf(events), tracking), lastUpdates: new LastUpdates(), guards },
       settings: loopSettings(settings, config, info, plan.apart),
       policy: await model.policy(task, config.releaseWeights),
     };

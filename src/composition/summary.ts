@@ -1,7 +1,7 @@
 /** The result of a training, over all its calls. */
 
 import { type DifficultyCount, difficultyOf } from "../report/difficulty.js";
-import type { Share } from "../report/train-view.js";
+import type { Share } from "../run/evaluation.js";
 import type { ValidationRow } from "../run/records.js";
 import { bestOf, type Run } from "../run/run.js";
 import type { JudgeUsage } from "../run/verdicts.js";

@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { serverLogs, withServers } from "../gather/servers.js";
-import type { ServerPlan } from "../mcp/plan.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
+import type { ServerPlan } from "../tasks/servers.js";
 import type { AnyTask, PlainOptions, Scenario } from "../tasks/task.js";
 import { taskOptionsOf } from "../tasks/task-options.js";
 

@@ -77,7 +77,7 @@ export async function train(
     signal,
   };
   const [{ pruneCheckpoints }, { stagesOf }, { trainStep }, { StepClock }] = await Promise.all([
-    import("../train/policy-slope.js"),
+    import("../train/earlier.js"),
     import("../train/stages.js"),
     import("../train/step.js"),
     import("../train/step-clock.js"),

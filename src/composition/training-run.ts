@@ -1,30 +1,11 @@
 /** A run that is open: its folder, its learner, and the active adapter of its model. */
-import type { Rewards } from "../reward/reward.js";
 import { type MetricsLine, metricsLine, type ValidationRow } from "../run/records.js";
 import type { Scenario } from "../tasks/task.js";
-import type { LoopParts } from "../train/parts.js";
 import { HoneError } from "../util/errors.js";
 import type { Model } from "./model.js";
-import type { RunPlan } from "./plan-run.js";
+import type { Opened, Steps } from "./opened.js";
 import { summarise, type TrainSummary } from "./summary.js";
 import type { OpenTask } from "./task.js";
-import type { RunEvents } from "./train-options.js";
-
-/** The parts that make the steps of a run. */
-export type Steps = Omit<LoopParts, "scenarios" | "rewardGroup" | "signal">;
-
-/** What a run is opened with. */
-export interface Opened {
-  readonly plan: RunPlan;
-  readonly model: Model;
-  readonly parts: Steps;
-  /** Opens the rewards that the options name, once. */
-  readonly rewards: () => Promise<Rewards>;
-  /** The learner, which starts meanwhile; undefined where no step is left. */
-  readonly loading: Promise<void> | undefined;
-  readonly events: RunEvents & Required<Pick<RunEvents, "log" | "signal">>;
-  readonly close: () => Promise<void>;
-}
 
 /** Internal access for `train`; not part of the public API. */
 export let partsOf: (run: TrainingRun) => Steps;

@@ -12,6 +12,7 @@ import { packagesIn } from "../device/runtime.js";
 import type { LocalEngine } from "../engine/engine.js";
 import { engineOptions } from "../engine/engine-options.js";
 import { loadEngine } from "../engine/factory.js";
+import { ggmlBase } from "../engine/missing.js";
 import { groupAdvantages } from "../learn/advantages.js";
 import { type BatchGroup, writeBatch } from "../learn/batch.js";
 import { startLearner } from "../learn/learner.js";
@@ -119,6 +120,7 @@ async function tryUpdate(engine: LocalEngine, records: readonly TokenRecord[], r
     lora: { rank: 8, alpha: 16, targets: LINEAR_LAYERS },
     seed: 1,
     threads: engine.info.threads,
+    ggml: ggmlBase(),
     device: learnerDevice(engine.info.gpu).device,
     precision: "auto",
     logFile: join(request.folder, LEARNER_LOG),

@@ -1,8 +1,5 @@
-/** When memory is short, loads the engine with fewer sequences: half as many, repeatedly. */
-
-import type { LocalEngine, LocalEngineOptions } from "./engine.js";
+/** When memory is short, an engine gets fewer sequences: half as many, repeatedly. */
 import { EngineOutOfMemory } from "./errors.js";
-import { loadEngine } from "./factory.js";
 
 /**
  * Runs `attempt` with a number of sequences, halved each time that memory does not suffice.
@@ -25,14 +22,4 @@ export async function fitting<T>(
       sequences = fewer;
     }
   }
-}
-
-/** Loads an engine with as many of the sequences as fit in memory. Returns the options it was loaded with. */
-export async function loadFitting(
-  options: LocalEngineOptions,
-  log: (line: string) => void,
-): Promise<{ engine: LocalEngine; options: LocalEngineOptions }> {
-  const attempt = (sequences: number) => loadEngine({ ...options, sequences }, log);
-  const loaded = await fitting(options.sequences, attempt, log, options.lanes);
-  return { engine: loaded.result, options: { ...options, sequences: loaded.sequences } };
 }

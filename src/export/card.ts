@@ -1,5 +1,5 @@
 /** Writes README.md of an export: description, training results, settings, and how to load it. */
-import { shareText } from "../report/train-view.js";
+import { shareText } from "../run/evaluation.js";
 import type { Device, RunRecord, ValidationRow } from "../run/records.js";
 import type { RunSettings } from "../run/settings.js";
 import type { Form, WeightType } from "./form.js";

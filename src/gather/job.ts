@@ -1,9 +1,9 @@
 /** Messages between a gathering and its workers: plain data, since closures cannot be sent to threads. */
 import type { MessagePort } from "node:worker_threads";
-import type { ServerPlan } from "../mcp/plan.js";
 import type { PlayerSpec } from "../rollout/player.js";
 import type { RolloutLimits, Waiting } from "../rollout/rollout.js";
 import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
+import type { ServerPlan } from "../tasks/servers.js";
 import type { PlainOptions, Scenario } from "../tasks/task.js";
 
 /** Settings that every worker of a pool gets when it starts. Plain data. */

@@ -4,8 +4,8 @@
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import type { ServerTool } from "../mcp/catalogue.js";
-import type { McpConfig, ServerPlan } from "../mcp/plan.js";
+import type { McpConfig } from "../mcp/plan.js";
+import type { ServerPlan, ServerTool } from "../tasks/servers.js";
 import type { AnyTask } from "../tasks/task.js";
 
 /** Log folder for commands that make no run. */

@@ -21,6 +21,8 @@ export interface ChildSettings {
   readonly python: string;
   readonly threads: number;
   readonly logFile: string;
+  /** ggml's base library of the engine; see `learnerEnvironment`. */
+  readonly ggml?: string | undefined;
   readonly deadlines?: Partial<Deadlines>;
   /** The Python module to run; replaced in tests. */
   readonly module?: readonly string[];
@@ -58,7 +60,7 @@ export class Child {
   #sign = { beat: awakeTime(), progress: awakeTime() };
   readonly #watch: NodeJS.Timeout;
 
-  constructor({ python, threads, logFile, deadlines, module = ["-m", "learner"], cards }: ChildSettings) {
+  constructor({ python, threads, ggml, logFile, deadlines, module = ["-m", "learner"], cards }: ChildSettings) {
     this.#python = python;
     this.#logFile = logFile;
     this.#deadlines = { ...DEADLINES, ...deadlines };
@@ -72,7 +74,7 @@ export class Child {
       python,
       args: module,
       logFile,
-      env: { ...learnerEnvironment(threads), ...(cards === undefined ? {} : { CUDA_VISIBLE_DEVICES: cards }) },
+      env: { ...learnerEnvironment(threads, ggml), ...(cards === undefined ? {} : { CUDA_VISIBLE_DEVICES: cards }) },
       onLine: (line) => this.#read(line),
       onEnd: (end) => this.#end(this.#reasonOf(end)),
     });

@@ -1,7 +1,6 @@
 /** Variables that the learner's process is started with. */
 import { cpus } from "node:os";
 import { join } from "node:path";
-import { ggmlBase } from "../engine/missing.js";
 import { cacheHome } from "../util/paths.js";
 import { hone } from "../util/program.js";
 
@@ -12,11 +11,13 @@ import { hone } from "../util/program.js";
 const sameBits = (): NodeJS.ProcessEnv =>
   /intel/i.test(cpus()[0]?.model ?? "") ? { MKL_CBWR: process.env.MKL_CBWR ?? "AUTO,STRICT" } : {};
 
-/** What the learner's libraries are told when they are loaded. */
-export const learnerEnvironment = (threads: number): NodeJS.ProcessEnv => ({
+/**
+ * What the learner's libraries are told when they are loaded.
+ * @param ggml the engine's own library, which on a CPU computes the values of quantised weights
+ */
+export const learnerEnvironment = (threads: number, ggml: string | undefined): NodeJS.ProcessEnv => ({
   HONE_DOCTOR: hone("doctor"),
-  // On a CPU the engine's own library computes the values of quantised weights.
-  HONE_GGML: ggmlBase(),
+  HONE_GGML: ggml,
   // Read when PyTorch is imported: its own thread pool must not be larger than granted.
   OMP_NUM_THREADS: String(threads),
   ...sameBits(),

@@ -96,13 +96,14 @@ export async function startLearner(
   settings: LearnerSettings,
   { onProgress, module, signal }: StartOptions = {},
 ): Promise<Learner> {
-  const { python, threads, logFile, deadlines, launch, launchAddress, cards, ...model } = settings;
+  const { python, threads, ggml, logFile, deadlines, launch, launchAddress, cards, ...model } = settings;
   if (model.lora && model.lora.targets.length === 0) {
     throw new LearnerRefused("an adapter needs at least one target layer");
   }
   const child = new Child({
     python,
     threads,
+    ggml,
     logFile,
     ...(deadlines ? { deadlines } : {}),
     cards,

@@ -105,6 +105,8 @@ export interface LearnerSettings {
   readonly launchAddress?: string;
   /** The GPUs that it sees, as CUDA_VISIBLE_DEVICES, in place of the one of this process. */
   readonly cards?: string | undefined;
+  /** The engine's ggml base library, which on a CPU computes the values of quantised weights; undefined where it is not installed. */
+  readonly ggml: string | undefined;
   /** The child's output is appended here. */
   readonly logFile: string;
   readonly deadlines?: Partial<Deadlines>;

@@ -4,18 +4,9 @@
  */
 import { createHash } from "node:crypto";
 import { jsonSchema } from "../tasks/parameters.js";
+import type { ServerTool } from "../tasks/servers.js";
 import { messageOf, UsageError } from "../util/errors.js";
 import type { ListedTool } from "./connection.js";
-
-/** A server's tool and its name for the model. */
-export interface ServerTool {
-  readonly name: string;
-  readonly server: string;
-  /** Name of the tool on the server. */
-  readonly toolName: string;
-  readonly description: string;
-  readonly inputSchema: Readonly<Record<string, unknown>>;
-}
 
 export interface Listing {
   readonly server: string;

@@ -4,7 +4,7 @@
  */
 import type { Client, Tool, Transport } from "@modelcontextprotocol/client";
 import { z } from "zod";
-import type { ServerProblem } from "../tasks/servers.js";
+import type { ServerProblem, ServerSpec } from "../tasks/servers.js";
 import { ToolError } from "../tasks/task.js";
 import { messageOf } from "../util/errors.js";
 import { withDigits, withMarks } from "../util/json.js";
@@ -13,7 +13,6 @@ import { TimeLimit } from "../util/time-limit.js";
 import { ServerFailure } from "./errors.js";
 import { ServerLog } from "./log.js";
 import type { CallResult } from "./result.js";
-import type { ServerSpec } from "./servers-file.js";
 import { StdioTransport } from "./stdio.js";
 
 export interface ConnectionOptions {

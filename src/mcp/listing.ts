@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ServerSpec } from "../tasks/servers.js";
 import { Connection, type ListedTool } from "./connection.js";
 import { ServerFailure } from "./errors.js";
 import { ROLLOUT_FOLDER } from "./expand.js";
-import type { ServerSpec } from "./servers-file.js";
 
 export interface Listed {
   readonly server: ServerSpec;

@@ -4,14 +4,14 @@
  */
 import { dirname, resolve } from "node:path";
 import type { Config } from "../config/config.js";
-import type { ServerScope } from "../tasks/servers.js";
+import type { ServerPlan, ServerSpec } from "../tasks/servers.js";
 import type { AnyTask } from "../tasks/task.js";
 import { UsageError } from "../util/errors.js";
-import { type Catalogue, type Choice, catalogueOf, type ServerTool } from "./catalogue.js";
+import { type Catalogue, type Choice, catalogueOf } from "./catalogue.js";
 import { ServerFailure } from "./errors.js";
 import { ROLLOUT_FOLDER } from "./expand.js";
 import { type Listed, listServers } from "./listing.js";
-import { readServersFile, type ServerSpec, serversFrom } from "./servers-file.js";
+import { readServersFile, serversFrom } from "./servers-file.js";
 
 /** Options of commands whose rollouts can use servers. */
 export type McpConfig = Pick<Config, "mcp" | "mcpAllow" | "mcpDeny">;
@@ -21,17 +21,6 @@ const RESULT_CHARS = 8000;
 
 /** Seconds until a server must have answered after its start: it may be fetched first, by npx or uvx. */
 const START_SECONDS = 120;
-
-/** Plain data, so that it can be sent to workers. Contains the servers' keys, so it is never written. */
-export interface ServerPlan {
-  readonly servers: readonly ServerSpec[];
-  readonly scope: ServerScope;
-  readonly tools: readonly ServerTool[];
-  readonly resultChars: number;
-  readonly startSeconds: number;
-  /** Folder of the servers' logs. */
-  readonly logs: string;
-}
 
 /** The servers' listings and the plan made from them. */
 export interface Surveyed {

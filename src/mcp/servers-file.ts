@@ -6,22 +6,11 @@ import { readFileSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { z } from "zod";
+import type { ServerSpec } from "../tasks/servers.js";
 import { messageOf, UsageError } from "../util/errors.js";
 import { nearest } from "../util/nearest.js";
 import { expand, ROLLOUT_FOLDER, type Surroundings } from "./expand.js";
 import { parseJsonc } from "./jsonc.js";
-
-/** How to start a server; variables are expanded except for the rollout's folder. */
-export type ServerSpec = { readonly name: string } & (
-  | {
-      readonly kind: "stdio";
-      readonly command: string;
-      readonly args: readonly string[];
-      readonly env: Readonly<Record<string, string>>;
-      readonly cwd: string;
-    }
-  | { readonly kind: "http" | "sse"; readonly url: string; readonly headers: Readonly<Record<string, string>> }
-);
 
 const scalars = z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]));
 const definition = z.object({

@@ -4,13 +4,13 @@
  */
 import { rmSync } from "node:fs";
 import { jsonSchema } from "../tasks/parameters.js";
-import type { ServerEvent, ServerEvents } from "../tasks/servers.js";
+import type { ServerEvent, ServerEvents, ServerPlan, ServerTool } from "../tasks/servers.js";
 import { type AnyTask, defineTool, type Scenario, type Tool, type ToolContext } from "../tasks/task.js";
-import { changedTools, type ServerTool } from "./catalogue.js";
+import { changedTools } from "./catalogue.js";
 import { Connection } from "./connection.js";
 import { ServerFailure } from "./errors.js";
 import { inFolder, rolloutFolder } from "./listing.js";
-import { needsFolder, type ServerPlan } from "./plan.js";
+import { needsFolder } from "./plan.js";
 import { resultText } from "./result.js";
 
 type Call = (tool: ServerTool, args: Record<string, unknown>, context: ToolContext) => Promise<unknown>;

@@ -1,10 +1,10 @@
 /** MCP's stdio transport over a guarded program: one JSON message per line. Other lines go to the log. */
 import { existsSync } from "node:fs";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import type { ServerSpec } from "../tasks/servers.js";
 import { withDigits } from "../util/json.js";
 import { type Guarded, programOf, startGuarded } from "./guarded.js";
 import type { ServerLog } from "./log.js";
-import type { ServerSpec } from "./servers-file.js";
 
 /** Maximum size of a message in bytes; a longer one is a defect. */
 const MOST_BYTES = 64 * 1_048_576;

@@ -3,7 +3,7 @@
 import { flagOf, options } from "../config/config.js";
 import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
 import { checkChatUrl, keyFor } from "../openai/server.js";
-import { chatOptions } from "../rollout/chat.js";
+import { chatOptions } from "../rollout/conversation.js";
 import { UsageError } from "../util/errors.js";
 
 import type { OpenPlayer, PlayerConfig } from "./player-config.js";

@@ -6,7 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import type { VllmOptions } from "../engine/engine.js";
 import { engineOptions, gpuChosen } from "../engine/engine-options.js";
 import { joinOptions, loadEngine } from "../engine/factory.js";
-import { loadFitting } from "../engine/fitting.js";
+import { loadFitting } from "../engine/load-fitting.js";
 import { modelShape } from "../engine/models.js";
 import { UsageError } from "../util/errors.js";
 import {

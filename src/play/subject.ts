@@ -8,7 +8,7 @@ import { type Config, flagOf, type GivenOptions, type OptionOf } from "../config
 import { CONTEXT } from "../config/defaults.js";
 import type { LocalEngine } from "../engine/engine.js";
 import { engineOptions } from "../engine/engine-options.js";
-import { loadFitting } from "../engine/fitting.js";
+import { loadFitting } from "../engine/load-fitting.js";
 import { modelFingerprint } from "../engine/models.js";
 import { conversingModel } from "../models/header.js";
 import { linesTo } from "../models/io.js";
@@ -17,7 +17,8 @@ import { resolveModel } from "../models/resolve.js";
 import { prepareMachine } from "../python-env/machine.js";
 import { engineText } from "../report/compute.js";
 import { checkpointTitle } from "../report/eval-report.js";
-import { type Chat, chatOf, chatOptions, chatSettings } from "../rollout/chat.js";
+import { type Chat, chatOf } from "../rollout/chat.js";
+import { chatOptions, chatSettings } from "../rollout/conversation.js";
 import { type OpenCheckpoints, openCheckpoints } from "../run/checkpoint-choice.js";
 import { findRuns, namedRun } from "../run/place.js";
 import { STORE_FILE } from "../run/run.js";

@@ -3,8 +3,8 @@
  * whole run with its reward, the last step's time and memory. Without a terminal the phase's line is printed now and then.
  */
 
-import { countsText } from "../run/evaluation.js";
-import type { Evaluation, MetricsLine, ValidationRow } from "../run/records.js";
+import { countsText, shareText } from "../run/evaluation.js";
+import type { MetricsLine, ValidationRow } from "../run/records.js";
 import { hone } from "../util/program.js";
 import { usageText } from "./judge-report.js";
 import { bar, clock, compact, ProgressLine, sparkline } from "./progress-line.js";
@@ -18,15 +18,7 @@ export interface RewardLine {
   readonly rewards?: readonly number[];
 }
 
-/** A share of successes with its 95 % interval. */
-export type Share = Pick<Evaluation, "n" | "success" | "low" | "high">;
-
 export const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
-
-/** "45.0 % (95 %: 35.6 to 54.8, n=100)" */
-export function shareText({ success, low, high, n }: Share): string {
-  return `${percent(success)} (95 %: ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)}, n=${n})`;
-}
 
 /** Time of a step by phase, the longest first: "8.1 s rollouts, 3.9 s update, 0.2 s other". */
 export function timeText(seconds: Readonly<Record<string, number>>): string {

@@ -4,9 +4,8 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Call, type Completion, complete } from "../openai/completion.js";
-import type { ChatMessage as ApiMessage, Dialect, DialectSettings } from "../openai/dialect.js";
+import type { ChatMessage as ApiMessage, Dialect } from "../openai/dialect.js";
 import { adviceFor, ChatError, causeOf, mayPass } from "../openai/failure.js";
-import type { ChatServer } from "../openai/server.js";
 import { estimateTokens } from "../openai/tokens.js";
 import type { CallRecord, ChatMessage } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
@@ -14,10 +13,9 @@ import { parseJson } from "../util/json.js";
 import { Random } from "../util/random.js";
 import { anyOf } from "../util/signals.js";
 import { awakeTime, TimeLimit } from "../util/time-limit.js";
-import type { WrittenCall } from "./formats/format.js";
+import type { WrittenCall } from "./conversation.js";
+import type { ApiSettings } from "./player.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
-
-export interface ApiSettings extends ChatServer, DialectSettings {}
 
 /** Attempts after the first where a server fails; one that is busy is asked until the turn's deadline. */
 const RETRIES = 3;

@@ -15,7 +15,7 @@ import { hasBigint, toJson } from "../util/json.js";
 import { anyOf } from "../util/signals.js";
 import { awakeTime, TimeLimit } from "../util/time-limit.js";
 import { guarded } from "../util/watch.js";
-import type { WrittenCall } from "./formats/format.js";
+import type { WrittenCall } from "./conversation.js";
 import { badArguments, unknownTool } from "./refusals.js";
 
 /** Limit of one tool result in characters; a longer one is a defect of the tool. */

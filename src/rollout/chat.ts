@@ -2,41 +2,18 @@
  * The conversation format of the engine's model: its chat template, the format of its tool calls, and the marks of its
  * thoughts. All come from the template; the user may name the format and set the template's variables.
  */
-import type { OptionName } from "../config/config.js";
 import type { Engine } from "../engine/engine.js";
 import type { ChatMessage, ToolSchema } from "../tasks/task.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { nearest } from "../util/nearest.js";
 import { hone } from "../util/program.js";
-import type { ToolFormat } from "./formats/format.js";
+import type { ChatSettings, PlayedChat, ToolFormat } from "./conversation.js";
 import { formatAsked, formatNamed, formatNames, formatOf } from "./formats/formats.js";
 import { ChatTemplate, UnusableTemplate } from "./template.js";
 import { marksOf, splitThoughts, type ThoughtMarks } from "./thoughts.js";
 
-/** Plain data, so that it can be sent to workers. */
-export interface ChatSettings {
-  /** Default "auto": the format in which the template writes a call, or for which it asks where it writes none. */
-  readonly toolFormat?: string;
-  /** Variables of the template, such as `enable_thinking`. */
-  readonly templateArg?: Readonly<Record<string, unknown>> | undefined;
-  /** After this many tokens of a turn, unfinished thoughts are closed. */
-  readonly maxThinkingTokens?: number | undefined;
-}
-
-/** The part of a configuration that concerns the conversation format. */
-export const chatSettings = ({ toolFormat, templateArg, maxThinkingTokens }: ChatSettings): ChatSettings => ({
-  ...(toolFormat === undefined ? {} : { toolFormat }),
-  templateArg,
-  maxThinkingTokens,
-});
-
-/** Options from which {@link chatSettings} are made. */
-export const chatOptions = ["toolFormat", "templateArg", "maxThinkingTokens"] as const satisfies readonly OptionName[];
-
-export interface Chat {
+export interface Chat extends PlayedChat {
   readonly template: ChatTemplate;
-  /** Undefined where the template has no known format and none was named. */
-  readonly format: ToolFormat | undefined;
   /** A turn with one call as the template writes it; "" where it writes none. */
   readonly sample: string;
   /** Whether a prompt says what tools there are, by the template or in the system message; else the messages must. */
@@ -46,12 +23,6 @@ export interface Chat {
    * does so itself.
    */
   readonly write: ToolFormat["write"] | undefined;
-  readonly marks: ThoughtMarks | undefined;
-  /** Whether a turn begins inside the model's thoughts because the prompt has opened them. */
-  readonly opened: boolean;
-  readonly maxThinkingTokens: number | undefined;
-  /** Ids that end a turn completely: the template appends no closing token after them. */
-  readonly closing: readonly number[];
   /** The same format with other values of the template's variables. @throws UsageError for variables that it has not */
   with(args: Readonly<Record<string, unknown>>): Chat;
 }

@@ -7,7 +7,7 @@ import type { Engine } from "../engine/engine.js";
 import { afterTurn } from "../engine/evaluated.js";
 import type { Evaluated, Sampling, Sequence } from "../engine/sequence.js";
 import type { ChatMessage } from "../tasks/task.js";
-import type { Chat } from "./chat.js";
+import type { PlayedChat } from "./conversation.js";
 import { readTurn, withIds } from "./reading.js";
 import { sampleTurn } from "./sample.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
@@ -18,7 +18,7 @@ export type SamplingSettings = Omit<Sampling, "seed">;
 
 export class EngineSession implements Session {
   readonly #engine: Engine;
-  readonly #chat: Chat;
+  readonly #chat: PlayedChat;
   readonly #sequence: Sequence;
   readonly #opening: Opening;
   readonly #sampling: Sampling;
@@ -33,7 +33,7 @@ export class EngineSession implements Session {
 
   constructor(
     engine: Engine,
-    chat: Chat,
+    chat: PlayedChat,
     sequence: Sequence,
     opening: Opening,
     prompt: ArrayLike<number>,

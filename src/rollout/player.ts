@@ -1,8 +1,7 @@
 /** Who plays: plain data, so that it can be sent to worker threads. */
 import type { EngineOptions } from "../engine/engine.js";
 import type { ExpertOptions } from "../tasks/task.js";
-import type { ApiSettings } from "./api-session.js";
-import type { ChatSettings } from "./chat.js";
+import type { ChatSettings } from "./conversation.js";
 import type { SamplingSettings } from "./engine-session.js";
 
 export interface EnginePlayer {
@@ -12,6 +11,16 @@ export interface EnginePlayer {
   readonly chat?: ChatSettings;
   /** SHA-256 of the adapter in use, null for the base model. The adapter itself is set by the engine's owner. */
   readonly adapter: string | null;
+}
+
+/** A model behind an OpenAI-compatible API; keys and names as its server has them. */
+export interface ApiSettings {
+  /** "http://127.0.0.1:8000/v1" */
+  readonly url: string;
+  readonly key: string | undefined;
+  readonly model: string;
+  readonly temperature: number | undefined;
+  readonly maxTokens: number | undefined;
 }
 
 export type PlayerSpec =

@@ -1,10 +1,14 @@
 /** What a turn of the engine's model says: its calls, and the text without its thoughts. */
 import type { ToolSchema } from "../tasks/task.js";
-import type { Chat } from "./chat.js";
-import type { WrittenCall } from "./formats/format.js";
+import type { PlayedChat, WrittenCall } from "./conversation.js";
 import type { Turn } from "./session.js";
-import { callId, usableId } from "./template.js";
 import { splitThoughts } from "./thoughts.js";
+
+/** An id in the form that Mistral's templates demand: nine letters or digits. */
+export const callId = (number: number) => String(number).padStart(9, "0");
+
+/** A call's own id if every template accepts it. */
+export const usableId = (id: string | undefined) => (id !== undefined && /^[a-zA-Z0-9]{9}$/.test(id) ? id : undefined);
 
 export interface ReadTurn extends Required<Pick<Turn, "content" | "said" | "calls">> {
   /** With their marks; "" where there are none. */
@@ -17,7 +21,7 @@ export interface ReadTurn extends Required<Pick<Turn, "content" | "said" | "call
  * @param text as it was sampled, without the token that ended the turn
  * @param tools those that the prompt has shown
  */
-export function readTurn({ marks, opened, format }: Chat, text: string, tools: readonly ToolSchema[]): ReadTurn {
+export function readTurn({ marks, opened, format }: PlayedChat, text: string, tools: readonly ToolSchema[]): ReadTurn {
   const { thoughts, said } = splitThoughts(text, marks, opened);
   if (tools.length === 0 || !format) return { thoughts, content: text.trim(), said: said.trim(), calls: [] };
   const { content, calls } = format.read(
@@ -42,4 +46,6 @@ export function withIds(calls: readonly WrittenCall[], before: number): WrittenC
 }
 
 /** Ids that end a turn. */
-export const stopIds = (chat: Chat, endTokens: readonly number[]) => [...new Set([...chat.closing, ...endTokens])];
+export const stopIds = (chat: PlayedChat, endTokens: readonly number[]) => [
+  ...new Set([...chat.closing, ...endTokens]),
+];

@@ -3,7 +3,7 @@
  * model behind an OpenAI-compatible API, or the task's scripted expert.
  */
 import type { CallRecord, ChatMessage, ToolSchema } from "../tasks/task.js";
-import type { WrittenTurn } from "./formats/format.js";
+import type { WrittenTurn } from "./conversation.js";
 import type { TokenRecord } from "./transcript.js";
 
 export interface Opening {

@@ -19,6 +19,7 @@ import { UnsupportedTemplate } from "../jinja/values.js";
 import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/task.js";
 import { HoneError, messageOf } from "../util/errors.js";
 import { toJson } from "../util/json.js";
+import { callId, usableId } from "./reading.js";
 
 /** The tokenizer's functions that a template needs. */
 export interface TemplateTokenizer {
@@ -106,12 +107,6 @@ function withCut(text: string): string {
   const at = words > 0 ? words : text.length >> 1;
   return text.slice(0, at) + CUT + text.slice(at);
 }
-
-/** An id in the form that Mistral's templates demand: nine letters or digits. */
-export const callId = (number: number) => String(number).padStart(9, "0");
-
-/** A call's own id if every template accepts it. */
-export const usableId = (id: string | undefined) => (id !== undefined && /^[a-zA-Z0-9]{9}$/.test(id) ? id : undefined);
 
 /**
  * Messages in the form that templates take, Hugging Face's. Calls without an id, from players without tokens, get the

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/config.js";
-import { chatOptions } from "../rollout/chat.js";
+import { chatOptions } from "../rollout/conversation.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { hone } from "../util/program.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";

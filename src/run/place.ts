@@ -2,39 +2,10 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import type { Config } from "../config/config.js";
-import { DEFAULT_MODEL } from "../config/defaults.js";
-import { loadTask } from "../tasks/load.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { hone } from "../util/program.js";
 import { STORE_FILE } from "./run.js";
 import { RunStore } from "./store.js";
-
-/**
- * Examples: "qwen2.5-0.5b-instruct-f16" for the path of that file or hf:REPOSITORY:FILE, "tiny" for that name,
- * "Qwen2.5-0.5B-Instruct" for that repository at any revision.
- */
-const stem = (model: string) =>
-  basename(model)
-    .replace(/^.*:/, "")
-    .replace(/@.*$/, "")
-    .replace(/\.gguf$/i, "");
-
-type Place = Pick<Config, "home" | "project" | "run" | "model" | "task"> & Partial<Pick<Config, "taskTimeout">>;
-
-/** The folder of a run to be trained. */
-export async function placeOf({ home, project, run, model, task, taskTimeout }: Place): Promise<string> {
-  const name = run ?? stem(model ?? DEFAULT_MODEL);
-  checkName("--run", name);
-  const folder = project ?? (await loadTask(task, taskTimeout)).name;
-  checkName("--project", folder);
-  return resolve(home, folder, "models", name);
-}
-
-function checkName(flag: string, name: string): void {
-  if (!/^[\w][\w.-]*$/.test(name)) {
-    throw new UsageError(`${flag} ${name}: use letters, digits, ".", "_" and "-", it becomes the name of a folder`);
-  }
-}
 
 export interface FoundRun {
   readonly project: string;
@@ -96,7 +67,7 @@ function hasStep({ folder }: FoundRun): boolean {
  * @throws UsageError when there is none
  */
 export function findRun(
-  { home, ...asked }: Pick<Place, "home" | "project" | "run">,
+  { home, ...asked }: Pick<Config, "home" | "project" | "run">,
   { trained = false } = {},
 ): FoundRun {
   const [, of, its] = asked.run?.match(/^([^/]+)\/([^/]+)$/) ?? [];
@@ -123,7 +94,7 @@ export function findRun(
 
 /** The run that `word` names: a folder with a run in it, PROJECT/RUN, or the run's name. Else, and what it throws: as {@link findRun}. */
 export function namedRun(
-  place: Pick<Place, "home" | "project">,
+  place: Pick<Config, "home" | "project">,
   word: string | undefined,
   which: { readonly trained?: boolean } = {},
 ): FoundRun {

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Grammar } from "../engine/sequence.js";
 import type { Chat } from "../rollout/chat.js";
-import type { FieldTag } from "../rollout/formats/format.js";
+import type { FieldTag } from "../rollout/conversation.js";
 import { toJson } from "../util/json.js";
 import { badRequest } from "./errors.js";
 import type { ChatRequest } from "./requests.js";

@@ -2,7 +2,7 @@
  * JSON Schemas as rules of a grammar. What a grammar does not express is left out, and named: the rules never let pass what
  * the rest of the schema refuses. A schema that is none is refused.
  */
-import type { FieldTag } from "../rollout/formats/format.js";
+import type { FieldTag } from "../rollout/conversation.js";
 import { toJson } from "../util/json.js";
 import { referred } from "../util/pointer.js";
 import {

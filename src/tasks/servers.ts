@@ -62,3 +62,36 @@ export type ServerEvent =
   | "server_restarted";
 
 export type ServerEvents = Partial<Record<ServerEvent, number>>;
+
+/** How to start a server; variables are expanded except for the rollout's folder. */
+export type ServerSpec = { readonly name: string } & (
+  | {
+      readonly kind: "stdio";
+      readonly command: string;
+      readonly args: readonly string[];
+      readonly env: Readonly<Record<string, string>>;
+      readonly cwd: string;
+    }
+  | { readonly kind: "http" | "sse"; readonly url: string; readonly headers: Readonly<Record<string, string>> }
+);
+
+/** A server's tool and its name for the model. */
+export interface ServerTool {
+  readonly name: string;
+  readonly server: string;
+  /** Name of the tool on the server. */
+  readonly toolName: string;
+  readonly description: string;
+  readonly inputSchema: Readonly<Record<string, unknown>>;
+}
+
+/** Plain data, so that it can be sent to workers. Contains the servers' keys, so it is never written. */
+export interface ServerPlan {
+  readonly servers: readonly ServerSpec[];
+  readonly scope: ServerScope;
+  readonly tools: readonly ServerTool[];
+  readonly resultChars: number;
+  readonly startSeconds: number;
+  /** Folder of the servers' logs. */
+  readonly logs: string;
+}

@@ -1,8 +1,8 @@
 /** Fingerprints of all that defines a run besides its settings: with other contents it is another run. */
 import { modelFingerprint } from "../engine/models.js";
 import { toolsFingerprint } from "../gather/servers.js";
-import type { ServerPlan } from "../mcp/plan.js";
 import type { RunRecord } from "../run/records.js";
+import type { ServerPlan } from "../tasks/servers.js";
 import type { AnyTask, Scenario } from "../tasks/task.js";
 import { scenariosFingerprint } from "./sampler.js";
 

@@ -7,25 +7,12 @@
  */
 import { addDraws } from "../engine/evaluated.js";
 import type { DrawStatistics } from "../engine/sequence.js";
-import type { Trajectory } from "../rollout/trajectory.js";
 import { HoneError } from "../util/errors.js";
 
 /** Of a false alarm in a whole run, whatever its length. */
 const ALARM = 1e-6;
 /** Variance, in squared nats, at which the bound is nearest to that of a test made once: some 10,000 draws. */
 const INTRINSIC = 300;
-
-/** Of the draws of these rollouts; null where the engine has measured none. */
-export function drawsOf(rollouts: readonly Trajectory[]): DrawStatistics | null {
-  let sum: DrawStatistics | undefined;
-  for (const { tokens, branches = [] } of rollouts) {
-    for (const record of [tokens, ...branches.map((branch) => branch.tokens)]) {
-      const draws = record?.evaluated?.draws;
-      if (draws && draws.tokens > 0) sum = addDraws(draws, sum);
-    }
-  }
-  return sum ?? null;
-}
 
 /** How far the sum of the deviations may be from 0 at this variance, in nats. */
 export function drawsBound(variance: number): number {

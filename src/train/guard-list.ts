@@ -4,11 +4,12 @@
  */
 import { EngineOutOfMemory } from "../engine/errors.js";
 import { checkCredits } from "./credit-check.js";
-import { checkDrawStatistics, drawsOf } from "./draw-statistics.js";
+import { checkDrawStatistics } from "./draw-statistics.js";
 import { checkDraws } from "./draws.js";
 import { checkEvaluated } from "./evaluated.js";
 import { demanding, type Guard, type Moments } from "./guard.js";
-import { checkMismatch, checkProbe, mismatchNote } from "./mismatch.js";
+import { drawsOf } from "./metrics.js";
+import { checkMismatch, checkProbe, mismatchNote, probeLimit } from "./mismatch.js";
 import { checkPolicySlope } from "./policy-slope.js";
 import { checkProgress } from "./progress.js";
 import { checkBatch } from "./second-path.js";
@@ -78,9 +79,9 @@ export const guards: readonly Guard[] = [
   {
     name: "a checkpoint's probe",
     sees: "an engine that plays another adapter than it was told to load",
-    afterWaking: ({ loaded, limit, adapter, consequence }) =>
+    afterWaking: ({ loaded, settings, before, adapter, consequence }) =>
       demanding("take the commit back", () =>
-        checkProbe("reading" in loaded ? loaded.reading : null, limit, adapter, consequence),
+        checkProbe("reading" in loaded ? loaded.reading : null, probeLimit(before, settings), adapter, consequence),
       ),
   },
   {

@@ -10,9 +10,13 @@ import type { Trajectory } from "../rollout/trajectory.js";
 import type { ProbeReading, StepMetricsRow, StepRow } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
 import type { CreditedGroup } from "./credit.js";
-import type { MismatchSettings } from "./mismatch.js";
-import type { EarlierPolicy, LastUpdates } from "./policy-slope.js";
-import type { OnlyReward } from "./progress.js";
+import type { EarlierPolicy, LastUpdates } from "./earlier.js";
+
+/** The one reward of all rollouts of some steps, and the task as `--task` names it. */
+export interface OnlyReward {
+  readonly reward: number;
+  readonly task: string;
+}
 
 export type Demand =
   /** The run stops before the commit; the next attempt at the step uses what was played. */
@@ -26,6 +30,18 @@ export type Verdict =
   | { readonly demand: Demand; readonly error: unknown }
   /** Told, and the step goes on. */
   | { readonly demand: "note"; readonly text: string };
+
+/** What the distance between engine and learner is judged by. */
+export interface MismatchSettings {
+  /** The user's own limit of the mean distance, in nats: it replaces the one of the effective sample size. */
+  readonly maxMismatch: number | undefined;
+  /** Mean distance, in nats, below which they are taken for one policy where no step of the run says what is usual. */
+  readonly expectedMismatch: number;
+  /** The engine's device and precision, and whether the learner's base weights come from --hf-weights. */
+  readonly numerics: { readonly engine: string; readonly hfWeights: boolean };
+  /** What brings them closer, for messages. */
+  readonly closer: string;
+}
 
 /** What there is to see at each moment of a step, in the order of the moments. */
 export interface Moments {
@@ -59,7 +75,9 @@ export interface Moments {
   /** The engine, awake, with the adapter that it was told to load; or the error of that. */
   readonly afterWaking: {
     readonly loaded: { readonly reading: ProbeReading | null } | { readonly error: unknown };
-    readonly limit: number;
+    readonly settings: MismatchSettings;
+    /** Of earlier steps with the numerics of the one that made the adapter, oldest first. */
+    readonly before: readonly StepMetrics["mismatch"][];
     readonly adapter: string;
     readonly consequence: string;
   };

@@ -3,8 +3,8 @@
  * old checkpoints are deleted.
  */
 import type { StepRow } from "../run/records.js";
+import { pruneCheckpoints } from "./earlier.js";
 import type { LoopParts } from "./parts.js";
-import { pruneCheckpoints } from "./policy-slope.js";
 import { isDue, playContextOf, validate } from "./saved-play.js";
 import { settleLast, use } from "./settle.js";
 import { stagesOf } from "./stages.js";

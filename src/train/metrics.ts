@@ -1,4 +1,6 @@
 /** The metrics of a step, from its groups and its update. */
+import { addDraws } from "../engine/evaluated.js";
+import type { DrawStatistics } from "../engine/sequence.js";
 import { deviation } from "../learn/advantages.js";
 import type { StepMetrics } from "../learn/types.js";
 import { brokenOff } from "../rollout/deadline.js";
@@ -7,8 +9,7 @@ import { callErrors, count, mean, meansOf } from "../run/evaluation.js";
 import { clustered, clustersOf } from "../run/interval.js";
 import type { SkipReason, StepMetricsRow } from "../run/records.js";
 import { type CreditedGroup, isIdle } from "./credit.js";
-import { drawsOf } from "./draw-statistics.js";
-import type { EarlierPolicy } from "./policy-slope.js";
+import type { EarlierPolicy } from "./earlier.js";
 
 /**
  * @param about `further`: number of groups that were played in place of idle ones; `resting`: of scenarios that sat out;
@@ -100,6 +101,22 @@ export function stepMetricsRow(
     importance_ess: update?.importance.ess ?? null,
     overflows: update?.overflows ?? 0,
   };
+}
+
+/** Whether rewards had a part in the step's update: where none differ, `--kl` alone may make one. */
+export const taught = ({ skipped, groups_trainable }: StepMetricsRow): boolean =>
+  skipped === null && groups_trainable > 0;
+
+/** Of the draws of these rollouts; null where the engine has measured none. */
+export function drawsOf(rollouts: readonly Trajectory[]): DrawStatistics | null {
+  let sum: DrawStatistics | undefined;
+  for (const { tokens, branches = [] } of rollouts) {
+    for (const record of [tokens, ...branches.map((branch) => branch.tokens)]) {
+      const draws = record?.evaluated?.draws;
+      if (draws && draws.tokens > 0) sum = addDraws(draws, sum);
+    }
+  }
+  return sum ?? null;
 }
 
 function successInterval(trajectories: readonly Trajectory[]) {

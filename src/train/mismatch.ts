@@ -7,7 +7,9 @@ import type { StepMetrics } from "../learn/types.js";
 import type { ProbeReading } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
 import { hone } from "../util/program.js";
-import { type Slope, slopeText, verdictOf } from "./policy-slope.js";
+import { type Slope, verdictOf } from "./earlier.js";
+import type { MismatchSettings } from "./guard.js";
+import { slopeText } from "./policy-slope.js";
 
 type Mismatch = StepMetrics["mismatch"];
 
@@ -60,17 +62,6 @@ const PROBE_DIFFERENCE = 1e-4;
 export function mismatchLimit(weightType: string, { backend }: { readonly backend?: string } = {}): number {
   const rounded = backend === "cuda" ? /^F16$/i : /^(F16|BF16|F32)$/i;
   return rounded.test(weightType) ? 0.02 : 0.05;
-}
-
-export interface MismatchSettings {
-  /** The user's own limit of the mean distance, in nats: it replaces the one of the effective sample size. */
-  readonly maxMismatch: number | undefined;
-  /** See {@link mismatchLimit}. */
-  readonly expectedMismatch: number;
-  /** The engine's device and precision, and whether the learner's base weights come from --hf-weights. */
-  readonly numerics: { readonly engine: string; readonly hfWeights: boolean };
-  /** What brings them closer; see {@link bringCloser}. */
-  readonly closer: string;
 }
 
 /** The distance from which on it is told. @param mismatches of steps with the same numerics, oldest first; at least one */

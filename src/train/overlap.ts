@@ -11,8 +11,8 @@
  * that were played ahead are saved like others; a process that goes on plays what is missing with the same policies.
  */
 import type { StepRow } from "../run/records.js";
+import { pruneCheckpoints } from "./earlier.js";
 import type { LoopParts } from "./parts.js";
-import { pruneCheckpoints } from "./policy-slope.js";
 import { isDue, playContextOf, validate } from "./saved-play.js";
 import { settleNext, use } from "./settle.js";
 import { learnStages, playStages } from "./stages.js";
@@ -58,7 +58,7 @@ class BySteps<T> {
 /** What is put in comes out in its order, until the end. */
 class Queue<T> implements AsyncIterable<T> {
   readonly #values: T[] = [];
-  #wake = () => undefined as void;
+  #wake: () => void = () => undefined;
   #ended = false;
 
   put(value: T): void {

@@ -7,8 +7,8 @@ import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
 import type { Adapter, MetricsLine, ProbeReading, ValidationRow } from "../run/records.js";
 import type { Run } from "../run/run.js";
 import type { Scenario } from "../tasks/task.js";
-import type { MismatchSettings } from "./mismatch.js";
-import type { LastUpdates } from "./policy-slope.js";
+import type { LastUpdates } from "./earlier.js";
+import type { Guard, MismatchSettings } from "./guard.js";
 import type { StepScenarios } from "./sampler.js";
 import type { Schedule } from "./schedule.js";
 
@@ -135,6 +135,8 @@ export interface LoopParts extends Omit<Rewards, "spreadFloor" | "judgeBeside" |
   readonly scenarios: StepScenarios;
   readonly policy: Policy;
   readonly updater: Updater;
+  /** In the order in which they look. */
+  readonly guards: readonly Guard[];
   /** What the steps of this process said of their last updates. */
   readonly lastUpdates: LastUpdates;
   readonly view: View;

@@ -6,98 +6,9 @@
  * that lags by one update is most of the way between those two; so each step is compared with the policy of one update before
  * too, and these slopes are pooled.
  */
-import { existsSync } from "node:fs";
 import type { StepMetrics } from "../learn/types.js";
-import type { PolicySlope, StepRow } from "../run/records.js";
-import type { Run } from "../run/run.js";
 import { HoneError } from "../util/errors.js";
-import { versionOf } from "./version.js";
-
-/** Standard errors between the slope and 1/2, from which on it is decided. */
-const SURE = 4;
-
-export type Slope = PolicySlope;
-
-export type Verdict = "current" | "earlier" | "undecided";
-
-/** Rounding of the learner's own, which is in both policies, moves the slope towards 1/2: to no decision. */
-export function verdictOf({ slope, error }: Pick<Slope, "slope" | "error">): Verdict {
-  if (slope + SURE * error < 0.5) return "earlier";
-  return slope - SURE * error > 0.5 ? "current" : "undecided";
-}
-
-/**
- * Slopes from the policy of one update before, of the steps of this process since the last that was decided by itself. What a
- * process saw says nothing of the engine that the next one loads.
- */
-export class LastUpdates {
-  #slopes: Slope[] = [];
-
-  add(slope: Slope): void {
-    if (verdictOf(slope) === "current") this.#slopes = [];
-    else this.#slopes.push(slope);
-  }
-
-  /** Their mean, weighted by the inverse of their variance (Cochran 1954, "The combination of estimates"). */
-  get pooled(): (Slope & { readonly steps: number }) | undefined {
-    if (this.#slopes.length === 0) return undefined;
-    const weights = this.#slopes.map(({ error }) => 1 / error ** 2);
-    const sum = weights.reduce((total, one) => total + one, 0);
-    const weighted = this.#slopes.reduce((total, { slope }, i) => total + slope * (weights[i] as number), 0);
-    return {
-      slope: weighted / sum,
-      error: 1 / Math.sqrt(sum),
-      tokens: this.#slopes.reduce((total, { tokens }) => total + tokens, 0),
-      steps: this.#slopes.length,
-    };
-  }
-}
-
-/** A policy of the run by its checkpoint; null is the base model. */
-export interface EarlierPolicy {
-  readonly checkpoint: number | null;
-  /** The policy of one update before, where it is another one. */
-  readonly previous?: number | null;
-}
-
-/**
- * The policy that the next step is compared with: the last that the engine was known to play, else the base model. An engine
- * that no longer follows plays that one, or one since then.
- * @param steps all so far, step 0 first
- * @param exists whether a checkpoint is still there
- * @param version step after which the policy stood that is to have played it
- * @returns undefined where that policy is the base model
- */
-export function earlierThan(
-  steps: readonly Pick<StepRow, "checkpoint" | "metrics">[],
-  exists: (checkpoint: number) => boolean,
-  version = steps.length - 1,
-): EarlierPolicy | undefined {
-  const current = steps[version]?.checkpoint ?? null;
-  if (current === null) return undefined;
-  const last = steps.findLast(({ metrics }) => metrics?.played && verdictOf(metrics.played) === "current");
-  const known = steps[last?.metrics?.version ?? -1]?.checkpoint ?? null;
-  const checkpoint = known !== null && known !== current && exists(known) ? known : null;
-  const before = steps.slice(0, version).findLast((row) => row.checkpoint !== current)?.checkpoint ?? null;
-  if (before === checkpoint || (before !== null && !exists(before))) return { checkpoint };
-  return { checkpoint, previous: before };
-}
-
-/** {@link earlierThan} of a run's next step. */
-export const earlierOf = ({ store, checkpoints }: Run, staleness = 0): EarlierPolicy | undefined => {
-  const steps = store.steps();
-  const exists = (checkpoint: number) => existsSync(checkpoints.pathOf(checkpoint));
-  return earlierThan(steps, exists, versionOf(steps.length, staleness));
-};
-
-/**
- * Deletes old checkpoints, but not those that the next step is compared with; and none that plays a step, or that such a one is
- * compared with, while steps are played ahead.
- */
-export function pruneCheckpoints(run: Run, keep: number, staleness = 0): void {
-  const { checkpoint = null, previous = null } = earlierOf(run, staleness) ?? {};
-  run.prune(staleness === 0 ? keep : Math.max(keep, staleness + 3), [checkpoint, previous]);
-}
+import { type EarlierPolicy, type LastUpdates, type Slope, verdictOf } from "./earlier.js";
 
 const AGAIN = "the step was not taken. The same command plays it again";
 

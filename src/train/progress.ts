@@ -2,10 +2,13 @@
  * Conditions under which a run must stop, since going on would waste time or teach the wrong thing. Messages say what to
  * change.
  */
+
 import { countsText } from "../run/evaluation.js";
 import type { StepMetricsRow } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
 import { hone } from "../util/program.js";
+import type { OnlyReward } from "./guard.js";
+import { taught } from "./metrics.js";
 
 /** Steps in a row without a single trainable group. */
 export const STEPS_WITHOUT_SPREAD = 10;
@@ -43,16 +46,6 @@ function unrewardedText(steps: readonly StepMetricsRow[]): string {
   if (judge && rollouts)
     return `no group had a reward in ${steps.length} steps in a row: in some ${judge}; in others ${rollouts}`;
   return judge || rollouts || "";
-}
-
-/** Whether rewards had a part in the step's update: where none differ, `--kl` alone may make one. */
-export const taught = ({ skipped, groups_trainable }: StepMetricsRow): boolean =>
-  skipped === null && groups_trainable > 0;
-
-/** The one reward of all rollouts of some steps, and the task as `--task` names it. */
-export interface OnlyReward {
-  readonly reward: number;
-  readonly task: string;
 }
 
 /**

@@ -3,11 +3,11 @@
  * a fresh environment.
  */
 import { basename } from "node:path";
-import type { ServerPlan } from "../mcp/plan.js";
 import { isRecomputable } from "../reward/open.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import type { RunSettings } from "../run/settings.js";
 import type { RunStore } from "../run/store.js";
+import type { ServerPlan } from "../tasks/servers.js";
 import type { AnyTask, PlainOptions } from "../tasks/task.js";
 import { messageOf } from "../util/errors.js";
 

@@ -2,16 +2,13 @@
  * The settings of training, resolved once. Strongest first: given options, the recorded run, a preset, defaults by the
  * model's size, the option's default.
  */
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
-import { type Config, fileOptions, type GivenOptions, keptOptions, options, sizedDefaults } from "../config/config.js";
+import { type Config, type GivenOptions, keptOptions, options, sizedDefaults } from "../config/config.js";
 import { CONTEXT, DEFAULT_MODEL } from "../config/defaults.js";
 import { type ObjectiveName, objectiveOf } from "../config/objectives.js";
 import { type Preset, presets } from "../config/presets.js";
 import type { PolicyEngine } from "../engine/engine.js";
 import { tornLayer } from "../learn/architectures.js";
 import { LINEAR_LAYERS } from "../learn/types.js";
-import { isCatalogueName } from "../models/reference.js";
 import { rewardNamed } from "../reward/registry.js";
 import { adapterTypeOf, engineNumerics } from "../run/numerics.js";
 import type { RunRecord } from "../run/records.js";
@@ -135,21 +132,6 @@ function checkSettings(
       `--context ${settings.context}: the model was trained with ${trainedContext} tokens; give at most that`,
     );
   }
-}
-
-/** Options that name files, made absolute: a run may be continued from another folder. */
-export function withAbsolutePaths(given: GivenOptions): GivenOptions {
-  const absolute = fileOptions().flatMap((name) => {
-    const value = given[name];
-    // A name that is no file is one of hone's own, a model of the catalogue or a built-in task, or a judge's at its server.
-    const known =
-      typeof value === "string" &&
-      ((name === "model" && isCatalogueName(value)) ||
-        (name === "judgeModel" && (given.judgeUrl !== undefined || isCatalogueName(value))));
-    const isFile = typeof value === "string" && !known && existsSync(value);
-    return isFile ? [[name, resolve(value)] as const] : [];
-  });
-  return { ...given, ...Object.fromEntries(absolute) };
 }
 
 /** The model a run is trained from: given, recorded, or the default. */

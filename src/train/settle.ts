@@ -8,13 +8,11 @@ import { learnerPart, numericsOf } from "../run/numerics.js";
 import { metricsLine, mismatchesOf, type ProbeReading, type StepRow } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
 import { heed } from "./guard.js";
-import { guards } from "./guard-list.js";
-import { probeLimit } from "./mismatch.js";
+import { taught } from "./metrics.js";
 import type { LoopParts } from "./parts.js";
-import { taught } from "./progress.js";
 import type { StepClock } from "./step-clock.js";
 
-type Parts = Pick<LoopParts, "run" | "settings" | "policy" | "view">;
+type Parts = Pick<LoopParts, "run" | "settings" | "policy" | "guards" | "view">;
 
 const TAKEN_BACK = "the step was taken back";
 
@@ -43,7 +41,7 @@ async function lookAtProgress(parts: Parts, row: StepRow): Promise<void> {
     const reward = store.onlyReward(rows.at(-count)?.step ?? row.step, row.step);
     return reward === undefined ? undefined : { reward, task: String(store.record()?.options.task) };
   };
-  await heed(guards, "afterSettling", { steps, onlyReward }, actsAfter(parts));
+  await heed(parts.guards, "afterSettling", { steps, onlyReward }, actsAfter(parts));
 }
 
 /** What guards may demand once a step is committed. */
@@ -125,8 +123,8 @@ async function loadChecked(
   // The learner's numerics of that time, and the engine's of now.
   const made = steps.find(({ step }) => step === row.checkpoint)?.timing;
   const numerics = numericsOf(settings.numerics.engine, made ? learnerPart(made.numerics) : null);
-  const limit = probeLimit(mismatchesOf(steps, numerics), settings);
-  await heed(guards, "afterWaking", { loaded, limit, adapter, consequence }, actsAfter(parts, unsettled));
+  const seen = { loaded, settings, before: mismatchesOf(steps, numerics), adapter, consequence };
+  await heed(parts.guards, "afterWaking", seen, actsAfter(parts, unsettled));
   return "reading" in loaded ? loaded.reading : null;
 }
 

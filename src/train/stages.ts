@@ -14,11 +14,10 @@ import { mismatchesOf, type StepRow } from "../run/records.js";
 import type { Scenario } from "../tasks/task.js";
 import { deriveSeed } from "../util/random.js";
 import { batchOf, type CreditedGroup, creditGroups, creditsOf, playedIn } from "./credit.js";
+import { type EarlierPolicy, earlierOf } from "./earlier.js";
 import { type Acts, heed } from "./guard.js";
-import { guards } from "./guard-list.js";
 import { stepMetricsRow } from "./metrics.js";
 import type { LoopParts } from "./parts.js";
-import { type EarlierPolicy, earlierOf } from "./policy-slope.js";
 import { interruptible, playContextOf, playSaved } from "./saved-play.js";
 import { rateOfStep } from "./schedule.js";
 import { wakeWith } from "./settle.js";
@@ -88,7 +87,7 @@ const actsBefore = ({ run, view }: LoopParts, step: number): Acts => ({
 
 /** @param version state of the run whose policy plays the step, and which the engine plays now */
 export function playStages(parts: LoopParts, step: number, version: StepRow, clock: StepClock): PlayStages {
-  const { settings, scenarios, view, signal } = parts;
+  const { settings, scenarios, guards, view, signal } = parts;
   const acts = actsBefore(parts, step);
   const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);
   const stoppable = <T>(work: () => Promise<T>) => interruptible(signal, "train", step, work);
@@ -142,7 +141,7 @@ export function playStages(parts: LoopParts, step: number, version: StepRow, clo
  * @param version state of the run whose policy played it
  */
 export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clock: StepClock): LearnStages {
-  const { run, settings, scenarios, policy, signal } = parts;
+  const { run, settings, scenarios, policy, guards, signal } = parts;
   const step = at.step + 1;
   const learningRate = rateOfStep(settings.schedule, step, settings.steps);
   const earlier = earlierOf(run, at.step - version.step);
@@ -215,7 +214,7 @@ interface Learning {
 }
 
 async function updateOn(
-  { run, settings, scenarios, updater, view, signal }: LoopParts,
+  { run, settings, scenarios, updater, guards, view, signal }: LoopParts,
   { at, version, groups, learningRate, earlier, clock, acts }: Learning,
 ): Promise<StepMetrics | null> {
   const further = groups.length - scenarios.groupsPerStep;

@@ -7,6 +7,7 @@ import type { Config } from "../config/config.js";
 import { objectiveOf } from "../config/objectives.js";
 import { learnerCards } from "../device/device.js";
 import type { LearnerPlace } from "../device/learner-place.js";
+import { ggmlBase } from "../engine/missing.js";
 import { adamOf } from "../learn/adam.js";
 import { LearnerDied, LearnerOutOfMemory } from "../learn/errors.js";
 import { startLearner } from "../learn/learner.js";
@@ -186,6 +187,7 @@ export function openUpdater({ run, model, settings, config, fitted, place, threa
           seed: deriveSeed("learner", settings.seed),
           optimizer: adamOf(fitted.shape.parameters),
           threads,
+          ggml: ggmlBase(),
           device,
           precision: config.precision,
           lifetime: config.learnerLifetime,

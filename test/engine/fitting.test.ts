@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
 import { EngineOutOfMemory, engineError } from "../../src/engine/errors.js";
-import { fitting, loadFitting } from "../../src/engine/fitting.js";
+import { fitting } from "../../src/engine/fitting.js";
+import { loadFitting } from "../../src/engine/load-fitting.js";
 import { HoneError } from "../../src/util/errors.js";
 
 const loaded = vi.hoisted(() => [] as LocalEngineOptions[]);

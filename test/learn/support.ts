@@ -1,6 +1,8 @@
 /** Settings for tests of the learner's process, and batches to learn from. */
+
 import { objectiveOf } from "../../src/config/objectives.js";
 import type { LocalEngine } from "../../src/engine/engine.js";
+import { ggmlBase } from "../../src/engine/missing.js";
 import { groupAdvantages } from "../../src/learn/advantages.js";
 import type { BatchGroup } from "../../src/learn/batch.js";
 import type { LearnerSettings, StepSettings } from "../../src/learn/types.js";
@@ -16,6 +18,7 @@ export function settings(python: string, logFile: string): LearnerSettings {
     threads: 1,
     device: "cpu",
     precision: "f32",
+    ggml: ggmlBase(),
     logFile,
   };
 }

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Connection } from "../../src/mcp/connection.js";
 import { ServerFailure } from "../../src/mcp/errors.js";
-import type { ServerSpec } from "../../src/mcp/servers-file.js";
+import type { ServerSpec } from "../../src/tasks/servers.js";
 import { ToolError } from "../../src/tasks/task.js";
 import { nodeServer, odd, processesWith, temporary, until } from "./support/servers.js";
 

@@ -3,9 +3,10 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { planServers, type ServerPlan } from "../../src/mcp/plan.js";
+import { planServers } from "../../src/mcp/plan.js";
 import { McpServers, type RolloutServers } from "../../src/mcp/servers.js";
 import { runCall } from "../../src/rollout/calls.js";
+import type { ServerPlan } from "../../src/tasks/servers.js";
 import { type AnyTask, defineTask } from "../../src/tasks/task.js";
 import { published, temporary, until } from "./support/servers.js";
 

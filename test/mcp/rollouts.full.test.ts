@@ -2,8 +2,9 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { type Gathered, gather } from "../../src/gather/gather.js";
-import { planServers, type ServerPlan } from "../../src/mcp/plan.js";
+import { planServers } from "../../src/mcp/plan.js";
 import { loadTask } from "../../src/tasks/load.js";
+import type { ServerPlan } from "../../src/tasks/servers.js";
 import { oddServer, processesWith, temporary, until } from "./support/servers.js";
 
 const folder = temporary();

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { shareText, TrainView, timeText } from "../../src/report/train-view.js";
-import { evaluate } from "../../src/run/evaluation.js";
+import { TrainView, timeText } from "../../src/report/train-view.js";
+import { evaluate, shareText } from "../../src/run/evaluation.js";
 import type { MetricsLine } from "../../src/run/records.js";
 
 /** Collects what is written; a terminal or a file. */

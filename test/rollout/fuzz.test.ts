@@ -2,7 +2,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import type { ToolFormat } from "../../src/rollout/formats/format.js";
+import type { ToolFormat } from "../../src/rollout/conversation.js";
 import { formatNamed, formats } from "../../src/rollout/formats/formats.js";
 import { playRollout, type RolloutLimits } from "../../src/rollout/rollout.js";
 import type { Session, Turn } from "../../src/rollout/session.js";

@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, mkdtempSync, utimesSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { findRun, findRuns, placeOf } from "../../src/run/place.js";
+import { placeOf } from "../../src/composition/new-place.js";
+import { findRun, findRuns } from "../../src/run/place.js";
 import { STORE_FILE } from "../../src/run/run.js";
 import { RunStore } from "../../src/run/store.js";
 import { UsageError } from "../../src/util/errors.js";

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Engine } from "../../src/engine/engine.js";
-import type { FieldTag } from "../../src/rollout/formats/format.js";
+import type { FieldTag } from "../../src/rollout/conversation.js";
 import { formatNamed } from "../../src/rollout/formats/formats.js";
 import { patternOf, Work } from "../../src/serve/automata.js";
 import { type Bound, numbersWithin } from "../../src/serve/ranges.js";

@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { loadAddon } from "../../src/engine/addon.js";
 import { addDraws } from "../../src/engine/evaluated.js";
 import type { DrawStatistics } from "../../src/engine/sequence.js";
-import { checkDrawStatistics, drawsBound, drawsOf } from "../../src/train/draw-statistics.js";
+import { checkDrawStatistics, drawsBound } from "../../src/train/draw-statistics.js";
+import { drawsOf } from "../../src/train/metrics.js";
 import { Random } from "../../src/util/random.js";
 import { trajectoryOf } from "./support/fakes.js";
 

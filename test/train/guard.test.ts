@@ -55,7 +55,9 @@ describe("what guards demand", () => {
   });
 
   it("an adapter that cannot be loaded takes the commit back, a lack of memory does not", async () => {
-    const seen = (error: unknown) => ({ loaded: { error }, limit: 0, adapter: "step 3", consequence: "" });
+    const seen = (error: unknown) => ({
+      ...{ loaded: { error }, settings: update.settings, before: [], adapter: "step 3", consequence: "" },
+    });
     expect((await acted(guards, "afterWaking", seen(new HoneError("damaged")))).did).toEqual(["taken back"]);
     expect((await acted(guards, "afterWaking", seen(new EngineOutOfMemory("full")))).did).toEqual([]);
   });

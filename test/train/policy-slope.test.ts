@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { StepMetrics, StepSettings } from "../../src/learn/types.js";
 import type { StepMetricsRow } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
-import { earlierThan, LastUpdates, verdictOf } from "../../src/train/policy-slope.js";
+import { earlierThan, LastUpdates, verdictOf } from "../../src/train/earlier.js";
 import { versionOf } from "../../src/train/version.js";
 import { FakeLearner, openFake, partsOf, train } from "./support/fakes.js";
 

@@ -1,94 +1,9 @@
-/**
- * The interface of a tool-call format, the way a model writes its calls. A format reads the model's text and never repairs
- * it: malformed calls are reported to the model. Each format is one file; formats.ts lists them.
- */
-import type { Grammar } from "../../engine/sequence.js";
+/** What tool-call formats share. Each is one file; formats.ts lists them. */
 import { jsonText } from "../../jinja/json.js";
 import { asValue } from "../../jinja/values.js";
 import type { ToolCall } from "../../tasks/task.js";
 import { parseJson, toJson } from "../../util/json.js";
-
-export type WrittenCall =
-  | { readonly kind: "call"; readonly call: ToolCall }
-  | { readonly kind: "malformed"; readonly text: string; readonly reason: string; readonly id?: string };
-
-export interface WrittenTurn {
-  /** The text outside well-formed calls; malformed ones stay in it as written. */
-  content: string;
-  calls: WrittenCall[];
-}
-
-/** A tool that a model may call. */
-export interface CallableTool {
-  readonly name: string;
-  /** Schema of the arguments; under a grammar as `WrittenCalls` takes it. */
-  readonly parameters: object;
-}
-
-/** How calls are to be written under a grammar. */
-export interface WrittenCalls {
-  readonly tools: readonly CallableTool[];
-  /** Whether a turn may have several. */
-  readonly many: boolean;
-  /** A turn with one call as the model's template writes it; "" where it writes none. */
-  readonly sample: string;
-  /** The name of the rule for the JSON texts of a schema, `tagless` without `</` in it. */
-  json(schema: object, how?: "tagless"): string;
-  /** The name of the rule for arguments as fields, in the order of the schema's properties. */
-  fields(parameters: object, tag: FieldTag): string;
-}
-
-/** How arguments are written where each stands in tags, its value as text without JSON's quotes. */
-export interface FieldTag {
-  /** What stands before a name and behind it. */
-  readonly open: readonly [before: string, behind: string];
-  readonly close: string;
-  /** What no value holds: it would end the field or its call. */
-  readonly without: readonly string[];
-}
-
-export interface ToolFormat {
-  readonly name: string;
-  /** Words by which a template asks for calls in this format that writes none itself, or none that can be read. */
-  readonly asks?: string;
-  /** Special tokens that end a turn besides the template's own closing token. */
-  readonly ends: readonly string[];
-  /** Texts that frame its calls. */
-  readonly frames: readonly string[];
-  /** A text at which a call may begin: what stands before the first of them is no call. Undefined: anywhere. */
-  readonly begins?: readonly string[];
-  /**
-   * The marks with which calls begin, as those of a `Grammar`: every call that `read` finds begins with one of them, or
-   * behind another call.
-   */
-  readonly marks: NonNullable<Grammar["marks"]>;
-  /** Further marks `anywhere`, with which calls of a tool begin. */
-  marksOf?(tool: string): readonly string[];
-  /**
-   * GBNF of one call or more, and nothing else; the rule `space` is a little white space. What it lets pass is what
-   * `read` takes for well-formed calls of these tools.
-   */
-  grammar(calls: WrittenCalls): string;
-  /**
-   * Calls as `read` reads them, for a model whose template writes none.
-   *
-   * @param asText is given the JSON of each, in which special tokens are text
-   */
-  write(calls: readonly ToolCall[], asText: (json: string) => string): string;
-  /**
-   * The part of a system prompt that says what tools there are and how to call them, for a model whose template does not: in
-   * the wording with which models of this format were trained.
-   *
-   * @param tools each as JSON, as transformers gives it to templates
-   */
-  describe(tools: readonly unknown[]): string;
-  /**
-   * Splits an assistant's text into its calls and the rest. Never throws.
-   *
-   * @param tools those that the turn may call, whose schemas give untyped values their types
-   */
-  read(text: string, tools: readonly CallableTool[]): WrittenTurn;
-}
+import type { CallableTool, WrittenCall, WrittenCalls, WrittenTurn } from "../conversation.js";
 
 /** A call as JSON, spaced as templates write it. @param key of its arguments */
 export const writtenCall = ({ name, arguments: args }: ToolCall, key: string): string =>

@@ -1,6 +1,6 @@
 /** The tool-call formats. To add one, write a file like the others, an entry here, and its name in options.ts. */
 import { HoneError } from "../../util/errors.js";
-import type { CallableTool, ToolFormat } from "./format.js";
+import type { CallableTool, ToolFormat } from "../conversation.js";
 import { granite } from "./granite.js";
 import { hermes } from "./hermes.js";
 import { json } from "./json.js";

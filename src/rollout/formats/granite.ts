@@ -2,7 +2,9 @@
  * Granite 3: a JSON list of calls after the token `<|tool_call|>` (3.0) or the text `<tool_call>` (3.1), text around it.
  * Granite 4 writes calls as Hermes does.
  */
-import { readList, readMarked, schemaOfList, type ToolFormat, writtenList, writtenTool } from "./format.js";
+
+import type { ToolFormat } from "../conversation.js";
+import { readList, readMarked, schemaOfList, writtenList, writtenTool } from "./format.js";
 
 const TOKEN = "<|tool_call|>";
 const MARKS = [TOKEN, "<tool_call>"];

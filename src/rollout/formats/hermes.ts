@@ -2,7 +2,9 @@
  * Hermes, Qwen2.5, Qwen3: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, several in a turn, text around
  * them.
  */
-import { malformed, readCall, readMarked, schemaOfCall, type ToolFormat, writtenCall, writtenTool } from "./format.js";
+
+import type { ToolFormat } from "../conversation.js";
+import { malformed, readCall, readMarked, schemaOfCall, writtenCall, writtenTool } from "./format.js";
 
 const OPEN = "<tool_call>";
 const CLOSE = "</tool_call>";

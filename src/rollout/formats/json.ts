@@ -7,18 +7,8 @@
  * Arguments are read by either name that templates give them, and as an object or as JSON's text of one, as APIs have them.
  */
 import { parseJson, toJson } from "../../util/json.js";
-import {
-  type CallableTool,
-  callOf,
-  jsonEnd,
-  malformed,
-  schemaOfCall,
-  schemaOfList,
-  type ToolFormat,
-  type WrittenCall,
-  writtenCall,
-  writtenTool,
-} from "./format.js";
+import type { CallableTool, ToolFormat, WrittenCall } from "../conversation.js";
+import { callOf, jsonEnd, malformed, schemaOfCall, schemaOfList, writtenCall, writtenTool } from "./format.js";
 
 const FENCE = "```";
 const FENCES = ["", FENCE, `${FENCE}json`];

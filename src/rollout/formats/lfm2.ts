@@ -2,7 +2,9 @@
  * LFM2: a list of Python's calls between `<|tool_call_start|>` and `<|tool_call_end|>`, text around it. Its templates write values
  * as they are: JSON's `true`, `false` and `null` are literals too, and texts may have line breaks.
  */
-import { malformed, readMarked, type ToolFormat, writtenTool } from "./format.js";
+
+import type { ToolFormat } from "../conversation.js";
+import { malformed, readMarked, writtenTool } from "./format.js";
 import { pythonListRule, readPythonList, writtenPythonList } from "./pythonic.js";
 
 const [START, END] = ["<|tool_call_start|>", "<|tool_call_end|>"];

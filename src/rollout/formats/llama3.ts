@@ -5,16 +5,9 @@
  * Such a call has no mark but its form, and a brace in plain text is no call. One begins after `<|python_tag|>`, at a
  * turn's first character when that is `{`, after the `;` behind another call, and at every `{"name":`.
  */
-import {
-  jsonEnd,
-  malformed,
-  readCall,
-  schemaOfCall,
-  type ToolFormat,
-  type WrittenCall,
-  writtenCall,
-  writtenTool,
-} from "./format.js";
+
+import type { ToolFormat, WrittenCall } from "../conversation.js";
+import { jsonEnd, malformed, readCall, schemaOfCall, writtenCall, writtenTool } from "./format.js";
 
 const TAG = "<|python_tag|>";
 const BEGIN = /<\|python_tag\|>\s*|\{(?=\s*"name"\s*:)/g;

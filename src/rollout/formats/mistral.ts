@@ -3,6 +3,7 @@
  * `name[ARGS]{...}`, with `[CALL_ID]` and the call's id between (Small 3.2). Text may stand before and behind.
  */
 import { parseJson } from "../../util/json.js";
+import type { ToolFormat } from "../conversation.js";
 import {
   callOf,
   jsonEnd,
@@ -10,7 +11,6 @@ import {
   readList,
   readMarked,
   schemaOfList,
-  type ToolFormat,
   writtenList,
   writtenTool,
   wrongUpTo,

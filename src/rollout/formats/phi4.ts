@@ -1,5 +1,7 @@
 /** Phi-4-mini: a JSON list of calls after the word `functools`, text around it. */
-import { readList, readMarked, schemaOfList, type ToolFormat, writtenList, writtenTool } from "./format.js";
+
+import type { ToolFormat } from "../conversation.js";
+import { readList, readMarked, schemaOfList, writtenList, writtenTool } from "./format.js";
 
 const WORD = "functools";
 /** The word alone is no mark: Python has a module of that name. */

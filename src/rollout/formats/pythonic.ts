@@ -6,16 +6,8 @@
  * none, stands behind its bracket.
  */
 import { parseJson, toJson } from "../../util/json.js";
-import {
-  jsonEnd,
-  malformed,
-  type ReadCalls,
-  readBegun,
-  type ToolFormat,
-  type WrittenCall,
-  type WrittenCalls,
-  writtenTool,
-} from "./format.js";
+import type { ToolFormat, WrittenCall, WrittenCalls } from "../conversation.js";
+import { jsonEnd, malformed, type ReadCalls, readBegun, writtenTool } from "./format.js";
 import { closedAt, type Dialect, IDENTIFIER, Literals, NoLiteral, writtenLiteral } from "./python-literals.js";
 
 const [START, END] = ["<|python_start|>", "<|python_end|>"];

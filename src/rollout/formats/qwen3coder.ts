@@ -9,15 +9,8 @@
 import { jsonText } from "../../jinja/json.js";
 import { asValue } from "../../jinja/values.js";
 import type { ToolCall } from "../../tasks/task.js";
-import {
-  type CallableTool,
-  malformed,
-  type ReadCalls,
-  readMarked,
-  type ToolFormat,
-  type WrittenCall,
-  writtenTool,
-} from "./format.js";
+import type { CallableTool, ToolFormat, WrittenCall } from "../conversation.js";
+import { malformed, type ReadCalls, readMarked, writtenTool } from "./format.js";
 import { bareText, propertiesOf, typedValue } from "./typed-text.js";
 
 const [OPEN, CLOSE] = ["<tool_call>", "</tool_call>"];

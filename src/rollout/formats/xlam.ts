@@ -5,16 +5,9 @@
  * A bare list begins at a turn's first character when that opens a list of objects, and wherever the first object begins
  * with `"name":`, as in a block.
  */
-import {
-  malformed,
-  type ReadCalls,
-  readBegun,
-  readList,
-  schemaOfList,
-  type ToolFormat,
-  writtenList,
-  writtenTool,
-} from "./format.js";
+
+import type { ToolFormat } from "../conversation.js";
+import { malformed, type ReadCalls, readBegun, readList, schemaOfList, writtenList, writtenTool } from "./format.js";
 
 const TOKEN = "[TOOL_CALLS]";
 const [OPEN, CLOSE] = ["<tool_call>", "</tool_call>"];

@@ -13,9 +13,10 @@ import type { Trajectory } from "../../../src/rollout/trajectory.js";
 import type { Adapter, ProbeReading, StepRow } from "../../../src/run/records.js";
 import { Run } from "../../../src/run/run.js";
 import type { Scenario } from "../../../src/tasks/task.js";
+import { LastUpdates } from "../../../src/train/earlier.js";
+import { guards } from "../../../src/train/guard-list.js";
 import { trainSteps } from "../../../src/train/loop.js";
 import type { LoopParts, LoopSettings, Played, PlayRequest, Policy, View } from "../../../src/train/parts.js";
-import { LastUpdates } from "../../../src/train/policy-slope.js";
 import { ScenarioSampler } from "../../../src/train/sampler.js";
 import { type LearnerLike, LearnerUpdater } from "../../../src/train/updater.js";
 import { deriveSeed, Random } from "../../../src/util/random.js";
@@ -314,6 +315,7 @@ export function partsOf(run: Run, { tick, learner, change, settings: changed }: 
     scenarios: new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: resolved.seed }),
     updater,
     lastUpdates: new LastUpdates(),
+    guards,
     rewardGroup: taskReward,
     view: silent,
     signal: new AbortController().signal,

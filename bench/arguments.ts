@@ -1,5 +1,5 @@
 /** What a bench was given on its command line. */
-import { messageOf, UsageError } from "../src/util/errors.js";
+import { messageOf, UsageError } from "../src/core/util/errors.js";
 
 /**
  * @param read by `parseArgs`, whose messages go on after the first sentence

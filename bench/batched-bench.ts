@@ -1,6 +1,6 @@
 /** A measurement by llama-batched-bench, with an engine's settings. */
-import type { LocalEngine } from "../src/engine/engine.js";
-import { HoneError } from "../src/util/errors.js";
+import type { LocalEngine } from "../src/core/engine/engine.js";
+import { HoneError } from "../src/core/util/errors.js";
 import { elsewhere, output, toolEnvironment } from "./llama-tools.js";
 
 export interface BatchedBenchSettings {

@@ -1,8 +1,8 @@
 /** Runs hone's own commands as parts of a measurement. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { HoneError } from "../src/util/errors.js";
-import { packageRoot } from "../src/util/paths.js";
+import { HoneError } from "../src/core/util/errors.js";
+import { packageRoot } from "../src/core/util/paths.js";
 import type { BenchContext } from "./row.js";
 
 /** Runs a command of hone, with its output on stderr. */

@@ -4,8 +4,8 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, release, totalmem } from "node:os";
 import { join } from "node:path";
-import type { LocalEngine } from "../src/engine/engine.js";
-import { packageRoot } from "../src/util/paths.js";
+import type { LocalEngine } from "../src/core/engine/engine.js";
+import { packageRoot } from "../src/core/util/paths.js";
 
 export interface Hardware {
   readonly cpu: string;

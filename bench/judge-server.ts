@@ -3,8 +3,8 @@
  * For trying judged training without a real judge.
  */
 import { parseArgs } from "node:util";
-import { openMailDatabase } from "../src/tasks/email/reader.js";
-import { messageOf } from "../src/util/errors.js";
+import { messageOf } from "../src/core/util/errors.js";
+import { openMailDatabase } from "../src/email/reader.js";
 import { knowingScore, startScriptedJudge } from "./scripted-judge.js";
 
 const usage = `node dist/bench/judge-server.js [options]      a judge that knows the answers, on 127.0.0.1

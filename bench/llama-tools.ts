@@ -7,13 +7,13 @@ import { type SpawnOptions, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { cudaLibraries } from "../src/device/device.js";
-import { libraryPath } from "../src/device/runtime.js";
-import type { LocalEngine, LocalEngineInfo } from "../src/engine/engine.js";
+import type { LocalEngine, LocalEngineInfo } from "../src/core/engine/engine.js";
+import { HoneError } from "../src/core/util/errors.js";
+import { withLock } from "../src/core/util/lock.js";
+import { packageRoot } from "../src/core/util/paths.js";
+import { cudaLibraries } from "../src/engine/device/device.js";
+import { libraryPath } from "../src/engine/device/runtime.js";
 import { gpuMemory } from "../src/engine/load.js";
-import { HoneError } from "../src/util/errors.js";
-import { withLock } from "../src/util/lock.js";
-import { packageRoot } from "../src/util/paths.js";
 
 export type LlamaTool = "llama-batched-bench" | "llama-quantize" | "llama-server";
 

@@ -5,12 +5,12 @@
 import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import type { Gpu, LocalEngine } from "../src/engine/engine.js";
+import type { Gpu, LocalEngine } from "../src/core/engine/engine.js";
+import { decodeThreads } from "../src/core/engine/threads.js";
+import { HoneError, UsageError } from "../src/core/util/errors.js";
 import { loadEngine } from "../src/engine/factory.js";
 import { gpuMemory } from "../src/engine/load.js";
 import { modelFile } from "../src/engine/models.js";
-import { decodeThreads } from "../src/engine/threads.js";
-import { HoneError, UsageError } from "../src/util/errors.js";
 import { readArguments } from "./arguments.js";
 import { busyWarning, hardwareOf, versionsOf } from "./hardware.js";
 import { describe } from "./measure.js";

@@ -1,5 +1,5 @@
 /** `yarn test-models [NAME ...]`: makes or fetches the models of tests and benchmarks; without names, all that are made. */
-import { messageOf } from "../src/util/errors.js";
+import { messageOf } from "../src/core/util/errors.js";
 import { ensureTestModels, modelFolder, modelSets } from "./models.js";
 import { ensurePretrained, pretrainedNames } from "./pretrained.js";
 

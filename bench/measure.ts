@@ -1,8 +1,8 @@
 /** Shared measurements of rows. Times are from `performance.now()`, in milliseconds. */
 import { basename } from "node:path";
-import type { EngineStats, LocalEngine } from "../src/engine/engine.js";
-import { HoneError } from "../src/util/errors.js";
-import { Random } from "../src/util/random.js";
+import type { EngineStats, LocalEngine } from "../src/core/engine/engine.js";
+import { HoneError } from "../src/core/util/errors.js";
+import { Random } from "../src/core/util/random.js";
 import type { BenchContext, Pair, Row } from "./row.js";
 
 export function median(values: readonly number[]): number {

@@ -1,5 +1,5 @@
 /**
- * `yarn memory-plan`: compares the memory of engine and learner on this machine's CPU with the plan of src/plan, and writes it
+ * `yarn memory-plan`: compares the memory of engine and learner on this machine's CPU with the plan of src/machine/plan, and writes it
  * to bench/results. Every configuration runs in its own processes, one after the other; the kernel reports their memory.
  */
 import { spawnSync } from "node:child_process";
@@ -8,16 +8,16 @@ import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { objectiveOf } from "../src/config/objectives.js";
+import type { LocalEngineOptions } from "../src/core/engine/engine.js";
+import { startLearner } from "../src/core/learn/learner.js";
+import { objectiveOf } from "../src/core/learn/objectives.js";
+import { LINEAR_LAYERS } from "../src/core/learn/types.js";
 import { contextsOf } from "../src/engine/contexts.js";
-import type { LocalEngineOptions } from "../src/engine/engine.js";
 import { loadEngine } from "../src/engine/factory.js";
 import { ggmlBase } from "../src/engine/missing.js";
 import { type ModelShape, modelFile, modelShape } from "../src/engine/models.js";
-import { startLearner } from "../src/learn/learner.js";
-import { LINEAR_LAYERS } from "../src/learn/types.js";
-import { typicalRow } from "../src/plan/learner-memory.js";
-import { ensurePython } from "../src/python-env/python.js";
+import { typicalRow } from "../src/machine/plan/learner-memory.js";
+import { ensurePython } from "../src/machine/python/python.js";
 import { hardwareOf, versionsOf } from "./hardware.js";
 import { ensureTestModels, modelPath } from "./models.js";
 import { type EngineMeasured, type MemoryRow, nameOf, plannedFor } from "./planned-memory.js";

@@ -6,11 +6,11 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { lockFile } from "../src/device/environment.js";
-import { ensurePython } from "../src/python-env/python.js";
-import { HoneError } from "../src/util/errors.js";
-import { withLock } from "../src/util/lock.js";
-import { cacheHome, packageRoot } from "../src/util/paths.js";
+import { HoneError } from "../src/core/util/errors.js";
+import { withLock } from "../src/core/util/lock.js";
+import { cacheHome, packageRoot } from "../src/core/util/paths.js";
+import { lockFile } from "../src/engine/device/environment.js";
+import { ensurePython } from "../src/machine/python/python.js";
 
 /**
  * tiny: qwen2-tiny, qwen3-tiny, llama-tiny, mistral-tiny, smollm3-tiny, granite-tiny, olmo2-tiny, gemma3-tiny, phi3-tiny, lfm2-tiny and yarn-tiny. published: qwen2.5-small and its

@@ -1,9 +1,10 @@
-/** What `yarn memory-plan` measures, and the plan of src/plan for the same. */
+/** What `yarn memory-plan` measures, and the plan of src/machine/plan for the same. */
+
+import { LINEAR_LAYERS } from "../src/core/learn/types.js";
 import type { ModelShape } from "../src/engine/models.js";
-import { LINEAR_LAYERS } from "../src/learn/types.js";
-import { engineMemory, WORKERS } from "../src/plan/engine-memory.js";
-import type { PlanInput } from "../src/plan/input.js";
-import { LONG_ANSWERS, learnerMemory } from "../src/plan/learner-memory.js";
+import { engineMemory, WORKERS } from "../src/machine/plan/engine-memory.js";
+import type { PlanInput } from "../src/machine/plan/input.js";
+import { LONG_ANSWERS, learnerMemory } from "../src/machine/plan/learner-memory.js";
 
 export interface EngineMeasured extends Pick<PlanInput, "concurrency" | "context" | "lanes" | "ubatch" | "sampling"> {
   readonly part: "engine";

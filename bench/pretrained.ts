@@ -5,12 +5,12 @@
  */
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { madeOnce } from "../src/models/convert.js";
-import { linesTo, type ModelIo } from "../src/models/io.js";
-import { fileOfWheels, type WheelPart } from "../src/python-env/wheel.js";
-import { HoneError } from "../src/util/errors.js";
-import { sha256OfFile } from "../src/util/files.js";
-import { cacheHome } from "../src/util/paths.js";
+import { HoneError } from "../src/core/util/errors.js";
+import { sha256OfFile } from "../src/core/util/files.js";
+import { cacheHome } from "../src/core/util/paths.js";
+import { madeOnce } from "../src/machine/models/convert.js";
+import { linesTo, type ModelIo } from "../src/machine/models/io.js";
+import { fileOfWheels, type WheelPart } from "../src/machine/python/wheel.js";
 
 export interface Pretrained {
   /** The file of the Hub that it is by its header. */

@@ -1,8 +1,8 @@
 /** A program that a bench runs in a process of its own, and what it needs. */
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
-import { HoneError } from "../src/util/errors.js";
-import { packageRoot } from "../src/util/paths.js";
+import { HoneError } from "../src/core/util/errors.js";
+import { packageRoot } from "../src/core/util/paths.js";
 
 /**
  * Runs a program to its end. Returns the last line of its output, its seconds, and the most memory of it and its children

@@ -1,5 +1,5 @@
 /** `yarn bench --quick`: measures the speed of a model on this machine in under a minute, in a small table. */
-import type { LocalEngine } from "../src/engine/engine.js";
+import type { LocalEngine } from "../src/core/engine/engine.js";
 import { median, modelName, randomTokens } from "./measure.js";
 import type { BenchContext } from "./row.js";
 

@@ -1,7 +1,7 @@
 /** A batch file of one group of random tokens that the model "played" with equal probabilities. */
-import { writeBatch } from "../src/learn/batch.js";
-import type { RowLayout } from "../src/plan/activations.js";
-import { Random } from "../src/util/random.js";
+import { writeBatch } from "../src/core/learn/batch.js";
+import { Random } from "../src/core/util/random.js";
+import type { RowLayout } from "../src/machine/plan/activations.js";
 
 /** One group for each layout: a prompt that all share, and a completion of each. */
 export async function writeRandomBatch(file: string, layouts: readonly RowLayout[], vocabulary: number): Promise<void> {

@@ -1,7 +1,7 @@
 /** bench/results: one file for each date, machine and set of versions. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { packageRoot } from "../src/util/paths.js";
+import { packageRoot } from "../src/core/util/paths.js";
 import { type Hardware, slugOf } from "./hardware.js";
 import type { Row } from "./row.js";
 

@@ -1,15 +1,15 @@
 /** Whole rollouts of the email task, as in `yarn rollout` and training, with workers, tools and database. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { LocalEngine, LocalEngineOptions } from "../src/engine/engine.js";
-import { type Gathered, gather } from "../src/gather/gather.js";
-import type { RolloutThreads } from "../src/gather/threads.js";
-import { chatOf } from "../src/rollout/chat.js";
-import type { PlayerSpec } from "../src/rollout/player.js";
-import { buildMailDatabase } from "../src/tasks/email/building/build.js";
-import { emailTask } from "../src/tasks/email/email-task.js";
-import { HoneError } from "../src/util/errors.js";
-import { packageRoot } from "../src/util/paths.js";
+import { chatOf } from "../src/chat/chat.js";
+import type { LocalEngine, LocalEngineOptions } from "../src/core/engine/engine.js";
+import { type Gathered, gather } from "../src/core/gather/gather.js";
+import type { RolloutThreads } from "../src/core/gather/threads.js";
+import type { PlayerSpec } from "../src/core/rollout/player.js";
+import { HoneError } from "../src/core/util/errors.js";
+import { packageRoot } from "../src/core/util/paths.js";
+import { buildMailDatabase } from "../src/email/building/build.js";
+import { emailTask } from "../src/email/email-task.js";
 
 export interface RolloutSettings {
   readonly scenarios: number;

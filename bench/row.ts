@@ -4,7 +4,7 @@
  * Speed is claimed only here, as a ratio of two alternating measurements in one run: an absolute figure says more about
  * the machine and its load than about the code.
  */
-import type { Gpu, LocalEngine, LocalEngineOptions } from "../src/engine/engine.js";
+import type { Gpu, LocalEngine, LocalEngineOptions } from "../src/core/engine/engine.js";
 import type { ModelSet } from "./models.js";
 
 /** Shapes of the models on which learners are compared. */

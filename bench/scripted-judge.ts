@@ -5,12 +5,12 @@
  */
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { CallRecord, ChatMessage, FinishedRollout, RolloutEnd } from "../src/core/task/task.js";
+import { sameAnswer } from "../src/email/answer.js";
+import type { MailDatabase } from "../src/email/reader.js";
+import { emailReward } from "../src/email/reward.js";
+import type { EmailScenario } from "../src/email/scenario.js";
 import { correctnessQuestion } from "../src/judge/correctness.js";
-import { sameAnswer } from "../src/tasks/email/answer.js";
-import type { MailDatabase } from "../src/tasks/email/reader.js";
-import { emailReward } from "../src/tasks/email/reward.js";
-import type { EmailScenario } from "../src/tasks/email/scenario.js";
-import type { CallRecord, ChatMessage, FinishedRollout, RolloutEnd } from "../src/tasks/task.js";
 
 /** One attempt, as shown to a judge. */
 export interface ShownAttempt {

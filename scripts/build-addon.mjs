@@ -29,7 +29,7 @@ const headers = join(root, "build/llama");
 const addon = join(root, "build/Release/hone_engine.node");
 const stamp = join(root, "build/addon-stamp");
 const platform = `@hone-rl/${process.platform}-${process.arch}`;
-/** As src/util/binaries.ts looks for it: better-sqlite3 is compiled for one version of Node's binary interface. */
+/** As src/core/util/binaries.ts looks for it: better-sqlite3 is compiled for one version of Node's binary interface. */
 const sqlite = `better_sqlite3-${process.versions.modules}.node`;
 const SQLITE_LOADS = "new (require('better-sqlite3'))(':memory:', { nativeBinding: process.argv[1] })";
 

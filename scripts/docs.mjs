@@ -1,10 +1,10 @@
 // `yarn docs`: writes the documents that are made from code.
 import { readFileSync, writeFileSync } from "node:fs";
 // Options of the email task, which the table has too.
-import "../dist/src/commands/email/email-options.js";
-import { optionsTable } from "../dist/src/config/config.js";
-import { cardsTable, modelsByCardTable } from "../dist/src/plan/cards.js";
-import { guardsTable } from "../dist/src/train/guard-list.js";
+import "../dist/src/hone/commands/email/email-options.js";
+import { optionsTable } from "../dist/src/core/config/config.js";
+import { guardsTable } from "../dist/src/guards/guard-list.js";
+import { cardsTable, modelsByCardTable } from "../dist/src/machine/plan/cards.js";
 
 writeFileSync(new URL("../docs/options.md", import.meta.url), optionsTable());
 

@@ -1,5 +1,5 @@
 // Unpacks the source of llama.cpp, in the version of node-llama-cpp, from the git bundle in that package into
-// build/llama.cpp. Uses: conversion of models (src/models/convert.ts), comparison in tests, llama-batched-bench in the
+// build/llama.cpp. Uses: conversion of models (src/machine/models/convert.ts), comparison in tests, llama-batched-bench in the
 // benchmark. `node scripts/llama-source.mjs` prints the folder.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";

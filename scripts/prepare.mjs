@@ -12,7 +12,7 @@ const makers = {
     if (lack !== undefined) throw new Error(lack);
   },
   async vllm() {
-    const { ensureVllm } = await import("../dist/src/python-env/vllm.js");
+    const { ensureVllm } = await import("../dist/src/machine/python/vllm.js");
     const torchIndex = process.env.HONE_TORCH_INDEX;
     await ensureVllm({ given: undefined, cuda: false, torchIndex, onProgress: console.error });
   },

@@ -12,7 +12,7 @@ const software = takeFlag(part.only, "--software");
 /** Brings what a backend needs (llama.cpp's libraries, on CUDA the learner's environment); why it cannot, or "". */
 function whyNotBrought(backend) {
   const settings = { gpu: backend, device: undefined, python: undefined, torchIndex: undefined };
-  const program = `import("./dist/src/python-env/machine.js")
+  const program = `import("./dist/src/machine/python/machine.js")
     .then(({ prepareMachine }) => prepareMachine(${JSON.stringify(settings)}, (line) => console.error(line)))
     .then(() => process.exit(0), (error) => { console.log(error.message); process.exit(1); });`;
   const stdio = ["ignore", "pipe", "inherit"];
@@ -46,7 +46,7 @@ if (device) {
 }
 if (!device) part.notRun(notRun, { device: null });
 console.log(`GPU tests on ${device.name}: ${device.backend}, ${device.driver}`);
-const { cacheHome } = await import("../dist/src/util/paths.js");
+const { cacheHome } = await import("../dist/src/core/util/paths.js");
 await part.run(
   { device },
   {

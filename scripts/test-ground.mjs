@@ -32,7 +32,7 @@ export function takeFlag(args, flag) {
  * @throws Error with the reason in one line
  */
 export async function developmentPython(full) {
-  const { ensurePython } = await import("../dist/src/python-env/python.js");
+  const { ensurePython } = await import("../dist/src/machine/python/python.js");
   const options = { onProgress: console.error, torchIndex: process.env.HONE_TORCH_INDEX };
   const python = await ensurePython({ ...options, extras: ["dev"] });
   // Optional packages: if they cannot be installed, their tests report that they did not run.

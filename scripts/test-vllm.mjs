@@ -4,7 +4,7 @@ import { Part } from "./part.mjs";
 
 const part = new Part("vllm", "vLLM");
 await part.prepare();
-const { ensureVllm } = await import("../dist/src/python-env/vllm.js");
+const { ensureVllm } = await import("../dist/src/machine/python/vllm.js");
 const choice = { given: undefined, cuda: false, torchIndex: process.env.HONE_TORCH_INDEX, onProgress: console.error };
 const { python } = await ensureVllm(choice).catch((error) => part.notRun(error.message));
 await part.run({}, { VLLM_TEST_PYTHON: python });

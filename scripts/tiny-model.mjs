@@ -2,8 +2,8 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ensurePython } from "../dist/src/python-env/python.js";
-import { UsageError } from "../dist/src/util/errors.js";
+import { UsageError } from "../dist/src/core/util/errors.js";
+import { ensurePython } from "../dist/src/machine/python/python.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const given = process.argv.slice(2);

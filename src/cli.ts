@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /** The program `hone`: the command line of this process. */
 import { writeSync } from "node:fs";
-import { commandList } from "./command-list.js";
-import { allowExit } from "./util/watch.js";
+import { allowExit } from "./core/util/watch.js";
+import { commandList } from "./hone/command-list.js";
 
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   allowExit();
@@ -23,7 +23,7 @@ const words = process.argv.slice(2);
 if (/^(--help|help)?$/.test(words.join(" "))) process.stdout.write(`${commandList(process.stdout.columns)}\n`);
 else {
   // Options, their parser and all that a command needs: half a second that the list of commands need not wait for.
-  const { main } = await import("./command-line.js");
+  const { main } = await import("./hone/command-line.js");
   process.exitCode = await main(words);
   // Timers and connections of a task are over with the command; a program of the user's ends by itself.
   if (words[0] !== "exec") setTimeout(() => process.exit(), LEFT_MS).unref();

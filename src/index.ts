@@ -8,41 +8,12 @@
 
 /** The very zod that hone checks arguments with: a task file needs no package of its own. */
 export { z } from "zod";
-export { type EvaluateChoice, evaluate } from "./composition/evaluate.js";
-export type { TrainEvents, TrainStart } from "./composition/events.js";
-export { type GatherChoice, gather } from "./composition/gather.js";
-export { Model, type ModelOptions, openModel } from "./composition/model.js";
-export type { RunPlan } from "./composition/plan-run.js";
-export {
-  createHone,
-  type HoneProvider,
-  type HoneProviderOptions,
-  type LocalProviderOptions,
-  type ServedProviderOptions,
-} from "./composition/provider.js";
-export type { GivenReward } from "./composition/rewards.js";
-export { type Ruler, type RulerOptions, ruler } from "./composition/ruler.js";
-export { openRun, planRun, trainRun } from "./composition/run.js";
-export { sft } from "./composition/sft.js";
-export { type SftChoice, type SftOptions, type SftSummary, sftOptions } from "./composition/sft-options.js";
-export type { TrainSummary } from "./composition/summary.js";
-export { type OpenTask, openTask, type TaskChoice } from "./composition/task.js";
-export { type TrainChoice, train } from "./composition/train.js";
-export {
-  type RewardFunction,
-  type RunEvents,
-  type RunOptions,
-  type TrainRunChoice,
-  type TrainRunOptions,
-  trainOptions,
-} from "./composition/train-options.js";
-export { TrainingRun } from "./composition/training-run.js";
-export type { EngineInfo, LocalEngineInfo } from "./engine/engine.js";
-export type { Gathered } from "./gather/gather.js";
-export type { GroupReward } from "./reward/reward.js";
-export type { AgentCounts, Branch, PlayedNode, Player, RolloutFailure, Trajectory } from "./rollout/trajectory.js";
-export type { TokenRecord } from "./rollout/transcript.js";
-export type { Adapter, Evaluation, MetricsLine, ValidationRow } from "./run/records.js";
+export type { EngineInfo, LocalEngineInfo } from "./core/engine/engine.js";
+export type { Gathered } from "./core/gather/gather.js";
+export type { GroupReward } from "./core/reward/reward.js";
+export type { AgentCounts, Branch, PlayedNode, Player, RolloutFailure, Trajectory } from "./core/rollout/trajectory.js";
+export type { TokenRecord } from "./core/rollout/transcript.js";
+export type { Adapter, Evaluation, MetricsLine, ValidationRow } from "./core/run/records.js";
 export {
   type AgentContext,
   type AgentFailure,
@@ -53,12 +24,17 @@ export {
   type ProgramOptions,
   type Ran,
   type RolloutContext,
-} from "./tasks/agent.js";
-export { answerOf, exactMatch, type Given, jsonMatch, matches, numericMatch } from "./tasks/checks.js";
-export { type ComposedReward, type Composition, composeReward, type RewardPart, type Score } from "./tasks/compose.js";
-export { type FileScenarios, type FromFile, fromFile } from "./tasks/dataset/from-file.js";
-export { jsonSchema } from "./tasks/parameters.js";
-export type { ServerDefinition, TaskServers } from "./tasks/servers.js";
+} from "./core/task/agent.js";
+export { answerOf, exactMatch, type Given, jsonMatch, matches, numericMatch } from "./core/task/checks.js";
+export {
+  type ComposedReward,
+  type Composition,
+  composeReward,
+  type RewardPart,
+  type Score,
+} from "./core/task/compose.js";
+export { jsonSchema } from "./core/task/parameters.js";
+export type { ServerDefinition, TaskServers } from "./core/task/servers.js";
 export {
   type AgentTaskDefinition,
   type CallOutcome,
@@ -86,7 +62,37 @@ export {
   type ToolCall,
   type ToolContext,
   ToolError,
-} from "./tasks/task.js";
+} from "./core/task/task.js";
 /** Errors that say in one line what is wrong: HoneError what cannot be done, UsageError (one of those) what was asked wrongly. */
-export { HoneError, UsageError } from "./util/errors.js";
-export { Random } from "./util/random.js";
+export { HoneError, UsageError } from "./core/util/errors.js";
+export { Random } from "./core/util/random.js";
+export {
+  createHone,
+  type HoneProvider,
+  type HoneProviderOptions,
+  type LocalProviderOptions,
+  type ServedProviderOptions,
+} from "./hone/provider.js";
+export { type FileScenarios, type FromFile, fromFile } from "./machine/dataset/from-file.js";
+export { type EvaluateChoice, evaluate } from "./trainer/evaluate.js";
+export type { TrainEvents, TrainStart } from "./trainer/events.js";
+export { type GatherChoice, gather } from "./trainer/gather.js";
+export { Model, type ModelOptions, openModel } from "./trainer/model.js";
+export type { RunPlan } from "./trainer/plan-run.js";
+export type { GivenReward } from "./trainer/rewards.js";
+export { type Ruler, type RulerOptions, ruler } from "./trainer/ruler.js";
+export { openRun, planRun, trainRun } from "./trainer/run.js";
+export { sft } from "./trainer/sft.js";
+export { type SftChoice, type SftOptions, type SftSummary, sftOptions } from "./trainer/sft-options.js";
+export type { TrainSummary } from "./trainer/summary.js";
+export { type OpenTask, openTask, type TaskChoice } from "./trainer/task.js";
+export { type TrainChoice, train } from "./trainer/train.js";
+export {
+  type RewardFunction,
+  type RunEvents,
+  type RunOptions,
+  type TrainRunChoice,
+  type TrainRunOptions,
+  trainOptions,
+} from "./trainer/train-options.js";
+export { TrainingRun } from "./trainer/training-run.js";

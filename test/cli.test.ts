@@ -12,12 +12,12 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
-import { main } from "../src/command-line.js";
-import { loadCommands } from "../src/commands/commands.js";
-import type { Command } from "../src/config/command.js";
-import { flagOf, isOwn, type OptionName, optionNames, options } from "../src/config/config.js";
-import { readHelp } from "../src/config/help.js";
-import { packageRoot } from "../src/util/paths.js";
+import { flagOf, isOwn, type OptionName, optionNames, options } from "../src/core/config/config.js";
+import { packageRoot } from "../src/core/util/paths.js";
+import type { Command } from "../src/hone/command.js";
+import { main } from "../src/hone/command-line.js";
+import { loadCommands } from "../src/hone/commands/commands.js";
+import { readHelp } from "../src/hone/help.js";
 import { CommandLine } from "./support/command-line.js";
 
 const commands = await loadCommands();

@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { describe, expect, it } from "vitest";
-import { packageRoot } from "../src/util/paths.js";
+import { packageRoot } from "../src/core/util/paths.js";
 
 const source = join(packageRoot, "src");
 

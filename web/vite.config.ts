@@ -1,4 +1,4 @@
-/** The page of `yarn hone view` and `yarn report`: one script and one style, which src/view puts into one HTML text. */
+/** The page of `yarn hone view` and `yarn report`: one script and one style, which src/insight/view puts into one HTML text. */
 import { defineConfig } from "vite";
 
 export default defineConfig({

@@ -1,9 +1,9 @@
 /** The email task as an agent's: its tools, when it has ended, and its reward, whoever asks the model. */
 import { z } from "zod";
-import { runCall } from "../../src/rollout/calls.js";
-import { opening } from "../../src/rollout/rollout.js";
-import { emailTask } from "../../src/tasks/email/email-task.js";
-import { type AnyTask, type CallRecord, defineTask, type Scenario } from "../../src/tasks/task.js";
+import { runCall } from "../../src/core/rollout/calls.js";
+import { opening } from "../../src/core/rollout/rollout.js";
+import { type AnyTask, type CallRecord, defineTask, type Scenario } from "../../src/core/task/task.js";
+import { emailTask } from "../../src/email/email-task.js";
 
 /** Of the comparison, on both sides. */
 export const MAX_TURNS = 10;

@@ -1,7 +1,7 @@
 /** An engine on a card that computes nothing, in a process of its own: what is played on it, and its row of the results. */
 import { fileURLToPath } from "node:url";
+import { HoneError } from "../../src/core/util/errors.js";
 import { type ModelHeader, modelHeader } from "../../src/engine/models.js";
-import { HoneError } from "../../src/util/errors.js";
 import { Machine } from "../../test/null-card/support.js";
 import { modelPath } from "../models.js";
 import type { Done, Wanted } from "./engine.js";

@@ -1,6 +1,6 @@
 /** What an engine asked of a card that computes nothing (test/null-card), between two moments. */
 import { readFileSync } from "node:fs";
-import type { EngineStats, LocalEngine } from "../../src/engine/engine.js";
+import type { EngineStats, LocalEngine } from "../../src/core/engine/engine.js";
 
 export interface Counts {
   /** Passes over the weights, and those of prompts alone. */

@@ -3,9 +3,10 @@
  * "context":N,"rollouts":N,"pooledKv":true}'. Prints a line of JSON: how it was set up, and its counts without an adapter and with one. Tokens are
  * drawn on the card without the trial, which a card fails that computes nothing.
  */
-import { lookForCuda, takeDevice } from "../../src/device/device.js";
+
+import type { LocalEngine } from "../../src/core/engine/engine.js";
 import { pooledByDefault } from "../../src/engine/contexts.js";
-import type { LocalEngine } from "../../src/engine/engine.js";
+import { lookForCuda, takeDevice } from "../../src/engine/device/device.js";
 import { loadEngine } from "../../src/engine/factory.js";
 import { type Counts, countsOf } from "./counts.js";
 import { agents, numbers, PROMPT, TOKENS } from "./traffic.js";

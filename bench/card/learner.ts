@@ -1,7 +1,7 @@
 /** Counts of an update on a card that computes nothing: bench/learner/card_counts.py, which writes the file. */
 import { join } from "node:path";
-import { HoneError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { Machine, nullCardPython } from "../../test/null-card/support.js";
 import type { Profile } from "./estimate.js";
 

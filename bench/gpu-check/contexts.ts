@@ -3,10 +3,10 @@
  * and what its pool of KV gains. Each is measured beside an engine with default settings on the same weights, by turns.
  */
 
-import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
+import { decodeThreads } from "../../src/core/engine/threads.js";
 import { modelShape } from "../../src/engine/models.js";
-import { decodeThreads } from "../../src/engine/threads.js";
-import { contextsMemory } from "../../src/plan/engine-memory.js";
+import { contextsMemory } from "../../src/machine/plan/engine-memory.js";
 import { compare, type DecodeSettings, decodeSpeed, modelName, promptSpeed } from "../measure.js";
 import type { Row } from "../row.js";
 import { benchContext, type CheckContext, type Section } from "./context.js";

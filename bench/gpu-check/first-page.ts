@@ -1,5 +1,5 @@
 /** The page of `yarn gpu-check --first`: what the card did beside what was expected, as HTML that needs nothing else. */
-import type { Check } from "../../src/doctor/check.js";
+import type { Check } from "../../src/hone/doctor/check.js";
 import type { Hardware } from "../hardware.js";
 import type { UpdateReport } from "../learner-update.js";
 import { cardOf, expectedDecode, updateArithmetic, updateSeconds } from "./estimates.js";

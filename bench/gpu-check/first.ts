@@ -5,8 +5,8 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
-import { HoneError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { hardwareOf, versionsOf } from "../hardware.js";
 import type { CheckGpu } from "./context.js";
 import { type First, firstPage, type Outcome } from "./first-page.js";

@@ -5,8 +5,8 @@
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { HoneError, messageOf, UsageError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { HoneError, messageOf, UsageError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import type { CheckGpu } from "./context.js";
 import { FIRST_MINUTES, runFirst } from "./first.js";
 import { firstSections } from "./first-sections.js";

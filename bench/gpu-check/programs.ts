@@ -2,9 +2,9 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { MetricsLine } from "../../src/run/records.js";
-import { HoneError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import type { MetricsLine } from "../../src/core/run/records.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { output } from "../llama-tools.js";
 
 const cli = join(packageRoot, "dist/src/cli.js");

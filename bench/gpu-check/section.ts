@@ -1,8 +1,8 @@
 /** Runs one section in a process started and killed by `yarn gpu-check`; NAME, FILE and GPU are its arguments. */
 import { renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { HoneError, messageOf } from "../../src/core/util/errors.js";
 import { gpuMemory } from "../../src/engine/load.js";
-import { HoneError, messageOf } from "../../src/util/errors.js";
 import { hardwareOf, versionsOf } from "../hardware.js";
 import { firstSections } from "./first-sections.js";
 import { sections } from "./sections.js";

@@ -1,9 +1,9 @@
 /** Models with random weights for `yarn gpu-check`, created on this machine when first needed. */
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { ensurePython } from "../../src/python-env/python.js";
-import { HoneError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { ensurePython } from "../../src/machine/python/python.js";
 import { output } from "../llama-tools.js";
 import { ensureTestModels, modelPath } from "../models.js";
 

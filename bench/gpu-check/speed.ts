@@ -1,5 +1,5 @@
 /** Sections that measure tokens/s by the number of sequences, beside llama-batched-bench. */
-import { HoneError, messageOf } from "../../src/util/errors.js";
+import { HoneError, messageOf } from "../../src/core/util/errors.js";
 import { batchedBench } from "../batched-bench.js";
 import { buildLlamaTool } from "../llama-tools.js";
 import { decodeSpeed, modelName } from "../measure.js";

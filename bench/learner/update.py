@@ -1,7 +1,7 @@
 """One side of the bench rows learner/…: forward, backward and step of one update, by hone's learner or by another.
 
 All sides get the same random model, the same adapter, and the same tensors: groups of rollouts that share a prompt,
-turns of sampled tokens with tool results between; or those of a batch file (src/learn/batch.ts). The sides:
+turns of sampled tokens with tool results between; or those of a batch file (src/core/learn/batch.ts). The sides:
 
     hone, hone-unsloth   hone's learner with PEFT and with Unsloth; --apart: rows of whole trajectories, nothing shared,
                          as Unsloth has them on a GPU
@@ -380,7 +380,7 @@ def run_trl(options):
 
 def main() -> None:
     options = parse()
-    # `yarn bench` gives all of hone's learner (src/learn/environment.ts).
+    # `yarn bench` gives all of hone's learner (src/core/learn/environment.ts).
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     os.environ["HF_HUB_OFFLINE"] = "1"
     import learner  # noqa: F401  (sets what PyTorch reads when it is imported)

@@ -1,7 +1,7 @@
 /** The base models of `yarn learning`. */
 import { relative } from "node:path";
-import { HoneError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { type QuantisedType, quantisedFile, quantisedTypes } from "./quantised.js";
 
 /** Options of `yarn train`, with their values. */

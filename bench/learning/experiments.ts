@@ -6,10 +6,10 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Matrix, Pair } from "../../src/report/matrix.js";
-import { RunStore } from "../../src/run/store.js";
-import { HoneError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { RunStore } from "../../src/core/run/store.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import type { Matrix, Pair } from "../../src/insight/report/matrix.js";
 import type { Base, EvaluationName, Seeds, Settings } from "./bases.js";
 
 const cli = join(packageRoot, "dist/src/cli.js");

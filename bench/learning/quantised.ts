@@ -1,12 +1,12 @@
 /** SmolLM2 in other types of weights than its package has, written by llama.cpp's own llama-quantize. */
 import { existsSync, mkdirSync, renameSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { withDefaults } from "../../src/config/config.js";
-import { downloadOptions } from "../../src/config/input-options.js";
-import { linesTo } from "../../src/models/io.js";
-import { resolveModel } from "../../src/models/resolve.js";
-import { HoneError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { withDefaults } from "../../src/core/config/config.js";
+import { downloadOptions } from "../../src/core/config/input-options.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { linesTo } from "../../src/machine/models/io.js";
+import { resolveModel } from "../../src/machine/models/resolve.js";
 import { buildLlamaTool, output, toolEnvironment } from "../llama-tools.js";
 
 /** Q4_K_M has tensors of Q5_0 and Q8_0 where a row is no multiple of 256 values, as SmolLM2's 576 are. */

@@ -2,13 +2,13 @@
  * llama.cpp's own server as an engine, to be compared with hone's: each turn is one POST of all token ids so far to its native
  * /completion, whose prompt cache keeps the earlier ones. The engine that it is compared with tokenizes.
  */
-import type { Engine, EngineInfo, LocalEngine } from "../../src/engine/engine.js";
+import type { Engine, EngineInfo, LocalEngine } from "../../src/core/engine/engine.js";
+import type { Generated, GenerateOptions, Sequence } from "../../src/core/engine/sequence.js";
+import { HoneError, messageOf } from "../../src/core/util/errors.js";
+import { deriveSeed } from "../../src/core/util/random.js";
+import { TimeLimit } from "../../src/core/util/time-limit.js";
 import { HttpClient } from "../../src/engine/http.js";
 import { LocalTokenizer } from "../../src/engine/local-tokenizer.js";
-import type { Generated, GenerateOptions, Sequence } from "../../src/engine/sequence.js";
-import { HoneError, messageOf } from "../../src/util/errors.js";
-import { deriveSeed } from "../../src/util/random.js";
-import { TimeLimit } from "../../src/util/time-limit.js";
 
 /** The fields used of an answer. Only these are requested, so that the server need not write the others. */
 interface Completion {

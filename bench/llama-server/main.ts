@@ -1,6 +1,6 @@
 /** `yarn llama-server`: llama.cpp's server on the libraries that hone uses. */
 import { spawn } from "node:child_process";
-import { HoneError } from "../../src/util/errors.js";
+import { HoneError } from "../../src/core/util/errors.js";
 import { buildLlamaTool, toolEnvironment } from "../llama-tools.js";
 
 const usage = `yarn llama-server                    prints the program's path

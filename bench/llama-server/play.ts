@@ -2,16 +2,17 @@
  * Whole email rollouts on any engine, in this thread: the template, parser, tools and limits of `yarn rollout`, groups with a
  * common prompt, and so many at once.
  */
-import type { Engine } from "../../src/engine/engine.js";
-import type { Sequence } from "../../src/engine/sequence.js";
-import { chatOf } from "../../src/rollout/chat.js";
-import { EngineSession } from "../../src/rollout/engine-session.js";
-import { ExpertSession } from "../../src/rollout/expert-session.js";
-import { opening, playRollout } from "../../src/rollout/rollout.js";
-import type { Session } from "../../src/rollout/session.js";
-import { emailTask } from "../../src/tasks/email/email-task.js";
-import type { AnyTask, CallRecord, ChatMessage, Scenario } from "../../src/tasks/task.js";
-import { deriveSeed, Random } from "../../src/util/random.js";
+
+import { chatOf } from "../../src/chat/chat.js";
+import type { Engine } from "../../src/core/engine/engine.js";
+import type { Sequence } from "../../src/core/engine/sequence.js";
+import { EngineSession } from "../../src/core/rollout/engine-session.js";
+import { ExpertSession } from "../../src/core/rollout/expert-session.js";
+import { opening, playRollout } from "../../src/core/rollout/rollout.js";
+import type { Session } from "../../src/core/rollout/session.js";
+import type { AnyTask, CallRecord, ChatMessage, Scenario } from "../../src/core/task/task.js";
+import { deriveSeed, Random } from "../../src/core/util/random.js";
+import { emailTask } from "../../src/email/email-task.js";
 import { mailScenarios } from "../rollouts.js";
 
 const task = emailTask as unknown as AnyTask;

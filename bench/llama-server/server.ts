@@ -1,8 +1,8 @@
 /** Starts llama.cpp's own server, as a process of its own. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createServer } from "node:net";
-import type { LocalEngine } from "../../src/engine/engine.js";
-import { HoneError } from "../../src/util/errors.js";
+import type { LocalEngine } from "../../src/core/engine/engine.js";
+import { HoneError } from "../../src/core/util/errors.js";
 import { needDevice, toolEnvironment } from "../llama-tools.js";
 
 export interface Server {

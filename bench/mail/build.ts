@@ -2,8 +2,8 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { HoneError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 
 export interface BuildFigures {
   read: number;

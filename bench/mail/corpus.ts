@@ -20,9 +20,9 @@ import { PassThrough, type Writable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { pack } from "tar-stream";
-import { readMessage } from "../../src/tasks/email/import/message.js";
-import { HoneError, UsageError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { HoneError, UsageError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { readMessage } from "../../src/email/import/message.js";
 
 const sample = join(packageRoot, "../shared/data/enron-sample");
 const folder = join(packageRoot, "build/bench-mail");

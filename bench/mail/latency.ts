@@ -1,8 +1,8 @@
 /** Latency of the tools in a large database: one caller, one thread, the largest inbox. */
 import Database from "better-sqlite3";
-import { type MailDatabase, openMailDatabase } from "../../src/tasks/email/reader.js";
-import type { EmailScenario } from "../../src/tasks/email/scenario.js";
-import { Random } from "../../src/util/random.js";
+import { Random } from "../../src/core/util/random.js";
+import { type MailDatabase, openMailDatabase } from "../../src/email/reader.js";
+import type { EmailScenario } from "../../src/email/scenario.js";
 
 /** Milliseconds. */
 export interface Latency {

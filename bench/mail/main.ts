@@ -3,7 +3,7 @@
  * and saves them to bench/results with the hardware. Forms: mbox, tar.gz, jsonl, folder; default the first two.
  */
 import { existsSync, writeFileSync } from "node:fs";
-import { HoneError } from "../../src/util/errors.js";
+import { HoneError } from "../../src/core/util/errors.js";
 import { hardwareOf, versionsOf } from "../hardware.js";
 import { resultsFile } from "../results.js";
 import { type BuildFigures, measureBuild } from "./build.js";

@@ -6,9 +6,9 @@
  * Words are the question's runs of letters, digits and apostrophes, lower-cased, without function words.
  */
 
-import { type MailDatabase, openMailDatabase } from "../../src/tasks/email/reader.js";
-import type { EmailScenario } from "../../src/tasks/email/scenario.js";
-import type { MailQuery } from "../../src/tasks/email/search.js";
+import { type MailDatabase, openMailDatabase } from "../../src/email/reader.js";
+import type { EmailScenario } from "../../src/email/scenario.js";
+import type { MailQuery } from "../../src/email/search.js";
 
 const functionWords = new Set(
   `a about am an and any are as at be been being but by can could did do does doing done for from had has have having he

@@ -5,11 +5,11 @@
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { z } from "zod";
-import { emailTask } from "../../src/tasks/email/email-task.js";
-import type { EmailScenario } from "../../src/tasks/email/scenario.js";
-import { emailTools } from "../../src/tasks/email/tools.js";
-import { type CallRecord, ToolError } from "../../src/tasks/task.js";
-import { messageOf } from "../../src/util/errors.js";
+import { type CallRecord, ToolError } from "../../src/core/task/task.js";
+import { messageOf } from "../../src/core/util/errors.js";
+import { emailTask } from "../../src/email/email-task.js";
+import type { EmailScenario } from "../../src/email/scenario.js";
+import { emailTools } from "../../src/email/tools.js";
 
 const callSchema = z.object({ scenario: z.string(), name: z.string(), arguments: z.record(z.string(), z.unknown()) });
 

@@ -1,7 +1,7 @@
 /** Runs without a fault: small and large steps, hone's own and a pretrained model, 16 and 4 bits, and a software GPU. */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { cacheHome, packageRoot } from "../../src/util/paths.js";
+import { cacheHome, packageRoot } from "../../src/core/util/paths.js";
 
 export interface CleanSetting {
   readonly model: string;

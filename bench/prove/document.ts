@@ -1,7 +1,7 @@
 /** The part of docs/trust.md that follows from the results. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { faults as all } from "./faults.js";
 import { cleanTable, faultTable, type ProveResults, summary, trlTable } from "./table.js";
 

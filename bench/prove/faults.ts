@@ -10,16 +10,16 @@ const adapterFile = (state: string, config = "config") =>
     `write_gguf_adapter(${state}, ${config}, base,`,
   );
 const engine = (find: string, replace: string) => at("src/engine/native.ts", find, replace);
-const batch = (find: string, replace: string) => at("src/learn/batch.ts", find, replace);
+const batch = (find: string, replace: string) => at("src/core/learn/batch.ts", find, replace);
 const mask = (value: string) =>
   batch("flat.sampled.push(sampled[i] as number);", `flat.sampled.push((${value}) as number);`);
 const logprobs = (value: string) =>
   batch("flat.logprobs.push(logprobs[i] as number);", `flat.logprobs.push((${value}) as number);`);
 const sampling = (value: string) =>
-  at("src/gather/session-source.ts", "{ ...spec.sampling, seed }", `{ ...spec.sampling, ${value}, seed }`);
+  at("src/hone/session-source.ts", "{ ...spec.sampling, seed }", `{ ...spec.sampling, ${value}, seed }`);
 const rewards = (value: string) =>
   at(
-    "src/train/credit.ts",
+    "src/core/train/credit.ts",
     "const { rewards, explanations, parts, agreement = null } = reward;",
     `const { rewards: own, explanations, parts, agreement = null } = reward; const rewards = (${value}) as number[];`,
   );
@@ -98,7 +98,7 @@ export const faults: readonly Fault[] = [
     name: "text tokenised again",
     family: "tokens",
     patch: at(
-      "src/rollout/sample.ts",
+      "src/core/rollout/sample.ts",
       "  const kept = ids.slice(0, end);\n",
       "  const kept = [...engine.tokenize(engine.detokenize(ids.slice(0, end), { special: true }), { special: true })];\n",
     ),
@@ -147,29 +147,33 @@ export const faults: readonly Fault[] = [
   {
     name: "one group's rewards given to the next",
     family: "rewards",
-    patch: at("src/train/credit.ts", "rewards[i] as GroupReward", "rewards[(i + 1) % rewards.length] as GroupReward"),
+    patch: at(
+      "src/core/train/credit.ts",
+      "rewards[i] as GroupReward",
+      "rewards[(i + 1) % rewards.length] as GroupReward",
+    ),
   },
 
   {
     name: "mean of another group",
     family: "advantages",
-    patch: at("src/learn/advantages.ts", "(reward - mean) / scale", "(reward - (mean + 0.25)) / scale"),
+    patch: at("src/core/learn/advantages.ts", "(reward - mean) / scale", "(reward - (mean + 0.25)) / scale"),
   },
   {
     name: "population deviation for the sample's",
     family: "advantages",
-    patch: at("src/learn/advantages.ts", "/ (n - 1));", "/ n);"),
+    patch: at("src/core/learn/advantages.ts", "/ (n - 1));", "/ n);"),
   },
   {
     name: "broken-off rollouts counted",
     family: "advantages",
-    patch: at("src/reward/comparable.ts", "brokenOff(trajectory) === null", "true"),
+    patch: at("src/core/reward/comparable.ts", "brokenOff(trajectory) === null", "true"),
     test: "test/train/broken-off.test.ts",
   },
   {
     name: "masked rollouts counted",
     family: "advantages",
-    patch: at("src/train/credit.ts", "masked ? 0 : (advantages[i] as number)", "advantages[i] as number"),
+    patch: at("src/core/train/credit.ts", "masked ? 0 : (advantages[i] as number)", "advantages[i] as number"),
     test: "test/train/credit.test.ts",
   },
 
@@ -271,7 +275,7 @@ export const faults: readonly Fault[] = [
     name: "a step committed twice",
     family: "storage",
     patch: at(
-      "src/run/store.ts",
+      "src/core/run/store.ts",
       "      this.#insertStep(row, settled);\n",
       "      this.#insertStep(row, settled);\n      this.#insertStep(row, settled);\n",
     ),
@@ -279,20 +283,20 @@ export const faults: readonly Fault[] = [
   {
     name: "rollouts of another policy reused",
     family: "storage",
-    patch: at("src/run/store.ts", "step = ? AND adapter IS NOT ?", "step = ? AND adapter IS NOT ? AND 0"),
+    patch: at("src/core/run/store.ts", "step = ? AND adapter IS NOT ?", "step = ? AND adapter IS NOT ? AND 0"),
     test: "test/run/store.test.ts",
   },
   {
     name: "a checkpoint of another run",
     family: "storage",
-    patch: at("src/run/checkpoints.ts", "(await sha256OfFile(file)) === sha256;", 'sha256 !== "";'),
+    patch: at("src/core/run/checkpoints.ts", "(await sha256OfFile(file)) === sha256;", 'sha256 !== "";'),
     test: "test/run/checkpoints.test.ts",
   },
   {
     name: "a step lost",
     family: "storage",
     patch: at(
-      "src/train/stages.ts",
+      "src/core/train/stages.ts",
       "const step = at.step + 1;\n  const learningRate",
       "const step = at.step + (at.step === 1 ? 2 : 1);\n  const learningRate",
     ),
@@ -310,7 +314,7 @@ export const faults: readonly Fault[] = [
   {
     name: "the same seed in a whole group",
     family: "engine",
-    patch: at("src/gather/gather.ts", "scenario.id, index) };", "scenario.id) };"),
+    patch: at("src/core/gather/gather.ts", "scenario.id, index) };", "scenario.id) };"),
   },
   { name: "the prompt's last token missing", family: "engine", patch: open("prompt.subarray(0, -1)") },
   {

@@ -6,9 +6,9 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { ensurePython } from "../../src/python-env/python.js";
-import { HoneError, messageOf, UsageError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { HoneError, messageOf, UsageError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { ensurePython } from "../../src/machine/python/python.js";
 import { readArguments } from "../arguments.js";
 import { hardwareOf, versionsOf } from "../hardware.js";
 import { runMeasured } from "../process.js";

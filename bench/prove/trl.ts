@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import type { TrlOutcome } from "./table.js";
 
 const schema = z.object({ error: z.string().nullable(), lines: z.array(z.string()) });

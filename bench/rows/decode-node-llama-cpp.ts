@@ -4,7 +4,7 @@
  * reinforcement learning needs it and as ours does; once with top-k 40, which is faster in node-llama-cpp.
  */
 import type { Llama, LlamaContext, SequenceEvaluateOptions, Token } from "node-llama-cpp";
-import type { LocalEngine } from "../../src/engine/engine.js";
+import type { LocalEngine } from "../../src/core/engine/engine.js";
 import {
   compare,
   type DecodeSettings,

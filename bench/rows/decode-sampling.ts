@@ -2,9 +2,9 @@
  * Decoding with tokens drawn where the logits are (`sampling: "device"`) against sampling on the host, by turns: two engines
  * of the same weights on the same device, whichever it is. The notes count the bytes that each copied to the host.
  */
-import type { LocalEngine } from "../../src/engine/engine.js";
+import type { LocalEngine } from "../../src/core/engine/engine.js";
+import { HoneError } from "../../src/core/util/errors.js";
 import { modelFile } from "../../src/engine/models.js";
-import { HoneError } from "../../src/util/errors.js";
 import { compare, decodeLength, decodeSpeed, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
 import type { Bench, Row } from "../row.js";

@@ -1,5 +1,5 @@
 /** A group's common prompt evaluated once and copied, against evaluating it for every member. */
-import type { Sequence } from "../../src/engine/sequence.js";
+import type { Sequence } from "../../src/core/engine/sequence.js";
 import { compare, modelName, randomTokens } from "../measure.js";
 import { modelPath } from "../models.js";
 import type { Bench, Row } from "../row.js";

@@ -1,5 +1,5 @@
 /** One update of 64 rollouts on a CPU: products of f32 as native/learner/products.py has them, against PyTorch's own. */
-import { ensurePython } from "../../src/python-env/python.js";
+import { ensurePython } from "../../src/machine/python/python.js";
 import { compareSides, sizesOf } from "../learner-update.js";
 import type { Bench, Row } from "../row.js";
 

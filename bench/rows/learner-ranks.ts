@@ -2,12 +2,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { objectiveOf } from "../../src/config/objectives.js";
+import { startLearner } from "../../src/core/learn/learner.js";
+import { objectiveOf } from "../../src/core/learn/objectives.js";
+import { LINEAR_LAYERS } from "../../src/core/learn/types.js";
 import { ggmlBase } from "../../src/engine/missing.js";
 import { modelFile, modelShape } from "../../src/engine/models.js";
-import { startLearner } from "../../src/learn/learner.js";
-import { LINEAR_LAYERS } from "../../src/learn/types.js";
-import { ensurePython } from "../../src/python-env/python.js";
+import { ensurePython } from "../../src/machine/python/python.js";
 import { compare, modelName } from "../measure.js";
 import { writeRandomBatch } from "../random-batch.js";
 import type { Bench } from "../row.js";

@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ensurePython } from "../../src/python-env/python.js";
+import { ensurePython } from "../../src/machine/python/python.js";
 import { hone } from "../cli.js";
 import { compareSides, sizesOf } from "../learner-update.js";
 import type { Bench, BenchContext, Row } from "../row.js";

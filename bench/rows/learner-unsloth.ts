@@ -2,7 +2,7 @@
  * One update of 64 rollouts in 8 groups with Unsloth: hone's learner against Unsloth's own GRPO on the same tensors and
  * adapter; and the cost of rows without shared prefixes, which Unsloth needs on a GPU, measured on any device.
  */
-import { ensurePython } from "../../src/python-env/python.js";
+import { ensurePython } from "../../src/machine/python/python.js";
 import { type Comparison, compareSides, sizesOf } from "../learner-update.js";
 import type { Bench, Row } from "../row.js";
 

@@ -7,9 +7,9 @@
  */
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
-import type { LocalEngine } from "../../src/engine/engine.js";
+import type { LocalEngine } from "../../src/core/engine/engine.js";
+import { RolloutThreads } from "../../src/core/gather/threads.js";
 import { modelFile, trainedContext } from "../../src/engine/models.js";
-import { RolloutThreads } from "../../src/gather/threads.js";
 import { compare, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
 import { enginePlayer, meansOf, playEmail, played } from "../rollouts.js";

@@ -8,9 +8,9 @@
  * of a fixed number of tokens, with the tools' real results.
  */
 import { resolve } from "node:path";
-import type { Engine, LocalEngine } from "../../src/engine/engine.js";
+import type { Engine, LocalEngine } from "../../src/core/engine/engine.js";
+import type { Sequence } from "../../src/core/engine/sequence.js";
 import { modelFile, trainedContext } from "../../src/engine/models.js";
-import type { Sequence } from "../../src/engine/sequence.js";
 import { LlamaServerEngine } from "../llama-server/engine.js";
 import { type MailSettings, playMail } from "../llama-server/play.js";
 import { startServer } from "../llama-server/server.js";

@@ -1,6 +1,6 @@
 /** Prompt tokens evaluated by the engine, relative to the unique ones: a group's common prompt counts once. */
 import { modelFile, trainedContext } from "../../src/engine/models.js";
-import { uniquePromptTokens } from "../../src/play/rollouts-file.js";
+import { uniquePromptTokens } from "../../src/insight/rollouts-file.js";
 import { describe, modelName } from "../measure.js";
 import { enginePlayer, playEmail } from "../rollouts.js";
 import type { Bench, Row } from "../row.js";

@@ -5,10 +5,10 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { decodeThreads } from "../../src/engine/threads.js";
-import { timeText } from "../../src/report/train-view.js";
-import type { MetricsLine } from "../../src/run/records.js";
-import { HoneError } from "../../src/util/errors.js";
+import { decodeThreads } from "../../src/core/engine/threads.js";
+import type { MetricsLine } from "../../src/core/run/records.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { timeText } from "../../src/insight/report/train-view.js";
 import { hone } from "../cli.js";
 import { modelName } from "../measure.js";
 import { modelPath } from "../models.js";

@@ -25,7 +25,7 @@ std::string kindOf(const Napi::Value& value);
 /** Napi::RangeError with the line. */
 [[noreturn]] void refuseRange(Napi::Env env, const std::string& line);
 
-/** As `DrawStatistics` in src/engine/sequence.ts. */
+/** As `DrawStatistics` in src/core/engine/sequence.ts. */
 Napi::Object drawsObject(Napi::Env env, const Draws& draws);
 
 // Each throws a Napi::TypeError for a value of another type and a Napi::RangeError for one out of range. Nothing is

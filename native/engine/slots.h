@@ -18,7 +18,7 @@ namespace hone {
 using SequenceId = uint64_t;
 
 /**
- * A digest of the ids of a sequence (FNV-1a, each id as one unit; src/engine/evaluated.ts has it too): of those in its cells, then
+ * A digest of the ids of a sequence (FNV-1a, each id as one unit; src/core/engine/evaluated.ts has it too): of those in its cells, then
  * of its further tokens.
  */
 uint32_t digestOf(const std::vector<Token>& cells, const std::vector<Token>& tokens) noexcept;

@@ -92,7 +92,7 @@ void tell(const Callback& callback, Arguments&&... arguments) {
   }
 }
 
-/** The counters are described in src/engine/engine.ts. */
+/** The counters are described in src/core/engine/engine.ts. */
 struct Stats {
   uint64_t decoded = 0;
   uint64_t prefilled = 0;

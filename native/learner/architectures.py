@@ -1,6 +1,6 @@
 """The architectures that the learner trains: what a file of each holds, and which model of transformers computes it.
 
-src/learn/architectures.ts has what TypeScript needs of them; a test compares the two. Names of tensors are those of
+src/machine/architectures.ts has what TypeScript needs of them; a test compares the two. Names of tensors are those of
 gguf-py's tables.
 """
 

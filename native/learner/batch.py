@@ -1,4 +1,4 @@
-"""Reads the batch file that hone writes (format: src/learn/batch.ts)."""
+"""Reads the batch file that hone writes (format: src/core/learn/batch.ts)."""
 
 import os
 import socket

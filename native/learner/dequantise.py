@@ -1,7 +1,7 @@
 """`python -m learner.dequantise SOURCE TARGET KIND`: a copy of a GGUF file with its weights as f16, bf16 or f32.
 
 Engine and learner then compute with the same numbers: llama.cpp rounds activations to 8 bits beside quantised weights,
-and not beside these. One tensor is in memory at a time. src/models/ moves the complete file to its place.
+and not beside these. One tensor is in memory at a time. src/machine/models/ moves the complete file to its place.
 """
 
 import sys
@@ -29,7 +29,7 @@ def dequantise(source: str, target: Path, kind: str) -> None:
     def values(tensor: gguf.ReaderTensor) -> torch.Tensor:
         nonlocal done
         done += 1
-        # src/models/ shows it.
+        # src/machine/models/ shows it.
         print(f"Writing: {100 * done // total}%", flush=True)
         try:
             numbers = dequantised(tensor)

@@ -1,6 +1,6 @@
 """Writes a model with an adapter merged into it, for other programs: `python -m learner.export REQUEST`.
 
-REQUEST is JSON, an ExportRequest. src/export/ moves the complete result to its place.
+REQUEST is JSON, an ExportRequest. src/machine/export/ moves the complete result to its place.
 """
 
 import json

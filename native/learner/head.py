@@ -21,7 +21,7 @@ CHUNK_BYTES = 64 * 2**20
 """Of the logits of one chunk at most, on a CPU; two buffers of this size exist."""
 CHUNK_BYTES_CUDA = 192 * 2**20
 """On a card, which launches some 20 kernels for each chunk: 331 positions at Qwen2.5's vocabulary. With 256 MiB
-models of 0.5B would not fit on cards of 4 GB any more (src/plan)."""
+models of 0.5B would not fit on cards of 4 GB any more (src/machine/plan)."""
 
 HALVES = (torch.float16, torch.bfloat16)
 

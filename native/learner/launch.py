@@ -70,7 +70,7 @@ class _Member:
 
 
 class AwakeClock:
-    """Seconds in which this process was able to run, as src/util/time-limit.ts counts them. Looked at often."""
+    """Seconds in which this process was able to run, as src/core/util/time-limit.ts counts them. Looked at often."""
 
     def __init__(self) -> None:
         self._counted, self._looked = 0.0, time.monotonic()

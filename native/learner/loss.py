@@ -123,7 +123,7 @@ def _clip(ratio: torch.Tensor, objective: Objective) -> torch.Tensor:
 
 
 SURROGATES: dict[str, Surrogate] = {"clipped-ratio": clipped_ratio, "clipped-weight": clipped_weight}
-"""By the name in hone's table of objectives (src/config/objectives.ts)."""
+"""By the name in hone's table of objectives (src/core/learn/objectives.ts)."""
 
 
 def _log_ratio(tokens: Tokens, objective: Objective) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The learner's side of the protocol with hone; src/learn/protocol.ts, the other side, describes the messages.
+"""The learner's side of the protocol with hone; src/core/learn/protocol.ts, the other side, describes the messages.
 
 Lines of JSON: requests on file descriptor 3, reports on 4. stdout and stderr belong to the log.
 """

@@ -1,4 +1,4 @@
-"""What hone asks of the learner, read once: the objects of src/learn/types.ts, which says what each field means.
+"""What hone asks of the learner, read once: the objects of src/core/learn/types.ts, which says what each field means.
 
 Plain data, since a request to open a model is read before PyTorch is imported. Fields that are not named here are left
 out: hone addresses a request by its `id`, for example.

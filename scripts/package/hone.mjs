@@ -68,7 +68,7 @@ function bundleSqlite(folder) {
 
 /** With all packages that it needs, in the versions of this checkout. */
 async function bundleLlama(folder) {
-  const { filesOf, installedPackages, INSIDE } = await import(join(root, "dist/src/pack/installed.js"));
+  const { filesOf, installedPackages, INSIDE } = await import(join(root, "dist/src/machine/pack/installed.js"));
   for (const { place, folder: from } of installedPackages(llamaFolder(), () => false)) {
     const to = place === INSIDE ? folder : join(folder, place);
     copyPackage(from, to, filesOf(from));

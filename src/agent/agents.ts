@@ -2,12 +2,13 @@
  * Tasks that people's own agents play (`rollout` of defineTask): one endpoint for each worker thread, one model for each
  * rollout. The rollout workers load this room where a task needs it.
  */
+
+import { chatOf } from "../chat/chat.js";
+import type { EnginePlayer } from "../core/rollout/player.js";
+import type { RolloutLimits } from "../core/rollout/rollout.js";
+import type { AnyTask, Scenario } from "../core/task/task.js";
+import { messageOf } from "../core/util/errors.js";
 import { loadEngine, outagesOf } from "../engine/factory.js";
-import { chatOf } from "../rollout/chat.js";
-import type { EnginePlayer } from "../rollout/player.js";
-import type { RolloutLimits } from "../rollout/rollout.js";
-import type { AnyTask, Scenario } from "../tasks/task.js";
-import { messageOf } from "../util/errors.js";
 import { Host } from "./host.js";
 import { catchEverything } from "./output.js";
 import { type AgentOutcome, playAgent, type Waited } from "./play.js";

@@ -4,10 +4,10 @@
  * give to mistakes of a model, and what the model did in its last turn.
  */
 
-import { refusalByRequest } from "../rollout/refusals.js";
-import { type AgentFailure, ProgramError, rewardReturned } from "../tasks/agent.js";
-import type { AnyTask, Reward, RolloutEnd, Scenario } from "../tasks/task.js";
-import { messageOf } from "../util/errors.js";
+import { refusalByRequest } from "../core/rollout/refusals.js";
+import { type AgentFailure, ProgramError, rewardReturned } from "../core/task/agent.js";
+import type { AnyTask, Reward, RolloutEnd, Scenario } from "../core/task/task.js";
+import { messageOf } from "../core/util/errors.js";
 import { type Exception, exceptionsOf } from "./exceptions.js";
 import type { PlayedTurn, RolloutModel } from "./rollout-model.js";
 

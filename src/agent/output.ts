@@ -4,7 +4,7 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { format } from "node:util";
-import type { Logger } from "../tasks/agent.js";
+import type { Logger } from "../core/task/agent.js";
 
 /** Characters that are kept. */
 const KEPT = 4000;

@@ -2,17 +2,18 @@
  * Plays one rollout with a task's own code. Failures are isolated: an error fails this rollout alone, with the end of
  * its output; programs that it started end with it.
  */
-import { inProcess } from "../ai-sdk/in-process.js";
-import { languageModel } from "../ai-sdk/model.js";
-import { deadlineCause } from "../rollout/deadline.js";
-import type { RolloutLimits, RolloutOutcome } from "../rollout/rollout.js";
-import type { Trajectory } from "../rollout/trajectory.js";
-import { type RolloutContext, rewardReturned } from "../tasks/agent.js";
-import { TASK_SECONDS } from "../tasks/limits.js";
-import type { AnyTask, Reward, Scenario } from "../tasks/task.js";
-import { HoneError, messageOf } from "../util/errors.js";
-import { type Pauses, TimeLimit } from "../util/time-limit.js";
-import { timed } from "../util/watch.js";
+
+import { deadlineCause } from "../core/rollout/deadline.js";
+import type { RolloutLimits, RolloutOutcome } from "../core/rollout/rollout.js";
+import type { Trajectory } from "../core/rollout/trajectory.js";
+import { type RolloutContext, rewardReturned } from "../core/task/agent.js";
+import { TASK_SECONDS } from "../core/task/limits.js";
+import type { AnyTask, Reward, Scenario } from "../core/task/task.js";
+import { HoneError, messageOf } from "../core/util/errors.js";
+import { type Pauses, TimeLimit } from "../core/util/time-limit.js";
+import { timed } from "../core/util/watch.js";
+import { inProcess } from "./ai-sdk/in-process.js";
+import { languageModel } from "./ai-sdk/model.js";
 import { type Ending, endingOf } from "./ending.js";
 import type { Host } from "./host.js";
 import { mistakeOf } from "./mistakes.js";

@@ -1,7 +1,8 @@
-/** Programs that a rollout runs: they end with it, and so do processes that they started (see src/mcp/guarded.ts). */
-import { type Guarded, programOf, startGuarded } from "../mcp/guarded.js";
-import { ProgramError, type ProgramOptions, type Ran } from "../tasks/agent.js";
+/** Programs that a rollout runs: they end with it, and so do processes that they started (see src/agent/mcp/guarded.ts). */
+
+import { ProgramError, type ProgramOptions, type Ran } from "../core/task/agent.js";
 import { exceptionsIn } from "./exceptions.js";
+import { type Guarded, programOf, startGuarded } from "./mcp/guarded.js";
 import type { Output } from "./output.js";
 
 /** Characters of a program's output that it may return; of more the end is kept. */

@@ -2,18 +2,19 @@
  * The model of one rollout that a task's own code plays: every turn is sampled as the run samples, recorded, and counted
  * against the rollout's limits. It is gone when the rollout ends.
  */
-import type { Engine } from "../engine/engine.js";
-import { type Chat, requireFormat } from "../rollout/chat.js";
-import type { SamplingSettings } from "../rollout/engine-session.js";
-import type { RolloutLimits } from "../rollout/rollout.js";
+
+import { type Chat, requireFormat } from "../chat/chat.js";
+import type { Engine } from "../core/engine/engine.js";
+import type { SamplingSettings } from "../core/rollout/engine-session.js";
+import type { RolloutLimits } from "../core/rollout/rollout.js";
+import type { ChatMessage, RolloutEnd, ToolSchema } from "../core/task/task.js";
+import { deriveSeed } from "../core/util/random.js";
+import { anyOf } from "../core/util/signals.js";
 import { ApiError, badRequest } from "../serve/errors.js";
 import { type Answer, type Conversation, ServedModel, type Wanted } from "../serve/model.js";
 import type { Point } from "../serve/recorder.js";
 import type { Asked } from "../serve/requests.js";
 import { Seats } from "../serve/seats.js";
-import type { ChatMessage, RolloutEnd, ToolSchema } from "../tasks/task.js";
-import { deriveSeed } from "../util/random.js";
-import { anyOf } from "../util/signals.js";
 
 /** Completions of one rollout that are sampled at once, and that wait beside them. */
 const AT_ONCE = 16;

@@ -3,15 +3,15 @@
  * one that goes on in two ways branches. Every leaf is a sequence. A sampled token that several of them share is sampled in
  * the first and given in the others, so that each is trained once.
  */
-import { AllowedParts } from "../engine/allowed.js";
-import { afterTurn } from "../engine/evaluated.js";
-import type { DrawStatistics, Evaluated } from "../engine/sequence.js";
-import { refusalByRequest } from "../rollout/refusals.js";
-import type { Branch, PlayedNode } from "../rollout/trajectory.js";
-import type { TokenRecord } from "../rollout/transcript.js";
+import { AllowedParts } from "../core/engine/allowed.js";
+import { afterTurn } from "../core/engine/evaluated.js";
+import type { DrawStatistics, Evaluated } from "../core/engine/sequence.js";
+import { refusalByRequest } from "../core/rollout/refusals.js";
+import type { Branch, PlayedNode } from "../core/rollout/trajectory.js";
+import type { TokenRecord } from "../core/rollout/transcript.js";
+import type { CallRecord, ChatMessage } from "../core/task/task.js";
+import { parseJson } from "../core/util/json.js";
 import type { Point } from "../serve/recorder.js";
-import type { CallRecord, ChatMessage } from "../tasks/task.js";
-import { parseJson } from "../util/json.js";
 import type { PlayedTurn } from "./rollout-model.js";
 
 export interface PlayedSequences {

@@ -2,13 +2,13 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { isMainThread } from "node:worker_threads";
-import { addonFile } from "../util/binaries.js";
-import { HoneError, messageOf } from "../util/errors.js";
-import { reinstall } from "../util/program.js";
-import type { EngineMemory, EngineStats, Gpu } from "./engine.js";
+import type { EngineMemory, EngineStats, Gpu } from "../core/engine/engine.js";
+import type { DrawStatistics, SampledToken } from "../core/engine/sequence.js";
+import { addonFile } from "../core/util/binaries.js";
+import { HoneError, messageOf } from "../core/util/errors.js";
+import { reinstall } from "../core/util/program.js";
 import { type CudaLoader, loadLlama } from "./llama.js";
 import { noDevice } from "./missing.js";
-import type { DrawStatistics, SampledToken } from "./sequence.js";
 
 /** Complete settings of an engine. */
 export interface NativeSettings {

@@ -3,10 +3,10 @@
  * (native/engine/lanes.h). What is asked for explicitly is obeyed or refused, but
  * for threads beyond the cores: there are none.
  */
-import { BATCH } from "../config/defaults.js";
-import { HoneError, UsageError } from "../util/errors.js";
-import type { EngineOptions, Gpu } from "./engine.js";
-import { decodeThreads } from "./threads.js";
+import { BATCH } from "../core/config/defaults.js";
+import type { EngineOptions, Gpu } from "../core/engine/engine.js";
+import { decodeThreads } from "../core/engine/threads.js";
+import { HoneError, UsageError } from "../core/util/errors.js";
 
 export const UBATCH = 512;
 /** Rows of logits of each lane besides those of its running sequences: positions that are scored at once. */

@@ -1,5 +1,5 @@
 /** Converts the options of the machine, `--gpu` to `--threads`, to an engine's options. */
-import type { Gpu, LocalEngineOptions, SamplingPlace } from "./engine.js";
+import type { Gpu, LocalEngineOptions, SamplingPlace } from "../core/engine/engine.js";
 
 export interface MachineChoice {
   /** "off" computes on the CPU alone. */

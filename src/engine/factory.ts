@@ -1,6 +1,7 @@
 /** The one factory of engines: which program an engine's options name, and nothing loaded of the others. */
-import type { Pauses } from "../util/time-limit.js";
-import type { Engine, EngineOptions, LocalEngine, LocalEngineOptions, VllmOptions } from "./engine.js";
+
+import type { Engine, EngineOptions, LocalEngine, LocalEngineOptions, VllmOptions } from "../core/engine/engine.js";
+import type { Pauses } from "../core/util/time-limit.js";
 import { loadLocal } from "./load.js";
 import type { VllmEngine } from "./vllm/engine.js";
 

@@ -1,5 +1,5 @@
 /** Notices a device that never ends what it computes. Nothing can be taken back from it then: only the process can be ended. */
-import { awakeTime } from "../util/time-limit.js";
+import { awakeTime } from "../core/util/time-limit.js";
 import type { NativeEngine } from "./addon.js";
 
 /** Seconds in which no batch takes as long on any GPU. */

@@ -1,8 +1,8 @@
 /** JSON over HTTP with a server of an engine, on connections that stay open. No answer is waited for, or believed, without end. */
 import { Agent, type ClientRequest, request } from "node:http";
-import { HoneError, messageOf } from "../util/errors.js";
-import { anyOf } from "../util/signals.js";
-import { TimeLimit } from "../util/time-limit.js";
+import { HoneError, messageOf } from "../core/util/errors.js";
+import { anyOf } from "../core/util/signals.js";
+import { TimeLimit } from "../core/util/time-limit.js";
 
 export interface Answer {
   readonly status: number;

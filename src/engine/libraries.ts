@@ -10,12 +10,12 @@ import { pipeline } from "node:stream/promises";
 import { pathToFileURL } from "node:url";
 import { createGunzip } from "node:zlib";
 import { extract } from "tar-stream";
-import { codeOf, HoneError } from "../util/errors.js";
-import { withHeartbeat } from "../util/heartbeat.js";
-import { withLock } from "../util/lock.js";
-import { cacheHome } from "../util/paths.js";
-import { reinstall } from "../util/program.js";
-import { lastLine, type OnLine, run } from "../util/run.js";
+import { codeOf, HoneError } from "../core/util/errors.js";
+import { withHeartbeat } from "../core/util/heartbeat.js";
+import { withLock } from "../core/util/lock.js";
+import { cacheHome } from "../core/util/paths.js";
+import { reinstall } from "../core/util/program.js";
+import { lastLine, type OnLine, run } from "../core/util/run.js";
 
 /** Of the pinned node-llama-cpp and its packages. */
 export const LLAMA_VERSION = "3.22.1";

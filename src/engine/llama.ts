@@ -3,10 +3,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import type { LlamaOptions } from "node-llama-cpp";
-import { cudaFound, cudaLibraries, type TakenDevice, takeDevice, usesCuda } from "../device/device.js";
-import { libraryPath } from "../device/runtime.js";
-import { HoneError, messageOf } from "../util/errors.js";
-import type { Gpu } from "./engine.js";
+import type { Gpu } from "../core/engine/engine.js";
+import { HoneError, messageOf } from "../core/util/errors.js";
+import { cudaFound, cudaLibraries, type TakenDevice, takeDevice, usesCuda } from "./device/device.js";
+import { libraryPath } from "./device/runtime.js";
 import { findFetched } from "./libraries.js";
 import {
   cpuBinding,

@@ -2,20 +2,20 @@
 import { realpathSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { isMainThread } from "node:worker_threads";
-import { HoneError, messageOf } from "../util/errors.js";
-import { endProcess } from "../util/watch.js";
+import type { Gpu, LocalEngine, LocalEngineInfo, LocalEngineOptions } from "../core/engine/engine.js";
+import { engineError } from "../core/engine/errors.js";
+import { usableCores } from "../core/engine/threads.js";
+import { HoneError, messageOf } from "../core/util/errors.js";
+import { endProcess } from "../core/util/watch.js";
 import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
 import { contextsOf, pooledByDefault, SCORE_ROWS, whole } from "./contexts.js";
-import type { Gpu, LocalEngine, LocalEngineInfo, LocalEngineOptions } from "./engine.js";
 import { drawsOnDevice } from "./engine-options.js";
-import { engineError } from "./errors.js";
 import { governorOf } from "./governor.js";
 import { MOST_SECONDS, watchDevice } from "./hang.js";
 import { checkSound, modelShape } from "./models.js";
 import { LlamaEngine } from "./native.js";
 import { sumIn32Bits } from "./sums.js";
-import { usableCores } from "./threads.js";
 
 /**
  * Idle sequences between running ones that get a token too, instead of a second pass over the weights (see

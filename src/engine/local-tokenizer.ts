@@ -1,5 +1,5 @@
 /** The part of an engine over HTTP that is computed in this process: text to tokens and back. */
-import type { Engine, LocalEngine } from "./engine.js";
+import type { Engine, LocalEngine } from "../core/engine/engine.js";
 
 export class LocalTokenizer {
   protected readonly words: LocalEngine;

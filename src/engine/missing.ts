@@ -2,14 +2,14 @@
 import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
-import type { CudaMajor } from "../device/cuda.js";
-import type { NvidiaGpu } from "../device/nvidia.js";
-import { DRIVER_LIBRARY, runtimeNames } from "../device/runtime.js";
-import { describe } from "../device/visible.js";
-import { messageOf } from "../util/errors.js";
-import { packageRoot } from "../util/paths.js";
-import { hone, isInstalled, reinstall } from "../util/program.js";
-import type { Gpu } from "./engine.js";
+import type { Gpu } from "../core/engine/engine.js";
+import { messageOf } from "../core/util/errors.js";
+import { packageRoot } from "../core/util/paths.js";
+import { hone, isInstalled, reinstall } from "../core/util/program.js";
+import type { CudaMajor } from "./device/cuda.js";
+import type { NvidiaGpu } from "./device/nvidia.js";
+import { DRIVER_LIBRARY, runtimeNames } from "./device/runtime.js";
+import { describe } from "./device/visible.js";
 import { fetchedLibraries, LLAMA_VERSION, librariesFolder } from "./libraries.js";
 
 type GpuName = Exclude<Gpu, "auto" | false>;

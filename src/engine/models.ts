@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { HoneError, messageOf, UsageError } from "../util/errors.js";
-import { packageRoot } from "../util/paths.js";
+import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
+import { packageRoot } from "../core/util/paths.js";
 import { type GgufHeader, type GgufValue, readGguf } from "./gguf.js";
 import { whyUnsound } from "./soundness.js";
 
@@ -21,7 +21,7 @@ function catalogue(): Map<string, string> {
 }
 
 /**
- * The GGUF file of a model that comes with hone, or at a path. src/models resolves every other name.
+ * The GGUF file of a model that comes with hone, or at a path. src/machine/models resolves every other name.
  *
  * @throws UsageError when there is no such file
  */

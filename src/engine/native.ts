@@ -1,12 +1,13 @@
 /** The engine over the native addon: checks arguments, and converts C++ results to the contract's types. */
-import { HoneError } from "../util/errors.js";
+
+import { type Allowed, packSet } from "../core/engine/allowed.js";
+import type { EngineMemory, EngineStats, LocalEngine, LocalEngineInfo } from "../core/engine/engine.js";
+import { engineError } from "../core/engine/errors.js";
+import type { Generated, GenerateOptions, Grammar, Sampling, ScoredToken, Sequence } from "../core/engine/sequence.js";
+import { HoneError } from "../core/util/errors.js";
 import type { Addon, NativeAllowed, NativeEngine, NativeGrammar, NativeSampling, NativeScored } from "./addon.js";
-import { type Allowed, packSet } from "./allowed.js";
 import { whileCompiling } from "./compiling.js";
-import type { EngineMemory, EngineStats, LocalEngine, LocalEngineInfo } from "./engine.js";
-import { engineError } from "./errors.js";
 import type { ThreadGovernor } from "./governor.js";
-import type { Generated, GenerateOptions, Grammar, Sampling, ScoredToken, Sequence } from "./sequence.js";
 
 /** Sampling with its defaults. @throws HoneError when a value is out of range */
 export function completeSampling({ temperature = 1, topK = 0, topP = 1, minP = 0, seed }: Sampling): NativeSampling {

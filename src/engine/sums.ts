@@ -1,5 +1,5 @@
 /** Precision of CUDA's matrix products: its default for f16 is coarser than the learner can match. */
-import type { Gpu } from "./engine.js";
+import type { Gpu } from "../core/engine/engine.js";
 
 const VARIABLE = "GGML_CUDA_CUBLAS_COMPUTE_TYPE";
 

@@ -1,5 +1,5 @@
 /** Tokenises texts that others have chosen: those that are too long are found out before they cost time and memory. */
-import type { Engine } from "./engine.js";
+import type { Engine } from "../core/engine/engine.js";
 
 /** Texts up to this many characters, which take milliseconds, are tokenised on the calling thread. */
 const SHORT = 1 << 15;

@@ -1,7 +1,7 @@
 /**
  * Counts requests and their cost under a cap: a request is admitted only when the budget covers its highest possible cost.
  */
-import type { JudgeUsage } from "../run/verdicts.js";
+import type { JudgeUsage } from "../core/run/verdicts.js";
 import { costOf, type Price } from "./prices.js";
 
 export function noUsage(): JudgeUsage {

@@ -4,16 +4,16 @@
  * not interpret the texts.
  */
 import { setMaxListeners } from "node:events";
-import { type Completion, complete } from "../openai/completion.js";
-import { Dialect, type DialectSettings } from "../openai/dialect.js";
-import { adviceFor, type Cause, ChatError, causeOf, mayPass, type Passing } from "../openai/failure.js";
-import type { ChatServer } from "../openai/server.js";
-import { estimateTokens } from "../openai/tokens.js";
-import type { JudgeUsage } from "../run/verdicts.js";
-import { HoneError } from "../util/errors.js";
-import { Random } from "../util/random.js";
-import { anyOf } from "../util/signals.js";
-import { TimeLimit } from "../util/time-limit.js";
+import type { JudgeUsage } from "../core/run/verdicts.js";
+import { HoneError } from "../core/util/errors.js";
+import { Random } from "../core/util/random.js";
+import { anyOf } from "../core/util/signals.js";
+import { TimeLimit } from "../core/util/time-limit.js";
+import { type Completion, complete } from "../serve/openai/completion.js";
+import { Dialect, type DialectSettings } from "../serve/openai/dialect.js";
+import { adviceFor, type Cause, ChatError, causeOf, mayPass, type Passing } from "../serve/openai/failure.js";
+import type { ChatServer } from "../serve/openai/server.js";
+import { estimateTokens } from "../serve/openai/tokens.js";
 import { JudgeBudget, type JudgeBudgetSettings, noUsage } from "./budget.js";
 import type { AnswerForm } from "./form.js";
 import { type Clock, type LimitSettings, Limits, realClock } from "./limits.js";

@@ -3,7 +3,7 @@
  * settles.
  */
 import { z } from "zod";
-import type { Claim } from "../tasks/task.js";
+import type { Claim } from "../core/task/task.js";
 import { type AnswerForm, objectOf, textWithin } from "./form.js";
 import { objectWith } from "./json.js";
 import type { Judge, Question } from "./judge.js";

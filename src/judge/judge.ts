@@ -3,8 +3,8 @@
  * if it is wrong, and caches verdicts by request.
  */
 import { createHash } from "node:crypto";
-import type { JudgeUsage, VerdictCache } from "../run/verdicts.js";
-import { cutText } from "../util/text.js";
+import type { JudgeUsage, VerdictCache } from "../core/run/verdicts.js";
+import { cutText } from "../core/util/text.js";
 import { sumOfUsage } from "./budget.js";
 import type { JudgeAnswer, JudgeClient, JudgeMessage, JudgeQuestion } from "./client.js";
 import { NoVerdict } from "./no-verdict.js";

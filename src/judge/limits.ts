@@ -3,7 +3,7 @@
  * requests or tokens in a minute does, holds up all of them.
  */
 
-import { awakeTime } from "../util/time-limit.js";
+import { awakeTime } from "../core/util/time-limit.js";
 
 export interface LimitSettings {
   /** Concurrent requests. */

@@ -1,7 +1,7 @@
 /** The cost of a judge's tokens: a price table that the user can replace, and the sum. */
 import { existsSync, readFileSync } from "node:fs";
 import { z } from "zod";
-import { messageOf, UsageError } from "../util/errors.js";
+import { messageOf, UsageError } from "../core/util/errors.js";
 
 /** Dollars per million tokens. */
 const priceSchema = z.strictObject({ prompt: z.number().nonnegative(), completion: z.number().nonnegative() });

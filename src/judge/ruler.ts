@@ -3,10 +3,10 @@
  * the wording is ours.) Scores are matched by id; a group whose verdict cannot be trusted has no scores.
  */
 import { z } from "zod";
-import { estimateTokens } from "../openai/tokens.js";
-import type { Trajectory } from "../rollout/trajectory.js";
-import type { ToolSchema } from "../tasks/task.js";
-import { Random } from "../util/random.js";
+import type { Trajectory } from "../core/rollout/trajectory.js";
+import type { ToolSchema } from "../core/task/task.js";
+import { Random } from "../core/util/random.js";
+import { estimateTokens } from "../serve/openai/tokens.js";
 import { JudgeStopped } from "./client.js";
 import { type AnswerForm, objectOf, textWithin } from "./form.js";
 import { objectWith } from "./json.js";

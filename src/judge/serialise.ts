@@ -3,11 +3,11 @@
  * its block: every "<" is written as the JSON escape \u003c.
  */
 
-import { estimateTokens } from "../openai/tokens.js";
-import type { Trajectory } from "../rollout/trajectory.js";
-import type { ChatMessage, ToolSchema } from "../tasks/task.js";
-import { toJson } from "../util/json.js";
-import { cutText } from "../util/text.js";
+import type { Trajectory } from "../core/rollout/trajectory.js";
+import type { ChatMessage, ToolSchema } from "../core/task/task.js";
+import { toJson } from "../core/util/json.js";
+import { cutText } from "../core/util/text.js";
+import { estimateTokens } from "../serve/openai/tokens.js";
 import { NoVerdict } from "./no-verdict.js";
 
 /** JSON without any "<": outside of strings JSON has none, and inside them the escape means the same. */

@@ -2,7 +2,7 @@
  * Filters that need no model: what a candidate is dropped for by its words alone, and by those of the questions that were kept
  * before it.
  */
-import { sameAnswer } from "../tasks/email/answer.js";
+import { sameAnswer } from "../email/answer.js";
 import type { SplitPiece } from "./pieces.js";
 import type { Candidate } from "./questions.js";
 import { flat, overlap, Rarity, stems } from "./words.js";

@@ -5,8 +5,8 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
-import { HoneError } from "../util/errors.js";
-import { writeDurably } from "../util/files.js";
+import { HoneError } from "../core/util/errors.js";
+import { writeDurably } from "../core/util/files.js";
 
 const rowSchema = z.looseObject({
   id: z.string().min(1),

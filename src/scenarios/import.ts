@@ -2,12 +2,12 @@
 import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { Config } from "../config/config.js";
-import type { Trajectory } from "../rollout/trajectory.js";
-import type { CallRecord, ChatMessage } from "../tasks/task.js";
-import { HoneError, UsageError } from "../util/errors.js";
-import { writeDurably } from "../util/files.js";
-import { toJson } from "../util/json.js";
+import type { Config } from "../core/config/config.js";
+import type { Trajectory } from "../core/rollout/trajectory.js";
+import type { CallRecord, ChatMessage } from "../core/task/task.js";
+import { HoneError, UsageError } from "../core/util/errors.js";
+import { writeDurably } from "../core/util/files.js";
+import { toJson } from "../core/util/json.js";
 import { readScenarioFile, type ScenarioRow, withReviews, writeScenarioFile } from "./file.js";
 import { MASKED, Mask, type Masked, NOT_MASKED } from "./logs/mask.js";
 import type { UnusedReason } from "./logs/messages.js";

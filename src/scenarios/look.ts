@@ -1,9 +1,9 @@
 /** Filters that ask the model again: from the evidence without the answer shown, and without the evidence. */
 
+import { sameAnswer } from "../email/answer.js";
 import { judgeCorrectness } from "../judge/correctness.js";
 import type { Judge, Question } from "../judge/judge.js";
 import { NoVerdict } from "../judge/no-verdict.js";
-import { sameAnswer } from "../tasks/email/answer.js";
 import type { Draft, DropReason } from "./checks.js";
 import { answeringQuestion, guessingQuestion, type Look } from "./questions.js";
 

@@ -1,14 +1,14 @@
 /** `yarn hone scenarios generate` without its output: the source and the model that the options name. */
 import { join, resolve } from "node:path";
-import type { Config } from "../config/config.js";
-import { serverLogs } from "../gather/servers.js";
+import type { McpConfig } from "../agent/mcp/plan.js";
+import { serverLogs } from "../agent/servers.js";
+import type { Config } from "../core/config/config.js";
+import type { JudgeUsage } from "../core/run/verdicts.js";
+import { openVerdictFile } from "../core/run/verdicts.js";
+import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
 import type { Judge } from "../judge/judge.js";
-import type { McpConfig } from "../mcp/plan.js";
-import { openJudge } from "../reward/judge.js";
-import { type JudgeConfig, VERDICTS_FILE } from "../reward/judge-options.js";
-import type { JudgeUsage } from "../run/verdicts.js";
-import { openVerdictFile } from "../run/verdicts.js";
-import { HoneError, messageOf, UsageError } from "../util/errors.js";
+import { openJudge } from "../judge/reward/judge.js";
+import { type JudgeConfig, VERDICTS_FILE } from "../judge/reward/judge-options.js";
 import { type Generated, generate } from "./generate.js";
 import type { Source } from "./pieces.js";
 import { documentSource } from "./sources/documents.js";

@@ -4,7 +4,7 @@
  * split.
  */
 import { createHash } from "node:crypto";
-import { deriveSeed } from "../util/random.js";
+import { deriveSeed } from "../core/util/random.js";
 import { shingles, stems } from "./words.js";
 
 export interface Piece {

@@ -3,13 +3,13 @@
  * without the piece, and which tools to call.
  */
 import { z } from "zod";
+import type { ToolSchema } from "../core/task/task.js";
+import { parseJson } from "../core/util/json.js";
 import { type AnswerForm, objectOf, textWithin } from "../judge/form.js";
 import { objectWith } from "../judge/json.js";
 import type { Question } from "../judge/judge.js";
 import { NoVerdict } from "../judge/no-verdict.js";
 import { tagless } from "../judge/serialise.js";
-import type { ToolSchema } from "../tasks/task.js";
-import { parseJson } from "../util/json.js";
 import type { Piece } from "./pieces.js";
 
 /** A question as the model wrote it. */

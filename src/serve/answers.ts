@@ -1,10 +1,10 @@
 /** Parts of the answers that both routes share. */
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
-import type { Engine } from "../engine/engine.js";
-import type { Sampling } from "../engine/sequence.js";
+import type { Engine } from "../core/engine/engine.js";
+import type { Sampling } from "../core/engine/sequence.js";
+import type { SampledTurn } from "../core/rollout/sample.js";
 import { tokenizeWithin } from "../engine/tokenize-within.js";
-import type { SampledTurn } from "../rollout/sample.js";
 import { tooLong } from "./errors.js";
 import { type Answer, type ServedModel, seedOf } from "./model.js";
 import type { Asked } from "./requests.js";

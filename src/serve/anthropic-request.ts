@@ -3,7 +3,7 @@
  * options. What only a platform has (its own tools, containers, MCP connectors) is refused by its name.
  */
 import { z } from "zod";
-import { toJson } from "../util/json.js";
+import { toJson } from "../core/util/json.js";
 import { unsupported } from "./errors.js";
 import {
   type ApiMessage,

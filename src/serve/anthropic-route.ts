@@ -1,5 +1,5 @@
 /** `POST /v1/messages`, and `/v1/messages/count_tokens`: Anthropic's Messages API over the turns of chats. */
-import { toJson } from "../util/json.js";
+import { toJson } from "../core/util/json.js";
 import { allOf, newAnswerId } from "./answers.js";
 import { type AnthropicRequest, type CountRequest, chatOfMessages } from "./anthropic-request.js";
 import { THREAD_NOT_FOUND } from "./anthropic-threads.js";

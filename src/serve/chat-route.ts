@@ -1,6 +1,6 @@
 /** `POST /v1/chat/completions` */
-import type { SampledToken } from "../engine/sequence.js";
-import { toJson } from "../util/json.js";
+import type { SampledToken } from "../core/engine/sequence.js";
+import { toJson } from "../core/util/json.js";
 import { allOf, logprobsOfText, newAnswerId, nowSeconds, shown, usageOf } from "./answers.js";
 import type { Exchange } from "./exchange.js";
 import type { Answer, ServedModel } from "./model.js";

@@ -1,7 +1,7 @@
 /** `POST /v1/completions`: completes a text, or given tokens. */
 import { setImmediate } from "node:timers/promises";
-import type { ScoredToken } from "../engine/sequence.js";
-import type { SampledTurn } from "../rollout/sample.js";
+import type { ScoredToken } from "../core/engine/sequence.js";
+import type { SampledTurn } from "../core/rollout/sample.js";
 import {
   allOf,
   logprobsOfText,

@@ -4,10 +4,10 @@
  */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { Grammar } from "../engine/sequence.js";
-import type { Chat } from "../rollout/chat.js";
-import type { FieldTag } from "../rollout/conversation.js";
-import { toJson } from "../util/json.js";
+import type { Chat } from "../chat/chat.js";
+import type { Grammar } from "../core/engine/sequence.js";
+import type { FieldTag } from "../core/rollout/conversation.js";
+import { toJson } from "../core/util/json.js";
 import { badRequest } from "./errors.js";
 import type { ChatRequest } from "./requests.js";
 import { Rules } from "./rules.js";

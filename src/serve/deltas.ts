@@ -2,9 +2,9 @@
  * Decides which part of a turn may be streamed while it is sampled: the text up to a possible beginning of a call, of a
  * mark of thoughts, or of a stop text. The rest is sent at the turn's end.
  */
-import type { Chat } from "../rollout/chat.js";
-import type { ReadTurn } from "../rollout/reading.js";
-import { splitThoughts } from "../rollout/thoughts.js";
+import type { Chat } from "../chat/chat.js";
+import type { ReadTurn } from "../core/rollout/reading.js";
+import { splitThoughts } from "../core/rollout/thoughts.js";
 
 export interface Delta {
   readonly content?: string;

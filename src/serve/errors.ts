@@ -1,6 +1,6 @@
 /** Errors in the format of OpenAI's API, whose clients map the status to error classes. */
-import { EngineOutOfMemory } from "../engine/errors.js";
-import { HoneError, messageOf } from "../util/errors.js";
+import { EngineOutOfMemory } from "../core/engine/errors.js";
+import { HoneError, messageOf } from "../core/util/errors.js";
 
 export interface ErrorBody {
   readonly error: {

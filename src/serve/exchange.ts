@@ -1,6 +1,6 @@
 /** One HTTP request and its response: JSON, or a stream of events. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import { parseJson, toJson } from "../util/json.js";
+import { parseJson, toJson } from "../core/util/json.js";
 import { ApiError, apiErrorOf, badRequest, type ErrorForm, openAiErrors, tooLarge } from "./errors.js";
 
 /** More than schemas of tools may have, so that these are refused by their name. */

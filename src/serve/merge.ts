@@ -2,7 +2,7 @@
  * What several JSON Schemas demand together (`allOf`, keywords beside `$ref` or `anyOf`), as one schema. Lists of patterns and
  * formats, which JSON Schema does not have, are demanded together.
  */
-import { toJson } from "../util/json.js";
+import { toJson } from "../core/util/json.js";
 
 export type Json = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,5 @@
 /** Metrics of the server in Prometheus' text format. */
-import { isLocal } from "../engine/engine.js";
+import { isLocal } from "../core/engine/engine.js";
 import type { ServedModel } from "./model.js";
 
 /** Counters since the server started. */

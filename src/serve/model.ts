@@ -4,17 +4,17 @@
  */
 import { randomInt } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import { AllowedParts } from "../engine/allowed.js";
-import type { Engine } from "../engine/engine.js";
-import type { Grammar, Sampling, ScoredToken, Sequence } from "../engine/sequence.js";
+import type { Chat } from "../chat/chat.js";
+import { AllowedParts } from "../core/engine/allowed.js";
+import type { Engine } from "../core/engine/engine.js";
+import type { Grammar, Sampling, ScoredToken, Sequence } from "../core/engine/sequence.js";
+import { type ReadTurn, readTurn, withIds } from "../core/rollout/reading.js";
+import { type SampledTurn, sampleTurn } from "../core/rollout/sample.js";
+import type { Segment } from "../core/rollout/transcript.js";
+import type { ChatMessage, ToolCall, ToolSchema } from "../core/task/task.js";
+import { HoneError, UsageError } from "../core/util/errors.js";
+import { deriveSeed } from "../core/util/random.js";
 import { tokenizeWithin } from "../engine/tokenize-within.js";
-import type { Chat } from "../rollout/chat.js";
-import { type ReadTurn, readTurn, withIds } from "../rollout/reading.js";
-import { type SampledTurn, sampleTurn } from "../rollout/sample.js";
-import type { Segment } from "../rollout/transcript.js";
-import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/task.js";
-import { HoneError, UsageError } from "../util/errors.js";
-import { deriveSeed } from "../util/random.js";
 import { ThreadStore } from "./anthropic-threads.js";
 import { badRequest, tooLong, unsupported } from "./errors.js";
 import type { CallForm, Format } from "./formats.js";

@@ -7,9 +7,9 @@
  * never tokenised again for it. If a client's copy of a turn differs from the sampled one, it has rewritten its
  * history, and its version counts as given, not sampled.
  */
-import { type Segment, type TokenRecord, Transcript } from "../rollout/transcript.js";
-import type { ChatMessage, ToolSchema } from "../tasks/task.js";
-import { hasBigint, mapBigints } from "../util/json.js";
+import { type Segment, type TokenRecord, Transcript } from "../core/rollout/transcript.js";
+import type { ChatMessage, ToolSchema } from "../core/task/task.js";
+import { hasBigint, mapBigints } from "../core/util/json.js";
 import { firstKey, nextKey } from "./messages.js";
 
 export interface Point {

@@ -1,5 +1,5 @@
 /** Items of a response, as OpenAI's Responses API has them. */
-import { toJson } from "../util/json.js";
+import { toJson } from "../core/util/json.js";
 import type { Answer } from "./model.js";
 import type { ResponseItem } from "./responses-request.js";
 

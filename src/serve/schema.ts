@@ -2,9 +2,9 @@
  * JSON Schemas as rules of a grammar. What a grammar does not express is left out, and named: the rules never let pass what
  * the rest of the schema refuses. A schema that is none is refused.
  */
-import type { FieldTag } from "../rollout/conversation.js";
-import { toJson } from "../util/json.js";
-import { referred } from "../util/pointer.js";
+import type { FieldTag } from "../core/rollout/conversation.js";
+import { toJson } from "../core/util/json.js";
+import { referred } from "../core/util/pointer.js";
 import {
   intersection,
   type Language,

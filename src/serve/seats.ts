@@ -3,7 +3,7 @@
  * as there are slots, and the others wait in their order. Idle conversations keep their sequences and slots, so that
  * their KV is reused, until a running request needs the slot: then the longest idle sequence is closed.
  */
-import type { Sequence } from "../engine/sequence.js";
+import type { Sequence } from "../core/engine/sequence.js";
 import { queueFull } from "./errors.js";
 
 interface Waiter {

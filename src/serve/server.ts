@@ -5,8 +5,8 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { codeOf, HoneError } from "../util/errors.js";
-import { hone } from "../util/program.js";
+import { codeOf, HoneError } from "../core/util/errors.js";
+import { hone } from "../core/util/program.js";
 import { readAnthropicRequest, readCountRequest } from "./anthropic-request.js";
 import { anthropicErrors, anthropicMessage, countTokens } from "./anthropic-route.js";
 import { chatCompletion } from "./chat-route.js";

@@ -2,10 +2,10 @@
 import { describe, expect, test } from "vitest";
 import type { PlayedTurn } from "../../src/agent/rollout-model.js";
 import { sequencesOf } from "../../src/agent/sequences.js";
-import { callsByMessage } from "../../src/report/calls.js";
-import { refusalByRequest } from "../../src/rollout/refusals.js";
-import { callErrors } from "../../src/run/evaluation.js";
-import type { CallRecord, ToolCall, ToolSchema } from "../../src/tasks/task.js";
+import { refusalByRequest } from "../../src/core/rollout/refusals.js";
+import { callErrors } from "../../src/core/run/evaluation.js";
+import type { CallRecord, ToolCall, ToolSchema } from "../../src/core/task/task.js";
+import { callsByMessage } from "../../src/insight/report/calls.js";
 
 type Messages = PlayedTurn["asked"]["next"];
 type Written = PlayedTurn["answer"]["read"]["calls"][number];

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { endingOf } from "../../src/agent/ending.js";
 import type { PlayedTurn, RolloutModel } from "../../src/agent/rollout-model.js";
-import { defineTask } from "../../src/tasks/task.js";
+import { defineTask } from "../../src/core/task/task.js";
 
 type Written = PlayedTurn["answer"]["read"]["calls"][number];
 

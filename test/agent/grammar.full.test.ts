@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { RunStore } from "../../src/run/store.js";
-import { mismatchLimit } from "../../src/train/mismatch.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { RunStore } from "../../src/core/run/store.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { mismatchLimit } from "../../src/guards/mismatch.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { playTask, support } from "./support/playing.js";
 

@@ -1,8 +1,8 @@
 /** An agent's errors cost its own rollout, and say what it did; the others on the same thread play on. */
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import type { Gathered } from "../../src/gather/gather.js";
-import { brokenOff } from "../../src/rollout/deadline.js";
-import type { Trajectory } from "../../src/rollout/trajectory.js";
+import type { Gathered } from "../../src/core/gather/gather.js";
+import { brokenOff } from "../../src/core/rollout/deadline.js";
+import type { Trajectory } from "../../src/core/rollout/trajectory.js";
 import { playTask, support } from "./support/playing.js";
 
 const scenarioOf = (question: string) => ({ id: question, split: "train" as const, question });

@@ -1,9 +1,9 @@
 /** An agent's own error for a mistake of the model earns 0 and is trained; one that is the program's fault is a failure. */
 import { beforeAll, describe, expect, test } from "vitest";
-import type { Gathered } from "../../src/gather/gather.js";
-import { brokenOff } from "../../src/rollout/deadline.js";
-import type { Trajectory } from "../../src/rollout/trajectory.js";
-import { defineTask } from "../../src/tasks/task.js";
+import type { Gathered } from "../../src/core/gather/gather.js";
+import { brokenOff } from "../../src/core/rollout/deadline.js";
+import type { Trajectory } from "../../src/core/rollout/trajectory.js";
+import { defineTask } from "../../src/core/task/task.js";
 import { playTask, support } from "./support/playing.js";
 
 const scenarioOf = (question: string) => ({ id: question, split: "train" as const, question });

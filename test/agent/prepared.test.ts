@@ -1,6 +1,6 @@
 /** Set-up and tear-down of an agent's rollouts, and what they are told. */
 import { beforeAll, expect, test } from "vitest";
-import type { Gathered } from "../../src/gather/gather.js";
+import type { Gathered } from "../../src/core/gather/gather.js";
 import { playTask, support } from "./support/playing.js";
 
 const questions = ["plays", "set-up fails", "set-up waits for ever", "throws", "tear-down fails"];

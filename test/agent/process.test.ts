@@ -4,14 +4,14 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { support } from "./support/playing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-agent-process-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const program = (task: string) => `
-import { gather } from ${JSON.stringify(join(packageRoot, "dist/src/gather/gather.js"))};
+import { gather } from ${JSON.stringify(join(packageRoot, "dist/src/core/gather/gather.js"))};
 import { loadEngine } from ${JSON.stringify(join(packageRoot, "dist/src/engine/factory.js"))};
 
 const model = ${JSON.stringify(join(packageRoot, "models/tiny/tiny.gguf"))};

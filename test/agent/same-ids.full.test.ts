@@ -1,7 +1,7 @@
 /** One task played in several ways: the same scenario and the same draws are the same token ids, and learn the same. */
 import { expect, test } from "vitest";
-import type { Trajectory } from "../../src/rollout/trajectory.js";
-import type { ChatMessage } from "../../src/tasks/task.js";
+import type { Trajectory } from "../../src/core/rollout/trajectory.js";
+import type { ChatMessage } from "../../src/core/task/task.js";
 import { playTask, support } from "./support/playing.js";
 
 const scenarios = ["m1", "m2"].map((id, index) => ({

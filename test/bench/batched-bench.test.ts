@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { batchedBench } from "../../bench/batched-bench.js";
 import { needDevice } from "../../bench/llama-tools.js";
-import { lookForCuda, takeDevice } from "../../src/device/device.js";
-import { runtimeNames } from "../../src/device/runtime.js";
-import type { LocalEngine } from "../../src/engine/engine.js";
+import type { LocalEngine } from "../../src/core/engine/engine.js";
+import { lookForCuda, takeDevice } from "../../src/engine/device/device.js";
+import { runtimeNames } from "../../src/engine/device/runtime.js";
 import { listCards, program } from "../support/nvidia.js";
 
 const root = mkdtempSync(join(tmpdir(), "hone-batched-bench-"));

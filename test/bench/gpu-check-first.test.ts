@@ -8,7 +8,7 @@ import { type FirstOptions, runFirst, withoutFolders } from "../../bench/gpu-che
 import { type First, firstPage, linesOf } from "../../bench/gpu-check/first-page.js";
 import { firstPlan } from "../../bench/gpu-check/first-sections.js";
 import { doctor } from "../../bench/gpu-check/sections.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 
 const folders: string[] = [];
 afterAll(() => {

@@ -12,7 +12,7 @@ import {
   type Outcome,
 } from "../../bench/learning/experiments.js";
 import { tablesOf } from "../../bench/learning/tables.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 
 it("runs the seeds and the coins that are asked for, all of the same length", () => {
   const made = experiments(baseOf("tiny"), { seeds: [1, 2], success: [3], coins: [5] }, 8);

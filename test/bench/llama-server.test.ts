@@ -8,11 +8,11 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LlamaServerEngine } from "../../bench/llama-server/engine.js";
 import { playMail } from "../../bench/llama-server/play.js";
 import { type Server, startServer } from "../../bench/llama-server/server.js";
-import type { LocalEngine } from "../../src/engine/engine.js";
+import { templateOf } from "../../src/chat/chat.js";
+import type { LocalEngine } from "../../src/core/engine/engine.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { loadEngine } from "../../src/engine/factory.js";
 import { modelFile } from "../../src/engine/models.js";
-import { templateOf } from "../../src/rollout/chat.js";
-import { packageRoot } from "../../src/util/paths.js";
 
 const program = join(packageRoot, "build/llama-tools", `${process.platform}-${process.arch}`, "llama-server");
 const compiled = existsSync(program);

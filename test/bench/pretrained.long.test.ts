@@ -7,9 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { ensurePretrained } from "../../bench/pretrained.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { modelShape } from "../../src/engine/models.js";
-import { catalogue } from "../../src/models/catalogue.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { catalogue } from "../../src/machine/models/catalogue.js";
 import { runHone } from "../models/support/cli.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-pretrained-"));

@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { putTogether } from "../../bench/pretrained.js";
-import { linesTo } from "../../src/models/io.js";
-import type { WheelPart } from "../../src/python-env/wheel.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { linesTo } from "../../src/machine/models/io.js";
+import type { WheelPart } from "../../src/machine/python/wheel.js";
 
 const tiny = readFileSync(join(packageRoot, "models/tiny/tiny.gguf"));
 const WRITE = `

@@ -10,10 +10,10 @@ import { describe, expect, it } from "vitest";
 import { compiled, patched } from "../../bench/prove/checkout.js";
 import type { Fault } from "../../bench/prove/fault.js";
 import { faults } from "../../bench/prove/faults.js";
-import type { groupAdvantages } from "../../src/learn/advantages.js";
-import type { BatchGroup, writeBatch } from "../../src/learn/batch.js";
-import { checkBatch } from "../../src/train/second-path.js";
-import { packageRoot } from "../../src/util/paths.js";
+import type { groupAdvantages } from "../../src/core/learn/advantages.js";
+import type { BatchGroup, writeBatch } from "../../src/core/learn/batch.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { checkBatch } from "../../src/guards/second-path.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-prove-"));
 
@@ -42,8 +42,11 @@ const rewards = [1, 0, 0.5, 0.25];
 
 /** What the guards said, by the seed that chooses the rollout that is compared; "" where nothing. */
 async function guarded(batchFault?: Fault, advantagesFault?: Fault): Promise<string[]> {
-  const batch = await moduleOf<{ writeBatch: typeof writeBatch }>("src/learn/batch.ts", batchFault);
-  const learn = await moduleOf<{ groupAdvantages: typeof groupAdvantages }>("src/learn/advantages.ts", advantagesFault);
+  const batch = await moduleOf<{ writeBatch: typeof writeBatch }>("src/core/learn/batch.ts", batchFault);
+  const learn = await moduleOf<{ groupAdvantages: typeof groupAdvantages }>(
+    "src/core/learn/advantages.ts",
+    advantagesFault,
+  );
   const { advantages } = learn.groupAdvantages(rewards, { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 });
   const group: BatchGroup = records.map((tokens, i) => ({ tokens, advantage: advantages[i] as number }));
   const file = join(folder, "batch.safetensors");
@@ -70,7 +73,9 @@ describe("within the step of the fault", () => {
   });
 
   // The first rollout has its own log-probabilities there.
-  const everywhere = of("src/learn/batch.ts").filter(({ name }) => name !== "those of another rollout of the group");
+  const everywhere = of("src/core/learn/batch.ts").filter(
+    ({ name }) => name !== "those of another rollout of the group",
+  );
   it.each(everywhere)("$family: $name is seen, whichever rollout is compared", async (fault) => {
     for (const words of await guarded(fault)) expect(words).toMatch(/is not what was played/);
   });

@@ -8,7 +8,7 @@ import { faults } from "../../bench/prove/faults.js";
 import { alarmIn, guardOf } from "../../bench/prove/guards.js";
 import { PROVE_RESULTS } from "../../bench/prove/results.js";
 import type { ProveResults } from "../../bench/prove/table.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 
 const read = (file: string) => readFileSync(join(packageRoot, file), "utf8");
 

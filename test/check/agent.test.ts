@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { checkTask } from "../../src/check/check.js";
-import type { Finding } from "../../src/check/findings.js";
 import { modelFile } from "../../src/engine/models.js";
-import { loadTask } from "../../src/tasks/load.js";
+import { checkTask } from "../../src/hone/check/check.js";
+import type { Finding } from "../../src/hone/check/findings.js";
+import { loadTask } from "../../src/scenarios/load.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-check-agent-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,11 +1,11 @@
 /** What `yarn hone check` finds, each in a task that has that defect alone. */
 import { afterAll, describe, expect, it } from "vitest";
-import { checkTask } from "../../src/check/check.js";
+import type { AnyTask } from "../../src/core/task/task.js";
+import { defineTask, defineTool, type Scenario } from "../../src/core/task/task.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { modelFile } from "../../src/engine/models.js";
+import { checkTask } from "../../src/hone/check/check.js";
 import { z } from "../../src/index.js";
-import type { AnyTask } from "../../src/tasks/task.js";
-import { defineTask, defineTool, type Scenario } from "../../src/tasks/task.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { CommandLine } from "../support/command-line.js";
 
 const answer = defineTool({

@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { checkServers } from "../../src/check/servers.js";
-import { surveyServers } from "../../src/mcp/plan.js";
+import { surveyServers } from "../../src/agent/mcp/plan.js";
+import { checkServers } from "../../src/hone/check/servers.js";
 import { oddServer, temporary } from "../mcp/support/servers.js";
 
 const folder = temporary();

@@ -2,8 +2,8 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import type { Check } from "../../src/doctor/check.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import type { Check } from "../../src/hone/doctor/check.js";
 import { gpu } from "../support/gpu.js";
 import { ensureLearnerPython } from "../support/python.js";
 

@@ -13,9 +13,9 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { dependencyOf, groundOf, nameOf, writeProject } from "../../src/init/init.js";
-import { platformPackage } from "../../src/util/binaries.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { platformPackage } from "../../src/core/util/binaries.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { dependencyOf, groundOf, nameOf, writeProject } from "../../src/hone/init/init.js";
 import { typeErrors } from "../package/support.js";
 
 const base = mkdtempSync(join(tmpdir(), "hone-init-"));

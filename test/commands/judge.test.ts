@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Trajectory } from "../../src/rollout/trajectory.js";
+import type { Trajectory } from "../../src/core/rollout/trajectory.js";
 import { groupOf } from "../judge/support/judging.js";
 import {
   blocksOf,

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { packageRoot } from "../../src/util/paths.js";
-import { Random } from "../../src/util/random.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { Random } from "../../src/core/util/random.js";
 import { ensureLearnerPython } from "../support/python.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-logprobs-"));

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { Random } from "../../src/util/random.js";
+import { Random } from "../../src/core/util/random.js";
 import { CommandLine } from "../support/command-line.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-logprobs-"));

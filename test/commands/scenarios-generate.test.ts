@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { buildMailDatabase } from "../../src/tasks/email/building/build.js";
-import { loadTask, scenariosOf } from "../../src/tasks/load.js";
+import { buildMailDatabase } from "../../src/email/building/build.js";
+import { loadTask, scenariosOf } from "../../src/scenarios/load.js";
 import type { ChatServer } from "../judge/support/server.js";
 import { startModel } from "../scenarios/support/model.js";
 import { CommandLine } from "../support/command-line.js";

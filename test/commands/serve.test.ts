@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import OpenAI from "openai";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { serveCommand } from "../../src/commands/serve.js";
-import { type GivenOptions, withDefaults } from "../../src/config/config.js";
-import { UsageError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { type GivenOptions, withDefaults } from "../../src/core/config/config.js";
+import { UsageError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { serveCommand } from "../../src/hone/commands/serve.js";
 import { writeTinyModel } from "../engine/tiny-model.js";
 import { writeFalcon } from "../support/falcon-run.js";
 

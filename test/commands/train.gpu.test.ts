@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
-import { verifyCheckpoint } from "../../src/run/checkpoints.js";
-import { RunStore } from "../../src/run/store.js";
-import { mismatchLimit, noticeable } from "../../src/train/mismatch.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { verifyCheckpoint } from "../../src/core/run/checkpoints.js";
+import { RunStore } from "../../src/core/run/store.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { mismatchLimit, noticeable } from "../../src/guards/mismatch.js";
 import { gpu } from "../support/gpu.js";
 import { ensureLearnerPython } from "../support/python.js";
 

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import type { TrainEvents } from "../../src/composition/events.js";
-import { trainRun } from "../../src/composition/run.js";
-import type { RewardFunction } from "../../src/composition/train-options.js";
-import type { MetricsLine } from "../../src/run/records.js";
-import { packageRoot } from "../../src/util/paths.js";
+import type { MetricsLine } from "../../src/core/run/records.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import type { TrainEvents } from "../../src/trainer/events.js";
+import { trainRun } from "../../src/trainer/run.js";
+import type { RewardFunction } from "../../src/trainer/train-options.js";
 import { ensureLearnerPython } from "../support/python.js";
 
 /** The names that a file imports, by the path it gives. */
@@ -21,7 +21,7 @@ function importsOf(text: string): Map<string, string[]> {
 const namesIn = (list: string) => [...list.matchAll(/(?:type )?(\w+)(?:,|\s*$)/g)].map(([, name]) => name as string);
 
 describe("yarn train", () => {
-  const imports = importsOf(readFileSync(join(packageRoot, "src/commands/train.ts"), "utf8"));
+  const imports = importsOf(readFileSync(join(packageRoot, "src/hone/commands/train.ts"), "utf8"));
 
   it("has of the work what a program can import, and nothing else", () => {
     const index = readFileSync(join(packageRoot, "src/index.ts"), "utf8");

@@ -3,13 +3,13 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { loadCommands } from "../../src/commands/commands.js";
-import { givenByProgram, loadConfig, optionsTable, ownOptions, readGiven } from "../../src/config/config.js";
-import { text } from "../../src/config/option.js";
-import { definitions } from "../../src/config/options.js";
-import { removedCommands, removedFlags } from "../../src/config/removed.js";
-import { UsageError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { givenByProgram, loadConfig, optionsTable, ownOptions, readGiven } from "../../src/core/config/config.js";
+import { text } from "../../src/core/config/option.js";
+import { definitions } from "../../src/core/config/options.js";
+import { removedCommands, removedFlags } from "../../src/core/config/removed.js";
+import { UsageError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { loadCommands } from "../../src/hone/commands/commands.js";
 
 const commands = await loadCommands();
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { learnerDevice } from "../../src/device/build.js";
+import { learnerDevice } from "../../src/engine/device/build.js";
 
 describe("the learner beside an engine", () => {
   it.each([

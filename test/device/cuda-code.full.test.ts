@@ -1,7 +1,7 @@
 /** That the rule which chooses CUDA knows what code llama.cpp's libraries hold. */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { type CudaMajor, requirements } from "../../src/device/cuda.js";
+import { type CudaMajor, requirements } from "../../src/engine/device/cuda.js";
 import { cudaBackend, thisMachine } from "../../src/engine/missing.js";
 import { lackOf } from "../support/libraries.js";
 

@@ -1,6 +1,6 @@
 /** Which CUDA a card gets. */
 import { describe, expect, it } from "vitest";
-import { cudaFor } from "../../src/device/cuda.js";
+import { cudaFor } from "../../src/engine/device/cuda.js";
 
 const cudaOf = (capability: number | undefined, driver: string | undefined) =>
   cudaFor({ index: 0, uuid: undefined, name: "NVIDIA X", capability, memoryBytes: undefined }, driver);

@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type * as DeviceFile from "../../src/device/device.js";
-import type * as PlaceFile from "../../src/device/learner-place.js";
-import type { Machine } from "../../src/device/nvidia.js";
+import type * as DeviceFile from "../../src/engine/device/device.js";
+import type * as PlaceFile from "../../src/engine/device/learner-place.js";
+import type { Machine } from "../../src/engine/device/nvidia.js";
 import { listCards, uuidOf } from "../support/nvidia.js";
 
 let root: string;
@@ -14,7 +14,10 @@ beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), "hone-device-"));
   // Each test is a process of its own: one choice is made in each.
   vi.resetModules();
-  device = { ...(await import("../../src/device/device.js")), ...(await import("../../src/device/learner-place.js")) };
+  device = {
+    ...(await import("../../src/engine/device/device.js")),
+    ...(await import("../../src/engine/device/learner-place.js")),
+  };
 });
 afterEach(() => rmSync(root, { recursive: true }));
 

@@ -11,8 +11,8 @@ import {
   interpreterIn,
   madeEnvironments,
   writeStamp,
-} from "../../src/device/environment.js";
-import { packagesIn } from "../../src/device/runtime.js";
+} from "../../src/engine/device/environment.js";
+import { packagesIn } from "../../src/engine/device/runtime.js";
 
 let base: string;
 beforeEach(() => {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { lookAtNvidia } from "../../src/device/nvidia.js";
+import { lookAtNvidia } from "../../src/engine/device/nvidia.js";
 import { listCards, program, uuidOf } from "../support/nvidia.js";
 
 let root: string;

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { findRuntime, isComplete, libraryPath, missingOf, packagesIn } from "../../src/device/runtime.js";
+import { findRuntime, isComplete, libraryPath, missingOf, packagesIn } from "../../src/engine/device/runtime.js";
 
 let root: string;
 beforeEach(() => {

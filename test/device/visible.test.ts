@@ -1,8 +1,8 @@
 /** Which card is used: CUDA_VISIBLE_DEVICES, then --device, then the first. */
 import { describe, expect, it } from "vitest";
-import type { NvidiaGpu } from "../../src/device/nvidia.js";
-import { chooseCard, visibleGpus } from "../../src/device/visible.js";
-import { UsageError } from "../../src/util/errors.js";
+import { UsageError } from "../../src/core/util/errors.js";
+import type { NvidiaGpu } from "../../src/engine/device/nvidia.js";
+import { chooseCard, visibleGpus } from "../../src/engine/device/visible.js";
 import { uuidOf } from "../support/nvidia.js";
 
 const gpus: NvidiaGpu[] = [0, 1, 2].map((index) => ({

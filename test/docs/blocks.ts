@@ -1,7 +1,7 @@
 /** The code blocks of README, CONTRIBUTING and docs/. The words behind a block's language say how it is tested: CONTRIBUTING.md. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 
 export type Treatment = "run" | "slow" | "parsed" | "tested-by" | "file" | "text";
 

@@ -4,10 +4,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { loadCommands } from "../../src/commands/commands.js";
-import { flagOf, optionNames, options } from "../../src/config/config.js";
-import { stepMetricsRow } from "../../src/train/metrics.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { flagOf, optionNames, options } from "../../src/core/config/config.js";
+import { stepMetricsRow } from "../../src/core/train/metrics.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { loadCommands } from "../../src/hone/commands/commands.js";
 import { blocksOf, blocksOfAll, commandsOf, pages, textOf } from "./blocks.js";
 import { checkLine } from "./parse.js";
 

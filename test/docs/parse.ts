@@ -2,10 +2,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import yargs from "yargs";
-import { loadCommands } from "../../src/commands/commands.js";
-import { options, readGiven } from "../../src/config/config.js";
-import { declare } from "../../src/config/help.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { options, readGiven } from "../../src/core/config/config.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { loadCommands } from "../../src/hone/commands/commands.js";
+import { declare } from "../../src/hone/help.js";
 
 const commands = await loadCommands();
 
@@ -82,7 +82,7 @@ function checkScript(path: string, args: readonly string[]): void {
   }
 }
 
-/** As src/command-line.ts reads a command line, up to the options' values. */
+/** As src/hone/command-line.ts reads a command line, up to the options' values. */
 async function checkHone(args: readonly string[]): Promise<void> {
   const words = args.filter((arg) => arg !== "--help");
   if (args[0] === "help" || words.length === 0) {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { checkModel } from "../../src/doctor/model.js";
+import { checkModel } from "../../src/hone/doctor/model.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-doctor-model-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

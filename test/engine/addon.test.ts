@@ -4,8 +4,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { loadAddon } from "../../src/engine/addon.js";
-import { packageRoot } from "../../src/util/paths.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-addon-"));
 afterAll(() => rmSync(folder, { recursive: true }));

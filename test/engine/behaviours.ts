@@ -8,9 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "vitest";
-import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
-import type { GenerateOptions, Sequence } from "../../src/engine/sequence.js";
-import { packageRoot } from "../../src/util/paths.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
+import type { GenerateOptions, Sequence } from "../../src/core/engine/sequence.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { concat, largestDifference, prompt } from "./support.js";
 import type { Reference } from "./transformers.js";
 

@@ -1,6 +1,6 @@
 /** Engines of one file with different names, and what a turn tells while it is sampled. */
 import { expect, test } from "vitest";
-import { HoneError } from "../../src/util/errors.js";
+import { HoneError } from "../../src/core/util/errors.js";
 import { hasAnAdapterOfItsOwn } from "./behaviours.js";
 import { adapterPath, close, largestDifference, newModel, options, prompt, ROUNDING, testEngine } from "./support.js";
 

@@ -7,10 +7,10 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findRuntime, isComplete, runtimeNames } from "../../src/device/runtime.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { findRuntime, isComplete, runtimeNames } from "../../src/engine/device/runtime.js";
 import { cudaBackend, thisMachine } from "../../src/engine/missing.js";
 import { sumIn32Bits } from "../../src/engine/sums.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { lackOf } from "../support/libraries.js";
 import { type Cards, listCards, uuidOf } from "../support/nvidia.js";
 import { anyPython } from "../support/python.js";
@@ -47,7 +47,7 @@ beforeAll(() => {
 
 const script = `
 import { readFileSync } from "node:fs";
-import { lookForCuda, takeDevice } from ${JSON.stringify(join(packageRoot, "dist/src/device/device.js"))};
+import { lookForCuda, takeDevice } from ${JSON.stringify(join(packageRoot, "dist/src/engine/device/device.js"))};
 import { openAddon, gpuOf } from ${JSON.stringify(join(packageRoot, "dist/src/engine/addon.js"))};
 const out = {};
 try {

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { checkSound, modelFile, modelHeader } from "../../src/engine/models.js";
 import { tokenBytes } from "../../src/engine/vocabulary.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { adapterPath, newModel } from "./support.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-damaged-"));

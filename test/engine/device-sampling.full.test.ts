@@ -3,10 +3,10 @@
  * is what the host draws from the same logits.
  */
 import { describe, expect, it } from "vitest";
-import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
+import type { Generated } from "../../src/core/engine/sequence.js";
 import { loadEngine } from "../../src/engine/factory.js";
 import { modelFile } from "../../src/engine/models.js";
-import type { Generated } from "../../src/engine/sequence.js";
 import { countsOfDrawing, drawsAsTheHost } from "./behaviours.js";
 import { adapterPath, close, concat, largestDifference, newModel, prompt, ROUNDING, testEngine } from "./support.js";
 

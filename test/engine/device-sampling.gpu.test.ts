@@ -1,7 +1,7 @@
 /** Tokens drawn where the logits are, on a GPU: what its engine's host draws from the same logits, but for rounding. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import type { LocalEngine } from "../../src/engine/engine.js";
+import type { LocalEngine } from "../../src/core/engine/engine.js";
 import { loadEngine } from "../../src/engine/factory.js";
 import { few, gpu } from "../support/gpu.js";
 import { countsOfDrawing, drawsAsTheHost } from "./behaviours.js";

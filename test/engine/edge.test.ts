@@ -3,8 +3,8 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { type NativeEngine, openAddon } from "../../src/engine/addon.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { nativeSettings, newModel, prompt } from "./support.js";
 import { tiny } from "./tiny-model.js";
 

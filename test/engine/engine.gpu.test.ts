@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import type { LocalEngine } from "../../src/engine/engine.js";
+import type { LocalEngine } from "../../src/core/engine/engine.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { loadEngine } from "../../src/engine/factory.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { few, gpu, held } from "../support/gpu.js";
 import { ensureLearnerPython } from "../support/python.js";
 import {

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
-import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
-import { EngineOutOfMemory, engineError } from "../../src/engine/errors.js";
-import { fitting } from "../../src/engine/fitting.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
+import { EngineOutOfMemory, engineError } from "../../src/core/engine/errors.js";
+import { fitting } from "../../src/core/engine/fitting.js";
+import { HoneError } from "../../src/core/util/errors.js";
 import { loadFitting } from "../../src/engine/load-fitting.js";
-import { HoneError } from "../../src/util/errors.js";
 
 const loaded = vi.hoisted(() => [] as LocalEngineOptions[]);
 const room = vi.hoisted(() => ({ for: 0 }));

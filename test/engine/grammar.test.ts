@@ -1,8 +1,8 @@
 /** Turns under a grammar, of a model whose tokens are bytes: where the grammar begins, and what is free before. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { bitsOf, isIn } from "../../src/engine/allowed.js";
-import type { LocalEngine } from "../../src/engine/engine.js";
-import type { GenerateOptions, Grammar } from "../../src/engine/sequence.js";
+import { bitsOf, isIn } from "../../src/core/engine/allowed.js";
+import type { LocalEngine } from "../../src/core/engine/engine.js";
+import type { GenerateOptions, Grammar } from "../../src/core/engine/sequence.js";
 import { prompt, testEngine } from "./support.js";
 import { tiny } from "./tiny-model.js";
 

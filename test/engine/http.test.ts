@@ -2,8 +2,8 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import { type AddressInfo, createServer as createPlain, type Server as PlainServer, type Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
+import { HoneError } from "../../src/core/util/errors.js";
 import { HttpClient, NoAnswer } from "../../src/engine/http.js";
-import { HoneError } from "../../src/util/errors.js";
 
 const open: (() => void)[] = [];
 afterEach(() => {

@@ -1,10 +1,10 @@
 /** A model with layers that carry a state, which can be copied with all tokens before it, and not be taken back. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
 import { loadEngine } from "../../src/engine/factory.js";
 import { modelShape } from "../../src/engine/models.js";
-import { contextsMemory } from "../../src/plan/engine-memory.js";
+import { contextsMemory } from "../../src/machine/plan/engine-memory.js";
 import { input } from "../plan/support.js";
 import { largestDifference, ROUNDING } from "./support.js";
 

@@ -1,11 +1,11 @@
 /** Lanes and long passes on a GPU: they change who computes beside whom, not what comes out; and the plan of their memory. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
+import type { Generated } from "../../src/core/engine/sequence.js";
 import { loadEngine } from "../../src/engine/factory.js";
 import { modelShape } from "../../src/engine/models.js";
-import type { Generated } from "../../src/engine/sequence.js";
-import { contextsMemory } from "../../src/plan/engine-memory.js";
+import { contextsMemory } from "../../src/machine/plan/engine-memory.js";
 import { few, gpu } from "../support/gpu.js";
 import { scores } from "./behaviours.js";
 import { concat, largestDifference, prompt } from "./support.js";

@@ -14,8 +14,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { fetchedLibraries, fetchLibraries, LLAMA_VERSION, librariesFolder } from "../../src/engine/libraries.js";
-import { packageRoot } from "../../src/util/paths.js";
 
 const NAME = "@node-llama-cpp/linux-x64-none";
 let folder: string;

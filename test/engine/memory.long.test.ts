@@ -4,8 +4,8 @@ import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
+import { packageRoot } from "../../src/core/util/paths.js";
 import type { NativeSettings } from "../../src/engine/addon.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { givesMemoryBack } from "./behaviours.js";
 import { close, nativeSettings, newModel, prompt, testEngine } from "./support.js";
 

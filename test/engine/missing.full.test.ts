@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getLlamaGpuTypes } from "node-llama-cpp";
 import { afterAll, describe, expect, it } from "vitest";
+import { packageRoot } from "../../src/core/util/paths.js";
 import {
   cudaBackend,
   lackingLibraries,
@@ -16,7 +17,6 @@ import {
   whyNoCpu,
   whyNoGpu,
 } from "../../src/engine/missing.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { type Cards, listCards } from "../support/nvidia.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-gpu-"));

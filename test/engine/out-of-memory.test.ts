@@ -3,9 +3,9 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { EngineOutOfMemory } from "../../src/engine/errors.js";
-import { HoneError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { EngineOutOfMemory } from "../../src/core/engine/errors.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { newModel, options } from "./support.js";
 
 const MB = 2 ** 20;
@@ -31,7 +31,7 @@ describe.skipIf(!linux)(
       const { execFileSync } = require("node:child_process");
       const limit = (bytes) => execFileSync("prlimit", ["--pid", String(process.pid), "--as=" + bytes + ":"]);
       const tighten = () => limit(Number(readFileSync("/proc/self/statm", "utf8").split(" ")[0]) * 4096 + ${ROOM});
-      Promise.all([import(${JSON.stringify(join(packageRoot, "dist/src/engine/factory.js"))}), import(${JSON.stringify(join(packageRoot, "dist/src/engine/errors.js"))})]).then(async ([{ loadEngine }, { EngineOutOfMemory }]) => {
+      Promise.all([import(${JSON.stringify(join(packageRoot, "dist/src/engine/factory.js"))}), import(${JSON.stringify(join(packageRoot, "dist/src/core/engine/errors.js"))})]).then(async ([{ loadEngine }, { EngineOutOfMemory }]) => {
         const failure = (error) => ({ memory: error instanceof EngineOutOfMemory, message: error.message });
         const small = await loadEngine(${JSON.stringify({ ...options(), model: newModel() })});
         await small.close();

@@ -1,9 +1,9 @@
 /** The sampler alone, against the distribution written down directly from its definition. */
 import { describe, expect, it } from "vitest";
+import { HoneError } from "../../src/core/util/errors.js";
+import { Random } from "../../src/core/util/random.js";
 import { loadAddon } from "../../src/engine/addon.js";
 import { completeSampling } from "../../src/engine/native.js";
-import { HoneError } from "../../src/util/errors.js";
-import { Random } from "../../src/util/random.js";
 
 /** More among the slower tests. */
 const DRAWS = process.env.TEST_FULL ? 100_000 : 20_000;

@@ -1,6 +1,6 @@
 /** Pooled KV and batches of few shapes, which a GPU has by default: they change what is computed beside, not what comes out. */
 import { describe, expect, it } from "vitest";
-import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
 import { evaluatesAPromptOnce, sleepsAndWakes } from "./behaviours.js";
 import { adapterPath, close, largestDifference, prompt, ROUNDING, testEngine } from "./support.js";
 

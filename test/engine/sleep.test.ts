@@ -1,8 +1,8 @@
 /** What can be done with an engine that sleeps, and how it wakes. */
 import { rmSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
-import { usableCores } from "../../src/engine/threads.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
+import { usableCores } from "../../src/core/engine/threads.js";
 import { adapterPath, close, largestDifference, newModel, prompt, ROUNDING, testEngine } from "./support.js";
 
 const cores = usableCores();

@@ -1,8 +1,8 @@
 /** The engine under test. One thread: the tests' model is small, and other tests may be running beside it. */
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
 import type { NativeSettings } from "../../src/engine/addon.js";
-import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
 import { loadEngine } from "../../src/engine/factory.js";
 import { afterFile } from "../support/after-file.js";
 import { writeTinyAdapter, writeTinyModel } from "./tiny-model.js";

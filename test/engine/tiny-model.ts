@@ -4,7 +4,7 @@
  */
 import { closeSync, mkdirSync, openSync, renameSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { Random } from "../../src/util/random.js";
+import { Random } from "../../src/core/util/random.js";
 
 const HIDDEN = 64;
 const LAYERS = 2;

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { modelPath } from "../../bench/models.js";
-import type { LocalEngineOptions } from "../../src/engine/engine.js";
-import { packageRoot } from "../../src/util/paths.js";
-import { Random } from "../../src/util/random.js";
+import type { LocalEngineOptions } from "../../src/core/engine/engine.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { Random } from "../../src/core/util/random.js";
 
 const families = [
   "qwen2",

@@ -1,8 +1,8 @@
 /** The sampler over a vocabulary of Qwen's size, where single-precision sums over all of it would be seen. */
 import { describe, expect, it } from "vitest";
+import { Random } from "../../src/core/util/random.js";
 import { loadAddon } from "../../src/engine/addon.js";
 import { completeSampling } from "../../src/engine/native.js";
-import { Random } from "../../src/util/random.js";
 
 const SIZE = 152_064;
 const SEED = 11;

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import type { LocalEngineOptions } from "../../src/engine/engine.js";
-import { packageRoot } from "../../src/util/paths.js";
+import type { LocalEngineOptions } from "../../src/core/engine/engine.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { crowd, outlivesItsWorkers } from "./behaviours.js";
 import { adapterPath, concat, largestDifference, newModel, options, prompt, ROUNDING, testEngine } from "./support.js";
 

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { mcNemar } from "../../src/report/paired.js";
-import { RunStore } from "../../src/run/store.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { RunStore } from "../../src/core/run/store.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { mcNemar } from "../../src/insight/report/paired.js";
 import { type Behaviour, chatServer } from "./support/chat-server.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-evaluate-"));

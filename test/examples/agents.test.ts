@@ -5,10 +5,10 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { LanguageModelV3, LanguageModelV3Content } from "@ai-sdk/provider";
 import { expect, it } from "vitest";
-import type { AgentContext } from "../../src/tasks/agent.js";
-import { loadTask } from "../../src/tasks/load.js";
-import type { AnyTask, Reward, Scenario } from "../../src/tasks/task.js";
-import { packageRoot } from "../../src/util/paths.js";
+import type { AgentContext } from "../../src/core/task/agent.js";
+import type { AnyTask, Reward, Scenario } from "../../src/core/task/task.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { loadTask } from "../../src/scenarios/load.js";
 
 /** A model that says what a script says. */
 function scripted(script: readonly LanguageModelV3Content[][]): LanguageModelV3 {

@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { optionsOf, withDefaults } from "../../src/config/config.js";
-import { planServers } from "../../src/mcp/plan.js";
-import { McpServers } from "../../src/mcp/servers.js";
-import { ExpertSession } from "../../src/rollout/expert-session.js";
-import { opening, playRollout } from "../../src/rollout/rollout.js";
-import { loadTask } from "../../src/tasks/load.js";
-import type { AnyTask, Scenario } from "../../src/tasks/task.js";
-import { packageRoot } from "../../src/util/paths.js";
-import { Random } from "../../src/util/random.js";
+import { planServers } from "../../src/agent/mcp/plan.js";
+import { McpServers } from "../../src/agent/mcp/servers.js";
+import { optionsOf, withDefaults } from "../../src/core/config/config.js";
+import { ExpertSession } from "../../src/core/rollout/expert-session.js";
+import { opening, playRollout } from "../../src/core/rollout/rollout.js";
+import type { AnyTask, Scenario } from "../../src/core/task/task.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { Random } from "../../src/core/util/random.js";
+import { loadTask } from "../../src/scenarios/load.js";
 import { temporary } from "../mcp/support/servers.js";
 
 const file = join(packageRoot, "examples/files.ts");

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { checkLine } from "../docs/parse.js";
 import { ensureLearnerPython } from "../support/python.js";
 

@@ -16,9 +16,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ExportConfig, exportRun } from "../../src/export/export.js";
-import { sha256OfFile } from "../../src/util/files.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { sha256OfFile } from "../../src/core/util/files.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { type ExportConfig, exportRun } from "../../src/machine/export/export.js";
 import { adapterOf, checkNear, configIn, prepared, trainedRun } from "./support.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-export-"));

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { Random } from "../../src/core/util/random.js";
 import { loadEngine } from "../../src/engine/factory.js";
-import { exportRun } from "../../src/export/export.js";
-import { packageRoot } from "../../src/util/paths.js";
-import { Random } from "../../src/util/random.js";
+import { exportRun } from "../../src/machine/export/export.js";
 import { freePort } from "../support/free-port.js";
 import { configIn, meanDistance, modelOf, prepared, trainedRun } from "./support.js";
 

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { modelfileText, ollamaTemplate } from "../../src/export/modelfile.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { modelfileText, ollamaTemplate } from "../../src/machine/export/modelfile.js";
 import { llamaCppFiles } from "../support/bundle.js";
 
 const published = (name: string) => readFileSync(join(llamaCppFiles(), `models/templates/${name}.jinja`), "utf8");

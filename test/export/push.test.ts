@@ -3,9 +3,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ExportConfig, exportRun } from "../../src/export/export.js";
-import { downloadFiles } from "../../src/hub/download.js";
-import { listRepository } from "../../src/hub/listing.js";
+import { type ExportConfig, exportRun } from "../../src/machine/export/export.js";
+import { downloadFiles } from "../../src/machine/hub/download.js";
+import { listRepository } from "../../src/machine/hub/listing.js";
 import { HubServer } from "../support/hub-server.js";
 import { prepared, trainedRun } from "./support.js";
 

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readGgufFileInfo } from "node-llama-cpp";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { exportRun } from "../../src/export/export.js";
-import { resolveModel } from "../../src/models/resolve.js";
+import { exportRun } from "../../src/machine/export/export.js";
+import { resolveModel } from "../../src/machine/models/resolve.js";
 import { checkNear, configIn, modelOf, prepared, trainedRun } from "./support.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-export-round-trip-"));

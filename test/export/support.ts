@@ -3,13 +3,13 @@ import { copyFileSync, cpSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { Checkpoints } from "../../src/core/run/checkpoints.js";
+import type { Evaluation } from "../../src/core/run/records.js";
+import { RunStore } from "../../src/core/run/store.js";
+import { Random } from "../../src/core/util/random.js";
 import { loadEngine } from "../../src/engine/factory.js";
 import { modelFingerprint, modelShape } from "../../src/engine/models.js";
-import type { ExportConfig } from "../../src/export/export.js";
-import { Checkpoints } from "../../src/run/checkpoints.js";
-import type { Evaluation } from "../../src/run/records.js";
-import { RunStore } from "../../src/run/store.js";
-import { Random } from "../../src/util/random.js";
+import type { ExportConfig } from "../../src/machine/export/export.js";
 import { ensureLearnerPython } from "../support/python.js";
 
 export const family = "qwen2-tiny";

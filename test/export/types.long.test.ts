@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type ExportConfig, exportRun } from "../../src/export/export.js";
+import { type ExportConfig, exportRun } from "../../src/machine/export/export.js";
 import { checkNear, configIn, prepared, trainedRun } from "./support.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-export-types-"));

@@ -1,7 +1,7 @@
 /** The frameworks, and the programs that play with each. */
 import { cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import type { Installed } from "./install.js";
 import { isThere, type Published, writePublished } from "./published.js";
 

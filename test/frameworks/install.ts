@@ -5,13 +5,13 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { interpreterIn } from "../../src/device/environment.js";
-import { PIP } from "../../src/python-env/install.js";
-import { findPython, makeVenv } from "../../src/python-env/interpreter.js";
-import { HoneError } from "../../src/util/errors.js";
-import { withLock } from "../../src/util/lock.js";
-import { cacheHome, packageRoot } from "../../src/util/paths.js";
-import { lastLine, run } from "../../src/util/run.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { withLock } from "../../src/core/util/lock.js";
+import { cacheHome, packageRoot } from "../../src/core/util/paths.js";
+import { lastLine, run } from "../../src/core/util/run.js";
+import { interpreterIn } from "../../src/engine/device/environment.js";
+import { PIP } from "../../src/machine/python/install.js";
+import { findPython, makeVenv } from "../../src/machine/python/interpreter.js";
 
 export interface Installed {
   /**

@@ -3,7 +3,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { gather } from "../../src/gather/gather.js";
+import { gather } from "../../src/core/gather/gather.js";
 import { ids, options } from "./support/moody.js";
 
 describe("gather", () => {

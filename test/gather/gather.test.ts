@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { type GatherOptions, gather } from "../../src/gather/gather.js";
-import { RolloutThreads } from "../../src/gather/threads.js";
-import type { Trajectory } from "../../src/rollout/trajectory.js";
+import { type GatherOptions, gather } from "../../src/core/gather/gather.js";
+import { RolloutThreads } from "../../src/core/gather/threads.js";
+import type { Trajectory } from "../../src/core/rollout/trajectory.js";
 import { ids, options, taskFile } from "./support/moody.js";
 
 /** Of tests that leave nothing behind on it: a thread takes a second to load. */

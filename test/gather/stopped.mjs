@@ -1,5 +1,5 @@
 /** Plays one rollout of the task in argv[2] and prints how it ended. Its tool may take three seconds. */
-import { gather } from "../../dist/src/gather/gather.js";
+import { gather } from "../../dist/src/core/gather/gather.js";
 
 const limits = { maxTurns: 1, maxTokens: 10, turnSeconds: 3, toolSeconds: 3, rolloutSeconds: 6 };
 const { groups } = await gather({

@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type Gathered, gather } from "../../src/gather/gather.js";
-import { RolloutThreads } from "../../src/gather/threads.js";
+import { type Gathered, gather } from "../../src/core/gather/gather.js";
+import { RolloutThreads } from "../../src/core/gather/threads.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-threads-"));
 const taskFile = join(folder, "task.ts");

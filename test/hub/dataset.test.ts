@@ -3,11 +3,11 @@ import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync,
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { fetchDataset } from "../../src/hub/dataset.js";
-import type { HubOptions, HubProgress } from "../../src/hub/hub-options.js";
-import { HoneError } from "../../src/util/errors.js";
-import { tryLock } from "../../src/util/lock.js";
-import { Random } from "../../src/util/random.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { tryLock } from "../../src/core/util/lock.js";
+import { Random } from "../../src/core/util/random.js";
+import { fetchDataset } from "../../src/machine/hub/dataset.js";
+import type { HubOptions, HubProgress } from "../../src/machine/hub/hub-options.js";
 import { HubServer, revision } from "../support/hub-server.js";
 
 const random = new Random("hub");

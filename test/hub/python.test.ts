@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { cachedRepositories, RepositoryCache } from "../../src/hub/cache.js";
-import { downloadFiles } from "../../src/hub/download.js";
-import { listRepository } from "../../src/hub/listing.js";
+import { cachedRepositories, RepositoryCache } from "../../src/machine/hub/cache.js";
+import { downloadFiles } from "../../src/machine/hub/download.js";
+import { listRepository } from "../../src/machine/hub/listing.js";
 import { HubServer, revision } from "../support/hub-server.js";
 import { ensureLearnerPython } from "../support/python.js";
 

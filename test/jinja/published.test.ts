@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { llamaCppFiles } from "../support/bundle.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { type Case, ours, transformers } from "./support.js";

@@ -1,9 +1,9 @@
 /** What transformers and hone make of templates. */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { JinjaTemplate } from "../../src/jinja/template.js";
-import { UnsupportedTemplate } from "../../src/jinja/values.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { JinjaTemplate } from "../../src/chat/jinja/template.js";
+import { UnsupportedTemplate } from "../../src/chat/jinja/values.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 
 export interface Case {
   readonly source: string;

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { JudgeStopped } from "../../src/judge/client.js";
-import { retryAfter } from "../../src/openai/failure.js";
+import { retryAfter } from "../../src/serve/openai/failure.js";
 import { clientOf, fastClock, never } from "./support/judging.js";
 import { type ChatServer, completion, type Reply, type Request, startServer } from "./support/server.js";
 

@@ -6,10 +6,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { judgeCorrectness } from "../../src/judge/correctness.js";
 import { realClock } from "../../src/judge/limits.js";
 import { judgeGroup } from "../../src/judge/ruler.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { freePort } from "../support/free-port.js";
 import { groupOf, judgeOf, never, ruler } from "./support/judging.js";
 

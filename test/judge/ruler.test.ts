@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
+import type { ChatMessage } from "../../src/core/task/task.js";
 import { agreementOf, judgeGroup, readScores, type Score, shuffles } from "../../src/judge/ruler.js";
-import type { ChatMessage } from "../../src/tasks/task.js";
 import { groupOf, judgeOf, member, memoryCache, never, ruler } from "./support/judging.js";
 import {
   blocksOf,

@@ -1,12 +1,12 @@
 /** Several judges that vote. */
 import { afterEach, describe, expect, it } from "vitest";
-import { loadConfig, optionsOf } from "../../src/config/config.js";
+import { loadConfig, optionsOf } from "../../src/core/config/config.js";
 import { JudgeStopped } from "../../src/judge/client.js";
 import { judgeCorrectness } from "../../src/judge/correctness.js";
 import type { Judge } from "../../src/judge/judge.js";
+import { judgeQuality } from "../../src/judge/quality.js";
+import { openJudge } from "../../src/judge/reward/judge.js";
 import { judgeGroup } from "../../src/judge/ruler.js";
-import { judgeQuality } from "../../src/report/judge-quality.js";
-import { openJudge } from "../../src/reward/judge.js";
 import { groupOf, memoryCache, never, ruler } from "./support/judging.js";
 import {
   type ChatServer,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { groupAdvantages } from "../../src/learn/advantages.js";
+import { groupAdvantages } from "../../src/core/learn/advantages.js";
 
 const checkable = { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 } as const;
 const judged = { estimator: "grpo", stdFloor: 0, spreadFloor: 0.05 } as const;

@@ -2,9 +2,9 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { packSet } from "../../src/engine/allowed.js";
-import { type BatchGroup, sharedPrompt, writeBatch } from "../../src/learn/batch.js";
-import type { TokenRecord } from "../../src/rollout/transcript.js";
+import { packSet } from "../../src/core/engine/allowed.js";
+import { type BatchGroup, sharedPrompt, writeBatch } from "../../src/core/learn/batch.js";
+import type { TokenRecord } from "../../src/core/rollout/transcript.js";
 import { readBatch as read } from "./read-batch.js";
 
 const file = () => join(mkdtempSync(join(tmpdir(), "hone-batch-")), "batch.safetensors");

@@ -1,9 +1,9 @@
 /** One process of the learner for all models of a test file: each start of one loads PyTorch anew, which takes ten seconds. */
 import { join } from "node:path";
-import { Child } from "../../src/learn/child.js";
-import { Learner } from "../../src/learn/learner.js";
-import { type LearnerSettings, learnerInfo } from "../../src/learn/types.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { Child } from "../../src/core/learn/child.js";
+import { Learner } from "../../src/core/learn/learner.js";
+import { type LearnerSettings, learnerInfo } from "../../src/core/learn/types.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 
 export class LiveLearner {
   #child: Child | undefined;

@@ -7,9 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { writeBatch } from "../../src/core/learn/batch.js";
+import { startLearner } from "../../src/core/learn/learner.js";
 import { loadEngine } from "../../src/engine/factory.js";
-import { writeBatch } from "../../src/learn/batch.js";
-import { startLearner } from "../../src/learn/learner.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { play, settings, step } from "./support.js";
 

@@ -2,8 +2,8 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { objectives } from "../../src/config/objectives.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { objectives } from "../../src/core/learn/objectives.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
 
 it("every objective is compared, with its own bounds", async () => {

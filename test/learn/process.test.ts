@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "../../src/learn/errors.js";
-import { startLearner } from "../../src/learn/learner.js";
-import type { Deadlines } from "../../src/learn/types.js";
-import { cacheHome, packageRoot } from "../../src/util/paths.js";
+import { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "../../src/core/learn/errors.js";
+import { startLearner } from "../../src/core/learn/learner.js";
+import type { Deadlines } from "../../src/core/learn/types.js";
+import { cacheHome, packageRoot } from "../../src/core/util/paths.js";
 import { anyPython } from "../support/python.js";
 import { settings, step } from "./support.js";
 

@@ -1,12 +1,12 @@
 /** Settings for tests of the learner's process, and batches to learn from. */
 
-import { objectiveOf } from "../../src/config/objectives.js";
-import type { LocalEngine } from "../../src/engine/engine.js";
+import type { LocalEngine } from "../../src/core/engine/engine.js";
+import { groupAdvantages } from "../../src/core/learn/advantages.js";
+import type { BatchGroup } from "../../src/core/learn/batch.js";
+import { objectiveOf } from "../../src/core/learn/objectives.js";
+import type { LearnerSettings, StepSettings } from "../../src/core/learn/types.js";
+import type { TokenRecord } from "../../src/core/rollout/transcript.js";
 import { ggmlBase } from "../../src/engine/missing.js";
-import { groupAdvantages } from "../../src/learn/advantages.js";
-import type { BatchGroup } from "../../src/learn/batch.js";
-import type { LearnerSettings, StepSettings } from "../../src/learn/types.js";
-import type { TokenRecord } from "../../src/rollout/transcript.js";
 
 export function settings(python: string, logFile: string): LearnerSettings {
   return {

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { toolsFingerprint } from "../../src/gather/servers.js";
-import { type Choice, catalogueOf, changedTools, type Listing } from "../../src/mcp/catalogue.js";
-import type { ListedTool } from "../../src/mcp/connection.js";
+import { type Choice, catalogueOf, changedTools, type Listing } from "../../src/agent/mcp/catalogue.js";
+import type { ListedTool } from "../../src/agent/mcp/connection.js";
+import { toolsFingerprint } from "../../src/agent/servers.js";
 
 const tool = (name: string, more: Partial<ListedTool> = {}): ListedTool => ({
   name,

@@ -2,10 +2,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { Connection } from "../../src/mcp/connection.js";
-import { ServerFailure } from "../../src/mcp/errors.js";
-import type { ServerSpec } from "../../src/tasks/servers.js";
-import { ToolError } from "../../src/tasks/task.js";
+import { Connection } from "../../src/agent/mcp/connection.js";
+import { ServerFailure } from "../../src/agent/mcp/errors.js";
+import type { ServerSpec } from "../../src/core/task/servers.js";
+import { ToolError } from "../../src/core/task/task.js";
 import { nodeServer, odd, processesWith, temporary, until } from "./support/servers.js";
 
 const logs = temporary();

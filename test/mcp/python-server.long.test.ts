@@ -4,9 +4,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { Connection } from "../../src/mcp/connection.js";
-import { resultText } from "../../src/mcp/result.js";
-import { ToolError } from "../../src/tasks/task.js";
+import { Connection } from "../../src/agent/mcp/connection.js";
+import { resultText } from "../../src/agent/mcp/result.js";
+import { ToolError } from "../../src/core/task/task.js";
 import { temporary } from "./support/servers.js";
 
 const folder = temporary();

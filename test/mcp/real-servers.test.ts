@@ -3,11 +3,11 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { planServers } from "../../src/mcp/plan.js";
-import { McpServers, type RolloutServers } from "../../src/mcp/servers.js";
-import { runCall } from "../../src/rollout/calls.js";
-import type { ServerPlan } from "../../src/tasks/servers.js";
-import { type AnyTask, defineTask } from "../../src/tasks/task.js";
+import { planServers } from "../../src/agent/mcp/plan.js";
+import { McpServers, type RolloutServers } from "../../src/agent/mcp/servers.js";
+import { runCall } from "../../src/core/rollout/calls.js";
+import type { ServerPlan } from "../../src/core/task/servers.js";
+import { type AnyTask, defineTask } from "../../src/core/task/task.js";
 import { published, temporary, until } from "./support/servers.js";
 
 const folder = temporary();

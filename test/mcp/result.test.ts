@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { type CallResult, resultText } from "../../src/mcp/result.js";
-import type { ServerEvent } from "../../src/tasks/servers.js";
-import { ToolError } from "../../src/tasks/task.js";
+import { type CallResult, resultText } from "../../src/agent/mcp/result.js";
+import type { ServerEvent } from "../../src/core/task/servers.js";
+import { ToolError } from "../../src/core/task/task.js";
 
 const read = (result: CallResult, budget = 100) => {
   const events: ServerEvent[] = [];

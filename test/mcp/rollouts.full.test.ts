@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { type Gathered, gather } from "../../src/gather/gather.js";
-import { planServers } from "../../src/mcp/plan.js";
-import { loadTask } from "../../src/tasks/load.js";
-import type { ServerPlan } from "../../src/tasks/servers.js";
+import { planServers } from "../../src/agent/mcp/plan.js";
+import { type Gathered, gather } from "../../src/core/gather/gather.js";
+import type { ServerPlan } from "../../src/core/task/servers.js";
+import { loadTask } from "../../src/scenarios/load.js";
 import { oddServer, processesWith, temporary, until } from "./support/servers.js";
 
 const folder = temporary();

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
-import { readServersFile } from "../../src/mcp/servers-file.js";
-import { UsageError } from "../../src/util/errors.js";
+import { readServersFile } from "../../src/agent/mcp/servers-file.js";
+import { UsageError } from "../../src/core/util/errors.js";
 
 const written = (content: unknown, name = "servers.json") => {
   const file = join(mkdtempSync(join(tmpdir(), "hone-mcp-file-")), name);

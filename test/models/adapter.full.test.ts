@@ -14,12 +14,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { safetensors, vector } from "../../src/core/learn/safetensors.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { tryLock } from "../../src/core/util/lock.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { type ModelShape, modelShape } from "../../src/engine/models.js";
-import { safetensors, vector } from "../../src/learn/safetensors.js";
-import { adopted, checkBelongs, checkSettings, readPeft } from "../../src/models/adapter.js";
-import { HoneError } from "../../src/util/errors.js";
-import { tryLock } from "../../src/util/lock.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { adopted, checkBelongs, checkSettings, readPeft } from "../../src/machine/models/adapter.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { smallRun } from "./support/cli.js";
 

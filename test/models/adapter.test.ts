@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { safetensors, vector } from "../../src/learn/safetensors.js";
-import { readPeft } from "../../src/models/adapter.js";
+import { safetensors, vector } from "../../src/core/learn/safetensors.js";
+import { readPeft } from "../../src/machine/models/adapter.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-peft-"));
 afterAll(() => rmSync(home, { recursive: true }));

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { checkArchitecture, refusedBecause } from "../../src/models/architecture.js";
+import { checkArchitecture, refusedBecause } from "../../src/machine/models/architecture.js";
 
 const qwen = {
   architectures: ["Qwen2ForCausalLM"],

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { aboutFiles, chatTemplateIn, filesOf } from "../../src/models/source.js";
+import { aboutFiles, chatTemplateIn, filesOf } from "../../src/machine/models/source.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-templates-"));
 afterAll(() => rmSync(home, { recursive: true }));

@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { KEPT_WEIGHTS, KNOWN_TENSORS, READABLE_WEIGHTS } from "../../src/core/learn/types.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { type ModelShape, modelFile, modelHeader, trainedContext } from "../../src/engine/models.js";
-import { MODEL_TYPES } from "../../src/learn/architectures.js";
-import { KEPT_WEIGHTS, KNOWN_TENSORS, READABLE_WEIGHTS } from "../../src/learn/types.js";
-import { checkTrainable } from "../../src/models/header.js";
-import { shapeInFolder } from "../../src/models/source.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { MODEL_TYPES } from "../../src/machine/architectures.js";
+import { checkTrainable } from "../../src/machine/models/header.js";
+import { shapeInFolder } from "../../src/machine/models/source.js";
 import { CommandLine } from "../support/command-line.js";
 import { ensureLearnerPython } from "../support/python.js";
 

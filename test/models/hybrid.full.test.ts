@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { RunStore } from "../../src/run/store.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { RunStore } from "../../src/core/run/store.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { runHone } from "./support/cli.js";
 

@@ -12,10 +12,10 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { tryLock } from "../../src/core/util/lock.js";
 import { modelFile } from "../../src/engine/models.js";
-import { listModels, removeModel, showModel } from "../../src/models/installed.js";
-import { folderLabel } from "../../src/models/reference.js";
-import { tryLock } from "../../src/util/lock.js";
+import { listModels, removeModel, showModel } from "../../src/machine/models/installed.js";
+import { folderLabel } from "../../src/machine/models/reference.js";
 
 /** Its name takes 40 bytes of each repository. */
 const commit = "a".repeat(40);

@@ -14,8 +14,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { MODEL_TYPES } from "../../src/learn/architectures.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { MODEL_TYPES } from "../../src/machine/architectures.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { runHone } from "./support/cli.js";
 

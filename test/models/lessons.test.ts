@@ -4,10 +4,10 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { buildMailDatabase } from "../../src/tasks/email/building/build.js";
-import { openMailDatabase } from "../../src/tasks/email/reader.js";
-import type { EmailScenario } from "../../src/tasks/email/scenario.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { buildMailDatabase } from "../../src/email/building/build.js";
+import { openMailDatabase } from "../../src/email/reader.js";
+import type { EmailScenario } from "../../src/email/scenario.js";
 
 interface Line {
   readonly kind: string;

@@ -13,11 +13,11 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { safetensors, vector } from "../../src/learn/safetensors.js";
-import { PORTABLE, portableModel } from "../../src/models/portable.js";
-import { resolveModel } from "../../src/models/resolve.js";
-import type { ModelConfig } from "../../src/models/wanted.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { safetensors, vector } from "../../src/core/learn/safetensors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { PORTABLE, portableModel } from "../../src/machine/models/portable.js";
+import { resolveModel } from "../../src/machine/models/resolve.js";
+import type { ModelConfig } from "../../src/machine/models/wanted.js";
 import { HubServer } from "../support/hub-server.js";
 
 const json = (value: unknown) => Buffer.from(JSON.stringify(value));

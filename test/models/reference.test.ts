@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { nameOf, readReference } from "../../src/models/reference.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { nameOf, readReference } from "../../src/machine/models/reference.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-reference-"));
 const hub = (repository: string, revision = "main", file?: string) => ({ kind: "hub", repository, revision, file });

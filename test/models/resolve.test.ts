@@ -14,19 +14,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { safetensors, vector } from "../../src/learn/safetensors.js";
-import { converted } from "../../src/models/convert.js";
-import { defaultWeights } from "../../src/models/found.js";
-import type { ModelIo } from "../../src/models/io.js";
-import { folderLabel } from "../../src/models/reference.js";
-import { resolveModel } from "../../src/models/resolve.js";
-import type { ModelConfig } from "../../src/models/wanted.js";
-import { HoneError } from "../../src/util/errors.js";
-import { tryLock } from "../../src/util/lock.js";
+import { safetensors, vector } from "../../src/core/learn/safetensors.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { tryLock } from "../../src/core/util/lock.js";
+import { converted } from "../../src/machine/models/convert.js";
+import { defaultWeights } from "../../src/machine/models/found.js";
+import type { ModelIo } from "../../src/machine/models/io.js";
+import { folderLabel } from "../../src/machine/models/reference.js";
+import { resolveModel } from "../../src/machine/models/resolve.js";
+import type { ModelConfig } from "../../src/machine/models/wanted.js";
 import { HubServer, revision } from "../support/hub-server.js";
 
 // As it is, but its calls are seen.
-vi.mock("../../src/models/convert.js", { spy: true });
+vi.mock("../../src/machine/models/convert.js", { spy: true });
 
 const json = (value: unknown) => Buffer.from(JSON.stringify(value));
 const weights = safetensors({ a: vector("F32", [1, 2, 3, 4]), b: vector("F32", [5]) }, {});

@@ -6,8 +6,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { RunStore } from "../../src/run/store.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { RunStore } from "../../src/core/run/store.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { runHone } from "./support/cli.js";
 

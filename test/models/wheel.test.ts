@@ -7,14 +7,14 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { wheelFile, wheelFolder } from "../../src/models/from-wheel.js";
-import { listModels, removeModel, showModel } from "../../src/models/installed.js";
-import type { WheelReference } from "../../src/models/reference.js";
-import { readReference } from "../../src/models/reference.js";
-import { resolveModel } from "../../src/models/resolve.js";
-import type { ModelConfig } from "../../src/models/wanted.js";
-import { sha256OfFile } from "../../src/util/files.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { sha256OfFile } from "../../src/core/util/files.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { wheelFile, wheelFolder } from "../../src/machine/models/from-wheel.js";
+import { listModels, removeModel, showModel } from "../../src/machine/models/installed.js";
+import type { WheelReference } from "../../src/machine/models/reference.js";
+import { readReference } from "../../src/machine/models/reference.js";
+import { resolveModel } from "../../src/machine/models/resolve.js";
+import type { ModelConfig } from "../../src/machine/models/wanted.js";
 
 const tiny = join(packageRoot, "models/tiny/tiny.gguf");
 const WRITE = `

@@ -72,7 +72,7 @@ async function engineLibraries() {
 
 /** Locked packages by name, as pip reads them. */
 async function requirements(names) {
-  const { locked } = await import("../../dist/src/python-env/declared.js");
+  const { locked } = await import("../../dist/src/machine/python/declared.js");
   const all = locked(["base", "cuda13"]);
   return all.filter(({ name }) => names.includes(name)).map(({ text }) => text);
 }
@@ -82,7 +82,7 @@ async function requirements(names) {
  * @returns {Promise<string>} its site-packages
  */
 async function pythonEnvironment(python) {
-  const { environmentFolder, writeStamp } = await import("../../dist/src/device/environment.js");
+  const { environmentFolder, writeStamp } = await import("../../dist/src/engine/device/environment.js");
   const env = environmentFolder("cuda13", root, { ...process.env, XDG_CACHE_HOME: cache });
   const interpreter = join(env, "bin/python");
   if (existsSync(join(env, "hone.json"))) return siteOf(interpreter);

@@ -4,7 +4,7 @@
 // line of JSON after each: the step, its error in hone's words, and the engine's memory on the card.
 import { closeSync, openSync, writeSync } from "node:fs";
 
-const { lookForCuda, takeDevice } = await import("../../dist/src/device/device.js");
+const { lookForCuda, takeDevice } = await import("../../dist/src/engine/device/device.js");
 const { loadEngine } = await import("../../dist/src/engine/factory.js");
 const wanted = JSON.parse(process.argv[2]);
 const say = (line) => console.log(JSON.stringify(line));

@@ -5,8 +5,8 @@ import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { modelFolder } from "../../bench/models.js";
-import { lockFile } from "../../src/device/environment.js";
-import { cacheHome, packageRoot as root } from "../../src/util/paths.js";
+import { cacheHome, packageRoot as root } from "../../src/core/util/paths.js";
+import { lockFile } from "../../src/engine/device/environment.js";
 import profiles from "./cards.json" with { type: "json" };
 
 export { root };

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { complete } from "../../src/openai/completion.js";
-import { ChatError } from "../../src/openai/failure.js";
-import { checkChatUrl, isOpenAi, keyFor, refusalHint } from "../../src/openai/server.js";
-import { openPlayerFor } from "../../src/play/choose-player.js";
+import { openPlayerFor } from "../../src/machine/play/choose-player.js";
+import { complete } from "../../src/serve/openai/completion.js";
+import { ChatError } from "../../src/serve/openai/failure.js";
+import { checkChatUrl, isOpenAi, keyFor, refusalHint } from "../../src/serve/openai/server.js";
 import { type ChatServer, completion, type Reply, type Request, startServer } from "../judge/support/server.js";
 
 const servers: ChatServer[] = [];

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { eventsOf } from "../../src/openai/events.js";
+import { eventsOf } from "../../src/serve/openai/events.js";
 
 /** The data of all events of a body that comes in pieces of so many bytes. */
 async function read(text: string, bytes: number): Promise<string[]> {

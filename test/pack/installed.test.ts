@@ -13,11 +13,11 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { HoneError } from "../../src/core/util/errors.js";
 import { fetchedLibraries } from "../../src/engine/libraries.js";
-import { neededGlibc } from "../../src/pack/glibc.js";
-import { filesOf, installedPackages } from "../../src/pack/installed.js";
-import { targetNamed } from "../../src/pack/targets.js";
-import { HoneError } from "../../src/util/errors.js";
+import { neededGlibc } from "../../src/machine/pack/glibc.js";
+import { filesOf, installedPackages } from "../../src/machine/pack/installed.js";
+import { targetNamed } from "../../src/machine/pack/targets.js";
 
 let folder: string;
 beforeEach(() => {

@@ -13,8 +13,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type PackConfig, pack } from "../../src/pack/pack.js";
-import { readManifest, unpack } from "../../src/pack/unpack.mjs";
+import { type PackConfig, pack } from "../../src/machine/pack/pack.js";
+import { readManifest, unpack } from "../../src/machine/pack/unpack.mjs";
 
 const base = mkdtempSync(join(tmpdir(), "hone-pack-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));

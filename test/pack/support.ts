@@ -1,9 +1,9 @@
 /** Small packs, of a few files. */
 import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { bytesOf, type Entry, writeParts } from "../../src/pack/archive.js";
-import { FORMAT, type Here, MANIFEST, type Manifest } from "../../src/pack/unpack.mjs";
-import { sha256OfFile } from "../../src/util/files.js";
+import { sha256OfFile } from "../../src/core/util/files.js";
+import { bytesOf, type Entry, writeParts } from "../../src/machine/pack/archive.js";
+import { FORMAT, type Here, MANIFEST, type Manifest } from "../../src/machine/pack/unpack.mjs";
 
 /** A machine that small packs are for. */
 export const here: Here = {

@@ -18,10 +18,10 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Entry } from "../../src/pack/archive.js";
-import { type Here, MANIFEST, type Manifest, UnpackError, unpack } from "../../src/pack/unpack.mjs";
-import { packageRoot } from "../../src/util/paths.js";
-import { Random } from "../../src/util/random.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { Random } from "../../src/core/util/random.js";
+import type { Entry } from "../../src/machine/pack/archive.js";
+import { type Here, MANIFEST, type Manifest, UnpackError, unpack } from "../../src/machine/pack/unpack.mjs";
 import { CommandLine } from "../support/command-line.js";
 import { here, smallPack } from "./support.js";
 
@@ -248,7 +248,7 @@ describe("unpack.mjs", () => {
   /** The program in the pack's folder, with nothing of hone beside it. */
   async function standalone(limit: string, ...args: string[]) {
     await smallPack(packed(), entries(), mine, 3_000_000);
-    copyFileSync(join(packageRoot, "dist/src/pack/unpack.mjs"), join(packed(), "unpack.mjs"));
+    copyFileSync(join(packageRoot, "dist/src/machine/pack/unpack.mjs"), join(packed(), "unpack.mjs"));
     const command = `${limit}"${process.execPath}" "${join(packed(), "unpack.mjs")}" ${args.join(" ")}`;
     const { status, stdout, stderr } = spawnSync("bash", ["-c", command], { cwd: folder, encoding: "utf8" });
     return { status, stdout, stderr };

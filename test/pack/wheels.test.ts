@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { collectWheels, type WheelsChoice } from "../../src/pack/wheels.js";
-import { packedWheels } from "../../src/python-env/packed.js";
+import { collectWheels, type WheelsChoice } from "../../src/machine/pack/wheels.js";
+import { packedWheels } from "../../src/machine/python/packed.js";
 import { program } from "../support/nvidia.js";
 
 let folder: string;

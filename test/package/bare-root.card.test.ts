@@ -7,8 +7,8 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { addonFile, platformPackage, sqliteFile } from "../../src/util/binaries.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { addonFile, platformPackage, sqliteFile } from "../../src/core/util/binaries.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { pack, run } from "./support.js";
 
 const { packFolder } = await import(join(packageRoot, "scripts/package/run.mjs"));

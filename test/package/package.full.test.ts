@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, rmSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { honeIn, typeErrors, unpacked, writePrograms } from "./support.js";
 
 let folder: string;

@@ -12,8 +12,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { addonFile, platformPackage, sqliteFile } from "../../src/util/binaries.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { addonFile, platformPackage, sqliteFile } from "../../src/core/util/binaries.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 
 const { layOutHone } = await import(join(packageRoot, "scripts/package/hone.mjs"));
 const { packFolder } = await import(join(packageRoot, "scripts/package/run.mjs"));

@@ -3,11 +3,11 @@ import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { PRECISIONS } from "../../src/core/learn/types.js";
 import type { ModelShape } from "../../src/engine/models.js";
-import { PRECISIONS } from "../../src/learn/types.js";
-import { activations, kept, MASK_ALIGNMENT } from "../../src/plan/activations.js";
-import { adapterParameters } from "../../src/plan/input.js";
-import { CHUNK_BYTES, passOf, VALUES_PIECE } from "../../src/plan/learner-memory.js";
+import { activations, kept, MASK_ALIGNMENT } from "../../src/machine/plan/activations.js";
+import { adapterParameters } from "../../src/machine/plan/input.js";
+import { CHUNK_BYTES, passOf, VALUES_PIECE } from "../../src/machine/plan/learner-memory.js";
 import { ensureLearnerPython } from "../support/python.js";
 
 const counted = z.object({

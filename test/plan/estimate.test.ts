@@ -1,7 +1,7 @@
 /** How long `yarn start` says that it takes. */
 import { expect, it } from "vitest";
-import { sizedDefaults } from "../../src/config/config.js";
-import { secondsOfRun } from "../../src/plan/estimate.js";
+import { sizedDefaults } from "../../src/core/config/config.js";
+import { secondsOfRun } from "../../src/machine/plan/estimate.js";
 
 const demo = sizedDefaults(4e6);
 // Tokens a second at which the constants of an older base said five minutes, where it took 3 min 4 s.

@@ -1,9 +1,9 @@
 /** The options that a plan names where a run does not fit. */
 import { describe, expect, it } from "vitest";
-import { fitToMachine } from "../../src/plan/fit.js";
-import type { PlanInput } from "../../src/plan/input.js";
-import { planMemory } from "../../src/plan/memory.js";
-import { fits, type Room, waysToFit } from "../../src/plan/remedies.js";
+import { fitToMachine } from "../../src/machine/plan/fit.js";
+import type { PlanInput } from "../../src/machine/plan/input.js";
+import { planMemory } from "../../src/machine/plan/memory.js";
+import { fits, type Room, waysToFit } from "../../src/machine/plan/remedies.js";
 import { input, judge } from "./support.js";
 
 const hostPeak = (change: Partial<PlanInput> = {}) => planMemory({ ...input, ...change }).host.peak;

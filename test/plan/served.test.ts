@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { withFreeChanges } from "../../src/plan/fit.js";
-import type { PlanInput, Served } from "../../src/plan/input.js";
-import { type PlacePlan, planMemory, sumOf } from "../../src/plan/memory.js";
+import { withFreeChanges } from "../../src/machine/plan/fit.js";
+import type { PlanInput, Served } from "../../src/machine/plan/input.js";
+import { type PlacePlan, planMemory, sumOf } from "../../src/machine/plan/memory.js";
 import { input, qwen } from "./support.js";
 
 const served = (own: Served["own"], more: Partial<PlanInput> = {}) => ({ ...input, served: { own }, ...more });

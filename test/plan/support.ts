@@ -1,7 +1,7 @@
 /** A run whose memory is planned. */
 import { inputOf } from "../../bench/planned-memory.js";
 import type { ModelShape } from "../../src/engine/models.js";
-import type { JudgeLoad, PlanInput } from "../../src/plan/input.js";
+import type { JudgeLoad, PlanInput } from "../../src/machine/plan/input.js";
 
 export const LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { readCallLine, usage } from "../../src/play/call-line.js";
-import { defineTool, toolSchema } from "../../src/tasks/task.js";
+import { defineTool, toolSchema } from "../../src/core/task/task.js";
+import { readCallLine, usage } from "../../src/hone/play/call-line.js";
 
 const tool = (name: string, parameters: z.ZodObject) =>
   toolSchema(defineTool({ name, description: "", parameters, execute: () => null }));

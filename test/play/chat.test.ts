@@ -1,9 +1,9 @@
 /** A person's conversation with models that have a task's tools. The models are scripts here. */
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { chat } from "../../src/play/chat.js";
-import type { Opening, Session, Turn } from "../../src/rollout/session.js";
-import { type AnyTask, type ChatMessage, defineTask, defineTool } from "../../src/tasks/task.js";
+import type { Opening, Session, Turn } from "../../src/core/rollout/session.js";
+import { type AnyTask, type ChatMessage, defineTask, defineTool } from "../../src/core/task/task.js";
+import { chat } from "../../src/hone/play/chat.js";
 
 const scenario = { id: "s", split: "train", question: "What is 1 + 1?" } as const;
 const task = defineTask({

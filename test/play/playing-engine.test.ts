@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkEngineChoice, type EngineChoice } from "../../src/play/engine-choice.js";
+import { checkEngineChoice, type EngineChoice } from "../../src/machine/play/engine-choice.js";
 
 const vllm: EngineChoice = {
   ...{ engine: "vllm", engineUrl: undefined, engineAdapters: undefined, enginePython: undefined, engineMemory: 0.5 },

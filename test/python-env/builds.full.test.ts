@@ -6,8 +6,8 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { PythonOptions } from "../../src/python-env/python.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import type { PythonOptions } from "../../src/machine/python/python.js";
 import { type Cards, listCards, program } from "../support/nvidia.js";
 import { anyPython } from "../support/python.js";
 
@@ -37,7 +37,7 @@ async function ensure(cards: Cards | undefined, options: PythonOptions = {}): Pr
   rmSync(join(folder, "nvidia-smi"), { force: true });
   if (cards) listCards(folder, cards);
   vi.resetModules();
-  const { ensurePython } = await import("../../src/python-env/python.js");
+  const { ensurePython } = await import("../../src/machine/python/python.js");
   const said: string[] = [];
   await ensurePython({ onProgress: (line) => said.push(line), ...options });
   return said;

@@ -1,6 +1,6 @@
 /** What is installed for whom: pyproject.toml, as requirements.lock has it. */
 import { describe, expect, it } from "vitest";
-import { declaredIndex, locked, pinned, pythonVersions } from "../../src/python-env/declared.js";
+import { declaredIndex, locked, pinned, pythonVersions } from "../../src/machine/python/declared.js";
 
 const names = (...extras: string[]) => locked(extras).map(({ name }) => name);
 /** As pip compares names. */

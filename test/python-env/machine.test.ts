@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type MachineSettings, pythonFor } from "../../src/python-env/machine.js";
+import { type MachineSettings, pythonFor } from "../../src/machine/python/machine.js";
 import { type Cards, listCards, uuidOf } from "../support/nvidia.js";
 
 let folder: string;
@@ -18,10 +18,10 @@ beforeEach(() => {
   ensurePython.mockClear();
   vi.resetModules();
   // Nothing is installed, and this machine's own environment has no say.
-  vi.doMock("../../src/python-env/python.js", () => ({ ensurePython }));
-  vi.doMock("../../src/python-env/given.js", () => ({ packagesOfPython: async () => empty }));
-  vi.doMock("../../src/device/runtime.js", async (original) => ({
-    ...(await original<typeof import("../../src/device/runtime.js")>()),
+  vi.doMock("../../src/machine/python/python.js", () => ({ ensurePython }));
+  vi.doMock("../../src/machine/python/given.js", () => ({ packagesOfPython: async () => empty }));
+  vi.doMock("../../src/engine/device/runtime.js", async (original) => ({
+    ...(await original<typeof import("../../src/engine/device/runtime.js")>()),
     packagesIn: () => empty,
   }));
   fetched.length = 0;
@@ -36,7 +36,7 @@ beforeEach(() => {
     fetchLibraries: async (names: readonly string[]) => {
       fetched.push(...names);
       // Of the modules that were loaded anew.
-      const { HoneError } = await import("../../src/util/errors.js");
+      const { HoneError } = await import("../../src/core/util/errors.js");
       if (vulkan.offline) throw new HoneError("there is no network");
     },
   }));
@@ -45,9 +45,9 @@ afterEach(() => {
   for (const name of Object.keys(process.env)) delete process.env[name];
   Object.assign(process.env, before);
   Object.assign(vulkan, { loads: false, card: false, offline: false });
-  vi.doUnmock("../../src/python-env/python.js");
-  vi.doUnmock("../../src/python-env/given.js");
-  vi.doUnmock("../../src/device/runtime.js");
+  vi.doUnmock("../../src/machine/python/python.js");
+  vi.doUnmock("../../src/machine/python/given.js");
+  vi.doUnmock("../../src/engine/device/runtime.js");
   vi.doUnmock("../../src/engine/missing.js");
   vi.doUnmock("../../src/engine/libraries.js");
   rmSync(folder, { recursive: true });
@@ -67,7 +67,7 @@ async function prepare(
   said.length = 0;
   process.env.PATH = `${folder}:/usr/bin:/bin`;
   delete process.env.CUDA_VISIBLE_DEVICES;
-  const { prepareMachine } = await import("../../src/python-env/machine.js");
+  const { prepareMachine } = await import("../../src/machine/python/machine.js");
   const all = { gpu: "auto" as const, device: undefined, python: undefined, torchIndex: undefined, ...settings };
   return prepareMachine(all, (line) => said.push(line), learns);
 }

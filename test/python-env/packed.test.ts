@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type PackedWheels, packedWheels } from "../../src/python-env/packed.js";
-import { ensurePython, type PythonOptions } from "../../src/python-env/python.js";
+import { type PackedWheels, packedWheels } from "../../src/machine/python/packed.js";
+import { ensurePython, type PythonOptions } from "../../src/machine/python/python.js";
 import { program } from "../support/nvidia.js";
 
 let folder: string;

@@ -3,10 +3,10 @@ import { chmodSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { madeEnvironments } from "../../src/device/environment.js";
-import { whyNotFetched } from "../../src/python-env/failure.js";
-import { ensurePython } from "../../src/python-env/python.js";
-import { HoneError } from "../../src/util/errors.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { madeEnvironments } from "../../src/engine/device/environment.js";
+import { whyNotFetched } from "../../src/machine/python/failure.js";
+import { ensurePython } from "../../src/machine/python/python.js";
 
 let folder: string;
 const before = { ...process.env };

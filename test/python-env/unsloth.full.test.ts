@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { BUILDS, madeEnvironments } from "../../src/device/environment.js";
+import { writeBatch } from "../../src/core/learn/batch.js";
+import { startLearner } from "../../src/core/learn/learner.js";
+import { BUILDS, madeEnvironments } from "../../src/engine/device/environment.js";
 import { loadEngine } from "../../src/engine/factory.js";
-import { writeBatch } from "../../src/learn/batch.js";
-import { startLearner } from "../../src/learn/learner.js";
-import { mismatchLimit } from "../../src/train/mismatch.js";
+import { mismatchLimit } from "../../src/guards/mismatch.js";
 import { play, settings, step } from "../learn/support.js";
 import { ensureLearnerPython } from "../support/python.js";
 

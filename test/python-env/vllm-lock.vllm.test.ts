@@ -2,10 +2,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { locked, locksIn } from "../../src/python-env/declared.js";
-import { ensureVllm } from "../../src/python-env/vllm.js";
-import { packageRoot } from "../../src/util/paths.js";
-import { run } from "../../src/util/run.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { run } from "../../src/core/util/run.js";
+import { locked, locksIn } from "../../src/machine/python/declared.js";
+import { ensureVllm } from "../../src/machine/python/vllm.js";
 
 /** What the installed packages of these names ask for on this machine, without extras: [package, what it needs]. */
 const ASKED = `import importlib.metadata as m, json, sys

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import type { Replayed } from "../../src/replay/types.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import type { Replayed } from "../../src/trainer/replay/types.js";
 import { runHone } from "../models/support/cli.js";
 import { ensureLearnerPython } from "../support/python.js";
 

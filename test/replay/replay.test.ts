@@ -3,11 +3,11 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { writeBatch } from "../../src/learn/batch.js";
-import { replayBatch } from "../../src/replay/update.js";
-import type { StepRow } from "../../src/run/records.js";
-import type { RunSettings } from "../../src/run/settings.js";
-import { batchOf, type CreditedGroup } from "../../src/train/credit.js";
+import { writeBatch } from "../../src/core/learn/batch.js";
+import type { StepRow } from "../../src/core/run/records.js";
+import type { RunSettings } from "../../src/core/run/settings.js";
+import { batchOf, type CreditedGroup } from "../../src/core/train/credit.js";
+import { replayBatch } from "../../src/trainer/replay/update.js";
 import { trajectoryOf } from "../train/support/fakes.js";
 
 const groupOf = (seed: number) => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { EngineCompute } from "../../src/engine/engine.js";
-import type { LearnerInfo } from "../../src/learn/types.js";
-import { engineFacts, engineKinds, engineText, learnerFacts, learnerText } from "../../src/report/compute.js";
+import type { EngineCompute } from "../../src/core/engine/engine.js";
+import type { LearnerInfo } from "../../src/core/learn/types.js";
+import { engineFacts, engineKinds, engineText, learnerFacts, learnerText } from "../../src/machine/compute.js";
 import { onVulkan } from "../support/compute.js";
 
 const compute = onVulkan;

@@ -1,8 +1,8 @@
 /** How a judge is measured, on groups small enough to count by hand. */
 import { describe, expect, it } from "vitest";
+import { judgeQuality, judgeQualityText, type LabelledGroup } from "../../src/judge/quality.js";
+import { watchOrder } from "../../src/judge/reward/noise.js";
 import type { GroupVerdict } from "../../src/judge/ruler.js";
-import { judgeQuality, judgeQualityText, type LabelledGroup } from "../../src/report/judge-quality.js";
-import { watchOrder } from "../../src/reward/noise.js";
 
 interface Vote {
   readonly scores: readonly number[];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { mcNemar, pairedMeans, pairedShares, tango } from "../../src/report/paired.js";
-import { wilson } from "../../src/run/interval.js";
+import { wilson } from "../../src/core/run/interval.js";
+import { mcNemar, pairedMeans, pairedShares, tango } from "../../src/insight/report/paired.js";
 
 const Z = 1.959963984540054;
 

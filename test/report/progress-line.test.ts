@@ -1,6 +1,6 @@
 /** Lines of progress, on a terminal and without one. */
 import { describe, expect, it } from "vitest";
-import { ProgressLine } from "../../src/report/progress-line.js";
+import { ProgressLine } from "../../src/insight/report/progress-line.js";
 
 const hostile = "a\u001b[2J\u009b31m\u202eb\u0007";
 

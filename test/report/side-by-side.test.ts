@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { playedText, sideBySide, wrap } from "../../src/report/side-by-side.js";
-import type { Trajectory } from "../../src/rollout/trajectory.js";
+import type { Trajectory } from "../../src/core/rollout/trajectory.js";
+import { playedText, sideBySide, wrap } from "../../src/insight/report/side-by-side.js";
 
 const trajectory = {
   messages: [

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { TrainView, timeText } from "../../src/report/train-view.js";
-import { evaluate, shareText } from "../../src/run/evaluation.js";
-import type { MetricsLine } from "../../src/run/records.js";
+import { evaluate, shareText } from "../../src/core/run/evaluation.js";
+import type { MetricsLine } from "../../src/core/run/records.js";
+import { TrainView, timeText } from "../../src/insight/report/train-view.js";
 
 /** Collects what is written; a terminal or a file. */
 function stream(isTTY: boolean, columns = 120) {

@@ -1,8 +1,8 @@
 /** Whoever begins with a model that knows other tools is told so. */
 import { expect, test } from "vitest";
+import type { CallRecord } from "../../src/core/task/task.js";
 import { modelFile } from "../../src/engine/models.js";
-import { UnknownTools } from "../../src/report/unknown-tools.js";
-import type { CallRecord } from "../../src/tasks/task.js";
+import { UnknownTools } from "../../src/insight/report/unknown-tools.js";
 
 const call = (name: string, outcome: CallRecord["outcome"]) => ({
   turn: 1,

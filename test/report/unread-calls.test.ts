@@ -1,7 +1,7 @@
 /** A model whose calls are of another format than its template's is known by it. */
 import { expect, test } from "vitest";
-import { UnreadCalls } from "../../src/report/unread-calls.js";
-import type { ChatMessage, ToolSchema } from "../../src/tasks/task.js";
+import type { ChatMessage, ToolSchema } from "../../src/core/task/task.js";
+import { UnreadCalls } from "../../src/insight/report/unread-calls.js";
 
 const tools: ToolSchema[] = ["add", "sub"].map((name) => ({
   type: "function",

@@ -1,13 +1,13 @@
 /** What training and validation are given for a run's settings. */
 import { afterEach, describe, expect, it } from "vitest";
-import { loadConfig, optionsOf } from "../../src/config/config.js";
-import { openRewards } from "../../src/reward/open.js";
-import type { RunSettings } from "../../src/run/settings.js";
-import type { RunStore } from "../../src/run/store.js";
-import { composeReward } from "../../src/tasks/compose.js";
-import { type AnyTask, defineTask } from "../../src/tasks/task.js";
-import { type CreditedGroup, creditGroups } from "../../src/train/credit.js";
-import { stepMetricsRow } from "../../src/train/metrics.js";
+import { loadConfig, optionsOf } from "../../src/core/config/config.js";
+import type { RunSettings } from "../../src/core/run/settings.js";
+import type { RunStore } from "../../src/core/run/store.js";
+import { composeReward } from "../../src/core/task/compose.js";
+import { type AnyTask, defineTask } from "../../src/core/task/task.js";
+import { type CreditedGroup, creditGroups } from "../../src/core/train/credit.js";
+import { stepMetricsRow } from "../../src/core/train/metrics.js";
+import { openRewards } from "../../src/judge/reward/open.js";
 import { type ChatServer, completion, honest, scoresText, startServer } from "../judge/support/server.js";
 import { trajectoryOf } from "../train/support/fakes.js";
 

@@ -1,13 +1,13 @@
 /** What follows from a reward's entry in the registry. */
 import { describe, expect, it } from "vitest";
-import { requireRewards } from "../../src/reward/open.js";
-import { programReward } from "../../src/reward/program.js";
-import { pushesOther, rewardKinds, rewardNamed, rewardsText } from "../../src/reward/registry.js";
-import { successKind } from "../../src/reward/success.js";
-import { wordingWarning } from "../../src/reward/wording.js";
-import type { RunSettings } from "../../src/run/settings.js";
-import { composeReward } from "../../src/tasks/compose.js";
-import { type AnyTask, defineTask } from "../../src/tasks/task.js";
+import type { RunSettings } from "../../src/core/run/settings.js";
+import { composeReward } from "../../src/core/task/compose.js";
+import { type AnyTask, defineTask } from "../../src/core/task/task.js";
+import { requireRewards } from "../../src/judge/reward/open.js";
+import { programReward } from "../../src/judge/reward/program.js";
+import { pushesOther, rewardKinds, rewardNamed, rewardsText } from "../../src/judge/reward/registry.js";
+import { successKind } from "../../src/judge/reward/success.js";
+import { wordingWarning } from "../../src/judge/reward/wording.js";
 import { trajectoryOf } from "../train/support/fakes.js";
 
 const plain = defineTask({

@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { Dialect } from "../../src/openai/dialect.js";
-import { ApiSession } from "../../src/rollout/api-session.js";
-import type { ApiSettings } from "../../src/rollout/player.js";
-import { opening, playRollout } from "../../src/rollout/rollout.js";
-import type { AnyTask, Scenario } from "../../src/tasks/task.js";
+import { ApiSession } from "../../src/agent/api-session.js";
+import type { ApiSettings } from "../../src/core/rollout/player.js";
+import { opening, playRollout } from "../../src/core/rollout/rollout.js";
+import type { AnyTask, Scenario } from "../../src/core/task/task.js";
+import { Dialect } from "../../src/serve/openai/dialect.js";
 import { countingTask } from "../support/counting-task.js";
 
 const task = countingTask as unknown as AnyTask;

@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { options } from "../../src/config/config.js";
-import { formatNamed, formatNames, formatOf, formats } from "../../src/rollout/formats/formats.js";
-import { hermes } from "../../src/rollout/formats/hermes.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { formatNamed, formatNames, formatOf, formats } from "../../src/chat/formats/formats.js";
+import { hermes } from "../../src/chat/formats/hermes.js";
+import { options } from "../../src/core/config/config.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { vllmCases } from "./support/vllm-cases.js";
 import { differenceRow, readAlike, writtenTexts } from "./support/written-calls.js";
 

@@ -4,15 +4,15 @@
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import type { LocalEngine } from "../../src/engine/engine.js";
+import { chatOf } from "../../src/chat/chat.js";
+import { hermes } from "../../src/chat/formats/hermes.js";
+import type { LocalEngine } from "../../src/core/engine/engine.js";
+import { EngineSession } from "../../src/core/rollout/engine-session.js";
+import { opening, playRollout, type RolloutLimits } from "../../src/core/rollout/rollout.js";
+import type { Session, Turn, TurnLimits } from "../../src/core/rollout/session.js";
+import type { AnyTask, CallRecord, ChatMessage } from "../../src/core/task/task.js";
+import { Random } from "../../src/core/util/random.js";
 import { loadEngine } from "../../src/engine/factory.js";
-import { chatOf } from "../../src/rollout/chat.js";
-import { EngineSession } from "../../src/rollout/engine-session.js";
-import { hermes } from "../../src/rollout/formats/hermes.js";
-import { opening, playRollout, type RolloutLimits } from "../../src/rollout/rollout.js";
-import type { Session, Turn, TurnLimits } from "../../src/rollout/session.js";
-import type { AnyTask, CallRecord, ChatMessage } from "../../src/tasks/task.js";
-import { Random } from "../../src/util/random.js";
 import { countingTask } from "../support/counting-task.js";
 
 const TURNS = 10_000;

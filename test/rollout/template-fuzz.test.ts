@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
-import type { ChatTemplate } from "../../src/rollout/template.js";
+import type { ChatTemplate } from "../../src/chat/template.js";
 import { chatTemplate, type LoadedVocabulary, loadVocabulary, models } from "./support/templates.js";
 import { allSlots, type Conversation, conversation, harmless, type Texts, traps } from "./support/texts.js";
 

@@ -2,8 +2,8 @@ import { existsSync } from "node:fs";
 import fc from "fast-check";
 import type { Token } from "node-llama-cpp";
 import { beforeAll, describe, expect, it } from "vitest";
-import { ChatTemplate } from "../../src/rollout/template.js";
-import { type ChatMessage, toolSchema } from "../../src/tasks/task.js";
+import { ChatTemplate } from "../../src/chat/template.js";
+import { type ChatMessage, toolSchema } from "../../src/core/task/task.js";
 import { countingTask } from "../support/counting-task.js";
 import { ensureLearnerPython } from "../support/python.js";
 import {

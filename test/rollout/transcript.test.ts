@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Transcript } from "../../src/rollout/transcript.js";
+import { Transcript } from "../../src/core/rollout/transcript.js";
 
 describe("Transcript", () => {
   it("keeps order, and says of each token whether it was sampled and how likely it was", () => {

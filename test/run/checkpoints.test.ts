@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { Checkpoints, readManifest, verifyCheckpoint } from "../../src/run/checkpoints.js";
+import { Checkpoints, readManifest, verifyCheckpoint } from "../../src/core/run/checkpoints.js";
 import { shape } from "../train/support/fakes.js";
 
 let folder: string;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { loadEngine } from "../../src/engine/factory.js";
 import { modelFile } from "../../src/engine/models.js";
-import { logEngine } from "../../src/run/engine-log.js";
+import { logEngine } from "../../src/trainer/engine-log.js";
 
 it("llama.cpp's complaints stand in the file until the log is closed", async () => {
   const file = join(mkdtempSync(join(tmpdir(), "hone-log-")), "engine.log");

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { checkpointTitle, evalText } from "../../src/report/eval-report.js";
-import type { Trajectory } from "../../src/rollout/trajectory.js";
-import { countsText, evaluate, kindsText } from "../../src/run/evaluation.js";
+import type { Trajectory } from "../../src/core/rollout/trajectory.js";
+import { countsText, evaluate, kindsText } from "../../src/core/run/evaluation.js";
+import { checkpointTitle, evalText } from "../../src/insight/report/eval-report.js";
 
 function played(kind: string | undefined, success: boolean, end = "answered"): Trajectory {
   return {

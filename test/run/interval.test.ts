@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type Cluster, clustered, clustersOf, studentT, wilson } from "../../src/run/interval.js";
-import { Random } from "../../src/util/random.js";
+import { type Cluster, clustered, clustersOf, studentT, wilson } from "../../src/core/run/interval.js";
+import { Random } from "../../src/core/util/random.js";
 
 describe("the 95 % interval of a share", () => {
   // As R's prop.test(x, n, correct = FALSE) gives it; the last is the example of Newcombe (1998), table I, method 3.

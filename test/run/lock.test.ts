@@ -4,8 +4,8 @@ import { createRequire } from "node:module";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { lockRun, ownerOf } from "../../src/run/lock.js";
-import { HoneError } from "../../src/util/errors.js";
+import { lockRun, ownerOf } from "../../src/core/run/lock.js";
+import { HoneError } from "../../src/core/util/errors.js";
 
 let folder: string;
 beforeEach(() => {

@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { adapterTypeIn, engineNumerics, learnerNumerics, learnerPart, numericsOf } from "../../src/run/numerics.js";
+import {
+  adapterTypeIn,
+  engineNumerics,
+  learnerNumerics,
+  learnerPart,
+  numericsOf,
+} from "../../src/core/run/numerics.js";
 import { onVulkan } from "../support/compute.js";
 
 const compute = onVulkan;

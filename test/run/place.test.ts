@@ -2,12 +2,12 @@ import { existsSync, mkdirSync, mkdtempSync, utimesSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { placeOf } from "../../src/composition/new-place.js";
-import { findRun, findRuns } from "../../src/run/place.js";
-import { STORE_FILE } from "../../src/run/run.js";
-import { RunStore } from "../../src/run/store.js";
-import { UsageError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { findRun, findRuns } from "../../src/core/run/place.js";
+import { STORE_FILE } from "../../src/core/run/run.js";
+import { RunStore } from "../../src/core/run/store.js";
+import { UsageError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { placeOf } from "../../src/trainer/new-place.js";
 
 let home: string;
 beforeEach(() => {

@@ -4,10 +4,10 @@
  */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { Random } from "../../src/core/util/random.js";
+import { openMailDatabase } from "../../src/email/reader.js";
 import type { Piece, Source } from "../../src/scenarios/pieces.js";
 import { mailSource } from "../../src/scenarios/sources/mail.js";
-import { openMailDatabase } from "../../src/tasks/email/reader.js";
-import { Random } from "../../src/util/random.js";
 import { coveredQuestions, describeSample } from "../support/enron-sample.js";
 import { temporaryFolder } from "../support/mails.js";
 import { buildSample } from "../support/sample.js";

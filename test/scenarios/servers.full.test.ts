@@ -2,8 +2,8 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { Random } from "../../src/core/util/random.js";
 import { serversSource } from "../../src/scenarios/sources/servers.js";
-import { Random } from "../../src/util/random.js";
 import { never } from "../judge/support/judging.js";
 import { odd, oddServer, published, temporary } from "../mcp/support/servers.js";
 import { generated, judgeAt, measure, type Planted } from "./support/measure.js";

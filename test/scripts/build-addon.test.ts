@@ -13,8 +13,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { platformPackage } from "../../src/util/binaries.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { platformPackage } from "../../src/core/util/binaries.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { platformFolder } from "../package/support.js";
 
 const base = mkdtempSync(join(tmpdir(), "hone-build-addon-"));

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 
 const { chooseDevice } = await import(join(packageRoot, "scripts/gpu-device.mjs"));
 const { failures } = await import(join(packageRoot, "scripts/test-ground.mjs"));

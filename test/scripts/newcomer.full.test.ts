@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { blocksOf, commandsOf } from "../docs/blocks.js";
 import { runHone } from "../models/support/cli.js";
 import { HubServer } from "../support/hub-server.js";

@@ -3,8 +3,8 @@ import { request as httpRequest } from "node:http";
 import type OpenAI from "openai";
 import { APIError } from "openai";
 import { expect, test } from "vitest";
+import { HoneError } from "../../src/core/util/errors.js";
 import { openEndpoint } from "../../src/serve/server.js";
-import { HoneError } from "../../src/util/errors.js";
 import { ask, type Server, serveTiny } from "./support.js";
 
 /** Writes up to the context's end: at this temperature the model finds none itself. */

@@ -1,9 +1,9 @@
 /** What of a turn is sent while it is sampled: never what turns out to be a call, a thought or a stop text. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Chat } from "../../src/rollout/chat.js";
-import { formatNamed, formats } from "../../src/rollout/formats/formats.js";
-import { readTurn } from "../../src/rollout/reading.js";
+import type { Chat } from "../../src/chat/chat.js";
+import { formatNamed, formats } from "../../src/chat/formats/formats.js";
+import { readTurn } from "../../src/core/rollout/reading.js";
 import { Deltas, reasoningOf, withoutBeginning } from "../../src/serve/deltas.js";
 
 const marks = { open: "<think>", close: "</think>", ending: "\n</think>\n\n" };

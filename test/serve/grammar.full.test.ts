@@ -2,8 +2,8 @@
 import type OpenAI from "openai";
 import { APIError } from "openai";
 import { beforeAll, describe, expect, test } from "vitest";
-import { chatOf } from "../../src/rollout/chat.js";
-import { formatNamed } from "../../src/rollout/formats/formats.js";
+import { chatOf } from "../../src/chat/chat.js";
+import { formatNamed } from "../../src/chat/formats/formats.js";
 import { demandsOf, formOf } from "../../src/serve/constrain.js";
 import { callFormOf } from "../../src/serve/formats.js";
 import { toolsOf } from "../../src/serve/messages.js";

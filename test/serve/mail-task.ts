@@ -1,6 +1,6 @@
 /** A mail task that the tiny model knows how to play, without a database: every search finds the same. */
 import { z } from "zod";
-import { defineTask, defineTool } from "../../src/tasks/task.js";
+import { defineTask, defineTool } from "../../src/core/task/task.js";
 
 const found = [
   { message_id: "<a1@x.example>", snippet: "the <b>Falcon</b> deadline is Friday" },

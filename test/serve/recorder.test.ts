@@ -1,10 +1,10 @@
 /** What is remembered of conversations, and for how long; and who may sample. */
 import { expect, test } from "vitest";
-import type { Sequence } from "../../src/engine/sequence.js";
+import type { Sequence } from "../../src/core/engine/sequence.js";
+import type { ChatMessage } from "../../src/core/task/task.js";
 import { canonical } from "../../src/serve/messages.js";
 import { idsOf, type Point, Recorder } from "../../src/serve/recorder.js";
 import { Seats } from "../../src/serve/seats.js";
-import type { ChatMessage } from "../../src/tasks/task.js";
 
 const user = (content: string): ChatMessage => ({ role: "user", content });
 const assistant = (content: string): ChatMessage => ({ role: "assistant", content });

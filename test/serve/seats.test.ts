@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Sequence } from "../../src/engine/sequence.js";
+import type { Sequence } from "../../src/core/engine/sequence.js";
 import { Seats } from "../../src/serve/seats.js";
 
 test("of idle sequences no more are kept than were asked for, those used last", () => {

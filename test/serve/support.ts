@@ -3,13 +3,13 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
-import type { LocalEngine } from "../../src/engine/engine.js";
+import { chatOf } from "../../src/chat/chat.js";
+import type { LocalEngine } from "../../src/core/engine/engine.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { loadEngine } from "../../src/engine/factory.js";
-import { chatOf } from "../../src/rollout/chat.js";
 import type { LocalFetch } from "../../src/serve/local-fetch.js";
 import { ServedModel } from "../../src/serve/model.js";
 import { openEndpoint } from "../../src/serve/server.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { afterFile } from "../support/after-file.js";
 import { writeF32Copy } from "../support/f32-model.js";
 

@@ -1,12 +1,12 @@
 /** Conversations over HTTP keep the tokens that were sampled, and evaluate none of them twice. */
 import type OpenAI from "openai";
 import { beforeAll, expect, test } from "vitest";
-import { EngineSession } from "../../src/rollout/engine-session.js";
-import { opening, playRollout } from "../../src/rollout/rollout.js";
+import { EngineSession } from "../../src/core/rollout/engine-session.js";
+import { opening, playRollout } from "../../src/core/rollout/rollout.js";
+import { checkArguments } from "../../src/core/task/parameters.js";
+import { type AnyTask, type Scenario, toolSchema } from "../../src/core/task/task.js";
 import type { Point } from "../../src/serve/recorder.js";
 import { recordOf } from "../../src/serve/recorder.js";
-import { checkArguments } from "../../src/tasks/parameters.js";
-import { type AnyTask, type Scenario, toolSchema } from "../../src/tasks/task.js";
 import { mailTask } from "./mail-task.js";
 import { ask, idsOfChoice, type Server, serveTiny } from "./support.js";
 

@@ -2,10 +2,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
-import { chatOf } from "../../src/rollout/chat.js";
+import { chatOf } from "../../src/chat/chat.js";
+import type { ChatMessage } from "../../src/core/task/task.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { ServedModel } from "../../src/serve/model.js";
-import type { ChatMessage } from "../../src/tasks/task.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { withTemplate } from "../support/with-template.js";
 import { serveTiny, tool } from "./support.js";
 

@@ -1,10 +1,10 @@
 /** Hostile schemas: what they cost the thread that serves all requests is counted, and bounded for a request. */
 import { describe, expect, it, test } from "vitest";
+import { parseJson } from "../../src/core/util/json.js";
 import { patternOf, Work } from "../../src/serve/automata.js";
 import { ResponseStore } from "../../src/serve/responses-store.js";
 import { Rules } from "../../src/serve/rules.js";
 import { BadSchema, Converter } from "../../src/serve/schema.js";
-import { parseJson } from "../../src/util/json.js";
 
 function converted(schema: unknown) {
   const rules = new Rules();

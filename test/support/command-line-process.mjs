@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 
 // Messages name commands as the program was started.
 process.argv[1] = fileURLToPath(new URL("../../dist/src/cli.js", import.meta.url));
-const { main } = await import("../../dist/src/command-line.js");
+const { main } = await import("../../dist/src/hone/command-line.js");
 
 process.on("message", async ({ folder, args, mark }) => {
   process.chdir(folder);

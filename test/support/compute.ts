@@ -1,5 +1,5 @@
 /** The facts about an engine on a software GPU. */
-import type { EngineCompute } from "../../src/engine/engine.js";
+import type { EngineCompute } from "../../src/core/engine/engine.js";
 
 export const onVulkan: EngineCompute = {
   backend: "vulkan",

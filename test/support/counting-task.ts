@@ -1,6 +1,6 @@
 /** A small task for tests of the rollout loop: add up to a target with a tool, then answer. */
 import { z } from "zod";
-import { defineTask, defineTool, type Scenario, type Task, ToolError } from "../../src/tasks/task.js";
+import { defineTask, defineTool, type Scenario, type Task, ToolError } from "../../src/core/task/task.js";
 
 export interface CountingScenario extends Scenario {
   readonly target: number;

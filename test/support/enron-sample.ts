@@ -6,10 +6,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe } from "vitest";
-import { parseJob } from "../../src/tasks/email/import/parse.js";
-import { fileJobs } from "../../src/tasks/email/import/sources.js";
-import type { Mail } from "../../src/tasks/email/mail.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { parseJob } from "../../src/email/import/parse.js";
+import { fileJobs } from "../../src/email/import/sources.js";
+import type { Mail } from "../../src/email/mail.js";
 
 const folder = resolve(packageRoot, "../shared/data/enron-sample");
 

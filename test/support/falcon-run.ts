@@ -1,10 +1,10 @@
 /** A run of the tiny model with one checkpoint, whose adapter changes what it says: mail/falcon. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { sealCheckpoint } from "../../src/core/run/checkpoints.js";
+import { RunStore } from "../../src/core/run/store.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { modelFingerprint } from "../../src/engine/models.js";
-import { sealCheckpoint } from "../../src/run/checkpoints.js";
-import { RunStore } from "../../src/run/store.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { writeTinyAdapter } from "../engine/tiny-model.js";
 
 export async function writeFalcon(home: string): Promise<void> {

@@ -1,5 +1,5 @@
 /** The device of `yarn test:gpu`, shared by the tests. */
-import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
 
 const backend = process.env.GPU_TEST_BACKEND;
 if (backend !== "cuda" && backend !== "vulkan")

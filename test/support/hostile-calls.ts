@@ -1,13 +1,13 @@
 /** Plays a hostile model against the email tools and checks each result against plain SQL. */
 import Database from "better-sqlite3";
 import { expect } from "vitest";
-import { openMailDatabase } from "../../src/tasks/email/reader.js";
-import type { EmailScenario } from "../../src/tasks/email/scenario.js";
-import type { Ranking } from "../../src/tasks/email/search.js";
-import { type EmailEnv, emailTools } from "../../src/tasks/email/tools.js";
-import { checkArguments } from "../../src/tasks/parameters.js";
-import { type Tool, type ToolCall, ToolError } from "../../src/tasks/task.js";
-import { Random } from "../../src/util/random.js";
+import { checkArguments } from "../../src/core/task/parameters.js";
+import { type Tool, type ToolCall, ToolError } from "../../src/core/task/task.js";
+import { Random } from "../../src/core/util/random.js";
+import { openMailDatabase } from "../../src/email/reader.js";
+import type { EmailScenario } from "../../src/email/scenario.js";
+import type { Ranking } from "../../src/email/search.js";
+import { type EmailEnv, emailTools } from "../../src/email/tools.js";
 import { HostileModel, type Knowledge } from "./hostile-model.js";
 
 /** The person whose mail is requested, and the date. */

@@ -1,6 +1,6 @@
 /** Calls that a confused or malicious model might make: seeded, so that a failure can be repeated. */
-import type { ToolCall } from "../../src/tasks/task.js";
-import type { Random } from "../../src/util/random.js";
+import type { ToolCall } from "../../src/core/task/task.js";
+import type { Random } from "../../src/core/util/random.js";
 
 /** Values from the database, so that calls come close to its content. */
 export interface Knowledge {

@@ -1,6 +1,7 @@
 /** llama.cpp's libraries for GPUs, as hone fetches them: once for a user. */
+
+import { messageOf } from "../../src/core/util/errors.js";
 import { fetchLibraries } from "../../src/engine/libraries.js";
-import { messageOf } from "../../src/util/errors.js";
 
 /** For a test's name: why llama.cpp's libraries are not there, "" where they are. */
 export async function lackOf(...gpus: readonly ("cuda" | "cuda-ext" | "vulkan")[]): Promise<string> {

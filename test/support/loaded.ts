@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 
 const cli = join(packageRoot, "dist/src/cli.js");
 const data = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`;

@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Mail } from "../../src/tasks/email/mail.js";
-import { type MailDatabase, openMailDatabase } from "../../src/tasks/email/reader.js";
-import type { EmailScenario } from "../../src/tasks/email/scenario.js";
-import { openMailDatabaseWriter } from "../../src/tasks/email/writer.js";
+import type { Mail } from "../../src/email/mail.js";
+import { type MailDatabase, openMailDatabase } from "../../src/email/reader.js";
+import type { EmailScenario } from "../../src/email/scenario.js";
+import { openMailDatabaseWriter } from "../../src/email/writer.js";
 
 let made = 0;
 

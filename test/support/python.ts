@@ -1,6 +1,6 @@
 /** Python interpreters for tests. A test that needs one is never skipped: without it, it fails. */
 import { spawnSync } from "node:child_process";
-import { ensurePython } from "../../src/python-env/python.js";
+import { ensurePython } from "../../src/machine/python/python.js";
 
 /** Any Python 3: enough for scripts that use the standard library alone. */
 export function anyPython(): string {

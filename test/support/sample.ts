@@ -1,7 +1,7 @@
 /** The sample of real mail, if it is beside the repository. */
 import { join } from "node:path";
-import { buildMailDatabase } from "../../src/tasks/email/building/build.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { buildMailDatabase } from "../../src/email/building/build.js";
 
 const folder = join(packageRoot, "../shared/data/enron-sample");
 

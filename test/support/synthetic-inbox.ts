@@ -2,15 +2,15 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ExpertSession } from "../../src/rollout/expert-session.js";
-import { playRollout, type RolloutOutcome } from "../../src/rollout/rollout.js";
-import { emailTask } from "../../src/tasks/email/email-task.js";
-import { type MailDatabase, openMailDatabase } from "../../src/tasks/email/reader.js";
-import type { EmailScenario } from "../../src/tasks/email/scenario.js";
-import { syntheticWorld, type WorldOptions } from "../../src/tasks/email/synthetic/world.js";
-import { openMailDatabaseWriter } from "../../src/tasks/email/writer.js";
-import type { AnyTask, ExpertOptions } from "../../src/tasks/task.js";
-import { Random } from "../../src/util/random.js";
+import { ExpertSession } from "../../src/core/rollout/expert-session.js";
+import { playRollout, type RolloutOutcome } from "../../src/core/rollout/rollout.js";
+import type { AnyTask, ExpertOptions } from "../../src/core/task/task.js";
+import { Random } from "../../src/core/util/random.js";
+import { emailTask } from "../../src/email/email-task.js";
+import { type MailDatabase, openMailDatabase } from "../../src/email/reader.js";
+import type { EmailScenario } from "../../src/email/scenario.js";
+import { syntheticWorld, type WorldOptions } from "../../src/email/synthetic/world.js";
+import { openMailDatabaseWriter } from "../../src/email/writer.js";
 
 export interface SyntheticInbox {
   readonly mail: MailDatabase;

@@ -1,4 +1,4 @@
-import type { Engine } from "../../src/engine/engine.js";
+import type { Engine } from "../../src/core/engine/engine.js";
 
 /** An engine under another chat template. */
 export function withTemplate<T extends Engine>(engine: T, chatTemplate: string): T {

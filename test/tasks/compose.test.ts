@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { answerOf, exactMatch, jsonMatch, matches, numericMatch } from "../../src/tasks/checks.js";
-import { composeReward } from "../../src/tasks/compose.js";
-import type { FinishedRollout, Scenario } from "../../src/tasks/task.js";
+import { answerOf, exactMatch, jsonMatch, matches, numericMatch } from "../../src/core/task/checks.js";
+import { composeReward } from "../../src/core/task/compose.js";
+import type { FinishedRollout, Scenario } from "../../src/core/task/task.js";
 
 interface Sum extends Scenario {
   readonly target: number;

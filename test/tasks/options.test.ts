@@ -1,14 +1,14 @@
 import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { type AnyTask, defineTask, type Scenario } from "../../src/tasks/task.js";
+import { type AnyTask, defineTask, type Scenario } from "../../src/core/task/task.js";
 import {
   givenForTask,
   resolveTaskOptions,
   taskDifferences,
   taskOptionsOf,
   taskOptionsText,
-} from "../../src/tasks/task-options.js";
+} from "../../src/core/task/task-options.js";
 
 const seen: unknown[] = [];
 

@@ -2,10 +2,10 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { metricsLine } from "../../src/run/records.js";
-import { RunStore } from "../../src/run/store.js";
-import { figuresOf, validationFigures, withZeros } from "../../src/track/figures.js";
-import { Sample } from "../../src/track/sample.js";
+import { metricsLine } from "../../src/core/run/records.js";
+import { RunStore } from "../../src/core/run/store.js";
+import { figuresOf, validationFigures, withZeros } from "../../src/insight/track/figures.js";
+import { Sample } from "../../src/insight/track/sample.js";
 import { trajectoryOf } from "../train/support/fakes.js";
 import { makeRun } from "../view/support/run.js";
 

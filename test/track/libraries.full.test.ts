@@ -4,12 +4,12 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
-import { metricsLine, type StepRow, type ValidationRow } from "../../src/run/records.js";
-import { RunStore } from "../../src/run/store.js";
-import { figuresOf, validationFigures, withZeros } from "../../src/track/figures.js";
-import type { TrackerName } from "../../src/track/names.js";
-import { type TrackedRun, Tracking } from "../../src/track/tracking.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { metricsLine, type StepRow, type ValidationRow } from "../../src/core/run/records.js";
+import { RunStore } from "../../src/core/run/store.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { figuresOf, validationFigures, withZeros } from "../../src/insight/track/figures.js";
+import type { TrackerName } from "../../src/insight/track/names.js";
+import { type TrackedRun, Tracking } from "../../src/insight/track/tracking.js";
 import { trajectoryOf } from "../train/support/fakes.js";
 import { makeRun } from "../view/support/run.js";
 import { KEY, lack, readTensorBoard, trackerPython, wandbSync } from "./support/trackers.js";
@@ -263,7 +263,7 @@ describe(`hone killed with -9${noProc}`, () => {
   it.skipIf(noProc)("leaves no tracker running, and what these had recorded is there", async () => {
     const run = madeRun();
     const script = `
-import { Tracking } from ${JSON.stringify(join(packageRoot, "dist/src/track/tracking.js"))};
+import { Tracking } from ${JSON.stringify(join(packageRoot, "dist/src/insight/track/tracking.js"))};
 const run = JSON.parse(process.argv[1]);
 const tracking = new Tracking(["tensorboard", "wandb"], { ...run, validated: () => false }, process.argv[2], console.log);
 setInterval(() => undefined, 1000);

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { readTrackers } from "../../src/track/names.js";
-import { UsageError } from "../../src/util/errors.js";
+import { UsageError } from "../../src/core/util/errors.js";
+import { readTrackers } from "../../src/insight/track/names.js";
 
 it("--track takes the trackers that there are", () => {
   expect(readTrackers(undefined)).toEqual([]);

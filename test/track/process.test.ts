@@ -4,8 +4,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { TrackerProcess, type TrackerSettings } from "../../src/track/process.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { TrackerProcess, type TrackerSettings } from "../../src/insight/track/process.js";
 import { anyPython } from "../support/python.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-tracker-"));
@@ -140,7 +140,7 @@ os.fdopen(3).read()
 ${then}
 `;
   const script = `
-import { TrackerProcess } from ${JSON.stringify(join(packageRoot, "dist/src/track/process.js"))};
+import { TrackerProcess } from ${JSON.stringify(join(packageRoot, "dist/src/insight/track/process.js"))};
 const [python, program, file] = process.argv.slice(1);
 new TrackerProcess({ name: "wandb", python, program: ["-c", program, file], logFile: file + ".log", about: {}, history: [], say: console.log });
 setInterval(() => undefined, 1000);

@@ -7,10 +7,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { MetricsLine, StepRow } from "../../src/run/records.js";
-import { RunStore } from "../../src/run/store.js";
-import { mismatchLimit } from "../../src/train/mismatch.js";
-import { packageRoot } from "../../src/util/paths.js";
+import type { MetricsLine, StepRow } from "../../src/core/run/records.js";
+import { RunStore } from "../../src/core/run/store.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { mismatchLimit } from "../../src/guards/mismatch.js";
 import { ensureLearnerPython } from "../support/python.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-ahead-"));

@@ -4,17 +4,17 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { rewardComparable } from "../../src/reward/comparable.js";
-import type { RewardGroup } from "../../src/reward/reward.js";
-import { taskReward } from "../../src/reward/task.js";
-import { brokenOff } from "../../src/rollout/deadline.js";
-import type { Trajectory } from "../../src/rollout/trajectory.js";
-import type { StepMetricsRow } from "../../src/run/records.js";
-import type { Run } from "../../src/run/run.js";
-import { batchOf, creditGroups, creditsOf } from "../../src/train/credit.js";
-import { stepMetricsRow } from "../../src/train/metrics.js";
-import type { Played, PlayRequest } from "../../src/train/parts.js";
-import { checkProgress, STEPS_UNREWARDED, STEPS_WITHOUT_SPREAD } from "../../src/train/progress.js";
+import { rewardComparable } from "../../src/core/reward/comparable.js";
+import type { RewardGroup } from "../../src/core/reward/reward.js";
+import { brokenOff } from "../../src/core/rollout/deadline.js";
+import type { Trajectory } from "../../src/core/rollout/trajectory.js";
+import type { StepMetricsRow } from "../../src/core/run/records.js";
+import type { Run } from "../../src/core/run/run.js";
+import { batchOf, creditGroups, creditsOf } from "../../src/core/train/credit.js";
+import { stepMetricsRow } from "../../src/core/train/metrics.js";
+import type { Played, PlayRequest } from "../../src/core/train/parts.js";
+import { checkProgress, STEPS_UNREWARDED, STEPS_WITHOUT_SPREAD } from "../../src/guards/progress.js";
+import { taskReward } from "../../src/judge/reward/task.js";
 import { FakePolicy, openFake, partsOf, train, trajectoryOf } from "./support/fakes.js";
 
 const failed = (index: number, reward = 0): Trajectory => ({

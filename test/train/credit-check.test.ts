@@ -1,9 +1,9 @@
 /** Rewards and advantages against those of a second path. */
 import { describe, expect, it } from "vitest";
-import type { AdvantageOptions } from "../../src/learn/advantages.js";
-import type { GroupReward } from "../../src/reward/reward.js";
-import { type CreditedGroup, creditGroups } from "../../src/train/credit.js";
-import { checkCredits } from "../../src/train/credit-check.js";
+import type { AdvantageOptions } from "../../src/core/learn/advantages.js";
+import type { GroupReward } from "../../src/core/reward/reward.js";
+import { type CreditedGroup, creditGroups } from "../../src/core/train/credit.js";
+import { checkCredits } from "../../src/guards/credit-check.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 const groups = ["a", "b"].map((scenario) =>

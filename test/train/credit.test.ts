@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { randomReward } from "../../src/reward/control.js";
-import type { GroupReward } from "../../src/reward/reward.js";
-import { taskReward } from "../../src/reward/task.js";
-import type { Trajectory } from "../../src/rollout/trajectory.js";
-import type { RolloutEnd } from "../../src/tasks/task.js";
-import { batchOf, type CreditedGroup, creditGroups, creditsOf, playedIn } from "../../src/train/credit.js";
-import { stepMetricsRow } from "../../src/train/metrics.js";
+import type { GroupReward } from "../../src/core/reward/reward.js";
+import type { Trajectory } from "../../src/core/rollout/trajectory.js";
+import type { RolloutEnd } from "../../src/core/task/task.js";
+import { batchOf, type CreditedGroup, creditGroups, creditsOf, playedIn } from "../../src/core/train/credit.js";
+import { stepMetricsRow } from "../../src/core/train/metrics.js";
+import { randomReward } from "../../src/judge/reward/control.js";
+import { taskReward } from "../../src/judge/reward/task.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 const options = { estimator: "dr-grpo", stdFloor: 0, spreadFloor: 0 } as const;

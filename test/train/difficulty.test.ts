@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { difficultyOf, difficultyText } from "../../src/report/difficulty.js";
-import type { Run } from "../../src/run/run.js";
-import type { Scenario } from "../../src/tasks/task.js";
-import { withinDifficulty } from "../../src/train/difficulty.js";
-import { ScenarioSampler } from "../../src/train/sampler.js";
+import type { Run } from "../../src/core/run/run.js";
+import type { Scenario } from "../../src/core/task/task.js";
+import { ScenarioSampler } from "../../src/core/train/sampler.js";
+import { difficultyOf, difficultyText } from "../../src/insight/report/difficulty.js";
+import { withinDifficulty } from "../../src/trainer/difficulty.js";
 import { type FakeParts, openFake, partsOf, train } from "./support/fakes.js";
 
 let folder: string;

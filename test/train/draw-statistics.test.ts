@@ -1,11 +1,11 @@
 /** Whether tokens are drawn with the probabilities that are recorded: the bound, and the addon's own sampler. */
 import { describe, expect, it } from "vitest";
+import { addDraws } from "../../src/core/engine/evaluated.js";
+import type { DrawStatistics } from "../../src/core/engine/sequence.js";
+import { drawsOf } from "../../src/core/train/metrics.js";
+import { Random } from "../../src/core/util/random.js";
 import { loadAddon } from "../../src/engine/addon.js";
-import { addDraws } from "../../src/engine/evaluated.js";
-import type { DrawStatistics } from "../../src/engine/sequence.js";
-import { checkDrawStatistics, drawsBound } from "../../src/train/draw-statistics.js";
-import { drawsOf } from "../../src/train/metrics.js";
-import { Random } from "../../src/util/random.js";
+import { checkDrawStatistics, drawsBound } from "../../src/guards/draw-statistics.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 const addon = loadAddon();

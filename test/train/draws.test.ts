@@ -1,6 +1,6 @@
 /** Rollouts of a group that cannot be the same by chance. */
 import { expect, it } from "vitest";
-import { checkDraws } from "../../src/train/draws.js";
+import { checkDraws } from "../../src/guards/draws.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 /** Rollouts of one scenario with these tokens, each of the same log-probability. */

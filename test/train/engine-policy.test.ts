@@ -3,15 +3,15 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
-import type { LocalEngine } from "../../src/engine/engine.js";
-import { EngineOutOfMemory } from "../../src/engine/errors.js";
-import type { GatherOptions } from "../../src/gather/gather.js";
-import { EnginePolicy } from "../../src/train/engine-policy.js";
+import type { LocalEngine } from "../../src/core/engine/engine.js";
+import { EngineOutOfMemory } from "../../src/core/engine/errors.js";
+import type { GatherOptions } from "../../src/core/gather/gather.js";
+import { EnginePolicy } from "../../src/core/train/engine-policy.js";
 import { scenarios } from "./support/fakes.js";
 
 const gathered = vi.hoisted(() => [] as GatherOptions[]);
-vi.mock("../../src/gather/gather.js", async (load) => ({
-  ...(await load<typeof import("../../src/gather/gather.js")>()),
+vi.mock("../../src/core/gather/gather.js", async (load) => ({
+  ...(await load<typeof import("../../src/core/gather/gather.js")>()),
   gather: async (options: GatherOptions) => {
     gathered.push(options);
     return { groups: [], failures: [], interrupted: false, seconds: 0 };

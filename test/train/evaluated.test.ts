@@ -1,8 +1,8 @@
 /** A rollout's record against what the engine says that it evaluated. */
 import { describe, expect, it } from "vitest";
-import { digestOf } from "../../src/engine/evaluated.js";
-import type { TokenRecord } from "../../src/rollout/transcript.js";
-import { checkEvaluated } from "../../src/train/evaluated.js";
+import { digestOf } from "../../src/core/engine/evaluated.js";
+import type { TokenRecord } from "../../src/core/rollout/transcript.js";
+import { checkEvaluated } from "../../src/guards/evaluated.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 const ids = [5, 6, 20, 21, 2, 9, 22, 2];

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { withAbsolutePaths } from "../../src/models/absolute-paths.js";
-import { modelOf } from "../../src/train/settings.js";
+import { withAbsolutePaths } from "../../src/machine/models/absolute-paths.js";
+import { modelOf } from "../../src/trainer/settings.js";
 
 let home: string;
 beforeEach(() => {

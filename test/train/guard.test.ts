@@ -2,11 +2,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { EngineOutOfMemory } from "../../src/engine/errors.js";
-import { type Acts, demanding, type Guard, heed, type Moments } from "../../src/train/guard.js";
-import { guards, guardsTable, learnerGuards } from "../../src/train/guard-list.js";
-import { HoneError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { EngineOutOfMemory } from "../../src/core/engine/errors.js";
+import { type Acts, demanding, type Guard, heed, type Moments } from "../../src/core/train/guard.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { guards, guardsTable, learnerGuards } from "../../src/guards/guard-list.js";
 
 const says = (name: string, afterUpdate: NonNullable<Guard["afterUpdate"]>): Guard => ({ name, sees: "", afterUpdate });
 

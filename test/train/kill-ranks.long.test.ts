@@ -8,9 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, expect, it } from "vitest";
-import { RunStore } from "../../src/run/store.js";
-import { packageRoot } from "../../src/util/paths.js";
-import { Random } from "../../src/util/random.js";
+import { RunStore } from "../../src/core/run/store.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { Random } from "../../src/core/util/random.js";
 import { below, gone, ranksBelow } from "../support/processes.js";
 import { ensureLearnerPython } from "../support/python.js";
 

@@ -2,16 +2,16 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { summarise } from "../../src/composition/summary.js";
-import { LearnerRefused } from "../../src/learn/errors.js";
-import type { StepMetrics } from "../../src/learn/types.js";
-import { randomReward } from "../../src/reward/control.js";
-import type { RewardGroup } from "../../src/reward/reward.js";
-import { bestOf, Run } from "../../src/run/run.js";
-import { trainSteps } from "../../src/train/loop.js";
-import type { Updater } from "../../src/train/parts.js";
-import { LearnerUpdater } from "../../src/train/updater.js";
-import { UsageError } from "../../src/util/errors.js";
+import { LearnerRefused } from "../../src/core/learn/errors.js";
+import type { StepMetrics } from "../../src/core/learn/types.js";
+import type { RewardGroup } from "../../src/core/reward/reward.js";
+import { bestOf, Run } from "../../src/core/run/run.js";
+import { trainSteps } from "../../src/core/train/loop.js";
+import type { Updater } from "../../src/core/train/parts.js";
+import { UsageError } from "../../src/core/util/errors.js";
+import { randomReward } from "../../src/judge/reward/control.js";
+import { summarise } from "../../src/trainer/summary.js";
+import { LearnerUpdater } from "../../src/trainer/updater.js";
 import { readBatch } from "../learn/read-batch.js";
 import {
   FakeLearner,

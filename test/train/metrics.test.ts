@@ -1,11 +1,11 @@
 /** What a step's figures are over. */
 import { describe, expect, it } from "vitest";
-import type { GroupReward } from "../../src/reward/reward.js";
-import type { Trajectory } from "../../src/rollout/trajectory.js";
-import { clustered } from "../../src/run/interval.js";
-import type { Scenario } from "../../src/tasks/task.js";
-import { creditGroups } from "../../src/train/credit.js";
-import { stepMetricsRow } from "../../src/train/metrics.js";
+import type { GroupReward } from "../../src/core/reward/reward.js";
+import type { Trajectory } from "../../src/core/rollout/trajectory.js";
+import { clustered } from "../../src/core/run/interval.js";
+import type { Scenario } from "../../src/core/task/task.js";
+import { creditGroups } from "../../src/core/train/credit.js";
+import { stepMetricsRow } from "../../src/core/train/metrics.js";
 import { metricsOf, scenarios, trajectoryOf } from "./support/fakes.js";
 
 const options = { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 } as const;

@@ -2,12 +2,14 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Engine, LocalEngine } from "../../src/engine/engine.js";
-import type { StepMetrics } from "../../src/learn/types.js";
-import type { ProbeReading } from "../../src/run/records.js";
-import type { Run } from "../../src/run/run.js";
-import { bringCloser } from "../../src/train/closer.js";
-import { EnginePolicy, type EnginePolicySettings } from "../../src/train/engine-policy.js";
+import type { Engine, LocalEngine } from "../../src/core/engine/engine.js";
+import type { StepMetrics } from "../../src/core/learn/types.js";
+import type { ProbeReading } from "../../src/core/run/records.js";
+import type { Run } from "../../src/core/run/run.js";
+import { EnginePolicy, type EnginePolicySettings } from "../../src/core/train/engine-policy.js";
+import { readingOf, readProbe, scoreProbe } from "../../src/core/train/probe.js";
+import { sha256OfFile } from "../../src/core/util/files.js";
+import { bringCloser } from "../../src/guards/closer.js";
 import {
   checkMismatch,
   checkProbe,
@@ -15,9 +17,7 @@ import {
   mismatchNote,
   noticeable,
   probeLimit,
-} from "../../src/train/mismatch.js";
-import { readingOf, readProbe, scoreProbe } from "../../src/train/probe.js";
-import { sha256OfFile } from "../../src/util/files.js";
+} from "../../src/guards/mismatch.js";
 import { FakeLearner, openFake, partsOf, train } from "./support/fakes.js";
 
 const mismatch = (mean: number, p99: number) => ({ mean, p99, max: 2 * p99 });

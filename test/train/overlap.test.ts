@@ -3,10 +3,10 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { StepSettings } from "../../src/learn/types.js";
-import type { Run } from "../../src/run/run.js";
-import { trainSteps } from "../../src/train/loop.js";
-import { playedWith, policiesSince, versionOf } from "../../src/train/version.js";
+import type { StepSettings } from "../../src/core/learn/types.js";
+import type { Run } from "../../src/core/run/run.js";
+import { trainSteps } from "../../src/core/train/loop.js";
+import { playedWith, policiesSince, versionOf } from "../../src/core/train/version.js";
 import { FakeLearner, type FakeParts, openFake, partsOf, train } from "./support/fakes.js";
 
 let base: string;

@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { StepMetrics, StepSettings } from "../../src/learn/types.js";
-import type { StepMetricsRow } from "../../src/run/records.js";
-import type { Run } from "../../src/run/run.js";
-import { earlierThan, LastUpdates, verdictOf } from "../../src/train/earlier.js";
-import { versionOf } from "../../src/train/version.js";
+import type { StepMetrics, StepSettings } from "../../src/core/learn/types.js";
+import type { StepMetricsRow } from "../../src/core/run/records.js";
+import type { Run } from "../../src/core/run/run.js";
+import { earlierThan, LastUpdates, verdictOf } from "../../src/core/train/earlier.js";
+import { versionOf } from "../../src/core/train/version.js";
 import { FakeLearner, openFake, partsOf, train } from "./support/fakes.js";
 
 const slope = (slope: number, error: number) => ({ slope, error, tokens: 200 });

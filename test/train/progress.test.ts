@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { StepMetricsRow } from "../../src/run/records.js";
-import { stepMetricsRow } from "../../src/train/metrics.js";
-import { checkProgress, STEPS_NOT_FINITE, STEPS_WITHOUT_SPREAD } from "../../src/train/progress.js";
+import type { StepMetricsRow } from "../../src/core/run/records.js";
+import { stepMetricsRow } from "../../src/core/train/metrics.js";
+import { checkProgress, STEPS_NOT_FINITE, STEPS_WITHOUT_SPREAD } from "../../src/guards/progress.js";
 
 const row = (change: Partial<StepMetricsRow>): StepMetricsRow => ({
   ...stepMetricsRow([], [], 0.1, null),

@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { RewardGroup } from "../../src/reward/reward.js";
-import type { Run } from "../../src/run/run.js";
-import { creditGroups } from "../../src/train/credit.js";
-import type { UpdateRequest } from "../../src/train/parts.js";
-import { ScenarioSampler } from "../../src/train/sampler.js";
-import { deriveSeed } from "../../src/util/random.js";
+import type { RewardGroup } from "../../src/core/reward/reward.js";
+import type { Run } from "../../src/core/run/run.js";
+import { creditGroups } from "../../src/core/train/credit.js";
+import type { UpdateRequest } from "../../src/core/train/parts.js";
+import { ScenarioSampler } from "../../src/core/train/sampler.js";
+import { deriveSeed } from "../../src/core/util/random.js";
 import { readBatch } from "../learn/read-batch.js";
 import { openFake, partsOf, scenarios, silent, train } from "./support/fakes.js";
 

@@ -1,8 +1,8 @@
 /** What is said where a run goes on with a task that rewards otherwise than before. */
 import { afterEach, expect, it, vi } from "vitest";
-import type { RunSettings } from "../../src/run/settings.js";
-import { type AnyTask, defineTask, type FinishedRollout } from "../../src/tasks/task.js";
-import { rescoredText } from "../../src/train/rescored.js";
+import type { RunSettings } from "../../src/core/run/settings.js";
+import { type AnyTask, defineTask, type FinishedRollout } from "../../src/core/task/task.js";
+import { rescoredText } from "../../src/trainer/rescored.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 afterEach(() => void vi.useRealTimers());

@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { RewardGroup } from "../../src/reward/reward.js";
-import type { PlayedGroup } from "../../src/run/records.js";
-import type { Run } from "../../src/run/run.js";
-import type { Scenario } from "../../src/tasks/task.js";
-import { chosenScenarios } from "../../src/train/difficulty.js";
-import { ScenarioSampler } from "../../src/train/sampler.js";
+import type { RewardGroup } from "../../src/core/reward/reward.js";
+import type { PlayedGroup } from "../../src/core/run/records.js";
+import type { Run } from "../../src/core/run/run.js";
+import type { Scenario } from "../../src/core/task/task.js";
+import { ScenarioSampler } from "../../src/core/train/sampler.js";
+import { chosenScenarios } from "../../src/trainer/difficulty.js";
 import { openFake, partsOf, train } from "./support/fakes.js";
 
 const TRAIN = 12;

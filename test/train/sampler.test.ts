@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Scenario } from "../../src/tasks/task.js";
-import { ScenarioSampler, scenariosFingerprint, validationScenarios } from "../../src/train/sampler.js";
+import type { Scenario } from "../../src/core/task/task.js";
+import { ScenarioSampler, scenariosFingerprint, validationScenarios } from "../../src/core/train/sampler.js";
 import { scenarios } from "./support/fakes.js";
 
 const ids = (chosen: readonly Scenario[]) => chosen.map(({ id }) => id);

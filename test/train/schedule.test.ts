@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { rateOfStep, risingRateText } from "../../src/train/schedule.js";
+import { rateOfStep, risingRateText } from "../../src/core/train/schedule.js";
 
 describe("the learning rate", () => {
   it("falls in a straight line from the first step to the last", () => {

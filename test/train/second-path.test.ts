@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { packSet } from "../../src/engine/allowed.js";
-import { type BatchGroup, writeBatch } from "../../src/learn/batch.js";
-import { checkBatch } from "../../src/train/second-path.js";
+import { packSet } from "../../src/core/engine/allowed.js";
+import { type BatchGroup, writeBatch } from "../../src/core/learn/batch.js";
+import { checkBatch } from "../../src/guards/second-path.js";
 
 const path = () => join(mkdtempSync(join(tmpdir(), "hone-second-")), "batch.safetensors");
 const record = (sampled: number[]) => ({

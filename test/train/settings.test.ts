@@ -1,12 +1,12 @@
 import { tmpdir } from "node:os";
 import { describe, expect, it } from "vitest";
-import { type GivenOptions, options, readGiven } from "../../src/config/config.js";
-import { sizeOf } from "../../src/config/sizes.js";
-import { requireRewards } from "../../src/reward/open.js";
-import type { RunRecord } from "../../src/run/records.js";
-import { checkSameRun } from "../../src/run/settings.js";
-import { loadTask } from "../../src/tasks/load.js";
-import { resolveSettings } from "../../src/train/settings.js";
+import { type GivenOptions, options, readGiven } from "../../src/core/config/config.js";
+import { sizeOf } from "../../src/core/config/sizes.js";
+import type { RunRecord } from "../../src/core/run/records.js";
+import { checkSameRun } from "../../src/core/run/settings.js";
+import { requireRewards } from "../../src/judge/reward/open.js";
+import { loadTask } from "../../src/scenarios/load.js";
+import { resolveSettings } from "../../src/trainer/settings.js";
 
 const models = {
   tiny: { reference: "tiny", parameters: 4e6, trainedContext: 8192, architecture: "qwen2" },

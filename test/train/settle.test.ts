@@ -7,9 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { EngineOutOfMemory } from "../../src/engine/errors.js";
-import type { Run } from "../../src/run/run.js";
-import { HoneError } from "../../src/util/errors.js";
+import { EngineOutOfMemory } from "../../src/core/engine/errors.js";
+import type { Run } from "../../src/core/run/run.js";
+import { HoneError } from "../../src/core/util/errors.js";
 import { type FakePolicy, openFake, partsOf, silent, train } from "./support/fakes.js";
 import { stateOf } from "./support/state.js";
 

@@ -8,13 +8,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { trainRun } from "../../src/composition/run.js";
-import type { TrainRunOptions } from "../../src/composition/train-options.js";
-import { optionsOf, withDefaults } from "../../src/config/config.js";
-import type { LocalEngine, LocalEngineOptions } from "../../src/engine/engine.js";
-import { evaluatePlayers } from "../../src/evaluate/evaluate.js";
-import { RunStore } from "../../src/run/store.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { optionsOf, withDefaults } from "../../src/core/config/config.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
+import { RunStore } from "../../src/core/run/store.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { evaluatePlayers } from "../../src/insight/evaluate/evaluate.js";
+import { trainRun } from "../../src/trainer/run.js";
+import type { TrainRunOptions } from "../../src/trainer/train-options.js";
 import { ensureLearnerPython } from "../support/python.js";
 
 const engines = vi.hoisted(() => ({

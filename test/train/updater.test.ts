@@ -2,11 +2,11 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { LearnerDied, LearnerOutOfMemory, LearnerRefused } from "../../src/learn/errors.js";
-import type { LearnerLifetime, StepSettings } from "../../src/learn/types.js";
-import { type LearnerLike, LearnerUpdater, openUpdater, type UpdaterSources } from "../../src/train/updater.js";
-import { HoneError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { LearnerDied, LearnerOutOfMemory, LearnerRefused } from "../../src/core/learn/errors.js";
+import type { LearnerLifetime, StepSettings } from "../../src/core/learn/types.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { type LearnerLike, LearnerUpdater, openUpdater, type UpdaterSources } from "../../src/trainer/updater.js";
 import { anyPython } from "../support/python.js";
 import { metricsOf, stepSettings } from "./support/fakes.js";
 

@@ -5,19 +5,19 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import type { LocalEngine } from "../../src/engine/engine.js";
+import { type Chat, chatOf } from "../../src/chat/chat.js";
+import type { LocalEngine } from "../../src/core/engine/engine.js";
+import type { Trajectory } from "../../src/core/rollout/trajectory.js";
+import { type AnyTask, type ChatMessage, toolSchema } from "../../src/core/task/task.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { loadEngine } from "../../src/engine/factory.js";
-import { type Chat, chatOf } from "../../src/rollout/chat.js";
-import type { Trajectory } from "../../src/rollout/trajectory.js";
-import { type AnyTask, type ChatMessage, toolSchema } from "../../src/tasks/task.js";
 import {
   type ImitationSource,
   openWorkplace,
   tokensOfMessages,
   writeImitationBatch,
-} from "../../src/train/warm-start.js";
-import { HoneError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+} from "../../src/trainer/warm-start.js";
 import { countingTask } from "../support/counting-task.js";
 import { withTemplate } from "../support/with-template.js";
 
@@ -204,7 +204,7 @@ describe("the folder of a result", () => {
 
   it("belongs to one process at a time", () => {
     const into = place();
-    const compiled = pathToFileURL(join(packageRoot, "dist/src/train/warm-start.js")).href;
+    const compiled = pathToFileURL(join(packageRoot, "dist/src/trainer/warm-start.js")).href;
     const program = `
       import { openWorkplace } from ${JSON.stringify(compiled)};
       try { openWorkplace(${JSON.stringify(into)}).end(); console.log("free"); } catch (error) { console.log(error.message); }`;

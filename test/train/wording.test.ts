@@ -1,9 +1,9 @@
 /** Free answers that are compared by wording are said to be when training begins; short and exact ones are not. */
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { planRun } from "../../src/composition/run.js";
-import type { TrainRunOptions } from "../../src/composition/train-options.js";
-import { buildMailDatabase } from "../../src/tasks/email/building/build.js";
+import { buildMailDatabase } from "../../src/email/building/build.js";
+import { planRun } from "../../src/trainer/run.js";
+import type { TrainRunOptions } from "../../src/trainer/train-options.js";
 import { databaseOf, mail, scenario, temporaryFolder } from "../support/mails.js";
 
 const folder = temporaryFolder();

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { addonFile, type Places, platformPackage, sqliteFile } from "../../src/util/binaries.js";
+import { addonFile, type Places, platformPackage, sqliteFile } from "../../src/core/util/binaries.js";
 
 const sqlite = `better_sqlite3-${process.versions.modules}.node`;
 let base: string;

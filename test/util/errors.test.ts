@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
-import { messageOf, refusalOf } from "../../src/util/errors.js";
-import { cacheHome } from "../../src/util/paths.js";
+import { messageOf, refusalOf } from "../../src/core/util/errors.js";
+import { cacheHome } from "../../src/core/util/paths.js";
 
 const systemError = (code: string, syscall: string) =>
   Object.assign(new Error(`${code}: no luck, ${syscall} '/x'`), { code, syscall });

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
-import { LineFile, writeDurably } from "../../src/util/files.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { LineFile, writeDurably } from "../../src/core/util/files.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 
-const compiled = pathToFileURL(join(packageRoot, "dist/src/util/files.js")).href;
+const compiled = pathToFileURL(join(packageRoot, "dist/src/core/util/files.js")).href;
 
 it("two processes that replace a file at once both succeed, and leave nothing beside it", async () => {
   const folder = mkdtempSync(join(tmpdir(), "hone-files-"));

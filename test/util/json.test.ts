@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { hasBigint, mapBigints, parseJson, toJson, withDigits, withMarks } from "../../src/util/json.js";
+import { hasBigint, mapBigints, parseJson, toJson, withDigits, withMarks } from "../../src/core/util/json.js";
 
 /** JSON data with integers of any size. */
 const data = fc.letrec((tie) => ({

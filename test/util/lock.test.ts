@@ -2,8 +2,8 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { HoneError } from "../../src/util/errors.js";
-import { tryLock, withLock } from "../../src/util/lock.js";
+import { HoneError } from "../../src/core/util/errors.js";
+import { tryLock, withLock } from "../../src/core/util/lock.js";
 
 it("work under one lock waits for the work before it, and says so once", async () => {
   const file = join(mkdtempSync(join(tmpdir(), "hone-lock-")), "lock");

@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { packageRoot } from "../../src/util/paths.js";
-import { hone, program, reinstall } from "../../src/util/program.js";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { hone, program, reinstall } from "../../src/core/util/program.js";
 
 const checkout = { root: "/src/hone", script: "/src/hone/dist/src/cli.js", agent: "yarn/1.22.22 npm/? node/v20" };
 const installed = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { deriveSeed, Random } from "../../src/util/random.js";
+import { deriveSeed, Random } from "../../src/core/util/random.js";
 
 const draw = (random: Random) => Array.from({ length: 20 }, () => random.uint32());
 

@@ -1,7 +1,7 @@
 /** Signals that are aborted together. */
 import { setImmediate as breath } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { anyOf } from "../../src/util/signals.js";
+import { anyOf } from "../../src/core/util/signals.js";
 
 it("as many wait for a lasting signal as like, without Node's warning of a leak, and all hear of it", async () => {
   const warnings: string[] = [];

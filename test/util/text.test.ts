@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from "vitest";
-import { cutText, painter, printable, printableJson, printableStyled } from "../../src/util/text.js";
+import { cutText, painter, printable, printableJson, printableStyled } from "../../src/core/util/text.js";
 
 it("cuts text without breaking a character", () => {
   expect(cutText("abc", 3)).toBe("abc");

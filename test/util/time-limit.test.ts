@@ -1,6 +1,6 @@
 /** Time limits, by a clock that stands still while the thread cannot run; and while servers of an engine are away. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { awakeTime, TimeLimit } from "../../src/util/time-limit.js";
+import { awakeTime, TimeLimit } from "../../src/core/util/time-limit.js";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

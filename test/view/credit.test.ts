@@ -1,6 +1,6 @@
 /** What the page says of a group: whether its step learnt of it, and if not, why. */
 import { describe, expect, it } from "vitest";
-import type { Row, RunView } from "../../src/view/wire.js";
+import type { Row, RunView } from "../../src/insight/view/wire.js";
 import { creditedAdvantage, groupState } from "../../web/src/credit.js";
 
 const member = (more: Partial<Row>): Row =>

@@ -1,6 +1,6 @@
 /** What stands out in a step beside the others of its run. */
 import { describe, expect, it } from "vitest";
-import type { RunView } from "../../src/view/wire.js";
+import type { RunView } from "../../src/insight/view/wire.js";
 import { findingsOf } from "../../web/src/diagnose.js";
 import { usualOf } from "../../web/src/usual.js";
 

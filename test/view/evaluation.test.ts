@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Column, type Matrix, pairsOf } from "../../src/report/matrix.js";
-import type { Trajectory } from "../../src/rollout/trajectory.js";
-import { evaluate } from "../../src/run/evaluation.js";
-import { Random } from "../../src/util/random.js";
-import { writeEvaluation } from "../../src/view/evaluation-file.js";
+import type { Trajectory } from "../../src/core/rollout/trajectory.js";
+import { evaluate } from "../../src/core/run/evaluation.js";
+import { Random } from "../../src/core/util/random.js";
+import { type Column, type Matrix, pairsOf } from "../../src/insight/report/matrix.js";
+import { writeEvaluation } from "../../src/insight/view/evaluation-file.js";
 import { lack, openPage } from "./support/browser.js";
 
 const HOSTILE = "</script><script>window.hostile=1</script><img src=x onerror='window.hostile=2'>\u202egnp";

@@ -1,6 +1,6 @@
 /** How the page comes to its runs, and follows one that is running. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Row, Rows, RunView } from "../../src/view/wire.js";
+import type { Row, Rows, RunView } from "../../src/insight/view/wire.js";
 import { type Data, EVERY, Follower, type Source } from "../../web/src/follow.js";
 
 type Phase = Row["phase"];

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, it } from "vitest";
 import { modelFile } from "../../src/engine/models.js";
-import { writeReport } from "../../src/view/report-file.js";
-import { openRuns } from "../../src/view/runs.js";
-import { serveRuns } from "../../src/view/server.js";
+import { writeReport } from "../../src/insight/view/report-file.js";
+import { openRuns } from "../../src/insight/view/runs.js";
+import { serveRuns } from "../../src/insight/view/server.js";
 import { lack, openPage } from "./support/browser.js";
 import { makeRun } from "./support/run.js";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Row } from "../../src/view/wire.js";
+import type { Row } from "../../src/insight/view/wire.js";
 import { byExcess, isJudged } from "../../web/src/order.js";
 
 const row = (id: number, trained: number | null, reward: number) => ({ id, trained, reward }) as Row;

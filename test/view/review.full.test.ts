@@ -3,11 +3,11 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { reviewed } from "../../src/hone/review.js";
+import type { LiveServer } from "../../src/insight/view/loopback.js";
+import { serveReview } from "../../src/insight/view/review-server.js";
+import { fromFile } from "../../src/machine/dataset/from-file.js";
 import { droppedFileOf } from "../../src/scenarios/file.js";
-import { reviewed } from "../../src/scenarios/review.js";
-import { fromFile } from "../../src/tasks/dataset/from-file.js";
-import type { LiveServer } from "../../src/view/loopback.js";
-import { serveReview } from "../../src/view/review-server.js";
 import { lack, openPage } from "./support/browser.js";
 
 const HOSTILE = "<img src=x onerror='window.hostile=1'></script><script>window.hostile=2</script>";

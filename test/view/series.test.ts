@@ -1,6 +1,6 @@
 /** What the charts show. */
 import { describe, expect, it } from "vitest";
-import type { Row, RunView } from "../../src/view/wire.js";
+import type { Row, RunView } from "../../src/insight/view/wire.js";
 import { charts } from "../../web/src/series.js";
 
 describe("the band of the reward chart", () => {

@@ -3,8 +3,8 @@ import { mkdtempSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { openRuns } from "../../src/view/runs.js";
-import { serveRuns } from "../../src/view/server.js";
+import { openRuns } from "../../src/insight/view/runs.js";
+import { serveRuns } from "../../src/insight/view/server.js";
 import { makeRun } from "./support/run.js";
 
 async function served(...names: string[]) {

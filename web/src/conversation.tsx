@@ -1,7 +1,7 @@
 /** One rollout: its messages, calls and results, or its tokens. */
 import { useEffect, useState } from "preact/hooks";
-import { type CallsOfMessage, callsByMessage, failureOf } from "../../src/report/calls.js";
-import type { Body, BodyAnswer, Row } from "../../src/view/wire.js";
+import { type CallsOfMessage, callsByMessage, failureOf } from "../../src/insight/report/calls.js";
+import type { Body, BodyAnswer, Row } from "../../src/insight/view/wire.js";
 import { creditedAdvantage } from "./credit.js";
 import { type Run, useData } from "./data.js";
 import { number, seconds, visible, words } from "./format.js";

@@ -1,5 +1,5 @@
 /** The contribution of a group and of a rollout to a step's update, or the reason why there was none. */
-import type { Row, RunView } from "../../src/view/wire.js";
+import type { Row, RunView } from "../../src/insight/view/wire.js";
 import { noVerdictText, SKIPPED } from "./diagnose.js";
 import { number, words } from "./format.js";
 

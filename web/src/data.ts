@@ -1,7 +1,7 @@
 /** The state of the page's runs, updated as data arrives. */
 import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
-import type { Row } from "../../src/view/wire.js";
+import type { Row } from "../../src/insight/view/wire.js";
 import { type Data, Follower, type Run, type Source } from "./follow.js";
 
 export type { Run } from "./follow.js";

@@ -1,5 +1,5 @@
 /** Findings about a step, in words: why it changed nothing, how its rollouts ended, which metrics are unusual. */
-import type { RunView } from "../../src/view/wire.js";
+import type { RunView } from "../../src/insight/view/wire.js";
 import { counts, mean, number, percent, words } from "./format.js";
 import { errorRate, type Usual, usualOf } from "./usual.js";
 

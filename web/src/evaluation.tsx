@@ -1,6 +1,6 @@
 /** The page of an evaluation: players side by side, the paired differences, and the scenarios one by one. */
 import { useMemo, useState } from "preact/hooks";
-import type { SeenMatrix } from "../../src/view/wire.js";
+import type { SeenMatrix } from "../../src/insight/view/wire.js";
 import "./evaluation.css";
 import { counts, number, percent, seconds, signed, visible, words } from "./format.js";
 import { THEME_HINT, useTheme } from "./theme.js";

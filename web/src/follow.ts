@@ -2,7 +2,7 @@
  * Loads the runs of a source: metrics first, then rollouts, then the additions of a running one. Independent of the
  * browser.
  */
-import type { BodyAnswer, ReportAbout, Row, Rows, RunView } from "../../src/view/wire.js";
+import type { BodyAnswer, ReportAbout, Row, Rows, RunView } from "../../src/insight/view/wire.js";
 import { visible } from "./format.js";
 
 /** Source of the page's data. */

@@ -3,7 +3,7 @@
  * after.
  */
 import { useMemo, useState } from "preact/hooks";
-import type { Row } from "../../src/view/wire.js";
+import type { Row } from "../../src/insight/view/wire.js";
 import { Conversation } from "./conversation.js";
 import { groupState } from "./credit.js";
 import { missingRows, type Run, useData } from "./data.js";

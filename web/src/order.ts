@@ -1,5 +1,5 @@
 /** The order in which a judged run's rollouts are worth reading: where the judge may be wrong. */
-import type { Row, RunView } from "../../src/view/wire.js";
+import type { Row, RunView } from "../../src/insight/view/wire.js";
 
 /** Rewards that a judge's scores train with. */
 const JUDGED = ["ruler", "composed"];

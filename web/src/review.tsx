@@ -1,6 +1,6 @@
 /** The page on which a person looks scenarios over: keep, drop, edit. Every decision is written at once. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Decision, ReviewedFile, ReviewRow } from "../../src/view/wire.js";
+import type { Decision, ReviewedFile, ReviewRow } from "../../src/insight/view/wire.js";
 import { visible, words } from "./format.js";
 import "./review.css";
 import { THEME_HINT, useTheme } from "./theme.js";

@@ -1,6 +1,6 @@
 /** All rollouts of a run, filtered and sorted; only the visible rows are rendered. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Row } from "../../src/view/wire.js";
+import type { Row } from "../../src/insight/view/wire.js";
 import { type Run, useData } from "./data.js";
 import { counts, number, seconds, signed, words } from "./format.js";
 import { byExcess, isJudged } from "./order.js";

@@ -1,6 +1,6 @@
 /** The charts and their lines, computed from a run. */
-import { studentT } from "../../src/run/interval.js";
-import type { Row, RunView } from "../../src/view/wire.js";
+import { studentT } from "../../src/core/run/interval.js";
+import type { Row, RunView } from "../../src/insight/view/wire.js";
 import { gigabytes, mean, number, percent, seconds } from "./format.js";
 
 export interface Point {

@@ -1,5 +1,13 @@
 /** Loads the page's data: from the server, or from the file that contains the page. */
-import type { Body, BodyAnswer, ReportAbout, ReportRun, Rows, RunView, SeenMatrix } from "../../src/view/wire.js";
+import type {
+  Body,
+  BodyAnswer,
+  ReportAbout,
+  ReportRun,
+  Rows,
+  RunView,
+  SeenMatrix,
+} from "../../src/insight/view/wire.js";
 import type { Source } from "./follow.js";
 
 /** The data is in elements that browsers do not run as scripts. */

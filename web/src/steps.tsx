@@ -1,6 +1,6 @@
 /** Problems by step: every step in a line, and one step with all details. */
 import { useMemo } from "preact/hooks";
-import type { Row } from "../../src/view/wire.js";
+import type { Row } from "../../src/insight/view/wire.js";
 import { groupState } from "./credit.js";
 import { groupsOf, missingRows, type Run, useData } from "./data.js";
 import { findingsOf, noVerdictText, unfinishedStep } from "./diagnose.js";

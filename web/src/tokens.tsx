@@ -1,6 +1,6 @@
 /** The tokens of a rollout, coloured by log-probability, advantage, or origin. */
 import { useMemo, useState } from "preact/hooks";
-import type { Pieces, Tokens } from "../../src/view/wire.js";
+import type { Pieces, Tokens } from "../../src/insight/view/wire.js";
 import { number, signed, visible } from "./format.js";
 
 type Colouring = "logprob" | "advantage" | "sampled";

@@ -1,5 +1,5 @@
 /** The turns of a rollout of several sequences as a tree: what goes on from what, and where each is trained. */
-import type { Body, Row } from "../../src/view/wire.js";
+import type { Body, Row } from "../../src/insight/view/wire.js";
 import { number, visible } from "./format.js";
 
 type Node = Body["tree"][number];

@@ -2,7 +2,7 @@
  * The usual values of a run's metrics: computed once for all steps, since each of thousands is compared with the
  * others.
  */
-import type { RunView } from "../../src/view/wire.js";
+import type { RunView } from "../../src/insight/view/wire.js";
 
 type Step = RunView["steps"][number];
 type Metrics = NonNullable<Step["metrics"]>;

@@ -1,7 +1,7 @@
 /** Cuts a conversation into the pieces of text that a rollout would give to the model or expect from it. */
 
 import { readFileSync } from "node:fs";
-import { ChatTemplate } from "../../../dist/src/rollout/template.js";
+import { ChatTemplate } from "../../../dist/src/chat/template.js";
 
 /** A tokenizer whose tokens are characters and control tokens, so that ids can be read as text again. */
 class Characters {

@@ -130,7 +130,7 @@ def test_fused_layers_launch_few(rows, monkeypatch, checkpointed):
     assert attention == (LAYERS * ATTENTION[0] * (1 + checkpointed), LAYERS * ATTENTION[1])
     assert first.total() == LAYERS * (PRODUCTS + sum(KERNELS) + sum(ATTENTION) + again + more) + ENDS + OTHERS
     if checkpointed:
-        # Of a layer the sum at its beginning, as planned (src/plan/activations.ts); of all RoPE's turns.
+        # Of a layer the sum at its beginning, as planned (src/machine/plan/activations.ts); of all RoPE's turns.
         assert kept == {((112,), torch.float32): LAYERS, ((2, 4), torch.float32): 2}
 
 

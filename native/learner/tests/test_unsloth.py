@@ -97,7 +97,7 @@ def test_seeds_have_more_than_32_bits(qwen2, silent):
     def first_weights(seed):
         return Session(open_settings(qwen2, backend="unsloth", seed=seed), silent)._backend.trainable()[0]
 
-    # As hone derives them from a run's seed (src/util/random.ts).
+    # As hone derives them from a run's seed (src/core/util/random.ts).
     seed = 2**52 + 5
     assert torch.equal(first_weights(seed), first_weights(seed))
     assert not torch.equal(first_weights(seed), first_weights(seed + 1))

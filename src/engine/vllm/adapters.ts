@@ -15,9 +15,9 @@ import {
 } from "node:fs";
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { HoneError, messageOf } from "../../util/errors.js";
-import { flush, moveDurably } from "../../util/files.js";
-import { Random } from "../../util/random.js";
+import { HoneError, messageOf } from "../../core/util/errors.js";
+import { flush, moveDurably } from "../../core/util/files.js";
+import { Random } from "../../core/util/random.js";
 import type { ModelShape } from "../models.js";
 
 const CONFIG = "adapter_config.json";

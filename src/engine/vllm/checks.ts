@@ -1,6 +1,7 @@
 /** What is seen of a server before anything is played on it: that it is the model that is trained, and set up for it. */
-import { HoneError } from "../../util/errors.js";
-import type { LocalEngine } from "../engine.js";
+
+import type { LocalEngine } from "../../core/engine/engine.js";
+import { HoneError } from "../../core/util/errors.js";
 import type { HttpClient } from "../http.js";
 import type { ModelShape } from "../models.js";
 import { type AdapterFolder, isAbandoned } from "./adapters.js";

@@ -3,13 +3,20 @@
  * loads adapters on them; those of other threads join it. Text is tokenized in this process.
  */
 import { resolve } from "node:path";
-import { HoneError } from "../../util/errors.js";
-import { anyOf } from "../../util/signals.js";
-import type { Engine, EngineCompute, LocalEngine, ServedEngineInfo, VllmOptions, VllmShared } from "../engine.js";
+import type {
+  Engine,
+  EngineCompute,
+  LocalEngine,
+  ServedEngineInfo,
+  VllmOptions,
+  VllmShared,
+} from "../../core/engine/engine.js";
+import type { Sequence } from "../../core/engine/sequence.js";
+import { HoneError } from "../../core/util/errors.js";
+import { anyOf } from "../../core/util/signals.js";
 import { HttpClient } from "../http.js";
 import { LocalTokenizer } from "../local-tokenizer.js";
 import { modelShape } from "../models.js";
-import type { Sequence } from "../sequence.js";
 import { AdapterFolder, nameIn, newPrefix } from "./adapters.js";
 import { Board } from "./board.js";
 import { Fleet } from "./fleet.js";

@@ -3,9 +3,9 @@
  * no longer answer, and lets them join again. Rollouts on any thread see the outcome on the board.
  */
 
-import { HoneError, messageOf } from "../../util/errors.js";
-import { anyOf } from "../../util/signals.js";
-import { awakeTime, TimeLimit } from "../../util/time-limit.js";
+import { HoneError, messageOf } from "../../core/util/errors.js";
+import { anyOf } from "../../core/util/signals.js";
+import { awakeTime, TimeLimit } from "../../core/util/time-limit.js";
 import type { HttpClient } from "../http.js";
 import { type AdapterFolder, nameIn } from "./adapters.js";
 import type { Board } from "./board.js";

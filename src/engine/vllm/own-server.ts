@@ -1,10 +1,10 @@
 /** The vLLM server that hone starts on this machine: it ends with hone, also when that is killed. */
 import { createWriteStream, type WriteStream } from "node:fs";
 import type { Readable } from "node:stream";
-import { HoneError, messageOf } from "../../util/errors.js";
-import { spawnTied } from "../../util/tied.js";
-import { awakeTime } from "../../util/time-limit.js";
-import type { OwnServerOptions, VllmOptions } from "../engine.js";
+import type { OwnServerOptions, VllmOptions } from "../../core/engine/engine.js";
+import { HoneError, messageOf } from "../../core/util/errors.js";
+import { spawnTied } from "../../core/util/tied.js";
+import { awakeTime } from "../../core/util/time-limit.js";
 import { HttpClient } from "../http.js";
 
 /** Seconds until it answers: it loads Python's packages and the weights. */

@@ -1,8 +1,8 @@
 /** What hone asks of a vLLM server, and how its answers are read: token ids in, ids and log-probabilities out. */
 import { z } from "zod";
-import { HoneError } from "../../util/errors.js";
+import type { Sampling } from "../../core/engine/sequence.js";
+import { HoneError } from "../../core/util/errors.js";
 import { type Answer, type AskOptions, type HttpClient, NoAnswer } from "../http.js";
-import type { Sampling } from "../sequence.js";
 
 /** The version that hone starts, and was tested with. */
 export const VLLM_VERSION = "0.32.0";

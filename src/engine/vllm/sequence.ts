@@ -1,12 +1,12 @@
 /** One conversation on vLLM servers: each turn is a request with all token ids so far, whose prefix the server has cached. */
 
-import { HoneError } from "../../util/errors.js";
-import { deriveSeed } from "../../util/random.js";
-import { anyOf } from "../../util/signals.js";
-import { awakeTime } from "../../util/time-limit.js";
-import { digestOf } from "../evaluated.js";
+import { digestOf } from "../../core/engine/evaluated.js";
+import type { Evaluated, Generated, GenerateOptions, Sampling, Sequence } from "../../core/engine/sequence.js";
+import { HoneError } from "../../core/util/errors.js";
+import { deriveSeed } from "../../core/util/random.js";
+import { anyOf } from "../../core/util/signals.js";
+import { awakeTime } from "../../core/util/time-limit.js";
 import type { HttpClient } from "../http.js";
-import type { Evaluated, Generated, GenerateOptions, Sampling, Sequence } from "../sequence.js";
 import type { Board } from "./board.js";
 import { complete, ServerLost } from "./protocol.js";
 

@@ -2,7 +2,7 @@
  * Replaces personal data that has a form: addresses of mail, telephone, card and account numbers, network addresses, keys. The
  * same text gets the same placeholder everywhere, so that questions still fit their answers. Names have no form: they are given.
  */
-import type { ChatMessage, ToolSchema } from "../../tasks/task.js";
+import type { ChatMessage, ToolSchema } from "../../core/task/task.js";
 import { folded } from "./fold.js";
 
 export const MASKED = ["email", "phone", "card", "iban", "ip", "key"] as const;

@@ -2,8 +2,8 @@
  * Messages and tools as logs have them, in the dialects of OpenAI's API, the AI SDK and OpenTelemetry's conventions for GenAI,
  * which differ in the names of a message's parts.
  */
-import type { ChatMessage, ToolCall, ToolSchema } from "../../tasks/task.js";
-import { parseJson, toJson } from "../../util/json.js";
+import type { ChatMessage, ToolCall, ToolSchema } from "../../core/task/task.js";
+import { parseJson, toJson } from "../../core/util/json.js";
 
 /** Why a record cannot be used; keys of the summary. */
 export type UnusedReason =

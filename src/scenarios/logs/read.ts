@@ -2,8 +2,8 @@
 import { createReadStream, existsSync, readFileSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { createInterface } from "node:readline";
-import { HoneError, messageOf, UsageError } from "../../util/errors.js";
-import { parseJson, toJson } from "../../util/json.js";
+import { HoneError, messageOf, UsageError } from "../../core/util/errors.js";
+import { parseJson, toJson } from "../../core/util/json.js";
 import { isFields, Unused, type UnusedReason } from "./messages.js";
 import {
   callOfChat,

@@ -1,5 +1,5 @@
 /** Calls of models in logs: OpenTelemetry's spans, Langfuse's observations, OpenAI's training files. */
-import type { ChatMessage, ToolSchema } from "../../tasks/task.js";
+import type { ChatMessage, ToolSchema } from "../../core/task/task.js";
 import { isFields, messagesOf, opened, toolsOf, Unused } from "./messages.js";
 
 /** One call of a model, with its prompt and its answer. */

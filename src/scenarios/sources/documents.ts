@@ -2,8 +2,8 @@
 import { createReadStream, existsSync, readdirSync, statSync } from "node:fs";
 import { extname, join, relative, sep } from "node:path";
 import { convert } from "html-to-text";
-import { UsageError } from "../../util/errors.js";
-import { cutText } from "../../util/text.js";
+import { UsageError } from "../../core/util/errors.js";
+import { cutText } from "../../core/util/text.js";
 import { type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
 import { drawn } from "./draw.js";
 

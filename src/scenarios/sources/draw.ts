@@ -1,5 +1,5 @@
 /** An order drawn by the seed that a larger source does not change: of any two names the same comes first. */
-import { deriveSeed } from "../../util/random.js";
+import { deriveSeed } from "../../core/util/random.js";
 
 export function drawn<T>(items: Iterable<T>, most: number, seed: number, nameOf: (item: T) => string): T[] {
   return [...items]

@@ -1,8 +1,9 @@
 /** Mails of a mail database, each with the person who asks about it and the day of asking. */
-import { type MailDatabase, type MailHeader, openMailDatabase } from "../../tasks/email/reader.js";
-import { HoneError } from "../../util/errors.js";
-import { deriveSeed } from "../../util/random.js";
-import { cutText } from "../../util/text.js";
+
+import { HoneError } from "../../core/util/errors.js";
+import { deriveSeed } from "../../core/util/random.js";
+import { cutText } from "../../core/util/text.js";
+import { type MailDatabase, type MailHeader, openMailDatabase } from "../../email/reader.js";
 import { type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
 import { drawn } from "./draw.js";
 

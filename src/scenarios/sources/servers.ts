@@ -2,15 +2,16 @@
  * Results of MCP servers' tools. A model says which to call; only tools that read are called: those that their server marks
  * as read-only, and those that --mcp-allow names.
  */
+
+import type { McpConfig } from "../../agent/mcp/plan.js";
+import { surveyServers, usablePlan } from "../../agent/mcp/plan.js";
+import { McpServers } from "../../agent/mcp/servers.js";
+import { type AnyTask, defineTask, type Tool, toolSchema } from "../../core/task/task.js";
+import { HoneError, messageOf, UsageError } from "../../core/util/errors.js";
+import { toJson } from "../../core/util/json.js";
+import { cutText } from "../../core/util/text.js";
+import { TimeLimit } from "../../core/util/time-limit.js";
 import type { Judge } from "../../judge/judge.js";
-import type { McpConfig } from "../../mcp/plan.js";
-import { surveyServers, usablePlan } from "../../mcp/plan.js";
-import { McpServers } from "../../mcp/servers.js";
-import { type AnyTask, defineTask, type Tool, toolSchema } from "../../tasks/task.js";
-import { HoneError, messageOf, UsageError } from "../../util/errors.js";
-import { toJson } from "../../util/json.js";
-import { cutText } from "../../util/text.js";
-import { TimeLimit } from "../../util/time-limit.js";
 import { type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
 import { exploringQuestion, type MadeCall, type WantedCall } from "../questions.js";
 import { drawn } from "./draw.js";

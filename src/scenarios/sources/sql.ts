@@ -5,10 +5,10 @@
 import { statSync } from "node:fs";
 import { setImmediate as breath } from "node:timers/promises";
 import type Database from "better-sqlite3";
-import { codeOf, HoneError, messageOf, UsageError } from "../../util/errors.js";
-import { deriveSeed } from "../../util/random.js";
-import { openDatabase } from "../../util/sqlite.js";
-import { cutText } from "../../util/text.js";
+import { codeOf, HoneError, messageOf, UsageError } from "../../core/util/errors.js";
+import { deriveSeed } from "../../core/util/random.js";
+import { openDatabase } from "../../core/util/sqlite.js";
+import { cutText } from "../../core/util/text.js";
 import { type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
 import { drawn } from "./draw.js";
 

@@ -2,13 +2,13 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { LocalEngine } from "../../../src/engine/engine.js";
+import type { LocalEngine } from "../../../src/core/engine/engine.js";
+import { type Gathered, type GatherOptions, gather } from "../../../src/core/gather/gather.js";
+import type { PlayerSpec } from "../../../src/core/rollout/player.js";
+import type { RolloutLimits } from "../../../src/core/rollout/rollout.js";
+import type { Scenario } from "../../../src/core/task/task.js";
+import { packageRoot } from "../../../src/core/util/paths.js";
 import { loadEngine } from "../../../src/engine/factory.js";
-import { type Gathered, type GatherOptions, gather } from "../../../src/gather/gather.js";
-import type { PlayerSpec } from "../../../src/rollout/player.js";
-import type { RolloutLimits } from "../../../src/rollout/rollout.js";
-import type { Scenario } from "../../../src/tasks/task.js";
-import { packageRoot } from "../../../src/util/paths.js";
 import { afterFile } from "../../support/after-file.js";
 import { writeF32Copy } from "../../support/f32-model.js";
 

@@ -1,8 +1,8 @@
 /** The memory plan beside what was measured, as docs/memory.md has them. */
 import { type EngineMeasured, type MemoryRow, nameOf, plannedFor } from "../../../bench/planned-memory.js";
-import { catalogue, shapeOf } from "../../../src/models/catalogue.js";
-import { defaultRun } from "../../../src/plan/by-default.js";
-import { learnerMemory } from "../../../src/plan/learner-memory.js";
+import { catalogue, shapeOf } from "../../../src/machine/models/catalogue.js";
+import { defaultRun } from "../../../src/machine/plan/by-default.js";
+import { learnerMemory } from "../../../src/machine/plan/learner-memory.js";
 import { resultsOf } from "../figures.js";
 import type { Source } from "./source.js";
 
@@ -71,11 +71,11 @@ export const memory: Source = {
   ],
   declared: [
     ["passes of 512 tokens", "src/engine/contexts.ts", "UBATCH = 512"],
-    ["of 192 MiB on CUDA", "src/plan/learner-memory.ts", "cuda: 192 * 2 ** 20"],
+    ["of 192 MiB on CUDA", "src/machine/plan/learner-memory.ts", "cuda: 192 * 2 ** 20"],
     ["keeps rows of at most 4,096 tokens", "bench/learner/card_counts.py", '"--tokens", type=int, default=4096'],
-    ["and 64 MiB on a CPU", "src/plan/learner-memory.ts", "cpu: 64 * 2 ** 20"],
+    ["and 64 MiB on a CPU", "src/machine/plan/learner-memory.ts", "cpu: 64 * 2 ** 20"],
     ["llama.cpp's log to within 1 MB", "test/plan/memory.test.ts", "toBeCloseTo(157.34, 0)"],
-    ["a context of 0.5 GB", "src/plan/engine-memory.ts", "CUDA_CONTEXT = 0.5e9;"],
+    ["a context of 0.5 GB", "src/machine/plan/engine-memory.ts", "CUDA_CONTEXT = 0.5e9;"],
   ],
   // Written by `yarn docs`; test/plan/memory.test.ts compares them with the code.
   elsewhere: ["f16", "Q4_K_M"],

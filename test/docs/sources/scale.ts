@@ -1,9 +1,9 @@
 /** The arithmetic of docs/scale.md beside what an H200 took. */
 import { cardOf } from "../../../bench/gpu-check/estimates.js";
-import { LINEAR_LAYERS } from "../../../src/learn/types.js";
-import { catalogue, shapeOf } from "../../../src/models/catalogue.js";
-import { linearParameters } from "../../../src/plan/engine-memory.js";
-import { adapterParameters } from "../../../src/plan/input.js";
+import { LINEAR_LAYERS } from "../../../src/core/learn/types.js";
+import { catalogue, shapeOf } from "../../../src/machine/models/catalogue.js";
+import { linearParameters } from "../../../src/machine/plan/engine-memory.js";
+import { adapterParameters } from "../../../src/machine/plan/input.js";
 import { resultsOf } from "../figures.js";
 import type { Source } from "./source.js";
 
@@ -81,7 +81,7 @@ export const scale: Source = {
     },
   ],
   measured: [],
-  declared: [["At most 256 rollouts are played at once", "src/config/player-options.ts", "MOST_SEQUENCES = 256"]],
+  declared: [["At most 256 rollouts are played at once", "src/core/config/player-options.ts", "MOST_SEQUENCES = 256"]],
   elsewhere: [],
   plain: [
     "Williams, Waterman and Patterson 2009",

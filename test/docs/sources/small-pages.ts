@@ -7,20 +7,20 @@ const page = (name: string, declared: readonly Declared[], plain: readonly strin
 
 export const smallPages: readonly Source[] = [
   page("mail", [
-    ["300 mailboxes", "src/commands/email/email-options.ts", "default: 300"],
-    ["at most 5,000 characters", "src/commands/email/build-db.ts", "maxBody: 5000"],
-    ["at most 30 recipients", "src/commands/email/build-db.ts", "maxRecipients: 30"],
-    ["(over 64 MiB)", "src/tasks/email/import/job.ts", "MAX_MESSAGE_BYTES = 64 * 1024 * 1024"],
-    ["before 1980-01-01 UTC", "src/tasks/email/import/dates.ts", "Date.UTC(1980, 0, 1)"],
+    ["300 mailboxes", "src/hone/commands/email/email-options.ts", "default: 300"],
+    ["at most 5,000 characters", "src/hone/commands/email/build-db.ts", "maxBody: 5000"],
+    ["at most 30 recipients", "src/hone/commands/email/build-db.ts", "maxRecipients: 30"],
+    ["(over 64 MiB)", "src/email/import/job.ts", "MAX_MESSAGE_BYTES = 64 * 1024 * 1024"],
+    ["before 1980-01-01 UTC", "src/email/import/dates.ts", "Date.UTC(1980, 0, 1)"],
   ]),
   page("run-folder", [
-    ["newest `` checkpoints (1)", "src/config/run-options.ts", 'default: 1, run: "changeable"'],
-    ["(``, 2,000:", "src/config/options.ts", "default: 2000"],
-    ["below 30 MB", "src/view/report-file.ts", "MOST_BYTES = 30e6"],
+    ["newest `` checkpoints (1)", "src/core/config/run-options.ts", 'default: 1, run: "changeable"'],
+    ["(``, 2,000:", "src/core/config/options.ts", "default: 2000"],
+    ["below 30 MB", "src/insight/view/report-file.ts", "MOST_BYTES = 30e6"],
   ]),
   page("pack", [
-    ["driver 525 or newer", "src/device/cuda.ts", "driver: 525"],
-    ["driver 580 or newer", "src/device/cuda.ts", "driver: 580"],
+    ["driver 525 or newer", "src/engine/device/cuda.ts", "driver: 525"],
+    ["driver 580 or newer", "src/engine/device/cuda.ts", "driver: 580"],
     ["run on glibc 2.28", "scripts/package/platforms.mjs", "GLIBC = [2, 28]"],
   ]),
   page(

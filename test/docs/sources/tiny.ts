@@ -62,8 +62,8 @@ export const tinyModel: Source = {
     `on ${outcomes[0]?.validations[0]?.n} questions, with`,
   ],
   declared: [
-    ["pays 0.1 for opening the right mail", "src/tasks/email/reward.ts", "read: 0.1"],
-    ["models below 0.1 billion parameters", "src/config/sizes.ts", "tiny: 1e8"],
+    ["pays 0.1 for opening the right mail", "src/email/reward.ts", "read: 0.1"],
+    ["models below 0.1 billion parameters", "src/core/config/sizes.ts", "tiny: 1e8"],
   ],
   elsewhere: [],
   plain: ["at temperature 1 more calls", "rewards of 0 and 1 alone"],

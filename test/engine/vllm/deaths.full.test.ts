@@ -1,6 +1,6 @@
 /** vLLM servers that are killed while they play, and come back: on stand-ins. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { LocalEngine } from "../../../src/engine/engine.js";
+import type { LocalEngine } from "../../../src/core/engine/engine.js";
 import {
   largest,
   localEngine,

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { Random } from "../../../src/util/random.js";
+import { Random } from "../../../src/core/util/random.js";
 import { freePort } from "../../support/free-port.js";
 import { cli, prepareVllm, type Server, startHone, startServer } from "./real-server.js";
 import { CONTEXT, newFolder, startStandIn } from "./support.js";

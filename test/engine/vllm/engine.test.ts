@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { LocalEngine } from "../../../src/engine/engine.js";
+import type { LocalEngine } from "../../../src/core/engine/engine.js";
 import { loadEngine } from "../../../src/engine/factory.js";
 import {
   largest,

@@ -1,9 +1,9 @@
 /** Rollouts and agents on worker threads that share vLLM servers (stand-ins), one of which is killed again and again. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import type { PlayerSpec } from "../../../src/core/rollout/player.js";
+import { packageRoot } from "../../../src/core/util/paths.js";
 import { joinOptions, loadEngine } from "../../../src/engine/factory.js";
-import type { PlayerSpec } from "../../../src/rollout/player.js";
-import { packageRoot } from "../../../src/util/paths.js";
 import { playTask, support } from "../../agent/support/playing.js";
 import { type StandIn, startStandIn, vllmOptions } from "./support.js";
 

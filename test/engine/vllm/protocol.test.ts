@@ -2,13 +2,13 @@
 import { createServer } from "node:http";
 import { type AddressInfo, createServer as createPlain } from "node:net";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { HoneError } from "../../../src/core/util/errors.js";
 import { HttpClient } from "../../../src/engine/http.js";
 import { AdapterFolder } from "../../../src/engine/vllm/adapters.js";
 import { Board } from "../../../src/engine/vllm/board.js";
 import type { Expected } from "../../../src/engine/vllm/checks.js";
 import { Fleet } from "../../../src/engine/vllm/fleet.js";
 import { type Asked, complete, models, ServerLost, score, tokenized } from "../../../src/engine/vllm/protocol.js";
-import { HoneError } from "../../../src/util/errors.js";
 import { newFolder } from "./support.js";
 
 /** The text of the next answer. */

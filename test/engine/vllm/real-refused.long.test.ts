@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../../bench/models.js";
-import type { VllmOptions } from "../../../src/engine/engine.js";
+import type { VllmOptions } from "../../../src/core/engine/engine.js";
 import { loadEngine } from "../../../src/engine/factory.js";
 import { freePort } from "../../support/free-port.js";
 import { type Flags, type Otherwise, prepareVllm, type Server, startServer, type Vllm } from "./real-server.js";

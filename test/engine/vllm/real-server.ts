@@ -2,11 +2,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { modelFolder } from "../../../src/models/folder.js";
-import { linesTo } from "../../../src/models/io.js";
-import { ensureVllm } from "../../../src/python-env/vllm.js";
-import { packageRoot } from "../../../src/util/paths.js";
-import { spawnTied } from "../../../src/util/tied.js";
+import { packageRoot } from "../../../src/core/util/paths.js";
+import { spawnTied } from "../../../src/core/util/tied.js";
+import { modelFolder } from "../../../src/machine/models/folder.js";
+import { linesTo } from "../../../src/machine/models/io.js";
+import { ensureVllm } from "../../../src/machine/python/vllm.js";
 import { CONTEXT, model } from "./support.js";
 
 export const cli = join(packageRoot, "dist/src/cli.js");

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { LocalEngine, OwnServerOptions } from "../../../src/engine/engine.js";
+import type { LocalEngine, OwnServerOptions } from "../../../src/core/engine/engine.js";
 import { loadEngine } from "../../../src/engine/factory.js";
 import { freePort } from "../../support/free-port.js";
 import { cli, prepareVllm, type Server, startHone, startServer, type Vllm } from "./real-server.js";

@@ -4,11 +4,11 @@ import { once } from "node:events";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Engine, LocalEngine, VllmOptions } from "../../../src/engine/engine.js";
+import type { Engine, LocalEngine, VllmOptions } from "../../../src/core/engine/engine.js";
+import { safetensors } from "../../../src/core/learn/safetensors.js";
+import { Random } from "../../../src/core/util/random.js";
 import { loadEngine } from "../../../src/engine/factory.js";
 import { modelFile, modelShape } from "../../../src/engine/models.js";
-import { safetensors } from "../../../src/learn/safetensors.js";
-import { Random } from "../../../src/util/random.js";
 import { freePort } from "../../support/free-port.js";
 import { writeGguf } from "../tiny-model.js";
 

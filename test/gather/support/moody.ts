@@ -2,8 +2,8 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { GatherOptions } from "../../../src/gather/gather.js";
-import type { Trajectory } from "../../../src/rollout/trajectory.js";
+import type { GatherOptions } from "../../../src/core/gather/gather.js";
+import type { Trajectory } from "../../../src/core/rollout/trajectory.js";
 
 export const taskFile = join(mkdtempSync(join(tmpdir(), "hone-gather-")), "task.ts");
 writeFileSync(

@@ -1,13 +1,13 @@
 /** Judges, groups and clocks for tests. */
 
+import type { Trajectory } from "../../../src/core/rollout/trajectory.js";
+import type { JudgeUsage } from "../../../src/core/run/verdicts.js";
+import type { ChatMessage, Scenario } from "../../../src/core/task/task.js";
 import { type ClientSettings, JudgeClient } from "../../../src/judge/client.js";
 import { Judge } from "../../../src/judge/judge.js";
 import { type Clock, realClock } from "../../../src/judge/limits.js";
+import { defaultRubric } from "../../../src/judge/reward/rubric.js";
 import type { RulerSettings } from "../../../src/judge/ruler.js";
-import { defaultRubric } from "../../../src/reward/rubric.js";
-import type { Trajectory } from "../../../src/rollout/trajectory.js";
-import type { JudgeUsage } from "../../../src/run/verdicts.js";
-import type { ChatMessage, Scenario } from "../../../src/tasks/task.js";
 
 export const never = new AbortController().signal;
 

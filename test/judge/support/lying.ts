@@ -2,7 +2,7 @@
  * A judge that lies: a share of its answers is broken in every way that was thought of, the others are honest, at times
  * in another order. It keeps the bill, so that what is counted can be compared with what was sent.
  */
-import { Random } from "../../../src/util/random.js";
+import { Random } from "../../../src/core/util/random.js";
 import {
   type ChatServer,
   completion,

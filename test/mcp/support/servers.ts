@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { StdioSpec } from "../../../src/mcp/stdio.js";
+import type { StdioSpec } from "../../../src/agent/mcp/stdio.js";
 
 const require = createRequire(import.meta.url);
 export const oddServer = fileURLToPath(new URL("odd-server.mjs", import.meta.url));

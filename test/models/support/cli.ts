@@ -1,7 +1,7 @@
 /** The built command line in a home of its own, as a user runs it. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { packageRoot } from "../../../src/util/paths.js";
+import { packageRoot } from "../../../src/core/util/paths.js";
 
 export interface Ran {
   readonly status: number | null;

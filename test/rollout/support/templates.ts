@@ -4,9 +4,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getLlama, type LlamaModel, readGgufFileInfo } from "node-llama-cpp";
-import { ChatTemplate } from "../../../src/rollout/template.js";
-import type { ChatMessage, ToolSchema } from "../../../src/tasks/task.js";
-import { packageRoot } from "../../../src/util/paths.js";
+import { ChatTemplate } from "../../../src/chat/template.js";
+import type { ChatMessage, ToolSchema } from "../../../src/core/task/task.js";
+import { packageRoot } from "../../../src/core/util/paths.js";
 import { llamaCppFiles } from "../../support/bundle.js";
 
 const files = llamaCppFiles();

@@ -1,5 +1,5 @@
 /** Conversations with a text of one's choice in every place that a task, a mail or a model can write to. */
-import type { ChatMessage, ToolSchema } from "../../../src/tasks/task.js";
+import type { ChatMessage, ToolSchema } from "../../../src/core/task/task.js";
 
 /** Texts that could be taken for something else on their way through a template. */
 export const traps = [

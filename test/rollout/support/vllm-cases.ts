@@ -2,7 +2,7 @@
  * Texts of vLLM's own tests of its parsers (vllm-project/vllm, tests/tool_parsers), with what those tests expect without
  * streaming. vLLM drops text behind a call and white space around it; where nothing else differs, both read the text alike.
  */
-import type { CallableTool } from "../../../src/rollout/conversation.js";
+import type { CallableTool } from "../../../src/core/rollout/conversation.js";
 
 export interface VllmCase {
   readonly format: string;

@@ -5,8 +5,8 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ToolCall } from "../../../src/tasks/task.js";
-import { packageRoot } from "../../../src/util/paths.js";
+import type { ToolCall } from "../../../src/core/task/task.js";
+import { packageRoot } from "../../../src/core/util/paths.js";
 
 export interface WrittenText {
   readonly format: "hermes" | "llama3" | "mistral" | "mistral v11";

@@ -2,7 +2,7 @@
  * A model behind an API that plants faults: it writes what it is told to for each piece, and answers as one that reads: from the
  * evidence alone, with mistakes at a known rate. What it knows of a question does not come from hone's filters.
  */
-import { Random } from "../../../src/util/random.js";
+import { Random } from "../../../src/core/util/random.js";
 import { type ChatServer, completion, type Request, startServer } from "../../judge/support/server.js";
 
 /** What a question asks for, and where it stands. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isGivingUp, sameAnswer } from "../../../src/tasks/email/answer.js";
+import { isGivingUp, sameAnswer } from "../../../src/email/answer.js";
 
 const question = "When is the Falcon deadline?";
 

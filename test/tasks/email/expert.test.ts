@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, it } from "vitest";
-import type { RolloutOutcome } from "../../../src/rollout/rollout.js";
-import { emailExpert, type Mistake, mistakes } from "../../../src/tasks/email/expert.js";
-import type { EmailScenario } from "../../../src/tasks/email/scenario.js";
-import type { ExpertOptions } from "../../../src/tasks/task.js";
-import { Random } from "../../../src/util/random.js";
+import type { RolloutOutcome } from "../../../src/core/rollout/rollout.js";
+import type { ExpertOptions } from "../../../src/core/task/task.js";
+import { Random } from "../../../src/core/util/random.js";
+import { emailExpert, type Mistake, mistakes } from "../../../src/email/expert.js";
+import type { EmailScenario } from "../../../src/email/scenario.js";
 import { buildSyntheticInbox, conversationLength } from "../../support/synthetic-inbox.js";
 
 /** Of ten questions each. More among the slower tests. */

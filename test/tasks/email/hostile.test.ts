@@ -1,7 +1,7 @@
 /** Hostile calls to the tools, on synthetic mail. On real mail: import/sample.test.ts. */
 import { afterAll, expect, it } from "vitest";
-import { buildMailDatabase } from "../../../src/tasks/email/building/build.js";
-import { openMailDatabase } from "../../../src/tasks/email/reader.js";
+import { buildMailDatabase } from "../../../src/email/building/build.js";
+import { openMailDatabase } from "../../../src/email/reader.js";
 import { expectTeeth, MANY, playHostileCalls } from "../../support/hostile-calls.js";
 import { temporaryFolder } from "../../support/mails.js";
 

@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openMailDatabase } from "../../../src/tasks/email/reader.js";
-import { openMailDatabaseWriter } from "../../../src/tasks/email/writer.js";
-import { HoneError } from "../../../src/util/errors.js";
-import { openDatabase } from "../../../src/util/sqlite.js";
+import { HoneError } from "../../../src/core/util/errors.js";
+import { openDatabase } from "../../../src/core/util/sqlite.js";
+import { openMailDatabase } from "../../../src/email/reader.js";
+import { openMailDatabaseWriter } from "../../../src/email/writer.js";
 import { databaseOf, mail, scenario, temporaryFolder } from "../../support/mails.js";
 
 let folder: ReturnType<typeof temporaryFolder>;

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { emailReward } from "../../../src/tasks/email/reward.js";
-import type { EmailScenario } from "../../../src/tasks/email/scenario.js";
-import type { CallRecord, FinishedRollout } from "../../../src/tasks/task.js";
+import type { CallRecord, FinishedRollout } from "../../../src/core/task/task.js";
+import { emailReward } from "../../../src/email/reward.js";
+import type { EmailScenario } from "../../../src/email/scenario.js";
 
 const scenario: EmailScenario = {
   id: "q",
@@ -70,7 +70,7 @@ describe("the reward of the email task", () => {
   it("falls from behaviour to behaviour as its docstring says", () => {
     const values = table.map(([, , calls, turns]) => reward(calls, turns).reward);
     expect(values).toEqual([...values].sort((a, b) => b - a));
-    const source = readFileSync(new URL("../../../src/tasks/email/reward.ts", import.meta.url), "utf8");
+    const source = readFileSync(new URL("../../../src/email/reward.ts", import.meta.url), "utf8");
     const documented = [...source.matchAll(/^ \* \|.*\| ([−\d.]+) \|$/gm)].map((row) =>
       Number(row[1]?.replace("−", "-")),
     );

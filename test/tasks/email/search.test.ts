@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { MailDatabase } from "../../../src/tasks/email/reader.js";
-import type { MailQuery } from "../../../src/tasks/email/search.js";
+import type { MailDatabase } from "../../../src/email/reader.js";
+import type { MailQuery } from "../../../src/email/search.js";
 import { databaseOf, mail, temporaryFolder } from "../../support/mails.js";
 
 const folder = temporaryFolder();

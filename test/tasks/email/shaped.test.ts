@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { EmailScenario } from "../../../src/tasks/email/scenario.js";
-import { emailClaim, shapedReward } from "../../../src/tasks/email/shaped.js";
-import type { CallOutcome, CallRecord, FinishedRollout, RolloutEnd } from "../../../src/tasks/task.js";
+import type { CallOutcome, CallRecord, FinishedRollout, RolloutEnd } from "../../../src/core/task/task.js";
+import type { EmailScenario } from "../../../src/email/scenario.js";
+import { emailClaim, shapedReward } from "../../../src/email/shaped.js";
 
 const scenario: EmailScenario = {
   id: "q1",

@@ -1,8 +1,8 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { phrasesOf, snippetOf } from "../../../src/tasks/email/snippet.js";
-import { syntheticWorld } from "../../../src/tasks/email/synthetic/world.js";
-import { Random } from "../../../src/util/random.js";
+import { Random } from "../../../src/core/util/random.js";
+import { phrasesOf, snippetOf } from "../../../src/email/snippet.js";
+import { syntheticWorld } from "../../../src/email/synthetic/world.js";
 
 const snippet = (body: string, keywords: string[], subject = "") => snippetOf(subject, body, phrasesOf(keywords));
 /** "w0 w1 w2 ..." */

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
-import { buildMailDatabase } from "../../../src/tasks/email/building/build.js";
-import { emailTask } from "../../../src/tasks/email/email-task.js";
-import type { EmailScenario } from "../../../src/tasks/email/scenario.js";
-import type { EmailEnv } from "../../../src/tasks/email/tools.js";
-import { type CallRecord, type FinishedRollout, ToolError, toolSchema } from "../../../src/tasks/task.js";
-import { Random } from "../../../src/util/random.js";
+import { type CallRecord, type FinishedRollout, ToolError, toolSchema } from "../../../src/core/task/task.js";
+import { Random } from "../../../src/core/util/random.js";
+import { buildMailDatabase } from "../../../src/email/building/build.js";
+import { emailTask } from "../../../src/email/email-task.js";
+import type { EmailScenario } from "../../../src/email/scenario.js";
+import type { EmailEnv } from "../../../src/email/tools.js";
 import { databaseOf, mail, scenario, temporaryFolder } from "../../support/mails.js";
 
 const folder = temporaryFolder();

@@ -1,7 +1,7 @@
 /** Search in mail of scripts that write no spaces, or glue particles to words. */
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type MailDatabase, openMailDatabase } from "../../../src/tasks/email/reader.js";
+import { type MailDatabase, openMailDatabase } from "../../../src/email/reader.js";
 import { databaseOf, mail, temporaryFolder } from "../../support/mails.js";
 
 const folder = temporaryFolder();

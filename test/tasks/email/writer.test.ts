@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Mail } from "../../../src/tasks/email/mail.js";
-import { openMailDatabaseWriter } from "../../../src/tasks/email/writer.js";
+import type { Mail } from "../../../src/email/mail.js";
+import { openMailDatabaseWriter } from "../../../src/email/writer.js";
 import { mail as anyMail, scenario } from "../../support/mails.js";
 
 let folder: string;

@@ -2,7 +2,7 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { BUILDS, interpreterIn, madeEnvironments } from "../../../src/device/environment.js";
+import { BUILDS, interpreterIn, madeEnvironments } from "../../../src/engine/device/environment.js";
 
 const python =
   process.env.HONE_TEST_TRACKER_PYTHON ?? interpreterIn(madeEnvironments(BUILDS, ["trackers"])[0] ?? "none");

@@ -6,20 +6,20 @@
 import { createHash } from "node:crypto";
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { objectiveOf } from "../../../src/config/objectives.js";
-import type { StepMetrics, StepSettings } from "../../../src/learn/types.js";
-import { taskReward } from "../../../src/reward/task.js";
-import type { Trajectory } from "../../../src/rollout/trajectory.js";
-import type { Adapter, ProbeReading, StepRow } from "../../../src/run/records.js";
-import { Run } from "../../../src/run/run.js";
-import type { Scenario } from "../../../src/tasks/task.js";
-import { LastUpdates } from "../../../src/train/earlier.js";
-import { guards } from "../../../src/train/guard-list.js";
-import { trainSteps } from "../../../src/train/loop.js";
-import type { LoopParts, LoopSettings, Played, PlayRequest, Policy, View } from "../../../src/train/parts.js";
-import { ScenarioSampler } from "../../../src/train/sampler.js";
-import { type LearnerLike, LearnerUpdater } from "../../../src/train/updater.js";
-import { deriveSeed, Random } from "../../../src/util/random.js";
+import { objectiveOf } from "../../../src/core/learn/objectives.js";
+import type { StepMetrics, StepSettings } from "../../../src/core/learn/types.js";
+import type { Trajectory } from "../../../src/core/rollout/trajectory.js";
+import type { Adapter, ProbeReading, StepRow } from "../../../src/core/run/records.js";
+import { Run } from "../../../src/core/run/run.js";
+import type { Scenario } from "../../../src/core/task/task.js";
+import { LastUpdates } from "../../../src/core/train/earlier.js";
+import { trainSteps } from "../../../src/core/train/loop.js";
+import type { LoopParts, LoopSettings, Played, PlayRequest, Policy, View } from "../../../src/core/train/parts.js";
+import { ScenarioSampler } from "../../../src/core/train/sampler.js";
+import { deriveSeed, Random } from "../../../src/core/util/random.js";
+import { guards } from "../../../src/guards/guard-list.js";
+import { taskReward } from "../../../src/judge/reward/task.js";
+import { type LearnerLike, LearnerUpdater } from "../../../src/trainer/updater.js";
 
 export const scenarios: readonly Scenario[] = Array.from({ length: 12 }, (_, i) => ({
   id: `s${i}`,

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build } from "vite";
 import { afterAll, beforeAll, expect } from "vitest";
-import { packageRoot } from "../../../src/util/paths.js";
+import { packageRoot } from "../../../src/core/util/paths.js";
 import { goThrough } from "./fakes.js";
 import { stateOf } from "./state.js";
 

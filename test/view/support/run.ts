@@ -1,15 +1,15 @@
 /** Runs as training leaves them, made without a model: for the page and the commands that read runs. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { groupAdvantages } from "../../../src/learn/advantages.js";
-import type { Trajectory } from "../../../src/rollout/trajectory.js";
-import { evaluate } from "../../../src/run/evaluation.js";
-import type { StepTiming } from "../../../src/run/records.js";
-import { RunStore } from "../../../src/run/store.js";
-import type { CallRecord, ChatMessage, Scenario } from "../../../src/tasks/task.js";
-import { type CreditedGroup, creditsOf } from "../../../src/train/credit.js";
-import { stepMetricsRow } from "../../../src/train/metrics.js";
-import { Random } from "../../../src/util/random.js";
+import { groupAdvantages } from "../../../src/core/learn/advantages.js";
+import type { Trajectory } from "../../../src/core/rollout/trajectory.js";
+import { evaluate } from "../../../src/core/run/evaluation.js";
+import type { StepTiming } from "../../../src/core/run/records.js";
+import { RunStore } from "../../../src/core/run/store.js";
+import type { CallRecord, ChatMessage, Scenario } from "../../../src/core/task/task.js";
+import { type CreditedGroup, creditsOf } from "../../../src/core/train/credit.js";
+import { stepMetricsRow } from "../../../src/core/train/metrics.js";
+import { Random } from "../../../src/core/util/random.js";
 import { metricsOf } from "../../train/support/fakes.js";
 
 export interface RunOptions {

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type BuildOptions, type BuildSource, buildMailDatabase } from "../../../../src/tasks/email/building/build.js";
-import { type MailDatabaseWriter, openMailDatabaseWriter } from "../../../../src/tasks/email/writer.js";
-import { HoneError } from "../../../../src/util/errors.js";
+import { HoneError } from "../../../../src/core/util/errors.js";
+import { type BuildOptions, type BuildSource, buildMailDatabase } from "../../../../src/email/building/build.js";
+import { type MailDatabaseWriter, openMailDatabaseWriter } from "../../../../src/email/writer.js";
 
 let folder: string;
 let db: string;

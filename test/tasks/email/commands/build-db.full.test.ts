@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { packageRoot } from "../../../../src/util/paths.js";
+import { packageRoot } from "../../../../src/core/util/paths.js";
 import { coveredQuestions, describeSample, maildirArchive, mboxArchive } from "../../../support/enron-sample.js";
 import { HubServer } from "../../../support/hub-server.js";
 

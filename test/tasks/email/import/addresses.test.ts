@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readAddresses, readExchangeAddresses } from "../../../../src/tasks/email/import/addresses.js";
+import { readAddresses, readExchangeAddresses } from "../../../../src/email/import/addresses.js";
 
 test.each([
   ["a@x.org, B@X.org,a@x.org", ["a@x.org", "b@x.org"]],

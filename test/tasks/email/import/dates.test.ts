@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { dateReceived, readDate, storedDate } from "../../../../src/tasks/email/import/dates.js";
+import { dateReceived, readDate, storedDate } from "../../../../src/email/import/dates.js";
 
 test.each([
   ["Tue, 27 Nov 2001 08:22:30 -0800 (PST)", "2001-11-27 16:22:30"],

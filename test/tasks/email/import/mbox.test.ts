@@ -1,8 +1,8 @@
 /** Where a message of an mbox begins, whoever wrote it. */
 import { expect, test } from "vitest";
-import { beginsMessage, isMbox, mboxMessages } from "../../../../src/tasks/email/import/mbox.js";
-import { recognise } from "../../../../src/tasks/email/import/recognise.js";
-import { JobQueue, sinkFor } from "../../../../src/tasks/email/import/split.js";
+import { beginsMessage, isMbox, mboxMessages } from "../../../../src/email/import/mbox.js";
+import { recognise } from "../../../../src/email/import/recognise.js";
+import { JobQueue, sinkFor } from "../../../../src/email/import/split.js";
 
 const message = (n: number, body = `body ${n}\n`) => `Message-ID: <${n}@x>\nSubject: s${n}\n\n${body}\n`;
 

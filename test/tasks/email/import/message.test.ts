@@ -1,7 +1,7 @@
 import PostalMime from "postal-mime";
 import { expect, test } from "vitest";
-import { NoMail } from "../../../../src/tasks/email/import/body.js";
-import { hasDerivedId, readMessage } from "../../../../src/tasks/email/import/message.js";
+import { NoMail } from "../../../../src/email/import/body.js";
+import { hasDerivedId, readMessage } from "../../../../src/email/import/message.js";
 import { describeSample, maildirArchive, mboxArchive, rawMessages } from "../../../support/enron-sample.js";
 
 const lines = (...text: string[]) => Buffer.from(text.join("\r\n"), "latin1");

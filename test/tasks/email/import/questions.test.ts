@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { QuestionReader } from "../../../../src/tasks/email/import/questions.js";
+import { QuestionReader } from "../../../../src/email/import/questions.js";
 
 let folder: string;
 beforeAll(() => {

@@ -8,10 +8,10 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { measureSearchQuality } from "../../../../bench/mail/search-quality.js";
-import { type BuildSummary, buildMailDatabase } from "../../../../src/tasks/email/building/build.js";
-import { readMessage } from "../../../../src/tasks/email/import/message.js";
-import { QuestionReader } from "../../../../src/tasks/email/import/questions.js";
-import type { Mail } from "../../../../src/tasks/email/mail.js";
+import { type BuildSummary, buildMailDatabase } from "../../../../src/email/building/build.js";
+import { readMessage } from "../../../../src/email/import/message.js";
+import { QuestionReader } from "../../../../src/email/import/questions.js";
+import type { Mail } from "../../../../src/email/mail.js";
 import {
   allQuestions,
   coveredQuestions,

@@ -6,10 +6,10 @@ import { gzipSync } from "node:zlib";
 import { type BasicType, parquetWriteBuffer } from "hyparquet-writer";
 import { pack } from "tar-stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { importMail } from "../../../../src/tasks/email/import/import-mail.js";
-import type { Skipped } from "../../../../src/tasks/email/import/job.js";
-import { findSource } from "../../../../src/tasks/email/import/sources.js";
-import type { Mail } from "../../../../src/tasks/email/mail.js";
+import { importMail } from "../../../../src/email/import/import-mail.js";
+import type { Skipped } from "../../../../src/email/import/job.js";
+import { findSource } from "../../../../src/email/import/sources.js";
+import type { Mail } from "../../../../src/email/mail.js";
 import { describeSample, importedMails, maildirArchive } from "../../../support/enron-sample.js";
 
 let folder: string;

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Job, MAX_MESSAGE_BYTES } from "../../../../src/tasks/email/import/job.js";
-import { mboxMessages } from "../../../../src/tasks/email/import/mbox.js";
-import { recognise } from "../../../../src/tasks/email/import/recognise.js";
-import { FileSink, JobQueue, type Sink, sinkFor } from "../../../../src/tasks/email/import/split.js";
+import { type Job, MAX_MESSAGE_BYTES } from "../../../../src/email/import/job.js";
+import { mboxMessages } from "../../../../src/email/import/mbox.js";
+import { recognise } from "../../../../src/email/import/recognise.js";
+import { FileSink, JobQueue, type Sink, sinkFor } from "../../../../src/email/import/split.js";
 
 const fromLine = "From MAILER-DAEMON Mon Apr 18 14:19:09 2022";
 

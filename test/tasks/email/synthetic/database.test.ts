@@ -2,10 +2,10 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { buildMailDatabase } from "../../../../src/tasks/email/building/build.js";
-import { openMailDatabase } from "../../../../src/tasks/email/reader.js";
-import { syntheticWorld } from "../../../../src/tasks/email/synthetic/world.js";
-import { type Added, openMailDatabaseWriter } from "../../../../src/tasks/email/writer.js";
+import { buildMailDatabase } from "../../../../src/email/building/build.js";
+import { openMailDatabase } from "../../../../src/email/reader.js";
+import { syntheticWorld } from "../../../../src/email/synthetic/world.js";
+import { type Added, openMailDatabaseWriter } from "../../../../src/email/writer.js";
 
 describe("a database of the synthetic world", () => {
   it("takes every mail and every scenario: none is a duplicate of another", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { MAX_MAILS, mailboxIds } from "../../../../src/tasks/email/synthetic/message-ids.js";
-import * as phrases from "../../../../src/tasks/email/synthetic/phrases.js";
-import { idWords, months, pools, topics } from "../../../../src/tasks/email/synthetic/pools.js";
+import { MAX_MAILS, mailboxIds } from "../../../../src/email/synthetic/message-ids.js";
+import * as phrases from "../../../../src/email/synthetic/phrases.js";
+import { idWords, months, pools, topics } from "../../../../src/email/synthetic/pools.js";
 
 const everyPool = [
   ...Object.values(pools.default),

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import type { Mail } from "../../../../src/tasks/email/mail.js";
-import type { EmailScenario } from "../../../../src/tasks/email/scenario.js";
-import { kinds, pools } from "../../../../src/tasks/email/synthetic/pools.js";
-import { type Mailbox, syntheticWorld } from "../../../../src/tasks/email/synthetic/world.js";
+import type { Mail } from "../../../../src/email/mail.js";
+import type { EmailScenario } from "../../../../src/email/scenario.js";
+import { kinds, pools } from "../../../../src/email/synthetic/pools.js";
+import { type Mailbox, syntheticWorld } from "../../../../src/email/synthetic/world.js";
 
 const world = [...syntheticWorld({ seed: 1, mailboxes: 300 })];
 const reserved = [...syntheticWorld({ seed: 1, mailboxes: 40, names: "reserved" })];

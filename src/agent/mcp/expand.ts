@@ -1,0 +1,55 @@
+/**
+ * Expands variables in an `mcpServers` file as the programs with this format do: `${NAME}` and `${NAME:-default}`
+ * (Claude Code), `${env:NAME}`, `${userHome}`, `${workspaceFolder}`, `${pathSeparator}` (Cursor, VS Code) and
+ * `${input:ID}` (VS Code), which takes its default, since hone does not prompt.
+ */
+import { homedir } from "node:os";
+import { basename, sep } from "node:path";
+import { UsageError } from "../../core/util/errors.js";
+
+/** Left in the text: each rollout has a folder of its own. */
+export const ROLLOUT_FOLDER = `$\{rolloutFolder}`;
+
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly workspace: string;
+  /** Defaults of the file's inputs by id. */
+  readonly inputs: ReadonlyMap<string, string | undefined>;
+}
+
+function variable(name: string, where: string, { env, workspace, inputs }: Surroundings): string {
+  const fixed: Record<string, string> = {
+    userHome: homedir(),
+    workspaceFolder: workspace,
+    workspaceFolderBasename: basename(workspace),
+    pathSeparator: sep,
+    "/": sep,
+  };
+  if (Object.hasOwn(fixed, name)) return fixed[name] as string;
+  if (name.startsWith("input:")) {
+    const id = name.slice("input:".length);
+    const value = inputs.get(id);
+    if (value !== undefined) return value;
+    throw new UsageError(
+      `${where}: \${${name}} would have to be asked for; put it into the environment and write \${env:${id.toUpperCase().replace(/\W/g, "_")}}`,
+    );
+  }
+  const [, named = "", fallback] = /^(?:env:)?([A-Za-z_]\w*)(?::-(.*))?$/s.exec(name) ?? [];
+  const value = named === "" ? undefined : (env[named] ?? fallback);
+  if (value === undefined) {
+    throw new UsageError(
+      named === ""
+        ? `${where}: \${${name}} is no variable that hone knows; docs/mcp.md lists them`
+        : `${where}: the environment has no ${named}; set it, or write \${${named}:-default}`,
+    );
+  }
+  // As in a shell, an empty variable takes the default too.
+  return value === "" && fallback !== undefined ? fallback : value;
+}
+
+/** @param where name of the field, for the error about a missing variable */
+export function expand(text: string, where: string, surroundings: Surroundings): string {
+  return text.replace(/\$\{([^}]*)\}/g, (whole, name: string) =>
+    whole === ROLLOUT_FOLDER ? whole : variable(name, where, surroundings),
+  );
+}

@@ -1,0 +1,61 @@
+/** Lists the tools of all servers in parallel, each in a process of its own. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ServerSpec } from "../../core/task/servers.js";
+import { Connection, type ListedTool } from "./connection.js";
+import { ServerFailure } from "./errors.js";
+import { ROLLOUT_FOLDER } from "./expand.js";
+
+export interface Listed {
+  readonly server: ServerSpec;
+  /** The server's own name and version. */
+  readonly version: string;
+  readonly tools?: readonly ListedTool[];
+  readonly failure?: ServerFailure;
+  /** Lines on stdout that were not messages. */
+  readonly strayLines: number;
+}
+
+/** A copy of the server with its variable replaced by the rollout's folder. */
+export function inFolder(server: ServerSpec, folder: string): ServerSpec {
+  const put = (text: string) => text.replaceAll(ROLLOUT_FOLDER, folder);
+  const each = (values: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.entries(values).map(([name, value]) => [name, put(value)]));
+  if (server.kind !== "stdio") return { ...server, url: put(server.url), headers: each(server.headers) };
+  const { command, args, env, cwd } = server;
+  return { ...server, command: put(command), args: args.map(put), env: each(env), cwd: put(cwd) };
+}
+
+export const rolloutFolder = () => mkdtempSync(join(tmpdir(), "hone-rollout-"));
+
+export async function listServers(
+  servers: readonly ServerSpec[],
+  { startSeconds, logs, signal }: { startSeconds: number; logs: string; signal?: AbortSignal | undefined },
+): Promise<Listed[]> {
+  const folder = servers.some((server) => JSON.stringify(server).includes(ROLLOUT_FOLDER)) ? rolloutFolder() : "";
+  const list = async (server: ServerSpec): Promise<Listed> => {
+    let connection: Connection | undefined;
+    try {
+      connection = await Connection.open({ server: inFolder(server, folder), logs, label: "tools", startSeconds });
+      const tools = await connection.tools();
+      return { server, version: connection.version, tools, strayLines: connection.strayLines };
+    } catch (error) {
+      if (!(error instanceof ServerFailure)) throw error;
+      return { server, version: "", failure: error, strayLines: 0 };
+    } finally {
+      await connection?.close();
+    }
+  };
+  try {
+    const all = Promise.all(servers.map(list));
+    all.catch(() => undefined);
+    const stopped = new Promise<never>((_, reject) =>
+      signal?.addEventListener("abort", () => reject(signal.reason), { once: true }),
+    );
+    signal?.throwIfAborted();
+    return await Promise.race([all, stopped]);
+  } finally {
+    if (folder) rmSync(folder, { recursive: true, force: true });
+  }
+}

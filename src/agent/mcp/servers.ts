@@ -1,0 +1,176 @@
+/**
+ * The MCP servers of a thread's rollouts. A server starts at the first call of one of its tools, and ends with the rollout,
+ * or with the thread where all its rollouts share it (the scope "worker" of a task's `mcp`).
+ */
+import { rmSync } from "node:fs";
+import { jsonSchema } from "../../core/task/parameters.js";
+import type { ServerEvent, ServerEvents, ServerPlan, ServerTool } from "../../core/task/servers.js";
+import { type AnyTask, defineTool, type Scenario, type Tool, type ToolContext } from "../../core/task/task.js";
+import { changedTools } from "./catalogue.js";
+import { Connection } from "./connection.js";
+import { ServerFailure } from "./errors.js";
+import { inFolder, rolloutFolder } from "./listing.js";
+import { needsFolder } from "./plan.js";
+import { resultText } from "./result.js";
+
+type Call = (tool: ServerTool, args: Record<string, unknown>, context: ToolContext) => Promise<unknown>;
+
+/** Compiles the schemas once; the tools of rollouts differ only in the function that they call. */
+function toolsOf(tools: readonly ServerTool[]): (call: Call) => Tool[] {
+  const compiled = tools.map((tool) => ({ tool, parameters: jsonSchema(tool.inputSchema) }));
+  return (call) =>
+    compiled.map(({ tool, parameters }) =>
+      defineTool({
+        name: tool.name,
+        description: tool.description,
+        parameters,
+        execute: (args, context) => call(tool, args, context),
+      }),
+    );
+}
+
+const withTools = (task: AnyTask, tools: readonly Tool[]): AnyTask =>
+  Object.assign(Object.create(task) as AnyTask, { tools: [...task.tools, ...tools] });
+
+/** The task with the servers' tools, for code that does not call them: prompts, judges, imitation. */
+export function withServerTools(task: AnyTask, plan: Pick<ServerPlan, "tools"> | undefined): AnyTask {
+  if (!plan) return task;
+  const nowhere = async ({ server }: ServerTool) => {
+    throw new Error(`the MCP server ${server} runs in rollouts only`);
+  };
+  return withTools(task, toolsOf(plan.tools)(nowhere));
+}
+
+/** The MCP servers of one rollout. */
+export interface RolloutServers {
+  /** The task with the servers' tools. */
+  readonly task: AnyTask;
+  readonly folder: string | undefined;
+  /** Counts of events so far. */
+  events(): ServerEvents;
+  /** Ends the servers of this rollout alone; need not be awaited. */
+  end(): void;
+}
+
+/** The MCP servers of one thread. */
+export class McpServers {
+  /** As {@link withServerTools}. */
+  readonly task: AnyTask;
+  readonly #plain: AnyTask;
+  readonly #plan: ServerPlan;
+  readonly #tools: (call: Call) => Tool[];
+  readonly #shared = new Map<string, Promise<Connection>>();
+  readonly #ending = new Set<Promise<void>>();
+
+  constructor(plan: ServerPlan, task: AnyTask) {
+    this.#plain = task;
+    this.#plan = plan;
+    this.#tools = toolsOf(plan.tools);
+    this.task = withServerTools(task, plan);
+  }
+
+  async begin(id: string, scenario: Scenario): Promise<RolloutServers> {
+    const { scope } = this.#plan;
+    const counted: ServerEvents = {};
+    const seen = (event: ServerEvent, times = 1) => {
+      if (times > 0) counted[event] = (counted[event] ?? 0) + times;
+    };
+    const folder = needsFolder(this.#plan, this.#plain) ? rolloutFolder() : undefined;
+    try {
+      if (folder !== undefined) await this.#plain.mcp?.setup?.(folder, scenario);
+    } catch (error) {
+      this.#end([], folder);
+      throw error;
+    }
+    const own = new Map<string, Promise<Connection>>();
+    const connections = scope === "worker" ? this.#shared : own;
+    const label = scope === "worker" ? "worker" : id;
+    const call: Call = async (tool, args, { signal }) => {
+      try {
+        const connection = await this.#connection(connections, tool.server, label, folder, seen);
+        const result = await connection.call(tool.toolName, args, signal);
+        return resultText(result, this.#plan.resultChars, seen);
+      } catch (error) {
+        if (error instanceof ServerFailure) seen(error.problem);
+        else if (signal.aborted) seen("call_timed_out");
+        throw error;
+      }
+    };
+    return {
+      task: withTools(this.#plain, this.#tools(call)),
+      folder,
+      events: () => counted,
+      end: () => this.#end([...own.values()], folder),
+    };
+  }
+
+  /** Ends all servers. */
+  async close(): Promise<void> {
+    this.#end([...this.#shared.values()], undefined);
+    this.#shared.clear();
+    while (this.#ending.size > 0) await Promise.all(this.#ending);
+  }
+
+  #end(connections: readonly Promise<Connection>[], folder: string | undefined): void {
+    const all = connections.map((connection) => connection.then((one) => one.close()).catch(() => undefined));
+    const ended = Promise.all(all).then(() => {
+      if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+      this.#ending.delete(ended);
+    });
+    this.#ending.add(ended);
+  }
+
+  /** Opens a connection and checks that the server's tools are those of the plan. */
+  async #connection(
+    connections: Map<string, Promise<Connection>>,
+    name: string,
+    label: string,
+    folder: string | undefined,
+    seen: (event: ServerEvent, times?: number) => void,
+  ): Promise<Connection> {
+    const open = () => {
+      const opened = this.#open(name, label, folder, seen);
+      connections.set(name, opened);
+      // After a failure the next call tries again.
+      opened.catch(() => connections.get(name) === opened && connections.delete(name));
+      return opened;
+    };
+    let known = connections.get(name) ?? open();
+    let connection = await known;
+    // A rollout whose own server died has ended. A shared server is restarted by the next call.
+    while (connection.failure && this.#plan.scope === "worker") {
+      const current = connections.get(name);
+      if (current === known) seen("server_restarted");
+      known = current === undefined || current === known ? open() : current;
+      connection = await known;
+    }
+    if (connection.toolsChanged) await this.#check(connection);
+    return connection;
+  }
+
+  async #open(
+    name: string,
+    label: string,
+    folder: string | undefined,
+    seen: (event: ServerEvent, times?: number) => void,
+  ): Promise<Connection> {
+    const { servers, logs, startSeconds } = this.#plan;
+    const server = servers.find((one) => one.name === name);
+    if (!server) throw new Error(`there is no MCP server ${name}`);
+    const here = inFolder(server, folder ?? "");
+    const connection = await Connection.open({ server: here, logs, label, startSeconds });
+    await this.#check(connection);
+    seen("stray_output", connection.strayLines);
+    return connection;
+  }
+
+  async #check(connection: Connection): Promise<void> {
+    const { name } = connection.server;
+    const planned = this.#plan.tools.filter(({ server }) => server === name);
+    const changed = changedTools(planned, await connection.tools());
+    if (!changed) return;
+    const failure = new ServerFailure("tools_changed", name, changed);
+    connection.giveUp(failure);
+    throw failure;
+  }
+}

@@ -1,0 +1,257 @@
+/** Options that name a command's input: folders, files, projects, tasks, tool servers, the Hub. Part of options.ts. */
+
+import { hone } from "../util/program.js";
+import { MODEL_USERS } from "./model-users.js";
+import { choice, flag, inGroup, list, real, text, texts, whole, words } from "./option.js";
+
+const MANY = Number.MAX_SAFE_INTEGER;
+
+const downloads = inGroup(
+  "Downloads",
+  [...MODEL_USERS, "judge", "build-db", "check", "models", "models show", "models remove", "play"],
+  {
+    hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
+      env: "HF_ENDPOINT",
+      flagless: true,
+      default: "https://huggingface.co",
+      accepts: "a URL",
+      library: ["model"],
+    }),
+    hfToken: text("Access token for the Hub. It is sent to HF_ENDPOINT alone.", {
+      secret: true,
+      env: "HF_TOKEN",
+      flagless: true,
+      defaultText: "at huggingface.co the one that `hf auth login` saved; none elsewhere",
+      library: ["model"],
+    }),
+    hfOffline: flag("Use only what has been downloaded before.", {
+      env: "HF_HUB_OFFLINE",
+      flagless: true,
+      default: false,
+      library: ["model"],
+    }),
+    hfHome: text("Folder of Hugging Face's tools.", {
+      env: "HF_HOME",
+      flagless: true,
+      accepts: "a path",
+      defaultText: "~/.cache/huggingface",
+      library: ["model"],
+    }),
+    hfCache: text("Folder for downloads from the Hub, shared with Hugging Face's tools.", {
+      env: "HF_HUB_CACHE",
+      flagless: true,
+      accepts: "a path",
+      defaultText: "hub in HF_HOME",
+      library: ["model"],
+    }),
+  },
+);
+
+/** Access to the Hub. */
+export const downloadOptions = Object.keys(downloads) as readonly (keyof typeof downloads)[];
+
+export const inputOptions = {
+  ...inGroup("Files and folders", "every", {
+    home: text("Folder that holds hone's state: databases, models, runs.", {
+      default: ".hone",
+      first: ["demo", "build-db", "eval", "export", "pack"],
+      library: ["model"],
+    }),
+    db: text("Mail database (in tasks: --set db).", {
+      defaultText: { other: "mail.db in the home folder", "scenarios generate": "none" },
+      commands: [
+        "build-db",
+        "scenarios",
+        "scenarios generate",
+        "search",
+        "read",
+        "check",
+        "rollout",
+        "train",
+        "eval",
+        "chat",
+        "play",
+      ],
+      first: ["build-db", "rollout", "scenarios generate"],
+    }),
+    out: text("File or folder that the command writes.", {
+      accepts: "a path",
+      defaultText: {
+        other: "rollouts/<date and time>.jsonl in the home folder",
+        judge: "FILE.judged.jsonl",
+        sft: "sft/<date and time> in the home folder",
+        report: "a page, RUN.html",
+        export: "exports/RUN-STEP-FORM in the home folder",
+        pack: "hone-pack-<machine>",
+        "scenarios generate": "scenarios.jsonl",
+        "scenarios import": "imported",
+      },
+      commands: [
+        "rollout",
+        "judge",
+        "sft",
+        "eval",
+        "report",
+        "export",
+        "pack",
+        "scenarios generate",
+        "scenarios import",
+      ],
+      first: ["rollout", "judge", "sft", "export", "pack", "scenarios generate"],
+    }),
+    page: text("Page to write: the evaluation as one HTML file that opens from disk.", {
+      accepts: "a path",
+      defaultText: "none",
+      commands: ["eval"],
+      first: ["eval"],
+    }),
+    into: text("Folder that hone is unpacked into; nothing may be in it.", {
+      accepts: "a path",
+      default: "hone",
+      commands: ["unpack"],
+    }),
+    file: text(`Trajectory file, as ${hone("rollout")} writes it.`, {
+      accepts: "a path",
+      commands: ["judge", "sft"],
+      first: ["judge", "sft"],
+    }),
+    program: words("Program (TypeScript or JavaScript) that uses hone as a library, and its arguments.", {
+      accepts: "a path, then words",
+      commands: ["exec"],
+    }),
+    tokens: text(
+      "File with the token ids to score: a JSON array. The first entry of the result belongs to the second id.",
+      {
+        accepts: "a path",
+        commands: ["logprobs"],
+        first: ["logprobs"],
+      },
+    ),
+  }),
+  ...inGroup("A new project", ["init"], {
+    folder: text("Folder of the new project; made when it is not there.", { accepts: "a path", default: "." }),
+    package: text(
+      "What the project installs hone from: the tarball that yarn package makes, or @hone-rl/hone@VERSION.",
+      {
+        accepts: "a path or a version",
+        defaultText: "what the folder's package.json says",
+      },
+    ),
+    yes: flag("Ask nothing: take the defaults for what is not given.", { default: false }),
+  }),
+  ...inGroup("Task and scenarios", ["check", "rollout", "train", "eval", "chat", "play"], {
+    task: text('"email", or the path of a task file (TypeScript or JavaScript).', {
+      default: "email",
+      commands: ["check", "rollout", "judge", "sft", "train", "eval", "chat", "play"],
+      first: ["check", "rollout", "judge", "sft", "train", "chat", "play"],
+      run: "changeable",
+      file: true,
+    }),
+    set: texts(
+      "Option of the task as NAME=VALUE; may be given several times. --task TASK --help lists a task's options.",
+      { defaultText: "the task's own", first: ["check", "play"] },
+    ),
+    scenarios: text(
+      "Scenarios from a file (JSONL, CSV, TSV, Parquet), a folder of such files, or a data set of the Hub as hf:OWNER/NAME; for tasks that read theirs with fromFile.",
+      {
+        accepts: "a path, or hf:OWNER/NAME",
+        defaultText: "the task's own",
+        commands: ["check", "rollout", "train", "eval", "chat", "play", "scenarios review"],
+        first: ["play"],
+      },
+    ),
+    map: text("Columns of --scenarios by the task's fields: question=prompt,answer=gold,id=uuid,split=fold.", {
+      accepts: "FIELD=COLUMN, several with commas",
+      defaultText: "columns have the fields' names",
+    }),
+    testShare: real(
+      0.001,
+      0.999,
+      "Share of the scenarios (of --scenarios) that is kept for tests, drawn by the seed.",
+      {
+        defaultText: {
+          other: "what a column split or the files' names say, else 0.2",
+          "scenarios generate": "0.2",
+          "scenarios import": "0.2",
+        },
+        commands: ["check", "rollout", "train", "eval", "chat", "play", "scenarios generate", "scenarios import"],
+      },
+    ),
+    taskTimeout: real(
+      0.1,
+      86_400,
+      "Seconds that the task's file, its scenarios, open, close and each prompt may take, without a sign of progress.",
+      {
+        default: 300,
+        commands: ["check", "rollout", "judge", "sft", "train", "eval", "chat", "play"],
+        library: ["model"],
+      },
+    ),
+    split: choice(["train", "test"], "Only scenarios of this split.", {
+      defaultText: { other: "both", eval: "test" },
+      commands: ["scenarios", "rollout", "eval", "rollouts", "chat", "play"],
+      first: ["rollout", "eval", "play"],
+    }),
+    scenario: text("One scenario, by its id.", {
+      commands: ["scenarios", "rollout", "rollouts", "chat", "play"],
+      first: ["rollout", "chat", "play"],
+    }),
+    n: whole(1, MANY, "Number of scenarios, drawn by the seed.", {
+      defaultText: {
+        other: "all",
+        check: "16; 2 for an agent's task",
+        rollout: "16",
+        "scenarios generate": "100",
+      },
+      commands: ["scenarios", "check", "rollout", "eval", "scenarios generate"],
+      first: ["check", "rollout", "eval", "scenarios generate"],
+    }),
+    groupSize: whole(1, 1024, "Rollouts of each scenario.", {
+      bySize: { tiny: 8, small: 8 },
+      defaultText: (bySize) => ({ other: "4", train: bySize }),
+      commands: ["rollout", "train"],
+      first: ["rollout", "train"],
+      run: "identity",
+    }),
+    seed: whole(0, MANY, "Seed of all random draws, tasks' too.", {
+      default: 1,
+      commands: [
+        "build-db",
+        "scenarios",
+        "scenarios generate",
+        "scenarios import",
+        "check",
+        "rollout",
+        "judge",
+        "sft",
+        "train",
+        "eval",
+        "chat",
+        "play",
+      ],
+      first: ["demo", "build-db", "check", "rollout", "sft", "chat", "play"],
+      run: "identity",
+    }),
+  }),
+  ...inGroup("MCP servers", ["check", "rollout", "judge", "sft", "train", "eval", "play", "scenarios generate"], {
+    mcp: text(
+      "File with MCP servers, in the form that Claude Desktop, Cursor and VS Code read; the model has their tools beside the task's own. docs/mcp.md has an example.",
+      {
+        accepts: "a path",
+        defaultText: "the task's servers, where it has any",
+        first: ["check", "play", "scenarios generate"],
+        run: "changeable",
+        file: true,
+      },
+    ),
+    mcpAllow: list("Tools of MCP servers to have alone: NAME or SERVER/NAME, with * for any text.", {
+      defaultText: "the task's; all",
+      run: "identity",
+    }),
+    mcpDeny: list("Tools of MCP servers to leave out, written as for --mcp-allow.", {
+      defaultText: "the task's; none",
+      run: "identity",
+    }),
+  }),
+  ...downloads,
+};

@@ -1,0 +1,119 @@
+/** Options of the adapter and the learner. Part of options.ts. */
+import { MODEL_USERS } from "./model-users.js";
+import { choice, flag, inGroup, list, real, text, whole } from "./option.js";
+
+const MANY = Number.MAX_SAFE_INTEGER;
+
+export const learnerOptions = {
+  ...inGroup("Imitation", ["sft"], {
+    successes: flag("Learn from rollouts that solved their scenario only.", { default: false, first: ["sft"] }),
+    epochs: whole(1, 10_000, "Passes over the rollouts of the file.", { default: 1, first: ["sft"] }),
+    updateTrajectories: whole(1, MANY, "Rollouts in one update.", { default: 16 }),
+    fullWeights: flag("Train all weights instead of an adapter: for small models.", { default: false, first: ["sft"] }),
+  }),
+  ...inGroup("Adapter and learner", ["sft", "train"], {
+    loraRank: whole(1, 1024, "Rank of the adapter.", {
+      commands: ["sft", "train", "doctor"],
+      bySize: { tiny: 16, small: 8 },
+      run: "identity",
+    }),
+    loraAlpha: real(0, 4096, "The adapter's output is scaled by this, divided by the rank.", {
+      bySize: { tiny: 32, small: 16 },
+      run: "identity",
+    }),
+    loraTargets: list("Linear layers that get an adapter.", {
+      default: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+      run: "identity",
+    }),
+    learner: choice(
+      ["auto", "peft", "unsloth"],
+      "Library that computes the updates. auto is peft, whose rows compute what rollouts share once; unsloth is installed at its first use.",
+      {
+        default: "auto",
+        commands: ["sft", "train", "replay", "pack", "doctor"],
+        first: ["pack"],
+      },
+    ),
+    learnerDevice: text(
+      "The learner's device, where it is not the engine's: another NVIDIA GPU, as for --device, or cpu. The engine then stays awake during updates.",
+      {
+        accepts: "an index, a UUID or cpu",
+        defaultText: "the engine's",
+        commands: ["train", "replay"],
+      },
+    ),
+    learnerLifetime: choice(
+      ["run", "step", "offload"],
+      "run: the learner stays loaded. step: it is ended after each update, the certain way to free its memory. offload: between updates it is in main memory and leaves the GPU to the engine.",
+      { default: "run", commands: ["train"] },
+    ),
+    learnerLaunch: text(
+      "Command that starts several processes of the learner, which share out each update: it sets RANK and WORLD_SIZE for them, as torchrun does; the learner is appended to it.",
+      {
+        accepts: "a command, as torchrun --nproc-per-node 2",
+        defaultText: "none: one process computes",
+      },
+    ),
+    learnerLaunchAddress: text(
+      "Address of this machine on which hone listens for those processes, for some on other machines. A secret keeps others out, and nothing is encrypted: a network that you trust.",
+      { accepts: "a host name or an IP address", defaultText: "127.0.0.1" },
+    ),
+    python: text("Python that has the learner's packages.", {
+      accepts: "a path",
+      defaultText: "an environment of hone's own, made when it is first needed",
+      commands: [...MODEL_USERS, "replay", "judge"],
+      first: ["pack"],
+      library: ["model"],
+    }),
+    install: flag(
+      "First make the learner's Python environment, and fetch llama.cpp's libraries for the GPU, where they are missing.",
+      {
+        default: false,
+        commands: ["doctor"],
+      },
+    ),
+    torchIndex: text("Package index that PyTorch is installed from when hone makes its environment: a mirror.", {
+      accepts: "a URL",
+      flagless: true,
+      defaultText: "PyTorch's own for the CPU and CUDA 12; pip's for CUDA 13",
+      commands: [...MODEL_USERS, "replay", "judge"],
+      library: ["model"],
+    }),
+    precision: choice(
+      ["auto", "f32", "f16", "bf16"],
+      "Precision of the learner. auto: f32 on a CPU; on a GPU f16 for f16 weights, or where it has no bf16, else bf16. If f16 overflows, bf16 replaces it.",
+      { default: "auto", commands: ["sft", "train", "replay"] },
+    ),
+    hfWeights: text("Hugging Face folder to take the learner's weights from; it must be the same model.", {
+      accepts: "a path",
+      defaultText: "the model file",
+      commands: ["sft", "train", "replay"],
+    }),
+    microBatchTokens: whole(64, MANY, "Tokens in one pass of the learner; fewer need less memory.", {
+      bySize: { tiny: 4096, small: 4096 },
+      defaultText: (bySize) => `${bySize}; while training on CUDA up to 65536, as many as fit easily`,
+      run: "changeable",
+    }),
+    gradientCheckpointing: flag(
+      "Recompute activations in the backward pass, which saves the learner's memory and costs time.",
+      {
+        defaultText: "on if the run would not fit otherwise",
+        commands: ["sft", "train", "replay"],
+      },
+    ),
+    releaseWeights: flag("Free the engine's weights too during an update, not only its KV cache.", {
+      default: false,
+      commands: ["train"],
+    }),
+    maxMismatch: real(
+      0,
+      100,
+      "Stop when the log-probabilities of engine and learner differ by more than this on average.",
+      {
+        defaultText:
+          "none; instead the run stops when the effective sample size of importance weights is below half of the tokens",
+        commands: ["train"],
+      },
+    ),
+  }),
+};

@@ -1,0 +1,251 @@
+/** Options of the model, and of how it plays. Part of options.ts. */
+
+import { hone } from "../util/program.js";
+import { CONTEXT, ROLLOUTS_AT_ONCE } from "./defaults.js";
+import { MODEL_USERS } from "./model-users.js";
+import { choice, flag, inGroup, list, pairs, real, text, whole } from "./option.js";
+
+const MANY = Number.MAX_SAFE_INTEGER;
+/** Maximum number of sequences that llama.cpp evaluates at once in one context. */
+export const MOST_SEQUENCES = 256;
+/** Of a server's key, see `keyFor`. */
+export const OPENAI_KEY = "OPENAI_API_KEY at https://api.openai.com and its regional hosts; none elsewhere";
+
+export const playerOptions = {
+  ...inGroup("Model and player", ["rollout"], {
+    model: text(
+      `Model: a name of \`${hone("models")}\`, a Hub repository, hf:REPOSITORY:FILE.gguf, a folder or file.`,
+      {
+        accepts: "a name or a path",
+        commands: [...MODEL_USERS, "init", "check", "models show", "models remove"],
+        first: ["check", "rollout", "sft", "train", "pack", "serve", "chat", "logprobs"],
+        run: "changeable",
+        determined: true,
+        file: true,
+      },
+    ),
+    weights: choice(["f16", "bf16", "f32", "q8_0"], "Weights of the model, converted once (GGUF not to q8_0).", {
+      defaultText: "bf16 where the model and an NVIDIA card have it, else f16; GGUF: its own",
+      commands: [...MODEL_USERS, "check", "models", "models show", "models remove"],
+      first: ["train", "pack", "logprobs"],
+      run: "changeable",
+      library: ["model"],
+    }),
+    adapter: text("LoRA adapter for the model: a GGUF file, or a folder in PEFT's format.", {
+      accepts: "a path",
+      defaultText: "none",
+      commands: ["rollout", "serve", "chat", "logprobs"],
+      first: ["serve", "logprobs"],
+      library: ["model"],
+    }),
+    checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several, and RUN@best.", {
+      defaultText: { other: "best", export: "best, or latest where the base is", rollout: "none", eval: "latest" },
+      commands: ["rollout", "eval", "export", "serve", "chat"],
+      first: ["rollout", "eval", "export", "serve", "chat"],
+    }),
+    versus: list(
+      "Other players to evaluate on the same scenarios: models, as --model names them; MODEL@URL, a model behind an OpenAI-compatible API; expert. NAME=... names the column.",
+      { defaultText: "none", commands: ["eval"], first: ["eval"] },
+    ),
+    fresh: flag("Leave out the test scenarios of the run's own validations, by which its best checkpoint was chosen.", {
+      default: false,
+      commands: ["eval"],
+      first: ["eval"],
+    }),
+    gpu: choice(
+      ["auto", "cuda", "vulkan", "metal", "off"],
+      "Device of engine and learner. auto: the best available; an NVIDIA GPU that cannot be used is an error.",
+      {
+        default: "auto",
+        commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
+        first: ["demo", "rollout", "train", "eval", "serve", "chat", "logprobs"],
+        library: ["model"],
+      },
+    ),
+    device: text(
+      "The one GPU to use: its index in nvidia-smi, or its UUID or the beginning of it. Without an NVIDIA GPU, and with --gpu vulkan, its index in Vulkan.",
+      {
+        accepts: "an index or a UUID",
+        defaultText: "the first visible one (CUDA_VISIBLE_DEVICES)",
+        commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
+        library: ["model"],
+      },
+    ),
+    threads: whole(
+      1,
+      1024,
+      "CPU threads of the engine, at most the cores that hone may use. A given number is fixed; the default yields to other programs.",
+      {
+        defaultText: "the free cores; on a GPU one for each lane",
+        commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
+        first: ["demo", "logprobs"],
+        library: ["model"],
+      },
+    ),
+    engine: choice(
+      ["llama.cpp", "vllm"],
+      "Who computes the model's tokens. vllm: vLLM servers, those of --engine-url, or one that hone starts. See docs/vllm.md.",
+      {
+        default: "llama.cpp",
+        commands: ["rollout", "train", "eval", "doctor"],
+        first: ["doctor"],
+        library: ["model"],
+      },
+    ),
+    engineUrl: list(
+      "Addresses of vLLM servers that play together, as http://HOST:8000; they are not started or ended.",
+      {
+        accepts: "URLs",
+        defaultText: "hone starts a server on this machine",
+        commands: ["rollout", "train", "eval", "doctor"],
+        library: ["model"],
+      },
+    ),
+    engineAdapters: text("Folder in which vLLM servers find adapters: each must see it under the same path.", {
+      accepts: "a path",
+      defaultText: "engine-adapters in --home",
+      commands: ["rollout", "train", "eval", "doctor"],
+      library: ["model"],
+    }),
+    enginePython: text("Python with vLLM, for the server that hone starts.", {
+      accepts: "a path",
+      defaultText: "hone's own environment, which is installed at the first use",
+      commands: ["rollout", "train", "eval", "doctor"],
+      library: ["model"],
+    }),
+    engineMemory: real(0.05, 0.95, "Share of the GPU's memory for the vLLM server that hone starts.", {
+      default: 0.5,
+      commands: ["rollout", "train", "eval", "doctor"],
+      library: ["model"],
+    }),
+    context: whole(16, MANY, "Tokens of a conversation at most, including the prompt.", {
+      defaultText: `${CONTEXT}, or the model's trained context if that is less`,
+      commands: ["check", "rollout", "train", "eval", "serve", "chat", "doctor"],
+      first: ["check", "serve", "chat"],
+      run: "identity",
+      determined: true,
+      library: ["model"],
+    }),
+    playerUrl: text("Let a model behind this OpenAI-compatible API play instead, through its own tool calls.", {
+      accepts: "a URL",
+      first: ["rollout"],
+    }),
+    playerModel: text("The model's name at --player-url.", { first: ["rollout"] }),
+    playerKey: text("Key for --player-url, or for the server of --versus.", {
+      secret: true,
+      defaultText: OPENAI_KEY,
+      commands: ["rollout", "eval"],
+    }),
+    expert: flag("Let the task's scripted expert play instead of a model.", { default: false, first: ["rollout"] }),
+    mistakes: real(0, 1, "Share of rollouts in which the scripted expert makes a mistake.", { default: 0 }),
+  }),
+  ...inGroup("Rollouts and sampling", ["rollout", "train", "eval"], {
+    concurrency: whole(1, MOST_SEQUENCES, "Number of concurrent rollouts.", {
+      defaultText: {
+        other: String(ROLLOUTS_AT_ONCE.cpu),
+        train: `at most ${ROLLOUTS_AT_ONCE.cpu} on a CPU and ${ROLLOUTS_AT_ONCE.gpu} on a GPU, fewer where memory is short`,
+      },
+      commands: ["rollout", "train", "eval", "serve"],
+      first: ["serve"],
+      library: ["model"],
+    }),
+    maxTurns: whole(1, 1000, "Assistant turns of a rollout at most.", {
+      default: 10,
+      commands: ["check", "rollout", "train", "eval", "chat", "play"],
+      first: ["play"],
+      run: "identity",
+      library: ["model"],
+    }),
+    maxTokens: whole(1, MANY, "Tokens of a turn at most.", {
+      bySize: { tiny: 256, small: 2048 },
+      defaultText: (bySize) => ({ other: "2048; of APIs the server's own", train: bySize }),
+      commands: ["rollout", "train", "eval", "chat"],
+      first: ["train"],
+      run: "identity",
+      library: ["model"],
+    }),
+    temperature: real(0, 10, "Sampling temperature; 0 takes the most likely token.", {
+      defaultText: { other: "1; of APIs the server's own", train: "1" },
+      commands: ["rollout", "train", "eval", "chat"],
+      first: ["rollout", "eval", "chat"],
+      run: "identity",
+      determined: true,
+      library: ["model"],
+    }),
+    topK: whole(0, MANY, "Sample from the k most likely tokens only; 0 is off.", {
+      default: 0,
+      commands: ["rollout", "chat"],
+      library: ["model"],
+    }),
+    topP: real(0, 1, "Sample from the most likely tokens with this share of the probability; 1 is off.", {
+      default: 1,
+      commands: ["rollout", "chat"],
+      library: ["model"],
+    }),
+    minP: real(0, 1, "Drop tokens less likely than this share of the most likely one; 0 is off.", {
+      default: 0,
+      commands: ["rollout", "chat"],
+      library: ["model"],
+    }),
+    toolFormat: choice(
+      ["auto", "hermes", "llama3", "mistral", "granite", "pythonic", "xlam", "phi4", "qwen3coder", "lfm2", "json"],
+      "Format of the model's tool calls; auto is that of its chat template. See docs/tool-formats.md.",
+      {
+        default: "auto",
+        commands: ["rollout", "sft", "train", "eval", "serve", "chat"],
+        run: "identity",
+        library: ["model"],
+      },
+    ),
+    templateArg: pairs(
+      "Variable of the model's chat template, such as enable_thinking=false; may be given several times.",
+      {
+        defaultText: "none",
+        commands: ["rollout", "sft", "train", "eval", "serve", "chat"],
+        run: "identity",
+        library: ["model"],
+      },
+    ),
+    maxThinkingTokens: whole(
+      1,
+      MANY,
+      "Tokens of a turn that may be thoughts (<think>); longer thoughts are closed by tokens that are not sampled.",
+      {
+        defaultText: "only --max-tokens",
+        commands: ["rollout", "train", "eval", "serve", "chat"],
+        run: "identity",
+        library: ["model"],
+      },
+    ),
+    onToolError: choice(
+      ["observe", "stop"],
+      "Effect of a malformed call, an unknown tool or wrong arguments. observe: the model reads a short error and continues. stop: the rollout ends (as in ART).",
+      { default: "observe", run: "identity", library: ["model"] },
+    ),
+    offForm: choice(
+      ["keep", "zero", "prevent"],
+      "What is done where an answer or a call of an agent's rollout has not the form that the agent asked for (response_format, strict tools, tool_choice). keep: the reward is the task's. zero: it is 0, and no success. prevent: turns are sampled under a grammar, and trained so.",
+      { default: "keep", run: "identity", library: ["model"] },
+    ),
+    turnTimeout: real(
+      0.1,
+      86_400,
+      "Seconds one turn of the model may use, without those in which the engine serves others.",
+      {
+        default: 120,
+        commands: ["rollout", "train", "eval", "chat"],
+        library: ["model"],
+      },
+    ),
+    toolTimeout: real(0.1, 86_400, "Seconds one tool call may take.", {
+      default: 30,
+      commands: ["check", "rollout", "train", "eval", "chat", "play"],
+      library: ["model"],
+    }),
+    rolloutTimeout: real(0.1, 86_400, "Seconds one rollout may take.", { default: 600, library: ["model"] }),
+    maxExceptions: real(0, MANY, "Number of failed rollouts to tolerate; below 1 a share of all.", {
+      default: 0,
+      library: ["model"],
+    }),
+  }),
+};

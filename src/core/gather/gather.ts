@@ -1,0 +1,421 @@
+/**
+ * Plays many groups of rollouts at once on worker threads and gathers their trajectories. Failures are kept with their
+ * message and counted against a limit; a hanging rollout is reported with the operation it waits for; stopping keeps the
+ * finished rollouts.
+ *
+ * A group goes to a thread as a whole, since its members share their prompt, but its members begin one by one, as other
+ * rollouts end, so that the last of a group do not leave the engine half empty. One more group than needed is on a thread, so
+ * that the next rollout has its prompt ready.
+ *
+ * Every rollout's seed derives from (run, step, scenario, index). The engine batches rollouts as they come, and the
+ * shape of a batch moves logits by rounding: with several rollouts at once the same seed may therefore sample another
+ * token where two are nearly as likely. One rollout alone repeats exactly.
+ */
+import { availableParallelism } from "node:os";
+import { MessageChannel, type MessagePort } from "node:worker_threads";
+import type { Waiting } from "../rollout/rollout.js";
+import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
+import { TASK_SECONDS } from "../task/limits.js";
+import type { Scenario } from "../task/task.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import { deriveSeed } from "../util/random.js";
+import { awakeTime } from "../util/time-limit.js";
+import { type GroupJob, PREPARING, type RolloutMessage, TURN_TO_BEGIN, type WorkerSettings } from "./job.js";
+import { RolloutThreads, type Threads, within } from "./threads.js";
+
+export interface GatherOptions {
+  readonly settings: WorkerSettings;
+  readonly scenarios: readonly Scenario[];
+  /** Rollouts of each scenario. */
+  readonly groupSize: number;
+  /** Names from which the seeds are derived. */
+  readonly run: string | number;
+  readonly step: number;
+  /** Concurrent rollouts over all workers. */
+  readonly concurrency: number;
+  /** Worker threads; by default as many as run without taking a core from the engine. */
+  readonly workers?: number;
+  /** Threads of earlier gatherings, which are used again, and kept for later ones. By default they end with this one. */
+  readonly threads?: RolloutThreads | undefined;
+  /** Tolerated failures: a count, or below 1 a share of all rollouts. Default 0. */
+  readonly maxExceptions?: number;
+  /** Seconds beyond the time limit of the task's code after which a thread that does not answer counts as blocked. Default 10. */
+  readonly graceSeconds?: number;
+  /** Rollouts of an earlier attempt: they are part of the result and not played again. */
+  readonly have?: readonly Trajectory[];
+  /** Stops early when aborted; finished rollouts are returned. */
+  readonly signal?: AbortSignal;
+  readonly onTrajectory?: (trajectory: Trajectory) => void;
+  readonly onFailure?: (failure: RolloutFailure) => void;
+  /** Told of each thing once, in all gatherings of the process. */
+  readonly onNote?: (text: string) => void;
+  /** Called with every group as soon as none of its rollouts is left to be played, unless all of them failed. */
+  readonly onGroup?: (group: readonly Trajectory[]) => void;
+}
+
+export interface Gathered {
+  /** Finished trajectories by scenario, in the order of the scenarios; members in order of their index. */
+  groups: Trajectory[][];
+  failures: RolloutFailure[];
+  /** Whether it was stopped before everything was played. */
+  interrupted: boolean;
+  seconds: number;
+}
+
+/** Milliseconds that a thread has to end a group after its last rollout. */
+const SETTLE_MS = 1000;
+
+/** What a rollout waits for once it may begin. */
+const THREAD = "its thread";
+
+/** Number of times a group is played again because another group ended its worker. */
+const RETRIES = 1;
+
+/** State of the members of one group. */
+interface OpenGroup {
+  readonly scenario: Scenario;
+  readonly left: Map<string, GroupJob["members"][number]>;
+  readonly done: Trajectory[];
+  /** Why its thread was ended, when one of its rollouts hung. */
+  hung: HoneError | undefined;
+  tries: number;
+  /** Since when it waits for its thread, by `awakeTime`; undefined once that has begun with it. */
+  sent: number | undefined;
+}
+
+/** A rollout on a thread that may not begin yet. */
+interface Ready {
+  readonly id: string;
+  /** Port on which its thread receives the ids of rollouts that may begin. */
+  readonly begin: MessagePort;
+}
+
+const inOrder = (members: readonly Trajectory[]) => [...members].sort((a, b) => a.index - b.index);
+
+export async function gather(options: GatherOptions): Promise<Gathered> {
+  return new Gathering(options).run();
+}
+
+class Gathering {
+  readonly #options: GatherOptions;
+  readonly #groups: OpenGroup[];
+  readonly #byRollout = new Map<string, OpenGroup>();
+  /** Groups that are on no thread yet, in order. */
+  readonly #pending: OpenGroup[];
+  #ready: Ready[] = [];
+  readonly #underWay = new Set<string>();
+  /** With the time of the report, by `awakeTime`, and the seconds since then in which the thread was not blocked. */
+  readonly #waiting = new Map<string, { thread: number; waiting: Waiting; since: number; open: number }>();
+  #looked = awakeTime();
+  /** The last operation that each thread reported: when it reports no more, that operation blocks it. */
+  readonly #lastOfThread = new Map<number, string>();
+  readonly #failures: RolloutFailure[] = [];
+  /** Groups on threads. */
+  readonly #playing = new Set<Promise<void>>();
+  /** Undefined where nothing is left to be played. */
+  #threads: Threads | undefined;
+  readonly #finished: Promise<"all" | "interrupted">;
+  #finish!: (how: "all" | "interrupted") => void;
+  #giveUp!: (error: unknown) => void;
+  /** A rollout or its tools failed, or ran out of time: what it began may still be at work. */
+  #leftovers = false;
+  /** What threads report after the end is ignored. */
+  #over = false;
+
+  constructor(options: GatherOptions) {
+    this.#options = options;
+    this.#finished = new Promise((resolve, reject) => {
+      this.#finish = (how) => {
+        this.#over = true;
+        resolve(how);
+      };
+      this.#giveUp = (error) => {
+        this.#over = true;
+        reject(error);
+      };
+    });
+    this.#groups = options.scenarios.map((scenario) => {
+      const members = Array.from({ length: options.groupSize }, (_, index) => {
+        const id = `${scenario.id}/${index}`;
+        return { id, index, seed: deriveSeed(options.run, options.step, scenario.id, index) };
+      });
+      const done = (options.have ?? []).filter(
+        (one) => one.scenario.id === scenario.id && one.index < options.groupSize,
+      );
+      const indices = new Set(done.map(({ index }) => index));
+      const left = new Map(members.filter(({ index }) => !indices.has(index)).map((member) => [member.id, member]));
+      return { scenario, left, done, hung: undefined, tries: 0, sent: undefined };
+    });
+    for (const group of this.#groups) {
+      for (const id of group.left.keys()) {
+        if (this.#byRollout.has(id))
+          throw new HoneError(`two scenarios have the id ${group.scenario.id}; ids must be unique`);
+        this.#byRollout.set(id, group);
+      }
+    }
+    this.#pending = this.#groups.filter(({ left }) => left.size > 0);
+  }
+
+  async run(): Promise<Gathered> {
+    const { signal, threads: kept } = this.#options;
+    const started = performance.now();
+    const interrupt = () => this.#finish("interrupted");
+    signal?.addEventListener("abort", interrupt, { once: true });
+    if (signal?.aborted) interrupt();
+    const owner = kept ?? new RolloutThreads();
+    const watchdog = setInterval(() => this.#watch(), 1000);
+    let clean = false;
+    try {
+      this.#threads = await this.#take(owner);
+      for (const group of this.#groups) {
+        if (group.left.size === 0) this.#reportIfComplete(group);
+      }
+      this.#checkEnd();
+      const how = await this.#finished;
+      // The last message of a group comes before its sequences are closed.
+      clean = how === "all" && !this.#leftovers && (await within(SETTLE_MS, this.#playing));
+      return {
+        groups: this.#groups.map(({ done }) => inOrder(done)),
+        failures: this.#failures,
+        interrupted: how === "interrupted",
+        seconds: (performance.now() - started) / 1000,
+      };
+    } finally {
+      clearInterval(watchdog);
+      signal?.removeEventListener("abort", interrupt);
+      // Leftovers end with their thread.
+      if (clean) await this.#threads?.release();
+      else await this.#threads?.close();
+      if (!kept) await owner.close();
+    }
+  }
+
+  async #take(owner: RolloutThreads): Promise<Threads | undefined> {
+    if (this.#pending.length === 0) return undefined;
+    const { settings, concurrency, groupSize, onNote } = this.#options;
+    const workers = this.#options.workers ?? Math.max(1, Math.min(4, availableParallelism() - 1));
+    const count = Math.min(workers, Math.ceil(concurrency / groupSize), this.#pending.length);
+    return owner.take({ settings, count, concurrency, onMessage: (message) => this.#onMessage(message), onNote });
+  }
+
+  /** Starts rollouts up to the concurrency limit. */
+  #fill(): void {
+    if (this.#over) return;
+    for (;;) {
+      if (this.#ready.length === 0) {
+        const group = this.#pending.shift();
+        if (!group) return;
+        const playing = this.#play(group)
+          .catch((error: unknown) => this.#giveUp(error))
+          .finally(() => this.#playing.delete(playing));
+        this.#playing.add(playing);
+      }
+      if (this.#underWay.size >= this.#options.concurrency) return;
+      const next = this.#ready.shift();
+      if (!next) return;
+      this.#underWay.add(next.id);
+      next.begin.postMessage(next.id);
+      this.#expectBegin(next.id);
+    }
+  }
+
+  /** From now on its thread has to react. One whose built-in functions the task has replaced, for example, does not. */
+  #expectBegin(id: string): void {
+    const waits = this.#waiting.get(id);
+    if (waits?.waiting.for !== TURN_TO_BEGIN) return;
+    const { toolSeconds: seconds } = this.#options.settings.limits;
+    this.#waiting.set(id, { ...waits, waiting: { turn: 0, for: THREAD, seconds }, since: awakeTime(), open: 0 });
+  }
+
+  async #play(group: OpenGroup): Promise<void> {
+    const members = [...group.left.values()];
+    const { port1, port2 } = new MessageChannel();
+    this.#ready.push(...members.map(({ id }) => ({ id, begin: port1 })));
+    // A group that plays alone waits until a thread has nothing else to do.
+    group.sent = group.tries === 0 ? awakeTime() : undefined;
+    try {
+      const { player } = this.#options.settings;
+      const adapter = player.kind === "engine" ? player.adapter : null;
+      const { step } = this.#options;
+      const job: GroupJob = { scenario: group.scenario, step, members, adapter, begin: port2 };
+      // A repeated group cannot be ended by a neighbour again.
+      const result = await (this.#threads as Threads).play(job, { alone: group.tries > 0 });
+      if (result) this.#giveUp(new HoneError(result.setupError));
+    } catch (error) {
+      if (this.#over || group.left.size === 0) return;
+      // The thread died: through this group if it was ended for hanging, else possibly through a neighbour.
+      if (!group.hung && group.tries < RETRIES) {
+        group.tries++;
+        this.#ready = this.#ready.filter(({ begin }) => begin !== port1);
+        for (const id of group.left.keys()) this.#underWay.delete(id);
+        this.#pending.unshift(group);
+        this.#fill();
+        return;
+      }
+      const reason = messageOf(group.hung ?? error).replace(
+        /^worker exited with code: (\d+)$/,
+        "its thread was ended: code of the task calls process.exit($1)",
+      );
+      for (const id of [...group.left.keys()]) this.#fail({ id, error: reason });
+    } finally {
+      port1.close();
+    }
+  }
+
+  /** An error of a listener (a full disk, for example) ends the gathering. */
+  #onMessage(message: RolloutMessage): void {
+    if (this.#over) return;
+    try {
+      this.#read(message);
+    } catch (error) {
+      this.#giveUp(error);
+    }
+  }
+
+  #read(message: RolloutMessage): void {
+    if (message.kind === "waiting") {
+      const group = this.#byRollout.get(message.id);
+      if (!group?.left.has(message.id)) return;
+      group.sent = undefined;
+      this.#waiting.set(message.id, { thread: message.thread, waiting: message.waiting, since: awakeTime(), open: 0 });
+      if (message.waiting.for !== TURN_TO_BEGIN) this.#lastOfThread.set(message.thread, message.id);
+      else if (this.#underWay.has(message.id)) this.#expectBegin(message.id);
+    } else if (message.kind === "done") {
+      const { id, reward } = message.trajectory;
+      if (typeof reward?.reward !== "number") {
+        this.#fail({ id, error: "its thread reports no reward: code of the task has replaced built-in functions" });
+        return;
+      }
+      const group = this.#settle(id);
+      if (!group) return;
+      if (["deadline", "tool_failure"].includes(message.trajectory.end)) this.#leftovers = true;
+      group.done.push(message.trajectory);
+      this.#options.onTrajectory?.(message.trajectory);
+      this.#reportIfComplete(group);
+      this.#checkEnd();
+    } else this.#fail(message.failure);
+  }
+
+  /** Removes a rollout from the list. Undefined when it was settled before. */
+  #settle(id: string): OpenGroup | undefined {
+    this.#waiting.delete(id);
+    this.#underWay.delete(id);
+    this.#ready = this.#ready.filter((one) => one.id !== id);
+    const group = this.#byRollout.get(id);
+    return group?.left.delete(id) ? group : undefined;
+  }
+
+  #fail(failure: RolloutFailure): void {
+    const group = this.#over ? undefined : this.#settle(failure.id);
+    if (!group) return;
+    this.#failures.push(failure);
+    this.#leftovers = true;
+    const total = this.#byRollout.size;
+    const limit = this.#options.maxExceptions ?? 0;
+    const borne = limit < 1 ? Math.floor(limit * total) : limit;
+    if (this.#failures.length > borne) {
+      const count = `${this.#failures.length} of ${total} rollouts failed (--max-exceptions ${limit})`;
+      this.#giveUp(new HoneError(`${count}; the last, ${failure.id}: ${failure.error}`));
+      return;
+    }
+    this.#options.onFailure?.(failure);
+    this.#reportIfComplete(group);
+    this.#checkEnd();
+  }
+
+  #reportIfComplete({ left, done }: OpenGroup): void {
+    if (left.size === 0 && done.length > 0) this.#options.onGroup?.(inOrder(done));
+  }
+
+  #checkEnd(): void {
+    if (this.#groups.every((group) => group.left.size === 0)) this.#finish("all");
+    else this.#fill();
+  }
+
+  /**
+   * Finds threads that code of the task blocks: they do not answer. One that answers has its own time limits, unless code of the task
+   * has replaced what they need.
+   */
+  #watch(): void {
+    const now = awakeTime();
+    const secondsSince = (time: number) => (now - time) / 1000;
+    const passed = secondsSince(this.#looked);
+    this.#looked = now;
+    const threads = this.#threads;
+    if (!threads) return;
+    const { graceSeconds = 10, settings } = this.#options;
+    const { toolSeconds, taskSeconds = TASK_SECONDS } = settings.limits;
+    const silent = threads.ask();
+    for (const [thread, seconds] of silent) {
+      // By what the last to report waits for: other groups may still wait for the thread to be prepared.
+      const allowed = this.#prepares(this.#lastOfThread.get(thread)) ? taskSeconds : toolSeconds;
+      if (seconds < allowed + graceSeconds) continue;
+      this.#endBlocked(thread);
+      return;
+    }
+    for (const [id, waits] of this.#waiting) {
+      const { thread, waiting } = waits;
+      if (silent.get(thread) === 0) waits.open += passed;
+      if (waits.open < (waiting.seconds ?? Number.POSITIVE_INFINITY) + graceSeconds) continue;
+      const again = waiting.for === THREAD && (this.#byRollout.get(id)?.tries ?? 0) < RETRIES;
+      if (again) this.#endThread(thread);
+      else this.#endBlocked(thread, id);
+      return;
+    }
+    for (const group of this.#groups) {
+      if (group.sent === undefined) continue;
+      // A thread that starts has nothing of the task's yet.
+      if (!threads.started) group.sent = now;
+      const seconds = secondsSince(group.sent);
+      if (seconds < taskSeconds + toolSeconds + graceSeconds) continue;
+      this.#giveUp(
+        new HoneError(
+          `no thread has begun with the scenario ${group.scenario.id} for ${seconds.toFixed(0)} s: code of the task blocks them, or has replaced built-in functions of theirs`,
+        ),
+      );
+      return;
+    }
+  }
+
+  #prepares(rollout: string | undefined): boolean {
+    return rollout !== undefined && this.#waiting.get(rollout)?.waiting.for === PREPARING;
+  }
+
+  /**
+   * All rollouts of a blocked thread look stuck; the one that reported last blocks it.
+   *
+   * @param overdue a rollout whose own time is over; it is blamed where the last only waits for the thread to be prepared
+   */
+  #endBlocked(thread: number, overdue?: string): void {
+    const [any, other] = [...this.#waiting].find(([, waits]) => waits.thread === thread) ?? [];
+    // Something that a rollout has left behind.
+    if (any === undefined || !other) {
+      this.#endThread(thread);
+      return;
+    }
+    const last = this.#lastOfThread.get(thread) ?? any;
+    const culprit = overdue !== undefined && this.#prepares(last) ? overdue : last;
+    const { waiting, since } = this.#waiting.get(culprit) ?? other;
+    const { turn, for: what } = waiting;
+    const seconds = ((awakeTime() - since) / 1000).toFixed(0);
+    if (what === PREPARING) {
+      const { taskSeconds = TASK_SECONDS } = this.#options.settings.limits;
+      this.#giveUp(new HoneError(`${what} are not there after ${seconds} s (--task-timeout ${taskSeconds})`));
+      return;
+    }
+    const when = turn === 0 ? "before its first turn" : `in turn ${turn}`;
+    const reason = new HoneError(`rollout ${culprit} hangs: ${when} it has waited ${seconds} s for ${what}`);
+    this.#endThread(thread, { culprit, reason });
+  }
+
+  /** Ends a thread that the rollout `culprit` blocks, or nobody knows who; the other groups on it are played again elsewhere. */
+  #endThread(thread: number, by?: { readonly culprit: string; readonly reason: HoneError }): void {
+    for (const [id, waits] of this.#waiting) {
+      if (waits.thread === thread) this.#waiting.delete(id);
+    }
+    this.#lastOfThread.delete(thread);
+    const guilty = by && this.#byRollout.get(by.culprit);
+    if (guilty) guilty.hung = by.reason;
+    this.#threads?.end(thread);
+  }
+}

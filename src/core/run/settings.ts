@@ -1,0 +1,82 @@
+/** The settings that a run records, and which of them define its identity. */
+import { type Config, type DeterminedOption, flagOf, type KeptOption, keptOptions } from "../config/config.js";
+import { adamOf } from "../learn/adam.js";
+import type { PlainOptions } from "../task/task.js";
+import { UsageError } from "../util/errors.js";
+import type { RunRecord } from "./records.js";
+
+/** Settings that a run records. */
+export type RunSettings = {
+  readonly [K in KeptOption]-?: K extends DeterminedOption ? NonNullable<Config[K]> : Config[K];
+} & {
+  /** The task's options. */
+  readonly set: PlainOptions;
+};
+
+export const settingsOf = (record: RunRecord) =>
+  ({ ...record.options, set: taskOptionsIn(record) }) as unknown as RunSettings;
+
+/** The task's options as the run was begun with. */
+export const taskOptionsIn = ({ options }: Pick<RunRecord, "options">): PlainOptions =>
+  (options.set ?? {}) as PlainOptions;
+
+const show = (value: unknown) => {
+  if (Array.isArray(value)) return value.join(",");
+  return typeof value === "object" && value !== null ? JSON.stringify(value) : String(value ?? "unset");
+};
+
+/**
+ * Checks that a run was not begun with a removed option's value other than what is now used.
+ * @param parameters of its model; undefined where nothing is learnt
+ * @throws UsageError
+ */
+export function checkRemoved({ options }: RunRecord, parameters: number | undefined): void {
+  const { betas, weightDecay } = parameters === undefined ? { betas: [], weightDecay: undefined } : adamOf(parameters);
+  const used: Readonly<Record<string, unknown>> = {
+    ...{ adamBeta1: betas[0], adamBeta2: betas[1], weightDecay },
+    ...{ difficultyRollouts: options.groupSize, mcpScope: "rollout", mcpResultChars: 8000 },
+  };
+  for (const [name, value] of Object.entries(used)) {
+    const recorded = (options as Readonly<Record<string, unknown>>)[name];
+    if (value === undefined || recorded === undefined || recorded === value) continue;
+    throw new UsageError(
+      `the run was begun with ${flagOf(name)} ${show(recorded)}, an option that has been removed (${show(value)} is used now); start a new run from one of its checkpoints with --run NAME --fork`,
+    );
+  }
+}
+
+/**
+ * Checks that the options still describe the recorded run.
+ * @param ofTask differences among the task's options
+ * @throws UsageError listing every difference; of other weights alone where the model has its name still: nothing that could
+ * be given would mend that
+ */
+export function checkSameRun(
+  recorded: RunRecord,
+  settings: RunSettings,
+  contents: RunRecord["contents"],
+  folder: string,
+  ofTask: readonly string[] = [],
+): void {
+  const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
+  const before = (name: KeptOption) => recorded.options[name];
+  if (recorded.contents.model !== contents.model && same(before("model"), settings.model)) {
+    throw new UsageError(
+      `the run ${folder} was trained from other weights than --model ${settings.model} has now, and its adapters fit those alone; begin another run with --run NAME`,
+    );
+  }
+  const differences = [
+    ...keptOptions("identity").flatMap((name) =>
+      same(before(name), settings[name]) ? [] : [`${flagOf(name)} ${show(settings[name])} (was ${show(before(name))})`],
+    ),
+    ...ofTask,
+    // A run whose model had tools of MCP servers does not go on without them.
+    ...Object.keys({ ...contents, ...(recorded.contents.tools ? { tools: "" } : {}) }).flatMap((name) =>
+      recorded.contents[name] === contents[name] ? [] : [`other contents of the ${name}`],
+    ),
+  ];
+  if (differences.length === 0) return;
+  throw new UsageError(
+    `the run ${folder} was begun differently: ${differences.join("; ")}. Leave these out to go on with it, give a new run's name with --run, or start one from a checkpoint with --run NAME --fork ${folder}/checkpoints/NNNN`,
+  );
+}

@@ -1,0 +1,138 @@
+/** The engine and its rollout workers, with the interface that the training loop uses. */
+import type { EngineOptions, PolicyEngine } from "../engine/engine.js";
+import { fitting } from "../engine/fitting.js";
+import { gather } from "../gather/gather.js";
+import type { RolloutThreads } from "../gather/threads.js";
+import type { ChatSettings } from "../rollout/conversation.js";
+import type { RolloutLimits } from "../rollout/rollout.js";
+import type { RolloutFailure } from "../rollout/trajectory.js";
+import type { Adapter, ProbeReading } from "../run/records.js";
+import type { ServerPlan } from "../task/servers.js";
+import type { PlainOptions } from "../task/task.js";
+import { sha256OfFile } from "../util/files.js";
+import type { Played, PlayRequest, Policy } from "./parts.js";
+import { type Probe, type ProbeScores, readingOf, readProbe, scoreProbe, scoreStart } from "./probe.js";
+
+export interface EnginePolicySettings {
+  readonly engine: EngineOptions;
+  /** Task file or name, as workers load it. */
+  readonly task: string;
+  readonly taskOptions: PlainOptions;
+  readonly servers?: ServerPlan | undefined;
+  readonly limits: RolloutLimits;
+  readonly temperature: number;
+  readonly chat?: ChatSettings;
+  /** Concurrent rollouts; fewer after the first time that memory does not suffice for them. */
+  readonly concurrency: number;
+  /** Threads that each play uses again; their owner closes them before the engine. By default each play has its own. */
+  readonly threads?: RolloutThreads;
+  readonly maxExceptions: number;
+  /** Frees the weights too while it sleeps, not the KV cache alone. */
+  readonly releaseWeights: boolean;
+  /** Called with each adapter that is in use from now on. */
+  readonly onUse?: (adapter: Adapter | null) => void;
+  readonly onFailure: (failure: RolloutFailure) => void;
+  readonly log: (text: string) => void;
+}
+
+/** A probe of the adapter in use that has not been scored with it. */
+interface Unseen {
+  readonly probe: Probe;
+  /** Adapter file that was used before, null for none, and the engine's scores of the probe's start with it. */
+  readonly from: string | null;
+  readonly earlier: ProbeScores;
+}
+
+/** The adapter that the engine was last seen to load, by its file's digest, and its scores of the probe with it. */
+interface Seen {
+  readonly sha256: string;
+  readonly scores: ProbeScores;
+}
+
+export class EnginePolicy implements Policy {
+  readonly #engine: PolicyEngine;
+  readonly #settings: EnginePolicySettings;
+  #adapter: Adapter | null = null;
+  #unseen: Unseen | undefined;
+  #seen: Seen | undefined;
+  #concurrency: number;
+
+  constructor(engine: PolicyEngine, settings: EnginePolicySettings) {
+    this.#engine = engine;
+    this.#settings = settings;
+    this.#concurrency = settings.concurrency;
+  }
+
+  /** Concurrent rollouts. */
+  get concurrency(): number {
+    return this.#concurrency;
+  }
+
+  async use(adapter: Adapter | null): Promise<void> {
+    const path = adapter?.path ?? null;
+    const from = this.#engine.adapter;
+    if (path !== from) {
+      this.#unseen = undefined;
+      const probe = path === null ? undefined : readProbe(path);
+      const earlier = probe && (await scoreStart(this.#engine, probe));
+      await this.#engine.useAdapter(path);
+      this.#unseen = probe && earlier && { probe, from, earlier };
+    }
+    this.#adapter = adapter;
+    this.#settings.onUse?.(adapter);
+  }
+
+  async probe(): Promise<ProbeReading | null> {
+    if (!this.#unseen) return null;
+    const { probe, from, earlier } = this.#unseen;
+    this.#unseen = undefined;
+    const sha256 = this.#adapter?.sha256 as string;
+    // Loaded again, as after a validation of another policy, it only has to be there.
+    const now = this.#seen?.sha256 === sha256 ? this.#seen.scores : await scoreProbe(this.#engine, probe);
+    if (!now) return null;
+    const reading = readingOf(probe, now, { earlier, now: await scoreStart(this.#engine, probe) });
+    if (reading.moved !== 0) this.#seen = { sha256, scores: now };
+    // A fork's first checkpoint has the same adapter as the one that it was copied from.
+    const same = reading.moved === 0 && from !== null && (await sha256OfFile(from)) === sha256;
+    return same ? { ...reading, moved: null } : reading;
+  }
+
+  async play({ run, step, scenarios, groupSize, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
+    const { engine, task, taskOptions, servers, limits, temperature, chat = {} } = this.#settings;
+    const { threads, maxExceptions, onFailure } = this.#settings;
+    return gather({
+      settings: {
+        task,
+        taskOptions,
+        servers,
+        limits,
+        player: { kind: "engine", engine, sampling: { temperature }, chat, adapter: this.#adapter?.sha256 ?? null },
+      },
+      run,
+      step,
+      scenarios,
+      groupSize,
+      have,
+      concurrency: this.#concurrency,
+      threads,
+      maxExceptions,
+      signal,
+      onTrajectory,
+      onFailure,
+      onNote: this.#settings.log,
+      ...(onGroup === undefined ? {} : { onGroup }),
+    });
+  }
+
+  async sleep(): Promise<void> {
+    await this.#engine.sleep({ weights: this.#settings.releaseWeights });
+  }
+
+  async wake(): Promise<void> {
+    const attempt = (sequences: number) => this.#engine.wake({ sequences });
+    const { info } = this.#engine;
+    const least = "lanes" in info ? info.lanes : 1;
+    const awake = await fitting(this.#concurrency, attempt, this.#settings.log, least);
+    this.#concurrency = awake.sequences;
+  }
+}

@@ -1,0 +1,122 @@
+/** Plays the scenarios of a step or a validation; each rollout is saved as it finishes, and saved ones are not repeated. */
+import type { GradeRollout } from "../reward/reward.js";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { RolloutPhase, StepRow, ValidationRow } from "../run/records.js";
+import type { RunStore } from "../run/store.js";
+import type { Scenario } from "../task/task.js";
+import { HoneError } from "../util/errors.js";
+import { gradeOwn, playGraded } from "./grading.js";
+import type { LoopParts, LoopSettings, Played, Policy, View } from "./parts.js";
+
+export interface PlayContext {
+  readonly store: RunStore;
+  readonly policy: Policy;
+  readonly view: View;
+  readonly signal: AbortSignal;
+  /** The first of the names from which seeds are derived. */
+  readonly seed: number;
+}
+
+type PlayContextParts = Pick<LoopParts, "run" | "policy" | "view" | "signal" | "settings">;
+
+export function playContextOf({ run, policy, view, signal, settings }: PlayContextParts): PlayContext {
+  return { store: run.store, policy, view, signal, seed: settings.seed };
+}
+
+/** Stopped by the user; no error, and nothing is lost. */
+export class Interrupted extends HoneError {
+  constructor(phase: RolloutPhase, step: number) {
+    const validated = step === 0 ? "the start" : `step ${step}`;
+    const trained = step === 0 ? "while difficulty was measured" : `in step ${step}`;
+    const where = phase === "train" ? trained : `in the validation of ${validated}`;
+    super(`interrupted ${where}; what was finished is kept, the same command goes on`);
+  }
+}
+
+interface SavedPlay {
+  readonly phase: RolloutPhase;
+  readonly step: number;
+  readonly scenarios: readonly Scenario[];
+  readonly groupSize: number;
+  /** SHA-256 of the adapter in use. */
+  readonly adapter: string | null;
+  /** Called with every group as soon as it is complete. */
+  readonly onGroup?: (group: readonly Trajectory[]) => void;
+}
+
+/** @throws Interrupted when the signal came before everything was played */
+export async function playSaved(
+  { store, policy, view, signal, seed }: PlayContext,
+  { phase, step, scenarios, groupSize, adapter, onGroup }: SavedPlay,
+): Promise<Played & { reused: number }> {
+  store.dropForeignRollouts(phase, step, adapter);
+  const asked = new Set(scenarios.map(({ id }) => id));
+  const have = store.rollouts(phase, step).filter(({ scenario }) => asked.has(scenario.id));
+  view.phase(step, phase === "train" ? "rollouts" : "validation", scenarios.length * groupSize);
+  for (const trajectory of have) view.rollout(trajectory);
+  const played = await policy.play({
+    // Every validation uses the same seeds, so that two of them differ by their policy alone.
+    run: `${seed}/${phase}`,
+    step: phase === "train" ? step : 0,
+    scenarios,
+    groupSize,
+    have,
+    signal,
+    onTrajectory: (trajectory) => {
+      store.saveRollout(phase, step, trajectory);
+      view.rollout(trajectory);
+    },
+    ...(onGroup === undefined ? {} : { onGroup }),
+  });
+  if (played.interrupted) throw new Interrupted(phase, step);
+  return { ...played, reused: have.length };
+}
+
+/** Whether the policy after a step is validated; the start's is too. */
+export const isDue = ({ steps, validateEvery }: Pick<LoopSettings, "steps" | "validateEvery">, step: number): boolean =>
+  step === steps || (step > 0 && validateEvery > 0 && step % validateEvery === 0);
+
+/**
+ * Plays the validation scenarios with the adapter in force, unless this step has been validated before.
+ * @param grade decides whether an answer is right, where the task's own reward does not
+ */
+export async function validate(
+  playing: PlayContext,
+  at: StepRow,
+  scenarios: readonly Scenario[],
+  grade: GradeRollout = gradeOwn,
+): Promise<ValidationRow> {
+  const { store, view, signal } = playing;
+  const before = store.validations().find(({ step }) => step === at.step);
+  if (before) return before;
+  const started = performance.now();
+  const { step, checkpoint, adapter } = at;
+  const asked = { phase: "validation", step, scenarios, groupSize: 1, adapter } as const;
+  const result = await interruptible(signal, "validation", step, () =>
+    playGraded(signal, grade, (signal, onGroup) => playSaved({ ...playing, signal }, { ...asked, onGroup })),
+  );
+  const row = {
+    step,
+    checkpoint,
+    result,
+    seconds: (performance.now() - started) / 1000,
+  };
+  store.commitValidation(row);
+  view.validation(row);
+  return row;
+}
+
+/** Runs work that the signal may end, which then counts as an interruption. */
+export async function interruptible<T>(
+  signal: AbortSignal,
+  phase: RolloutPhase,
+  step: number,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (signal.aborted) throw new Interrupted(phase, step);
+    throw error;
+  }
+}

@@ -1,0 +1,257 @@
+/**
+ * The stages of a training step, bound to the parts of a run, with the work around the algorithm: timing, messages to the
+ * view, and interruption by the user's signal.
+ */
+import { once } from "node:events";
+import { writeBatch } from "../learn/batch.js";
+import type { StepMetrics } from "../learn/types.js";
+import { comparable, rewardComparable } from "../reward/comparable.js";
+import { GroupWork } from "../reward/group-work.js";
+import type { GroupReward } from "../reward/reward.js";
+import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
+import { learnerNumerics, numericsOf } from "../run/numerics.js";
+import { mismatchesOf, type StepRow } from "../run/records.js";
+import type { Scenario } from "../task/task.js";
+import { deriveSeed } from "../util/random.js";
+import { batchOf, type CreditedGroup, creditGroups, creditsOf, playedIn } from "./credit.js";
+import { type EarlierPolicy, earlierOf } from "./earlier.js";
+import { type Acts, heed } from "./guard.js";
+import { stepMetricsRow } from "./metrics.js";
+import type { LoopParts } from "./parts.js";
+import { interruptible, playContextOf, playSaved } from "./saved-play.js";
+import { rateOfStep } from "./schedule.js";
+import { wakeWith } from "./settle.js";
+import type { ClockPhase, StepClock } from "./step-clock.js";
+import { policiesSince } from "./version.js";
+
+type Groups = readonly (readonly Trajectory[])[];
+
+export interface PlayedGroups {
+  readonly groups: Groups;
+  readonly failures: readonly RolloutFailure[];
+  /** Rollouts reused from an interrupted attempt of this step. */
+  readonly reused: number;
+}
+
+/** The policy from now on. */
+type Published = Pick<StepRow, "checkpoint" | "adapter">;
+
+interface DoneStep {
+  readonly played: readonly PlayedGroups[];
+  readonly groups: readonly CreditedGroup[];
+  readonly learnt: StepMetrics | null;
+  readonly policy: Published;
+}
+
+/** What the engine does for a step, in order of the calls; repeated until nothing is sampled. */
+export interface PlayStages {
+  /** @param soFar the step's groups so far: its own scenarios when there are none, then replacements */
+  sample(soFar: readonly CreditedGroup[]): readonly Scenario[];
+  /** A group's rewards are requested as soon as it is complete, while others are being played. */
+  play(scenarios: readonly Scenario[]): Promise<PlayedGroups>;
+  /** Waits for the outstanding rewards. */
+  reward(groups: Groups): Promise<readonly GroupReward[]>;
+  advantages(groups: Groups, rewards: readonly GroupReward[]): Promise<readonly CreditedGroup[]>;
+}
+
+/** What is learnt from it. */
+export interface LearnStages {
+  /** Meanwhile the engine's memory is the learner's, unless each has its own. null when no group has a gradient. */
+  update(groups: readonly CreditedGroup[]): Promise<StepMetrics | null>;
+  /** Gives the new checkpoint its number. */
+  publish(learnt: StepMetrics | null): Promise<Published>;
+  commit(done: DoneStep): StepRow;
+}
+
+/** In order of their calls, see {@link trainStep}. Each throws HoneError when the run cannot continue. */
+export interface Stages extends PlayStages, LearnStages {
+  /** Wakes the engine with the new adapter, and checks that it plays it. */
+  wake(row: StepRow): Promise<StepRow>;
+}
+
+/** The stages of the step after `at`, which the policy of then plays. */
+export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stages {
+  return {
+    ...playStages(parts, at.step + 1, at, clock),
+    ...learnStages(parts, at, at, clock),
+    wake: (row) => wakeWith(parts, row, clock),
+  };
+}
+
+/** What guards may demand before the step is committed. */
+const actsBefore = ({ run, view }: LoopParts, step: number): Acts => ({
+  note: (text) => view.log(text),
+  dropRollouts: () => run.store.dropRollouts("train", step),
+  takeBack: () => undefined,
+});
+
+/** @param version state of the run whose policy plays the step, and which the engine plays now */
+export function playStages(parts: LoopParts, step: number, version: StepRow, clock: StepClock): PlayStages {
+  const { settings, scenarios, guards, view, signal } = parts;
+  const acts = actsBefore(parts, step);
+  const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);
+  const stoppable = <T>(work: () => Promise<T>) => interruptible(signal, "train", step, work);
+
+  const rewardGroup = rewardComparable(parts.rewardGroup);
+  const rewarding = new GroupWork<GroupReward>(
+    (group) => rewardGroup(group, step),
+    (group, reward) => view.rewarded(comparable(group), reward),
+  );
+
+  return {
+    sample: (soFar) => scenarios.next(step, soFar, settings.refill),
+
+    play: async (scenarios) => {
+      const played = await timed("rollouts", () =>
+        rewarding.during(signal, (signal) =>
+          playSaved(
+            { ...playContextOf(parts), signal },
+            {
+              phase: "train",
+              step,
+              scenarios,
+              groupSize: settings.groupSize,
+              adapter: version.adapter,
+              onGroup: (group) => rewarding.begin(group),
+            },
+          ),
+        ),
+      );
+      const { temperature } = settings;
+      await clock.check(async () => {
+        for (const group of played.groups) await heed(guards, "afterPlay", { group, temperature }, acts);
+      });
+      return played;
+    },
+
+    reward: (groups) =>
+      timed("rewards", () => stoppable(() => rewarding.all(groups, { kind: "rewarded", rewards: [] }))),
+
+    advantages: async (groups, rewards) => {
+      const { advantages: options, maskTruncated } = settings;
+      const credited = creditGroups(groups, rewards, { ...options, maskTruncated });
+      await heed(guards, "afterCredit", { groups, rewards, credited, options }, acts);
+      return credited;
+    },
+  };
+}
+
+/**
+ * The stages of the step after `at`.
+ * @param version state of the run whose policy played it
+ */
+export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clock: StepClock): LearnStages {
+  const { run, settings, scenarios, policy, guards, signal } = parts;
+  const step = at.step + 1;
+  const learningRate = rateOfStep(settings.schedule, step, settings.steps);
+  const earlier = earlierOf(run, at.step - version.step);
+  const acts = actsBefore(parts, step);
+  const numericsWith = (learnt: StepMetrics | null) =>
+    numericsOf(settings.numerics.engine, learnt && learnerNumerics(learnt, settings.numerics.hfWeights));
+  const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);
+
+  return {
+    update: async (groups) => {
+      // Here rather than where they were played: then all steps before are committed, whatever the timing.
+      await clock.check(() => heed(guards, "beforeUpdate", { groups, steps: run.store.steps() }, acts));
+      if (!settings.apart) await timed("swap", () => Promise.all([policy.sleep(), parts.restJudge?.()]));
+      const learnt = await timed("update", () =>
+        interruptible(signal, "train", step, () =>
+          updateOn(parts, { at, version, groups, learningRate, earlier, clock, acts }),
+        ),
+      );
+      if (!learnt) return null;
+      clock.addChecks(learnt.seconds.checks);
+      const { lastUpdates } = parts;
+      const before = mismatchesOf(run.store.steps(), numericsWith(learnt));
+      const { checkpoint } = version;
+      await heed(guards, "afterUpdate", { learnt, checkpoint, earlier, lastUpdates, settings, before }, acts);
+      return learnt;
+    },
+
+    publish: async (learnt) => {
+      const { checkpoint, adapter } = learnt?.applied ? await timed("checkpoint", () => run.publish(step)) : at;
+      return { checkpoint, adapter };
+    },
+
+    commit: ({ played, groups, learnt, policy: now }) => {
+      const failures = played.flatMap((round) => round.failures);
+      const further = groups.length - scenarios.groupsPerStep;
+      const resting = scenarios.resting(step);
+      const row: StepRow = {
+        step,
+        ...now,
+        metrics: stepMetricsRow(groups, failures, learningRate, learnt, {
+          ...{ further, resting, earlier },
+          version: version.step,
+          staleness: policiesSince(run.store.steps(), version.step),
+        }),
+        timing: {
+          seconds: clock.read(),
+          checks: clock.checks,
+          reused: played.reduce((sum, round) => sum + round.reused, 0),
+          memory: learnt?.memory ?? null,
+          judge: parts.judgeLap?.() ?? null,
+          numerics: numericsWith(learnt),
+        },
+      };
+      // Where steps are played ahead, each waits for the engine to play its policy.
+      const settled = settings.staleness === 0 && row.checkpoint === at.checkpoint;
+      run.store.commitStep(row, creditsOf(groups), settled);
+      return row;
+    },
+  };
+}
+
+interface Learning {
+  readonly at: StepRow;
+  readonly version: StepRow;
+  readonly groups: readonly CreditedGroup[];
+  readonly learningRate: number;
+  readonly earlier: EarlierPolicy | undefined;
+  readonly clock: StepClock;
+  readonly acts: Acts;
+}
+
+async function updateOn(
+  { run, settings, scenarios, updater, guards, view, signal }: LoopParts,
+  { at, version, groups, learningRate, earlier, clock, acts }: Learning,
+): Promise<StepMetrics | null> {
+  const further = groups.length - scenarios.groupsPerStep;
+  const batch = batchOf(groups, { kl: settings.kl, further });
+  if (batch.length === 0) return null;
+  const step = at.step + 1;
+  const folderOf = (checkpoint: number | null) => ({ checkpoint: run.checkpointOf({ checkpoint }) ?? null });
+  view.phase(step, "update", batch.length);
+  await writeBatch(run.batchFile, batch, { temperature: settings.temperature, flat: settings.kl > 0, step });
+  const seed = deriveSeed("second path", settings.seed, step);
+  const written = { file: run.batchFile, batch, seed, whole: !settings.maskTruncated };
+  await clock.check(() => heed(guards, "afterBatch", written, acts));
+  signal.throwIfAborted();
+  await unlessAborted(updater.prepare(run.checkpointOf(at)), signal);
+  return updater.update({
+    batch: run.batchFile,
+    into: run.checkpoints.draft(step),
+    from: run.checkpointOf(at),
+    learningRate,
+    ...playedIn(groups, further),
+    ...(version.checkpoint === at.checkpoint ? {} : { playedBy: folderOf(version.checkpoint) }),
+    ...(earlier ? { earlier: folderOf(earlier.checkpoint) } : {}),
+    ...(earlier?.previous === undefined ? {} : { previous: folderOf(earlier.previous) }),
+    seed: deriveSeed("minibatches", settings.seed, step),
+    adapterType: settings.adapterType,
+    signal,
+    onProgress: (progress) => view.progress(progress),
+  });
+}
+
+/** Awaits `work`, unless the signal is aborted first. */
+async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  const aborted = new AbortController();
+  try {
+    await Promise.race([work, once(signal, "abort", { signal: aborted.signal })]);
+    signal.throwIfAborted();
+  } finally {
+    aborted.abort();
+  }
+}

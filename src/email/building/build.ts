@@ -1,0 +1,230 @@
+/**
+ * Builds a mail database: imports mail from any source, then the questions, into one file that appears when complete.
+ * Every message read is counted once: imported, duplicate, or skipped with a named reason.
+ */
+import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { setImmediate as breathe } from "node:timers/promises";
+import { HoneError, messageOf } from "../../core/util/errors.js";
+import { importMail } from "../import/import-mail.js";
+import type { ImportRules, Skipped, SkipReason } from "../import/job.js";
+import { derivedId, hasDerivedId } from "../import/message.js";
+import { type QuestionCounts, QuestionReader, type QuestionRules } from "../import/questions.js";
+import { findSource, type Source } from "../import/sources.js";
+import type { Mail } from "../mail.js";
+import type { EmailScenario } from "../scenario.js";
+import { applicationId } from "../schema.js";
+import type { NameSet } from "../synthetic/pools.js";
+import { syntheticWorld } from "../synthetic/world.js";
+import { type MailDatabaseWriter, openMailDatabaseWriter } from "../writer.js";
+
+/** Source of the database's content. */
+export type BuildSource =
+  | { readonly kind: "synthetic"; readonly seed: number; readonly mailboxes: number; readonly names?: NameSet }
+  | {
+      readonly kind: "mail";
+      /** At least one. */
+      readonly paths: readonly string[];
+      readonly questions: readonly string[];
+      readonly rules: ImportRules & QuestionRules;
+    };
+
+/** Progress of a build. */
+export interface BuildProgress {
+  readonly phase: "reading" | "indexing";
+  /** Share of this phase that is done, 0 to 1. */
+  readonly share: number;
+  /** Messages read so far. */
+  readonly read: number;
+}
+
+export interface BuildOptions {
+  /** Path of the database. An existing one is replaced. */
+  readonly db: string;
+  readonly source: BuildSource;
+  readonly signal?: AbortSignal;
+  onProgress?(progress: BuildProgress): void;
+  /** Replaced in tests. */
+  readonly openWriter?: (file: string) => MailDatabaseWriter;
+}
+
+export interface BuildSummary {
+  /** Equals imported + duplicates + skipped. */
+  read: number;
+  imported: number;
+  duplicates: number;
+  skipped: Partial<Record<SkipReason, number>>;
+  scenarios: { train: number; test: number };
+  seconds: number;
+  db: string;
+  /** Number of imported mails that got an id from hone: they had none, or another mail had it. */
+  derived_ids: { no_message_id: number; id_taken: number };
+  /** Number of imported mails without a date, which nobody sees who asks on some day. */
+  undated: number;
+  /** The first skipped message for each reason. */
+  examples: Partial<Record<SkipReason, string>>;
+  /** Only when questions were given. */
+  questions?: QuestionCounts;
+}
+
+/** An import or indexing must respond to Ctrl-C within one batch. */
+function checkAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw signal.reason;
+}
+
+/** Refuses to replace a file that is not a mail database, in case --db is mistyped. */
+function checkTarget(file: string): void {
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found?.isDirectory()) throw new HoneError(`${file} is a folder: give --db the name of a file in it`);
+  if (found === undefined || found.size === 0) return;
+  const head = Buffer.alloc(72);
+  try {
+    const handle = openSync(file, "r");
+    try {
+      readSync(handle, head, 0, head.length, 0);
+    } finally {
+      closeSync(handle);
+    }
+  } catch (error) {
+    throw new HoneError(`${file} is there but cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+  // SQLite's file format, 1.3: the application's id is at byte 68.
+  if (head.toString("latin1", 0, 15) !== "SQLite format 3" || head.readUInt32BE(68) !== applicationId) {
+    throw new HoneError(`${file} is there and is no mail database; it is left alone, give --db another name`);
+  }
+}
+
+class Build {
+  readonly #options: BuildOptions;
+  readonly #sources: readonly Source[];
+  readonly #writer: MailDatabaseWriter;
+  readonly summary: BuildSummary;
+
+  constructor(options: BuildOptions, sources: readonly Source[]) {
+    this.#options = options;
+    this.#sources = sources;
+    this.#writer = (options.openWriter ?? openMailDatabaseWriter)(options.db);
+    this.summary = {
+      read: 0,
+      imported: 0,
+      duplicates: 0,
+      skipped: {},
+      scenarios: { train: 0, test: 0 },
+      seconds: 0,
+      db: options.db,
+      derived_ids: { no_message_id: 0, id_taken: 0 },
+      undated: 0,
+      examples: {},
+    };
+  }
+
+  async run(): Promise<void> {
+    const { source } = this.#options;
+    try {
+      if (source.kind === "synthetic") await this.#generate(source);
+      else await this.#import(source);
+      await this.#finish();
+    } finally {
+      this.#writer.abort();
+    }
+  }
+
+  async #generate({ seed, mailboxes, names = "default" }: BuildSource & { kind: "synthetic" }): Promise<void> {
+    let done = 0;
+    for (const { mails, scenarios } of syntheticWorld({ seed, mailboxes, names })) {
+      for (const mail of mails) this.#add(mail);
+      this.#addScenarios(scenarios);
+      this.#report("reading", ++done / mailboxes);
+      await breathe();
+      checkAborted(this.#options.signal);
+    }
+  }
+
+  async #import({ paths, questions, rules }: BuildSource & { kind: "mail" }): Promise<void> {
+    const progress = { done: 0, total: 0 };
+    for await (const { mails, skipped } of importMail(this.#sources, rules, progress)) {
+      checkAborted(this.#options.signal);
+      for (const mail of mails) this.#add(mail);
+      for (const skip of skipped) this.#skip(skip);
+      this.#report("reading", progress.total > 0 ? Math.min(1, progress.done / progress.total) : 1);
+    }
+    if (this.summary.imported === 0) throw this.#noMail(paths);
+
+    if (questions.length === 0) return;
+    const reader = new QuestionReader(rules);
+    this.summary.questions = reader.counts;
+    for (const path of questions) this.#addScenarios(await reader.read(path, (id) => this.#storedId(id)));
+  }
+
+  /** The id of a mail in the database: data sets agree on ids, but not on their angle brackets. */
+  #storedId(messageId: string): string | undefined {
+    const bare = messageId.replace(/^<(.*)>$/, "$1");
+    return [messageId, `<${bare}>`, bare].find((id) => this.#writer.hasMessage(id));
+  }
+
+  #add(mail: Mail): void {
+    const { summary } = this;
+    summary.read++;
+    let added = this.#writer.add(mail);
+    if (added === "imported") {
+      if (hasDerivedId(mail)) summary.derived_ids.no_message_id++;
+    } else if (added === "id_taken") {
+      added = this.#writer.add({ ...mail, messageId: derivedId(mail) });
+      if (added === "imported") summary.derived_ids.id_taken++;
+    }
+    if (added !== "imported") {
+      summary.duplicates++;
+      return;
+    }
+    summary.imported++;
+    if (mail.date === undefined) summary.undated++;
+  }
+
+  #skip({ reason, fileName }: Skipped): void {
+    this.summary.read++;
+    this.summary.skipped[reason] = (this.summary.skipped[reason] ?? 0) + 1;
+    this.summary.examples[reason] ??= fileName;
+  }
+
+  #addScenarios(scenarios: readonly EmailScenario[]): void {
+    this.#writer.addScenarios(scenarios);
+    for (const { split } of scenarios) this.summary.scenarios[split]++;
+  }
+
+  #noMail(paths: readonly string[]): HoneError {
+    const reasons = Object.entries(this.summary.skipped).map(
+      ([reason, count]) => `${count} ${reason} (${this.summary.examples[reason as SkipReason]})`,
+    );
+    return new HoneError(
+      `no mail found in ${paths.join(", ")}${reasons.length > 0 ? `; skipped: ${reasons.join(", ")}` : ""}`,
+    );
+  }
+
+  async #finish(): Promise<void> {
+    for (const { done, total } of this.#writer.finishing()) {
+      this.#report("indexing", total > 0 ? done / total : 1);
+      await breathe();
+      checkAborted(this.#options.signal);
+    }
+  }
+
+  #report(phase: BuildProgress["phase"], share: number): void {
+    this.#options.onProgress?.({ phase, share, read: this.summary.read });
+  }
+}
+
+/**
+ * Builds a database.
+ *
+ * @throws HoneError when a source cannot be read or holds no mail, or the database cannot be written; the signal's
+ * reason when it is aborted. An existing database then stays unchanged, and no other file is left.
+ */
+export async function buildMailDatabase(options: BuildOptions): Promise<BuildSummary> {
+  const started = performance.now();
+  const sources: Source[] = [];
+  if (options.source.kind === "mail") for (const path of options.source.paths) sources.push(await findSource(path));
+  checkTarget(options.db);
+  const build = new Build(options, sources);
+  await build.run();
+  build.summary.seconds = Math.round(performance.now() - started) / 1000;
+  return build.summary;
+}

@@ -1,0 +1,86 @@
+/**
+ * The email task, hone's flagship: answer a question from one person's mail, as OpenPipe's ART-E does. The mail and the
+ * questions come from a database that `yarn build-db` makes.
+ */
+import { z } from "zod";
+import { defineTask, type ScenarioIo, type TaskOptions } from "../core/task/task.js";
+import { HoneError } from "../core/util/errors.js";
+import { mailDatabasePath } from "./database.js";
+import { emailExpert } from "./expert.js";
+import { emailPrompt } from "./prompt.js";
+import { type MailDatabase, openMailDatabase } from "./reader.js";
+import { emailReward } from "./reward.js";
+import type { EmailScenario } from "./scenario.js";
+import { emailClaim, shapedReward } from "./shaped.js";
+import { type EmailEnv, emailTools } from "./tools.js";
+
+const options = z.object({
+  db: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ path: true, description: "mail database; by default mail.db in the home folder" }),
+  rank: z
+    .enum(["date", "bm25"])
+    .default("date")
+    .describe("date: all keywords must occur, newest first; bm25: any may, best match first"),
+  scenarios: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ path: true, description: "file of questions about this mail; by default those in the database" }),
+});
+
+/** Fields of a question in a file, as in corbt/enron_emails_sample_questions. */
+const questionFields = z.object({
+  answer: z.string(),
+  message_ids: z.array(z.string().min(1)).min(1),
+  inbox_address: z.string().min(1).toLowerCase(),
+  query_date: z.iso.date(),
+});
+
+/** The questions of a file. @throws HoneError for evidence that is not in the database */
+async function fromQuestions(file: string, given: TaskOptions<typeof options>, mail: MailDatabase, io?: ScenarioIo) {
+  const { home, seed } = given;
+  const { fromFile } = await import("../machine/dataset/from-file.js");
+  const questions = await fromFile(file, { fields: questionFields })({ scenarios: file, home, seed }, io);
+  for (const { id, message_ids } of questions) {
+    const missing = message_ids.find((one) => mail.resolveId(one) === undefined);
+    if (missing) throw new HoneError(`${file}: the mail ${missing} of the question ${id} is not in the database`);
+  }
+  return questions;
+}
+
+function open({ rank, scenarios: _, ...place }: TaskOptions<typeof options>): EmailEnv {
+  return { mail: openMailDatabase(mailDatabasePath(place)), rank };
+}
+
+export const emailTask = defineTask<EmailScenario, EmailEnv, typeof options>({
+  name: "email",
+  description: "Answer questions from a person's mail by searching and reading it.",
+  options,
+  async scenarios(options, io) {
+    const { mail } = open(options);
+    try {
+      const { scenarios: file } = options;
+      const all = file === undefined ? mail.scenarios() : await fromQuestions(file, options, mail, io);
+      // Evidence by the ids that searches return: a question may name a copy that was folded into another mail.
+      return all.map((scenario) => ({
+        ...scenario,
+        message_ids: [...new Set(scenario.message_ids.map((id) => mail.resolveId(id) ?? id))],
+      }));
+    } finally {
+      mail.close();
+    }
+  },
+  open,
+  close: ({ mail }) => mail.close(),
+  prompt: emailPrompt,
+  tools: emailTools,
+  reward: (rollout, scenario, { mail }) => emailReward(rollout, scenario, (id) => mail.resolveId(id)),
+  claim: emailClaim,
+  // Questions of the synthetic mailbox have facts, and their answers are short and exact.
+  freeAnswers: (scenarios) => scenarios.some(({ facts }) => facts === undefined),
+  shaped: (rollout, scenario, { mail }, right) => shapedReward(rollout, scenario, (id) => mail.resolveId(id), right),
+  expert: emailExpert,
+});

@@ -1,0 +1,80 @@
+/** Reads files as streams of chunks: counts bytes, unpacks gzip, and reports errors. */
+import { createReadStream } from "node:fs";
+import { open } from "node:fs/promises";
+import { pipeline } from "node:stream";
+import { createGunzip } from "node:zlib";
+import { codeOf, HoneError, messageOf } from "../../core/util/errors.js";
+import { type FileKind, HEAD_BYTES, recognise } from "./recognise.js";
+
+const READ_BYTES = 1024 * 1024;
+const UNPACKED_BYTES = 256 * 1024;
+
+/** The error for a file that cannot be read. */
+export function readingFailed(path: string, cause: unknown): HoneError {
+  if (cause instanceof HoneError) return cause;
+  const reason: Record<string, string> = {
+    ENOENT: "is not there",
+    EACCES: "may not be read: permission denied",
+    EPERM: "may not be read: permission denied",
+    Z_BUF_ERROR: "ends in the middle: it was not copied or downloaded whole, get it again",
+    Z_DATA_ERROR: "is damaged: its gzip data is wrong from some place on, get it again",
+  };
+  const text = reason[codeOf(cause) ?? ""] ?? `could not be read: ${messageOf(cause)}`;
+  return new HoneError(`${path} ${text}`, { cause });
+}
+
+/** The first bytes of a file. */
+export async function headOf(path: string): Promise<Buffer> {
+  const file = await open(path);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+/** A file's unpacked bytes and their kind. */
+export interface OpenedFile {
+  /** Kind of the unpacked bytes. */
+  readonly kind: FileKind;
+  readonly head: Buffer;
+  /** Whether the file is gzip. */
+  readonly isPacked: boolean;
+  readonly chunks: AsyncIterable<Buffer>;
+}
+
+/**
+ * Opens a file and detects its kind.
+ *
+ * @param onBytes called with the number of bytes (packed) of each read
+ */
+export async function openFile(path: string, onBytes: (count: number) => void): Promise<OpenedFile> {
+  const start = await headOf(path);
+  if (recognise(start) !== "gzip") {
+    return { kind: recognise(start), head: start, isPacked: false, chunks: chunksOf(path, false, onBytes) };
+  }
+  const chunks = chunksOf(path, true, onBytes);
+  const first: Buffer[] = [];
+  let length = 0;
+  while (length < HEAD_BYTES) {
+    const { value, done } = await chunks.next();
+    if (done) break;
+    first.push(value);
+    length += value.length;
+  }
+  const head = Buffer.concat(first).subarray(0, HEAD_BYTES);
+  return { kind: recognise(head), head, isPacked: true, chunks: resumed(first, chunks) };
+}
+
+async function* resumed(first: Buffer[], rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  yield* first;
+  yield* rest;
+}
+
+async function* chunksOf(path: string, packed: boolean, onBytes: (count: number) => void): AsyncGenerator<Buffer> {
+  const file = createReadStream(path, { highWaterMark: READ_BYTES });
+  file.on("data", (chunk) => onBytes(chunk.length));
+  // Errors of both streams surface in the iteration; `pipeline` requires a callback.
+  yield* packed ? pipeline(file, createGunzip({ chunkSize: UNPACKED_BYTES }), () => {}) : file;
+}

@@ -1,0 +1,145 @@
+/** Converts questions in the format of corbt/enron_emails_sample_questions to scenarios. */
+import { basename } from "node:path";
+import { z } from "zod";
+import { HoneError } from "../../core/util/errors.js";
+import { openParquet } from "../../machine/dataset/parquet.js";
+import type { EmailScenario } from "../scenario.js";
+import { normalAddress } from "./addresses.js";
+import { openFile, readingFailed } from "./bytes.js";
+
+const questionRow = z.object({
+  id: z.union([z.number(), z.bigint(), z.string().min(1)]),
+  question: z.string().min(1),
+  answer: z.string(),
+  message_ids: z.array(z.string().min(1)).min(1),
+  how_realistic: z.number().min(0).max(1).nullish(),
+  inbox_address: z.string().min(1),
+  query_date: z.union([z.iso.date(), z.date()]),
+  split: z.enum(["train", "test"]).nullish(),
+});
+
+const columns = Object.keys(questionRow.shape);
+
+/** Questions with a wrong or unfindable answer, from ART-E's list for this data set. */
+const knownBadIds = new Set([49, 101, 129, 171, 208, 266, 327].map(String));
+
+/** Why a question becomes no scenario; keys of the summary. */
+export type DropReason =
+  /** A required field is missing or of the wrong type. */
+  | "bad_row"
+  /** In ART-E's list. */
+  | "known_bad"
+  /** Several evidence mails, with --one-evidence. */
+  | "several_evidence"
+  /** An evidence mail is not in the database. */
+  | "missing_evidence";
+
+export interface QuestionRules {
+  readonly oneEvidence: boolean;
+  /** Leave out the ids of ART-E's list, which apply to that one data set only. */
+  readonly dropKnownBad: boolean;
+}
+
+/** `read` = kept + all dropped. */
+export interface QuestionCounts {
+  read: number;
+  kept: number;
+  dropped: Partial<Record<DropReason, number>>;
+}
+
+async function readRows(path: string): Promise<unknown[]> {
+  const file = await openFile(path, () => undefined);
+  if (file.kind === "parquet" && !file.isPacked) {
+    const parquet = await openParquet(path);
+    try {
+      return await parquet.read(
+        columns.filter((column) => parquet.columns.includes(column)),
+        0,
+        parquet.rows,
+      );
+    } finally {
+      await parquet.close();
+    }
+  }
+  if (file.kind !== "jsonl") throw new HoneError(`${path} holds no questions: give JSON lines or Parquet`);
+  const parts: Buffer[] = [];
+  for await (const chunk of file.chunks) parts.push(chunk);
+  return Buffer.concat(parts)
+    .toString("utf8")
+    .replace(/^\uFEFF/, "")
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line) => {
+      try {
+        return JSON.parse(line);
+      } catch {
+        // Not JSON: counted as a bad row.
+        return undefined;
+      }
+    });
+}
+
+/** Data sets on the Hub have the split in the file's name: `test-00000-of-00001.parquet`. */
+function splitOfName(path: string): "train" | "test" {
+  return /^test\b/.test(basename(path)) ? "test" : "train";
+}
+
+function toScenario(row: z.output<typeof questionRow>, path: string): EmailScenario {
+  const { id, question, answer, message_ids, inbox_address, query_date, how_realistic } = row;
+  return {
+    id: typeof id === "string" ? id : `enron-${id}`,
+    split: row.split ?? splitOfName(path),
+    question,
+    answer,
+    message_ids,
+    inbox_address: normalAddress(inbox_address) ?? inbox_address,
+    query_date: typeof query_date === "string" ? query_date : query_date.toISOString().slice(0, 10),
+    ...(typeof how_realistic === "number" ? { how_realistic } : {}),
+  };
+}
+
+/** Counts while reading. `storedId` returns the id of a mail in the database, if it is there. */
+export class QuestionReader {
+  readonly counts: QuestionCounts = { read: 0, kept: 0, dropped: {} };
+  readonly #rules: QuestionRules;
+
+  constructor(rules: QuestionRules) {
+    this.#rules = rules;
+  }
+
+  /**
+   * The usable questions of one file.
+   *
+   * @throws HoneError when the file cannot be read or holds something else
+   */
+  async read(path: string, storedId: (messageId: string) => string | undefined): Promise<EmailScenario[]> {
+    let rows: unknown[];
+    try {
+      rows = await readRows(path);
+    } catch (error) {
+      throw readingFailed(path, error);
+    }
+    const scenarios: EmailScenario[] = [];
+    for (const row of rows) {
+      this.counts.read++;
+      const scenario = this.#take(row, path, storedId);
+      if (typeof scenario === "string") this.counts.dropped[scenario] = (this.counts.dropped[scenario] ?? 0) + 1;
+      else scenarios.push(scenario);
+    }
+    if (rows.length > 0 && this.counts.dropped.bad_row === this.counts.read) {
+      throw new HoneError(`${path} holds no questions: rows need ${columns.slice(0, -1).join(", ")}`);
+    }
+    this.counts.kept += scenarios.length;
+    return scenarios;
+  }
+
+  #take(row: unknown, path: string, storedId: (messageId: string) => string | undefined): EmailScenario | DropReason {
+    const parsed = questionRow.safeParse(row);
+    if (!parsed.success) return "bad_row";
+    if (this.#rules.dropKnownBad && knownBadIds.has(String(parsed.data.id))) return "known_bad";
+    if (this.#rules.oneEvidence && parsed.data.message_ids.length !== 1) return "several_evidence";
+    const stored = parsed.data.message_ids.map(storedId);
+    if (stored.includes(undefined)) return "missing_evidence";
+    return toScenario({ ...parsed.data, message_ids: stored as string[] }, path);
+  }
+}

@@ -1,0 +1,278 @@
+/**
+ * Builds a mail database: takes mails in any order, folds duplicates, then orders the mails by time and indexes them in
+ * one pass. The database appears in its place only when complete: an interrupted or failed build leaves the old one
+ * unchanged. Memory is constant except for about 30 bytes per mail.
+ */
+import type Database from "better-sqlite3";
+import { HoneError, messageOf } from "../core/util/errors.js";
+import { lockExclusively } from "../core/util/lock.js";
+import { openDatabase } from "../core/util/sqlite.js";
+import { BuildFile } from "./build-file.js";
+import { HashIndex, hash32 } from "./hash-index.js";
+import type { Mail } from "./mail.js";
+import type { EmailScenario } from "./scenario.js";
+import { applicationId, indexes, pageSize, schemaVersion, tables } from "./schema.js";
+import { indexedText, isUnspaced } from "./words.js";
+
+/** Progress of indexing, in mails. */
+export interface IndexingProgress {
+  readonly done: number;
+  readonly total: number;
+}
+
+/** Result of adding a mail. */
+export type Added = "imported" | "duplicate" | "id_taken";
+
+export interface MailDatabaseWriter {
+  /**
+   * Adds one mail. "duplicate": a mail with the same subject, body and sender is there already; it stays unchanged, and
+   * the id of the copy becomes an alias of it. "id_taken": the mail is new but another has its id; it is not stored,
+   * and the caller may give it another id.
+   */
+  add(mail: Mail): Added;
+  /** Adds scenarios, in the order in which they are listed. Throws HoneError on a duplicate id. */
+  addScenarios(scenarios: readonly EmailScenario[]): void;
+  /** Whether a mail has this id, or a copy folded into a mail had it. */
+  hasMessage(messageId: string): boolean;
+  /** Orders and indexes the mails, and replaces the old database. Closes the writer. */
+  finish(): void;
+  /**
+   * `finish` in steps of about 0.1 s, for callers that show progress or can be interrupted: iterate to the end, or
+   * leave the loop (`return`, `break`) to abort.
+   */
+  finishing(): Generator<IndexingProgress, void>;
+  /** Deletes the unfinished database; the old one stays. Does nothing after `finish` or `abort`. */
+  abort(): void;
+}
+
+/** Mails indexed between two reports of progress. */
+const INDEX_STEP = 2000;
+
+/**
+ * Starts a database that will become `file`. Creates missing folders.
+ *
+ * @throws HoneError when nothing can be written there; so do all methods when the disk is full or fails
+ */
+export function openMailDatabaseWriter(file: string): MailDatabaseWriter {
+  try {
+    return new Writer(file);
+  } catch (error) {
+    throw cannotWrite(file, error);
+  }
+}
+
+function cannotWrite(file: string, cause: unknown): HoneError {
+  return new HoneError(`the mail database ${file} cannot be written: ${messageOf(cause)}`, { cause });
+}
+
+function openEmpty(path: string): Database.Database {
+  const db = openDatabase(path);
+  db.pragma(`page_size = ${pageSize}`);
+  db.pragma(`application_id = ${applicationId}`);
+  // No journal on disk: an unfinished file is discarded after a crash.
+  db.pragma("journal_mode = MEMORY");
+  db.pragma("synchronous = OFF");
+  db.pragma("foreign_keys = OFF");
+  db.pragma("locking_mode = EXCLUSIVE");
+  db.pragma("cache_size = -65536");
+  // The lock shows other builds that this file is in use; it is also the transaction of the whole build.
+  if (!lockExclusively(db)) throw new HoneError(`another process has ${path} open`);
+  db.exec(tables);
+  // Mail whose text is not indexed as it is; a call for every mail would take time from all others.
+  db.exec("CREATE TEMP TABLE unspaced (id INTEGER PRIMARY KEY)");
+  db.function("indexed_text", { deterministic: true }, (text) => indexedText(text as string));
+  return db;
+}
+
+function prepare(db: Database.Database) {
+  return {
+    email: db.prepare("INSERT INTO emails VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+    address: db.prepare("INSERT INTO addresses VALUES (?, ?)"),
+    alias: db.prepare("INSERT INTO message_aliases SELECT ?, message_id FROM emails WHERE id = ?"),
+    position: db.prepare("INSERT INTO timeline VALUES (?, ?, ?)"),
+    unspaced: db.prepare("INSERT INTO unspaced VALUES (?)"),
+    scenario: db.prepare("INSERT INTO scenarios VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+    meta: db.prepare("INSERT INTO meta VALUES (?, ?)"),
+    hasScenario: db.prepare("SELECT 1 FROM scenarios WHERE id = ?").pluck(),
+    hasId: db
+      .prepare(
+        "SELECT 1 FROM emails WHERE id = ? AND message_id = ? UNION ALL SELECT 1 FROM message_aliases WHERE alias = ?",
+      )
+      .pluck(),
+    hasContent: db
+      .prepare("SELECT 1 FROM emails WHERE id = ? AND body = ? AND subject = ? AND from_address = ?")
+      .pluck(),
+  };
+}
+
+class Writer implements MailDatabaseWriter {
+  readonly #file: string;
+  readonly #building: BuildFile;
+  readonly #db: Database.Database;
+  readonly #sql: ReturnType<typeof prepare>;
+  #open = true;
+
+  readonly #byMessageId = new HashIndex();
+  readonly #byContent = new HashIndex();
+  readonly #addresses = new Map<string, number>();
+  /** Dates in order of arrival, from mail 1 on. */
+  readonly #dates: (string | undefined)[] = [];
+
+  constructor(file: string) {
+    this.#file = file;
+    this.#building = new BuildFile(file);
+    this.#db = openEmpty(this.#building.path);
+    this.#sql = prepare(this.#db);
+  }
+
+  add(mail: Mail): Added {
+    return this.#step(() => {
+      const { messageId, subject, from, body } = mail;
+      const idHash = hash32(messageId);
+      const contentHash = hash32(`${from}\0${subject}\0${body}`);
+      const original = this.#byContent.find(
+        contentHash,
+        (id) => this.#sql.hasContent.get(id, body, subject, from) !== undefined,
+      );
+      if (original !== undefined) {
+        if (this.#find(messageId) === undefined) {
+          this.#sql.alias.run(messageId, original);
+          this.#byMessageId.add(idHash, original);
+        }
+        return "duplicate";
+      }
+      if (this.#find(messageId) !== undefined) return "id_taken";
+      const id = this.#insert(mail);
+      this.#byContent.add(contentHash, id);
+      this.#byMessageId.add(idHash, id);
+      return "imported";
+    });
+  }
+
+  addScenarios(scenarios: readonly EmailScenario[]): void {
+    this.#step(() => {
+      for (const scenario of scenarios) {
+        if (this.#sql.hasScenario.get(scenario.id)) {
+          throw new HoneError(`two questions have the id ${scenario.id}; each needs its own`);
+        }
+        this.#sql.scenario.run(
+          scenario.id,
+          scenario.split,
+          scenario.question,
+          scenario.answer,
+          JSON.stringify(scenario.message_ids),
+          scenario.inbox_address,
+          scenario.query_date,
+          scenario.kind ?? null,
+          scenario.how_realistic ?? null,
+          scenario.facts ? JSON.stringify(scenario.facts) : null,
+        );
+      }
+    });
+  }
+
+  hasMessage(messageId: string): boolean {
+    return this.#step(() => this.#find(messageId) !== undefined);
+  }
+
+  finish(): void {
+    for (const _ of this.finishing());
+  }
+
+  *finishing(): Generator<IndexingProgress, void> {
+    try {
+      const total = this.#dates.length;
+      this.#step(() => this.#orderByTime());
+      const index = this.#db.prepare(
+        `INSERT INTO emails_fts (rowid, subject, body, people)
+         SELECT position, iif(unspaced.id, indexed_text(subject), subject), iif(unspaced.id, indexed_text(body), body), people
+         FROM timeline JOIN emails ON emails.id = email_id LEFT JOIN unspaced ON unspaced.id = email_id
+         WHERE position BETWEEN ? AND ? ORDER BY position`,
+      );
+      for (let done = 0; done < total; ) {
+        yield { done, total };
+        const end = Math.min(done + INDEX_STEP, total);
+        this.#step(() => index.run(done + 1, end));
+        done = end;
+      }
+      yield { done: total, total };
+      this.#step(() => this.#publish());
+    } finally {
+      this.abort();
+    }
+  }
+
+  abort(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#db.close();
+    this.#building.discard();
+  }
+
+  /** Runs one step of the build. An error (a full disk, for example) ends the build with one line. */
+  #step<T>(work: () => T): T {
+    if (!this.#open) throw new Error("the mail database writer is closed");
+    try {
+      return work();
+    } catch (error) {
+      this.abort();
+      throw error instanceof HoneError ? error : cannotWrite(this.#file, error);
+    }
+  }
+
+  /** The id of the mail with this message id, or of the mail it was folded into. */
+  #find(messageId: string): number | undefined {
+    return this.#byMessageId.find(
+      hash32(messageId),
+      (id) => this.#sql.hasId.get(id, messageId, messageId) !== undefined,
+    );
+  }
+
+  #insert({ messageId, subject, from, to, cc, bcc, date, fileName, body }: Mail): number {
+    const people = new Set<string>();
+    if (from) people.add(`f${this.#addressId(from)}`);
+    for (const list of [to, cc, bcc]) for (const address of list) people.add(`t${this.#addressId(address)}`);
+    const recipients = JSON.stringify({
+      ...(to.length > 0 ? { to } : {}),
+      ...(cc.length > 0 ? { cc } : {}),
+      ...(bcc.length > 0 ? { bcc } : {}),
+    });
+    const id = this.#dates.push(date);
+    if (isUnspaced(subject) || isUnspaced(body)) this.#sql.unspaced.run(id);
+    this.#sql.email.run(id, messageId, subject, from, date ?? null, recipients, [...people].join(" "), fileName, body);
+    return id;
+  }
+
+  #addressId(address: string): number {
+    let id = this.#addresses.get(address);
+    if (id === undefined) {
+      id = this.#addresses.size + 1;
+      this.#sql.address.run(id, address);
+      this.#addresses.set(address, id);
+    }
+    return id;
+  }
+
+  #orderByTime(): void {
+    const dates = this.#dates;
+    // Newest first, unknown dates last; of the same second, the last to arrive first.
+    const newestFirst = Array.from(dates, (_, index) => index).sort((a, b) => {
+      const dateA = dates[a] ?? "";
+      const dateB = dates[b] ?? "";
+      return dateA === dateB ? b - a : dateA < dateB ? 1 : -1;
+    });
+    newestFirst.forEach((index, position) => {
+      this.#sql.position.run(position + 1, dates[index] ?? null, index + 1);
+    });
+    this.#db.exec(indexes);
+  }
+
+  #publish(): void {
+    this.#db.exec("INSERT INTO emails_fts (emails_fts) VALUES ('optimize')");
+    this.#sql.meta.run("schema_version", String(schemaVersion));
+    this.#db.exec("COMMIT");
+    this.#db.close();
+    this.#building.publish();
+    this.#open = false;
+  }
+}

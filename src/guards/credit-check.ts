@@ -1,0 +1,84 @@
+/**
+ * Rewards and advantages of a step, computed again by another way than the one that made them (credit.ts): each rollout has the
+ * reward that the reward stage gave to its place, and its advantage follows from the pairwise differences of its group's rewards.
+ */
+import type { AdvantageOptions } from "../core/learn/advantages.js";
+import { comparable } from "../core/reward/comparable.js";
+import type { GroupReward } from "../core/reward/reward.js";
+import type { Trajectory } from "../core/rollout/trajectory.js";
+import type { CreditedGroup } from "../core/train/credit.js";
+import { HoneError } from "../core/util/errors.js";
+
+/**
+ * Of an advantage, relative to the larger of itself and 1: rounding in f64 of sums over a group, more where rewards are large beside
+ * their differences.
+ */
+const ROUNDING = 1e-9;
+
+/**
+ * What the differences of one rollout's reward from all others are divided by. The sample variance is the sum of all pairs'
+ * squared differences divided by n (n - 1).
+ */
+function divisor(rewards: readonly number[], { estimator, stdFloor }: AdvantageOptions): number {
+  const n = rewards.length;
+  if (estimator === "rloo") return n - 1;
+  if (estimator === "dr-grpo") return n;
+  let squares = 0;
+  rewards.forEach((one, i) => {
+    for (const other of rewards.slice(i + 1)) squares += (one - other) ** 2;
+  });
+  return n * (Math.sqrt(squares / (n * (n - 1))) + stdFloor);
+}
+
+function wrongIn(
+  group: readonly Trajectory[],
+  reward: GroupReward,
+  { members, rewarded, trainable }: CreditedGroup,
+  options: AdvantageOptions,
+): string | undefined {
+  if (members.length !== group.length || members.some(({ trajectory }, i) => trajectory.id !== group[i]?.id)) {
+    return `the group of ${group[0]?.id} has other rollouts than were played`;
+  }
+  const moved = members.find(({ advantage, masked }) => advantage !== 0 && (masked || !trainable));
+  if (moved) return `the rollout ${moved.trajectory.id} is left out, and has the advantage ${moved.advantage}`;
+  if (reward.kind !== "rewarded") {
+    return rewarded ? `the group of ${group[0]?.id} has rewards, and none was given` : undefined;
+  }
+  const { rewards } = reward;
+  const other = members.findIndex((member, i) => member.reward !== rewards[i]);
+  if (other >= 0) {
+    return `the rollout ${group[other]?.id} was given the reward ${rewards[other]}, and has ${members[other]?.reward}`;
+  }
+  if (!trainable) return undefined;
+  const by = divisor(rewards, options);
+  const rounding = ROUNDING * (1 + Math.max(...rewards.map(Math.abs)) / (Math.max(...rewards) - Math.min(...rewards)));
+  for (const [i, { trajectory, advantage, masked }] of members.entries()) {
+    const own = rewards[i] as number;
+    const wanted = rewards.reduce((sum, one) => sum + (own - one), 0) / by;
+    if (!masked && !(Math.abs(advantage - wanted) <= rounding * Math.max(1, Math.abs(wanted)))) {
+      return `the rollout ${trajectory.id} has the advantage ${advantage.toFixed(4)}, and its group's rewards give ${wanted.toFixed(4)}`;
+    }
+  }
+  return undefined;
+}
+
+/**
+ * @param groups as they were played
+ * @param rewards one for each group, as the reward stage gave them
+ * @param credited one for each group
+ * @throws HoneError where rewards or advantages are others than follow from them
+ */
+export function checkCredits(
+  groups: readonly (readonly Trajectory[])[],
+  rewards: readonly GroupReward[],
+  credited: readonly CreditedGroup[],
+  options: AdvantageOptions,
+): void {
+  for (const [i, group] of groups.entries()) {
+    const wrong = wrongIn(comparable(group), rewards[i] as GroupReward, credited[i] as CreditedGroup, options);
+    if (wrong === undefined) continue;
+    throw new HoneError(
+      `rewards and advantages computed by a second path are others: ${wrong}; the step was not taken. The same command tries again`,
+    );
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * A rollout's record compared with what the engine says that it evaluated and how it sampled: what is learnt from must be what
+ * was played, token for token, from one distribution.
+ */
+import { digestOf } from "../core/engine/evaluated.js";
+import type { Trajectory } from "../core/rollout/trajectory.js";
+import type { TokenRecord } from "../core/rollout/transcript.js";
+import { HoneError } from "../core/util/errors.js";
+
+function differenceOf({ ids, sampled, evaluated }: TokenRecord, temperature: number): string | undefined {
+  if (!evaluated) return undefined;
+  const { tokens, digest, temperature: used, truncated } = evaluated;
+  if (tokens > ids.length || sampled.includes(1, tokens)) {
+    return `the engine evaluated ${tokens} tokens of a sequence that is recorded with ${ids.length}`;
+  }
+  if (digest !== digestOf(ids.slice(0, tokens))) {
+    return `the ${tokens} tokens that the engine evaluated are not those that are recorded`;
+  }
+  // The engine divides in f32.
+  if (Math.fround(used) !== Math.fround(temperature)) {
+    return `the engine sampled at temperature ${Number(used.toPrecision(6))}, and the step trains at ${temperature}`;
+  }
+  return truncated
+    ? "the engine sampled from the likeliest tokens alone (top-k, top-p or min-p), and the step trains on the whole distribution"
+    : undefined;
+}
+
+/**
+ * @param temperature at which the step trains
+ * @throws HoneError where they differ
+ */
+export function checkEvaluated(group: readonly Trajectory[], temperature: number): void {
+  for (const { id, tokens, branches = [] } of group) {
+    for (const record of [tokens, ...branches.map((branch) => branch.tokens)]) {
+      const difference = record && differenceOf(record, temperature);
+      if (difference === undefined) continue;
+      throw new HoneError(
+        `the rollout ${id} is not what was played: ${difference}; the step was not taken. The same command plays it again`,
+      );
+    }
+  }
+}

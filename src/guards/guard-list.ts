@@ -1,0 +1,134 @@
+/**
+ * The guards of a training step, in the order in which they look. To add one, write its check in a file beside this one, with
+ * tests that plant the fault, and an entry here; docs/trust.md follows from the list (`yarn docs`).
+ */
+import { EngineOutOfMemory } from "../core/engine/errors.js";
+import { demanding, type Guard, type Moments } from "../core/train/guard.js";
+import { drawsOf } from "../core/train/metrics.js";
+import { checkCredits } from "./credit-check.js";
+import { checkDrawStatistics } from "./draw-statistics.js";
+import { checkDraws } from "./draws.js";
+import { checkEvaluated } from "./evaluated.js";
+import { checkMismatch, checkProbe, mismatchNote, probeLimit } from "./mismatch.js";
+import { checkPolicySlope } from "./policy-slope.js";
+import { checkProgress } from "./progress.js";
+import { checkBatch } from "./second-path.js";
+
+export const guards: readonly Guard[] = [
+  {
+    name: "the engine's own account",
+    sees: "the engine evaluated other tokens than are recorded, or sampled in another way than the step trains",
+    afterPlay: ({ group, temperature }) => demanding("drop these rollouts", () => checkEvaluated(group, temperature)),
+  },
+  {
+    name: "a group's draws",
+    sees: "rollouts of a group that were not drawn independently of each other",
+    afterPlay: ({ group }) => demanding("drop these rollouts", () => checkDraws(group)),
+  },
+  {
+    name: "rewards and advantages by a second path",
+    sees: "a reward or an advantage that is another rollout's, or is computed in another way",
+    afterCredit: ({ groups, rewards, credited, options }) =>
+      demanding("refuse", () => checkCredits(groups, rewards, credited, options)),
+  },
+  {
+    name: "statistics of draws",
+    sees: "tokens that are not drawn with the probabilities that are recorded",
+    beforeUpdate: ({ groups, steps }) => {
+      const before = steps.map(({ metrics }) => metrics?.draws ?? null);
+      const now = groups.flatMap(({ members, brokenOff }) => [
+        ...members.map(({ trajectory }) => trajectory),
+        ...brokenOff,
+      ]);
+      return demanding("drop these rollouts", () => checkDrawStatistics(before, drawsOf(now)));
+    },
+  },
+  {
+    name: "the batch by a second path",
+    sees: "ids, masks or log-probabilities that were written for the learner and were not played",
+    afterBatch: ({ file, batch, seed, whole }) => demanding("refuse", () => checkBatch(file, batch, { seed, whole })),
+  },
+  {
+    name: "policy that played",
+    sees: "an engine that plays an earlier adapter than the learner trains",
+    afterUpdate: ({ learnt, checkpoint, earlier, lastUpdates }) =>
+      demanding("drop these rollouts", () => checkPolicySlope(learnt.played, checkpoint, earlier, lastUpdates)),
+  },
+  {
+    name: "distance of engine and learner",
+    sees: "log-probabilities of engine and learner that importance weights cannot correct for",
+    afterUpdate: ({ learnt, settings }) => demanding("refuse", () => checkMismatch(learnt, settings)),
+  },
+  {
+    name: "distance of engine and learner (told)",
+    sees: "the same, far from the first step on, or grown since",
+    afterUpdate: ({ learnt, before }) => {
+      const text = mismatchNote(learnt, before);
+      return text === undefined ? undefined : { demand: "note", text };
+    },
+  },
+  {
+    name: "a checkpoint that cannot be loaded",
+    sees: "an adapter that the engine does not load. A lack of memory says nothing of the adapter, and takes nothing back",
+    afterWaking: ({ loaded }) => {
+      if (!("error" in loaded)) return undefined;
+      const { error } = loaded;
+      return { demand: error instanceof EngineOutOfMemory ? "refuse" : "take the commit back", error };
+    },
+  },
+  {
+    name: "a checkpoint's probe",
+    sees: "an engine that plays another adapter than it was told to load",
+    afterWaking: ({ loaded, settings, before, adapter, consequence }) =>
+      demanding("take the commit back", () =>
+        checkProbe("reading" in loaded ? loaded.reading : null, probeLimit(before, settings), adapter, consequence),
+      ),
+  },
+  {
+    name: "steps that teach nothing",
+    sees: "several steps in a row without a difference between rewards, without a reward, or without a finite gradient",
+    afterSettling: ({ steps, onlyReward }) => demanding("refuse", () => checkProgress(steps, onlyReward)),
+  },
+];
+
+/** Those of the learner (native/learner/second_path.py, checkpoint.py), which refuse the update: the step is not taken. */
+export const learnerGuards: readonly Pick<Guard, "name" | "sees">[] = [
+  {
+    name: "rows by a second path",
+    sees: "rows of an update that lose or repeat a trajectory, or have other ids, positions or predecessors than its own",
+  },
+  {
+    name: "what an update trains",
+    sees: "a parameter that is not trained, dropout, or gradients that an earlier update left",
+  },
+  { name: "Adam by a second path", sees: "an update that its gradient, moments and learning rate do not give" },
+  { name: "a checkpoint's files, read back", sees: "files that have not what was trained" },
+];
+
+const MOMENTS: Readonly<Record<keyof Moments, string>> = {
+  afterPlay: "after a group is played",
+  afterCredit: "after its rewards are credited",
+  beforeUpdate: "before the update",
+  afterBatch: "after the batch is written",
+  afterUpdate: "after the update",
+  afterWaking: "after the engine has woken",
+  afterSettling: "after the step",
+};
+
+/** For docs/trust.md. */
+export function guardsTable(): string {
+  const looks = (guard: Guard) => (Object.keys(MOMENTS) as (keyof Moments)[]).filter((moment) => moment in guard);
+  const rows = [
+    ...guards.map((guard) => [
+      guard.name,
+      looks(guard)
+        .map((moment) => MOMENTS[moment])
+        .join(", "),
+      guard.sees,
+    ]),
+    ...learnerGuards.map(({ name, sees }) => [name, "in the learner", sees]),
+  ];
+  return ["| guard | looks | sees |", "| --- | --- | --- |", ...rows.map((row) => `| ${row.join(" | ")} |`), ""].join(
+    "\n",
+  );
+}

@@ -1,0 +1,157 @@
+/**
+ * The distance between engine and learner, which must be one policy. What it may be depends on device, weights and
+ * precision, and on what the model learns: it is told where it has grown, and the run stops where importance weights no
+ * longer correct for it. Whether the engine plays the right adapter is not judged by it (policy-slope.ts, probe.ts).
+ */
+import type { StepMetrics } from "../core/learn/types.js";
+import type { ProbeReading } from "../core/run/records.js";
+import { type Slope, verdictOf } from "../core/train/earlier.js";
+import type { MismatchSettings } from "../core/train/guard.js";
+import { HoneError } from "../core/util/errors.js";
+import { hone } from "../core/util/program.js";
+import { slopeText } from "./policy-slope.js";
+
+type Mismatch = StepMetrics["mismatch"];
+
+/** Steps at the beginning of a run whose mean distance is what is usual for its device, weights and precision. */
+const FIRST_STEPS = 3;
+/**
+ * Times the usual distance that is told. The rounding stays the same, the tokens differ: runs of the tiny model (f16) had
+ * steps of up to 5 times the mean of their first.
+ */
+const MULTIPLE = 8;
+/**
+ * Lower bound of what is told, in nats: first steps of few or very certain tokens may have no distance at all. Three roundings
+ * (2⁻¹¹) of a cache in f16.
+ */
+const FLOOR = 0.0015;
+
+/**
+ * Least effective sample size of the importance weights, as a share of the tokens. Below a half, the bound of sequential Monte
+ * Carlo (Liu and Chen 1995, "Blind deconvolution via sequential imputations"), their variance exceeds 1: corrections are
+ * larger than what they correct, and --importance-max cuts off most of them. A pretrained model's weights of 4 and 8 bits were at
+ * 0.98 to 0.99, and it learnt as with 16 (docs/results.md).
+ */
+export const LEAST_ESS = 0.5;
+
+/**
+ * Mean distance of a run's first step that is told, in nats. Rounding was below 0.07 with every type of weights that was measured
+ * (SmolLM2 in Q4_K_M, docs/results.md); an engine that evaluated other tokens was at 0.42 to 0.46 (docs/trust.md).
+ */
+const FAR = 0.2;
+
+/** Factor for a probe, which has the tokens of one rollout: its mean varies more than that of a step. */
+const PROBE_TOLERANCE = 3;
+/**
+ * An engine that is nearer to the policy after the update than to the one before by this factor plays it. The rest is
+ * rounding, which grows with the update: a learning rate that makes sampled tokens unlikely (0.5 nats a token) left
+ * 0.008 nats, 66 times less.
+ */
+const PROBE_NEAR = 30;
+/** The engine plays the policy before the update if it is nearer to that one by this factor ... */
+const PROBE_RATIO = 3;
+/** ... and the two policies differ by more than rounding, in nats per token. Smaller differences are left to policy-slope.ts. */
+const PROBE_DIFFERENCE = 1e-4;
+
+/**
+ * Mean distance, in nats, below which engine and learner are taken for one policy where no step of a run says what is usual:
+ * weights of 8 bits and less are rounded differently by the two. On CUDA the learner computes weights other than f16 in bf16,
+ * and the engine sums attention's values in f16: emulated on a CPU, that put SmolLM2-135M (30 trained layers, its own text) at
+ * 0.019 nats (p99 0.12), f16 weights at 0.003. Not measured on a card.
+ */
+export function mismatchLimit(weightType: string, { backend }: { readonly backend?: string } = {}): number {
+  const rounded = backend === "cuda" ? /^F16$/i : /^(F16|BF16|F32)$/i;
+  return rounded.test(weightType) ? 0.02 : 0.05;
+}
+
+/** The distance from which on it is told. @param mismatches of steps with the same numerics, oldest first; at least one */
+export function noticeable(mismatches: readonly Mismatch[]): number {
+  const first = mismatches.slice(0, FIRST_STEPS);
+  return Math.max(FLOOR, (MULTIPLE * first.reduce((sum, { mean }) => sum + mean, 0)) / first.length);
+}
+
+/** Highest mean distance of a probe. @param mismatches of the run's steps with the numerics of now, oldest first */
+export function probeLimit(
+  mismatches: readonly Mismatch[],
+  { maxMismatch, expectedMismatch }: Pick<MismatchSettings, "maxMismatch" | "expectedMismatch">,
+): number {
+  return maxMismatch ?? (mismatches.length === 0 ? expectedMismatch : noticeable(mismatches));
+}
+
+type Update = Pick<StepMetrics, "mismatch" | "importance" | "drift"> & { readonly played: Slope | null };
+
+const distanceText = ({ mean, p99, max }: Mismatch) =>
+  `the log-probabilities of the sampled tokens differ by ${mean.toFixed(4)} on average (p99 ${p99.toFixed(3)}, max ${max.toFixed(3)})`;
+
+/**
+ * Checks that importance weights can correct for the distance, or that it is within the user's own limit.
+ * @throws HoneError otherwise; the step must not be committed then
+ */
+export function checkMismatch(
+  { mismatch, drift, importance: { ess } }: Update,
+  { maxMismatch, closer }: Pick<MismatchSettings, "maxMismatch" | "closer">,
+): void {
+  if (maxMismatch === undefined ? ess >= LEAST_ESS : mismatch.mean <= maxMismatch) return;
+  if (maxMismatch === undefined && drift && drift.mean > mismatch.mean) {
+    throw new HoneError(
+      `the learner has moved too far from the policy that played this step ahead (--staleness): the log-probabilities of its tokens differ by ${drift.mean.toFixed(4)} on average (n=${drift.n}), and the effective sample size of importance weights is ${percent(ess)} of the tokens, the least is ${percent(LEAST_ESS)}; the step was not taken. Go on from a checkpoint in another run (--run NAME --fork FOLDER) with a lower --learning-rate or less --staleness, or set a limit of the distance of engine and learner alone with --max-mismatch if you accept it`,
+    );
+  }
+  const limit =
+    maxMismatch === undefined
+      ? `importance weights cannot correct for that: their effective sample size is ${percent(ess)} of the tokens, the least is ${percent(LEAST_ESS)}`
+      : `the limit is ${maxMismatch}`;
+  throw new HoneError(
+    `engine and learner disagree: ${distanceText(mismatch)}; ${limit}; the step was not taken. ${closer}, or ${maxMismatch === undefined ? "set a limit of the distance of your own with" : "raise"} --max-mismatch if you accept it`,
+  );
+}
+
+const percent = (share: number) => `${Number((100 * share).toFixed(1))} %`;
+
+/**
+ * What is told of a distance: where it is far from the first step on, and where it has grown, once, and again when it has doubled.
+ * @param before of the run's earlier steps with the same numerics, oldest first
+ */
+export function mismatchNote(
+  { mismatch, importance, played }: Update,
+  before: readonly Mismatch[],
+): string | undefined {
+  if (before.length === 0) {
+    if (mismatch.mean <= FAR) return undefined;
+    return `engine and learner differ by more than rounding explains: ${distanceText(mismatch)}, where rounding was below 0.07 in every type of weights that was measured; importance weights correct for it, with an effective sample size of ${percent(importance.ess)} of the tokens. Try --weights f16, and \`${hone("doctor")}\``;
+  }
+  const from = noticeable(before);
+  const highest = Math.max(...before.map(({ mean }) => mean));
+  if (mismatch.mean <= from || (highest > from && mismatch.mean <= 2 * highest)) return undefined;
+  const first = before.slice(0, FIRST_STEPS);
+  const usual = first.reduce((sum, { mean }) => sum + mean, 0) / first.length;
+  const adapter =
+    played && verdictOf(played) === "current"
+      ? `the engine plays the learner's adapter (slope ${slopeText(played)})`
+      : "whether the engine plays the learner's adapter cannot be told from this step's tokens";
+  return `engine and learner differ more than in the run's first steps (${usual.toFixed(4)} nats): ${distanceText(mismatch)}; ${adapter}; importance weights correct for it, with an effective sample size of ${percent(importance.ess)} of the tokens`;
+}
+
+/**
+ * Checks that the engine plays the adapter that was loaded.
+ * @param limit of the mean distance; see {@link probeLimit}
+ * @param adapter its name for the message: "checkpoint 3"
+ * @param consequence for the message: "step 3 was not taken"
+ * @throws HoneError when it plays the policy before the update, or another one
+ */
+export function checkProbe(reading: ProbeReading | null, limit: number, adapter: string, consequence: string): void {
+  if (!reading) return;
+  const { after, before, n, moved } = reading;
+  const unmoved = moved === 0;
+  const stale = unmoved || (before * PROBE_RATIO < after && after - before > PROBE_DIFFERENCE);
+  if (!stale && after <= Math.max(PROBE_TOLERANCE * limit, before / PROBE_NEAR)) return;
+  const found = unmoved ? "loading it did not change a single log-probability; they" : "the log-probabilities";
+  throw new HoneError(
+    `${stale ? `the engine still plays the adapter before ${adapter}` : `the engine does not play the adapter of ${adapter}`}: ` +
+      `on its probe ${found} differ by ${nats(after)} on average from the learner's after that update, and by ${nats(before)} from those before it (n=${n}); ` +
+      `${consequence}. The same command tries again${stale ? "" : "; --max-mismatch raises the limit, if another device or precision explains it"}`,
+  );
+}
+
+/** Differences of a small update are not "0.0000". */
+const nats = (value: number) => (value === 0 || value >= 0.001 ? value.toFixed(4) : value.toExponential(1));

@@ -1,0 +1,133 @@
+/** A task that its own code plays: played with a small model, to find defects of the code; the model's words do not matter. */
+
+import { gather } from "../../core/gather/gather.js";
+import { callsIn, type RolloutFailure, type Trajectory } from "../../core/rollout/trajectory.js";
+import type { AnyTask, PlainOptions, RolloutEnd, Scenario } from "../../core/task/task.js";
+import { loadEngine } from "../../engine/factory.js";
+import { UnknownTools } from "../../insight/report/unknown-tools.js";
+import type { Finding } from "./findings.js";
+
+export interface AgentCheck {
+  readonly task: AnyTask;
+  /** As workers load it. */
+  readonly reference: string;
+  readonly taskOptions: PlainOptions;
+  readonly scenarios: readonly Scenario[];
+  readonly seed: number;
+  readonly maxTurns: number;
+  readonly toolSeconds: number;
+  /** Model file; for a task that hone plays, its tokenizer and chat template measure the prompts. */
+  readonly model: string;
+  /** Tokens of a conversation. */
+  readonly context: number;
+  readonly signal: AbortSignal;
+  /** Called at the start and after each rollout. */
+  readonly onPlayed?: ((done: number, total: number) => void) | undefined;
+}
+
+/** Tokens of a turn, and seconds of a rollout, at most. */
+const LIMITS = { maxTokens: 256, turnSeconds: 60, rolloutSeconds: 120, onToolError: "observe" } as const;
+const AT_ONCE = 2;
+
+/** Ends of a rollout whose code ended with an error, but for those of hone's own limits. */
+const MISTAKES: ReadonlySet<RolloutEnd> = new Set<RolloutEnd>(["bad_call", "token_limit", "model_mistake"]);
+
+export interface PlayedAgents {
+  readonly trajectories: readonly Trajectory[];
+  readonly failures: readonly RolloutFailure[];
+  /** Options that were refused or replaced. */
+  readonly notes: readonly string[];
+}
+
+export async function playAgents(check: AgentCheck): Promise<PlayedAgents> {
+  const { reference, taskOptions, scenarios, seed, maxTurns, toolSeconds, model, context, signal } = check;
+  const options = { model, gpu: false, threads: 1, sequences: AT_ONCE, contextPerSequence: context } as const;
+  const notes: string[] = [];
+  let done = 0;
+  const played = () => check.onPlayed?.(done++, scenarios.length);
+  played();
+  const engine = await loadEngine(options);
+  try {
+    const { groups, failures } = await gather({
+      settings: {
+        task: reference,
+        taskOptions,
+        player: { kind: "engine", engine: options, sampling: { temperature: 1 }, adapter: null },
+        limits: { ...LIMITS, maxTurns, toolSeconds },
+      },
+      scenarios,
+      groupSize: 1,
+      run: seed,
+      step: 0,
+      concurrency: AT_ONCE,
+      workers: 1,
+      maxExceptions: Math.max(1, scenarios.length),
+      signal,
+      onNote: (text) => notes.push(text),
+      onTrajectory: played,
+      onFailure: played,
+    });
+    signal.throwIfAborted();
+    return { trajectories: groups.flat(), failures, notes };
+  } finally {
+    await engine.close();
+  }
+}
+
+export function agentFindings({ trajectories, failures, notes }: PlayedAgents, context: number): Finding[] {
+  const findings: Finding[] = [];
+  const all = trajectories.length + failures.length;
+  const [first] = failures;
+  if (first) {
+    const message = `the agent failed in ${failures.length} of ${all} rollouts (${first.id}): ${first.error}`;
+    findings.push({ level: "error", kind: "task_throws", message });
+  }
+  const long = trajectories.filter(({ end }) => end === "context_limit");
+  if (long.length > 0) {
+    const message = `in ${long.length} of ${all} rollouts the conversation left no room in a context of ${context} tokens`;
+    findings.push({ level: "error", kind: "prompt_too_long", message });
+  }
+  const mistaken = trajectories.filter(({ end }) => MISTAKES.has(end));
+  const [one] = mistaken;
+  if (one) {
+    findings.push({
+      level: "warning",
+      kind: "model_mistake",
+      message: `in ${mistaken.length} of ${all} rollouts the agent ended with an error that is taken for a mistake of the model (${one.id}): ${one.reason}; training gives such a rollout ${one.reward.reward}: see that it is no fault of the agent`,
+    });
+  }
+  const unknown = new UnknownTools();
+  for (const trajectory of trajectories) unknown.add(trajectory);
+  const others = unknown.text();
+  if (others !== undefined) findings.push({ level: "warning", kind: "unknown_tools", message: others });
+  const open = trajectories.filter(({ end }) => end === "open_call");
+  // The code has sent no result of them back.
+  const ends = open.flatMap((one) => callsIn(one).filter(({ outcome, result }) => outcome === "ok" && result === null));
+  if (ends.length > 0) {
+    const names = [...new Set(ends.map(({ name }) => name))].join(", ");
+    findings.push({
+      level: "warning",
+      kind: "open_call",
+      message: `in ${open.length} of ${all} rollouts the agent ended behind a call whose result the model was not given, which is counted as open_call (calls of ${names}): if a call of one is the answer, name it in the task's finalTools`,
+    });
+  }
+  const rewritten = trajectories.reduce((sum, { agent }) => sum + (agent?.history_rewritten ?? 0), 0);
+  if (rewritten > 0) {
+    findings.push({
+      level: "warning",
+      kind: "history_rewritten",
+      message: `the agent sends ${rewritten} turns back otherwise than they were sampled, each of which begins a new sequence: defaults and transforms in a tool's schema do that, and messages that are cut or summed up`,
+    });
+  }
+  for (const message of notes) findings.push({ level: "warning", kind: "option_refused", message });
+  const rewards = new Set(trajectories.map(({ reward }) => reward.reward));
+  const [earned] = rewards;
+  if (trajectories.length > 1 && rewards.size === 1) {
+    findings.push({
+      level: "warning",
+      kind: "reward_constant",
+      message: `every rollout of a small model earned ${earned}: only differences teach, so see that the model you train earns more now and then`,
+    });
+  }
+  return findings;
+}

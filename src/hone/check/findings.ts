@@ -1,0 +1,167 @@
+/** Finds defects of a task from its declaration and from the rewards of probes. Pure functions. */
+import { type AnyTask, type Scenario, toolSchema } from "../../core/task/task.js";
+import type { Probe, Probed } from "./probes.js";
+
+export interface Finding {
+  /** An error makes training useless or impossible; a warning should be reviewed. */
+  readonly level: "error" | "warning";
+  readonly kind:
+    | "no_scenarios"
+    | "repeated_id"
+    | "repeated_scenario"
+    | "no_description"
+    | "pattern_unchecked"
+    | "task_throws"
+    | "model_mistake"
+    | "unknown_tools"
+    | "open_call"
+    | "history_rewritten"
+    | "option_refused"
+    | "reward_constant"
+    | "empty_answer_wins"
+    | "expert_fails"
+    | "prompt_too_long"
+    | "server_failed"
+    | "tool_left_out"
+    | "stray_output";
+  readonly message: string;
+}
+
+const some = (names: readonly string[]) =>
+  `${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}`;
+
+/** The content of a scenario without its id and split, to find duplicates. */
+function contentOf({ id: _, split: __, ...content }: Scenario): string {
+  return JSON.stringify(Object.entries(content).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+export function scenarioFindings(scenarios: readonly Scenario[]): Finding[] {
+  const findings: Finding[] = [];
+  for (const split of ["train", "test"] as const) {
+    if (scenarios.some((scenario) => scenario.split === split)) continue;
+    findings.push({
+      level: "error",
+      kind: "no_scenarios",
+      message: `the ${split} split has no scenario, and training needs both splits`,
+    });
+  }
+  const ids = scenarios.map(({ id }) => id);
+  const first = new Map([...ids.entries()].reverse().map(([at, id]) => [id, at]));
+  const twice = ids.filter((id, at) => first.get(id) !== at);
+  if (twice.length > 0)
+    findings.push({ level: "error", kind: "repeated_id", message: `ids occur more than once: ${some(twice)}` });
+  const trained = new Map(
+    scenarios.filter(({ split }) => split === "train").map((scenario) => [contentOf(scenario), scenario.id]),
+  );
+  const both = scenarios
+    .filter(({ split }) => split === "test")
+    .flatMap((scenario) => {
+      const other = trained.get(contentOf(scenario));
+      return other === undefined ? [] : [`${scenario.id} is ${other}`];
+    });
+  if (both.length > 0) {
+    findings.push({
+      level: "error",
+      kind: "repeated_scenario",
+      message: `${both.length} test scenarios are also trained on, so that held-out success says nothing of new ones: ${some(both)}`,
+    });
+  }
+  return findings;
+}
+
+export function toolFindings(task: Pick<AnyTask, "tools">): Finding[] {
+  const bare = task.tools.filter(({ description }) => description.trim() === "").map(({ name }) => name);
+  const fields = task.tools.flatMap((tool) => {
+    const { properties = {} } = toolSchema(tool).function.parameters as {
+      // A JSON Schema may also be true or false.
+      properties?: Record<string, { description?: string } | boolean>;
+    };
+    return Object.entries(properties).flatMap(([name, property]) =>
+      typeof property === "object" && property.description ? [] : [`${tool.name}.${name}`],
+    );
+  });
+  const unchecked = task.tools.flatMap(({ name, parameters }) =>
+    "unchecked" in parameters ? parameters.unchecked.map((what) => `of the tool ${name} ${what}`) : [],
+  );
+  return [
+    ...unchecked.map((message): Finding => ({ level: "warning", kind: "pattern_unchecked", message })),
+    ...(bare.length > 0
+      ? [{ level: "error", kind: "no_description", message: `tools without a description: ${some(bare)}` } as const]
+      : []),
+    ...(fields.length > 0
+      ? [
+          {
+            level: "warning",
+            kind: "no_description",
+            message: `arguments without a description (zod's \`.describe()\`): ${some(fields)}`,
+          } as const,
+        ]
+      : []),
+  ];
+}
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+const show = (value: number) => String(Number(value.toFixed(3)));
+
+export function rewardFindings(probed: readonly Probed[]): Finding[] {
+  const findings: Finding[] = [];
+  const errors = new Map<string, { error: string; where: Probed[] }>();
+  for (const one of probed) {
+    if (one.error === undefined) continue;
+    // The same error in several scenarios is reported once.
+    const key = one.error.replaceAll(one.scenario, "");
+    const same = errors.get(key) ?? { error: one.error, where: [] };
+    same.where.push(one);
+    errors.set(key, same);
+  }
+  for (const { error, where } of errors.values()) {
+    const at = `${where[0]?.probe}, scenario ${where[0]?.scenario}`;
+    const message = `the task threw in ${where.length} of ${probed.length} rollouts (${at}): ${error.split("\n")[0]}`;
+    findings.push({ level: "error", kind: "task_throws", message });
+  }
+  const played = probed.flatMap(({ probe, scenario, outcome }) =>
+    outcome ? [{ probe, scenario, ...outcome.reward }] : [],
+  );
+  const of = (probe: Probe) => played.filter((one) => one.probe === probe);
+  const [expert, empty] = [of("expert"), of("empty answer")];
+  const [first] = played;
+  if (first && played.length > 1 && played.every(({ reward }) => reward === first.reward)) {
+    findings.push({
+      level: expert.length > 0 ? "error" : "warning",
+      kind: "reward_constant",
+      message: `every rollout earned ${show(first.reward)}${expert.length > 0 ? ", the expert's too" : "; give the task an expert, and check sees whether a right answer earns more"}: only differences teach`,
+    });
+  } else if (empty.length > 0) {
+    const won = empty.filter(({ success }) => success).length;
+    const pays =
+      expert.length > 0 && mean(empty.map(({ reward }) => reward)) >= mean(expert.map(({ reward }) => reward));
+    if (won > 0 || pays) {
+      findings.push({
+        level: "error",
+        kind: "empty_answer_wins",
+        message: pays
+          ? `an empty answer earns ${show(mean(empty.map(({ reward }) => reward)))} on average, no less than the expert`
+          : `an empty answer solves ${won} of ${empty.length} scenarios`,
+      });
+    }
+  }
+  const failed = expert.filter(({ success }) => !success);
+  if (failed.length > 0) {
+    const names = failed.map(({ scenario }) => scenario);
+    const message = `the expert does not solve ${failed.length} of ${expert.length} scenarios: ${some(names)}`;
+    findings.push({ level: "warning", kind: "expert_fails", message });
+  }
+  return findings;
+}
+
+/** @param prompts tokens of each scenario's prompt */
+export function promptFindings(
+  prompts: readonly { readonly scenario: string; readonly tokens: number }[],
+  context: number,
+): Finding[] {
+  const long = prompts.filter(({ tokens }) => tokens >= context).sort((a, b) => b.tokens - a.tokens);
+  if (long.length === 0) return [];
+  const names = long.map(({ scenario, tokens }) => `${scenario} ${tokens}`);
+  const message = `${long.length} of ${prompts.length} prompts leave no room in a context of ${context} tokens: ${some(names)}`;
+  return [{ level: "error", kind: "prompt_too_long", message }];
+}

@@ -1,0 +1,120 @@
+/** Trivial players without a model: one stays silent, one answers with nothing, one with irrelevant text. */
+import type { McpServers } from "../../agent/mcp/servers.js";
+import { ExpertSession } from "../../core/rollout/expert-session.js";
+import { opening, playRollout, type RolloutOutcome } from "../../core/rollout/rollout.js";
+import type { Session, Turn } from "../../core/rollout/session.js";
+import { type AnyTask, type Scenario, type ToolCall, toolSchema } from "../../core/task/task.js";
+import { messageOf } from "../../core/util/errors.js";
+import { Random } from "../../core/util/random.js";
+
+export const probes = ["silence", "empty answer", "unrelated answer", "expert"] as const;
+export type Probe = (typeof probes)[number];
+
+/** Result of one probe on one scenario. */
+export interface Probed {
+  readonly probe: Probe;
+  readonly scenario: string;
+  /** Undefined where the task's own code threw. */
+  readonly outcome: RolloutOutcome | undefined;
+  readonly error: string | undefined;
+}
+
+interface JsonSchema {
+  readonly type?: string;
+  readonly enum?: readonly unknown[];
+  readonly minimum?: number;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+}
+
+/** A minimal value that satisfies a schema, or a meaningless one of the right type. */
+function filled(schema: JsonSchema, text: string, number: number): unknown {
+  if (schema.enum) return schema.enum[0];
+  if (schema.type === "string") return text;
+  if (schema.type === "number" || schema.type === "integer") return Math.max(number, schema.minimum ?? number);
+  if (schema.type === "boolean") return false;
+  if (schema.type === "array") return [];
+  const properties = schema.properties ?? {};
+  return Object.fromEntries(
+    (schema.required ?? []).map((name) => [name, filled(properties[name] ?? {}, text, number)]),
+  );
+}
+
+/** Answers in the first turn, with the final tool if there is one, and then stays silent. */
+class AnsweringSession implements Session {
+  #turns: Turn[];
+
+  constructor(task: AnyTask, text: string, number: number) {
+    const final = task.tools.find((tool) => tool.final);
+    const call = final && {
+      name: final.name,
+      arguments: filled(toolSchema(final).function.parameters as JsonSchema, text, number) as ToolCall["arguments"],
+    };
+    this.#turns = [turnOf(call ? "" : text, call)];
+  }
+
+  async turn(): Promise<Turn> {
+    return this.#turns.shift() ?? turnOf("");
+  }
+
+  respond(): void {}
+
+  tokens(): undefined {
+    return undefined;
+  }
+
+  promptTokens(): number {
+    return 0;
+  }
+
+  close(): void {}
+}
+
+function turnOf(content: string, call?: ToolCall): Turn {
+  return { content, calls: call ? [{ kind: "call", call }] : [], completionTokens: 0, stop: "stop" };
+}
+
+function sessionOf(probe: Probe, task: AnyTask, scenario: Scenario, seed: number): Session {
+  if (probe === "expert") return new ExpertSession(task, scenario, new Random("check", seed, scenario.id), {});
+  if (probe === "unrelated answer") return new AnsweringSession(task, "The weather is fine today.", 987_654_321);
+  const silent: Session = new AnsweringSession(task, "", 0);
+  return probe === "silence" ? Object.assign(silent, { turn: async () => turnOf("") }) : silent;
+}
+
+export interface ProbeSettings {
+  readonly task: AnyTask;
+  readonly env: unknown;
+  readonly servers: McpServers | undefined;
+  readonly maxTurns: number;
+  readonly toolSeconds: number;
+  readonly seed: number;
+  readonly signal: AbortSignal;
+}
+
+/** Plays one scenario with a probe; an error thrown by the task is recorded as a finding. */
+export async function probeScenario(
+  { task, env, servers, maxTurns, toolSeconds, seed, signal }: ProbeSettings,
+  scenario: Scenario,
+  probe: Probe,
+): Promise<Probed> {
+  const limits = {
+    maxTurns,
+    maxTokens: 1,
+    turnSeconds: 60,
+    toolSeconds,
+    rolloutSeconds: 600,
+    onToolError: "observe",
+  } as const;
+  try {
+    // Building the prompt runs the task's code as well.
+    opening(task, scenario, maxTurns);
+    const session = sessionOf(probe, task, scenario, seed);
+    const own = await servers?.begin(`${scenario.id}/${probe}`, scenario);
+    const about = { task: own?.task ?? task, scenario, env, session, limits, signal, folder: own?.folder };
+    const outcome = await playRollout(about).finally(() => own?.end());
+    return { probe, scenario: scenario.id, outcome, error: undefined };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { probe, scenario: scenario.id, outcome: undefined, error: messageOf(error) };
+  }
+}

@@ -1,0 +1,59 @@
+/** `yarn eval`: evaluates checkpoints, models and APIs on held-out scenarios. */
+
+import { UnfinishedError } from "../../core/util/errors.js";
+import { evaluatePlayers } from "../../insight/evaluate/evaluate.js";
+import { matrixText } from "../../insight/report/eval-report.js";
+import { ProgressLine } from "../../insight/report/progress-line.js";
+import { RolloutTally } from "../../insight/report/rollout-report.js";
+import { writeEvaluation } from "../../insight/view/evaluation-file.js";
+import { type CommandIo, defineCommand } from "../command.js";
+
+async function played(config: Parameters<typeof evaluatePlayers>[0], io: CommandIo) {
+  const progress = new ProgressLine(io.stream);
+  let title = "";
+  let total = 0;
+  let tally = new RolloutTally();
+  const shown = () => progress.update(() => `${title} ${tally.line(total)}`);
+  try {
+    return await evaluatePlayers(config, io.given, {
+      signal: io.signal,
+      view: {
+        begin: (name, scenarios) => {
+          title = name;
+          total = scenarios;
+          tally = new RolloutTally();
+          shown();
+        },
+        rollout: (trajectory) => {
+          tally.add(trajectory);
+          shown();
+        },
+        log: (text) => progress.log(text),
+      },
+    });
+  } finally {
+    progress.clear();
+  }
+}
+
+export const evalCommand = defineCommand({
+  name: "eval",
+  async run(config, io) {
+    const { run, matrix } = await played(config, io);
+    io.log(`${run === null ? matrix.task : `run ${run}`}, ${matrixText(matrix)}`);
+    if (config.page !== undefined) {
+      writeEvaluation(matrix, config.page);
+      io.log(`page: ${config.page}`);
+    }
+    const result = { run, ...matrix };
+    const noVerdict = matrix.columns.filter((column) => column.problem !== null);
+    if (noVerdict.length > 0) {
+      const names = noVerdict.map(({ title }) => title).join(", ");
+      throw new UnfinishedError(
+        `${noVerdict.length} of ${matrix.columns.length} players have no result: ${names}`,
+        result,
+      );
+    }
+    return result;
+  },
+});

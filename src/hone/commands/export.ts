@@ -1,0 +1,19 @@
+/** `yarn hone export`: writes a trained model in a format that other programs load. */
+
+import { exportRun } from "../../machine/export/export.js";
+import { linesTo } from "../../machine/models/io.js";
+import { defineCommand } from "../command.js";
+
+export const exportCommand = defineCommand({
+  name: "export",
+  required: ["to"],
+  positional: "run",
+  epilogue:
+    "--out is the folder to make; without it exports/RUN-STEP-FORM in the home folder. docs/export.md says how each form is loaded.",
+  async run(config, io) {
+    const done = await exportRun(config, linesTo(io.log, io.signal));
+    io.log(`${done.folder}: ${done.files.join(", ")}`);
+    if (done.repository !== null) io.log(`on the Hub: ${done.repository}`);
+    return done;
+  },
+});

@@ -1,0 +1,136 @@
+/** `yarn rollout`: plays scenarios and prints the outcome. */
+import { join } from "node:path";
+import { serverLogs, withServers } from "../../agent/servers.js";
+import { type Config, chosen, flagOf, type GivenOptions } from "../../core/config/config.js";
+import { isLocal } from "../../core/engine/engine.js";
+import { countsText, kindsText, partsText } from "../../core/run/evaluation.js";
+import { type PlainOptions, toolSchema } from "../../core/task/task.js";
+import { givenForTask, recordedForTask, taskOptionsOf } from "../../core/task/task-options.js";
+import { UnfinishedError, UsageError } from "../../core/util/errors.js";
+import { conversationText } from "../../insight/report/conversation.js";
+import { compact, ProgressLine } from "../../insight/report/progress-line.js";
+import { UnreadCalls } from "../../insight/report/unread-calls.js";
+import { chooseScenarios, type RolloutsSummary, rolloutsToFile } from "../../insight/rollouts-file.js";
+import { openPlayerFor } from "../../machine/play/choose-player.js";
+import { loadTask, scenariosOf } from "../../scenarios/load.js";
+import { defineCommand } from "../command.js";
+
+/** Defaults: rollouts of a scenario, and tokens of a turn. */
+const GROUP_SIZE = 4;
+const MAX_TOKENS = 2048;
+
+/** "deadline_turn 4; the first: turn 1 used up its 120 seconds (--turn-timeout)" */
+function brokenOffText({ broken_off: causes, broken_off_reason: reason }: RolloutsSummary): string {
+  return reason === null ? countsText(causes) : `${countsText(causes)}; the first: ${reason}`;
+}
+
+function summaryText(summary: RolloutsSummary, unread: string | undefined): string {
+  const percent = (share: number | null) => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
+  const { rollouts, groups, success, answered, reward, completion_tokens: tokens } = summary;
+  return [
+    `${rollouts} rollouts in ${groups} groups, ${summary.seconds.toFixed(1)} s${summary.interrupted ? " (interrupted)" : ""}`,
+    `  success     ${percent(success)} of all (n=${rollouts}), answered ${answered}`,
+    ...(Object.keys(summary.kinds).length > 0 ? [`  solved      ${kindsText(summary.kinds)}`] : []),
+    `  reward      ${reward === null ? "–" : compact(reward)} (n=${rollouts})`,
+    ...(Object.keys(summary.parts).length > 0 ? [`  parts       ${partsText(summary.parts)}`] : []),
+    `  tokens      ${tokens === null ? "–" : compact(tokens)} written a rollout, ${compact(summary.tokens_per_second)} a second`,
+    `  ends        ${countsText(summary.ends) || "none"}`,
+    ...(Object.keys(summary.broken_off).length > 0 ? [`  broken off  ${brokenOffText(summary)}`] : []),
+    `  tool errors ${countsText(summary.tool_errors) || "none"}`,
+    ...(unread === undefined ? [] : [`  calls       ${unread}`]),
+    ...(Object.keys(summary.servers).length > 0 ? [`  MCP servers ${countsText(summary.servers)}`] : []),
+    ...(Object.keys(summary.agent).length > 0 ? [`  agent       ${countsText(summary.agent)}`] : []),
+    ...(summary.failures.length > 0 ? [`  failed      ${summary.failures.length}: ${summary.failures[0]?.error}`] : []),
+    `  written to  ${summary.trajectories}`,
+  ].join("\n");
+}
+
+/** With --checkpoint, the run's model and task are the defaults. */
+async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">>(
+  config: C,
+  names: readonly string[],
+  given: GivenOptions,
+): Promise<C & { readonly ofRun: PlainOptions }> {
+  const other = (["model", "adapter", "playerUrl", "expert"] as const).find((name) => given[name]);
+  if (other) throw new UsageError(`--checkpoint and ${flagOf(other)} name different players; give one of them`);
+  if (given.weights) {
+    throw new UsageError(
+      `--checkpoint and ${flagOf("weights")}: a checkpoint plays on the weights that its run has; leave ${flagOf("weights")} out`,
+    );
+  }
+  const { optionsOfCheckpoint } = await import("../../core/run/checkpoint-choice.js");
+  const { set, ...playing } = await optionsOfCheckpoint(config, names);
+  return {
+    ...config,
+    ...playing,
+    ofRun: set,
+    ...chosen(given, Object.keys(playing) as (keyof typeof playing)[]),
+  };
+}
+
+export const rolloutCommand = defineCommand({
+  name: "rollout",
+  async run(asked, io) {
+    const config = asked.checkpoint ? await withCheckpoint(asked, asked.checkpoint, io.given) : { ...asked, ofRun: {} };
+    const choice = { split: config.split, scenario: config.scenario, n: config.n ?? 16, seed: config.seed };
+    // Check the task before downloading a model.
+    const task = await loadTask(config.task, config.taskTimeout);
+    const taskOptions = taskOptionsOf(task, config, recordedForTask(task, config.ofRun), givenForTask(io.given));
+    chooseScenarios(await scenariosOf(task, taskOptions, { hub: config, log: io.log, signal: io.signal }), choice);
+    const { task: whole, servers } = await withServers(config, task, config.task, serverLogs(config.home), io);
+    const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
+    const progress = new ProgressLine(io.stream);
+    const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.log(line), io.signal);
+    const shown = whole.tools.map((tool) => toolSchema(tool));
+    const unread = new UnreadCalls(shown);
+    const detokenize = engine && ((ids: number[]) => engine.detokenize(ids, { special: true }));
+    try {
+      const summary = await rolloutsToFile({
+        settings: {
+          task: config.task,
+          taskOptions,
+          servers,
+          player: spec,
+          limits: {
+            maxTurns: config.maxTurns,
+            maxTokens: config.maxTokens ?? MAX_TOKENS,
+            turnSeconds: config.turnTimeout,
+            toolSeconds: config.toolTimeout,
+            taskSeconds: config.taskTimeout,
+            rolloutSeconds: config.rolloutTimeout,
+            onToolError: config.onToolError,
+            offForm: config.offForm,
+          },
+        },
+        choice,
+        io: { hub: config },
+        groupSize: config.groupSize ?? GROUP_SIZE,
+        concurrency,
+        maxExceptions: config.maxExceptions,
+        out: config.out ?? join(config.home, "rollouts", `${stamp}.jsonl`),
+        signal: io.signal,
+        onProgress: (tally, total, trajectory) => {
+          if (trajectory) unread.add(trajectory);
+          if (config.show && trajectory) progress.show(conversationText(trajectory, io.stream.isTTY, detokenize));
+          progress.update(() => tally.line(total));
+        },
+        onFailure: ({ id, error }) => progress.log(`rollout ${id} failed: ${error}`),
+        onNote: (text) => progress.log(text),
+      });
+      progress.clear();
+      io.log(summaryText(summary, unread.text()));
+      const result = {
+        ...summary,
+        prompt_tokens_evaluated: engine && isLocal(engine) ? engine.stats().prefilled : null,
+      };
+      if (summary.interrupted) {
+        const message = `interrupted; ${summary.rollouts} finished rollouts are in ${summary.trajectories}`;
+        throw new UnfinishedError(message, result);
+      }
+      return result;
+    } finally {
+      progress.clear();
+      await engine?.close();
+    }
+  },
+});

@@ -1,0 +1,33 @@
+/** `yarn hone sft`: supervised fine-tuning on a trajectory file. */
+
+import { chosen } from "../../core/config/config.js";
+import { ProgressLine } from "../../insight/report/progress-line.js";
+import { learnerText } from "../../machine/compute.js";
+import { sft } from "../../trainer/sft.js";
+import { sftOptions } from "../../trainer/sft-options.js";
+import { defineCommand } from "../command.js";
+
+export const sftCommand = defineCommand({
+  name: "sft",
+  required: ["file", "model"],
+  positional: "file",
+  async run(_, io) {
+    const progress = new ProgressLine(io.stream);
+    try {
+      const summary = await sft(chosen(io.given, sftOptions), {
+        log: (line) => progress.log(line),
+        onLearner: (info) => progress.log(learnerText(info)),
+        onProgress: ({ phase, done, total }) => progress.update(() => `${phase} ${done}/${total}`),
+        signal: io.signal,
+      });
+      progress.clear();
+      const loss = (value: number | null) => (value === null ? "–" : value.toFixed(3));
+      io.log(
+        `loss ${loss(summary.loss.first)} → ${loss(summary.loss.last)} a token in ${summary.updates} updates, ${summary.seconds.total.toFixed(1)} s\nwritten to ${summary.written}`,
+      );
+      return summary;
+    } finally {
+      progress.clear();
+    }
+  },
+});

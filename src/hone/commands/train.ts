@@ -1,0 +1,57 @@
+/** `yarn train`: trains a model, or resumes an interrupted run. */
+
+import { chosen } from "../../core/config/config.js";
+import { shareText } from "../../core/run/evaluation.js";
+import { difficultyText } from "../../insight/report/difficulty.js";
+import { usageText } from "../../insight/report/judge-report.js";
+import { showTraining } from "../../insight/report/training-shown.js";
+import { rewardsText } from "../../judge/reward/registry.js";
+import { trainRun } from "../../trainer/run.js";
+import type { TrainSummary } from "../../trainer/summary.js";
+import { trainOptions } from "../../trainer/train-options.js";
+import { defineCommand } from "../command.js";
+
+function summaryText({
+  run,
+  steps,
+  seconds,
+  difficulty,
+  before,
+  after,
+  best,
+  adapter,
+  folder,
+  mismatch,
+  judge,
+}: TrainSummary): string {
+  const share = (value: TrainSummary["before"]) => (value ? shareText(value) : "–");
+  return [
+    `${run}: ${steps} steps, ${seconds.toFixed(0)} s in this call, kept in ${folder}`,
+    ...(difficulty ? [`  ${difficultyText(difficulty)}`] : []),
+    `  held-out success before  ${share(before)}`,
+    `  held-out success after   ${share(after)}`,
+    ...(mismatch
+      ? [`  engine and learner differ by ${mismatch.mean.toFixed(4)} on average (p99 ${mismatch.p99.toFixed(3)})`]
+      : []),
+    ...(judge ? [`  judge, over all calls: ${usageText(judge, 0)}`] : []),
+    adapter
+      ? `  best adapter (step ${best?.step}, highest mean reward in validation)  ${adapter}`
+      : "  no adapter had a higher mean reward in validation than the model it started from",
+  ].join("\n");
+}
+
+export const trainCommand = defineCommand({
+  name: "train",
+  epilogue: rewardsText(),
+  async run(_, io) {
+    const shown = showTraining(io.stream);
+    try {
+      const summary = await trainRun(chosen(io.given, trainOptions), { ...shown.events, signal: io.signal });
+      shown.end();
+      io.log(summaryText(summary));
+      return summary;
+    } finally {
+      shown.end();
+    }
+  },
+});

@@ -1,0 +1,63 @@
+/** Checks of the machine: Node, memory, disk. */
+import { existsSync, readFileSync, statfsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { usableCores } from "../../core/engine/threads.js";
+import { packageRoot } from "../../core/util/paths.js";
+import { mainMemory } from "../../machine/plan/machine.js";
+import { type Check, note, ok, wrong } from "./check.js";
+
+/** With fewer free bytes, a run's checkpoints may fill the disk. */
+const DISK = 2e9;
+
+const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
+
+/** Whether a version is at least the required one; both as "20.19" or "v20.20.2". */
+export function atLeast(version: string, wanted: string): boolean {
+  const numbers = (text: string) => (text.match(/\d+/g) ?? []).map(Number);
+  const [have, want] = [numbers(version), numbers(wanted)];
+  for (const [i, least] of want.entries()) {
+    const found = have[i] ?? 0;
+    if (found !== least) return found > least;
+  }
+  return true;
+}
+
+export function checkNode(version = process.version): Check {
+  const about = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as {
+    version: string;
+    engines: { node: string };
+  };
+  const wanted = about.engines.node.replace(/[^\d.]/g, "");
+  const found = `Node ${version}, hone ${about.version}, ${process.platform} ${process.arch}`;
+  const facts = { node: version, wanted, hone: about.version, platform: process.platform, arch: process.arch };
+  return atLeast(version, wanted)
+    ? ok("node", found, facts)
+    : wrong("node", found, `install Node ${wanted} or newer`, facts);
+}
+
+export function checkMemory(): Check {
+  const { total, available } = mainMemory();
+  const facts = { total, available, cores: usableCores() };
+  return ok("memory", `${gigabytes(available)} of ${gigabytes(total)} free, ${facts.cores} CPU cores`, facts);
+}
+
+/** The nearest existing ancestor: the home folder is created when something is first written. */
+function existingFolder(folder: string): string {
+  let there = folder;
+  while (!existsSync(there) && dirname(there) !== there) there = dirname(there);
+  return there;
+}
+
+export function checkDisk(home: string): Check {
+  const { bavail, bsize } = statfsSync(existingFolder(home));
+  const free = bavail * bsize;
+  const found = `${gigabytes(free)} free for runs in ${home}`;
+  const facts = { home, free };
+  if (free >= DISK) return ok("disk", found, facts);
+  return note(
+    "disk",
+    found,
+    `free some, or give another folder with --home: checkpoints need ${gigabytes(DISK)} or so`,
+    facts,
+  );
+}

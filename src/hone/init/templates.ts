@@ -1,0 +1,136 @@
+/** The files of a new project: a task with ten questions that suits the tiny model, and the commands for going on. */
+import { DEFAULT_MODEL } from "../../core/config/defaults.js";
+
+export interface Project {
+  /** Name of the package. */
+  readonly name: string;
+  /** The version of hone to install: a tarball's path, or a published version. */
+  readonly hone: string;
+  /** Tarballs that are installed with it, by package, where they can be. */
+  readonly beside?: Readonly<Record<string, string>>;
+  /** The model that `npm run train` trains. */
+  readonly model: string;
+}
+
+const PACKAGE = "@hone-rl/hone";
+
+export const scriptsOf = ({ model }: Pick<Project, "model">) => ({
+  check: "hone check",
+  train: `hone train${model === DEFAULT_MODEL ? "" : ` --model ${model}`}`,
+  hone: "hone",
+});
+
+const task = `/** Questions from scenarios.jsonl, answered in plain text. \`npm run check\` looks whether its reward makes sense. */
+import { composeReward, defineTask, exactMatch, fromFile, type Scenario, z } from "${PACKAGE}";
+
+const fields = z.object({ answer: z.string() });
+type Question = Scenario & z.infer<typeof fields>;
+
+export default defineTask<Question>({
+  name: "capitals",
+  description: "Name the capital of a country",
+  // CSV and Parquet too, or a data set of the Hub as "hf:OWNER/NAME"; \`map\` says which column is which field.
+  scenarios: fromFile(new URL("scenarios.jsonl", import.meta.url), { fields }),
+  prompt: ({ question }) => [
+    { role: "system", content: "Answer with the name of the city alone." },
+    { role: "user", content: question },
+  ],
+  reward: composeReward<Question>({
+    parts: {
+      right: { weight: 1, score: exactMatch(({ answer }) => answer) },
+      // Of two wrong answers the shorter one is better. A part that differs is what the first steps learn from.
+      short: { weight: 0.2, score: ({ messages }) => 20 / (20 + (messages.at(-1)?.content.length ?? 0)) },
+    },
+    success: "right",
+  }),
+  // A player that knows the answers: \`npm run check\` plays it, and \`npm run hone -- rollout --expert --show\` prints it.
+  *expert({ answer }) {
+    yield answer;
+  },
+});
+`;
+
+const capitals = {
+  France: "Paris",
+  Spain: "Madrid",
+  Italy: "Rome",
+  Japan: "Tokyo",
+  Kenya: "Nairobi",
+  Peru: "Lima",
+  Norway: "Oslo",
+  Egypt: "Cairo",
+  Canada: "Ottawa",
+  Vietnam: "Hanoi",
+};
+
+const scenarios = Object.entries(capitals)
+  .map(([country, answer], i) =>
+    JSON.stringify({
+      id: country.toLowerCase(),
+      split: i < 8 ? "train" : "test",
+      question: `What is the capital of ${country}?`,
+      answer,
+    }),
+  )
+  .join("\n");
+
+/** Small enough to finish in a minute or two on a CPU. */
+const config = { task: "task.ts", steps: 3, groupsPerStep: 4, groupSize: 6, validateN: 2, maxTurns: 1, maxTokens: 48 };
+
+const compilerOptions = {
+  target: "es2023",
+  lib: ["es2023", "dom"],
+  module: "esnext",
+  moduleResolution: "bundler",
+  strict: true,
+  noEmit: true,
+  skipLibCheck: true,
+  types: [],
+};
+
+const readme = ({ name, model }: Project) => `# ${name}
+
+\`task.ts\` is what a model learns: its questions (\`scenarios.jsonl\`), its prompt, its reward. \`hone.config.json\` has the options.
+
+    npm install
+    npm run check              # what would make training useless, found before it
+    npm run train              # ${model === DEFAULT_MODEL ? "a smoke test: three steps with hone's tiny model, which knows no capitals" : `three steps with ${model}`}
+    npm run train -- --run real --model qwen2.5-0.5b --steps 50        # a real model; \`npm run hone -- models\` lists names
+    npm run hone -- view       # the runs as a page; \`npm run hone -- --help\` lists all commands
+`;
+
+const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
+
+/** Content by file name, without package.json, which npm may have created already. */
+export const filesOf = (project: Project, options: object = {}): Readonly<Record<string, string>> => ({
+  "task.ts": task,
+  "scenarios.jsonl": `${scenarios}\n`,
+  "hone.config.json": json({ ...config, ...options }),
+  "tsconfig.json": json({ compilerOptions, files: ["task.ts"] }),
+  ".gitignore": "node_modules\n.hone\n",
+  "README.md": readme(project),
+});
+
+export interface PackageJson {
+  readonly name?: string;
+  readonly scripts?: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+/** The version of hone in package.json's dependencies; undefined without one. */
+export const honeOf = ({ dependencies }: PackageJson): string | undefined => dependencies?.[PACKAGE];
+
+/** Writes package.json, keeping all fields of an existing one except its type. */
+export function packageJson(project: Project, before: PackageJson = {}): string {
+  const { name, hone, beside = {} } = project;
+  const optional = { ...before.optionalDependencies, ...beside };
+  return json({
+    ...(honeOf(before) === undefined ? { name, private: true, ...before } : before),
+    // As task.ts is written. `npm install` leaves it out and `npm init` writes "commonjs", before there is any source.
+    type: "module",
+    scripts: { ...scriptsOf(project), ...before.scripts },
+    dependencies: { ...before.dependencies, [PACKAGE]: hone },
+    ...(Object.keys(optional).length > 0 ? { optionalDependencies: optional } : {}),
+  });
+}

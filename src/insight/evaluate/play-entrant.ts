@@ -1,0 +1,195 @@
+/** One player's rollouts: on the engine, at an API, or by the task's script. */
+import { ROLLOUTS_AT_ONCE } from "../../core/config/defaults.js";
+import { isLocal } from "../../core/engine/engine.js";
+import { gather } from "../../core/gather/gather.js";
+import { RolloutThreads } from "../../core/gather/threads.js";
+import type { PlayerSpec } from "../../core/rollout/player.js";
+import type { RolloutLimits } from "../../core/rollout/rollout.js";
+import type { Trajectory } from "../../core/rollout/trajectory.js";
+import { evaluate } from "../../core/run/evaluation.js";
+import type { RunSettings } from "../../core/run/settings.js";
+import { EnginePolicy } from "../../core/train/engine-policy.js";
+import { playAndGrade } from "../../core/train/grading.js";
+import type { Played } from "../../core/train/parts.js";
+import { checkProbe, mismatchLimit } from "../../guards/mismatch.js";
+import { costOf, type PriceTable, priceOf } from "../../judge/prices.js";
+import { engineText } from "../../machine/compute.js";
+import { openPlaying } from "../../machine/play/playing-engine.js";
+import type { Contestant, Effort, Result } from "../report/matrix.js";
+import type { Conditions, Grading } from "./conditions.js";
+import type { ApiEntrant, EngineEntrant, Entrant } from "./entrants.js";
+import type { EvalConfig } from "./eval-options.js";
+
+export interface Stage {
+  readonly config: EvalConfig;
+  readonly conditions: Conditions;
+  readonly grading: Grading;
+  readonly prices: PriceTable;
+  readonly signal: AbortSignal;
+  log(text: string): void;
+  begin(entrant: Contestant, scenarios: number): void;
+  rollout(entrant: Contestant, trajectory: Trajectory): void;
+}
+
+/** Plays all scenarios once. */
+type Play = (
+  signal: AbortSignal,
+  onTrajectory: (trajectory: Trajectory) => void,
+  onGroup: (group: readonly Trajectory[]) => void,
+) => Promise<Played>;
+
+function limitsOf(
+  settings: Pick<RunSettings, "maxTurns" | "maxTokens" | "onToolError" | "offForm">,
+  config: Pick<EvalConfig, "turnTimeout" | "toolTimeout" | "rolloutTimeout" | "taskTimeout">,
+): RolloutLimits {
+  const { maxTurns, maxTokens, onToolError, offForm } = settings;
+  return {
+    ...{ maxTurns, maxTokens, onToolError, offForm },
+    turnSeconds: config.turnTimeout,
+    toolSeconds: config.toolTimeout,
+    rolloutSeconds: config.rolloutTimeout,
+    taskSeconds: config.taskTimeout,
+  };
+}
+
+/** The same seeds for every player, so that they differ by their policy alone. */
+const gathering = ({ conditions }: Stage) => ({
+  run: `${conditions.settings.seed}/eval`,
+  step: 0,
+  scenarios: conditions.scenarios,
+  groupSize: 1,
+  have: [],
+});
+
+async function playWith(stage: Stage, entrant: Entrant, play: Play): Promise<Result> {
+  const { signal, grading, conditions } = stage;
+  stage.begin(entrant, conditions.scenarios.length);
+  const started = performance.now();
+  const all: Trajectory[] = [];
+  const { graded, failures, unjudged } = await playAndGrade(signal, grading.grade, async (signal, onGroup) => {
+    const played = await play(
+      signal,
+      (trajectory) => {
+        all.push(trajectory);
+        stage.rollout(entrant, trajectory);
+      },
+      onGroup,
+    );
+    // Figures over a part of the scenarios would be taken for figures over all.
+    if (played.interrupted) signal.throwIfAborted();
+    return played;
+  });
+  return {
+    figures: evaluate(graded, failures, unjudged),
+    effort: effortOf(entrant, all, stage.prices, (performance.now() - started) / 1000),
+    outcomes: graded.map(({ scenario, reward: { success, reward }, end, turns, completionTokens }) => ({
+      scenario: scenario.id,
+      success,
+      reward,
+      end,
+      turns,
+      tokens: completionTokens,
+    })),
+  };
+}
+
+export function effortOf(
+  entrant: Pick<Entrant, "name" | "kind" | "of"> & { readonly settings?: { readonly model: string } },
+  rollouts: readonly Pick<Trajectory, "promptTokens" | "completionTokens" | "turns">[],
+  prices: PriceTable,
+  seconds: number,
+): Effort {
+  const sum = (of: (one: (typeof rollouts)[number]) => number) => rollouts.reduce((total, one) => total + of(one), 0);
+  const promptTokens = sum((one) => one.promptTokens);
+  const completionTokens = sum((one) => one.completionTokens);
+  const { name, settings } = entrant;
+  // List prices are those of APIs: a local file may have the name of a model there.
+  const price = prices[name] ?? (settings ? priceOf(settings.model, prices) : (prices[entrant.of] ?? null));
+  // A server need not report the tokens of an answer.
+  const billed = settings === undefined || rollouts.every(({ turns, promptTokens }) => turns === 0 || promptTokens > 0);
+  const cost = price && billed ? costOf(price, promptTokens, completionTokens) : null;
+  return { rollouts: rollouts.length, promptTokens, completionTokens, cost, seconds };
+}
+
+/** An API or the task's script. */
+export function playElsewhere(stage: Stage, entrant: Exclude<Entrant, EngineEntrant>): Promise<Result> {
+  const { config, conditions } = stage;
+  const { settings, taskOptions, servers, scenarios } = conditions;
+  const player: PlayerSpec =
+    entrant.kind === "expert"
+      ? { kind: "expert", mistakes: 0 }
+      : { kind: "api", settings: (entrant as ApiEntrant).settings };
+  return playWith(stage, entrant, (signal, onTrajectory, onGroup) =>
+    gather({
+      ...gathering(stage),
+      settings: { task: settings.task, taskOptions, servers, player, limits: limitsOf(settings, config) },
+      concurrency: Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length),
+      maxExceptions: config.maxExceptions,
+      signal,
+      onTrajectory,
+      onGroup,
+      onFailure: ({ id, error }) => stage.log(`${entrant.title}: rollout ${id} failed: ${error}`),
+      onNote: stage.log,
+    }),
+  );
+}
+
+/** One model on the engine, which later players use again. */
+export interface EngineStage {
+  play(entrant: EngineEntrant): Promise<Result>;
+  close(): Promise<void>;
+}
+
+/** A model of the engine, and what will be played on it. */
+export interface WantedModel {
+  readonly file: string;
+  /** Tokens that it was trained with. */
+  readonly context: number;
+  /** Rank of the adapters that will be loaded; undefined where none will be. */
+  readonly adapterRank: number | undefined;
+  /** Whether this machine's engine computes on an NVIDIA GPU. */
+  readonly cuda: boolean;
+}
+
+export async function openEngine(stage: Stage, wanted: WantedModel): Promise<EngineStage> {
+  const { config, conditions, log, signal } = stage;
+  const { file: model, context, adapterRank, cuda } = wanted;
+  const { settings, taskOptions, servers, scenarios } = conditions;
+  const sequences = Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length);
+  const contextPerSequence = Math.min(settings.context, context);
+  const asked = { model, sequences, contextPerSequence, adapterRank };
+  const { engine, options } = await openPlaying(config, asked, cuda, { log, signal });
+  log(engineText(engine.info));
+  if (isLocal(engine)) stage.grading.beside(engine);
+  const threads = new RolloutThreads();
+  return {
+    close: async () => {
+      stage.grading.beside(undefined);
+      await threads.close();
+      await engine.close();
+    },
+    play: async (entrant) => {
+      const policy = new EnginePolicy(engine, {
+        task: settings.task,
+        taskOptions,
+        servers,
+        engine: options,
+        limits: limitsOf(settings, config),
+        temperature: settings.temperature,
+        chat: entrant.chat,
+        concurrency: options.sequences,
+        threads,
+        maxExceptions: config.maxExceptions,
+        releaseWeights: false,
+        onFailure: ({ id, error }) => log(`${entrant.title}: rollout ${id} failed: ${error}`),
+        log,
+      });
+      const limit = Math.max(mismatchLimit(engine.info.weightType, engine.info.compute), entrant.highestMismatch);
+      await policy.use(entrant.adapter);
+      checkProbe(await policy.probe(), limit, `checkpoint ${entrant.name}`, "nothing was played with it");
+      return playWith(stage, entrant, (signal, onTrajectory, onGroup) =>
+        policy.play({ ...gathering(stage), signal, onTrajectory, onGroup }),
+      );
+    },
+  };
+}

@@ -1,0 +1,103 @@
+/** What the commands that judge a trajectory file share: the file, its task, a judge with the verdicts so far, the new file. */
+import { createWriteStream, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { finished } from "node:stream/promises";
+import type { McpConfig } from "../../agent/mcp/plan.js";
+import { serverLogs, withServers } from "../../agent/servers.js";
+import type { Config } from "../../core/config/config.js";
+import { readTrajectories, type Trajectory } from "../../core/rollout/trajectory.js";
+import { openVerdictFile } from "../../core/run/verdicts.js";
+import type { AnyTask } from "../../core/task/task.js";
+import { HoneError, messageOf, UsageError } from "../../core/util/errors.js";
+import { toJson } from "../../core/util/json.js";
+import { hone } from "../../core/util/program.js";
+import type { Judge } from "../../judge/judge.js";
+import { openJudge } from "../../judge/reward/judge.js";
+import { type JudgeConfig, requireJudge, runsHere, VERDICTS_FILE } from "../../judge/reward/judge-options.js";
+import {
+  type JudgeMachine,
+  LocalJudge,
+  type LocalJudgeConfig,
+  planLocalJudge,
+} from "../../judge/reward/local-judge.js";
+import { loadTask } from "../../scenarios/load.js";
+
+export interface FileIo {
+  readonly signal: AbortSignal;
+  readonly log: (text: string) => void;
+}
+
+export type FileConfig = JudgeConfig &
+  LocalJudgeConfig &
+  JudgeMachine &
+  McpConfig &
+  Pick<Config, "home" | "task" | "taskTimeout" | "seed" | "out" | "judgeCache"> & {
+    readonly file: NonNullable<Config["file"]>;
+  };
+
+/**
+ * @param ending of the new file's default name
+ * @throws UsageError
+ */
+export async function filesOf(
+  config: FileConfig,
+  io: FileIo,
+  ending: string,
+): Promise<{ file: string; out: string; task: AnyTask }> {
+  const file = resolve(config.file);
+  if (!existsSync(file))
+    throw new UsageError(`judge: there is no file ${file}; \`${hone("rollout")}\` writes such files`);
+  const out = resolve(config.out ?? file.replace(/(\.jsonl)?$/, ending));
+  if (out === file) throw new UsageError(`--out ${config.out}: that is the file to be judged; give another name`);
+  const plain = await loadTask(config.task, config.taskTimeout);
+  const { task } = await withServers(config, plain, config.task, serverLogs(config.home), io);
+  requireJudge(config, "this");
+  return { file, out, task };
+}
+
+/** Opens the judge, which remembers the verdicts of the home folder, for the time of `work`. */
+export async function withJudge<T>(config: FileConfig, io: FileIo, work: (judge: Judge) => Promise<T>): Promise<T> {
+  const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
+  let local: LocalJudge | undefined;
+  try {
+    if (runsHere(config)) {
+      local = await LocalJudge.open(await planLocalJudge(config, io.log, io.signal), config, false, io.log);
+    }
+    return await work(openJudge(config, "this", config.judgeCache ? cache : undefined, undefined, io.log, local));
+  } finally {
+    await local?.close();
+    close();
+  }
+}
+
+/** The rollouts of each scenario, in file order. */
+export async function readGroups(file: string, task: string): Promise<[scenario: string, group: Trajectory[]][]> {
+  const groups = new Map<string, Trajectory[]>();
+  for await (const trajectory of readTrajectories(file)) {
+    if (trajectory.task !== task) {
+      throw new HoneError(`${file} has rollouts of the task ${trajectory.task}, not ${task}; give it with --task`);
+    }
+    const group = groups.get(trajectory.scenario.id) ?? [];
+    groups.set(trajectory.scenario.id, group);
+    group.push(trajectory);
+  }
+  if (groups.size === 0) throw new HoneError(`${file} is empty: there is nothing to judge`);
+  return [...groups];
+}
+
+/** Written aside first, so that a file of that name is complete. */
+export async function writeLines(out: string, rows: readonly object[]): Promise<void> {
+  const aside = `${out}.${process.pid}.new`;
+  try {
+    mkdirSync(dirname(out), { recursive: true });
+    const stream = createWriteStream(aside);
+    const written = finished(stream);
+    for (const row of rows) stream.write(`${toJson(row)}\n`);
+    stream.end();
+    await written;
+    renameSync(aside, out);
+  } catch (error) {
+    rmSync(aside, { force: true });
+    throw new HoneError(`the file ${out} cannot be written: ${messageOf(error)}`);
+  }
+}

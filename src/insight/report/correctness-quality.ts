@@ -1,0 +1,83 @@
+/**
+ * How well a judge tells right answers from wrong ones (`--accuracy judge`), measured on rollouts with labels: the task's own
+ * comparison. Intervals are of 95 % and count a question as a cluster.
+ */
+import { printable } from "../../core/util/text.js";
+import {
+  costOf,
+  costText,
+  counted,
+  line,
+  pairsOf,
+  type QualityCost,
+  type QualityShare,
+  shareOf,
+} from "../../judge/quality.js";
+
+/** An answer that was judged, once or several times. */
+export interface JudgedAnswer {
+  readonly scenario: string;
+  /** Its length in characters. */
+  readonly length: number;
+  /** Whether the task's own comparison accepts it. */
+  readonly right: boolean;
+  /** Of all votes that were given; null without a verdict. */
+  readonly accepted: boolean | null;
+  readonly votes: readonly boolean[];
+  /** Dollars of its questions; null where it is not known, or a verdict was remembered. */
+  readonly cost: number | null;
+}
+
+export interface CorrectnessQuality {
+  /** Answers with a verdict. */
+  readonly answers: number;
+  /** Answers that the judge decides as the task does. */
+  readonly accuracy: QualityShare | null;
+  /** Of the answers that the task accepts, those that the judge accepts (sensitivity). */
+  readonly right: QualityShare | null;
+  /** Of the others, those that the judge refuses (specificity). A right answer in other words counts against the judge. */
+  readonly wrong: QualityShare | null;
+  /** Pairs of one question with equal labels, decided differently, in which the longer answer is accepted; 0.5 without a bias. */
+  readonly longer: QualityShare | null;
+  /** Pairs of votes on one answer that decide alike; null with one vote. */
+  readonly itself: QualityShare | null;
+  /** Of one answer. */
+  readonly cost: QualityCost | null;
+}
+
+export function correctnessQuality(answers: readonly JudgedAnswer[]): CorrectnessQuality {
+  const questions = new Map<string, JudgedAnswer[]>();
+  const decided = answers.filter(({ accepted }) => accepted !== null);
+  for (const one of decided) questions.set(one.scenario, [...(questions.get(one.scenario) ?? []), one]);
+  const share = (outcomes: (of: readonly JudgedAnswer[]) => boolean[]) =>
+    shareOf([...questions.values()].map((of) => counted(outcomes(of))));
+  const labelled = (label: boolean) =>
+    share((of) => of.filter(({ right }) => right === label).map(({ accepted }) => accepted === label));
+  return {
+    answers: decided.length,
+    accuracy: share((of) => of.map(({ right, accepted }) => right === accepted)),
+    right: labelled(true),
+    wrong: labelled(false),
+    longer: share((of) =>
+      pairsOf(of).flatMap(([a, b]) => {
+        if (a.right !== b.right || a.accepted === b.accepted || a.length === b.length) return [];
+        return [a.accepted === a.length > b.length];
+      }),
+    ),
+    itself: share((of) => of.flatMap(({ votes }) => pairsOf(votes).map(([a, b]) => a === b))),
+    cost: costOf(answers.flatMap(({ cost }) => cost ?? [])),
+  };
+}
+
+/** Lines for the terminal. */
+export function correctnessQualityText(quality: CorrectnessQuality, judge?: string): string {
+  return [
+    `${judge === undefined ? "" : `${printable(judge)} `}against the task's own comparison`,
+    line("decides as the task", quality.accuracy, "answers", "–"),
+    line("right ones accepted", quality.right, "answers that the task accepts", "–"),
+    line("wrong ones refused", quality.wrong, "answers that the task does not accept", "–"),
+    line("longer accepted", quality.longer, "pairs with equal labels, decided differently", "–"),
+    line("agrees with itself", quality.itself, "pairs of votes", "– (give --judge-votes 2 or more)"),
+    `  ${"costs".padEnd(20)}${costText(quality.cost).replace("a question", "an answer")}`,
+  ].join("\n");
+}

@@ -1,0 +1,62 @@
+/** Two conversations side by side, to show what training changed. */
+import type { Trajectory } from "../../core/rollout/trajectory.js";
+import { toJson } from "../../core/util/json.js";
+import { compact } from "./progress-line.js";
+
+/** Characters of one tool result that are shown at most. */
+const SHOWN = 480;
+const BETWEEN = " │ ";
+/** Minimum width of a column; in a narrower terminal the conversations follow each other. */
+const NARROWEST = 44;
+
+/** Breaks text into lines of at most `width` characters, at spaces where possible. */
+export function wrap(text: string, width: number): string[] {
+  return text.split("\n").flatMap((line) => {
+    const indent = " ".repeat(Math.min(line.length - line.trimStart().length + 2, Math.floor(width / 2)));
+    const lines: string[] = [];
+    let rest = line;
+    while (rest.length > width) {
+      const space = rest.lastIndexOf(" ", width);
+      const end = space > width / 2 ? space : width;
+      lines.push(rest.slice(0, end).trimEnd());
+      rest = indent + rest.slice(end).trimStart();
+    }
+    return [...lines, rest];
+  });
+}
+
+function shorten(text: string): string {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length <= SHOWN ? line : `${line.slice(0, SHOWN)} …`;
+}
+
+/** The model's part of a conversation: calls, results, end. */
+export function playedText({ messages, end, reason, turns, reward }: Trajectory): string {
+  const asked = messages.findIndex(({ role }) => role === "assistant");
+  const lines = (asked < 0 ? [] : messages.slice(asked)).flatMap((message) => {
+    if (message.role !== "assistant") return [`  ${shorten(message.content)}`];
+    const calls = (message.tool_calls ?? []).map(({ name, arguments: given }) => `▸ ${name} ${shorten(toJson(given))}`);
+    return message.content.trim() === "" ? calls : [`▸ ${shorten(message.content)}`, ...calls];
+  });
+  const verdict = reward.success ? "✓ solved" : "✗ not solved";
+  return [
+    ...lines,
+    `${verdict}: ${end}${reason ? ` (${reason})` : ""} after ${turns} turns, reward ${compact(reward.reward)}`,
+  ].join("\n");
+}
+
+/** @param columns width of the terminal */
+export function sideBySide(
+  titles: readonly [string, string],
+  texts: readonly [string, string],
+  columns: number,
+): string {
+  const width = Math.floor((columns - BETWEEN.length) / 2);
+  if (width < NARROWEST)
+    return [titles[0], texts[0], "", titles[1], texts[1]].flatMap((text) => wrap(text, columns)).join("\n");
+  const [left, right] = ([0, 1] as const).map((side) => [titles[side], "─".repeat(width), ...wrap(texts[side], width)]);
+  const rows = Math.max(left?.length ?? 0, right?.length ?? 0);
+  return Array.from({ length: rows }, (_, row) =>
+    `${(left?.[row] ?? "").padEnd(width)}${BETWEEN}${right?.[row] ?? ""}`.trimEnd(),
+  ).join("\n");
+}

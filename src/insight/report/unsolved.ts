@@ -1,0 +1,66 @@
+/** What fits where a training begins with nothing solved and all rewards equal, as commands to type. */
+import { type GivenOptions, type OptionName, optionsOf } from "../../core/config/config.js";
+import { typed } from "../../core/config/typed.js";
+import type { AnyTask } from "../../core/task/task.js";
+import { hone } from "../../core/util/program.js";
+
+export interface Unsolved {
+  /** Options of the training as they were given. */
+  readonly given: GivenOptions;
+  /** The model as it is named, and the run. */
+  readonly model: string;
+  readonly run: string;
+  /** As `--task` names it. */
+  readonly reference: string;
+  readonly task: Pick<AnyTask, "expert" | "rollout">;
+  /** See {@link UnreadCalls}: the text, and the format by which there would be calls. */
+  readonly unread: { readonly text: string | undefined; readonly format: string | undefined };
+  /** Turns of an agent that had not the form that it asked for. */
+  readonly offForm: number;
+}
+
+/** Options of a task and its tools, which whoever plays it needs. */
+const OF_TASK: readonly OptionName[] = [
+  ...(["home", "db", "task", "set", "scenarios", "map", "testShare", "seed"] as const),
+  ...(["mcp", "mcpAllow", "mcpDeny"] as const),
+];
+/** Options of `sft` that mean something else there than in training. */
+const OWN: readonly OptionName[] = ["seed", "learningRate", "maxGradNorm", "json", "learnerLaunch"];
+/** Rollouts that are imitated; as many taught SmolLM2 the form of the email task's calls (docs/results.md). */
+const IMITATED = "--split train --n 160 --group-size 1";
+
+/** Each with the reason first. */
+function meansOf({ given: asked, model, run, reference, task, unread, offForm }: Unsolved): string[] {
+  const isBuiltIn = reference === "email";
+  const given = { ...asked, model, ...(isBuiltIn ? {} : { task: reference }) };
+  const train = (change: GivenOptions, suffix: string) =>
+    `\`${hone("train")}${typed({ ...given, ...change, run: `${run}-${suffix}` }, optionsOf("train"))}\``;
+  const play = (player: string, out: string) =>
+    `\`${hone("rollout")}${typed(given, OF_TASK)} ${player} ${IMITATED} --out ${out}\``;
+  const forImitation = optionsOf("sft").filter((name) => !OWN.includes(name));
+  const imitate = (file: string) =>
+    `\`${hone("sft")} ${file}${typed(given, forImitation)} --out imitated\`, then ${train({ fork: "imitated" }, "imitated")}`;
+  const format = unread.format && train({ toolFormat: unread.format }, unread.format);
+  return [
+    ...(unread.text === undefined ? [] : [`${unread.text}${format ? `: ${format}` : ""}`]),
+    ...(offForm > 0 && given.offForm !== "prevent"
+      ? [
+          `${offForm} turns had not the form that the agent asks for; under a grammar they have it: ${train({ offForm: "prevent" }, "prevent")}`,
+        ]
+      : []),
+    task.rollout
+      ? `imitation of what a better model wrote, from its logs: \`${hone("scenarios import")} LOGS --out imported\`, ${imitate("imported/trajectories.jsonl")}`
+      : task.expert
+        ? `imitation of the task's expert: ${play("--expert", "expert.jsonl")}, ${imitate("expert.jsonl")}`
+        : `imitation of a better model: ${play("--player-url URL --player-model NAME", "played.jsonl")}, ${imitate("played.jsonl --successes")}`,
+    ...(isBuiltIn
+      ? []
+      : [`worked examples in the prompt of ${reference}: pairs of user and assistant messages before the question`]),
+  ];
+}
+
+export const unsolvedText = (step: number, about: Unsolved): string =>
+  [
+    `step ${step}: nothing was solved, and only differences of rewards teach. What fits such a beginning:`,
+    ...meansOf(about).map((one) => `- ${one}`),
+  ].join("\n");

@@ -1,0 +1,128 @@
+/** Plays scenarios outside of training: chooses them, gathers rollouts, writes the trajectory file, computes totals. */
+
+import { gather } from "../core/gather/gather.js";
+import type { WorkerSettings } from "../core/gather/job.js";
+import type { RolloutFailure, Trajectory } from "../core/rollout/trajectory.js";
+import type { Scenario, ScenarioIo, Split } from "../core/task/task.js";
+import { HoneError, UsageError } from "../core/util/errors.js";
+import { LineFile } from "../core/util/files.js";
+import { toJson } from "../core/util/json.js";
+import { hone } from "../core/util/program.js";
+import { Random } from "../core/util/random.js";
+import { loadTask, scenariosOf } from "../scenarios/load.js";
+import { type RolloutSummary, RolloutTally } from "./report/rollout-report.js";
+
+export interface ScenarioChoice {
+  readonly split: Split | undefined;
+  /** Id of a single scenario. */
+  readonly scenario: string | undefined;
+  /** Number of scenarios, drawn by the seed; undefined means all. */
+  readonly n: number | undefined;
+  readonly seed: number;
+}
+
+/**
+ * @throws UsageError when the id is unknown
+ * @throws HoneError when there is nothing to choose from
+ */
+export function chooseScenarios(all: readonly Scenario[], choice: ScenarioChoice): Scenario[] {
+  if (choice.scenario !== undefined) {
+    const found = all.find((scenario) => scenario.id === choice.scenario);
+    if (!found)
+      throw new UsageError(`--scenario: there is no scenario ${choice.scenario}; \`${hone("scenarios")}\` lists them`);
+    return [found];
+  }
+  const ofSplit = choice.split ? all.filter((scenario) => scenario.split === choice.split) : [...all];
+  if (ofSplit.length === 0) {
+    const where = choice.split ? `in the split ${choice.split} (${all.length} in all)` : "at all";
+    throw new HoneError(
+      `the task has no scenarios ${where}; choose another split, or look at them with \`${hone("check")}\``,
+    );
+  }
+  if (choice.n === undefined || choice.n >= ofSplit.length) return ofSplit;
+  return new Random("scenarios", choice.seed).sample(ofSplit, choice.n);
+}
+
+export interface RolloutsToFile {
+  readonly settings: WorkerSettings;
+  readonly choice: ScenarioChoice;
+  /** Access for downloading scenarios from the Hub. */
+  readonly io?: ScenarioIo;
+  readonly groupSize: number;
+  readonly concurrency: number;
+  readonly maxExceptions: number;
+  /** Path of the trajectory file. */
+  readonly out: string;
+  readonly signal: AbortSignal;
+  /** Called at the start, and after every finished rollout with it. */
+  readonly onProgress?: (tally: RolloutTally, total: number, trajectory?: Trajectory) => void;
+  readonly onFailure?: (failure: RolloutFailure) => void;
+  /** Told once of each thing that is not done as an agent asks. */
+  readonly onNote?: (text: string) => void;
+}
+
+export interface RolloutsSummary extends RolloutSummary {
+  groups: number;
+  /** Prompt tokens, with the common prompt of a group counted once. */
+  prompt_tokens_unique: number;
+  failures: RolloutFailure[];
+  interrupted: boolean;
+  tokens_per_second: number;
+  seconds: number;
+  trajectories: string;
+}
+
+/** Prompt tokens of a group, with the common prompt counted once. */
+export function uniquePromptTokens(group: readonly Trajectory[]): number {
+  const [first] = group;
+  if (!first) return 0;
+  const shared = first.tokens ? first.tokens.sampled.indexOf(1) : 0;
+  const common = shared < 0 ? first.promptTokens : shared;
+  return common + group.reduce((sum, { promptTokens }) => sum + promptTokens - common, 0);
+}
+
+export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsSummary> {
+  const { settings, out } = options;
+  const task = await loadTask(settings.task, settings.limits.taskSeconds);
+  const scenarios = chooseScenarios(await scenariosOf(task, settings.taskOptions, options.io), options.choice);
+
+  const file = new LineFile(out, `the trajectory file ${out}`);
+  const tally = new RolloutTally();
+  const total = scenarios.length * options.groupSize;
+  let wanted = false;
+  try {
+    const { onFailure, onNote } = options;
+    options.onProgress?.(tally, total);
+    const { groups, failures, interrupted, seconds } = await gather({
+      settings,
+      scenarios,
+      groupSize: options.groupSize,
+      run: options.choice.seed,
+      step: 0,
+      concurrency: options.concurrency,
+      maxExceptions: options.maxExceptions,
+      signal: options.signal,
+      ...(onFailure === undefined ? {} : { onFailure }),
+      ...(onNote === undefined ? {} : { onNote }),
+      onTrajectory: (trajectory) => {
+        tally.add(trajectory);
+        file.add(toJson(trajectory));
+        wanted = true;
+        options.onProgress?.(tally, total, trajectory);
+      },
+    });
+    wanted = true;
+    return {
+      ...tally.summary(),
+      groups: groups.filter((group) => group.length > 0).length,
+      prompt_tokens_unique: groups.reduce((sum, group) => sum + uniquePromptTokens(group), 0),
+      failures,
+      interrupted,
+      tokens_per_second: tally.tokensPerSecond,
+      seconds,
+      trajectories: out,
+    };
+  } finally {
+    file.end(wanted);
+  }
+}

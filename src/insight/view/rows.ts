@@ -1,0 +1,100 @@
+/** Rollouts of a run as the page shows them: rows of its table, and single ones in full. */
+
+import { brokenOff } from "../../core/rollout/deadline.js";
+import type { TokenRecord } from "../../core/rollout/transcript.js";
+import { callErrors } from "../../core/run/evaluation.js";
+import type { SeenRollout } from "../../core/run/reader.js";
+import { mapBigints } from "../../core/util/json.js";
+import { cutText } from "../../core/util/text.js";
+import type { Body, Row, Tokens } from "./wire.js";
+
+/** Characters of a question in the table. */
+const QUESTION = 200;
+
+export const questionOf = ({ trajectory }: SeenRollout): string =>
+  trajectory.scenario.question?.slice(0, QUESTION) ?? "";
+
+export function rowOf(seen: SeenRollout): Row {
+  const { id, phase, step, scenario, member, reward, success, end, turns, trajectory } = seen;
+  return {
+    id,
+    phase,
+    step,
+    scenario,
+    member,
+    kind: trajectory.scenario.kind ?? null,
+    reward,
+    success,
+    end,
+    brokenOff: brokenOff(trajectory) !== null,
+    turns,
+    tokens: seen.completionTokens,
+    trained: seen.trainingReward,
+    advantage: seen.advantage,
+    errors: callErrors([trajectory]),
+    seconds: trajectory.seconds.total,
+  };
+}
+
+/** Run lengths of equal `sampled` values, beginning with given tokens. */
+function stretchesOf(sampled: readonly number[]): number[] {
+  const lengths: number[] = [];
+  let current = 0;
+  let length = 0;
+  for (const one of sampled) {
+    if (one !== current) {
+      lengths.push(length);
+      current = one;
+      length = 0;
+    }
+    length++;
+  }
+  return [...lengths, length];
+}
+
+const tokensOf = ({ ids, sampled, logprobs }: TokenRecord): Tokens => ({
+  ids,
+  stretches: stretchesOf(sampled),
+  logprobs: logprobs.flatMap((logprob, i) => (sampled[i] === 1 ? [Math.round(1000 * logprob)] : [])),
+});
+
+/** Truncates every text in the value to a number of characters. */
+function cutTexts<T>(value: T, limit: number): T {
+  if (typeof value === "string") {
+    const cut = cutText(value, limit);
+    return (cut === value ? value : `${cut} … (${value.length - cut.length} more characters)`) as T;
+  }
+  if (Array.isArray(value)) return value.map((one) => cutTexts(one, limit)) as T;
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, cutTexts(one, limit)])) as T;
+}
+
+/** @param limit characters of each text that are kept; undefined: all */
+export function bodyOf({ id, explanation, trajectory }: SeenRollout, limit?: number): Body {
+  const { player, seconds, tokens, branches = [], tree = [], output = "", answer, reason, deadlineCause } = trajectory;
+  const body: Body = {
+    id,
+    // A page's JSON has no integers beyond 2^53 - 1: there they are texts of their digits.
+    messages: mapBigints(trajectory.messages, String),
+    calls: mapBigints(trajectory.calls, String),
+    answer: mapBigints(answer ?? null, String),
+    reward: trajectory.reward,
+    reason: reason ?? null,
+    deadline: deadlineCause ?? null,
+    explanation,
+    player: { kind: player.kind, model: player.model, temperature: player.temperature },
+    seconds: { total: seconds.total, player: seconds.player, tools: seconds.tools },
+    promptTokens: trajectory.promptTokens,
+    maxTurns: trajectory.maxTurns,
+    seed: trajectory.seed,
+    tokens: tokens ? tokensOf(tokens) : null,
+    branches: branches.map((branch) => ({
+      messages: mapBigints(branch.messages, String),
+      calls: mapBigints(branch.calls ?? [], String),
+      tokens: tokensOf(branch.tokens),
+    })),
+    tree,
+    output,
+  };
+  return limit === undefined ? body : cutTexts(body, limit);
+}

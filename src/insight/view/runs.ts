@@ -1,0 +1,186 @@
+/** The runs of a page, open for reading. A run that cannot be read is listed with its error message. */
+
+import { type FoundRun, namedRun } from "../../core/run/place.js";
+import { RunReader, type SeenRollout } from "../../core/run/reader.js";
+import { HoneError, refusalOf, UsageError } from "../../core/util/errors.js";
+import { modelFile } from "../../engine/models.js";
+import { tokenBytes } from "../../engine/vocabulary.js";
+import { bodyOf, questionOf, rowOf } from "./rows.js";
+import type { BodyAnswer, Pieces, Row, Rows, RunView } from "./wire.js";
+
+/** Rollouts read for one answer at most: the server answers nothing else meanwhile. */
+const AT_ONCE = 640;
+
+const problemOf = (error: unknown): string => {
+  const known = error instanceof HoneError ? error.message : refusalOf(error);
+  if (known === undefined) throw error;
+  return known;
+};
+
+/** A run as the page has it. */
+export class SeenRun {
+  readonly #id: number;
+  readonly #found: FoundRun;
+  readonly #reader: RunReader | undefined;
+  readonly #problem: string | null = null;
+  #checkpoints: { state: string; seen: RunView["checkpoints"] } | undefined;
+  #vocabulary: Promise<(id: number) => string | undefined> | undefined;
+
+  constructor(id: number, found: FoundRun) {
+    this.#id = id;
+    this.#found = found;
+    try {
+      this.#reader = RunReader.open(found.folder);
+      this.#reader.record();
+    } catch (error) {
+      this.#problem = problemOf(error);
+    }
+  }
+
+  get name(): string {
+    return this.#found.name;
+  }
+
+  get problem(): string | null {
+    return this.#problem;
+  }
+
+  get reader(): RunReader | undefined {
+    return this.#problem === null ? this.#reader : undefined;
+  }
+
+  async view(): Promise<RunView> {
+    const { project, name, folder } = this.#found;
+    const nothing: RunView = {
+      id: this.#id,
+      name,
+      project,
+      folder,
+      problem: this.#problem,
+      created: "",
+      options: {},
+      contents: {},
+      devices: [],
+      steps: [],
+      validations: [],
+      checkpoints: [],
+      running: false,
+      logs: [],
+      counts: [],
+      revision: "",
+    };
+    const reader = this.reader;
+    if (!reader) return nothing;
+    try {
+      const { created, options, contents } = reader.record();
+      // The revision is read first, so that a write in between is seen at the next request.
+      const revision = reader.revision();
+      const steps = reader.steps();
+      return {
+        ...nothing,
+        created,
+        options,
+        contents,
+        revision,
+        devices: reader.devices(),
+        steps,
+        validations: reader.validations(),
+        checkpoints: await this.#checked(reader, steps.length),
+        running: reader.running(),
+        logs: reader.logs(),
+        counts: reader.counts(),
+      };
+    } catch (error) {
+      return { ...nothing, problem: problemOf(error) };
+    }
+  }
+
+  /** Hashes the checkpoints once per state of the run; old ones are removed some time after a step's commit. */
+  async #checked(reader: RunReader, steps: number): Promise<RunView["checkpoints"]> {
+    const state = `${steps}: ${reader.checkpointSteps().join()}`;
+    if (this.#checkpoints?.state !== state) this.#checkpoints = { state, seen: await reader.checkpoints() };
+    return this.#checkpoints.seen;
+  }
+
+  /** Of a run that can no longer be read its error message: the page follows the others. */
+  revision(): string {
+    try {
+      return this.reader?.revision() ?? "";
+    } catch (error) {
+      return problemOf(error);
+    }
+  }
+
+  /** Rows of complete steps from this one on, as many as can be read quickly; all with no limit. */
+  rows(from = 0, limit = AT_ONCE): Rows {
+    const reader = this.reader;
+    if (!reader) return { rows: [], questions: {}, next: null };
+    const steps = [...new Set(reader.counts().map(({ step }) => step))].filter((step) => step >= from);
+    const counts = new Map<number, number>();
+    for (const { step, n } of reader.counts()) counts.set(step, (counts.get(step) ?? 0) + n);
+    let sum = 0;
+    const end = steps.findIndex((step, i) => {
+      sum += counts.get(step) ?? 0;
+      return sum > limit && i > 0;
+    });
+    const taken = end < 0 ? steps : steps.slice(0, end);
+    const last = taken.at(-1);
+    const rows: Row[] = [];
+    const questions: Record<string, string> = {};
+    if (last !== undefined) {
+      for (const seen of reader.rollouts({ from, to: last })) {
+        rows.push(rowOf(seen));
+        questions[seen.scenario] = questionOf(seen);
+      }
+    }
+    return { rows, questions, next: end < 0 ? null : (steps[end] ?? null) };
+  }
+
+  async body(id: number): Promise<BodyAnswer | null> {
+    const [seen] = this.reader?.rollouts({ ids: [id] }) ?? [];
+    if (!seen) return null;
+    const body = bodyOf(seen);
+    return { body, pieces: await this.pieces([seen]) };
+  }
+
+  /** Bytes of the tokens of these rollouts; empty where the model file is missing. */
+  async pieces(rollouts: readonly SeenRollout[]): Promise<Pieces> {
+    const model = rollouts.find(({ trajectory }) => trajectory.tokens)?.trajectory.player.model;
+    if (model === undefined) return {};
+    this.#vocabulary ??= this.#vocabularyOf(model);
+    const bytes = await this.#vocabulary;
+    const ids = new Set(
+      rollouts.flatMap(({ trajectory: { tokens, branches = [] } }) => [
+        ...(tokens?.ids ?? []),
+        ...branches.flatMap((branch) => branch.tokens.ids),
+      ]),
+    );
+    return Object.fromEntries([...ids].flatMap((id) => (bytes(id) === undefined ? [] : [[id, bytes(id) as string]])));
+  }
+
+  async #vocabularyOf(model: string): Promise<(id: number) => string | undefined> {
+    try {
+      return await tokenBytes(modelFile(model));
+    } catch (error) {
+      // A rollout can still be read without the text of its tokens.
+      if (error instanceof HoneError) return () => undefined;
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#reader?.close();
+  }
+}
+
+/**
+ * Opens runs by the words that name them; without one, the newest.
+ * @throws UsageError when there is no such run
+ */
+export function openRuns(place: { home: string; project: string | undefined }, words: readonly string[]): SeenRun[] {
+  const found = (words.length > 0 ? words : [undefined]).map((word) => namedRun(place, word));
+  const folders = found.map(({ folder }) => folder);
+  const twice = found.find(({ folder }, i) => folders.indexOf(folder) !== i);
+  if (twice) throw new UsageError(`the run ${twice.name} is named twice`);
+  return found.map((one, id) => new SeenRun(id, one));
+}

@@ -1,0 +1,150 @@
+/**
+ * The data of the page: the answers of the live server and the content of a report file. The page's source uses these types.
+ */
+
+import type { PlayedNode } from "../../core/rollout/trajectory.js";
+import type { LogTail } from "../../core/run/reader.js";
+import type { Device, RolloutPhase, StepRow, ValidationRow } from "../../core/run/records.js";
+import type { CallRecord, ChatMessage, Reward } from "../../core/task/task.js";
+import type { Matrix } from "../report/matrix.js";
+
+/** A run without its rollouts. */
+export interface RunView {
+  /** Its index among the runs of the page. */
+  readonly id: number;
+  readonly name: string;
+  readonly project: string;
+  readonly folder: string;
+  /** The error message where the run cannot be read; the other fields are then empty. */
+  readonly problem: string | null;
+  readonly created: string;
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly contents: Readonly<Record<string, string>>;
+  readonly devices: readonly Device[];
+  readonly steps: readonly StepRow[];
+  readonly validations: readonly ValidationRow[];
+  readonly checkpoints: readonly { readonly step: number; readonly damage: string | null }[];
+  /** A process is working on it. */
+  readonly running: boolean;
+  readonly logs: readonly LogTail[];
+  /** Numbers of rollouts by phase and step. */
+  readonly counts: readonly { readonly phase: RolloutPhase; readonly step: number; readonly n: number }[];
+  /** Differs after every change of the run. */
+  readonly revision: string;
+}
+
+/** One rollout in the table. */
+export interface Row {
+  readonly id: number;
+  readonly phase: RolloutPhase;
+  readonly step: number;
+  readonly scenario: string;
+  readonly member: number;
+  readonly kind: string | null;
+  readonly reward: number;
+  readonly success: boolean;
+  readonly end: string;
+  /** It ended by no fault of the model, and was not compared with its group. */
+  readonly brokenOff: boolean;
+  readonly turns: number;
+  readonly tokens: number;
+  /** As the update used them; null where it did not use the rollout. */
+  readonly trained: number | null;
+  readonly advantage: number | null;
+  /** Calls that did not run, by cause. */
+  readonly errors: Readonly<Record<string, number>>;
+  readonly seconds: number;
+}
+
+export interface Rows {
+  readonly rows: readonly Row[];
+  /** Questions by scenario. */
+  readonly questions: Readonly<Record<string, string>>;
+  /** The first step of the next request; null after the last. */
+  readonly next: number | null;
+}
+
+/** Tokens of one rollout. */
+export interface Tokens {
+  readonly ids: readonly number[];
+  /** Run lengths: given tokens first, then sampled and given ones alternately. */
+  readonly stretches: readonly number[];
+  /** Log-probabilities of the sampled tokens in order, in thousandths of a nat. */
+  readonly logprobs: readonly number[];
+}
+
+/** One rollout as it is read. */
+export interface Body {
+  readonly id: number;
+  readonly messages: readonly ChatMessage[];
+  readonly calls: readonly CallRecord[];
+  readonly answer: Readonly<Record<string, unknown>> | null;
+  readonly reward: Reward;
+  readonly reason: string | null;
+  readonly deadline: string | null;
+  readonly explanation: string | null;
+  readonly player: { readonly kind: string; readonly model: string; readonly temperature: number };
+  readonly seconds: { readonly total: number; readonly player: number; readonly tools: number };
+  readonly promptTokens: number;
+  readonly maxTurns: number;
+  readonly seed: number;
+  readonly tokens: Tokens | null;
+  /** An agent's further sequences. */
+  readonly branches: readonly (Pick<Body, "messages" | "calls"> & { readonly tokens: Tokens })[];
+  /** Its turns over all sequences; empty where there is one, and in runs of before. */
+  readonly tree: readonly PlayedNode[];
+  /** The end of an agent's output. */
+  readonly output: string;
+}
+
+/** Bytes of tokens by id, one character per byte. */
+export type Pieces = Readonly<Record<number, string>>;
+
+export interface BodyAnswer {
+  readonly body: Body;
+  /** Empty where the model file is missing: ids are shown instead. */
+  readonly pieces: Pieces;
+}
+
+/** The part of a report file about one run, besides its `RunView`, which is read first, and the chunks with its rollouts. */
+export interface ReportRun {
+  readonly rows: Rows;
+  /** Number of the chunk with a rollout's body, by its id. */
+  readonly chunks: Readonly<Record<number, number>>;
+  readonly pieces: Pieces;
+}
+
+/** Facts about a report file. */
+export interface ReportAbout {
+  readonly made: string;
+  readonly runs: number;
+  /** Characters of a text that the file keeps. */
+  readonly textLimit: number;
+}
+
+/** The page of an evaluation. */
+export interface SeenMatrix extends Matrix {
+  readonly made: string;
+}
+
+/** One scenario of a file that is looked over, as it stands there. */
+export interface ReviewRow {
+  readonly id: string;
+  readonly split: "train" | "test";
+  readonly question: string;
+  readonly answer: string;
+  /** What a person did with it. */
+  readonly reviewed?: "kept" | "edited" | "dropped" | undefined;
+  /** Why it was dropped. */
+  readonly dropped?: string | undefined;
+  readonly [field: string]: unknown;
+}
+
+export interface ReviewedFile {
+  readonly kept: readonly ReviewRow[];
+  readonly dropped: readonly ReviewRow[];
+}
+
+export type Decision =
+  | { readonly action: "keep" | "drop"; readonly id: string }
+  | { readonly action: "edit"; readonly id: string; readonly question: string; readonly answer: string };

@@ -1,0 +1,33 @@
+/** `--reward composed`: the task's composed reward, with a judge's score as one of its parts. */
+import { RULER_PART, rulerWeightOf } from "../../core/task/compose.js";
+import { UsageError } from "../../core/util/errors.js";
+import { ordinary, type RewardKind } from "./kind.js";
+import { rulerKind } from "./ruler.js";
+
+export const composedKind: RewardKind = {
+  ...ordinary,
+  comparesByWording: false,
+  name: "composed",
+  about: "the task's composed reward, with a judge's scores (RULER) as one of its parts",
+  judged: true,
+  contents: rulerKind.contents,
+  requireTask: (task) => {
+    if (rulerWeightOf(task.reward) !== undefined) return;
+    throw new UsageError(
+      `--reward composed: the reward of the task ${task.name} has no part for a judge; give composeReward a weight for \`ruler\``,
+    );
+  },
+  open: async (context) => {
+    const weight = rulerWeightOf(context.task.reward) as number;
+    const judge = await rulerKind.open(context);
+    return async (group, step) => {
+      const judged = await judge(group, step);
+      if (judged.kind !== "rewarded") return judged;
+      return {
+        ...judged,
+        rewards: judged.rewards.map((score, i) => (group[i]?.reward.reward as number) + weight * score),
+        parts: judged.rewards.map((score) => ({ [RULER_PART]: score })),
+      };
+    };
+  },
+};

@@ -1,0 +1,94 @@
+/** Options of a judge, checked before one is opened: nothing of a judge is loaded with them. */
+import { existsSync, readFileSync } from "node:fs";
+import { type Config, flagOf } from "../../core/config/config.js";
+import { UsageError } from "../../core/util/errors.js";
+import { hone } from "../../core/util/program.js";
+import { checkChatUrl } from "../../serve/openai/server.js";
+import { defaultRubric } from "./rubric.js";
+
+/** In the home folder: verdicts that belong to no run. */
+export const VERDICTS_FILE = "verdicts.sqlite";
+
+/** The judge, and access to it. */
+export type JudgeConfig = Pick<
+  Config,
+  | "judgeModel"
+  | "judgeTemperature"
+  | "judgeMaxTokens"
+  | "judgeUrl"
+  | "moreJudges"
+  | "judgeKey"
+  | "judgeTimeout"
+  | "judgePatience"
+  | "judgeConcurrency"
+  | "prices"
+  | "judgeMaxCost"
+>;
+/** How it judges groups. */
+export type RulerConfig = JudgeConfig & Pick<Config, "judgeVotes" | "judgeInputTokens" | "rulerRubric">;
+
+/** @throws UsageError when the options name no judge; `why` says what needs one */
+export function requireJudge(
+  config: Pick<JudgeConfig, "judgeUrl" | "judgeModel"> & Partial<Pick<JudgeConfig, "judgeMaxCost" | "moreJudges">>,
+  why: string,
+): void {
+  if (config.judgeModel === undefined) {
+    const server = "its name at an OpenAI-compatible server";
+    throw new UsageError(
+      config.judgeUrl === undefined
+        ? `${why} needs a judge: give --judge-model, a model that hone runs here (a GGUF file, or a name that \`${hone("models")}\` lists), or ${server} with ${flagOf("judgeUrl")}`
+        : `${why} needs a judge: give --judge-model, ${server}`,
+    );
+  }
+  const more = moreJudges(config);
+  if (config.judgeUrl !== undefined) checkChatUrl("judge", config.judgeUrl);
+  else if (more.length === 0 && config.judgeMaxCost !== undefined) {
+    throw new UsageError("--judge-max-cost: a judge that hone runs here costs nothing; leave it out");
+  }
+}
+
+/** Whether the options ask hone to run the judge itself: they name a model, and no server. */
+export const runsHere = ({ judgeUrl, judgeModel }: Pick<Config, "judgeUrl" | "judgeModel">): boolean =>
+  judgeUrl === undefined && judgeModel !== undefined;
+
+/** A judge beside the first. */
+export interface FurtherJudge {
+  /** As it was given. */
+  readonly name: string;
+  readonly model: string;
+  readonly url: string;
+}
+
+/**
+ * The judges of `--more-judges`: NAME, at the first one's server, or NAME@URL.
+ * @throws UsageError for one without an address, and for one that is named twice
+ */
+export function moreJudges(
+  config: Pick<JudgeConfig, "judgeUrl" | "judgeModel"> & Partial<Pick<JudgeConfig, "moreJudges">>,
+) {
+  const { judgeUrl, judgeModel, moreJudges: names = [] } = config;
+  const known = new Set([judgeUrl === undefined ? undefined : `${judgeModel}@${judgeUrl}`]);
+  return names.map((name): FurtherJudge => {
+    const at = name.search(/@https?:\/\//);
+    const [model, url] = at < 0 ? [name, judgeUrl] : [name.slice(0, at), name.slice(at + 1)];
+    if (url === undefined || model === "") {
+      throw new UsageError(`--more-judges ${name}: give each as NAME@URL, or as NAME of one at --judge-url`);
+    }
+    checkChatUrl("judge", url);
+    const whole = `${model}@${url}`;
+    if (known.has(whole)) {
+      throw new UsageError(`--more-judges ${name}: it votes already; --judge-votes asks a judge several times`);
+    }
+    known.add(whole);
+    return { name, model, url };
+  });
+}
+
+/** The rubric's text. Throws UsageError when the file is missing or empty. */
+export function rubricOf(file: string | undefined): string {
+  if (file === undefined) return defaultRubric;
+  if (!existsSync(file)) throw new UsageError(`--ruler-rubric: there is no file ${file}`);
+  const text = readFileSync(file, "utf8").trim();
+  if (text === "") throw new UsageError(`--ruler-rubric: ${file} is empty`);
+  return text;
+}

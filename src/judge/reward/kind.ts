@@ -1,0 +1,67 @@
+/**
+ * The interface of a reward. To add one, write a file with a RewardKind and list it in registry.ts: options, help, checks,
+ * the identity of a run, and the output of training follow from here. What a kind needs of judges is loaded when it is opened.
+ */
+
+import type { GradeRollout, RewardGroup } from "../../core/reward/reward.js";
+import type { RunSettings } from "../../core/run/settings.js";
+import type { AnyTask } from "../../core/task/task.js";
+import type { Judge } from "../judge.js";
+import type { RulerConfig } from "./judge-options.js";
+import type { GradingContext } from "./judged.js";
+
+/** What a reward's functions are given. */
+export interface RewardContext {
+  readonly task: AnyTask;
+  /** The task's environment, opened on this thread, where `needsEnv` or held-out answers are judged; else undefined. */
+  readonly env: unknown;
+  readonly settings: RunSettings;
+  readonly config: RulerConfig;
+  readonly signal: AbortSignal;
+  readonly log: (text: string) => void;
+}
+
+export interface JudgedContext extends RewardContext {
+  readonly judge: Judge;
+  /** Must be called after every paid request. */
+  readonly onSpent: () => void;
+}
+
+interface Common {
+  /** `--reward NAME`. */
+  readonly name: string;
+  /** For help: the quantity that training increases with it. */
+  readonly about: string;
+  /** Rewards of a group that differ by less are noise; see AdvantageOptions. 0 for checkable rewards. */
+  readonly spreadFloor: number;
+  /** Who decides whether held-out answers are right, unless `--accuracy` is given. */
+  readonly accuracy: "task" | "judge";
+  /** Whether it rests on the task's own comparison of answers, which knows their wording alone: free text is then warned of. */
+  readonly comparesByWording: boolean;
+  /** Whether the task's environment is needed on the main thread. */
+  readonly needsEnv: boolean;
+  /** @throws UsageError when the task lacks something that the reward needs */
+  requireTask(task: AnyTask): void;
+  /** Texts, besides settings, that rewards depend on, by name: other texts make it another run. */
+  contents(settings: RunSettings): Readonly<Record<string, string>>;
+}
+
+export type RewardKind = Common &
+  (
+    | { readonly judged: false; open(context: RewardContext): RewardGroup | Promise<RewardGroup> }
+    | { readonly judged: true; open(context: JudgedContext): RewardGroup | Promise<RewardGroup> }
+  ) & {
+    /** Reward of held-out rollouts where a judge decides whether the answer is right. */
+    grade(context: GradingContext): Promise<GradeRollout>;
+  };
+
+/** Defaults of most rewards: no requirement on the task, answers compared as the task does. */
+export const ordinary = {
+  spreadFloor: 0,
+  accuracy: "task",
+  comparesByWording: true,
+  needsEnv: false,
+  requireTask: () => undefined,
+  contents: () => ({}),
+  grade: async (context: GradingContext) => (await import("./judged.js")).gradeSuccess(context),
+} as const;

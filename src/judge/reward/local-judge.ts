@@ -1,0 +1,237 @@
+/**
+ * A judge that hone runs itself, in this process: an engine of its own behind serve's endpoint on loopback, which holds
+ * answers to the schema. It ends with the process, however that ends, and sleeps while others need its memory.
+ */
+import { randomBytes } from "node:crypto";
+import { chatOf } from "../../chat/chat.js";
+import type { Config } from "../../core/config/config.js";
+import type { LocalEngine, LocalEngineOptions } from "../../core/engine/engine.js";
+import { EngineOutOfMemory } from "../../core/engine/errors.js";
+import { decodeThreads } from "../../core/engine/threads.js";
+import { HoneError, UsageError } from "../../core/util/errors.js";
+import { takeDevice } from "../../engine/device/device.js";
+import { engineOptions } from "../../engine/engine-options.js";
+import { loadEngine } from "../../engine/factory.js";
+import { type ModelShape, modelFingerprint } from "../../engine/models.js";
+import { conversingModel } from "../../machine/models/header.js";
+import { linesTo } from "../../machine/models/io.js";
+import { nameOf, readReference } from "../../machine/models/reference.js";
+import { resolveModel } from "../../machine/models/resolve.js";
+import type { ModelConfig } from "../../machine/models/wanted.js";
+import { prepareMachine } from "../../machine/python/machine.js";
+import { ServedModel } from "../../serve/model.js";
+import { type Endpoint, openEndpoint } from "../../serve/server.js";
+import { JudgeGate } from "../judge-gate.js";
+
+/** Requests at once, where `--judge-concurrency` is not given. Each has KV of its own for a whole question. */
+const CONCURRENCY = 2;
+/** Tokens of an answer at most, where `--judge-max-tokens` is not given. */
+const ANSWER = 2048;
+/** Tokens of a question at most, for commands that ask for the correctness of single answers alone. */
+const SHORT_QUESTION = 8000;
+/** Tokens of a conversation besides question and first answer: the chat template's, and the repair of a wrong answer. */
+const REPAIR = 1600;
+
+/** Options that a judge of this process is resolved by. */
+export type LocalJudgeConfig = Omit<ModelConfig, "weights"> &
+  Pick<Config, "judgeUrl" | "judgeModel" | "judgeConcurrency" | "judgeMaxTokens"> & {
+    readonly judgeInputTokens?: number;
+  };
+
+/** The options of the machine that it is loaded by. */
+export type JudgeMachine = Pick<Config, "gpu" | "device" | "threads" | "python" | "torchIndex">;
+
+/** A judge of this process before it is loaded. */
+export interface LocalJudgePlan {
+  /** The GGUF file. */
+  readonly file: string;
+  readonly name: string;
+  readonly shape: ModelShape;
+  /** As {@link modelFingerprint}. */
+  readonly fingerprint: string;
+  /** Sequences with KV of their own. */
+  readonly concurrency: number;
+  /** Tokens of a question at most, and of the rest of a conversation: answer, repair, template. */
+  readonly inputTokens: number;
+  readonly besides: number;
+  /** Tokens of an answer at most. */
+  readonly answerTokens: number;
+}
+
+/** A GGUF file is loaded as it is, any other model in q8_0: a judge is not trained, and twice the model fits. */
+function weightsOf(reference: string): "q8_0" | undefined {
+  const known = readReference(reference, "q8_0", "--judge-model");
+  const isFile = known.kind !== "folder" && !(known.kind === "hub" && known.file === undefined);
+  return isFile ? undefined : "q8_0";
+}
+
+/**
+ * Finds the judge's file, downloading or converting it where it is not here; loads nothing.
+ *
+ * @throws UsageError when there is no such model, or its context holds no question
+ * @throws HoneError when it cannot be fetched or used
+ */
+export async function planLocalJudge(
+  config: LocalJudgeConfig,
+  log: (text: string) => void,
+  signal?: AbortSignal,
+): Promise<LocalJudgePlan> {
+  const reference = config.judgeModel as string;
+  const weights = weightsOf(reference);
+  const file = await resolveModel(reference, { ...config, weights }, linesTo(log, signal));
+  const shape = await conversingModel(file);
+  const { trainedContext } = shape;
+  const answerTokens = Math.min(config.judgeMaxTokens ?? ANSWER, Math.floor(trainedContext / 4));
+  const besides = answerTokens + Math.min(REPAIR, Math.floor(trainedContext / 8));
+  const inputTokens = Math.min(config.judgeInputTokens ?? SHORT_QUESTION, trainedContext - besides);
+  if (inputTokens < 1000) {
+    throw new UsageError(
+      `--judge-model ${reference}: its context of ${trainedContext} tokens has room for a question of ${inputTokens}, and a judge needs 1000; take another model`,
+    );
+  }
+  return {
+    file,
+    name: nameOf(readReference(reference, "q8_0", "--judge-model")),
+    shape,
+    fingerprint: modelFingerprint(file),
+    concurrency: config.judgeConcurrency ?? CONCURRENCY,
+    inputTokens,
+    besides,
+    answerTokens,
+  };
+}
+
+/** Draws the same answer to the same request. */
+class JudgeModel extends ServedModel {
+  override requestSeed({ seed }: Parameters<ServedModel["requestSeed"]>[0]): number {
+    return seed ?? 0;
+  }
+}
+
+export class LocalJudge {
+  readonly plan: LocalJudgePlan;
+  /** Key of the endpoint: nobody else on this machine is answered. */
+  readonly key: string;
+  readonly #engine: LocalEngine;
+  readonly #endpoint: Endpoint;
+  readonly #gate: JudgeGate;
+  #player: LocalEngine | undefined;
+
+  private constructor(plan: LocalJudgePlan, engine: LocalEngine, endpoint: Endpoint, key: string) {
+    this.plan = plan;
+    this.key = key;
+    this.#engine = engine;
+    this.#endpoint = endpoint;
+    this.#gate = new JudgeGate({
+      wake: () => wakeFitting(engine),
+      sleep: () => engine.sleep({ weights: true }),
+      onBusy: (busy) => this.#share(busy),
+    });
+  }
+
+  /**
+   * Loads the judge and opens its endpoint.
+   * @param beside whether an engine plays in this process at the same time, and the cores are shared
+   * @throws HoneError when it cannot be loaded
+   */
+  static async open(
+    plan: LocalJudgePlan,
+    machine: JudgeMachine,
+    beside: boolean,
+    log: (text: string) => void,
+  ): Promise<LocalJudge> {
+    takeDevice(machine);
+    await prepareMachine(machine, log);
+    const cores = decodeThreads(machine.threads);
+    const engine = await loadWith(
+      {
+        ...engineOptions(machine, {
+          model: plan.file,
+          name: "judge",
+          lanes: 1,
+          sequences: plan.concurrency,
+          contextPerSequence: plan.inputTokens + plan.besides,
+        }),
+        // Beside a player it has half of the cores, so that the threads of both never wait for a core.
+        ...(beside ? { threads: Math.max(1, Math.floor(cores / 2)) } : {}),
+      },
+      log,
+    );
+    try {
+      const key = randomBytes(24).toString("base64url");
+      const model = new JudgeModel([plan.name], engine, chatOf(engine, {}));
+      const endpoint = await openEndpoint({ port: 0, apiKey: key, models: [model] });
+      const { device, weights } = engine.info.compute;
+      log(
+        `judge: ${plan.name} (${weights}) in this process, on ${device}, ${engine.info.sequences} at once, questions of up to ${plan.inputTokens} tokens`,
+      );
+      return new LocalJudge(plan, engine, endpoint, key);
+    } catch (error) {
+      await engine.close();
+      throw error;
+    }
+  }
+
+  get url(): string {
+    return this.#endpoint.url;
+  }
+
+  /** Runs a request on the judge, which is woken for it. */
+  during<T>(work: () => Promise<T>): Promise<T> {
+    return this.#gate.during(work);
+  }
+
+  /** Frees the judge's memory, weights included, once no request is open. It wakes at the next one. */
+  sleep(): Promise<void> {
+    return this.#gate.sleep();
+  }
+
+  /** The engine that plays at the same time: on a CPU it leaves the judge its cores while a request is open. */
+  beside(player: LocalEngine | undefined): void {
+    this.#player = player;
+  }
+
+  #share(busy: boolean): void {
+    const player = this.#player;
+    if (!player || this.#engine.info.gpu !== false) return;
+    player.holdThreads(busy ? Math.max(1, player.info.threads - this.#engine.info.threads) : undefined);
+  }
+
+  async close(): Promise<void> {
+    this.#player = undefined;
+    await this.#endpoint.close(0);
+    await this.#engine.close();
+  }
+}
+
+/** Loads the judge with half as many requests at once each time that memory does not suffice. */
+async function loadWith(options: LocalEngineOptions, log: (text: string) => void): Promise<LocalEngine> {
+  for (let sequences = options.sequences; ; sequences = Math.floor(sequences / 2)) {
+    try {
+      return await loadEngine({ ...options, sequences }, log);
+    } catch (error) {
+      if (!(error instanceof EngineOutOfMemory)) throw error;
+      if (!error.fewerHelp || sequences === 1) throw tooLarge(error);
+      log(
+        `the judge did not fit into memory; --judge-concurrency ${Math.floor(sequences / 2)} instead of ${sequences}`,
+      );
+    }
+  }
+}
+
+async function wakeFitting(engine: LocalEngine): Promise<void> {
+  for (let sequences = engine.info.sequences; ; sequences = Math.floor(sequences / 2)) {
+    try {
+      return await engine.wake({ sequences });
+    } catch (error) {
+      if (!(error instanceof EngineOutOfMemory)) throw error;
+      if (!error.fewerHelp || sequences === 1) throw tooLarge(error);
+    }
+  }
+}
+
+const tooLarge = (error: EngineOutOfMemory) =>
+  new HoneError(
+    `the judge does not fit into memory: ${error.message}; give a smaller --judge-model or fewer --judge-input-tokens, or another --judge-url`,
+    { cause: error },
+  );

@@ -1,0 +1,120 @@
+/** Opens the rewards that a run's settings name, with a judge where they need one. */
+
+import type { RewardGroup, Rewards } from "../../core/reward/reward.js";
+import type { RunSettings } from "../../core/run/settings.js";
+import type { RunStore } from "../../core/run/store.js";
+import type { AnyTask, PlainOptions } from "../../core/task/task.js";
+import { requireClaim } from "./claims.js";
+import { randomReward } from "./control.js";
+import { type RulerConfig, requireJudge, runsHere } from "./judge-options.js";
+import type { JudgedContext, RewardContext, RewardKind } from "./kind.js";
+import type { JudgeMachine, LocalJudge, LocalJudgePlan } from "./local-judge.js";
+import { programKind } from "./program.js";
+import { rewardNamed } from "./registry.js";
+
+export interface RewardSources {
+  readonly settings: RunSettings;
+  readonly config: RulerConfig & JudgeMachine;
+  /** The judge that hone runs, where {@link judgesHere}. */
+  readonly local?: LocalJudgePlan | undefined;
+  readonly task: AnyTask;
+  readonly taskOptions: PlainOptions;
+  /** Stores verdicts and their cost. */
+  readonly store: RunStore;
+  readonly signal: AbortSignal;
+  readonly log: (text: string) => void;
+  /** In place of the one that the settings name: a program's own. */
+  readonly kind?: RewardKind | undefined;
+}
+
+type Settings = Pick<RunSettings, "reward" | "accuracy">;
+
+/** The purpose a judge is needed for; undefined where none is needed. */
+function whyJudge({ reward, accuracy }: Settings, { judged }: RewardKind): string | undefined {
+  if (judged) return `--reward ${reward}`;
+  return accuracy === "judge" ? "--accuracy judge" : undefined;
+}
+
+/**
+ * Checks, before anything is loaded, that there is a judge where the settings need one.
+ * @throws UsageError when there is none, or the task cannot give it a question
+ */
+export function requireRewards(
+  settings: RunSettings,
+  task: AnyTask,
+  kind: RewardKind = rewardNamed(settings.reward),
+): void {
+  kind.requireTask(task);
+  if (settings.accuracy === "judge") requireClaim(task, "--accuracy judge");
+  const why = whyJudge(settings, kind);
+  if (why !== undefined) requireJudge(settings, why);
+}
+
+/** Whether the settings need a judge, and hone runs it. */
+export const judgesHere = (settings: RunSettings, kind: RewardKind = rewardNamed(settings.reward)): boolean =>
+  whyJudge(settings, kind) !== undefined && runsHere(settings);
+
+/** Whether rewards can be computed again from the rollouts alone: without a judge, and without a program's function. */
+export const isRecomputable = (settings: Settings, kind: RewardKind = rewardNamed(settings.reward)): boolean =>
+  whyJudge(settings, kind) === undefined && kind.name !== programKind.name;
+
+/** See AdvantageOptions: of the rewards that train. A control's coins have no noise. */
+export const spreadFloorOf = ({ control }: Pick<RunSettings, "control">, kind: RewardKind): number =>
+  control === "random-reward" ? 0 : kind.spreadFloor;
+
+/** The training reward: a control replaces it; held-out answers are graded as without the control. */
+async function trained(
+  { control, seed }: RunSettings,
+  kind: RewardKind,
+  open: () => RewardGroup | Promise<RewardGroup>,
+) {
+  const spreadFloor = spreadFloorOf({ control }, kind);
+  return { rewardGroup: control === "random-reward" ? randomReward(seed) : await open(), spreadFloor };
+}
+
+export async function openRewards(sources: RewardSources): Promise<Rewards> {
+  const { settings, config, log } = sources;
+  const kind = sources.kind ?? rewardNamed(settings.reward);
+  const why = whyJudge(settings, kind);
+  const local =
+    sources.local && (await (await import("./local-judge.js")).LocalJudge.open(sources.local, config, true, log));
+  try {
+    return await openWith(sources, kind, why, local);
+  } catch (error) {
+    await local?.close();
+    throw error;
+  }
+}
+
+async function openWith(
+  { settings, config, task, taskOptions, store, signal, log }: RewardSources,
+  kind: RewardKind,
+  why: string | undefined,
+  local: LocalJudge | undefined,
+): Promise<Rewards> {
+  const chosen = { ...config, ...settings };
+  const judge =
+    why && (await import("./judge.js")).openJudge(chosen, why, store.verdicts(), store.judgeSpending(), log, local);
+  const gradesByJudge = settings.accuracy === "judge";
+  const needsEnv = kind.needsEnv || gradesByJudge;
+  const env = needsEnv ? await task.open(taskOptions) : undefined;
+  const close = async () => {
+    if (needsEnv) await task.close(env);
+  };
+  const context: RewardContext = { task, env, settings, config, signal, log };
+  if (!judge) return { ...(await trained(settings, kind, () => kind.open(context as JudgedContext))), close };
+  const { judgeLaps } = await import("./judged.js");
+  const onSpent = () => store.saveJudgeSpending(judge.usage());
+  const judged: JudgedContext = { ...context, judge, onSpent };
+  return {
+    ...(await trained(settings, kind, () => kind.open(judged))),
+    ...(gradesByJudge ? { grade: await kind.grade(judged) } : {}),
+    judgeLap: judgeLaps(judge),
+    ...(local ? { restJudge: () => local.sleep(), judgeBeside: (player) => local.beside(player) } : {}),
+    close: async () => {
+      onSpent();
+      await local?.close();
+      await close();
+    },
+  };
+}

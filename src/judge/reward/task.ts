@@ -1,0 +1,26 @@
+/** `--reward task`. */
+
+import type { RewardGroup } from "../../core/reward/reward.js";
+import { rulerWeightOf } from "../../core/task/compose.js";
+import { UsageError } from "../../core/util/errors.js";
+import { ordinary, type RewardKind } from "./kind.js";
+
+/** The task's own reward. */
+export const taskReward: RewardGroup = async (group) => ({
+  kind: "rewarded",
+  rewards: group.map(({ reward }) => reward.reward),
+});
+
+export const taskKind: RewardKind = {
+  ...ordinary,
+  name: "task",
+  about: "the task's own reward",
+  judged: false,
+  requireTask: (task) => {
+    if (rulerWeightOf(task.reward) === undefined) return;
+    throw new UsageError(
+      `--reward task: the reward of the task ${task.name} has a part for a judge; train with --reward composed, or take \`ruler\` out of it`,
+    );
+  },
+  open: () => taskReward,
+};

@@ -1,0 +1,31 @@
+/** What is said before training on answers that the task's own reward compares by their wording. */
+import type { RunSettings } from "../../core/run/settings.js";
+import type { AnyTask, Scenario } from "../../core/task/task.js";
+import { UsageError } from "../../core/util/errors.js";
+import { rewardKinds, rewardNamed } from "./registry.js";
+
+/** Rewards for which a judge reads the answers of this task. */
+function judgedFor(task: AnyTask): string[] {
+  return rewardKinds.flatMap(({ name, judged, requireTask }) => {
+    if (!judged) return [];
+    try {
+      requireTask(task);
+      return [`--reward ${name}`];
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      return [];
+    }
+  });
+}
+
+/** One line; undefined where answers are short and exact, or a judge reads them. */
+export function wordingWarning(
+  { reward, accuracy }: Pick<RunSettings, "reward" | "accuracy">,
+  task: AnyTask,
+  scenarios: readonly Scenario[],
+): string | undefined {
+  if (!rewardNamed(reward).comparesByWording || !task.freeAnswers?.(scenarios)) return undefined;
+  const rewards = judgedFor(task).join(" or ");
+  const heldOut = accuracy === "task" && task.claim ? "; --accuracy judge for held-out answers" : "";
+  return `warning: --reward ${reward} compares answers by their wording, and these are free text: one that is right in other words counts as wrong. A judge reads them with ${rewards}${heldOut}`;
+}

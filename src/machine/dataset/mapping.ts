@@ -1,0 +1,140 @@
+/** Maps the columns of rows to the fields of scenarios, and checks them. */
+import { z } from "zod";
+import { HoneError, UsageError } from "../../core/util/errors.js";
+import { nearest } from "../../core/util/nearest.js";
+import type { Row, Table } from "./rows.js";
+
+/** Column names by field. */
+export type Mapping = Readonly<Record<string, string>>;
+
+/** `question=prompt,answer=gold` */
+export function readMapping(text: string): Mapping {
+  const pairs = text.split(",").map((pair) => /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair));
+  if (pairs.some((pair) => !pair?.[2])) {
+    throw new UsageError(`--map ${text}: give FIELD=COLUMN, several with commas: question=prompt,answer=gold`);
+  }
+  return Object.fromEntries(pairs.map((pair) => [pair?.[1] as string, pair?.[2] as string]));
+}
+
+/** Maximum length of a field in characters; every rollout carries its scenario's fields. */
+const MOST_CHARACTERS = 1_000_000;
+
+const asText = z.union([z.string(), z.number(), z.boolean()]).transform(String);
+
+/** Fields that hone itself uses. */
+const own = {
+  id: asText.pipe(z.string().min(1)).optional(),
+  split: asText.optional(),
+  question: asText.pipe(z.string().trim().min(1)),
+  kind: asText.optional(),
+};
+
+export interface Fields {
+  readonly id?: string | undefined;
+  readonly split?: string | undefined;
+  readonly question: string;
+  readonly kind?: string | undefined;
+  readonly [field: string]: unknown;
+}
+
+/** Resolves a column name that no column has, as a path into a column: `answers.text.0`. */
+function valueAt(values: Row["values"], column: string): unknown {
+  if (Object.hasOwn(values, column)) return values[column];
+  return column
+    .split(".")
+    .reduce<unknown>(
+      (value, key) =>
+        typeof value === "object" && value !== null && Object.hasOwn(value, key)
+          ? (value as Record<string, unknown>)[key]
+          : undefined,
+      values,
+    );
+}
+
+/** CSV has only text; it is parsed as JSON unless the field accepts text. */
+function valueFor(field: z.ZodType, value: unknown): unknown {
+  if (value === null) return field.safeParse(null).success ? null : undefined;
+  if (typeof value !== "string" || field.safeParse(value).success) return value;
+  try {
+    const json: unknown = JSON.parse(value);
+    return field.safeParse(json).success ? json : value;
+  } catch {
+    return value;
+  }
+}
+
+export class RowReader {
+  readonly #map: Mapping;
+  readonly #fields: Readonly<Record<string, z.ZodType>>;
+
+  /**
+   * @param fields of the task's scenarios besides hone's own; undefined accepts mapped fields unchecked
+   * @throws UsageError when the mapping names a field that the task's scenarios do not have
+   */
+  constructor(map: Mapping, fields: z.ZodObject | undefined) {
+    this.#map = map;
+    const free = Object.keys(map).filter((name) => !Object.hasOwn(own, name));
+    const more = fields?.shape ?? Object.fromEntries(free.map((name) => [name, z.unknown()]));
+    this.#fields = { ...own, ...(more as Record<string, z.ZodType>) };
+    const known = Object.keys(this.#fields);
+    const wrong = Object.keys(map).find((name) => !known.includes(name));
+    if (wrong !== undefined) {
+      throw new UsageError(
+        `--map ${wrong}=${map[wrong]}: the task's scenarios have no field ${wrong}, but ${known.join(", ")}`,
+      );
+    }
+  }
+
+  #columnOf(field: string): string {
+    return this.#map[field] ?? field;
+  }
+
+  /** The columns of a file to read. */
+  columnsIn(columns: readonly string[]): string[] {
+    const wanted = Object.keys(this.#fields).map((field) => this.#columnOf(field));
+    return columns.filter((name) => wanted.some((column) => column === name || column.startsWith(`${name}.`)));
+  }
+
+  /** @throws HoneError when the file lacks a mapped column, or the question's */
+  checkColumns({ file, columns }: Table): void {
+    const has = (column: string) => columns.includes(column) || columns.includes(column.split(".")[0] as string);
+    const needed = Object.entries(this.#fields).filter(([field, type]) => this.#map[field] || !type.isOptional());
+    for (const [field] of needed) {
+      const column = this.#columnOf(field);
+      if (has(column)) continue;
+      const close = nearest(column, columns);
+      const mend = this.#map[field]
+        ? close
+          ? `did you mean ${close}? `
+          : ""
+        : `--map ${field}=${close ?? "COLUMN"} names the one that is meant. `;
+      throw new HoneError(
+        `${file} has no column ${column}${field === column ? "" : ` for ${field}`}: ${mend}It has ${columns.join(", ")}`,
+      );
+    }
+  }
+
+  /** @throws HoneError with the row, the field and the error */
+  read({ file, unit }: Table, { at, values }: Row): Fields {
+    const fields: Record<string, unknown> = {};
+    for (const [field, type] of Object.entries(this.#fields)) {
+      const column = this.#columnOf(field);
+      const value = valueFor(type, valueAt(values, column));
+      const where = `${file} ${unit} ${at}`;
+      const length = typeof value === "string" ? value.length : 0;
+      if (length > MOST_CHARACTERS) {
+        throw new HoneError(`${where}: ${column} has ${length} characters; a field may have ${MOST_CHARACTERS}`);
+      }
+      const parsed = type.safeParse(value);
+      if (!parsed.success) {
+        const empty = value === undefined || (typeof value === "string" && value.trim() === "");
+        if (empty) throw new HoneError(`${where} has no ${column}${column === field ? "" : ` (its ${field})`}`);
+        const [issue] = parsed.error.issues;
+        const inside = issue?.path.length ? ` at ${issue.path.join(".")}` : "";
+        throw new HoneError(`${where}: ${column} is no ${field} of this task${inside}: ${issue?.message}`);
+      }
+      if (parsed.data !== undefined) fields[field] = parsed.data;
+    }
+    return fields as Fields;
+  }
+}

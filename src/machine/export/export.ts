@@ -1,0 +1,221 @@
+/** Writes a checkpoint of a run in a format that other programs load. */
+import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import type { Config, OptionOf } from "../../core/config/config.js";
+import { type OpenCheckpoints, openCheckpoints } from "../../core/run/checkpoint-choice.js";
+import { namedRun } from "../../core/run/place.js";
+import { RunReader } from "../../core/run/reader.js";
+import { settingsOf } from "../../core/run/settings.js";
+import { HoneError, UsageError } from "../../core/util/errors.js";
+import { packageRoot } from "../../core/util/paths.js";
+import { chatTemplatesOf, modelFingerprint, modelShape } from "../../engine/models.js";
+import { quantizeModel } from "../../engine/quantize.js";
+import { hubOptionsOf } from "../hub/hub-options.js";
+import type { ModelIo } from "../models/io.js";
+import { run as runProgram } from "../models/program.js";
+import { resolveWithSource } from "../models/resolve.js";
+import { filesOf, unchangedFiles } from "../models/source.js";
+import { ensurePython } from "../python/python.js";
+import { type Base, baseOf, peftBaseName } from "./base.js";
+import { cardText } from "./card.js";
+import { bytesNeeded, checkType, type Form, isAdapter, modelFileName, type WeightType, weightTypeOf } from "./form.js";
+import { modelfileText, ollamaTemplate } from "./modelfile.js";
+import { checkPlace, needDisk, writeFolder } from "./place.js";
+import { checkPush, push } from "./push.js";
+
+export type ExportConfig = Omit<Config<OptionOf<"export">>, "to"> & { readonly to: Form };
+
+export interface Exported {
+  readonly run: string;
+  readonly step: number;
+  readonly form: Form;
+  /** Type of the model's weights; null for an adapter alone. */
+  readonly type: WeightType | null;
+  readonly folder: string;
+  readonly files: readonly string[];
+  /** Repository that it was pushed to. */
+  readonly repository: string | null;
+}
+
+interface Chosen {
+  readonly opened: OpenCheckpoints;
+  readonly step: number;
+  /** Folder of the checkpoint. */
+  readonly folder: string;
+}
+
+/** @param log told where no name was given and the best checkpoint is the base model, so that the latest is taken */
+export async function chosenCheckpoint(
+  { home, project, run, checkpoint }: Pick<ExportConfig, "home" | "project" | "run" | "checkpoint">,
+  log: (line: string) => void,
+): Promise<Chosen> {
+  const [name, more] = checkpoint ?? ["best", undefined];
+  if (name === undefined || more !== undefined) throw new UsageError("export takes one --checkpoint");
+  const place = namedRun({ home, project }, run, { trained: true });
+  let opened = await openCheckpoints(place, [name]);
+  let [chosen] = opened.chosen;
+  if (checkpoint === undefined && !chosen?.adapter) {
+    opened = await openCheckpoints(place, ["latest"]);
+    [chosen] = opened.chosen;
+    if (chosen?.adapter)
+      log(`no checkpoint of ${opened.name} did better than its base in a validation: the latest is taken`);
+  }
+  if (chosen?.adapter && chosen.step !== null) {
+    return { opened, step: chosen.step, folder: dirname(chosen.adapter.path) };
+  }
+  const made = name === "best" ? "no checkpoint that is better than its base" : "no checkpoint yet";
+  throw new UsageError(
+    name === "base"
+      ? "--checkpoint base: it is the base model, without an adapter; give a number"
+      : `--checkpoint ${name}: the run ${opened.name} has made ${made}, so that there is no adapter; give a number, or another run with --run`,
+  );
+}
+
+const honeVersion = () =>
+  (JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as { version: string }).version;
+
+/**
+ * @throws UsageError for invalid options, before anything is written
+ * @throws HoneError when it cannot be written; nothing is left behind
+ */
+export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Exported> {
+  const { to: form, home, force } = config;
+  const hub = hubOptionsOf(config);
+  checkPush(config.push, hub);
+  checkType(form, config.type);
+  const chosen = await chosenCheckpoint(config, io.log);
+  const { opened, step } = chosen;
+  const settings = settingsOf(opened.record);
+  const base = baseOf(settings.model, config.baseName);
+  const out = resolve(config.out ?? join(home, "exports", `${opened.name}-${step}-${form}`));
+  checkPlace(out, force);
+  const python = (wanted: boolean) =>
+    wanted
+      ? ensurePython({
+          onProgress: io.log,
+          anyBuild: true,
+          torchIndex: config.torchIndex,
+          python: config.python,
+          signal: io.signal,
+        })
+      : Promise.resolve("");
+  const interpreter = await python(config.push !== undefined || !isAdapter(form));
+  const model = isAdapter(form) ? undefined : await modelOf(chosen, config, io);
+  const type = model ? weightTypeOf(form, config.type, model.weightType) : null;
+  const about = { run: opened.name, step, form, type, base: base.repository ?? base.name, hone: honeVersion() };
+  const files = await writeFolder(out, force, async (draft) => {
+    io.log(`writing ${opened.name}, step ${step}, as ${form}${type === null ? "" : ` (${type})`}`);
+    let file: string | null = null;
+    if (form === "peft") writePeft(chosen, base, settings.model, draft);
+    if (form === "gguf-lora") {
+      file = "adapter.gguf";
+      copyFileSync(join(chosen.folder, file), join(draft, file));
+    }
+    if (model && type) file = await writeMerged(form, chosen, model, type, draft, interpreter, io);
+    if (form === "ollama" && model && file) {
+      const { chat = "", tools: tooled } = await chatTemplatesOf(model.file);
+      const { template, tools } = ollamaTemplate(chat, model.file, tooled);
+      if (!tools) {
+        io.log("the model's template lists tools in a form of its own: in Ollama, name them in the system message");
+      }
+      const { temperature, context } = settings;
+      writeFileSync(join(draft, "Modelfile"), modelfileText({ file, template, temperature, context }));
+    }
+    writeFileSync(join(draft, "README.md"), card(chosen, base, form, type, file));
+    return about;
+  });
+  const message = `${opened.name}, step ${step} (hone)`;
+  const repository = config.push === undefined ? null : await push(out, config.push, message, hub, interpreter, io);
+  return { run: opened.name, step, form, type, folder: out, files, repository };
+}
+
+interface BaseModel {
+  readonly file: string;
+  readonly source: string | undefined;
+  readonly weightType: string;
+  readonly parameters: number;
+}
+
+/** The model file on which the adapter was trained. */
+async function modelOf({ opened }: Chosen, config: ExportConfig, io: ModelIo): Promise<BaseModel> {
+  const settings = settingsOf(opened.record);
+  const reference = config.model ?? settings.model;
+  const weights = config.weights ?? settings.weights;
+  const { file, source } = await resolveWithSource(reference, { ...config, weights }, io);
+  if (modelFingerprint(file) !== opened.record.contents.model) {
+    throw new UsageError(
+      `${file} is not the model that the run ${opened.name} was trained from; give that one with --model`,
+    );
+  }
+  const given = config.baseFolder === undefined ? undefined : resolve(config.baseFolder);
+  if (given !== undefined && !existsSync(join(given, "config.json"))) {
+    throw new UsageError(
+      `--base-folder: there is no ${join(given, "config.json")}; give the model's Hugging Face folder`,
+    );
+  }
+  const { weightType, parameters } = await modelShape(file);
+  return { file, source: given ?? source, weightType, parameters };
+}
+
+/** @returns the model's file, in formats with a single one */
+async function writeMerged(
+  form: Form,
+  { folder }: Chosen,
+  { file: model, source, parameters }: BaseModel,
+  type: WeightType,
+  draft: string,
+  python: string,
+  io: ModelIo,
+): Promise<string | null> {
+  needDisk(draft, bytesNeeded(parameters, type));
+  const request = { model, adapter: join(folder, "adapter"), source: source ?? null };
+  const files = source === undefined ? [] : unchangedFiles(filesOf(source));
+  if (form === "safetensors") {
+    await merge({ ...request, files, form: "safetensors", type, into: draft }, python, io);
+    return null;
+  }
+  const name = modelFileName(type);
+  if (type === "f16" || type === "bf16") {
+    await merge({ ...request, form: "gguf", type, into: join(draft, name) }, python, io);
+    return name;
+  }
+  // Converted through f32, so that each weight is rounded once.
+  const whole = join(draft, "model-f32.gguf");
+  await merge({ ...request, form: "gguf", type: "f32", into: whole }, python, io);
+  io.signal?.throwIfAborted();
+  await quantizeModel(whole, join(draft, name), type);
+  rmSync(whole);
+  return name;
+}
+
+async function merge(request: object, python: string, io: ModelIo): Promise<void> {
+  const args = ["-m", "learner.export", JSON.stringify(request)];
+  const outcome = await runProgram(python, args, io, undefined, { PYTHONPATH: join(packageRoot, "native") });
+  if (outcome.code !== 0)
+    throw new HoneError(`the model cannot be exported: ${outcome.said.at(-1) ?? "no reason given"}`);
+}
+
+/** Copies the checkpoint's adapter; its configuration names the base model by its public name. */
+function writePeft({ folder }: Chosen, base: Base, reference: string, draft: string): void {
+  const adapter = join(folder, "adapter");
+  const config = JSON.parse(readFileSync(join(adapter, "adapter_config.json"), "utf8"));
+  const named = { ...config, base_model_name_or_path: peftBaseName(base, reference), inference_mode: true };
+  writeFileSync(join(draft, "adapter_config.json"), `${JSON.stringify(named, null, 2)}\n`);
+  copyFileSync(join(adapter, "adapter_model.safetensors"), join(draft, "adapter_model.safetensors"));
+}
+
+function card({ opened, step }: Chosen, base: Base, form: Form, type: WeightType | null, file: string | null): string {
+  const reader = RunReader.open(opened.folder);
+  try {
+    return cardText({
+      ...{ form, type, file, base, step, record: opened.record, settings: settingsOf(opened.record) },
+      run: opened.name,
+      validations: reader.validations(),
+      devices: reader.devices(),
+      mismatch: opened.highestMismatch,
+      hone: honeVersion(),
+    });
+  } finally {
+    reader.close();
+  }
+}

@@ -1,0 +1,62 @@
+/** Pushes a folder to a repository of the Hub, with Hugging Face's own library in the learner's environment. */
+import { join } from "node:path";
+import { HoneError, UsageError } from "../../core/util/errors.js";
+import { packageRoot } from "../../core/util/paths.js";
+import type { HubOptions } from "../hub/hub-options.js";
+import type { ModelIo } from "../models/io.js";
+import { run as runProgram } from "../models/program.js";
+
+/** How to reach the Hub from this network. */
+const NETWORK = [
+  ...["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()]),
+  ...["SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"],
+];
+
+const REPOSITORY = /^[\w][\w.-]*\/[\w][\w.-]*$/;
+
+/** @throws UsageError before anything is written, if the push would fail */
+export function checkPush(repository: string | undefined, hub: HubOptions): void {
+  if (repository === undefined) return;
+  if (!REPOSITORY.test(repository) || /\.\.|--/.test(repository)) {
+    throw new UsageError(`--push ${repository}: a repository on the Hub is written ORGANISATION/NAME`);
+  }
+  if (hub.offline) throw new UsageError("--push needs the Hub, and HF_HUB_OFFLINE is set; leave one of them out");
+  if (hub.token === undefined) {
+    throw new UsageError(`--push ${repository} needs a token that may write there: set HF_TOKEN`);
+  }
+}
+
+/** @returns the URL of the result */
+export async function push(
+  folder: string,
+  repository: string,
+  message: string,
+  { endpoint, token }: HubOptions,
+  python: string,
+  io: ModelIo,
+): Promise<string> {
+  io.log(`sending ${folder} to ${repository} at ${endpoint}`);
+  const lines: string[] = [];
+  const network = NETWORK.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]));
+  const env = {
+    ...(Object.fromEntries(network) as Record<string, string>),
+    PYTHONPATH: join(packageRoot, "native"),
+    HF_HUB_OFFLINE: "0",
+    HF_ENDPOINT: endpoint,
+    // In the environment, not among the arguments, which other users of the machine can read.
+    HF_TOKEN: token ?? "",
+    HF_HUB_DISABLE_IMPLICIT_TOKEN: "1",
+    // The xet client does not respect the endpoint (native/learner/push.py).
+    HF_HUB_DISABLE_XET: "1",
+    HF_HUB_DISABLE_TELEMETRY: "1",
+    HF_HUB_DISABLE_PROGRESS_BARS: "1",
+  };
+  const args = ["-m", "learner.push", folder, repository, message];
+  const outcome = await runProgram(python, args, io, (line) => lines.push(line), env);
+  if (outcome.code !== 0) {
+    throw new HoneError(
+      `${folder} is whole, but could not be sent to ${repository}: ${outcome.said.at(-1) ?? "no reason was given"}`,
+    );
+  }
+  return lines.at(-1) as string;
+}

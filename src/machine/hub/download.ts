@@ -1,0 +1,182 @@
+/**
+ * Downloads files of a repository into the shared cache: resumed after each interruption, also in a later process,
+ * checked by size and checksum, and put in place when complete.
+ */
+import { createHash } from "node:crypto";
+import { createReadStream, mkdirSync, statfsSync } from "node:fs";
+import { mkdir, open, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { codeOf, HoneError } from "../../core/util/errors.js";
+import { flush, moveDurably } from "../../core/util/files.js";
+import { withLock } from "../../core/util/lock.js";
+import { RepositoryCache } from "./cache.js";
+import { exchange, Interrupted, rootOf } from "./http.js";
+import type { HubOptions } from "./hub-options.js";
+import { addressOf, describe, explained, type Listing, type RemoteFile } from "./listing.js";
+import { sizeText } from "./progress.js";
+
+/** Downloads from this size (bytes) on are announced. */
+const WORTH_SAYING = 10e6;
+
+/**
+ * Makes sure that some files of a commit are in the cache.
+ *
+ * @returns the folder that contains them under their names
+ * @throws HoneError when the disk is too small, the Hub cannot be reached or refuses, or the content differs from the
+ * listing
+ */
+export async function downloadFiles(listing: Listing, paths: readonly string[], options: HubOptions): Promise<string> {
+  const { repository, commit } = listing;
+  const cache = new RepositoryCache(options.cache, repository);
+  const waiting = () => options.log?.(`waiting for another process that downloads ${repository.id}`);
+  const fetchMissing = async () => {
+    const files: RemoteFile[] = [];
+    for (const path of paths) files.push(await describe(listing, path, options));
+    const have = await Promise.all(files.map((file) => bytesHere(cache, commit, file)));
+    const missing = sum(files.map(({ size }, index) => size - (have[index] as number)));
+    needDisk(options, repository.id, missing);
+    if (missing >= WORTH_SAYING)
+      options.log?.(`downloading ${sizeText(missing)} of ${repository.id} from ${rootOf(options)}`);
+    const total = sum(files.map(({ size }) => size));
+    let done = 0;
+    for (const [index, file] of files.entries()) {
+      if (!(await isWhole(join(cache.snapshot(commit), file.path), file.size))) {
+        const report = (bytes: number) =>
+          options.onProgress?.({ repository: repository.id, file: file.path, done: done + bytes, total });
+        // Reported before the first byte arrives, with the bytes already here.
+        report(have[index] as number);
+        await explained(repository, listing.revision, options, () => download(listing, file, cache, options, report));
+        cache.link(commit, file.path, file.checksum);
+      }
+      done += file.size;
+    }
+  };
+  await withLock(cache.lockFile, waiting, fetchMissing, options.signal);
+  return cache.snapshot(commit);
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
+
+/** Bytes of a file that are here already. */
+async function bytesHere(cache: RepositoryCache, commit: string, file: RemoteFile): Promise<number> {
+  if (await isWhole(join(cache.snapshot(commit), file.path), file.size)) return file.size;
+  if (await isWhole(cache.blob(file.checksum), file.size)) return file.size;
+  return usable(partOf(cache, file), file.size);
+}
+
+const isWhole = async (path: string, size: number) => (await sizeOf(path)) === size;
+
+/**
+ * Named by checksum, so that a partial file of another version is never resumed. Python's partial files are not used.
+ */
+const partOf = (cache: RepositoryCache, { checksum }: RemoteFile) => cache.blob(`${checksum}.hone.incomplete`);
+
+function needDisk(options: HubOptions, name: string, bytes: number): void {
+  if (bytes === 0) return;
+  mkdirSync(options.cache, { recursive: true });
+  const free = (options.freeBytes ?? freeBytes)(options.cache);
+  if (free >= bytes) return;
+  throw new HoneError(
+    `${name} needs ${sizeText(bytes)} of free disk in ${options.cache}, which has ${sizeText(free)}; free some, or set HF_HOME to a folder of a larger disk`,
+  );
+}
+
+/** Free bytes of the disk that contains a folder. */
+export function freeBytes(folder: string): number {
+  const disk = statfsSync(folder);
+  return disk.bavail * disk.bsize;
+}
+
+async function download(
+  listing: Listing,
+  file: RemoteFile,
+  cache: RepositoryCache,
+  options: HubOptions,
+  report: (bytes: number) => void,
+): Promise<void> {
+  const blob = cache.blob(file.checksum);
+  if (await isWhole(blob, file.size)) return;
+  const url = addressOf(listing, file.path, options);
+  const part = partOf(cache, file);
+  await mkdir(dirname(part), { recursive: true });
+  let have = await usable(part, file.size);
+  if (have !== file.size || have === 0) {
+    const request = () => ({
+      url,
+      method: "GET" as const,
+      ...(have > 0 ? { headers: { range: `bytes=${have}-` } } : {}),
+    });
+    // A server without range support begins again each time; repeated bytes are not progress.
+    let furthest = have;
+    await exchange(request, options, async ({ response }, { received, advanced }) => {
+      if (response.status !== 206) have = 0;
+      const announced = announcedLength(response);
+      if (announced !== undefined && (have > 0 ? have + announced > file.size : announced !== file.size)) {
+        await response.body?.cancel();
+        throw wrongLength(url, `${have + announced}`, file.size);
+      }
+      const output = await open(part, have > 0 ? "a" : "w");
+      try {
+        for await (const chunk of response.body ?? []) {
+          received();
+          if (have + chunk.length > file.size) {
+            await output.truncate(0);
+            throw wrongLength(url, `over ${file.size}`, file.size);
+          }
+          await output.writeFile(chunk);
+          have += chunk.length;
+          if (have > furthest) {
+            furthest = have;
+            advanced();
+          }
+          report(have);
+        }
+      } finally {
+        await output.close();
+        have = await usable(part, file.size);
+      }
+      if (have !== file.size) throw new Interrupted(`${have} of ${file.size} bytes came`);
+    });
+  }
+  if ((await checksumOf(part, file.checksum)) !== file.checksum) {
+    await rm(part, { force: true });
+    throw new HoneError(`${url}: what came is not what the Hub listed (wrong checksum); it was deleted, try again`);
+  }
+  flush(part);
+  moveDurably(part, blob);
+}
+
+/** Length of the body, if its headers state it. */
+function announcedLength({ headers }: Response): number | undefined {
+  const length = headers.get("content-length");
+  // With compression it is not the file's length.
+  return length === null || (headers.get("content-encoding") ?? "identity") !== "identity" ? undefined : Number(length);
+}
+
+const wrongLength = (url: string, bytes: string, listed: number) =>
+  new HoneError(
+    `${url} answers with ${bytes} bytes, the Hub lists ${listed}: try again later, or set HF_ENDPOINT to a mirror`,
+  );
+
+/** Size of a partial file that can be resumed; 0 when it is longer than the file. */
+async function usable(part: string, size: number): Promise<number> {
+  const have = (await sizeOf(part)) ?? 0;
+  return have <= size ? have : 0;
+}
+
+async function sizeOf(path: string): Promise<number | undefined> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** Checksum of a file, SHA-256 or git's SHA-1 of a blob, chosen to match `like`. */
+export async function checksumOf(path: string, like: string): Promise<string> {
+  const hash =
+    like.length === 64 ? createHash("sha256") : createHash("sha1").update(`blob ${(await stat(path)).size}\0`);
+  for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 })) hash.update(chunk);
+  return hash.digest("hex");
+}

@@ -1,0 +1,168 @@
+/** Models of the Hugging Face Hub: the local copy where it is complete, else a download. */
+import { join } from "node:path";
+import { HoneError } from "../../core/util/errors.js";
+import { nearest } from "../../core/util/nearest.js";
+import { ARCHITECTURES } from "../architectures.js";
+import { RepositoryCache } from "../hub/cache.js";
+import { downloadFiles } from "../hub/download.js";
+import { HubUnreachable } from "../hub/http.js";
+import { type HubConfig, type HubOptions, hubOptionsOf, notHere } from "../hub/hub-options.js";
+import { type Listing, listRepository, NotOnHub } from "../hub/listing.js";
+import { downloadLine, Rate } from "../hub/progress.js";
+import { catalogue, type Weights } from "./catalogue.js";
+import type { ConversionSource } from "./convert.js";
+import { checkOneFile, chooseGguf, written } from "./gguf-files.js";
+import type { ModelIo } from "./io.js";
+import { type ModelReference, repositoryLabel } from "./reference.js";
+import {
+  aboutFiles,
+  checkAbout,
+  checkConfig,
+  ggufFiles,
+  hasVocabulary,
+  isComplete,
+  isUsable,
+  needWeights,
+  weightFiles,
+  whyUnusable,
+} from "./source.js";
+
+type HubReference = Extract<ModelReference, { kind: "hub" }>;
+
+/**
+ * The GGUF file of a model in a repository, or its folder in Hugging Face format.
+ *
+ * @param inspect called with a folder that has the configuration, before weights are fetched
+ */
+export async function fromHub(
+  reference: HubReference,
+  config: HubConfig & { readonly weights?: Weights | undefined },
+  io: ModelIo,
+  renew: boolean,
+  inspect: (folder: string) => void,
+): Promise<string | ConversionSource> {
+  const rate = new Rate();
+  const hub: HubOptions = {
+    ...hubOptionsOf(config),
+    ...(io.signal ? { signal: io.signal } : {}),
+    log: io.log,
+    onProgress: (progress) => io.update(() => downloadLine(progress, rate)),
+  };
+  const repository = { kind: "model", id: reference.repository } as const;
+  const cache = new RepositoryCache(hub.cache, repository);
+  const local = localCopy(reference, cache);
+  if (hub.offline && !local) throw offlineWithout(reference, cache);
+  if (local && (hub.offline || (local.certain && !renew))) return local.use(config.weights);
+  let listing: Listing;
+  try {
+    // With a local copy, wait less for the Hub.
+    listing = await listRepository(repository, reference.revision, local && !renew ? { ...hub, retryDelay: 50 } : hub);
+  } catch (error) {
+    if (error instanceof NotOnHub) throw withNearest(error, repository.id);
+    // With `renew`, an older local copy must not be used in place of the newest.
+    if (!(error instanceof HubUnreachable)) throw error;
+    if (!local || renew) {
+      throw new HoneError(`${error.message}, or give --model a folder or a GGUF file of this machine`, {
+        cause: error,
+      });
+    }
+    io.log(`${error.message}; taking what was downloaded of ${repository.id} before`);
+    return local.use(config.weights);
+  }
+  return download(reference, listing, config.weights, hub, cache, inspect);
+}
+
+/** Adds a repository name of the catalogue that is close to the one not found. */
+function withNearest(error: NotOnHub, id: string): HoneError {
+  const known = [...catalogue().values()].flatMap((entry) => ("repository" in entry ? [entry.repository] : []));
+  const close = nearest(id, known);
+  // The name comes from the catalogue itself, but the Hub in use does not have it.
+  return close && close !== id ? new HoneError(`${error.message}; did you mean ${close}?`, { cause: error }) : error;
+}
+
+async function download(
+  { repository, revision, file }: HubReference,
+  listing: Listing,
+  weights: Weights | undefined,
+  hub: HubOptions,
+  cache: RepositoryCache,
+  inspect: (folder: string) => void,
+): Promise<string | ConversionSource> {
+  const paths = listing.files.map(({ path }) => path);
+  const asGguf = file !== undefined || (weightFiles(paths).length === 0 && ggufFiles(paths).length > 0);
+  if (asGguf) {
+    const chosen = chooseGguf(ggufFiles(paths), repository, file, weights);
+    const { ggufArchitecture: architecture } = listing;
+    if (architecture !== undefined && !ARCHITECTURES.includes(architecture)) {
+      throw new HoneError(
+        `${repository} cannot be used: its architecture is ${architecture}; hone takes ${ARCHITECTURES.join(", ")}`,
+      );
+    }
+    const folder = await downloadFiles(listing, [chosen], hub);
+    cache.nameCommit(revision, listing.commit);
+    return join(folder, chosen);
+  }
+  needWeights(paths, repository);
+  // Fetch the small files first; they decide whether the large ones are worth fetching.
+  const folder = await downloadFiles(listing, aboutFiles(paths), hub);
+  // Recorded so that the reason for a refusal is known offline; a complete copy of an earlier commit stays in use.
+  if (cache.commitOf(revision) === undefined) cache.nameCommit(revision, listing.commit);
+  checkAbout(folder, repository);
+  inspect(folder);
+  await downloadFiles(listing, weightFiles(paths), hub);
+  cache.nameCommit(revision, listing.commit);
+  return sourceIn(folder, cache.files(listing.commit), repository);
+}
+
+function sourceIn(folder: string, paths: readonly string[], repository: string): ConversionSource {
+  return { folder, paths, name: repository, label: repositoryLabel(repository) };
+}
+
+/** The error for a model that is not available offline. Local files may show that the network would not help. */
+function offlineWithout({ repository, revision, file }: HubReference, cache: RepositoryCache): HoneError {
+  if (file !== undefined) return notHere(written(repository, file));
+  const commit = cache.commitOf(revision);
+  const paths = commit === undefined ? [] : cache.files(commit);
+  if (commit === undefined || paths.length === 0) {
+    return notHere(revision === "main" ? repository : `${repository}@${revision}`);
+  }
+  const folder = cache.snapshot(commit);
+  // Architecture and missing base weights are the same on the Hub.
+  if (paths.includes("config.json")) checkConfig(folder, repository);
+  if (paths.includes("adapter_config.json") && !paths.includes("config.json")) needWeights(paths, repository);
+  const remedy = "run once without HF_HUB_OFFLINE, which fetches the rest";
+  // A file may be missing on the Hub as well: a base model has no chat template.
+  const about = paths.includes("config.json") && hasVocabulary(paths);
+  const refused = about ? whyUnusable(folder, repository) : undefined;
+  return new HoneError(
+    refused === undefined
+      ? `${repository} was downloaded in part (${cache.folder}): ${remedy}`
+      : `${refused}; if that was merely not downloaded (${cache.folder}), ${remedy}`,
+  );
+}
+
+interface LocalCopy {
+  /** Whether the Hub would give the same: of files fetched one by one, it may have others. */
+  readonly certain: boolean;
+  use(weights: Weights | undefined): string | ConversionSource;
+}
+
+/** The local copy of a repository, if it is complete enough to play. */
+function localCopy({ repository, revision, file }: HubReference, cache: RepositoryCache): LocalCopy | undefined {
+  const commit = cache.commitOf(revision);
+  if (commit === undefined) return undefined;
+  const folder = cache.snapshot(commit);
+  const paths = cache.files(commit);
+  if (file !== undefined) {
+    if (!paths.includes(file)) return undefined;
+    checkOneFile(file, file);
+    return { certain: true, use: () => join(folder, file) };
+  }
+  if (isComplete(paths)) {
+    if (!isUsable(folder, repository)) return undefined;
+    return { certain: true, use: () => sourceIn(folder, paths, repository) };
+  }
+  const files = ggufFiles(paths);
+  if (files.length === 0 || weightFiles(paths).length > 0) return undefined;
+  return { certain: false, use: (weights) => join(folder, chooseGguf(files, repository, undefined, weights)) };
+}

@@ -1,0 +1,54 @@
+/** Which models fit which cards with default settings, for the documentation. Planned; not run on CUDA. */
+import type { ModelShape } from "../../engine/models.js";
+import { catalogue, shapeOf } from "../models/catalogue.js";
+import { defaultRun, fitOf, fitText, in4Bits, roomOfCard } from "./by-default.js";
+
+/** Of a card's memory, in GiB. */
+const CARDS = [8, 12, 16, 24, 80];
+
+/** Qwen2.5 in f16, by size ("0.5B"). */
+export const qwen = (): [string, ModelShape][] =>
+  [...catalogue()].flatMap(([name, entry]): [string, ModelShape][] =>
+    "family" in entry && entry.family === "qwen2.5"
+      ? [[name.replace(/^.*-/, "").toUpperCase(), shapeOf(entry, "f16")]]
+      : [],
+  );
+
+/** "yes", the changes that hone makes by itself, the flags to give, or "no". */
+export function onCard(shape: ModelShape, gibibytes: number): string {
+  const fit = fitOf(defaultRun(shape, "cuda", 1), roomOfCard(gibibytes));
+  return fit !== null && "flags" in fit ? `\`${fitText(fit)}\`` : fitText(fit);
+}
+
+const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+
+/** The table in docs/gpu.md: the catalogue's models by what a card needs for them. */
+export function modelsByCardTable(): string {
+  const models = [...catalogue()].flatMap(([name, entry]): [string, ModelShape][] =>
+    "path" in entry ? [] : [[name, shapeOf(entry, "f16")]],
+  );
+  const lines = CARDS.map((card) => {
+    const fits = models.map(([name, shape]) => ({ name, fit: fitOf(defaultRun(shape, "cuda", 1), roomOfCard(card)) }));
+    const names = (given: boolean) =>
+      fits.flatMap(({ name, fit }) => (fit !== null && "flags" in fit === given ? [`\`${name}\``] : [])).join(", ");
+    return row([`${card} GB`, names(false), names(true) || "–"]);
+  });
+  return `${[row(["card", "train as they are", "train with options"]), row(["---", "---", "---"]), ...lines].join("\n")}\n`;
+}
+
+/** The table in docs/memory.md. */
+export function cardsTable(): string {
+  const models = qwen();
+  const tables = [
+    ["f16", models] as const,
+    ["Q4_K_M", models.map(([name, shape]) => [name, in4Bits(shape)] as const)] as const,
+  ];
+  const lines = tables.map(([weights, all]) =>
+    [
+      row([weights, ...all.map(([name]) => name)]),
+      row(["---", ...all.map(() => "---")]),
+      ...CARDS.map((card) => row([`${card} GB`, ...all.map(([, shape]) => onCard(shape, card))])),
+    ].join("\n"),
+  );
+  return `${lines.join("\n\n")}\n`;
+}

@@ -1,0 +1,116 @@
+/** Requests to OpenAI-compatible servers: what is sent where, redirects, and every failure as a {@link ChatError}. */
+import { textWithin } from "../../core/util/bounded.js";
+import { ChatError, connectionError, errorIn, retryAfter } from "./failure.js";
+import { type ChatServer, isOpenAi } from "./server.js";
+
+/** Bytes of an answer at most: a hundred times what the longest answers have. */
+const MOST = 8 << 20;
+
+/** Redirects within one server that are followed for one request. */
+const REDIRECTS = 3;
+
+/** Variables that OpenAI's own clients send as headers, to OpenAI's servers alone. */
+const OPENAI_HEADERS = [
+  ["openai-organization", "OPENAI_ORG_ID"],
+  ["openai-project", "OPENAI_PROJECT_ID"],
+] as const;
+
+function headersFor({ key, url }: ChatServer): Headers {
+  const headers = new Headers({ accept: "application/json", "content-type": "application/json", "user-agent": "hone" });
+  if (key !== undefined) headers.set("authorization", `Bearer ${key}`);
+  for (const [name, variable] of OPENAI_HEADERS) {
+    const value = process.env[variable]?.trim();
+    if (value && isOpenAi(url)) headers.set(name, value);
+  }
+  return headers;
+}
+
+/** The address of a path below the base URL, whose query stays (Azure's `?api-version=`). */
+function below({ url }: ChatServer, path: string): string {
+  const at = new URL(url);
+  at.pathname = `${at.pathname.replace(/(\/chat\/completions)?\/*$/, "")}/${path}`;
+  return at.href;
+}
+
+export interface Asked {
+  /** JSON; without one the request is a GET. */
+  readonly body?: object;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Sends a request and follows redirects that keep method and body, and only within the server: no other one gets the key or the text.
+ *
+ * @returns an answer that was not refused, still unread
+ * @throws ChatError; the signal's reason when that is aborted
+ */
+export async function request(server: ChatServer, path: string, { body, signal }: Asked): Promise<Response> {
+  const { key } = server;
+  const refused = (response: Response, text: string) =>
+    new ChatError({ kind: "refused", status: response.status, text }, key);
+  let url = below(server, path);
+  for (let followed = 0; ; followed++) {
+    const headers = headersFor({ ...server, url });
+    const sent = body === undefined ? { method: "GET" } : { method: "POST", body: JSON.stringify(body) };
+    const response = await reached(() => fetch(url, { ...sent, headers, signal, redirect: "manual" }), server, signal);
+    const location = response.headers.get("location");
+    const { status } = response;
+    if (status < 300 || status >= 400 || status === 304 || location === null) {
+      // No Content and Reset Content are successes elsewhere; a question is not answered by them.
+      if (response.ok && status !== 204 && status !== 205) return response;
+      throw refusalOf(response, await textOf(response, server, signal), key);
+    }
+    await response.body?.cancel();
+    if (!URL.canParse(location, url)) {
+      throw refused(response, `it redirects, but its Location header is no URL: "${location.slice(0, 200)}"`);
+    }
+    const next = new URL(location, url);
+    const within = next.origin === new URL(url).origin && (status === 307 || status === 308);
+    if (!within || followed === REDIRECTS) {
+      throw refused(response, `it redirects to ${next.origin}${next.pathname}, and nothing was sent there`);
+    }
+    url = next.href;
+  }
+}
+
+async function reached<T>(work: () => Promise<T>, { key }: ChatServer, signal: AbortSignal): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    signal.throwIfAborted();
+    throw connectionError(error, key);
+  }
+}
+
+/** The whole text of an answer. @throws ChatError for one that is too long, or ends early */
+export async function textOf(response: Response, server: ChatServer, signal: AbortSignal): Promise<string> {
+  const text = await reached(() => textWithin(response, MOST), server, signal);
+  if (text !== undefined) return text;
+  const { status } = response;
+  throw new ChatError({ kind: "garbled", status, text: `its answer is longer than ${MOST >> 20} MiB` });
+}
+
+function refusalOf({ status, headers }: Response, text: string, key: string | undefined): ChatError {
+  const after = retryAfter(headers);
+  const bare = (kind: "refused" | "page", said: string) => new ChatError({ kind, status, text: said, after }, key);
+  if (text.trim() === "") return bare("refused", "an answer without a body");
+  const page = pageIn(text);
+  if (page !== undefined) return bare("page", page);
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    return bare("refused", text);
+  }
+  const other = { text: typeof body === "string" ? body : JSON.stringify(body), body, after: undefined };
+  const error = errorIn(body) ?? other;
+  return new ChatError({ ...error, kind: "refused", status, after: after ?? error.after }, key);
+}
+
+/** What a web page is called; undefined for another text. */
+export function pageIn(text: string): string | undefined {
+  const start = text.trimStart().slice(0, 4000);
+  if (!/^(<!--.*?-->\s*)?(<\?xml.*?\?>\s*)?<(!doctype html|html|head|body)\b/is.test(start)) return undefined;
+  const title = /<title[^>]*>([^<]*)/i.exec(start)?.[1]?.trim();
+  return title ? `a web page ("${title}")` : "a web page";
+}

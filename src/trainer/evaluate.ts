@@ -1,0 +1,37 @@
+/** Evaluates a model on scenarios: success rate with its confidence interval. */
+import type { Trajectory } from "../core/rollout/trajectory.js";
+import type { Evaluation } from "../core/run/records.js";
+import type { Reward, Scenario } from "../core/task/task.js";
+import { gather } from "./gather.js";
+import type { Model } from "./model.js";
+import type { OpenTask } from "./task.js";
+
+export interface EvaluateChoice {
+  /** Seed of the rollouts. Default the task's. */
+  readonly seed?: number;
+  /** Computes the reward of a rollout and whether it solved its scenario. Default the task's own reward. */
+  readonly grade?: (trajectory: Trajectory) => Reward | Promise<Reward>;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Plays each scenario once. Calls with the same seed draw the same random numbers, so two results differ by their
+ * models alone.
+ */
+export async function evaluate(
+  model: Model,
+  task: OpenTask,
+  scenarios: readonly Scenario[],
+  { seed = task.options.seed, grade = ({ reward }) => reward, signal }: EvaluateChoice = {},
+): Promise<Evaluation> {
+  const { playGraded } = await import("../core/train/grading.js");
+  return playGraded(
+    signal ?? new AbortController().signal,
+    async (trajectory) => ({ kind: "graded", reward: await grade(trajectory) }),
+    async (signal, onGroup) => {
+      const played = await gather(model, task, scenarios, { groupSize: 1, seed: `${seed}/eval`, signal, onGroup });
+      signal.throwIfAborted();
+      return played;
+    },
+  );
+}

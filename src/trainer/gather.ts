@@ -1,0 +1,54 @@
+/** Plays groups of rollouts with a model, outside of a training loop of hone's own. */
+import type { Gathered } from "../core/gather/gather.js";
+import type { Trajectory } from "../core/rollout/trajectory.js";
+import type { Scenario } from "../core/task/task.js";
+import type { Model } from "./model.js";
+import type { OpenTask } from "./task.js";
+
+export interface GatherChoice {
+  /** Rollouts of each scenario. Default 4. */
+  readonly groupSize?: number;
+  /** Distinguishes calls with the same seed, as the step of a run does. Default 0. */
+  readonly step?: number;
+  /** Default the task's. */
+  readonly seed?: number | string;
+  /** Abort to stop early; finished groups are returned. */
+  readonly signal?: AbortSignal;
+  readonly onTrajectory?: (trajectory: Trajectory) => void;
+  /** Called with every group as soon as it is complete, while others are still being played. */
+  readonly onGroup?: (group: readonly Trajectory[]) => void;
+}
+
+/**
+ * Plays many rollouts at once, on worker threads. The same model, adapter, scenarios, seed and step draw the same
+ * random numbers.
+ *
+ * @throws HoneError when more rollouts fail than the model's `maxExceptions` allows
+ */
+export async function gather(
+  model: Model,
+  task: OpenTask,
+  scenarios: readonly Scenario[],
+  choice: GatherChoice = {},
+): Promise<Gathered> {
+  const { groupSize = 4, step = 0, seed = task.options.seed, ...more } = choice;
+  const { player, config, log } = model;
+  const [{ chatOf, requireFormat }, { gather: gatherRollouts }] = await Promise.all([
+    import("../chat/chat.js"),
+    import("../core/gather/gather.js"),
+  ]);
+  requireFormat(chatOf(model.engine, player.chat), task.task.tools, model.info.model);
+  return gatherRollouts({
+    settings: { task: task.reference, taskOptions: task.options, servers: task.servers, player, limits: model.limits },
+    scenarios,
+    groupSize,
+    run: seed,
+    step,
+    concurrency: model.concurrency,
+    threads: model.threads,
+    maxExceptions: config.maxExceptions,
+    onFailure: ({ id, error }) => log(`rollout ${id} failed: ${error}`),
+    onNote: log,
+    ...more,
+  });
+}

@@ -1,0 +1,85 @@
+/** Plans from what a program gives: checked options, its own reward, and a model and a task that it has opened. */
+import { type GivenOptions, givenByProgram } from "../core/config/config.js";
+import { UsageError } from "../core/util/errors.js";
+import type { RewardKind } from "../judge/reward/kind.js";
+import { programKind, programReward } from "../judge/reward/program.js";
+import type { Model } from "./model.js";
+import { planOf, type RunPlan } from "./plan-run.js";
+import { checkNumbers, isNumbers } from "./rewards.js";
+import type { OpenTask } from "./task.js";
+import {
+  type RewardFunction,
+  type RunOptions,
+  runOptions,
+  type TrainRunChoice,
+  type TrainRunOptions,
+  trainOptions,
+} from "./train-options.js";
+
+/** The program's function as a reward, which the options may not name too. */
+function ownReward(
+  reward: RewardFunction | undefined,
+  spreadFloor = 0,
+  named: unknown = undefined,
+): RewardKind | undefined {
+  if (reward === undefined) {
+    if (spreadFloor !== 0) throw new UsageError("spreadFloor is of a reward function; give one, or leave it out");
+    return undefined;
+  }
+  if (named !== undefined && named !== programKind.name) {
+    throw new UsageError(`--reward ${named} and a reward function are both given; give one of them`);
+  }
+  return programReward(async (group, step) => {
+    const given = await reward(group, step);
+    if (!isNumbers(given)) return given;
+    checkNumbers(group, given, `the group of ${group[0]?.scenario.id}`);
+    return { kind: "rewarded", rewards: given };
+  }, spreadFloor);
+}
+
+/** See `planRun`. */
+export async function planGiven(options: TrainRunOptions, choice: TrainRunChoice): Promise<RunPlan> {
+  const { log = () => undefined, signal } = choice;
+  const asked = await givenByProgram(options, trainOptions);
+  const reward = ownReward(choice.reward, choice.spreadFloor, asked.reward);
+  const given: GivenOptions = reward ? { ...asked, reward: reward.name } : asked;
+  return planOf({ given, reward, log, signal });
+}
+
+/** The learner must know the sampling distribution. */
+function refuseTruncation({ topK, topP, minP }: Model["config"]): void {
+  const off = { "--top-k": [topK, 0], "--top-p": [topP, 1], "--min-p": [minP, 0] } as const;
+  for (const [flag, [given, none]] of Object.entries(off)) {
+    if (given === undefined || given === none) continue;
+    throw new UsageError(
+      `${flag} ${given}: training samples from the model's whole distribution, because the learner must know it; leave it out`,
+    );
+  }
+}
+
+/** See `openRun`. */
+export async function planOpened(model: Model, task: OpenTask, options: RunOptions): Promise<RunPlan> {
+  const { log = () => undefined, signal, reward: wanted, spreadFloor, ...values } = options;
+  const own = withoutEvents(values);
+  const named = typeof wanted === "function" ? undefined : wanted;
+  const asked = await givenByProgram({ ...own, reward: named }, runOptions);
+  const reward = ownReward(typeof wanted === "function" ? wanted : undefined, spreadFloor);
+  const { config: played, info, limits } = model;
+  refuseTruncation(played);
+  const { temperature = 1, onToolError, offForm, toolFormat, templateArg, maxThinkingTokens, weights } = played;
+  const { gpu, device, threads, engine, engineUrl } = played;
+  const given = {
+    home: task.options.home,
+    ...asked,
+    ...(reward ? { reward: reward.name } : {}),
+    ...{ temperature, onToolError, offForm, toolFormat, templateArg, maxThinkingTokens, weights },
+    ...{ gpu, device, threads, engine, engineUrl },
+    ...{ model: model.reference, task: task.reference, seed: task.options.seed, mcp: task.mcp },
+    ...{ context: info.contextPerSequence, maxTurns: limits.maxTurns, maxTokens: limits.maxTokens },
+  };
+  return planOf({ given, reward, opened: { model, task }, log, signal });
+}
+
+function withoutEvents(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).filter(([name]) => !/^on[A-Z]/.test(name)));
+}

@@ -1,0 +1,31 @@
+/** The steps of a run that hone makes: its scenarios, its rewards, and what is told of a beginning. */
+
+import { isLocal } from "../core/engine/engine.js";
+import type { StepRow } from "../core/run/records.js";
+import { trainSteps } from "../core/train/loop.js";
+import { ScenarioSampler } from "../core/train/sampler.js";
+import { pushesOther } from "../judge/reward/registry.js";
+import type { Opened } from "./opened.js";
+import { telling } from "./telling.js";
+
+export async function* madeSteps({ plan, model, parts, loading, ...opened }: Opened): AsyncGenerator<StepRow, void> {
+  const { settings, task, given } = plan;
+  const { run } = parts;
+  const { spreadFloor, judgeBeside, close: _, ...rewards } = await opened.rewards();
+  if (isLocal(model.engine)) judgeBeside?.(model.engine);
+  const unsolved = run.store.steps().every(({ metrics }) => !metrics?.success);
+  const making = {
+    ...{ ...parts, ...rewards, signal: opened.events.signal },
+    settings: { ...parts.settings, advantages: { ...parts.settings.advantages, spreadFloor } },
+    view: telling(parts.view, { given, settings, task: task.task, run: run.name, unsolved }),
+  };
+  const { steps } = settings;
+  const { step } = run.store.lastStep();
+  opened.events.onStart?.({ folder: run.folder, step, steps, judged: pushesOther(settings) });
+  const all = new ScenarioSampler(task.scenarios, settings);
+  const scenarios =
+    settings.difficulty === undefined && settings.rest === 0
+      ? all
+      : await (await import("./difficulty.js")).withinDifficulty(making, all, settings, loading);
+  yield* trainSteps({ ...making, scenarios });
+}

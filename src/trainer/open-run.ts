@@ -1,0 +1,201 @@
+/**
+ * From a plan to an open run: its folder, its learner, and its model, which is loaded where a program has not done that. All
+ * trainings are put together here, whoever makes their steps.
+ */
+
+import { chatOf, requireFormat } from "../chat/chat.js";
+import { libraryOptions, withDefaults } from "../core/config/config.js";
+import { isLocal, type LocalEngine } from "../core/engine/engine.js";
+import { decodeThreads, usableCores } from "../core/engine/threads.js";
+import type { Rewards } from "../core/reward/reward.js";
+import { chatSettings } from "../core/rollout/conversation.js";
+import type { Run } from "../core/run/run.js";
+import type { RunSettings } from "../core/run/settings.js";
+import { LastUpdates } from "../core/train/earlier.js";
+import { risingRateText } from "../core/train/schedule.js";
+import { settleLast, use } from "../core/train/settle.js";
+import { StepClock } from "../core/train/step-clock.js";
+import { gpuChosen } from "../engine/engine-options.js";
+import { guards } from "../guards/guard-list.js";
+import { openRewards, requireRewards } from "../judge/reward/open.js";
+import { engineFacts, engineText } from "../machine/compute.js";
+import { openPlaying } from "../machine/play/playing-engine.js";
+import { pythonFor } from "../machine/python/machine.js";
+import { ensurePython, type PythonOptions } from "../machine/python/python.js";
+import { checkStaleness } from "./apart.js";
+import { beginRun } from "./begin.js";
+import { logEngine } from "./engine-log.js";
+import { viewOf } from "./events.js";
+import { Model } from "./model.js";
+import type { RunPlan } from "./plan-run.js";
+import { rescoredText } from "./rescored.js";
+import { loopSettings } from "./settings.js";
+import { endTracking, tracked, trackingOf } from "./tracked.js";
+import type { RunEvents } from "./train-options.js";
+import { TrainingRun } from "./training-run.js";
+import { openUpdater, type UpdaterSources } from "./updater.js";
+
+interface Io {
+  readonly log: (line: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * @param given a loaded model, which is its owner's to close
+ * @throws UsageError when the run was begun with other settings, or on other contents
+ * @throws HoneError when another process holds it, or its model cannot be loaded
+ */
+export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Model): Promise<TrainingRun> {
+  const { log = () => undefined, signal = new AbortController().signal } = events;
+  const io = { log, signal };
+  const { config, settings, task, trackers } = plan;
+  checkStaleness(plan);
+  const learner = pythonFor(config, plan.backend === "cuda", log);
+  const python = await learnerPython(learner);
+  // A tracker is told of the whole run from its start, so what it needs is installed before.
+  const tracker =
+    trackers.length === 0
+      ? ""
+      : await ensurePython({ ...learner, extras: ["trackers", ...(learner.extras ?? [])], needs: trackers, signal });
+  const run = await beginRun({ ...plan, task: task.task, fork: await forkOf(plan, io) });
+  /** In the order in which they end. A judge of this process may still hold the engine's threads. */
+  const ends: Partial<Record<"rescoring" | "learner" | "rewards" | "model" | "log" | "trackers", () => unknown>> = {};
+  const close = async () => {
+    try {
+      for (const end of ["rescoring", "learner", "rewards", "model", "log", "trackers"] as const) await ends[end]?.();
+    } finally {
+      run.close();
+    }
+  };
+  try {
+    greet(run, settings, log);
+    const tracking = await trackingOf(trackers, run, settings, tracker, log);
+    if (tracking) ends.trackers = () => endTracking(tracking, run, settings.steps);
+    const updater = openUpdater({ ...plan, run, threads: plan.learnerThreads, python, log });
+    ends.learner = () => updater.close();
+    let opening: Promise<Rewards> | undefined;
+    const rewards = () => {
+      opening ??= rewardsOf(plan, run, io);
+      return opening;
+    };
+    ends.rewards = async () => (await opening?.catch(() => undefined))?.close();
+    if (!given) await rewards();
+
+    const at = run.store.lastStep();
+    // Beside the engine's start, and over before anything is played.
+    const rescoring = given || at.step === 0 ? undefined : rescoredText(run.store, plan);
+    ends.rescoring = () => rescoring?.catch(() => undefined);
+    rescoring?.catch(() => undefined);
+    // Loads beside the engine and the first rollouts. The first update awaits it again and gets its error.
+    const loading = at.step < settings.steps ? updater.prepare(run.checkpointOf(at)) : undefined;
+    loading?.catch(() => undefined);
+    if (!given) ends.log = await logEngine(run.logFile("engine.log"), gpuChosen(config));
+    const model = given ?? (await loadModel(plan, run, io));
+    if (!given) ends.model = () => model.close();
+    const changed = await rescoring;
+    if (changed !== undefined) log(changed);
+    const { engine, info } = model;
+    run.saw("engine", engineFacts(info));
+    if (loading && isLocal(engine) && decodeThreads(config.threads) === usableCores()) leaveCore(engine, loading);
+    requireFormat(chatOf(engine, chatSettings(settings)), task.task.tools, plan.model);
+    const parts = {
+      ...{ run, updater, view: tracked(viewOf(events), tracking), lastUpdates: new LastUpdates(), guards },
+      settings: loopSettings(settings, config, info, plan.apart),
+      policy: await model.policy(task, config.releaseWeights),
+    };
+    // A program plays what it likes next.
+    if (given && settings.staleness === 0) {
+      const settling = { ...parts, signal };
+      await use(settling, await settleLast(settling, new StepClock()));
+    }
+    return new TrainingRun({ plan, model, parts, rewards, loading, events: { ...events, ...io }, close });
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/**
+ * The learner's interpreter. Hone's own is installed when the learner is started: beside the engine and the first rollouts. One
+ * that the user names is checked now.
+ *
+ * @throws HoneError when that one cannot be used
+ */
+async function learnerPython(options: PythonOptions): Promise<UpdaterSources["python"]> {
+  if (options.python === undefined) return (signal) => ensurePython({ ...options, signal });
+  const given = await ensurePython(options);
+  return async () => given;
+}
+
+/** The checkpoint that a new run starts from. */
+async function forkOf(plan: RunPlan, io: Io): Promise<string | undefined> {
+  if (!plan.initial) return plan.config.fork;
+  const { firstCheckpoint } = await import("./init-adapter.js");
+  return firstCheckpoint(plan, plan.config, io);
+}
+
+/** What there is to say of a run that goes on. */
+function greet(run: Run, settings: RunSettings, log: (line: string) => void): void {
+  const at = run.store.lastStep();
+  const { previousOwner: owner } = run;
+  if (owner) log(`process ${owner.pid}, which trained this run since ${owner.since}, was ended from outside`);
+  if (run.begunAnew) log(`${run.folder}: had no step yet, and begins anew with these options`);
+  if (at.step > 0) log(`${run.folder}: going on after step ${at.step} of ${settings.steps}`);
+  const rate = at.metrics?.learning_rate;
+  if (rate === undefined) return;
+  // More steps than before raise the learning rate again.
+  const standing = { name: run.name, step: at.step, rate, checkpoint: run.checkpointOf(at) };
+  const text = risingRateText(settings, settings.steps, standing);
+  if (text !== undefined) log(text);
+}
+
+/** The rewards that the options name, or the program's own. */
+async function rewardsOf({ settings, config, task, reward, judge }: RunPlan, run: Run, io: Io): Promise<Rewards> {
+  requireRewards(settings, task.task, reward);
+  return openRewards({
+    ...{ settings, config, task: task.task, taskOptions: task.options, store: run.store, kind: reward, local: judge },
+    ...io,
+  });
+}
+
+async function loadModel(plan: RunPlan, run: Run, io: Io): Promise<Model> {
+  const { config, settings, fitted, given, backend } = plan;
+  const wanted = {
+    model: plan.model,
+    sequences: fitted.concurrency,
+    // More than one are the engine's own choice, which it makes anew where memory suffices for fewer rollouts only.
+    lanes: fitted.lanes === 1 ? 1 : undefined,
+    contextPerSequence: settings.context,
+    adapterRank: settings.loraRank,
+    logFile: run.logFile("vllm.log"),
+    ...(fitted.served?.own ? { rests: fitted.served.own.rests } : {}),
+  };
+  const { engine, options } = await openPlaying(config, wanted, backend === "cuda", io);
+  io.log(engineText(engine.info));
+  const { temperature, maxTurns, maxTokens, onToolError, offForm, toolFormat, templateArg, maxThinkingTokens } =
+    settings;
+  const ends = { maxTurns, maxTokens, onToolError, offForm };
+  return new Model(
+    settings.model,
+    withDefaults(libraryOptions("model"), {
+      ...given,
+      ...{ temperature, ...ends, toolFormat, templateArg, maxThinkingTokens },
+    }),
+    {
+      engine,
+      player: {
+        ...{ kind: "engine", engine: options, sampling: { temperature }, chat: chatSettings(settings), adapter: null },
+      },
+      concurrency: options.sequences,
+    },
+    io.log,
+  );
+}
+
+/** Two programs that want all cores take far longer than either alone: the engine uses one less until `work` is done. */
+function leaveCore(engine: LocalEngine, work: Promise<void>): void {
+  if (engine.info.threads < 2) return;
+  engine.holdThreads(engine.info.threads - 1);
+  const release = () => engine.holdThreads(undefined);
+  work.then(release, release);
+}

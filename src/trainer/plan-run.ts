@@ -1,0 +1,315 @@
+/**
+ * Everything about a run that is known before its model is loaded: its folder, its settings, whether it fits. A model and a task
+ * that a program has opened are taken as they are.
+ */
+import { join } from "node:path";
+import { withServers } from "../agent/servers.js";
+import {
+  type Config,
+  type GivenOptions,
+  type OptionOf,
+  optionsOf,
+  sizedDefault,
+  withDefaults,
+} from "../core/config/config.js";
+import { ROLLOUTS_AT_ONCE } from "../core/config/defaults.js";
+import type { LocalEngineInfo } from "../core/engine/engine.js";
+import { checkLaunch } from "../core/learn/launch.js";
+import type { RunRecord } from "../core/run/records.js";
+import { STORE_FILE } from "../core/run/run.js";
+import { type RunSettings, taskOptionsIn } from "../core/run/settings.js";
+import { RunStore } from "../core/run/store.js";
+import { givenForTask, recordedForTask, resolveTaskOptions } from "../core/task/task-options.js";
+import { ScenarioSampler } from "../core/train/sampler.js";
+import { UsageError } from "../core/util/errors.js";
+import { contextsOf } from "../engine/contexts.js";
+import { takeDevice } from "../engine/device/device.js";
+import { type LearnerPlace, learnerPlace } from "../engine/device/learner-place.js";
+import type { NvidiaGpu } from "../engine/device/nvidia.js";
+import { drawsOnDevice, gpuChosen } from "../engine/engine-options.js";
+import { gpuMemory } from "../engine/load.js";
+import type { ModelShape } from "../engine/models.js";
+import type { TrackerName } from "../insight/track/names.js";
+import type { RewardKind } from "../judge/reward/kind.js";
+import type { LocalJudgePlan } from "../judge/reward/local-judge.js";
+import { judgesHere, requireRewards } from "../judge/reward/open.js";
+import { rewardNamed } from "../judge/reward/registry.js";
+import { wordingWarning } from "../judge/reward/wording.js";
+import { withAbsolutePaths } from "../machine/models/absolute-paths.js";
+import type { PeftAdapter } from "../machine/models/adapter.js";
+import { checkTrainable, conversingModel } from "../machine/models/header.js";
+import { linesTo } from "../machine/models/io.js";
+import { resolveWithSource } from "../machine/models/resolve.js";
+import { fitToMachine } from "../machine/plan/fit.js";
+import type { PlanInput, Served } from "../machine/plan/input.js";
+import { mainMemory } from "../machine/plan/machine.js";
+import { checkEngineChoice } from "../machine/play/engine-choice.js";
+import { prepareMachine } from "../machine/python/machine.js";
+import { loadTask, scenariosOf } from "../scenarios/load.js";
+import { checkAwake, dividedCores, sharesCard } from "./apart.js";
+import { contentsOf } from "./contents.js";
+import type { Model } from "./model.js";
+import { placeOf } from "./new-place.js";
+import { modelOf, resolveSettings } from "./settings.js";
+import { type OpenTask, openedTask } from "./task.js";
+
+export type TrainConfig = Config<OptionOf<"train">>;
+
+/** A run before it begins, or goes on. Nothing of it is held: any number of plans may be made. */
+export interface RunPlan {
+  /** The run's folder, whether it is there or not. */
+  readonly folder: string;
+  /** What the run is, and records. */
+  readonly settings: RunSettings;
+  /** Fingerprints of the rest that makes it this run: model, scenarios, tools. */
+  readonly contents: RunRecord["contents"];
+  /** What was given, without defaults. */
+  readonly given: GivenOptions;
+  /** How it is computed on this machine. */
+  readonly config: TrainConfig;
+  readonly task: OpenTask;
+  /** The model's file, and what its header says. */
+  readonly model: string;
+  readonly shape: ModelShape;
+  /** The device of engine and, unless it has one of its own, learner. */
+  readonly backend: LocalEngineInfo["gpu"];
+  readonly place: LearnerPlace;
+  /** Engine and learner have memory of their own: the engine stays awake during updates. */
+  readonly apart: boolean;
+  /** CPU threads of the learner. */
+  readonly learnerThreads: number;
+  /** The settings that fit into this machine's memory. */
+  readonly fitted: PlanInput;
+  /** The first adapter, where another program has trained it. */
+  readonly initial: PeftAdapter | undefined;
+  /** The judge that hone runs. */
+  readonly judge: LocalJudgePlan | undefined;
+  /** The program's reward, in place of the one that the settings name. */
+  readonly reward: RewardKind | undefined;
+  readonly trackers: readonly TrackerName[];
+}
+
+/** What a plan is made from. */
+export interface Planning {
+  /** Of the options of `yarn train`, without defaults. */
+  readonly given: GivenOptions;
+  readonly reward?: RewardKind | undefined;
+  /** What a program has opened: its loaded model, and its task. */
+  readonly opened?: { readonly model: Model; readonly task: OpenTask } | undefined;
+  readonly log: (line: string) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * @throws UsageError when an option is wrong, or they do not go together
+ * @throws HoneError when the model cannot be trained, or the run does not fit this machine
+ */
+export async function planOf(planning: Planning): Promise<RunPlan> {
+  const { opened, reward, log, signal } = planning;
+  const config = withDefaults(optionsOf("train"), planning.given);
+  // Before anything that may create the Python environment, which is made for the card.
+  checkEngineChoice(config);
+  checkLaunch(config);
+  if (!opened) takeDevice(config);
+  rewardNamed(config.reward);
+  const trackers = config.track ? (await import("../insight/track/names.js")).readTrackers(config.track) : [];
+  const folder = await placeOf(config);
+  const recorded = RunStore.recordIn(join(folder, STORE_FILE));
+  const given = withAbsolutePaths(planning.given);
+  const weights = (given.weights ?? recorded?.options.weights) as Config["weights"];
+
+  const read = await (opened ? ofOpened(opened.task) : readTask(planning, given, config, recorded));
+  const forked = config.fork === undefined ? undefined : await import("./init-adapter.js");
+  const reference = opened?.model.reference ?? modelOf(given, recorded?.options.model);
+  const settingsFor = (shape: ModelShape, converted = false) => {
+    const settings = resolveSettings({
+      // The weights that a card decided are the run's wherever it goes on.
+      given: converted && weights === undefined ? { ...given, weights: shape.weightType.toLowerCase() } : given,
+      recorded,
+      model: { reference, ...shape },
+      set: read.set,
+      stepsPerEpoch: (groupsPerStep) => new ScenarioSampler(read.scenarios, { groupsPerStep, seed: 0 }).stepsPerEpoch,
+    });
+    return { settings, initial: forked?.initialAdapter(config, settings, shape) };
+  };
+  const { file: model, converted } = opened
+    ? { file: opened.model.info.model, converted: false }
+    : await fileOf(reference, { ...config, weights }, (shape) => void settingsFor(shape), { log, signal });
+  const shape = await conversingModel(model);
+  checkTrainable(shape, model, config.hfWeights !== undefined);
+  const { settings, initial } = settingsFor(shape, converted);
+  const judge = judgesHere(settings, reward)
+    ? await (await import("../judge/reward/local-judge.js")).planLocalJudge(
+        { ...config, ...settings, home: config.home },
+        log,
+        signal,
+      )
+    : undefined;
+  // A program may play other scenarios than the task's, and its own number of them.
+  if (!opened) new ScenarioSampler(read.scenarios, settings);
+
+  const machine = await machineOf(config, settings, log);
+  const fitted = memoryOf({ settings, shape, judge, machine, model: opened?.model, log });
+  const task = opened?.task ?? (await read.withServers(settings, join(folder, "logs", "mcp")));
+  if (!opened) {
+    requireRewards(settings, task.task, reward);
+    const warning = wordingWarning(settings, task.task, task.scenarios);
+    if (warning) log(warning);
+  }
+  const contents = {
+    ...contentsOf(model, task.task, task.scenarios, task.servers),
+    ...rewardNamed(settings.reward).contents(settings),
+    ...(judge === undefined ? {} : { judge: judge.fingerprint }),
+    ...(await firstAdapter(initial, recorded)),
+  };
+  const { gpu: _, ...computed } = machine;
+  const run = { folder, settings, contents, given, task, model, shape, fitted, initial, judge, reward, trackers };
+  return { ...run, ...computed };
+}
+
+interface ReadTask {
+  /** The task's options that are the run's. */
+  readonly set: OpenTask["options"] | Omit<OpenTask["options"], "seed" | "home">;
+  readonly scenarios: OpenTask["scenarios"];
+  /** The task whose servers were asked for their tools. */
+  withServers(settings: RunSettings, logs: string): Promise<OpenTask>;
+}
+
+function ofOpened(task: OpenTask): ReadTask {
+  const { seed: _, home: __, ...set } = task.options;
+  return { set, scenarios: task.scenarios, withServers: async () => task };
+}
+
+async function readTask(
+  { log, signal }: Planning,
+  given: GivenOptions,
+  config: TrainConfig,
+  recorded: RunRecord | undefined,
+): Promise<ReadTask> {
+  const chosen = <K extends "task" | "seed">(name: K) =>
+    (given[name] ?? recorded?.options[name] ?? config[name]) as Config[K];
+  const reference = chosen("task");
+  const plain = await loadTask(reference, config.taskTimeout);
+  const before = recorded ? recordedForTask(plain, taskOptionsIn(recorded)) : {};
+  const set = resolveTaskOptions(plain, before, givenForTask(given));
+  const options = { ...set, home: config.home, seed: chosen("seed") };
+  const scenarios = await scenariosOf(plain, options, { hub: config, log, ...(signal ? { signal } : {}) });
+  return {
+    set,
+    scenarios,
+    withServers: async (settings, logs) => {
+      const { task, servers } = await withServers(settings, plain, reference, logs, { log, signal });
+      return openedTask({ task, reference, options, scenarios, mcp: settings.mcp, servers });
+    },
+  };
+}
+
+/** @param inspect is given the model's shape before its weights are downloaded, where the configuration suffices for that */
+async function fileOf(
+  reference: string,
+  from: TrainConfig,
+  inspect: (shape: ModelShape) => void,
+  { log, signal }: Pick<Planning, "log" | "signal">,
+) {
+  const { file, source } = await resolveWithSource(reference, from, linesTo(log, signal), { inspect });
+  return { file, converted: source !== undefined };
+}
+
+/** Devices and cores of engine and learner. */
+async function machineOf(config: TrainConfig, { staleness }: RunSettings, log: (line: string) => void) {
+  await prepareMachine(config, log, true);
+  const gpu = await gpuMemory(gpuChosen(config));
+  if (config.learnerLifetime === "offload" && (gpu?.kind !== "cuda" || config.learnerDevice === "cpu")) {
+    throw new UsageError(
+      "--learner-lifetime offload moves the learner off an NVIDIA GPU, and here it computes on the CPU; use --learner-lifetime step to give its memory back",
+    );
+  }
+  const backend = gpu?.kind ?? false;
+  const place = learnerPlace(config.learnerDevice, backend);
+  const apart = place.apart || (staleness > 0 && !sharesCard(config, gpu));
+  if (apart) checkAwake(config);
+  const cores = dividedCores(config, staleness, gpu !== null);
+  return { config: { ...config, threads: cores.engine }, gpu, backend, place, apart, learnerThreads: cores.learner };
+}
+
+interface Fitting {
+  readonly settings: RunSettings;
+  readonly shape: ModelShape;
+  readonly judge: LocalJudgePlan | undefined;
+  readonly machine: Awaited<ReturnType<typeof machineOf>>;
+  /** Loaded. */
+  readonly model: Model | undefined;
+  readonly log: (line: string) => void;
+}
+
+function memoryOf({ settings, shape, judge, machine, model, log }: Fitting): PlanInput {
+  const { config, gpu, place, apart } = machine;
+  const most = Math.min(settings.groupsPerStep * settings.groupSize, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
+  const concurrency = model?.concurrency ?? config.concurrency ?? most;
+  const { lanes, ubatch } = contextsOf(
+    { threads: config.threads, sequences: concurrency },
+    shape.bytes,
+    gpu?.kind ?? false,
+  );
+  return fitToMachine(
+    {
+      shape,
+      concurrency,
+      context: settings.context,
+      loraRank: settings.loraRank,
+      loraTargets: settings.loraTargets,
+      microBatchTokens: settings.microBatchTokens,
+      gradientCheckpointing: config.gradientCheckpointing ?? false,
+      learnerLifetime: config.learnerLifetime,
+      releaseWeights: config.releaseWeights,
+      gpu: gpu?.kind ?? false,
+      learnerOn: place.card ? "own card" : config.learnerDevice === "cpu" ? "cpu" : "engine's",
+      awake: apart,
+      precision: config.precision,
+      hfWeights: config.hfWeights !== undefined,
+      learner: config.learner,
+      lanes,
+      ubatch,
+      sampling: drawsOnDevice("auto", gpu?.kind ?? false) ? "device" : "host",
+      served: servedBy(config, gpu),
+      judge: judge ?? null,
+    },
+    {
+      concurrency: config.concurrency === undefined,
+      gradientCheckpointing: config.gradientCheckpointing === undefined,
+      microBatchTokens:
+        config.microBatchTokens === undefined &&
+        settings.microBatchTokens === sizedDefault("microBatchTokens", shape.parameters),
+    },
+    {
+      host: mainMemory(),
+      gpu: gpu && { name: gpu.name, total: gpu.total, available: gpu.free },
+      learnerGpu: place.card ? cardMemory(place.card) : null,
+      loaded: model !== undefined,
+    },
+    log,
+  );
+}
+
+/** The servers of the engine, as the plan counts them. */
+function servedBy(
+  { engine, engineUrl, engineMemory }: TrainConfig,
+  gpu: { readonly kind: string | false; readonly total: number } | null,
+): Served | undefined {
+  if (engine !== "vllm") return undefined;
+  if (engineUrl !== undefined) return { own: null };
+  const onGpu = gpu?.kind === "cuda";
+  return { own: { rests: onGpu ? "sleeps" : "stays", gpu: onGpu ? engineMemory * gpu.total : 0 } };
+}
+
+/** As nvidia-smi says it; what other programs use of that card is not known before the learner is there. */
+function cardMemory({ name, memoryBytes = Number.POSITIVE_INFINITY }: NvidiaGpu) {
+  return { name, total: memoryBytes, available: memoryBytes };
+}
+
+/** Runs that programs began before this was recorded go on without it. */
+async function firstAdapter(initial: PeftAdapter | undefined, recorded: RunRecord | undefined) {
+  const name = "first adapter";
+  if (initial === undefined || (recorded && recorded.contents[name] === undefined)) return {};
+  return { [name]: await (await import("../machine/models/adapter.js")).peftFingerprint(initial) };
+}

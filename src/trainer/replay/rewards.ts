@@ -1,0 +1,143 @@
+/** The parts of `replay` that need no model: rewards and advantages of a step's stored rollouts. */
+import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { comparable, rewardComparable, tooFewLeft } from "../../core/reward/comparable.js";
+import type { GroupReward } from "../../core/reward/reward.js";
+import type { SeenRollout } from "../../core/run/reader.js";
+import { STORE_FILE } from "../../core/run/run.js";
+import { RunStore } from "../../core/run/store.js";
+import { type CreditedGroup, creditGroups } from "../../core/train/credit.js";
+import { ScenarioSampler } from "../../core/train/sampler.js";
+import { isRecomputable, openRewards, spreadFloorOf } from "../../judge/reward/open.js";
+import { programKind } from "../../judge/reward/program.js";
+import { rewardNamed } from "../../judge/reward/registry.js";
+import { chosenScenarios } from "../difficulty.js";
+import { rescore, type TaskOf, whyNotRescored } from "../rescored.js";
+import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo, ReplayPlan } from "./types.js";
+
+const trajectoriesOf = (group: readonly SeenRollout[]) => group.map(({ trajectory }) => trajectory);
+
+/** The stored rollouts by scenario, members by index, scenarios in the order in which their first rollout was stored. */
+function storedGroups(rollouts: readonly SeenRollout[]): Map<string, SeenRollout[]> {
+  const groups = new Map<string, SeenRollout[]>();
+  for (const rollout of [...rollouts].sort((a, b) => a.id - b.id)) {
+    groups.set(rollout.scenario, [...(groups.get(rollout.scenario) ?? []), rollout]);
+  }
+  return new Map([...groups].map(([id, group]) => [id, group.sort((a, b) => a.member - b.member)]));
+}
+
+/** The reward that the update used, as far as it is stored: the reason of a missing verdict is not. */
+function storedReward(group: readonly SeenRollout[]): GroupReward {
+  const all = trajectoriesOf(group);
+  const left = comparable(all);
+  if (tooFewLeft(left, all)) return { kind: "broken_off" };
+  const rewards = group.flatMap(({ trajectory, trainingReward }) =>
+    left.includes(trajectory) && trainingReward !== null ? [trainingReward] : [],
+  );
+  if (rewards.length === left.length) return { kind: "rewarded", rewards };
+  const alike = left.every(({ messages }) => isDeepStrictEqual(messages, left[0]?.messages));
+  return alike ? { kind: "alike" } : { kind: "no_verdict", reason: "stored" };
+}
+
+/** The step's groups, with advantages computed from the stored training rewards. */
+export function replayedGroups(
+  { at, rollouts, played, difficulty }: KeptStep,
+  { task, settings }: Pick<ReplayPlan, "task" | "settings">,
+): ReplayedGroups {
+  const stored = storedGroups(rollouts);
+  // Of a program's reward the floor is not stored; 0 is its default.
+  const spreadFloor = spreadFloorOf(settings, rewardNamed(settings.reward));
+  const options = {
+    ...{ estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
+    maskTruncated: settings.maskTruncated,
+  };
+  const credited = (ids: Iterable<string>): CreditedGroup[] => {
+    const groups = [...ids].map((id) => stored.get(id) ?? []);
+    return creditGroups(groups.map(trajectoriesOf), groups.map(storedReward), options);
+  };
+  const all = new ScenarioSampler(task.scenarios, settings);
+  const sampler = chosenScenarios(all, settings, difficulty, () => played);
+  const sampled: string[] = [];
+  const groups: CreditedGroup[] = [];
+  for (;;) {
+    const next = sampler.next(at.step, groups, settings.refill).map(({ id }) => id);
+    if (next.length === 0 || next.some((id) => !stored.has(id))) break;
+    sampled.push(...next);
+    groups.push(...credited(next));
+  }
+  const inOrder = sampled.length === stored.size;
+  const further = inOrder ? Math.max(0, sampled.length - settings.groupsPerStep) : 0;
+  return { groups: inOrder ? groups : credited(stored.keys()), further, inOrder };
+}
+
+/** "64 rollouts" or "3 of 64 rollouts, the first QUESTION/2: now 1, was 0" */
+function compared<T>(
+  part: ReplayCheck["part"],
+  what: string,
+  pairs: readonly { readonly id: string; readonly now: T; readonly was: T }[],
+): ReplayCheck {
+  const other = pairs.filter(({ now, was }) => now !== was);
+  const [first] = other;
+  if (!first) return { part, result: "same", text: `${what} of ${pairs.length} rollouts` };
+  const { id, now, was } = first;
+  const text = `${what} of ${other.length} of ${pairs.length} rollouts: of ${id} it is ${now} now and was ${was}`;
+  return { part, result: "differs", text };
+}
+
+const skipped = (part: ReplayCheck["part"], text: string): ReplayCheck => ({ part, result: "skipped", text });
+
+/** Both kinds of reward, computed again. */
+export async function replayRewards(
+  { at, folder, rollouts }: KeptStep,
+  { task: taskOf, settings, config }: ReplayPlan,
+  { log, signal }: ReplayIo,
+): Promise<ReplayCheck[]> {
+  const own = await ownRewards(rollouts, taskOf);
+  if (!isRecomputable(settings)) {
+    const who = settings.reward === programKind.name ? "a program's function" : "a judge";
+    return [own, skipped("training rewards", `${who} gave them; those that are stored are used`)];
+  }
+  const store = RunStore.read(join(folder, STORE_FILE));
+  const { task, options: taskOptions } = taskOf;
+  const opened = { settings, config, task, taskOptions, store, signal, log };
+  const { rewardGroup, close } = await openRewards(opened);
+  try {
+    const reward = rewardComparable(rewardGroup);
+    const pairs = [];
+    for (const group of storedGroups(rollouts).values()) {
+      const now = await reward(trajectoriesOf(group), at.step);
+      const left = comparable(trajectoriesOf(group));
+      for (const { trajectory, trainingReward: was } of group) {
+        const at = left.indexOf(trajectory);
+        const value = now.kind === "rewarded" && at >= 0 ? (now.rewards[at] ?? null) : null;
+        pairs.push({ id: trajectory.id, now: value, was });
+      }
+    }
+    return [own, compared("training rewards", `--reward ${settings.reward}`, pairs)];
+  } finally {
+    await close();
+    store.close();
+  }
+}
+
+async function ownRewards(rollouts: readonly SeenRollout[], taskOf: TaskOf): Promise<ReplayCheck> {
+  const trajectories = trajectoriesOf(rollouts);
+  const why = whyNotRescored(trajectories, taskOf);
+  if (why !== undefined) return skipped("task rewards", why);
+  const pairs = [];
+  for await (const { trajectory, now } of rescore(trajectories, taskOf)) {
+    const shown = typeof now === "number" ? now : `an error (${now.problem})`;
+    pairs.push({ id: trajectory.id, now: shown, was: trajectory.reward.reward });
+  }
+  return compared<number | string>("task rewards", "the task's reward", pairs);
+}
+
+export function compareAdvantages({ rollouts }: KeptStep, { groups }: ReplayedGroups): ReplayCheck {
+  const now = new Map(
+    groups.flatMap(({ members, rewarded }) =>
+      rewarded ? members.map(({ trajectory, advantage }) => [trajectory.id, advantage] as const) : [],
+    ),
+  );
+  const pairs = rollouts.map(({ trajectory: { id }, advantage: was }) => ({ id, now: now.get(id) ?? null, was }));
+  return compared("advantages", "advantages from the stored rewards", pairs);
+}

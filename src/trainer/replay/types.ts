@@ -1,0 +1,70 @@
+/** A step of a run that is recomputed, and what came of it. */
+import type { GivenOptions } from "../../core/config/config.js";
+import type { RunReader, SeenRollout } from "../../core/run/reader.js";
+import type { RunRecord, StepRow } from "../../core/run/records.js";
+import type { Scenario } from "../../core/task/task.js";
+import type { CreditedGroup } from "../../core/train/credit.js";
+import type { RewardKind } from "../../judge/reward/kind.js";
+import type { RewardSources } from "../../judge/reward/open.js";
+import type { pythonFor } from "../../machine/python/machine.js";
+import type { TaskOf } from "../rescored.js";
+import type { UpdaterSources } from "../updater.js";
+
+/** One part of the step. */
+export interface ReplayCheck {
+  readonly part: "task rewards" | "training rewards" | "advantages" | "batch" | "update";
+  /** same: every bit. close: to rounding. skipped: it cannot be recomputed. */
+  readonly result: "same" | "close" | "differs" | "skipped";
+  /** What was compared, or why it was not. */
+  readonly text: string;
+}
+
+export interface Replayed {
+  readonly run: string;
+  readonly step: number;
+  readonly checks: readonly ReplayCheck[];
+  /** Whether no part differs. */
+  readonly agrees: boolean;
+}
+
+/** What is known of the run before anything is loaded. */
+export interface ReplayPlan extends Omit<UpdaterSources, "run" | "threads" | "python" | "log"> {
+  readonly config: UpdaterSources["config"] & RewardSources["config"] & Parameters<typeof pythonFor>[0];
+  readonly contents: RunRecord["contents"];
+  readonly task: TaskOf & { readonly scenarios: readonly Scenario[] };
+  readonly backend: "cuda" | "vulkan" | "metal" | false;
+  readonly learnerThreads: number;
+}
+
+export interface ReplayIo {
+  readonly log: (line: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Plans the run as a training that goes on with it would. @param reward in place of a program's function */
+export type PlanReplay = (given: GivenOptions, reward: RewardKind | undefined, io: ReplayIo) => Promise<ReplayPlan>;
+
+/** A step as its run keeps it. */
+export interface KeptStep {
+  /** The run's folder. */
+  readonly folder: string;
+  readonly at: StepRow;
+  /** The state that the step began with. */
+  readonly before: StepRow;
+  readonly rollouts: readonly SeenRollout[];
+  /** Groups of all committed steps. */
+  readonly played: ReturnType<RunReader["playedGroups"]>;
+  /** How often the start's model solved each scenario, with --difficulty. */
+  readonly difficulty: ReturnType<RunReader["difficulty"]>;
+  /** Whether no later step has updated the policy. */
+  readonly isLastUpdate: boolean;
+}
+
+/** The step's groups as they were trained. */
+export interface ReplayedGroups {
+  readonly groups: readonly CreditedGroup[];
+  /** Groups beyond the step's own, played in place of idle ones. */
+  readonly further: number;
+  /** Whether their order is that of the update: a program chooses its own. */
+  readonly inOrder: boolean;
+}

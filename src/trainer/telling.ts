@@ -1,0 +1,71 @@
+/** Views that tell once, after a step, what stands in the way of a training that has just begun. */
+import type { GivenOptions } from "../core/config/config.js";
+import type { RunSettings } from "../core/run/settings.js";
+import { type AnyTask, toolSchema } from "../core/task/task.js";
+import type { View } from "../core/train/parts.js";
+import { UnknownTools } from "../insight/report/unknown-tools.js";
+import { UnreadCalls } from "../insight/report/unread-calls.js";
+import { unsolvedText } from "../insight/report/unsolved.js";
+
+export interface Told {
+  readonly given: GivenOptions;
+  readonly settings: Pick<RunSettings, "model" | "task">;
+  readonly task: AnyTask;
+  readonly run: string;
+  /** Whether no step of the run has solved anything so far. */
+  readonly unsolved: boolean;
+}
+
+export function telling(view: View, told: Told): View {
+  const own = told.task.rollout ? tellingOfTools(view) : view;
+  return told.unsolved ? tellingOfMeans(own, told) : own;
+}
+
+/** The view, which is asked after each step for what to tell, until it returns true. */
+function after(view: View, add: View["rollout"], tell: (line: Parameters<View["step"]>[0]) => boolean): View {
+  let told = false;
+  return {
+    ...view,
+    rollout: (trajectory) => {
+      if (!told) add(trajectory);
+      view.rollout(trajectory);
+    },
+    step: (line) => {
+      view.step(line);
+      told ||= tell(line);
+    },
+  };
+}
+
+/** Of a model that calls other tools than the agent has. */
+function tellingOfTools(view: View): View {
+  let tools = new UnknownTools();
+  return after(
+    view,
+    (trajectory) => tools.add(trajectory),
+    () => {
+      const text = tools.text();
+      tools = new UnknownTools();
+      if (text !== undefined) view.log(text);
+      return text !== undefined;
+    },
+  );
+}
+
+/** Of what fits where the first step without differences between rewards has solved nothing, as none before it has. */
+function tellingOfMeans(view: View, { given, settings, task, run }: Told): View {
+  const calls = new UnreadCalls(task.tools.map((tool) => toolSchema(tool)));
+  return after(
+    view,
+    (trajectory) => calls.add(trajectory),
+    ({ step, success, groups, groups_flat: flat, agent }) => {
+      if (success !== 0) return true;
+      if (flat < groups || groups === 0) return false;
+      const unread = { text: calls.text(), format: calls.format };
+      // Of a run that goes on they need not be given again.
+      const { model, task: reference } = { ...settings, ...given } as typeof settings;
+      view.log(unsolvedText(step, { given, model, run, reference, task, unread, offForm: agent.off_form ?? 0 }));
+      return true;
+    },
+  );
+}

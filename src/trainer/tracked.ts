@@ -1,0 +1,84 @@
+/** Sends the events of training to trackers as well as to the view. */
+
+import { basename, dirname, join } from "node:path";
+import { bestOf, type Run } from "../core/run/run.js";
+import type { View } from "../core/train/parts.js";
+import type { TrackerName } from "../insight/track/names.js";
+import type { Tracking } from "../insight/track/tracking.js";
+
+export interface TrackedSettings {
+  readonly steps: number;
+  readonly validateEvery: number;
+}
+
+/** Undefined without trackers. */
+export async function trackingOf(
+  names: readonly TrackerName[],
+  run: Run,
+  { steps, validateEvery }: TrackedSettings,
+  python: string,
+  log: (line: string) => void,
+): Promise<Tracking | undefined> {
+  const record = run.store.record();
+  if (names.length === 0 || !record) return undefined;
+  // A step that is not settled may be taken back.
+  const unsettled = run.store.unsettledStep()?.step ?? Number.POSITIVE_INFINITY;
+  const tracked = {
+    folder: run.folder,
+    // HOME/PROJECT/models/RUN.
+    project: basename(dirname(dirname(run.folder))),
+    record,
+    steps: run.store.steps().filter(({ step }) => step < unsettled),
+    validations: run.store.validations(),
+    validated: (step: number) => step === steps || (validateEvery > 0 && step % validateEvery === 0),
+  };
+  const { Tracking } = await import("../insight/track/tracking.js");
+  return new Tracking(names, tracked, python, log);
+}
+
+/** Passes every event to both views. */
+export function tracked(view: View, tracking: Tracking | undefined): View {
+  if (!tracking) return view;
+  return {
+    phase: (step, phase, total) => {
+      view.phase(step, phase, total);
+      tracking.phase(step, phase);
+    },
+    rollout: (trajectory) => {
+      view.rollout(trajectory);
+      tracking.rollout(trajectory);
+    },
+    rewarded: (group, reward) => {
+      view.rewarded(group, reward);
+      tracking.rewarded(group, reward.kind === "rewarded" ? reward : {});
+    },
+    progress: (progress) => view.progress(progress),
+    step: (line) => {
+      view.step(line);
+      tracking.step(line);
+    },
+    validation: (row) => {
+      view.validation(row);
+      tracking.validation(row);
+    },
+    log: (text) => view.log(text),
+  };
+}
+
+/** Ends the trackers; after all steps they are also sent the adapters. */
+export async function endTracking(tracking: Tracking | undefined, run: Run, steps: number): Promise<void> {
+  if (!tracking) return;
+  const last = run.store.lastStep();
+  const whole = last.step >= steps;
+  const best = bestOf(run.store.validations())?.checkpoint ?? null;
+  const of = new Map<number, string[]>();
+  if (last.checkpoint !== null) of.set(last.checkpoint, ["final"]);
+  if (best !== null) of.set(best, [...(of.get(best) ?? []), "best"]);
+  const adapters = [...of].map(([step, aliases]) => ({
+    step,
+    folder: join(run.checkpoints.pathOf(step), "adapter"),
+    file: run.checkpoints.adapterOf(step),
+    aliases,
+  }));
+  await tracking.close(whole, whole ? adapters : []);
+}

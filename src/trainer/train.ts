@@ -1,0 +1,93 @@
+/** One update of a run, from groups that a program has played and rewarded. */
+import { comparable, rewardComparable } from "../core/reward/comparable.js";
+import type { GroupReward } from "../core/reward/reward.js";
+import type { Trajectory } from "../core/rollout/trajectory.js";
+import { type MetricsLine, metricsLine } from "../core/run/records.js";
+import { HoneError } from "../core/util/errors.js";
+import { checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
+import { partsOf, type TrainingRun } from "./training-run.js";
+
+export interface TrainChoice {
+  /** One for each group. Default the task's own rewards. */
+  readonly rewards?: readonly GivenReward[];
+  /** A group whose rewards spread less than this gives no advantage. Default 0; 0.05 suits a judge's scores. */
+  readonly spreadFloor?: number;
+  readonly signal?: AbortSignal;
+}
+
+type Group = readonly Trajectory[];
+
+async function rewardOf(group: Group, given: GivenReward | undefined, at: number): Promise<GroupReward> {
+  if (given !== undefined && !isNumbers(given)) return given;
+  const numbers = given ?? group.map(({ reward }) => reward.reward);
+  checkNumbers(group, numbers, `group ${at}`);
+  // Rollouts that ended for a reason outside of the model are left out.
+  const left = comparable(group);
+  const reward = async () =>
+    ({ kind: "rewarded", rewards: left.map((one) => numbers[group.indexOf(one)] as number) }) as const;
+  return rewardComparable(reward)(group, 0);
+}
+
+/** Refuses rollouts of another adapter: their tokens were not sampled by the model being updated. */
+function checkRollouts(run: TrainingRun, groups: readonly Group[], adapter: string | null): void {
+  const ids = groups.flatMap((group) => group[0]?.scenario.id ?? []);
+  const twice = ids.find((id, at) => ids.indexOf(id) !== at);
+  if (twice !== undefined) throw new HoneError(`two groups are of the scenario ${twice}; a step takes one of each`);
+  const other = groups.flat().find(({ player }) => player.kind !== "engine" || player.adapter !== adapter);
+  if (other) {
+    throw new HoneError(
+      `the rollout ${other.id} was not played with the adapter of step ${run.step}; gather anew after each train()`,
+    );
+  }
+}
+
+/**
+ * Computes advantages, updates the adapter once (or as often as the run's `iterations` and `minibatches` require), writes a
+ * checkpoint, and activates the new adapter. Atomic: a process that ends before resumes after the last complete step.
+ *
+ * @returns the step's metrics; `skipped` gives the reason if nothing was learnt
+ * @throws HoneError when the rollouts cannot be learnt from, or engine and learner disagree
+ */
+export async function train(
+  run: TrainingRun,
+  groups: readonly Group[],
+  { rewards, spreadFloor = 0, signal = new AbortController().signal }: TrainChoice = {},
+): Promise<MetricsLine> {
+  const parts = partsOf(run);
+  const { run: kept, settings } = parts;
+  const at = kept.store.lastStep();
+  const step = at.step + 1;
+  if (rewards && rewards.length !== groups.length) {
+    throw new HoneError(`${groups.length} groups and ${rewards.length} rewards; give one for each group`);
+  }
+  const played = groups.filter((group) => group.length > 0);
+  if (played.length === 0) throw new HoneError("there is nothing to learn from: no group has a rollout");
+  checkRollouts(run, played, at.adapter);
+  const given = groups.flatMap((group, i) => (group.length === 0 ? [] : [rewardOf(group, rewards?.[i], i)]));
+  const rewarded = await Promise.all(given);
+
+  kept.store.dropRollouts("train", step);
+  for (const trajectory of played.flat()) kept.store.saveRollout("train", step, trajectory);
+  const scenarios = played.flatMap((group) => group[0]?.scenario ?? []);
+  const stepParts = {
+    ...parts,
+    settings: { ...settings, advantages: { ...settings.advantages, spreadFloor } },
+    scenarios: { groupsPerStep: played.length, next: () => [], resting: () => 0, ofValidation: () => [] },
+    rewardGroup: async () => ({ kind: "rewarded", rewards: [] }) as const,
+    signal,
+  };
+  const [{ pruneCheckpoints }, { stagesOf }, { trainStep }, { StepClock }] = await Promise.all([
+    import("../core/train/earlier.js"),
+    import("../core/train/stages.js"),
+    import("../core/train/step.js"),
+    import("../core/train/step-clock.js"),
+  ]);
+  const row = await trainStep({
+    ...stagesOf(stepParts, at, new StepClock()),
+    sample: (soFar) => (soFar.length === 0 ? scenarios : []),
+    play: async () => ({ groups: played, failures: [], reused: 0 }),
+    reward: async () => rewarded,
+  });
+  pruneCheckpoints(kept, settings.keep);
+  return metricsLine(row);
+}

@@ -1,0 +1,110 @@
+/** A run that is open: its folder, its learner, and the active adapter of its model. */
+import { type MetricsLine, metricsLine, type ValidationRow } from "../core/run/records.js";
+import type { Scenario } from "../core/task/task.js";
+import { HoneError } from "../core/util/errors.js";
+import type { Model } from "./model.js";
+import type { Opened, Steps } from "./opened.js";
+import { summarise, type TrainSummary } from "./summary.js";
+import type { OpenTask } from "./task.js";
+
+/** Internal access for `train`; not part of the public API. */
+export let partsOf: (run: TrainingRun) => Steps;
+
+/** Created by {@link openRun}. `for await (const line of run)` makes its steps; or a program does, with {@link train}. */
+export class TrainingRun implements AsyncIterable<MetricsLine> {
+  readonly #opened: Opened;
+  readonly #since = performance.now();
+  #underWay = false;
+
+  constructor(opened: Opened) {
+    this.#opened = opened;
+  }
+
+  static {
+    partsOf = (run) => {
+      run.#checkIdle("train()");
+      return run.#opened.parts;
+    };
+  }
+
+  get model(): Model {
+    return this.#opened.model;
+  }
+
+  get task(): OpenTask {
+    return this.#opened.plan.task;
+  }
+
+  get name(): string {
+    return this.#opened.parts.run.name;
+  }
+
+  /** The run folder, which `hone view`, `hone eval` and other commands read. */
+  get folder(): string {
+    return this.#opened.parts.run.folder;
+  }
+
+  /** Number of completed steps. */
+  get step(): number {
+    return this.#opened.parts.run.store.lastStep().step;
+  }
+
+  /** The GGUF file of the active adapter; null before the first update. */
+  get adapter(): string | null {
+    const { run } = this.#opened.parts;
+    return run.adapterOf(run.store.lastStep())?.path ?? null;
+  }
+
+  /** The metrics of all steps so far. */
+  metrics(): MetricsLine[] {
+    const rows = this.#opened.parts.run.store.steps();
+    return rows.flatMap((row) => (row.metrics && row.timing ? [metricsLine(row)] : []));
+  }
+
+  /**
+   * Makes the steps that are left of the run's `steps`, as `hone train` does: plays the task's scenarios, rewards, updates,
+   * validates now and then, and stops where nothing is learnt. Gives the metrics of each step once it is done. Left early, the
+   * run stands after its last whole step.
+   *
+   * @throws HoneError when the run cannot go on, or is interrupted; finished steps are kept
+   */
+  async *[Symbol.asyncIterator](): AsyncGenerator<MetricsLine, void, undefined> {
+    this.#checkIdle("a second loop");
+    this.#underWay = true;
+    try {
+      const { madeSteps } = await import("./made-steps.js");
+      for await (const row of madeSteps(this.#opened)) yield metricsLine(row);
+    } finally {
+      this.#underWay = false;
+    }
+  }
+
+  #checkIdle(what: string): void {
+    if (this.#underWay) throw new HoneError(`${what}: the run is making its steps (for await); use one or the other`);
+  }
+
+  /**
+   * Plays validation scenarios with the active adapter and stores the result with the step. The best validated adapter
+   * is `best` to other commands and is never deleted. A second call in the same step returns the stored result.
+   */
+  async validate(
+    scenarios: readonly Scenario[],
+    { signal = new AbortController().signal }: { signal?: AbortSignal } = {},
+  ): Promise<ValidationRow["result"]> {
+    this.#checkIdle("validate()");
+    const { playContextOf, validate } = await import("../core/train/saved-play.js");
+    const { run, policy, view, settings } = this.#opened.parts;
+    const playing = playContextOf({ run, policy, view, settings, signal });
+    return (await validate(playing, run.store.lastStep(), scenarios)).result;
+  }
+
+  /** The result so far; `seconds` are those since it was opened. */
+  summary(): TrainSummary {
+    return summarise(this.#opened.parts.run, (performance.now() - this.#since) / 1000);
+  }
+
+  /** Ends the learner and releases the run's folder. A model that was given to {@link openRun} stays open. */
+  close(): Promise<void> {
+    return this.#opened.close();
+  }
+}

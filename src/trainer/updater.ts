@@ -1,0 +1,216 @@
+/**
+ * The learner between steps: kept alive for the run, or ended after each update, which is the certain way to release its
+ * memory; one that is kept may move itself to main memory after each update (`offload`). A learner that dies is replaced
+ * once, from the checkpoint in force; one that runs out of memory is asked again with smaller micro-batches.
+ */
+import type { Config } from "../core/config/config.js";
+import { adamOf } from "../core/learn/adam.js";
+import { LearnerDied, LearnerOutOfMemory } from "../core/learn/errors.js";
+import { startLearner } from "../core/learn/learner.js";
+import { objectiveOf } from "../core/learn/objectives.js";
+import type { LearnerLifetime, StepMetrics, StepSettings } from "../core/learn/types.js";
+import type { Run } from "../core/run/run.js";
+import type { RunSettings } from "../core/run/settings.js";
+import type { UpdateRequest, Updater } from "../core/train/parts.js";
+import { deriveSeed } from "../core/util/random.js";
+import { learnerCards } from "../engine/device/device.js";
+import type { LearnerPlace } from "../engine/device/learner-place.js";
+import { ggmlBase } from "../engine/missing.js";
+import { learnerFacts, learnerText } from "../machine/compute.js";
+
+/** The part of the learner's interface that is used. */
+export interface LearnerLike {
+  step(settings: StepSettings): Promise<StepMetrics>;
+  close(): Promise<void>;
+}
+
+export interface UpdaterSettings {
+  /** "step": ended after each update. */
+  readonly lifetime: LearnerLifetime;
+  /** Settings that all updates share. */
+  readonly step: Omit<StepSettings, keyof UpdateRequest>;
+  /** Starts a learner from a checkpoint folder, or with a new adapter. Aborting the signal ends it while it loads. */
+  readonly start: (from: string | undefined, signal: AbortSignal) => Promise<LearnerLike>;
+  readonly log: (text: string) => void;
+}
+
+/** Micro-batches are not made smaller than this many tokens: then their size is not the cause. */
+const SMALLEST_MICRO_BATCH = 256;
+
+export class LearnerUpdater implements Updater {
+  readonly #settings: UpdaterSettings;
+  #learner: LearnerLike | undefined;
+  #preparing: Promise<void> | undefined;
+  readonly #closed = new AbortController();
+  #microBatchTokens: number;
+  readonly #noted = new Set<string>();
+
+  constructor(settings: UpdaterSettings) {
+    this.#settings = settings;
+    this.#microBatchTokens = settings.step.microBatchTokens;
+  }
+
+  prepare(from: string | undefined): Promise<void> {
+    this.#preparing ??= this.#start(from, this.#closed.signal).then(() => this.#afterUse());
+    return this.#preparing;
+  }
+
+  async update(request: UpdateRequest): Promise<StepMetrics> {
+    await this.#preparing;
+    const stop = () => void this.#end();
+    request.signal.addEventListener("abort", stop, { once: true });
+    try {
+      return await this.#replacingTheDead(request);
+    } finally {
+      request.signal.removeEventListener("abort", stop);
+      await this.#afterUse();
+    }
+  }
+
+  /** Ends the learner, also while it loads. */
+  async close(): Promise<void> {
+    this.#closed.abort();
+    // Callers awaiting prepare() get the error.
+    await this.#preparing?.catch(() => undefined);
+    await this.#end();
+  }
+
+  async #start(from: string | undefined, signal: AbortSignal): Promise<LearnerLike> {
+    this.#learner = await this.#settings.start(from, signal);
+    return this.#learner;
+  }
+
+  async #afterUse(): Promise<void> {
+    if (this.#settings.lifetime === "step") await this.#end();
+  }
+
+  /** Notes already shown: a new learner reports the same ones. */
+  #note(lines: readonly string[]): void {
+    for (const line of lines) {
+      if (!this.#noted.has(line)) this.#settings.log(line);
+      this.#noted.add(line);
+    }
+  }
+
+  async #end(): Promise<void> {
+    const learner = this.#learner;
+    this.#learner = undefined;
+    await learner?.close();
+  }
+
+  async #replacingTheDead(request: UpdateRequest): Promise<StepMetrics> {
+    try {
+      return await this.#fitting(request);
+    } catch (error) {
+      if (!(error instanceof LearnerDied) || request.signal.aborted) throw error;
+      this.#settings.log(`${error.message}; once more from the last checkpoint`);
+      await this.#end();
+      return this.#fitting(request);
+    }
+  }
+
+  async #fitting(request: UpdateRequest): Promise<StepMetrics> {
+    const { from, signal, ...asked } = request;
+    for (;;) {
+      const learner = this.#learner ?? (await this.#start(from, signal));
+      const microBatchTokens = this.#microBatchTokens;
+      try {
+        const settings = { ...this.#settings.step, ...asked, microBatchTokens };
+        const metrics = await learner.step(settings);
+        this.#note(metrics.notes ?? []);
+        return metrics;
+      } catch (error) {
+        if (!(error instanceof LearnerOutOfMemory) || microBatchTokens / 2 < SMALLEST_MICRO_BATCH) throw error;
+        this.#microBatchTokens = Math.floor(microBatchTokens / 2);
+        this.#settings.log(
+          `the update did not fit into memory; from now on --micro-batch-tokens ${this.#microBatchTokens} instead of ${microBatchTokens}`,
+        );
+      }
+    }
+  }
+}
+
+export interface UpdaterSources {
+  readonly run: Pick<Run, "logFile" | "saw">;
+  /** The model's file. */
+  readonly model: string;
+  readonly settings: RunSettings;
+  readonly config: Pick<
+    Config,
+    "learner" | "learnerLaunch" | "learnerLaunchAddress" | "learnerLifetime" | "precision" | "hfWeights"
+  >;
+  /** Values that fit the machine. */
+  readonly fitted: {
+    readonly microBatchTokens: number;
+    readonly gradientCheckpointing: boolean;
+    readonly shape: { readonly parameters: number };
+  };
+  readonly place: LearnerPlace;
+  /** CPU threads. */
+  readonly threads: number;
+  /** The learner's interpreter, installed where it is missing; aborting the signal ends that. */
+  readonly python: (signal: AbortSignal) => Promise<string>;
+  readonly log: (text: string) => void;
+}
+
+/** The learner of a run, from its settings. Nothing is started before the first use. */
+export function openUpdater({ run, model, settings, config, fitted, place, threads, python, log }: UpdaterSources) {
+  const { device, card, note } = place;
+  if (note) log(note);
+  const { hfWeights, learnerLaunch, learnerLaunchAddress: launchAddress } = config;
+  const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
+  let said = "";
+  return new LearnerUpdater({
+    lifetime: config.learnerLifetime,
+    step: {
+      objective: {
+        ...objectiveOf(settings.loss),
+        clipLow: settings.clipLow ?? null,
+        clipHigh: settings.clipHigh,
+      },
+      importance: { mode: settings.importanceSampling, low: settings.importanceMin, high: settings.importanceMax },
+      klCoefficient: settings.kl,
+      epochs: settings.iterations,
+      minibatches: settings.minibatches,
+      maxGradNorm: settings.maxGradNorm,
+      microBatchTokens: fitted.microBatchTokens,
+      gradientCheckpointing: fitted.gradientCheckpointing,
+      maxCompletionTokens: settings.maxTokens * settings.maxTurns,
+    },
+    start: async (from, signal) => {
+      const learner = await startLearner(
+        {
+          python: await python(signal),
+          backend: config.learner,
+          base: { gguf: model, ...(hfWeights === undefined ? {} : { hf: hfWeights }) },
+          lora: { rank, alpha, targets },
+          seed: deriveSeed("learner", settings.seed),
+          optimizer: adamOf(fitted.shape.parameters),
+          threads,
+          ggml: ggmlBase(),
+          device,
+          precision: config.precision,
+          lifetime: config.learnerLifetime,
+          logFile: run.logFile("learner.log"),
+          cards: learnerLaunch === undefined ? place.cards : learnerCards(card),
+          ...(learnerLaunch === undefined ? {} : { launch: learnerLaunch }),
+          ...(launchAddress === undefined ? {} : { launchAddress }),
+          ...(from === undefined ? {} : { resume: from }),
+        },
+        { signal },
+      );
+      try {
+        const text = learnerText(learner.info);
+        if (text !== said) log(text);
+        said = text;
+        run.saw("learner", learnerFacts(learner.info));
+        return learner;
+      } catch (error) {
+        // Nobody else has it yet, and its process would keep this one alive.
+        await learner.close();
+        throw error;
+      }
+    },
+    log,
+  });
+}

@@ -4,11 +4,11 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { usableCores } from "../src/core/engine/threads.js";
 import { learnerEnvironment } from "../src/core/learn/environment.js";
 import { HoneError } from "../src/core/util/errors.js";
 import { packageRoot } from "../src/core/util/paths.js";
 import { ggmlBase } from "../src/engine/missing.js";
+import { usableCores } from "../src/engine/threads.js";
 import { compare, median } from "./measure.js";
 import type { BenchContext, Row, Shape } from "./row.js";
 

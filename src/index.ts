@@ -25,14 +25,6 @@ export {
   type Ran,
   type RolloutContext,
 } from "./core/task/agent.js";
-export { answerOf, exactMatch, type Given, jsonMatch, matches, numericMatch } from "./core/task/checks.js";
-export {
-  type ComposedReward,
-  type Composition,
-  composeReward,
-  type RewardPart,
-  type Score,
-} from "./core/task/compose.js";
 export { jsonSchema } from "./core/task/parameters.js";
 export type { ServerDefinition, TaskServers } from "./core/task/servers.js";
 export {
@@ -73,6 +65,14 @@ export {
   type LocalProviderOptions,
   type ServedProviderOptions,
 } from "./hone/provider.js";
+export { answerOf, exactMatch, type Given, jsonMatch, matches, numericMatch } from "./judge/reward/checks.js";
+export {
+  type ComposedReward,
+  type Composition,
+  composeReward,
+  type RewardPart,
+  type Score,
+} from "./judge/reward/compose.js";
 export { type FileScenarios, type FromFile, fromFile } from "./machine/dataset/from-file.js";
 export { type EvaluateChoice, evaluate } from "./trainer/evaluate.js";
 export type { TrainEvents, TrainStart } from "./trainer/events.js";

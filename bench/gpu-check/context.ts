@@ -1,8 +1,8 @@
 /** A section of `yarn gpu-check`, and its context. */
 
 import type { Gpu } from "../../src/core/engine/engine.js";
-import { decodeThreads } from "../../src/core/engine/threads.js";
 import { loadEngine } from "../../src/engine/factory.js";
+import { decodeThreads } from "../../src/engine/threads.js";
 import type { BenchContext } from "../row.js";
 
 /** "vulkan" and false, the CPU, are rehearsals. */

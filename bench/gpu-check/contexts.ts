@@ -4,8 +4,8 @@
  */
 
 import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
-import { decodeThreads } from "../../src/core/engine/threads.js";
 import { modelShape } from "../../src/engine/models.js";
+import { decodeThreads } from "../../src/engine/threads.js";
 import { contextsMemory } from "../../src/machine/plan/engine-memory.js";
 import { compare, type DecodeSettings, decodeSpeed, modelName, promptSpeed } from "../measure.js";
 import type { Row } from "../row.js";

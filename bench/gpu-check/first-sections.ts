@@ -1,8 +1,8 @@
 /** The sections of `yarn gpu-check --first`, in the order of what matters most on a card that hone has never run on. */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { decodeThreads } from "../../src/core/engine/threads.js";
 import { HoneError } from "../../src/core/util/errors.js";
+import { decodeThreads } from "../../src/engine/threads.js";
 import { ensurePython } from "../../src/machine/python/python.js";
 import { checkSame, SAME, type Side, type UpdateReport, update } from "../learner-update.js";
 import { buildLlamaTool } from "../llama-tools.js";

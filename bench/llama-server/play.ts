@@ -7,12 +7,12 @@ import { chatOf } from "../../src/chat/chat.js";
 import type { Engine } from "../../src/core/engine/engine.js";
 import type { Sequence } from "../../src/core/engine/sequence.js";
 import { EngineSession } from "../../src/core/rollout/engine-session.js";
-import { ExpertSession } from "../../src/core/rollout/expert-session.js";
 import { opening, playRollout } from "../../src/core/rollout/rollout.js";
 import type { Session } from "../../src/core/rollout/session.js";
 import type { AnyTask, CallRecord, ChatMessage, Scenario } from "../../src/core/task/task.js";
 import { deriveSeed, Random } from "../../src/core/util/random.js";
 import { emailTask } from "../../src/email/email-task.js";
+import { ExpertSession } from "../../src/hone/expert-session.js";
 import { mailScenarios } from "../rollouts.js";
 
 const task = emailTask as unknown as AnyTask;

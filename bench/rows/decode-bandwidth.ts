@@ -4,8 +4,8 @@
  * best of five). With few sequences reading is the limit; with more of them, arithmetic.
  */
 import { spawnSync } from "node:child_process";
-import { usableCores } from "../../src/core/engine/threads.js";
 import { HoneError } from "../../src/core/util/errors.js";
+import { usableCores } from "../../src/engine/threads.js";
 import { ensurePython } from "../../src/machine/python/python.js";
 import { compare, decodeLength, decodeSpeed, modelName } from "../measure.js";
 import { modelPath } from "../models.js";

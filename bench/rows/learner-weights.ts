@@ -1,6 +1,6 @@
 /** One update of 64 rollouts by the type of the frozen weights: quantised blocks and bitsandbytes' 4 bits, over f16. */
 
-import { usableCores } from "../../src/core/engine/threads.js";
+import { usableCores } from "../../src/engine/threads.js";
 import { ensurePython } from "../../src/machine/python/python.js";
 import { sizesOf, update } from "../learner-update.js";
 import { compare, median } from "../measure.js";

@@ -5,10 +5,10 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { usableCores } from "../../src/core/engine/threads.js";
 import type { MetricsLine } from "../../src/core/run/records.js";
 import { HoneError } from "../../src/core/util/errors.js";
 import { modelFile } from "../../src/engine/models.js";
+import { usableCores } from "../../src/engine/threads.js";
 import { hone } from "../cli.js";
 import { compare, modelName } from "../measure.js";
 import type { Bench, BenchContext, Row } from "../row.js";

@@ -5,9 +5,9 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { decodeThreads } from "../../src/core/engine/threads.js";
 import type { MetricsLine } from "../../src/core/run/records.js";
 import { HoneError } from "../../src/core/util/errors.js";
+import { decodeThreads } from "../../src/engine/threads.js";
 import { timeText } from "../../src/insight/report/train-view.js";
 import { hone } from "../cli.js";
 import { modelName } from "../measure.js";

@@ -5,9 +5,9 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { decodeThreads } from "../../src/core/engine/threads.js";
 import type { MetricsLine } from "../../src/core/run/records.js";
 import { packageRoot } from "../../src/core/util/paths.js";
+import { decodeThreads } from "../../src/engine/threads.js";
 import { ensureQuantised, quantisedFile, quantisedTypes } from "../learning/quantised.js";
 import { compare, median } from "../measure.js";
 import { runMeasured } from "../process.js";

@@ -5,8 +5,8 @@
  */
 import { BATCH } from "../core/config/defaults.js";
 import type { EngineOptions, Gpu } from "../core/engine/engine.js";
-import { decodeThreads } from "../core/engine/threads.js";
 import { HoneError, UsageError } from "../core/util/errors.js";
+import { decodeThreads } from "./threads.js";
 
 export const UBATCH = 512;
 /** Rows of logits of each lane besides those of its running sequences: positions that are scored at once. */

@@ -6,8 +6,8 @@
  */
 import { cpus } from "node:os";
 import { performance } from "node:perf_hooks";
-import { usableCores } from "../core/engine/threads.js";
 import type { NativeEngine } from "./addon.js";
+import { usableCores } from "./threads.js";
 
 /** CPU time in milliseconds, relative to any start. */
 export interface CpuSample {

@@ -4,7 +4,6 @@ import { basename } from "node:path";
 import { isMainThread } from "node:worker_threads";
 import type { Gpu, LocalEngine, LocalEngineInfo, LocalEngineOptions } from "../core/engine/engine.js";
 import { engineError } from "../core/engine/errors.js";
-import { usableCores } from "../core/engine/threads.js";
 import { HoneError, messageOf } from "../core/util/errors.js";
 import { endProcess } from "../core/util/watch.js";
 import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
@@ -16,6 +15,7 @@ import { MOST_SECONDS, watchDevice } from "./hang.js";
 import { checkSound, modelShape } from "./models.js";
 import { LlamaEngine } from "./native.js";
 import { sumIn32Bits } from "./sums.js";
+import { usableCores } from "./threads.js";
 
 /**
  * Idle sequences between running ones that get a token too, instead of a second pass over the weights (see

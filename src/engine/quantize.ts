@@ -1,8 +1,8 @@
 /** Fewer bits a weight, by the llama.cpp that plays. */
 
 import { engineError } from "../core/engine/errors.js";
-import { decodeThreads } from "../core/engine/threads.js";
 import { openAddon } from "./addon.js";
+import { decodeThreads } from "./threads.js";
 
 /** Types that weights are quantised to. */
 export const QUANTISED = ["q8_0", "q4_k_m"] as const;

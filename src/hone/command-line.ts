@@ -15,11 +15,11 @@ import { packageRoot } from "../core/util/paths.js";
 import { program } from "../core/util/program.js";
 import { printable, printableJson, printableStyled } from "../core/util/text.js";
 import { allowExit, guarded, onLost } from "../core/util/watch.js";
-import { onWrapperEnd } from "../core/util/wrapper.js";
 import type { Command, CommandIo } from "./command.js";
 import { commandList } from "./command-list.js";
 import { loadCommands } from "./commands/commands.js";
 import { declare, readHelp } from "./help.js";
+import { onWrapperEnd } from "./wrapper.js";
 
 /** The flags of one command line by option name. Refuses what the command does not take. */
 function flagsOf(command: Command, argv: Record<string, unknown>, names: readonly string[]): Record<string, unknown> {
@@ -132,7 +132,7 @@ async function helpOnTask(args: readonly string[]): Promise<string | undefined> 
   const reference = args[at]?.startsWith("--task=") ? args[at]?.slice("--task=".length) : args[at + 1];
   if (!reference || reference.startsWith("-")) return undefined;
   const { loadTask } = await import("../scenarios/load.js");
-  const { taskOptionsText } = await import("../core/task/task-options.js");
+  const { taskOptionsText } = await import("../scenarios/task-options.js");
   return taskOptionsText(await loadTask(reference));
 }
 

@@ -68,7 +68,7 @@ export async function openSessions(
       start: (opening, job) => job.members.map((member) => new ApiSession(dialect, settings, opening, member.seed)),
     };
   }
-  const { ExpertSession } = await import("../core/rollout/expert-session.js");
+  const { ExpertSession } = await import("./expert-session.js");
   return {
     info: { kind: "expert", model: task.name, adapter: null, temperature: 0 },
     start: (_, job) =>

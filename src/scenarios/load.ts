@@ -4,12 +4,12 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { allowed, TASK_SECONDS, withLimits } from "../core/task/limits.js";
-import { withOrigins } from "../core/task/origins.js";
 import type { AnyTask, PlainOptions, Scenario, ScenarioIo } from "../core/task/task.js";
 import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
 import { withOrigin } from "../core/util/origin.js";
 import { importUserFile } from "../core/util/user-file.js";
 import { timed } from "../core/util/watch.js";
+import { withOrigins } from "./origins.js";
 
 /** Built-in tasks, each loaded when it is chosen. */
 const builtIn: Readonly<Record<string, () => Promise<AnyTask>>> = {

@@ -4,9 +4,9 @@
  */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
+import { isMalformed } from "../chat/pointer.js";
 import type { ChatMessage, ToolCall, ToolSchema } from "../core/task/task.js";
 import { parseJson, toJson } from "../core/util/json.js";
-import { isMalformed } from "../core/util/pointer.js";
 import { badRequest } from "./errors.js";
 import { isDeep } from "./exchange.js";
 import type { ApiMessage, ApiTool } from "./requests.js";

@@ -2,9 +2,10 @@
  * JSON Schemas as rules of a grammar. What a grammar does not express is left out, and named: the rules never let pass what
  * the rest of the schema refuses. A schema that is none is refused.
  */
+
+import { referred } from "../chat/pointer.js";
 import type { FieldTag } from "../core/rollout/conversation.js";
 import { toJson } from "../core/util/json.js";
-import { referred } from "../core/util/pointer.js";
 import {
   intersection,
   type Language,

@@ -1,8 +1,8 @@
 /** Whether engine and learner compute at the same time (`--learner-device`, `--staleness`), and what follows for other options. */
 import type { Config } from "../core/config/config.js";
-import { decodeThreads, usableCores } from "../core/engine/threads.js";
 import type { RunSettings } from "../core/run/settings.js";
 import { UsageError } from "../core/util/errors.js";
+import { decodeThreads, usableCores } from "../engine/threads.js";
 
 /** Whether an engine of this machine, without a device of the learner's own, is on the learner's card. */
 export const sharesCard = (

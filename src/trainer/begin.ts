@@ -4,7 +4,7 @@ import type { RunRecord } from "../core/run/records.js";
 import { Run } from "../core/run/run.js";
 import { checkSameRun, type RunSettings, taskOptionsIn } from "../core/run/settings.js";
 import type { AnyTask } from "../core/task/task.js";
-import { taskDifferences } from "../core/task/task-options.js";
+import { taskDifferences } from "../scenarios/task-options.js";
 
 export interface BeginRun {
   readonly folder: string;

@@ -4,8 +4,8 @@ import { toolsFingerprint } from "../agent/servers.js";
 import type { RunRecord } from "../core/run/records.js";
 import type { ServerPlan } from "../core/task/servers.js";
 import type { AnyTask, Scenario } from "../core/task/task.js";
-import { scenariosFingerprint } from "../core/train/sampler.js";
 import { modelFingerprint } from "../engine/models.js";
+import { scenariosFingerprint } from "./sampler.js";
 
 /** @param model its file */
 export function contentsOf(

@@ -9,14 +9,14 @@ import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { PlayedGroup, ScenarioDifficulty } from "../core/run/records.js";
 import type { RunSettings } from "../core/run/settings.js";
 import { gradeOwn, playAndGrade } from "../core/train/grading.js";
-import type { LoopParts } from "../core/train/parts.js";
-import type { ScenarioSampler, StepScenarios } from "../core/train/sampler.js";
+import type { LoopParts, StepScenarios } from "../core/train/parts.js";
 import { playContextOf, playSaved } from "../core/train/saved-play.js";
 import { use } from "../core/train/settle.js";
 import { HoneError } from "../core/util/errors.js";
 import { hone } from "../core/util/program.js";
 import { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "../insight/report/difficulty.js";
 import { RestingSampler } from "./resting.js";
+import type { ScenarioSampler } from "./sampler.js";
 
 type Parts = Omit<LoopParts, "scenarios">;
 type Wanted = Pick<

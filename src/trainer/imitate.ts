@@ -5,8 +5,6 @@ import { serverLogs, withServers } from "../agent/servers.js";
 import { type Config, givenByProgram, sizedDefaults, withDefaults } from "../core/config/config.js";
 import { sizeOf } from "../core/config/sizes.js";
 import type { LocalEngineInfo } from "../core/engine/engine.js";
-import { usableCores } from "../core/engine/threads.js";
-import { checkLaunch } from "../core/learn/launch.js";
 import { CHECKPOINT_FILES, startLearner } from "../core/learn/learner.js";
 import { sealCheckpoint } from "../core/run/checkpoints.js";
 import { HoneError, UsageError } from "../core/util/errors.js";
@@ -16,12 +14,14 @@ import { cudaFound, learnerCards, takeDevice } from "../engine/device/device.js"
 import { loadEngine } from "../engine/factory.js";
 import { ggmlBase } from "../engine/missing.js";
 import { modelFingerprint } from "../engine/models.js";
+import { usableCores } from "../engine/threads.js";
 import { checkTrainable, conversingModel } from "../machine/models/header.js";
 import { linesTo } from "../machine/models/io.js";
 import { resolveModel } from "../machine/models/resolve.js";
 import { prepareMachine, pythonFor } from "../machine/python/machine.js";
 import { ensurePython } from "../machine/python/python.js";
 import { loadTask } from "../scenarios/load.js";
+import { checkLaunch } from "./launch.js";
 import { type SftChoice, type SftOption, type SftOptions, type SftSummary, sftOptions } from "./sft-options.js";
 import { openWorkplace, writeImitationBatch } from "./warm-start.js";
 

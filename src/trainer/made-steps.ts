@@ -2,10 +2,10 @@
 
 import { isLocal } from "../core/engine/engine.js";
 import type { StepRow } from "../core/run/records.js";
-import { trainSteps } from "../core/train/loop.js";
-import { ScenarioSampler } from "../core/train/sampler.js";
 import { pushesOther } from "../judge/reward/registry.js";
+import { trainSteps } from "./loop.js";
 import type { Opened } from "./opened.js";
+import { ScenarioSampler } from "./sampler.js";
 import { telling } from "./telling.js";
 
 export async function* madeSteps({ plan, model, parts, loading, ...opened }: Opened): AsyncGenerator<StepRow, void> {

@@ -6,7 +6,6 @@
 import { chatOf, requireFormat } from "../chat/chat.js";
 import { libraryOptions, withDefaults } from "../core/config/config.js";
 import { isLocal, type LocalEngine } from "../core/engine/engine.js";
-import { decodeThreads, usableCores } from "../core/engine/threads.js";
 import type { Rewards } from "../core/reward/reward.js";
 import { chatSettings } from "../core/rollout/conversation.js";
 import type { Run } from "../core/run/run.js";
@@ -16,6 +15,7 @@ import { risingRateText } from "../core/train/schedule.js";
 import { settleLast, use } from "../core/train/settle.js";
 import { StepClock } from "../core/train/step-clock.js";
 import { gpuChosen } from "../engine/engine-options.js";
+import { decodeThreads, usableCores } from "../engine/threads.js";
 import { guards } from "../guards/guard-list.js";
 import { openRewards, requireRewards } from "../judge/reward/open.js";
 import { engineFacts, engineText } from "../machine/compute.js";

@@ -14,13 +14,10 @@ import {
 } from "../core/config/config.js";
 import { ROLLOUTS_AT_ONCE } from "../core/config/defaults.js";
 import type { LocalEngineInfo } from "../core/engine/engine.js";
-import { checkLaunch } from "../core/learn/launch.js";
 import type { RunRecord } from "../core/run/records.js";
 import { STORE_FILE } from "../core/run/run.js";
 import { type RunSettings, taskOptionsIn } from "../core/run/settings.js";
 import { RunStore } from "../core/run/store.js";
-import { givenForTask, recordedForTask, resolveTaskOptions } from "../core/task/task-options.js";
-import { ScenarioSampler } from "../core/train/sampler.js";
 import { UsageError } from "../core/util/errors.js";
 import { contextsOf } from "../engine/contexts.js";
 import { takeDevice } from "../engine/device/device.js";
@@ -46,10 +43,13 @@ import { mainMemory } from "../machine/plan/machine.js";
 import { checkEngineChoice } from "../machine/play/engine-choice.js";
 import { prepareMachine } from "../machine/python/machine.js";
 import { loadTask, scenariosOf } from "../scenarios/load.js";
+import { givenForTask, recordedForTask, resolveTaskOptions } from "../scenarios/task-options.js";
 import { checkAwake, dividedCores, sharesCard } from "./apart.js";
 import { contentsOf } from "./contents.js";
+import { checkLaunch } from "./launch.js";
 import type { Model } from "./model.js";
 import { placeOf } from "./new-place.js";
+import { ScenarioSampler } from "./sampler.js";
 import { modelOf, resolveSettings } from "./settings.js";
 import { type OpenTask, openedTask } from "./task.js";
 

@@ -10,7 +10,8 @@
 import type { PlayedGroup } from "../core/run/records.js";
 import type { Scenario } from "../core/task/task.js";
 import type { CreditedGroup } from "../core/train/credit.js";
-import type { ScenarioSampler, StepScenarios } from "../core/train/sampler.js";
+import type { StepScenarios } from "../core/train/parts.js";
+import type { ScenarioSampler } from "./sampler.js";
 
 interface Choice {
   readonly step: number;

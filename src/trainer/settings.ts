@@ -4,7 +4,6 @@
  */
 import { type Config, type GivenOptions, keptOptions, options, sizedDefaults } from "../core/config/config.js";
 import { CONTEXT, DEFAULT_MODEL } from "../core/config/defaults.js";
-import { type Preset, presets } from "../core/config/presets.js";
 import type { PolicyEngine } from "../core/engine/engine.js";
 import { type ObjectiveName, objectiveOf } from "../core/learn/objectives.js";
 import { LINEAR_LAYERS } from "../core/learn/types.js";
@@ -18,6 +17,7 @@ import { bringCloser } from "../guards/closer.js";
 import { mismatchLimit } from "../guards/mismatch.js";
 import { rewardNamed } from "../judge/reward/registry.js";
 import { tornLayer } from "../machine/architectures.js";
+import { type Preset, presets } from "./presets.js";
 
 export interface SettingsSources {
   /** The given options, without defaults. */

@@ -4,8 +4,8 @@ import { resolve } from "node:path";
 import { serverLogs, withServers } from "../agent/servers.js";
 import type { ServerPlan } from "../core/task/servers.js";
 import type { AnyTask, PlainOptions, Scenario } from "../core/task/task.js";
-import { taskOptionsOf } from "../core/task/task-options.js";
 import { loadTask, scenariosOf } from "../scenarios/load.js";
+import { taskOptionsOf } from "../scenarios/task-options.js";
 
 export interface TaskChoice {
   /** The task's own options. */

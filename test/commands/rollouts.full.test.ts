@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { readTrajectories, type Trajectory } from "../../src/core/rollout/trajectory.js";
-import { RunReader, type SeenRollout } from "../../src/core/run/reader.js";
 import { packageRoot } from "../../src/core/util/paths.js";
+import { RunReader, type SeenRollout } from "../../src/machine/runs/reader.js";
 import { makeRun } from "../view/support/run.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-rollouts-"));

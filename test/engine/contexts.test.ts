@@ -1,8 +1,8 @@
 /** Lanes, threads and passes of an engine: the defaults, and what is refused. */
 import { expect, it } from "vitest";
-import { usableCores } from "../../src/core/engine/threads.js";
 import { contextsOf, lanesOf, pooledByDefault } from "../../src/engine/contexts.js";
 import { loadEngine } from "../../src/engine/factory.js";
+import { usableCores } from "../../src/engine/threads.js";
 import { newModel } from "./support.js";
 
 const [small, large] = [8e6, 1e9];

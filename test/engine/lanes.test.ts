@@ -1,7 +1,7 @@
 /** Contexts beside each other on the same weights: to those who use the engine there is one. */
 import { describe, expect, it } from "vitest";
 import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
-import { usableCores } from "../../src/core/engine/threads.js";
+import { usableCores } from "../../src/engine/threads.js";
 import { adapterPath, largestDifference, prompt, ROUNDING, testEngine } from "./support.js";
 
 const MEMBERS = 8;

@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
-import { usableCores } from "../../src/core/engine/threads.js";
+import { usableCores } from "../../src/engine/threads.js";
 import { adapterPath, close, largestDifference, newModel, prompt, ROUNDING, testEngine } from "./support.js";
 
 const cores = usableCores();

@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { optionsOf, withDefaults } from "../../src/core/config/config.js";
-import type { OpenCheckpoints } from "../../src/core/run/checkpoint-choice.js";
-import { taskOptionsOf } from "../../src/core/task/task-options.js";
-import { scenariosFingerprint } from "../../src/core/train/sampler.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { conditionsOf } from "../../src/insight/evaluate/conditions.js";
+import type { OpenCheckpoints } from "../../src/machine/runs/checkpoint-choice.js";
 import { loadTask, scenariosOf } from "../../src/scenarios/load.js";
+import { taskOptionsOf } from "../../src/scenarios/task-options.js";
+import { scenariosFingerprint } from "../../src/trainer/sampler.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-conditions-"));
 const reference = join(packageRoot, "test/train/support/vowels-task.ts");

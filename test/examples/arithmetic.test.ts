@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { ExpertSession } from "../../src/core/rollout/expert-session.js";
 import { playRollout } from "../../src/core/rollout/rollout.js";
 import type { Session } from "../../src/core/rollout/session.js";
 import type { AnyTask, Scenario } from "../../src/core/task/task.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { Random } from "../../src/core/util/random.js";
+import { ExpertSession } from "../../src/hone/expert-session.js";
 import { loadTask } from "../../src/scenarios/load.js";
 import { limits } from "./limits.js";
 

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { planServers } from "../../src/agent/mcp/plan.js";
 import { McpServers } from "../../src/agent/mcp/servers.js";
 import { optionsOf, withDefaults } from "../../src/core/config/config.js";
-import { ExpertSession } from "../../src/core/rollout/expert-session.js";
 import { opening, playRollout } from "../../src/core/rollout/rollout.js";
 import type { AnyTask, Scenario } from "../../src/core/task/task.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { Random } from "../../src/core/util/random.js";
+import { ExpertSession } from "../../src/hone/expert-session.js";
 import { loadTask } from "../../src/scenarios/load.js";
 import { temporary } from "../mcp/support/servers.js";
 

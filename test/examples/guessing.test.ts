@@ -2,13 +2,13 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { chatOf } from "../../src/chat/chat.js";
 import { EngineSession } from "../../src/core/rollout/engine-session.js";
-import { ExpertSession } from "../../src/core/rollout/expert-session.js";
 import { opening, playRollout } from "../../src/core/rollout/rollout.js";
 import type { Session } from "../../src/core/rollout/session.js";
 import type { AnyTask, Scenario } from "../../src/core/task/task.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { Random } from "../../src/core/util/random.js";
 import { loadEngine } from "../../src/engine/factory.js";
+import { ExpertSession } from "../../src/hone/expert-session.js";
 import { loadTask } from "../../src/scenarios/load.js";
 
 const limits = {

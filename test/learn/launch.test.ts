@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkLaunch } from "../../src/core/learn/launch.js";
+import { checkLaunch } from "../../src/trainer/launch.js";
 
 describe("a learner of several processes", () => {
   const launch = { learnerLaunch: "torchrun --nproc-per-node 2", learner: "auto", learnerLifetime: "step" };

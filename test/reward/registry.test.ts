@@ -1,8 +1,8 @@
 /** What follows from a reward's entry in the registry. */
 import { describe, expect, it } from "vitest";
 import type { RunSettings } from "../../src/core/run/settings.js";
-import { composeReward } from "../../src/core/task/compose.js";
 import { type AnyTask, defineTask } from "../../src/core/task/task.js";
+import { composeReward } from "../../src/judge/reward/compose.js";
 import { requireRewards } from "../../src/judge/reward/open.js";
 import { programReward } from "../../src/judge/reward/program.js";
 import { pushesOther, rewardKinds, rewardNamed, rewardsText } from "../../src/judge/reward/registry.js";

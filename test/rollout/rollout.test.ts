@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { hermes } from "../../src/chat/formats/hermes.js";
-import { ExpertSession } from "../../src/core/rollout/expert-session.js";
 import { playRollout, type RolloutLimits, type Waiting } from "../../src/core/rollout/rollout.js";
 import type { Session, Turn, TurnLimits } from "../../src/core/rollout/session.js";
 import { jsonSchema, type ToolParameters } from "../../src/core/task/parameters.js";
 import { type AnyTask, type ChatMessage, defineTool, type Scenario } from "../../src/core/task/task.js";
 import { Random } from "../../src/core/util/random.js";
+import { ExpertSession } from "../../src/hone/expert-session.js";
 import { countingTask } from "../support/counting-task.js";
 
 const task = countingTask as unknown as AnyTask;

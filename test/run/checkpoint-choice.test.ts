@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { optionsOfCheckpoint } from "../../src/core/run/checkpoint-choice.js";
 import { RunStore } from "../../src/core/run/store.js";
+import { optionsOfCheckpoint } from "../../src/machine/runs/checkpoint-choice.js";
 
 /** A run that has no step yet, with these options. */
 function run(options: Record<string, unknown>) {

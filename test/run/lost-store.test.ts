@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { RunReader } from "../../src/core/run/reader.js";
+import { RunReader } from "../../src/machine/runs/reader.js";
 import { CommandLine } from "../support/command-line.js";
 import { goThrough, openFake } from "../train/support/fakes.js";
 

@@ -2,11 +2,11 @@ import { existsSync, mkdirSync, mkdtempSync, utimesSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { findRun, findRuns } from "../../src/core/run/place.js";
 import { STORE_FILE } from "../../src/core/run/run.js";
 import { RunStore } from "../../src/core/run/store.js";
 import { UsageError } from "../../src/core/util/errors.js";
 import { packageRoot } from "../../src/core/util/paths.js";
+import { findRun, findRuns } from "../../src/machine/runs/place.js";
 import { placeOf } from "../../src/trainer/new-place.js";
 
 let home: string;

@@ -7,11 +7,11 @@ import { beforeEach, describe, expect, it } from "vitest";
 import type { Trajectory } from "../../src/core/rollout/trajectory.js";
 import { FORMAT } from "../../src/core/run/format.js";
 import { pack, unpack } from "../../src/core/run/packing.js";
-import { RunReader } from "../../src/core/run/reader.js";
 import type { RunRecord, StepRow } from "../../src/core/run/records.js";
 import { RunStore } from "../../src/core/run/store.js";
 import type { Scenario } from "../../src/core/task/task.js";
 import { stepMetricsRow } from "../../src/core/train/metrics.js";
+import { RunReader } from "../../src/machine/runs/reader.js";
 import { scenarios, trajectoryOf } from "../train/support/fakes.js";
 
 let file: string;

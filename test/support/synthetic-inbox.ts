@@ -2,7 +2,6 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ExpertSession } from "../../src/core/rollout/expert-session.js";
 import { playRollout, type RolloutOutcome } from "../../src/core/rollout/rollout.js";
 import type { AnyTask, ExpertOptions } from "../../src/core/task/task.js";
 import { Random } from "../../src/core/util/random.js";
@@ -11,6 +10,7 @@ import { type MailDatabase, openMailDatabase } from "../../src/email/reader.js";
 import type { EmailScenario } from "../../src/email/scenario.js";
 import { syntheticWorld, type WorldOptions } from "../../src/email/synthetic/world.js";
 import { openMailDatabaseWriter } from "../../src/email/writer.js";
+import { ExpertSession } from "../../src/hone/expert-session.js";
 
 export interface SyntheticInbox {
   readonly mail: MailDatabase;

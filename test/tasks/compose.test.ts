@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { answerOf, exactMatch, jsonMatch, matches, numericMatch } from "../../src/core/task/checks.js";
-import { composeReward } from "../../src/core/task/compose.js";
 import type { FinishedRollout, Scenario } from "../../src/core/task/task.js";
+import { answerOf, exactMatch, jsonMatch, matches, numericMatch } from "../../src/judge/reward/checks.js";
+import { composeReward } from "../../src/judge/reward/compose.js";
 
 interface Sum extends Scenario {
   readonly target: number;

@@ -7,9 +7,9 @@ import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { type AnyTask, defineTask, type Scenario, type ScenarioIo } from "../../src/core/task/task.js";
-import { givenForTask, taskDifferences, taskOptionsOf } from "../../src/core/task/task-options.js";
 import { type FileScenarios, fromFile } from "../../src/machine/dataset/from-file.js";
 import { scenariosOf } from "../../src/scenarios/load.js";
+import { givenForTask, taskDifferences, taskOptionsOf } from "../../src/scenarios/task-options.js";
 import { HubServer } from "../support/hub-server.js";
 
 const base = mkdtempSync(join(tmpdir(), "hone-dataset-"));

@@ -8,7 +8,7 @@ import {
   taskDifferences,
   taskOptionsOf,
   taskOptionsText,
-} from "../../src/core/task/task-options.js";
+} from "../../src/scenarios/task-options.js";
 
 const seen: unknown[] = [];
 

@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { ExpertSession } from "../../src/core/rollout/expert-session.js";
 import { playRollout, type RolloutLimits } from "../../src/core/rollout/rollout.js";
 import type { Session, Turn } from "../../src/core/rollout/session.js";
 import { type AnyTask, type ChatMessage, defineTask, defineTool, type Scenario } from "../../src/core/task/task.js";
 import { Random } from "../../src/core/util/random.js";
+import { ExpertSession } from "../../src/hone/expert-session.js";
 import { loadTask, scenariosOf } from "../../src/scenarios/load.js";
 
 const limits: RolloutLimits = {

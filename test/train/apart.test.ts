@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { usableCores } from "../../src/core/engine/threads.js";
+import { usableCores } from "../../src/engine/threads.js";
 import { checkAwake, checkStaleness, dividedCores, sharesCard } from "../../src/trainer/apart.js";
 
 const config = { engineUrl: undefined, learnerDevice: undefined };

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Run } from "../../src/core/run/run.js";
 import type { Scenario } from "../../src/core/task/task.js";
-import { ScenarioSampler } from "../../src/core/train/sampler.js";
 import { difficultyOf, difficultyText } from "../../src/insight/report/difficulty.js";
 import { withinDifficulty } from "../../src/trainer/difficulty.js";
+import { ScenarioSampler } from "../../src/trainer/sampler.js";
 import { type FakeParts, openFake, partsOf, train } from "./support/fakes.js";
 
 let folder: string;

@@ -10,11 +10,11 @@ import type { Trajectory } from "../../src/core/rollout/trajectory.js";
 import type { Run } from "../../src/core/run/run.js";
 import type { Scenario } from "../../src/core/task/task.js";
 import type { Played, PlayRequest } from "../../src/core/train/parts.js";
-import { ScenarioSampler } from "../../src/core/train/sampler.js";
 import { Random } from "../../src/core/util/random.js";
 import { JudgeClient, JudgeStopped } from "../../src/judge/client.js";
 import { Judge } from "../../src/judge/judge.js";
 import { judgeLaps, rulerReward } from "../../src/judge/reward/judged.js";
+import { ScenarioSampler } from "../../src/trainer/sampler.js";
 import { clientSettings, fastClock, ruler } from "../judge/support/judging.js";
 import { startLyingJudge } from "../judge/support/lying.js";
 import {

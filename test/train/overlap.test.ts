@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { StepSettings } from "../../src/core/learn/types.js";
 import type { Run } from "../../src/core/run/run.js";
-import { trainSteps } from "../../src/core/train/loop.js";
 import { playedWith, policiesSince, versionOf } from "../../src/core/train/version.js";
+import { trainSteps } from "../../src/trainer/loop.js";
 import { FakeLearner, type FakeParts, openFake, partsOf, train } from "./support/fakes.js";
 
 let base: string;

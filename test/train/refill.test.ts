@@ -7,8 +7,8 @@ import type { RewardGroup } from "../../src/core/reward/reward.js";
 import type { Run } from "../../src/core/run/run.js";
 import { creditGroups } from "../../src/core/train/credit.js";
 import type { UpdateRequest } from "../../src/core/train/parts.js";
-import { ScenarioSampler } from "../../src/core/train/sampler.js";
 import { deriveSeed } from "../../src/core/util/random.js";
+import { ScenarioSampler } from "../../src/trainer/sampler.js";
 import { readBatch } from "../learn/read-batch.js";
 import { openFake, partsOf, scenarios, silent, train } from "./support/fakes.js";
 

@@ -7,8 +7,8 @@ import type { RewardGroup } from "../../src/core/reward/reward.js";
 import type { PlayedGroup } from "../../src/core/run/records.js";
 import type { Run } from "../../src/core/run/run.js";
 import type { Scenario } from "../../src/core/task/task.js";
-import { ScenarioSampler } from "../../src/core/train/sampler.js";
 import { chosenScenarios } from "../../src/trainer/difficulty.js";
+import { ScenarioSampler } from "../../src/trainer/sampler.js";
 import { openFake, partsOf, train } from "./support/fakes.js";
 
 const TRAIN = 12;

@@ -14,7 +14,7 @@ const { npm_lifecycle_event: _, ...outside } = process.env;
 /** A program that writes its id and its ancestors', watches, and writes a file when it is told of their end. */
 function watching(): string {
   const folder = mkdtempSync(join(tmpdir(), "hone-wrapper-"));
-  const compiled = pathToFileURL(join(packageRoot, "dist/src/core/util/wrapper.js")).href;
+  const compiled = pathToFileURL(join(packageRoot, "dist/src/hone/wrapper.js")).href;
   writeFileSync(
     join(folder, "watch.mjs"),
     `import { renameSync, writeFileSync } from "node:fs";

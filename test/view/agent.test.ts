@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, it } from "vitest";
-import { RunReader } from "../../src/core/run/reader.js";
 import { STORE_FILE } from "../../src/core/run/run.js";
 import { RunStore } from "../../src/core/run/store.js";
 import { writeReport } from "../../src/insight/view/report-file.js";
 import { bodyOf } from "../../src/insight/view/rows.js";
 import { openRuns } from "../../src/insight/view/runs.js";
+import { RunReader } from "../../src/machine/runs/reader.js";
 import { lack, openPage } from "./support/browser.js";
 import { makeRun } from "./support/run.js";
 

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import Database from "better-sqlite3";
 import { beforeAll, describe, expect, it } from "vitest";
-import { RunReader } from "../../src/core/run/reader.js";
 import { RunStore } from "../../src/core/run/store.js";
 import { modelFile } from "../../src/engine/models.js";
 import { writeReport } from "../../src/insight/view/report-file.js";
 import { openRuns, type SeenRun } from "../../src/insight/view/runs.js";
 import { serveRuns } from "../../src/insight/view/server.js";
+import { RunReader } from "../../src/machine/runs/reader.js";
 import { lack, openPage } from "./support/browser.js";
 import { addStep, makeRun } from "./support/run.js";
 

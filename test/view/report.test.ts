@@ -18,7 +18,6 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { sealCheckpoint } from "../../src/core/run/checkpoints.js";
 import { FORMAT } from "../../src/core/run/format.js";
-import { RunReader } from "../../src/core/run/reader.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { isOwn } from "../../src/insight/view/loopback.js";
 import { writeReport } from "../../src/insight/view/report-file.js";
@@ -27,6 +26,7 @@ import { openRuns, type SeenRun } from "../../src/insight/view/runs.js";
 import { sampleOf } from "../../src/insight/view/sample.js";
 import { serveRuns } from "../../src/insight/view/server.js";
 import type { Body, ReportRun } from "../../src/insight/view/wire.js";
+import { RunReader } from "../../src/machine/runs/reader.js";
 import { findingsOf, problemsOf } from "../../web/src/diagnose.js";
 import { makeRun } from "./support/run.js";
 

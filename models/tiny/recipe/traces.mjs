@@ -11,7 +11,7 @@
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { parseArgs } from "node:util";
-import { ExpertSession } from "../../../dist/src/core/rollout/expert-session.js";
+import { ExpertSession } from "../../../dist/src/hone/expert-session.js";
 import { opening, playRollout } from "../../../dist/src/core/rollout/rollout.js";
 import { loadTask } from "../../../dist/src/scenarios/load.js";
 import { Random } from "../../../dist/src/core/util/random.js";

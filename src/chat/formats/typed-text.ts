@@ -3,7 +3,7 @@
  * as vLLM's parsers of Qwen3-Coder's calls convert them, and as its templates write them, Python's `True` and `None` beside JSON.
  */
 import { parseJson } from "../../core/util/json.js";
-import { referred } from "../../core/util/pointer.js";
+import { referred } from "../pointer.js";
 import { Literals, writtenLiteral } from "./python-literals.js";
 
 /** References that are followed one behind another. */

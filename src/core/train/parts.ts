@@ -7,9 +7,9 @@ import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
 import type { Adapter, MetricsLine, ProbeReading, ValidationRow } from "../run/records.js";
 import type { Run } from "../run/run.js";
 import type { Scenario } from "../task/task.js";
+import type { CreditedGroup } from "./credit.js";
 import type { LastUpdates } from "./earlier.js";
 import type { Guard, MismatchSettings } from "./guard.js";
-import type { StepScenarios } from "./sampler.js";
 import type { Schedule } from "./schedule.js";
 
 export interface PlayRequest {
@@ -99,6 +99,21 @@ export interface View {
   step(line: MetricsLine): void;
   validation(row: ValidationRow): void;
   log(text: string): void;
+}
+
+/** Chooses what the steps of a run play. */
+export interface StepScenarios {
+  /** Scenarios in a step. */
+  readonly groupsPerStep: number;
+  /**
+   * The scenarios a step plays next, given its groups so far: first its own scenarios, then at most `refill` others; none when
+   * the step goes on to its update.
+   */
+  next(step: number, soFar: readonly CreditedGroup[], refill: number): Scenario[];
+  /** Scenarios of the train split that sit out at this step (--rest). */
+  resting(step: number): number;
+  /** The scenarios of every validation: always the same ones, so that results are comparable. */
+  ofValidation(count: number): Scenario[];
 }
 
 export interface LoopSettings extends MismatchSettings {

@@ -1,11 +1,11 @@
 /** Trivial players without a model: one stays silent, one answers with nothing, one with irrelevant text. */
 import type { McpServers } from "../../agent/mcp/servers.js";
-import { ExpertSession } from "../../core/rollout/expert-session.js";
 import { opening, playRollout, type RolloutOutcome } from "../../core/rollout/rollout.js";
 import type { Session, Turn } from "../../core/rollout/session.js";
 import { type AnyTask, type Scenario, type ToolCall, toolSchema } from "../../core/task/task.js";
 import { messageOf } from "../../core/util/errors.js";
 import { Random } from "../../core/util/random.js";
+import { ExpertSession } from "../expert-session.js";
 
 export const probes = ["silence", "empty answer", "unrelated answer", "expert"] as const;
 export type Probe = (typeof probes)[number];

@@ -2,10 +2,10 @@
 
 import { openSession } from "../../chat/open-session.js";
 import { sizedDefault } from "../../core/config/config.js";
-import { givenForTask, recordedForTask, taskOptionsOf } from "../../core/task/task-options.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
 import { chooseScenarios } from "../../insight/rollouts-file.js";
 import { loadTask, scenariosOf } from "../../scenarios/load.js";
+import { givenForTask, recordedForTask, taskOptionsOf } from "../../scenarios/task-options.js";
 import { defineCommand } from "../command.js";
 import { chat, type Speaker } from "../play/chat.js";
 import { openSubject } from "../play/subject.js";

@@ -3,12 +3,12 @@
 import { surveyServers } from "../../agent/mcp/plan.js";
 import { serverLogs } from "../../agent/servers.js";
 import { CONTEXT, DEFAULT_MODEL } from "../../core/config/defaults.js";
-import { givenForTask, taskOptionsOf } from "../../core/task/task-options.js";
 import { UnfinishedError } from "../../core/util/errors.js";
 import { bar, ProgressLine } from "../../insight/report/progress-line.js";
 import { linesTo } from "../../machine/models/io.js";
 import { resolveModel } from "../../machine/models/resolve.js";
 import { loadTask } from "../../scenarios/load.js";
+import { givenForTask, taskOptionsOf } from "../../scenarios/task-options.js";
 import { type CheckResult, checkTask } from "../check/check.js";
 import type { Finding } from "../check/findings.js";
 import { type CheckedServer, checkServers } from "../check/servers.js";

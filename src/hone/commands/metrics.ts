@@ -1,8 +1,6 @@
 /** `yarn hone metrics`: the metrics of a run's steps. */
 
 import { partsText, shareText } from "../../core/run/evaluation.js";
-import { namedRun } from "../../core/run/place.js";
-import { RunReader } from "../../core/run/reader.js";
 import { metricsLine } from "../../core/run/records.js";
 import { hone } from "../../core/util/program.js";
 import { difficultyOf, difficultyText } from "../../insight/report/difficulty.js";
@@ -10,6 +8,8 @@ import { metricsCsv } from "../../insight/report/metrics-csv.js";
 import { wrap } from "../../insight/report/side-by-side.js";
 import { columnTexts, judgedNotes, noteLines, StepTable } from "../../insight/report/step-table.js";
 import { pushesOther } from "../../judge/reward/registry.js";
+import { namedRun } from "../../machine/runs/place.js";
+import { RunReader } from "../../machine/runs/reader.js";
 import { defineCommand } from "../command.js";
 
 /** Maximum width of a line, so that a terminal of 80 columns does not wrap it. */

@@ -5,7 +5,6 @@ import { type Config, chosen, flagOf, type GivenOptions } from "../../core/confi
 import { isLocal } from "../../core/engine/engine.js";
 import { countsText, kindsText, partsText } from "../../core/run/evaluation.js";
 import { type PlainOptions, toolSchema } from "../../core/task/task.js";
-import { givenForTask, recordedForTask, taskOptionsOf } from "../../core/task/task-options.js";
 import { UnfinishedError, UsageError } from "../../core/util/errors.js";
 import { conversationText } from "../../insight/report/conversation.js";
 import { compact, ProgressLine } from "../../insight/report/progress-line.js";
@@ -13,6 +12,7 @@ import { UnreadCalls } from "../../insight/report/unread-calls.js";
 import { chooseScenarios, type RolloutsSummary, rolloutsToFile } from "../../insight/rollouts-file.js";
 import { openPlayerFor } from "../../machine/play/choose-player.js";
 import { loadTask, scenariosOf } from "../../scenarios/load.js";
+import { givenForTask, recordedForTask, taskOptionsOf } from "../../scenarios/task-options.js";
 import { defineCommand } from "../command.js";
 
 /** Defaults: rollouts of a scenario, and tokens of a turn. */
@@ -58,7 +58,7 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
       `--checkpoint and ${flagOf("weights")}: a checkpoint plays on the weights that its run has; leave ${flagOf("weights")} out`,
     );
   }
-  const { optionsOfCheckpoint } = await import("../../core/run/checkpoint-choice.js");
+  const { optionsOfCheckpoint } = await import("../../machine/runs/checkpoint-choice.js");
   const { set, ...playing } = await optionsOfCheckpoint(config, names);
   return {
     ...config,

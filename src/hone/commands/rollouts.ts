@@ -1,8 +1,6 @@
 /** `yarn hone rollouts`: lists a run's stored rollouts, shows one, or exports them to a trajectory file. */
 
 import { countsText } from "../../core/run/evaluation.js";
-import { namedRun } from "../../core/run/place.js";
-import { type RolloutFilter, RunReader, type SeenRollout } from "../../core/run/reader.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
 import { LineFile } from "../../core/util/files.js";
 import { toJson } from "../../core/util/json.js";
@@ -10,6 +8,8 @@ import { printable } from "../../core/util/text.js";
 import { conversationText } from "../../insight/report/conversation.js";
 import { difficultyOf, difficultyText } from "../../insight/report/difficulty.js";
 import { compact } from "../../insight/report/progress-line.js";
+import { namedRun } from "../../machine/runs/place.js";
+import { type RolloutFilter, RunReader, type SeenRollout } from "../../machine/runs/reader.js";
 import { defineCommand } from "../command.js";
 
 /** "7" or "3-9". */

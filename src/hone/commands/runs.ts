@@ -1,13 +1,13 @@
 /** `yarn hone runs`: lists the runs of the home folder. */
 import { join } from "node:path";
 import { shareText } from "../../core/run/evaluation.js";
-import { findRuns } from "../../core/run/place.js";
-import { RunReader } from "../../core/run/reader.js";
 import { bestOf, STORE_FILE } from "../../core/run/run.js";
 import { RunStore } from "../../core/run/store.js";
 import { HoneError, refusalOf } from "../../core/util/errors.js";
 import { hone } from "../../core/util/program.js";
 import { engineKinds } from "../../machine/compute.js";
+import { findRuns } from "../../machine/runs/place.js";
+import { RunReader } from "../../machine/runs/reader.js";
 import { defineCommand } from "../command.js";
 
 const NOTHING = { steps: 0, best: null, engines: [] as string[], problem: null };

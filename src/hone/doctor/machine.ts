@@ -1,8 +1,8 @@
 /** Checks of the machine: Node, memory, disk. */
 import { existsSync, readFileSync, statfsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { usableCores } from "../../core/engine/threads.js";
 import { packageRoot } from "../../core/util/paths.js";
+import { usableCores } from "../../engine/threads.js";
 import { mainMemory } from "../../machine/plan/machine.js";
 import { type Check, note, ok, wrong } from "./check.js";
 

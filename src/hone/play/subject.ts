@@ -9,8 +9,6 @@ import { type Config, flagOf, type GivenOptions, type OptionOf } from "../../cor
 import { CONTEXT } from "../../core/config/defaults.js";
 import type { LocalEngine } from "../../core/engine/engine.js";
 import { chatOptions, chatSettings } from "../../core/rollout/conversation.js";
-import { type OpenCheckpoints, openCheckpoints } from "../../core/run/checkpoint-choice.js";
-import { findRuns, namedRun } from "../../core/run/place.js";
 import { STORE_FILE } from "../../core/run/run.js";
 import { type RunSettings, settingsOf } from "../../core/run/settings.js";
 import { UsageError } from "../../core/util/errors.js";
@@ -26,6 +24,8 @@ import { isCatalogueName } from "../../machine/models/reference.js";
 import { resolveModel } from "../../machine/models/resolve.js";
 import { adapterFile } from "../../machine/play/engine-player.js";
 import { prepareMachine } from "../../machine/python/machine.js";
+import { type OpenCheckpoints, openCheckpoints } from "../../machine/runs/checkpoint-choice.js";
+import { findRuns, namedRun } from "../../machine/runs/place.js";
 
 /** Options that choose the models and the device. */
 export type SubjectConfig = Pick<Config, OptionOf<"serve"> & OptionOf<"chat">>;

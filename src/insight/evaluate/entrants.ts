@@ -3,12 +3,12 @@
 import type { Config, GivenOptions } from "../../core/config/config.js";
 import { chatOptions, chatSettings } from "../../core/rollout/conversation.js";
 import type { ApiSettings } from "../../core/rollout/player.js";
-import { type OpenCheckpoints, openCheckpoints } from "../../core/run/checkpoint-choice.js";
-import { findRun, namedRun } from "../../core/run/place.js";
 import type { Adapter } from "../../core/run/records.js";
 import { type RunSettings, settingsOf } from "../../core/run/settings.js";
 import { UsageError } from "../../core/util/errors.js";
 import { readReference } from "../../machine/models/reference.js";
+import { type OpenCheckpoints, openCheckpoints } from "../../machine/runs/checkpoint-choice.js";
+import { findRun, namedRun } from "../../machine/runs/place.js";
 import { type ChatServer, checkChatUrl, keyFor } from "../../serve/openai/server.js";
 import { checkpointTitle } from "../report/eval-report.js";
 import type { Contestant } from "../report/matrix.js";

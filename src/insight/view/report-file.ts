@@ -1,8 +1,8 @@
 /** A report: runs as one HTML file that opens from disk, with all metrics and a sample of the rollouts. */
 import { deflateRawSync } from "node:zlib";
-import type { SeenRollout } from "../../core/run/reader.js";
 import { HoneError, messageOf } from "../../core/util/errors.js";
 import { writeDurably } from "../../core/util/files.js";
+import type { SeenRollout } from "../../machine/runs/reader.js";
 import { type PageData, pageOf } from "./page.js";
 import { bodyOf } from "./rows.js";
 import type { SeenRun } from "./runs.js";

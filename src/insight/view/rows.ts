@@ -3,9 +3,9 @@
 import { brokenOff } from "../../core/rollout/deadline.js";
 import type { TokenRecord } from "../../core/rollout/transcript.js";
 import { callErrors } from "../../core/run/evaluation.js";
-import type { SeenRollout } from "../../core/run/reader.js";
 import { mapBigints } from "../../core/util/json.js";
 import { cutText } from "../../core/util/text.js";
+import type { SeenRollout } from "../../machine/runs/reader.js";
 import type { Body, Row, Tokens } from "./wire.js";
 
 /** Characters of a question in the table. */

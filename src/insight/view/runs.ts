@@ -1,10 +1,10 @@
 /** The runs of a page, open for reading. A run that cannot be read is listed with its error message. */
 
-import { type FoundRun, namedRun } from "../../core/run/place.js";
-import { RunReader, type SeenRollout } from "../../core/run/reader.js";
 import { HoneError, refusalOf, UsageError } from "../../core/util/errors.js";
 import { modelFile } from "../../engine/models.js";
 import { tokenBytes } from "../../engine/vocabulary.js";
+import { type FoundRun, namedRun } from "../../machine/runs/place.js";
+import { RunReader, type SeenRollout } from "../../machine/runs/reader.js";
 import { bodyOf, questionOf, rowOf } from "./rows.js";
 import type { BodyAnswer, Pieces, Row, Rows, RunView } from "./wire.js";
 

@@ -3,9 +3,9 @@
  */
 
 import type { PlayedNode } from "../../core/rollout/trajectory.js";
-import type { LogTail } from "../../core/run/reader.js";
 import type { Device, RolloutPhase, StepRow, ValidationRow } from "../../core/run/records.js";
 import type { CallRecord, ChatMessage, Reward } from "../../core/task/task.js";
+import type { LogTail } from "../../machine/runs/reader.js";
 import type { Matrix } from "../report/matrix.js";
 
 /** A run without its rollouts. */

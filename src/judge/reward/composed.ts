@@ -1,6 +1,7 @@
 /** `--reward composed`: the task's composed reward, with a judge's score as one of its parts. */
-import { RULER_PART, rulerWeightOf } from "../../core/task/compose.js";
+
 import { UsageError } from "../../core/util/errors.js";
+import { RULER_PART, rulerWeightOf } from "./compose.js";
 import { ordinary, type RewardKind } from "./kind.js";
 import { rulerKind } from "./ruler.js";
 

@@ -1,8 +1,8 @@
 /** `--reward task`. */
 
 import type { RewardGroup } from "../../core/reward/reward.js";
-import { rulerWeightOf } from "../../core/task/compose.js";
 import { UsageError } from "../../core/util/errors.js";
+import { rulerWeightOf } from "./compose.js";
 import { ordinary, type RewardKind } from "./kind.js";
 
 /** The task's own reward. */

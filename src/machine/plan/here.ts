@@ -1,11 +1,11 @@
 /** Whether a model trains on this machine, by the memory plan of a run with default settings. */
 
-import { decodeThreads } from "../../core/engine/threads.js";
 import { HoneError } from "../../core/util/errors.js";
 import { takeDevice, usesCuda } from "../../engine/device/device.js";
 import { gpuChosen, type MachineChoice } from "../../engine/engine-options.js";
 import { gpuMemory } from "../../engine/load.js";
 import type { ModelShape } from "../../engine/models.js";
+import { decodeThreads } from "../../engine/threads.js";
 import { fitHere, smallestCard } from "./by-default.js";
 import { gigabytes } from "./fit.js";
 import { mainMemory } from "./machine.js";

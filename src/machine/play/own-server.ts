@@ -2,8 +2,8 @@
 import { mkdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { OwnServerOptions } from "../../core/engine/engine.js";
-import { decodeThreads } from "../../core/engine/threads.js";
 import { modelShape } from "../../engine/models.js";
+import { decodeThreads } from "../../engine/threads.js";
 import { modelFolder } from "../models/folder.js";
 import { linesTo } from "../models/io.js";
 import { kvBytesOfServer } from "../plan/input.js";

@@ -3,16 +3,16 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { comparable, rewardComparable, tooFewLeft } from "../../core/reward/comparable.js";
 import type { GroupReward } from "../../core/reward/reward.js";
-import type { SeenRollout } from "../../core/run/reader.js";
 import { STORE_FILE } from "../../core/run/run.js";
 import { RunStore } from "../../core/run/store.js";
 import { type CreditedGroup, creditGroups } from "../../core/train/credit.js";
-import { ScenarioSampler } from "../../core/train/sampler.js";
 import { isRecomputable, openRewards, spreadFloorOf } from "../../judge/reward/open.js";
 import { programKind } from "../../judge/reward/program.js";
 import { rewardNamed } from "../../judge/reward/registry.js";
+import type { SeenRollout } from "../../machine/runs/reader.js";
 import { chosenScenarios } from "../difficulty.js";
 import { rescore, type TaskOf, whyNotRescored } from "../rescored.js";
+import { ScenarioSampler } from "../sampler.js";
 import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo, ReplayPlan } from "./types.js";
 
 const trajectoriesOf = (group: readonly SeenRollout[]) => group.map(({ trajectory }) => trajectory);

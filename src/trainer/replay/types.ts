@@ -1,12 +1,12 @@
 /** A step of a run that is recomputed, and what came of it. */
 import type { GivenOptions } from "../../core/config/config.js";
-import type { RunReader, SeenRollout } from "../../core/run/reader.js";
 import type { RunRecord, StepRow } from "../../core/run/records.js";
 import type { Scenario } from "../../core/task/task.js";
 import type { CreditedGroup } from "../../core/train/credit.js";
 import type { RewardKind } from "../../judge/reward/kind.js";
 import type { RewardSources } from "../../judge/reward/open.js";
 import type { pythonFor } from "../../machine/python/machine.js";
+import type { RunReader, SeenRollout } from "../../machine/runs/reader.js";
 import type { TaskOf } from "../rescored.js";
 import type { UpdaterSources } from "../updater.js";
 

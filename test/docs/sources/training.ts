@@ -30,11 +30,7 @@ export const training: Source = {
     ["plus `` (0.1)", "src/core/config/objective-options.ts", "default: 0.1,"],
     ["DAPO's bounds, 0.2 and 0.28", "src/core/learn/objectives.ts", "clipLow: 0.2, clipHigh: 0.28"],
     ["bounds of 0.2 on both sides", "src/core/learn/objectives.ts", "clipHigh: 0.2,"],
-    [
-      "(2 groups of 4, 20 steps, RULER as the reward)",
-      "src/core/config/presets.ts",
-      "steps: 20,\n    groupsPerStep: 2,",
-    ],
+    ["(2 groups of 4, 20 steps, RULER as the reward)", "src/trainer/presets.ts", "steps: 20,\n    groupsPerStep: 2,"],
     ["below ½ by 4 standard errors (more if there are few tokens)", "src/guards/policy-slope.ts", "SURE = 4;"],
     ["their variance, is below ½ by 4 standard errors", "src/guards/policy-slope.ts", "SURE = 4;"],
     ["until both standard errors are 0.1", "native/learner/played.py", "ENOUGH = 0.1"],

@@ -13,12 +13,12 @@ import type { Adapter, ProbeReading, StepRow } from "../../../src/core/run/recor
 import { Run } from "../../../src/core/run/run.js";
 import type { Scenario } from "../../../src/core/task/task.js";
 import { LastUpdates } from "../../../src/core/train/earlier.js";
-import { trainSteps } from "../../../src/core/train/loop.js";
 import type { LoopParts, LoopSettings, Played, PlayRequest, Policy, View } from "../../../src/core/train/parts.js";
-import { ScenarioSampler } from "../../../src/core/train/sampler.js";
 import { deriveSeed, Random } from "../../../src/core/util/random.js";
 import { guards } from "../../../src/guards/guard-list.js";
 import { taskReward } from "../../../src/judge/reward/task.js";
+import { trainSteps } from "../../../src/trainer/loop.js";
+import { ScenarioSampler } from "../../../src/trainer/sampler.js";
 import { type LearnerLike, LearnerUpdater } from "../../../src/trainer/updater.js";
 
 export const scenarios: readonly Scenario[] = Array.from({ length: 12 }, (_, i) => ({

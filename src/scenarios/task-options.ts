@@ -4,11 +4,11 @@
  */
 import { resolve } from "node:path";
 import { z } from "zod";
-import type { Config, GivenOptions } from "../config/config.js";
-import { removedOption } from "../config/removed.js";
-import { UsageError } from "../util/errors.js";
-import { nearest } from "../util/nearest.js";
-import type { AnyTask, PlainOptions } from "./task.js";
+import type { Config, GivenOptions } from "../core/config/config.js";
+import { removedOption } from "../core/config/removed.js";
+import type { AnyTask, PlainOptions } from "../core/task/task.js";
+import { UsageError } from "../core/util/errors.js";
+import { nearest } from "../core/util/nearest.js";
 
 /**
  * Flags that are short for `--set` with the same name: those from before tasks had options of their own, and those of

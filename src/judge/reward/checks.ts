@@ -1,7 +1,7 @@
 /** Common parts of rewards: whether the answer matches, and whether it has the right form. Each scores 1 or 0. */
 import type { z } from "zod";
-import { toJson } from "../util/json.js";
-import type { FinishedRollout, Scenario } from "./task.js";
+import type { FinishedRollout, Scenario } from "../../core/task/task.js";
+import { toJson } from "../../core/util/json.js";
 
 /** Selects the checked value; default the answer, see {@link answerOf}. */
 export type Given = (rollout: FinishedRollout) => unknown;

@@ -6,11 +6,13 @@
  * until the step has enough trainable ones, or has used up its further groups. The choice follows from the step and the
  * groups before: a repeated step chooses the same scenarios again, and finds their rollouts saved.
  */
+
 import { createHash } from "node:crypto";
-import type { Scenario } from "../task/task.js";
-import { HoneError, UsageError } from "../util/errors.js";
-import { Random } from "../util/random.js";
-import { type CreditedGroup, isIdle } from "./credit.js";
+import type { Scenario } from "../core/task/task.js";
+import { type CreditedGroup, isIdle } from "../core/train/credit.js";
+import type { StepScenarios } from "../core/train/parts.js";
+import { HoneError, UsageError } from "../core/util/errors.js";
+import { Random } from "../core/util/random.js";
 
 interface NextAmong {
   readonly step: number;
@@ -19,21 +21,6 @@ interface NextAmong {
   readonly refill: number;
   /** Whether a scenario may be drawn in place of another. */
   readonly isAwake: (scenario: Scenario) => boolean;
-}
-
-/** Chooses what the steps of a run play. */
-export interface StepScenarios {
-  /** Scenarios in a step. */
-  readonly groupsPerStep: number;
-  /**
-   * The scenarios a step plays next, given its groups so far: first its own scenarios, then at most `refill` others; none when
-   * the step goes on to its update.
-   */
-  next(step: number, soFar: readonly CreditedGroup[], refill: number): Scenario[];
-  /** Scenarios of the train split that sit out at this step (--rest). */
-  resting(step: number): number;
-  /** The scenarios of every validation: always the same ones, so that results are comparable. */
-  ofValidation(count: number): Scenario[];
 }
 
 export class ScenarioSampler implements StepScenarios {

@@ -2,14 +2,14 @@
  * The training loop: one step after the other (step.ts), or with `--staleness` played ahead (overlap.ts), with regular validations;
  * old checkpoints are deleted.
  */
-import type { StepRow } from "../run/records.js";
-import { pruneCheckpoints } from "./earlier.js";
-import type { LoopParts } from "./parts.js";
-import { isDue, playContextOf, validate } from "./saved-play.js";
-import { settleLast, use } from "./settle.js";
-import { stagesOf } from "./stages.js";
-import { trainStep } from "./step.js";
-import { StepClock } from "./step-clock.js";
+import type { StepRow } from "../core/run/records.js";
+import { pruneCheckpoints } from "../core/train/earlier.js";
+import type { LoopParts } from "../core/train/parts.js";
+import { isDue, playContextOf, validate } from "../core/train/saved-play.js";
+import { settleLast, use } from "../core/train/settle.js";
+import { stagesOf } from "../core/train/stages.js";
+import { trainStep } from "../core/train/step.js";
+import { StepClock } from "../core/train/step-clock.js";
 
 /**
  * Makes the steps that are left, one after the other, and gives each once it is settled and, where that is due, validated. The

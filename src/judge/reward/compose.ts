@@ -3,8 +3,9 @@
  * rollout; checks.ts has the common ones. One more part may be a judge's score (RULER), added in training (`--reward
  * composed`).
  */
-import { HoneError, messageOf } from "../util/errors.js";
-import type { FinishedRollout, Reward, Scenario } from "./task.js";
+
+import type { FinishedRollout, Reward, Scenario } from "../../core/task/task.js";
+import { HoneError, messageOf } from "../../core/util/errors.js";
 
 /** Usually from 0 to 1; true is 1, false is 0. */
 export type Score<S extends Scenario = Scenario, E = unknown> = (

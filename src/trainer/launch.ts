@@ -1,5 +1,5 @@
 /** What several ranks of a learner do without. native/learner/launch.py says the rest, once there is a command to run. */
-import { UsageError } from "../util/errors.js";
+import { UsageError } from "../core/util/errors.js";
 
 export interface LaunchChoice {
   readonly learnerLaunch?: string | undefined;

@@ -1,16 +1,16 @@
 /** A run's checkpoints by the names people use: latest, best, base, or a number. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "../config/config.js";
-import { chatOptions } from "../rollout/conversation.js";
-import { HoneError, UsageError } from "../util/errors.js";
-import { hone } from "../util/program.js";
-import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
+import type { Config } from "../../core/config/config.js";
+import { chatOptions } from "../../core/rollout/conversation.js";
+import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "../../core/run/checkpoints.js";
+import { type Adapter, mismatchesOf, type RunRecord } from "../../core/run/records.js";
+import { bestOf, STORE_FILE } from "../../core/run/run.js";
+import { type RunSettings, settingsOf } from "../../core/run/settings.js";
+import { RunStore } from "../../core/run/store.js";
+import { HoneError, UsageError } from "../../core/util/errors.js";
+import { hone } from "../../core/util/program.js";
 import { type FoundRun, findRun } from "./place.js";
-import { type Adapter, mismatchesOf, type RunRecord } from "./records.js";
-import { bestOf, STORE_FILE } from "./run.js";
-import { type RunSettings, settingsOf } from "./settings.js";
-import { RunStore } from "./store.js";
 
 /** Which MCP servers the model had, and how. */
 const serverOptions = ["mcp", "mcpAllow", "mcpDeny"] as const;

@@ -1,4 +1,6 @@
 /** The task's scripted expert as a player: it writes calls and texts, not tokens. */
+
+import type { Session, Turn } from "../core/rollout/session.js";
 import type {
   AnyTask,
   CallRecord,
@@ -7,10 +9,9 @@ import type {
   ExpertOptions,
   ExpertTurn,
   Scenario,
-} from "../task/task.js";
-import { HoneError } from "../util/errors.js";
-import type { Random } from "../util/random.js";
-import type { Session, Turn } from "./session.js";
+} from "../core/task/task.js";
+import { HoneError } from "../core/util/errors.js";
+import type { Random } from "../core/util/random.js";
 
 export class ExpertSession implements Session {
   readonly #script: Generator<ExpertTurn, void, ExpertHears>;

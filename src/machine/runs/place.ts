@@ -1,11 +1,11 @@
 /** Where runs are stored, and which run a name selects. */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import type { Config } from "../config/config.js";
-import { HoneError, UsageError } from "../util/errors.js";
-import { hone } from "../util/program.js";
-import { STORE_FILE } from "./run.js";
-import { RunStore } from "./store.js";
+import type { Config } from "../../core/config/config.js";
+import { STORE_FILE } from "../../core/run/run.js";
+import { RunStore } from "../../core/run/store.js";
+import { HoneError, UsageError } from "../../core/util/errors.js";
+import { hone } from "../../core/util/program.js";
 
 export interface FoundRun {
   readonly project: string;

@@ -10,15 +10,15 @@
  * A step is committed as without it, before the engine has loaded its policy: N + 1 steps may be committed and not settled. Rollouts
  * that were played ahead are saved like others; a process that goes on plays what is missing with the same policies.
  */
-import type { StepRow } from "../run/records.js";
-import { pruneCheckpoints } from "./earlier.js";
-import type { LoopParts } from "./parts.js";
-import { isDue, playContextOf, validate } from "./saved-play.js";
-import { settleNext, use } from "./settle.js";
-import { learnStages, playStages } from "./stages.js";
-import { learnStep, type PlayedStep, playStep } from "./step.js";
-import { StepClock } from "./step-clock.js";
-import { playedWith, versionOf } from "./version.js";
+import type { StepRow } from "../core/run/records.js";
+import { pruneCheckpoints } from "../core/train/earlier.js";
+import type { LoopParts } from "../core/train/parts.js";
+import { isDue, playContextOf, validate } from "../core/train/saved-play.js";
+import { settleNext, use } from "../core/train/settle.js";
+import { learnStages, playStages } from "../core/train/stages.js";
+import { learnStep, type PlayedStep, playStep } from "../core/train/step.js";
+import { StepClock } from "../core/train/step-clock.js";
+import { playedWith, versionOf } from "../core/train/version.js";
 
 /** Values by step, each given once, which may be awaited before. */
 class BySteps<T> {

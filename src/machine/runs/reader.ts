@@ -2,13 +2,11 @@
 import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type Database from "better-sqlite3";
-import type { Trajectory } from "../rollout/trajectory.js";
-import { HoneError, messageOf } from "../util/errors.js";
-import { hone } from "../util/program.js";
-import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
-import { ownerOf } from "./lock.js";
-import { unpack } from "./packing.js";
-import { openToRead, reading } from "./reading.js";
+import type { Trajectory } from "../../core/rollout/trajectory.js";
+import { Checkpoints, verifyCheckpoint } from "../../core/run/checkpoints.js";
+import { ownerOf } from "../../core/run/lock.js";
+import { unpack } from "../../core/run/packing.js";
+import { openToRead, reading } from "../../core/run/reading.js";
 import type {
   Device,
   PlayedGroup,
@@ -17,9 +15,11 @@ import type {
   ScenarioDifficulty,
   StepRow,
   ValidationRow,
-} from "./records.js";
-import { STORE_FILE } from "./run.js";
-import { RunStore } from "./store.js";
+} from "../../core/run/records.js";
+import { STORE_FILE } from "../../core/run/run.js";
+import { RunStore } from "../../core/run/store.js";
+import { HoneError, messageOf } from "../../core/util/errors.js";
+import { hone } from "../../core/util/program.js";
 
 /** One rollout as stored, without its conversation. */
 export interface RolloutRow {

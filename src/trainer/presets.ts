@@ -1,6 +1,6 @@
 /** Settings of known experiments, by the names that --preset takes. */
-import type { Config } from "./config.js";
-import type { presetNames } from "./defaults.js";
+import type { Config } from "../core/config/config.js";
+import type { presetNames } from "../core/config/defaults.js";
 
 /** Options of a known experiment. */
 export interface Preset extends Partial<Config> {

@@ -1,5 +1,6 @@
 // `yarn docs`: writes the documents that are made from code.
 import { readFileSync, writeFileSync } from "node:fs";
+import "../dist/src/hone/options.js";
 // Options of the email task, which the table has too.
 import "../dist/src/hone/commands/email/email-options.js";
 import { optionsTable } from "../dist/src/core/config/config.js";

@@ -8,6 +8,7 @@
 
 /** The very zod that hone checks arguments with: a task file needs no package of its own. */
 export { z } from "zod";
+export { jsonSchema } from "./chat/json-schema.js";
 export type { EngineInfo, LocalEngineInfo } from "./core/engine/engine.js";
 export type { Gathered } from "./core/gather/gather.js";
 export type { GroupReward } from "./core/reward/reward.js";
@@ -25,7 +26,6 @@ export {
   type Ran,
   type RolloutContext,
 } from "./core/task/agent.js";
-export { jsonSchema } from "./core/task/parameters.js";
 export type { ServerDefinition, TaskServers } from "./core/task/servers.js";
 export {
   type AgentTaskDefinition,

@@ -92,21 +92,29 @@ describe("the layers of src/", () => {
     expect(listed.filter((file) => !files.includes(file) || !used.has(compiled(file)))).toEqual([]);
   });
 
+  it("the core is what a reader knows in an hour", () => {
+    const core = files.filter((file) => roomOf(file) === "core");
+    const lines = core.map((file) => readFileSync(join(source, file), "utf8").split("\n").length - 1);
+    expect(core.length).toBeLessThanOrEqual(140);
+    expect(lines.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(11_000);
+    expect(rooms.length).toBeLessThanOrEqual(13);
+  });
+
   it.each([
-    ["a type", 'import type { Step } from "../train/step.js";'],
-    ["a dynamic import", 'const { step } = await import("../train/step.js");'],
-    ["a type in place", 'let step: import("../train/step.js").Step;'],
-    ["an export", 'export { step } from "../train/step.js";'],
-    ["a thread's file", 'new Worker(new URL("../train/worker.js", import.meta.url));'],
+    ["a type", 'import type { Step } from "../trainer/loop.js";'],
+    ["a dynamic import", 'const { step } = await import("../trainer/loop.js");'],
+    ["a type in place", 'let step: import("../trainer/loop.js").Step;'],
+    ["an export", 'export { step } from "../trainer/loop.js";'],
+    ["a thread's file", 'new Worker(new URL("../trainer/worker.js", import.meta.url));'],
   ])("%s from above is found", (_, line) => {
-    expect(problems(layers, open, importsOf("rollout/planted.ts", line))).toEqual([
-      expect.stringMatching(/^rollout\/planted\.ts → train\/\w+\.js: not downwards$/),
+    expect(problems(layers, open, importsOf("core/planted.ts", line))).toEqual([
+      expect.stringMatching(/^core\/planted\.ts → trainer\/\w+\.js: not downwards$/),
     ]);
   });
 
   it("an import of a file that is private to its room is found", () => {
     expect(
-      problems(layers, open, importsOf("train/planted.ts", 'import { x } from "../rollout/template.js";')),
-    ).toEqual(["train/planted.ts → rollout/template.js: private, or not listed in rollout/README.md"]);
+      problems(layers, open, importsOf("trainer/planted.ts", 'import { x } from "../chat/jinja/access.js";')),
+    ).toEqual(["trainer/planted.ts → chat/jinja/access.js: private, or not listed in chat/README.md"]);
   });
 });

@@ -2,9 +2,9 @@
 import { existsSync, mkdirSync, renameSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { withDefaults } from "../../src/core/config/config.js";
-import { downloadOptions } from "../../src/core/config/input-options.js";
 import { HoneError } from "../../src/core/util/errors.js";
 import { packageRoot } from "../../src/core/util/paths.js";
+import { downloadOptions } from "../../src/machine/input-options.js";
 import { linesTo } from "../../src/machine/models/io.js";
 import { resolveModel } from "../../src/machine/models/resolve.js";
 import { buildLlamaTool, output, toolEnvironment } from "../llama-tools.js";

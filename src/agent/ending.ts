@@ -1,6 +1,7 @@
 /** How a rollout ended whose code returned: by what the model did in the turn that began last. */
-import { refusalByRequest } from "../core/rollout/refusals.js";
+
 import type { RolloutEnd } from "../core/task/task.js";
+import { refusalByRequest } from "./request-refusals.js";
 import type { PlayedTurn, RolloutModel } from "./rollout-model.js";
 
 export interface Ending {

@@ -4,11 +4,11 @@
  * give to mistakes of a model, and what the model did in its last turn.
  */
 
-import { refusalByRequest } from "../core/rollout/refusals.js";
 import { type AgentFailure, ProgramError, rewardReturned } from "../core/task/agent.js";
 import type { AnyTask, Reward, RolloutEnd, Scenario } from "../core/task/task.js";
 import { messageOf } from "../core/util/errors.js";
 import { type Exception, exceptionsOf } from "./exceptions.js";
+import { refusalByRequest } from "./request-refusals.js";
 import type { PlayedTurn, RolloutModel } from "./rollout-model.js";
 
 /** The end of a rollout whose code ended with an error for a mistake of the model. */

@@ -6,12 +6,12 @@
 import { AllowedParts } from "../core/engine/allowed.js";
 import { afterTurn } from "../core/engine/evaluated.js";
 import type { DrawStatistics, Evaluated } from "../core/engine/sequence.js";
-import { refusalByRequest } from "../core/rollout/refusals.js";
 import type { Branch, PlayedNode } from "../core/rollout/trajectory.js";
 import type { TokenRecord } from "../core/rollout/transcript.js";
 import type { CallRecord, ChatMessage } from "../core/task/task.js";
 import { parseJson } from "../core/util/json.js";
 import type { Point } from "../serve/recorder.js";
+import { refusalByRequest } from "./request-refusals.js";
 import type { PlayedTurn } from "./rollout-model.js";
 
 export interface PlayedSequences {

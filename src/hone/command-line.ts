@@ -3,6 +3,7 @@
  * `--json` prints one JSON object as the last line of stdout, a user's mistake is one clear line, and the exit code is
  * 0 (done), 1 (failed) or 2 (wrong usage).
  */
+import "./options.js";
 import { readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import yargs, { type Argv } from "yargs";

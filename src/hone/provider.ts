@@ -1,4 +1,5 @@
 /** Models of hone as a provider of the AI SDK: those of this process, and those of `hone serve`. */
+import "./options.js";
 import { type LanguageModelV3, NoSuchModelError, type ProviderV3 } from "@ai-sdk/provider";
 import { languageModel } from "../agent/ai-sdk/model.js";
 import { overHttp } from "../agent/ai-sdk/over-http.js";

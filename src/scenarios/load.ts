@@ -6,9 +6,9 @@ import { resolve } from "node:path";
 import { allowed, TASK_SECONDS, withLimits } from "../core/task/limits.js";
 import type { AnyTask, PlainOptions, Scenario, ScenarioIo } from "../core/task/task.js";
 import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
-import { withOrigin } from "../core/util/origin.js";
 import { importUserFile } from "../core/util/user-file.js";
 import { timed } from "../core/util/watch.js";
+import { withOrigin } from "./origin.js";
 import { withOrigins } from "./origins.js";
 
 /** Built-in tasks, each loaded when it is chosen. */

@@ -1,7 +1,7 @@
 /** Errors of a task's own code say in which line they were thrown. */
 
 import type { AnyTask } from "../core/task/task.js";
-import { withOrigin } from "../core/util/origin.js";
+import { withOrigin } from "./origin.js";
 
 /** @param file of the task */
 export function withOrigins(task: AnyTask, file: string): AnyTask {

@@ -3,7 +3,7 @@
  * single way to read a text, so that it costs little while tokens are sampled.
  */
 import { CharSet, DFA, JS, NFA, TooManyNodesError } from "refa";
-import { translated, Untranslatable } from "../core/task/patterns.js";
+import { translated, Untranslatable } from "../chat/patterns.js";
 
 export type Language = DFA;
 

@@ -2,8 +2,9 @@
  * Forms that a client requests and the engine does not enforce, those of answers and of calls: the answer states whether it
  * has the form.
  */
+
+import { jsonSchema } from "../chat/json-schema.js";
 import type { ReadTurn } from "../core/rollout/reading.js";
-import { jsonSchema } from "../core/task/parameters.js";
 import { badRequest } from "./errors.js";
 import type { ChatRequest } from "./requests.js";
 

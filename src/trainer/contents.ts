@@ -5,7 +5,7 @@ import type { RunRecord } from "../core/run/records.js";
 import type { ServerPlan } from "../core/task/servers.js";
 import type { AnyTask, Scenario } from "../core/task/task.js";
 import { modelFingerprint } from "../engine/models.js";
-import { scenariosFingerprint } from "./sampler.js";
+import { scenariosFingerprint } from "../scenarios/held-out.js";
 
 /** @param model its file */
 export function contentsOf(

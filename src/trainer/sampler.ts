@@ -7,12 +7,12 @@
  * groups before: a repeated step chooses the same scenarios again, and finds their rollouts saved.
  */
 
-import { createHash } from "node:crypto";
 import type { Scenario } from "../core/task/task.js";
 import { type CreditedGroup, isIdle } from "../core/train/credit.js";
 import type { StepScenarios } from "../core/train/parts.js";
 import { HoneError, UsageError } from "../core/util/errors.js";
 import { Random } from "../core/util/random.js";
+import { validationScenarios } from "../scenarios/held-out.js";
 
 interface NextAmong {
   readonly step: number;
@@ -115,18 +115,4 @@ export class ScenarioSampler implements StepScenarios {
   ofValidation(count: number): Scenario[] {
     return validationScenarios(this.#test, { seed: this.#seed, validateN: count });
   }
-}
-
-/** See {@link StepScenarios.ofValidation}. */
-export function validationScenarios(
-  all: readonly Scenario[],
-  { seed, validateN }: { seed: number; validateN: number },
-): Scenario[] {
-  const test = all.filter(({ split }) => split === "test");
-  return new Random("validation", seed).sample(test, validateN);
-}
-
-/** Changes when any scenario does. */
-export function scenariosFingerprint(scenarios: readonly Scenario[]): string {
-  return createHash("sha256").update(JSON.stringify(scenarios)).digest("hex");
 }

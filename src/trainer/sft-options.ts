@@ -1,4 +1,5 @@
 /** What imitation is asked for, and what it tells. */
+import "./options.js";
 import { type ProgramOption, programOptions } from "../core/config/config.js";
 import type { LearnerInfo, SftMetrics } from "../core/learn/types.js";
 import type { Given } from "./given.js";

@@ -1,4 +1,5 @@
 /** What a training is asked for, and a run whose model and task a program has opened. */
+import "./options.js";
 import {
   type LibraryOption,
   libraryOptions,

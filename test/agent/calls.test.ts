@@ -1,8 +1,8 @@
 /** Calls of an agent's model that cannot run, judged by the tools of the request that each answers. */
 import { describe, expect, test } from "vitest";
+import { refusalByRequest } from "../../src/agent/request-refusals.js";
 import type { PlayedTurn } from "../../src/agent/rollout-model.js";
 import { sequencesOf } from "../../src/agent/sequences.js";
-import { refusalByRequest } from "../../src/core/rollout/refusals.js";
 import { callErrors } from "../../src/core/run/evaluation.js";
 import type { CallRecord, ToolCall, ToolSchema } from "../../src/core/task/task.js";
 import { callsByMessage } from "../../src/insight/report/calls.js";

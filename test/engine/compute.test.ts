@@ -1,10 +1,10 @@
 /** What the engine says of itself: what computes, what memory it took, how many sequences it can have. */
 import { describe, expect, it } from "vitest";
-import { MOST_SEQUENCES } from "../../src/core/config/player-options.js";
 import { openAddon } from "../../src/engine/addon.js";
 import { modelFile } from "../../src/engine/models.js";
 import { usableCores } from "../../src/engine/threads.js";
 import { mismatchLimit } from "../../src/guards/mismatch.js";
+import { MOST_SEQUENCES } from "../../src/machine/play/player-options.js";
 import { adapterPath, close, prompt, testEngine } from "./support.js";
 
 const MB = 2 ** 20;

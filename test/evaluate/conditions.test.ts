@@ -7,9 +7,9 @@ import { optionsOf, withDefaults } from "../../src/core/config/config.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { conditionsOf } from "../../src/insight/evaluate/conditions.js";
 import type { OpenCheckpoints } from "../../src/machine/runs/checkpoint-choice.js";
+import { scenariosFingerprint } from "../../src/scenarios/held-out.js";
 import { loadTask, scenariosOf } from "../../src/scenarios/load.js";
 import { taskOptionsOf } from "../../src/scenarios/task-options.js";
-import { scenariosFingerprint } from "../../src/trainer/sampler.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-conditions-"));
 const reference = join(packageRoot, "test/train/support/vowels-task.ts");

@@ -4,9 +4,9 @@ import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { readGiven, withDefaults } from "../../src/core/config/config.js";
-import { downloadOptions } from "../../src/core/config/input-options.js";
 import { missingPart } from "../../src/machine/hub/cache.js";
 import { hubOptionsOf } from "../../src/machine/hub/hub-options.js";
+import { downloadOptions } from "../../src/machine/input-options.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-hub-options-"));
 afterAll(() => rmSync(folder, { recursive: true }));

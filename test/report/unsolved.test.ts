@@ -1,9 +1,9 @@
 /** Who begins with nothing solved is told what fits, as commands that can be typed. */
 import { describe, expect, test } from "vitest";
 import { optionsOf, readGiven } from "../../src/core/config/config.js";
-import { typed } from "../../src/core/config/typed.js";
 import type { AnyTask } from "../../src/core/task/task.js";
 import { type Unsolved, unsolvedText } from "../../src/insight/report/unsolved.js";
+import { typed } from "../../src/insight/typed.js";
 
 const expert = (() => undefined) as unknown as NonNullable<AnyTask["expert"]>;
 const rollout = expert as unknown as NonNullable<AnyTask["rollout"]>;

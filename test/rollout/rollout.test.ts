@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { hermes } from "../../src/chat/formats/hermes.js";
+import { jsonSchema } from "../../src/chat/json-schema.js";
 import { playRollout, type RolloutLimits, type Waiting } from "../../src/core/rollout/rollout.js";
 import type { Session, Turn, TurnLimits } from "../../src/core/rollout/session.js";
-import { jsonSchema, type ToolParameters } from "../../src/core/task/parameters.js";
+import type { ToolParameters } from "../../src/core/task/parameters.js";
 import { type AnyTask, type ChatMessage, defineTool, type Scenario } from "../../src/core/task/task.js";
 import { Random } from "../../src/core/util/random.js";
 import { ExpertSession } from "../../src/hone/expert-session.js";

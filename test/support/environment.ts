@@ -1,4 +1,5 @@
 /** Runs before every test file: removes the variables of this shell that hone would read. */
+import "../../src/hone/options.js";
 import { afterAll } from "vitest";
 import { endFile } from "./after-file.js";
 

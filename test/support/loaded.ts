@@ -23,5 +23,6 @@ export function loadedBy(...args: string[]): { files: string[]; stdout: string }
   return { files: [...new Set(own.map((path) => path.split(sep).join("/")))].sort(), stdout };
 }
 
-/** The folders of `src` that files are in. */
-export const roomsOf = (files: readonly string[]) => [...new Set(files.map((file) => file.split("/")[0] as string))];
+/** Files of judges, agents, MCP servers, and scenarios that are made: what a command loads when it was chosen. */
+export const UNCHOSEN =
+  /^(judge\/[^/]+|judge\/reward\/(judge|judged|local-judge|noise)|agent\/(?!servers\.).*|scenarios\/(sources|logs|generate|look|questions).*)\.js$/;

@@ -1,7 +1,8 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
+import { jsonSchema } from "../../src/chat/json-schema.js";
 import { runCall } from "../../src/core/rollout/calls.js";
-import { checkArguments, jsonSchema, parameterNames } from "../../src/core/task/parameters.js";
+import { checkArguments, parameterNames } from "../../src/core/task/parameters.js";
 import { type AnyTask, defineTask, defineTool, toolSchema } from "../../src/core/task/task.js";
 
 const path = { type: "object", properties: { path: { type: "string", description: "where" } }, required: ["path"] };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { translated } from "../../src/core/task/patterns.js";
+import { translated } from "../../src/chat/patterns.js";
 
 /** Patterns with texts in which they are found, and such in which they are not. */
 const dialects: [pattern: string, found: string[], not: string[]][] = [

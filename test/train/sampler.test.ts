@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Scenario } from "../../src/core/task/task.js";
-import { ScenarioSampler, scenariosFingerprint, validationScenarios } from "../../src/trainer/sampler.js";
+import { scenariosFingerprint, validationScenarios } from "../../src/scenarios/held-out.js";
+import { ScenarioSampler } from "../../src/trainer/sampler.js";
 import { scenarios } from "./support/fakes.js";
 
 const ids = (chosen: readonly Scenario[]) => chosen.map(({ id }) => id);

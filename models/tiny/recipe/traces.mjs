@@ -11,10 +11,10 @@
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { parseArgs } from "node:util";
-import { ExpertSession } from "../../../dist/src/hone/expert-session.js";
 import { opening, playRollout } from "../../../dist/src/core/rollout/rollout.js";
-import { loadTask } from "../../../dist/src/scenarios/load.js";
 import { Random } from "../../../dist/src/core/util/random.js";
+import { ExpertSession } from "../../../dist/src/hone/expert-session.js";
+import { loadTask } from "../../../dist/src/scenarios/load.js";
 import { CALLS, lessonOf, lessons } from "./lessons.mjs";
 import { piecesOf } from "./pieces.mjs";
 

@@ -3,7 +3,7 @@
  * server that lists others later is detected. Plain data, so that it can be sent to workers.
  */
 import { createHash } from "node:crypto";
-import { jsonSchema } from "../../core/task/parameters.js";
+import { jsonSchema } from "../../chat/json-schema.js";
 import type { ServerTool } from "../../core/task/servers.js";
 import { messageOf, UsageError } from "../../core/util/errors.js";
 import type { ListedTool } from "./connection.js";

@@ -3,7 +3,7 @@
  * or with the thread where all its rollouts share it (the scope "worker" of a task's `mcp`).
  */
 import { rmSync } from "node:fs";
-import { jsonSchema } from "../../core/task/parameters.js";
+import { jsonSchema } from "../../chat/json-schema.js";
 import type { ServerEvent, ServerEvents, ServerPlan, ServerTool } from "../../core/task/servers.js";
 import { type AnyTask, defineTool, type Scenario, type Tool, type ToolContext } from "../../core/task/task.js";
 import { changedTools } from "./catalogue.js";

@@ -1,6 +1,6 @@
 /**
- * Reads the options of options.ts from flags, environment, `hone.config.{ts,json}` and defaults (the strongest first),
- * through one schema. It also makes docs/options.md.
+ * Options: rooms declare theirs, and here they are one table with one type. They are read from flags, environment,
+ * `hone.config.{ts,json}` and defaults (the strongest first), through one schema. It also makes docs/options.md.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -8,11 +8,17 @@ import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { nearest } from "../util/nearest.js";
 import { importScript } from "../util/user-file.js";
 import { defaultTextFor, type LibraryUse, type Option, type OptionKind, type RunUse } from "./option.js";
-import { definitions } from "./options.js";
 import { removedFlags, removedOption } from "./removed.js";
 import { type BySize, sizeOf } from "./sizes.js";
 
-type Definitions = typeof definitions;
+/** Every option by its name. Each room adds its own: by {@link declareOptions}, and to this interface by `declare module`. */
+// biome-ignore lint/suspicious/noEmptyInterface: rooms add to it
+export interface OptionTable {}
+
+type Definitions = OptionTable;
+
+/** In the order in which rooms have declared them, which is that of help and docs/options.md. */
+const definitions: Record<string, Option> = {};
 
 export type OptionName = keyof Definitions;
 
@@ -68,7 +74,7 @@ type ValueOf<O> = O extends { readonly default: infer D extends string | number 
 export type ConfigOf<D> = { readonly [N in keyof D]: ValueOf<D[N]> };
 
 /** The resolved values of the options `K`. */
-export type Config<K extends OptionName = OptionName> = ConfigOf<Pick<typeof definitions, K>>;
+export type Config<K extends OptionName = OptionName> = ConfigOf<Pick<Definitions, K>>;
 
 const kebab = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
@@ -83,14 +89,14 @@ const withVariables = (own: Readonly<Record<string, Option>>) =>
   );
 
 /** All options, with their environment variables filled in; those of rooms above too (`ownOptions`). */
-export const options: Readonly<Record<OptionName, Option>> = withVariables(definitions) as Record<OptionName, Option>;
+export const options = {} as Readonly<Record<OptionName, Option>>;
 
-export const optionNames = Object.keys(options) as OptionName[];
+export const optionNames: OptionName[] = [];
 
 const isTaken = (by: string, list: readonly string[] | "every") => list === "every" || list.includes(by);
 
 const namesWhere = (holds: (option: Option) => boolean) =>
-  (Object.keys(definitions) as OptionName[]).filter((name) => holds(definitions[name]));
+  (Object.keys(definitions) as OptionName[]).filter((name) => holds(definitions[name] as Option));
 
 /** The options that a command takes, without those of its own room. */
 export const optionsOf = <const C extends string>(command: C): readonly OptionOf<C>[] =>
@@ -117,7 +123,7 @@ export const libraryOptions = <const U extends LibraryUse>(use: U): readonly Lib
 
 /** The default of an option in training, by the model's number of parameters. */
 export function sizedDefault<N extends SizedOption>(name: N, parameters: number): NonNullable<Config[N]> {
-  const { tiny, small, large = small } = definitions[name].bySize as BySize<unknown>;
+  const { tiny, small, large = small } = (definitions[name] as Option).bySize as BySize<unknown>;
   return { tiny, small, large }[sizeOf(parameters)] as NonNullable<Config[N]>;
 }
 
@@ -131,16 +137,32 @@ export function sizedDefaults(parameters: number): { readonly [N in SizedOption]
 
 export const isOwn = (name: string): boolean => !Object.hasOwn(definitions, name);
 
-/**
- * Options that commands of a room above have of their own: read, shown and documented as hone's are, once the room is loaded.
- *
- * @throws TypeError when a name is taken
- */
-export function ownOptions<const D extends Readonly<Record<string, Option>>>(own: D): D {
+function add(own: Readonly<Record<string, Option>>): void {
   const taken = Object.keys(own).find((name) => Object.hasOwn(options, name));
   if (taken) throw new TypeError(`there is an option ${taken} already`);
   Object.assign(options, withVariables(own));
   optionNames.push(...(Object.keys(own) as OptionName[]));
+}
+
+/**
+ * Declares options of a room, when it is loaded: `trainer/options.ts` loads all that a training takes, `hone/options.ts` all.
+ *
+ * @throws TypeError when a name is taken
+ */
+export function declareOptions<const D extends Readonly<Record<string, Option>>>(own: D): D {
+  add(own);
+  Object.assign(definitions, own);
+  return own;
+}
+
+/**
+ * Options that commands of a task have of their own, which no other command takes: read, shown and documented as hone's are, once
+ * the task's commands are loaded.
+ *
+ * @throws TypeError when a name is taken
+ */
+export function ownOptions<const D extends Readonly<Record<string, Option>>>(own: D): D {
+  add(own);
   return own;
 }
 
@@ -321,7 +343,7 @@ export function optionsTable(): string {
   return [
     "# Options",
     "",
-    "Written by `yarn docs` from `src/core/config/options.ts` (and `options.ts` of tasks with commands); do not edit.",
+    "Written by `yarn docs` from the options that rooms declare (`src/**/*-options.ts`); do not edit.",
     "Strongest first: flag, environment variable,",
     "`hone.config.ts` or `hone.config.json` in the current folder (keys in camelCase: `--sent-before` is `sentBefore`),",
     "default. `yarn hone COMMAND --help` shows the options of a command that are set first, `--help all` every one.",

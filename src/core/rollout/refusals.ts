@@ -1,7 +1,6 @@
 /** Calls that cannot run, in the words that the model reads: of tools that are not there, or with arguments that do not fit. */
 
-import { problemByRequest } from "../task/parameters.js";
-import type { CallOutcome, ToolCall, ToolSchema } from "../task/task.js";
+import type { CallOutcome } from "../task/task.js";
 import { nearest } from "../util/nearest.js";
 
 export interface Refusal {
@@ -20,22 +19,4 @@ export function unknownTool(name: string, names: readonly string[]): Refusal {
 export function badArguments(name: string, problem: string, parameters: readonly string[]): Refusal {
   const takes = parameters.join(", ") || "no arguments";
   return { outcome: "bad_arguments", error: `${problem.slice(0, 200)}; ${name} takes ${takes}` };
-}
-
-/** Judges a call by the tools of the request that it answers, as their schemas are there; undefined: it can run. */
-export function refusalByRequest(
-  { name, arguments: args }: Pick<ToolCall, "name" | "arguments">,
-  tools: readonly ToolSchema[],
-): Refusal | undefined {
-  const tool = tools.find((one) => one.function.name === name);
-  if (!tool)
-    return unknownTool(
-      name,
-      tools.map((one) => one.function.name),
-    );
-  const { parameters } = tool.function;
-  const problem = problemByRequest(parameters, args);
-  return problem === undefined
-    ? undefined
-    : badArguments(name, problem, Object.keys((parameters.properties ?? {}) as object));
 }

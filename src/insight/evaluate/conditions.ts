@@ -17,9 +17,9 @@ import type { LocalJudge } from "../../judge/reward/local-judge.js";
 import { rewardNamed } from "../../judge/reward/registry.js";
 import { withAbsolutePaths } from "../../machine/models/absolute-paths.js";
 import type { OpenCheckpoints } from "../../machine/runs/checkpoint-choice.js";
+import { scenariosFingerprint, validationScenarios } from "../../scenarios/held-out.js";
 import { loadTask, scenariosOf } from "../../scenarios/load.js";
 import { givenForTask, recordedForTask, taskOptionsOf } from "../../scenarios/task-options.js";
-import { scenariosFingerprint, validationScenarios } from "../../trainer/sampler.js";
 import { chooseScenarios } from "../rollouts-file.js";
 import type { Entrants } from "./entrants.js";
 import { changeable, type EvalConfig } from "./eval-options.js";
@@ -45,11 +45,16 @@ export interface Conditions {
 function settingsFor(run: OpenCheckpoints | null, given: GivenOptions): Settings {
   const absolute = withAbsolutePaths(given);
   if (run) {
-    const changes = changeable.flatMap((name) => (absolute[name] === undefined ? [] : [[name, absolute[name]]]));
+    const changes = changeable().flatMap((name) => (absolute[name] === undefined ? [] : [[name, absolute[name]]]));
     checkRemoved(run.record, undefined);
     return { ...settingsOf(run.record), ...Object.fromEntries(changes) };
   }
-  const { temperature = 1, context = CONTEXT, maxTokens = MAX_TOKENS, ...others } = withDefaults(changeable, absolute);
+  const {
+    temperature = 1,
+    context = CONTEXT,
+    maxTokens = MAX_TOKENS,
+    ...others
+  } = withDefaults(changeable(), absolute);
   return { ...others, temperature, context, maxTokens, accuracy: others.accuracy ?? "task", reward: "task" };
 }
 

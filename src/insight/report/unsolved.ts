@@ -1,8 +1,8 @@
 /** What fits where a training begins with nothing solved and all rewards equal, as commands to type. */
 import { type GivenOptions, type OptionName, optionsOf } from "../../core/config/config.js";
-import { typed } from "../../core/config/typed.js";
 import type { AnyTask } from "../../core/task/task.js";
 import { hone } from "../../core/util/program.js";
+import { typed } from "../typed.js";
 
 export interface Unsolved {
   /** Options of the training as they were given. */

@@ -2,10 +2,10 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import { givenByProgram, withDefaults } from "../../core/config/config.js";
-import { downloadOptions } from "../../core/config/input-options.js";
 import type { ScenarioIo, Split } from "../../core/task/task.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
 import { writeDurably } from "../../core/util/files.js";
+import { downloadOptions } from "../input-options.js";
 import { dataEndings } from "./rows.js";
 
 const isData = (path: string) => dataEndings.includes(extname(path).toLowerCase());

@@ -2,9 +2,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../core/config/config.js";
-import type { downloadOptions } from "../../core/config/input-options.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
 import { cacheHome, expandHome } from "../../core/util/paths.js";
+import type { downloadOptions } from "../input-options.js";
 import { type HttpOptions, rootOf } from "./http.js";
 
 export type HubConfig = Pick<Config, (typeof downloadOptions)[number]>;

@@ -81,7 +81,7 @@ export const scale: Source = {
     },
   ],
   measured: [],
-  declared: [["At most 256 rollouts are played at once", "src/core/config/player-options.ts", "MOST_SEQUENCES = 256"]],
+  declared: [["At most 256 rollouts are played at once", "src/machine/play/player-options.ts", "MOST_SEQUENCES = 256"]],
   elsewhere: [],
   plain: [
     "Williams, Waterman and Patterson 2009",

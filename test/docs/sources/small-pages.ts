@@ -14,8 +14,8 @@ export const smallPages: readonly Source[] = [
     ["before 1980-01-01 UTC", "src/email/import/dates.ts", "Date.UTC(1980, 0, 1)"],
   ]),
   page("run-folder", [
-    ["newest `` checkpoints (1)", "src/core/config/run-options.ts", 'default: 1, run: "changeable"'],
-    ["(``, 2,000:", "src/core/config/options.ts", "default: 2000"],
+    ["newest `` checkpoints (1)", "src/trainer/training-options.ts", 'default: 1, run: "changeable"'],
+    ["(``, 2,000:", "src/insight/insight-options.ts", "default: 2000"],
     ["below 30 MB", "src/insight/view/report-file.ts", "MOST_BYTES = 30e6"],
   ]),
   page("pack", [

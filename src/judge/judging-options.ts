@@ -1,11 +1,12 @@
 /** Options of rewards and judges. Part of options.ts. */
-import { hone } from "../util/program.js";
-import { choice, flag, inGroup, list, real, text, whole } from "./option.js";
-import { OPENAI_KEY } from "./player-options.js";
+import { declareOptions } from "../core/config/config.js";
+import { choice, flag, inGroup, list, real, text, whole } from "../core/config/option.js";
+import { hone } from "../core/util/program.js";
+import { OPENAI_KEY } from "../machine/play/player-options.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 
-export const judgingOptions = {
+export const judgingOptions = declareOptions({
   ...inGroup("Rewards and judging", ["judge", "train", "eval", "scenarios generate"], {
     reward: text(`The reward that trains, by its name; \`${hone("train")} --help all\` describes each.`, {
       default: "task",
@@ -130,4 +131,9 @@ export const judgingOptions = {
       library: ["ruler"],
     }),
   }),
-};
+});
+
+type Own = typeof judgingOptions;
+declare module "../core/config/config.js" {
+  interface OptionTable extends Own {}
+}

@@ -1,7 +1,8 @@
 /** Options of making scenarios. Part of options.ts. */
-import { inGroup, list, text, whole } from "./option.js";
+import { declareOptions } from "../core/config/config.js";
+import { inGroup, list, text, whole } from "../core/config/option.js";
 
-export const scenarioOptions = {
+export const scenarioOptions = declareOptions({
   ...inGroup("Making scenarios", ["scenarios generate"], {
     documents: text("Folder of text files (and HTML) to ask about, with all folders below it.", {
       accepts: "a path",
@@ -44,4 +45,9 @@ export const scenarioOptions = {
     }),
     toolCalls: whole(1, 10_000, "Calls of MCP servers' tools at most, to see what there is.", { default: 100 }),
   }),
-};
+});
+
+type Own = typeof scenarioOptions;
+declare module "../core/config/config.js" {
+  interface OptionTable extends Own {}
+}

@@ -1,5 +1,5 @@
 /** Options as they are typed, for messages that say what to run. */
-import { flagOf, type GivenOptions, type OptionName, options } from "./config.js";
+import { flagOf, type GivenOptions, type OptionName, options } from "../core/config/config.js";
 
 /** A word as a shell takes it. */
 const word = (text: string) => (/^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`);

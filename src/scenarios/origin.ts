@@ -3,8 +3,8 @@ import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { types } from "node:util";
-import { HoneError } from "./errors.js";
-import { packageRoot } from "./paths.js";
+import { HoneError } from "../core/util/errors.js";
+import { packageRoot } from "../core/util/paths.js";
 
 /** A frame of a stack, "at f (FILE:LINE:COLUMN)", and the place that jiti's parser adds to its message, " FILE:LINE:COLUMN". */
 const PLACE = /^\s+(?:at )?(?:async )?(?:.*\()?(\S.*?):(\d+):\d+\)?$/gm;

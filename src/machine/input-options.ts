@@ -1,8 +1,9 @@
 /** Options that name a command's input: folders, files, projects, tasks, tool servers, the Hub. Part of options.ts. */
 
-import { hone } from "../util/program.js";
-import { MODEL_USERS } from "./model-users.js";
-import { choice, flag, inGroup, list, real, text, texts, whole, words } from "./option.js";
+import { declareOptions } from "../core/config/config.js";
+import { MODEL_USERS } from "../core/config/model-users.js";
+import { choice, flag, inGroup, list, real, text, texts, whole, words } from "../core/config/option.js";
+import { hone } from "../core/util/program.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 
@@ -50,7 +51,7 @@ const downloads = inGroup(
 /** Access to the Hub. */
 export const downloadOptions = Object.keys(downloads) as readonly (keyof typeof downloads)[];
 
-export const inputOptions = {
+export const inputOptions = declareOptions({
   ...inGroup("Files and folders", "every", {
     home: text("Folder that holds hone's state: databases, models, runs.", {
       default: ".hone",
@@ -254,4 +255,9 @@ export const inputOptions = {
     }),
   }),
   ...downloads,
-};
+});
+
+type Own = typeof inputOptions;
+declare module "../core/config/config.js" {
+  interface OptionTable extends Own {}
+}

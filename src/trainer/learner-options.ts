@@ -1,10 +1,11 @@
 /** Options of the adapter and the learner. Part of options.ts. */
-import { MODEL_USERS } from "./model-users.js";
-import { choice, flag, inGroup, list, real, text, whole } from "./option.js";
+import { declareOptions } from "../core/config/config.js";
+import { MODEL_USERS } from "../core/config/model-users.js";
+import { choice, flag, inGroup, list, real, text, whole } from "../core/config/option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 
-export const learnerOptions = {
+export const learnerOptions = declareOptions({
   ...inGroup("Imitation", ["sft"], {
     successes: flag("Learn from rollouts that solved their scenario only.", { default: false, first: ["sft"] }),
     epochs: whole(1, 10_000, "Passes over the rollouts of the file.", { default: 1, first: ["sft"] }),
@@ -116,4 +117,9 @@ export const learnerOptions = {
       },
     ),
   }),
-};
+});
+
+type Own = typeof learnerOptions;
+declare module "../core/config/config.js" {
+  interface OptionTable extends Own {}
+}

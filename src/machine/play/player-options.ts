@@ -1,9 +1,10 @@
 /** Options of the model, and of how it plays. Part of options.ts. */
 
-import { hone } from "../util/program.js";
-import { CONTEXT, ROLLOUTS_AT_ONCE } from "./defaults.js";
-import { MODEL_USERS } from "./model-users.js";
-import { choice, flag, inGroup, list, pairs, real, text, whole } from "./option.js";
+import { declareOptions } from "../../core/config/config.js";
+import { CONTEXT, ROLLOUTS_AT_ONCE } from "../../core/config/defaults.js";
+import { MODEL_USERS } from "../../core/config/model-users.js";
+import { choice, flag, inGroup, list, pairs, real, text, whole } from "../../core/config/option.js";
+import { hone } from "../../core/util/program.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 /** Maximum number of sequences that llama.cpp evaluates at once in one context. */
@@ -11,7 +12,7 @@ export const MOST_SEQUENCES = 256;
 /** Of a server's key, see `keyFor`. */
 export const OPENAI_KEY = "OPENAI_API_KEY at https://api.openai.com and its regional hosts; none elsewhere";
 
-export const playerOptions = {
+export const playerOptions = declareOptions({
   ...inGroup("Model and player", ["rollout"], {
     model: text(
       `Model: a name of \`${hone("models")}\`, a Hub repository, hf:REPOSITORY:FILE.gguf, a folder or file.`,
@@ -248,4 +249,9 @@ export const playerOptions = {
       library: ["model"],
     }),
   }),
-};
+});
+
+type Own = typeof playerOptions;
+declare module "../../core/config/config.js" {
+  interface OptionTable extends Own {}
+}

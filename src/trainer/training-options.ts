@@ -1,12 +1,13 @@
 /** Options of runs, and of their updates. Part of options.ts. */
-import { presetNames } from "./defaults.js";
-import { choice, inGroup, list, real, shares, text, whole } from "./option.js";
+import { declareOptions } from "../core/config/config.js";
+import { presetNames } from "../core/config/defaults.js";
+import { choice, inGroup, list, real, shares, text, whole } from "../core/config/option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 
 // Defaults of tiny models lift one of 4 million parameters within 10 steps (docs/tiny-model.md says why these); those of
 // small and large ones are ART's for models of 0.5 and 3 billion parameters, with larger groups.
-export const runOptions = {
+export const runOptions = declareOptions({
   ...inGroup("Runs and training", ["train"], {
     project: text("Folder of runs in the home folder.", {
       defaultText: { other: "the task's name", eval: "any" },
@@ -119,4 +120,9 @@ export const runOptions = {
       { default: 1, run: "changeable" },
     ),
   }),
-};
+});
+
+type Own = typeof runOptions;
+declare module "../core/config/config.js" {
+  interface OptionTable extends Own {}
+}

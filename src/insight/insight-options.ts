@@ -1,0 +1,47 @@
+/** Options of what looks at runs. */
+import { declareOptions } from "../core/config/config.js";
+import { flag, inGroup, list, text, whole } from "../core/config/option.js";
+
+export const insightOptions = declareOptions({
+  ...inGroup("Looking at runs", ["rollouts"], {
+    runs: list("Runs to show: names, PROJECT/NAME, or folders.", {
+      defaultText: "the newest run",
+      commands: ["view", "report"],
+    }),
+    port: whole(0, 65_535, "Port of the page or the API on 127.0.0.1; 0 means any free port.", {
+      defaultText: { other: "8000", view: "any free port", "scenarios review": "any free port" },
+      commands: ["view", "serve", "scenarios review"],
+      first: ["serve"],
+    }),
+    step: text("Only rollouts of this step or range of steps; replay takes one step.", {
+      accepts: "a number, or a range such as 3-9",
+      defaultText: { other: "the newest; all with --scenario or --jsonl", replay: "the newest" },
+      commands: ["rollouts", "replay"],
+      first: ["replay"],
+    }),
+    failed: flag("Only rollouts that did not solve their scenario.", { default: false }),
+    end: text("Only rollouts with this end: answered, turn_limit, open_call, ...", { defaultText: "all" }),
+    jsonl: text("Trajectory file to write the rollouts to; other commands read it.", {
+      accepts: "a path",
+      defaultText: "none",
+    }),
+    csv: flag("Print comma-separated values: a line per step, a column per figure.", {
+      default: false,
+      commands: ["metrics"],
+    }),
+    sample: whole(
+      0,
+      Number.MAX_SAFE_INTEGER,
+      "Number of rollouts whose conversations the report includes; the file stays below 30 MB.",
+      {
+        default: 2000,
+        commands: ["report"],
+      },
+    ),
+  }),
+});
+
+type Own = typeof insightOptions;
+declare module "../core/config/config.js" {
+  interface OptionTable extends Own {}
+}

@@ -3,11 +3,11 @@
  * its output; programs that it started end with it.
  */
 
+import { TASK_SECONDS } from "../core/config/defaults.js";
 import { deadlineCause } from "../core/rollout/deadline.js";
 import type { RolloutLimits, RolloutOutcome } from "../core/rollout/rollout.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import { type RolloutContext, rewardReturned } from "../core/task/agent.js";
-import { TASK_SECONDS } from "../core/task/limits.js";
 import type { AnyTask, Reward, Scenario } from "../core/task/task.js";
 import { HoneError, messageOf } from "../core/util/errors.js";
 import { type Pauses, TimeLimit } from "../core/util/time-limit.js";

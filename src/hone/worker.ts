@@ -6,6 +6,7 @@ import { MessageChannel, type MessagePort, parentPort, threadId } from "node:wor
 import { workerData } from "piscina";
 import type { Agents } from "../agent/agents.js";
 import type { McpServers } from "../agent/mcp/servers.js";
+import { TASK_SECONDS } from "../core/config/defaults.js";
 import {
   type GroupJob,
   type GroupResult,
@@ -17,7 +18,6 @@ import {
 import { opening, playRollout, type RolloutOutcome, type Waiting } from "../core/rollout/rollout.js";
 import type { Session } from "../core/rollout/session.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
-import { TASK_SECONDS } from "../core/task/limits.js";
 import type { AnyTask } from "../core/task/task.js";
 import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
 import type { Pauses } from "../core/util/time-limit.js";

@@ -1,6 +1,7 @@
 /** Options that name a command's input: folders, files, projects, tasks, tool servers, the Hub. Part of options.ts. */
 
 import { declareOptions } from "../core/config/config.js";
+import { TASK_SECONDS } from "../core/config/defaults.js";
 import { MODEL_USERS } from "../core/config/model-users.js";
 import { choice, flag, inGroup, list, real, text, texts, whole, words } from "../core/config/option.js";
 import { hone } from "../core/util/program.js";
@@ -183,7 +184,7 @@ export const inputOptions = declareOptions({
       86_400,
       "Seconds that the task's file, its scenarios, open, close and each prompt may take, without a sign of progress.",
       {
-        default: 300,
+        default: TASK_SECONDS,
         commands: ["check", "rollout", "judge", "sft", "train", "eval", "chat", "play"],
         library: ["model"],
       },

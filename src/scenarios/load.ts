@@ -3,7 +3,8 @@
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { allowed, TASK_SECONDS, withLimits } from "../core/task/limits.js";
+import { TASK_SECONDS } from "../core/config/defaults.js";
+import { allowed, withLimits } from "../core/task/limits.js";
 import type { AnyTask, PlainOptions, Scenario, ScenarioIo } from "../core/task/task.js";
 import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
 import { importUserFile } from "../core/util/user-file.js";

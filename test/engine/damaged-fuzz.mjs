@@ -9,9 +9,9 @@ import { pathToFileURL } from "node:url";
 
 const [model, folder, seed, from, count] = process.argv.slice(2);
 const load = (path) => import(pathToFileURL(join(import.meta.dirname, "../../dist/src", path)).href);
-const { conversingModel } = await load("models/header.js");
+const { conversingModel } = await load("machine/models/header.js");
 const { loadEngine } = await load("engine/factory.js");
-const { Random } = await load("util/random.js");
+const { Random } = await load("core/util/random.js");
 
 /** GGUF's types of values, https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. */
 const SIZES = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];

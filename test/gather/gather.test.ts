@@ -1,3 +1,6 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { type GatherOptions, gather } from "../../src/core/gather/gather.js";
 import { RolloutThreads } from "../../src/core/gather/threads.js";
@@ -30,6 +33,16 @@ describe("gather", () => {
     expect(heard).toHaveLength(6);
     expect(result).toMatchObject({ failures: [], interrupted: false });
     expect(result.groups[0]?.[0]).toMatchObject({ end: "answered", task: "moody", player: { kind: "expert" } });
+  });
+
+  it("ends where its threads cannot start, and says why", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "hone-gather-"));
+    const file = join(folder, "worker.mjs");
+    writeFileSync(file, 'throw new Error("a file of hone is missing");');
+    const broken = new RolloutThreads(file);
+    const played = gather(patient(["a"], { threads: broken, maxExceptions: 2 })).finally(() => broken.close());
+    const { failures } = await played;
+    expect(failures.map(({ error }) => error)).toEqual(Array(2).fill("a file of hone is missing"));
   });
 
   it("has as many rollouts under way as were asked for, also on one thread", async () => {

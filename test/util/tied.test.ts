@@ -37,14 +37,14 @@ async function killed({ parent, pids }: { parent: ChildProcess; pids: readonly n
 describe("when hone is killed", () => {
   it("converters, exports and their children end", async () => {
     const program = (folder: string) => `
-      import { run } from ${moduleAt("models/program.js")};
+      import { run } from ${moduleAt("machine/models/program.js")};
       await run("sh", ["-c", ${JSON.stringify(family(folder))}], {});`;
     await killed(await started(program));
   });
 
   it("installers end", async () => {
     const program = (folder: string) => `
-      import { run } from ${moduleAt("util/run.js")};
+      import { run } from ${moduleAt("core/util/run.js")};
       await run("sh", ["-c", ${JSON.stringify(`echo $$ > ${folder}/new; mv ${folder}/new ${folder}/pids; exec sleep 1000`)}]);`;
     await killed(await started(program));
   });
@@ -52,7 +52,7 @@ describe("when hone is killed", () => {
   it("doctor's trial ends", async () => {
     // As the trial, with a channel for messages.
     const program = (folder: string) => `
-      import { spawnTied } from ${moduleAt("util/tied.js")};
+      import { spawnTied } from ${moduleAt("core/util/tied.js")};
       const options = { stdio: ["ignore", "ignore", "pipe", "ipc"], ownGroup: true };
       const child = spawnTied(process.execPath, ["-e", ${JSON.stringify(
         `process.on("message", (pid) => require("node:fs").writeFileSync("${folder}/pids", String(pid))); process.send(process.pid);`,
@@ -66,7 +66,7 @@ describe("a program", () => {
   it("is ended with its children when the work is aborted", async () => {
     const program = (folder: string) => `
       import { existsSync } from "node:fs";
-      import { run } from ${moduleAt("models/program.js")};
+      import { run } from ${moduleAt("machine/models/program.js")};
       const stop = new AbortController();
       const left = setInterval(() => {
         if (existsSync("${folder}/go")) stop.abort(new Error("stopped"));
@@ -88,8 +88,8 @@ describe("a program", () => {
 
   it("ends as it would alone: output, exit code, and 127 where there is none of its name", () => {
     const program = `
-      import { run } from ${moduleAt("models/program.js")};
-      import { run as install } from ${moduleAt("util/run.js")};
+      import { run } from ${moduleAt("machine/models/program.js")};
+      import { run as install } from ${moduleAt("core/util/run.js")};
       const io = {};
       console.log(JSON.stringify([
         await run("sh", ["-c", "echo out; echo err >&2; exit 3"], io),

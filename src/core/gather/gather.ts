@@ -13,9 +13,9 @@
  */
 import { availableParallelism } from "node:os";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { TASK_SECONDS } from "../config/defaults.js";
 import type { Waiting } from "../rollout/rollout.js";
 import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
-import { TASK_SECONDS } from "../task/limits.js";
 import type { Scenario } from "../task/task.js";
 import { HoneError, messageOf } from "../util/errors.js";
 import { deriveSeed } from "../util/random.js";

@@ -16,6 +16,7 @@ const HELD_MS = 5000;
 /** Milliseconds in which an idle thread answers. */
 const ANSWER_MS = 1000;
 
+/** The code of a thread, a program of its own: tasks, engines and agents, which this room does not know, meet there. */
 const workerFile = join(packageRoot, "dist/src/hone/worker.js");
 
 /**
@@ -71,6 +72,8 @@ function keyOf({ player, ...settings }: WorkerSettings): string {
 export class Threads {
   readonly #owner: RolloutThreads;
   readonly #pool: Piscina<GroupJob, GroupResult>;
+  /** Rejects where no thread has started, and one ended with an error: then none will. */
+  readonly #neverStarts: Promise<never>;
   readonly #held = new Set<Held>();
   /** Of the threads that have started. */
   readonly #pulses = new Map<number, Pulse>();
@@ -79,12 +82,12 @@ export class Threads {
   #onMessage: Wanted["onMessage"] = () => undefined;
   #onNote: Wanted["onNote"];
 
-  constructor(owner: RolloutThreads, { settings, count, concurrency }: Wanted) {
+  constructor(owner: RolloutThreads, file: string, { settings, count, concurrency }: Wanted) {
     this.#owner = owner;
     this.#key = keyOf(settings);
     this.#made = { count, concurrency };
     this.#pool = new Piscina<GroupJob, GroupResult>({
-      filename: workerFile,
+      filename: file,
       workerData: settings,
       execArgv: asynchronousLoading,
       // The least busy thread takes the next group.
@@ -97,8 +100,13 @@ export class Threads {
       atomics: "disabled",
     });
     this.#pool.on("message", (message: WorkerMessage) => this.#receive(message));
-    // The death of a worker is reported through the promises of its groups.
-    this.#pool.on("error", () => undefined);
+    this.#neverStarts = new Promise((_, reject) => {
+      // The death of a worker that has started is reported through the promises of its groups.
+      this.#pool.on("error", (error) => {
+        if (this.#pulses.size === 0) reject(error);
+      });
+    });
+    this.#neverStarts.catch(() => undefined);
   }
 
   /** Whether they have those settings, and none is blocked by what its rollouts have left behind. */
@@ -142,7 +150,7 @@ export class Threads {
   play(job: GroupJob, { alone }: { readonly alone: boolean }): Promise<GroupResult> {
     // A task with an abort signal has its thread to itself: that is piscina's rule.
     const own = alone ? { signal: new AbortController().signal } : {};
-    return this.#pool.run(job, { ...own, transferList: [job.begin] });
+    return Promise.race([this.#pool.run(job, { ...own, transferList: [job.begin] }), this.#neverStarts]);
   }
 
   /** Ends one thread with all that it plays; another one takes its place. */
@@ -194,8 +202,14 @@ export class Threads {
 
 /** The owner of threads that gatherings use one after another. Without `close` what the threads hold is never closed. */
 export class RolloutThreads {
+  readonly #file: string;
   #kept: Threads | undefined;
   #closed = false;
+
+  /** @param file the code of a thread; default hone's own */
+  constructor(file = workerFile) {
+    this.#file = file;
+  }
 
   /** The kept threads where they suit, else new ones. */
   async take(wanted: Wanted): Promise<Threads> {
@@ -203,7 +217,7 @@ export class RolloutThreads {
     this.#kept = undefined;
     if (kept && (await kept.suit(wanted))) return kept.serve(wanted);
     await kept?.close();
-    return new Threads(this, wanted).serve(wanted);
+    return new Threads(this, this.#file, wanted).serve(wanted);
   }
 
   /** For threads that were taken here. */

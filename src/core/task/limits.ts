@@ -1,10 +1,6 @@
 /** Time limits for a task's own code outside of rollouts: its file, `scenarios`, `open`, `close`, and `prompt`. */
-import { options } from "../config/config.js";
 import { type Allowed, timed, timedNow } from "../util/watch.js";
 import type { AnyTask } from "./task.js";
-
-/** Seconds of {@link allowed} work where `--task-timeout` is not known. */
-export const TASK_SECONDS: number = options.taskTimeout.default as number;
 
 export const allowed = (what: string, seconds: number): Allowed => ({ what, seconds, remedy: "--task-timeout" });
 

@@ -64,7 +64,7 @@ function answerAlways(): void {
 
 answerAlways();
 
-/** The room is loaded where it is needed: it is above this one, and has the endpoint. */
+/** The agents' endpoint, which is loaded for a task that its own code plays. */
 async function openAgents(task: AnyTask, env: unknown): Promise<Agents> {
   const { player, limits } = settings;
   if (player.kind !== "engine") {

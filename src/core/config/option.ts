@@ -1,4 +1,4 @@
-/** The definition of an option, and functions that declare one in options.ts, a line each. */
+/** The definition of an option, and functions that declare one in a room's `*-options.ts`, a line each. */
 import { z } from "zod";
 import { type BySize, bySizeText } from "./sizes.js";
 

@@ -1,5 +1,5 @@
 /**
- * The engine's contract: token ids in, token ids and logprobs out. No text, no chat, no JSON.
+ * The engine's contract: token ids in, token ids and logprobs out. Of text it knows the tokenizer and the template of the file.
  *
  * {@link Engine} is inference, wherever it runs: all that rollouts, templates, agents' endpoint, `serve` and the probe use. A
  * {@link LocalEngine} is an engine of this process, with resources of this machine: memory that it gives back, threads,

@@ -135,7 +135,7 @@ export interface Generated {
   readonly evaluated?: Evaluated;
 }
 
-/** One token sequence and its KV. It gets a slot at its first `generate` and keeps it until it is closed. */
+/** One token sequence and its KV. It gets a slot at its first `generate`, and keeps it until it is closed or another needs it. */
 export interface Sequence {
   /** Tokens so far: prompt, appended and sampled ones. */
   readonly length: number;

@@ -72,14 +72,14 @@ export interface PolicySlope {
   tokens: number;
 }
 
-/** Values that follow from seeds and data alone. */
+/** What a step was like; its times are apart from it. */
 export interface StepMetricsRow {
   /** Rollouts played to an end: the n of `reward`, `success`, `turns` and `completion_tokens`. */
   rollouts: number;
   /** The task's own reward, whichever reward trained. */
   reward: number;
   success: number;
-  /** 95 % interval of `success`, with rollouts of one scenario as a cluster (report/interval.ts). */
+  /** 95 % interval of `success`, with rollouts of one scenario as a cluster (interval.ts). */
   success_low: number;
   success_high: number;
   turns: number;
@@ -127,7 +127,7 @@ export interface StepMetricsRow {
   reward_spread: number | null;
   spread_n: number;
   /**
-   * How the draws of all rollouts agree with their probabilities (train/draw-statistics.ts): their number, the sum of surprise less
+   * How the draws of all rollouts agree with their probabilities (guards/draw-statistics.ts): their number, the sum of surprise less
    * entropy in nats, and its variance. null where the engine measures none.
    */
   draws: DrawStatistics | null;
@@ -167,7 +167,7 @@ export interface StepMetricsRow {
    */
   probe_kl: { base: number | null; update: number | null; n: number } | null;
   /**
-   * Which policy played the step (train/policy-slope.ts): slope 1 is the learner's, 0 the one of the checkpoint `earlier` (null: the
+   * Which policy played the step (guards/policy-slope.ts): slope 1 is the learner's, 0 the one of the checkpoint `earlier` (null: the
    * base model), over so many tokens. null where no earlier policy could be told apart. `previous`: the same from the policy of
    * one update before.
    */

@@ -47,7 +47,8 @@ const TABLES = `
     ending TEXT NOT NULL,
     turns INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL,
-    -- What the update was given; NULL until the step is committed, and for rollouts that trained nothing.
+    -- What the rollout was credited with, also in a group without a gradient; NULL until the step is committed, and for
+    -- rollouts without a reward.
     training_reward REAL,
     advantage REAL,
     -- A judge's words on a rollout; noted with its credit.

@@ -1,6 +1,6 @@
 /**
  * What a guard of a training step is. A guard looks at one or several moments of a step and says what it demands; it changes
- * nothing itself. Only the transaction acts on a demand: `heed`, which the stages of a step call at each moment.
+ * nothing but its own memory (`lastUpdates`). Only the transaction acts on a demand: `heed`, which the stages of a step call at each moment.
  */
 import type { AdvantageOptions } from "../learn/advantages.js";
 import type { BatchGroup } from "../learn/batch.js";

@@ -67,6 +67,8 @@ export interface UpdateRequest {
   readonly sampledTokens: number;
   /** Seed of the assignment of groups to mini-batches. */
   readonly seed: number;
+  /** The policy that played, where it is not the current one; see StepSettings. */
+  readonly playedBy?: { readonly checkpoint: string | null };
   /** Policy that may have played instead of the current one; see StepSettings. */
   readonly earlier?: { readonly checkpoint: string | null };
   readonly previous?: { readonly checkpoint: string | null };

@@ -125,7 +125,9 @@ async function loadChecked(
   const numerics = numericsOf(settings.numerics.engine, made ? learnerPart(made.numerics) : null);
   const seen = { loaded, settings, before: mismatchesOf(steps, numerics), adapter, consequence };
   await heed(parts.guards, "afterWaking", seen, actsAfter(parts, unsettled));
-  return "reading" in loaded ? loaded.reading : null;
+  // Whatever the guards say of it.
+  if ("error" in loaded) throw loaded.error;
+  return loaded.reading;
 }
 
 /** A lack of memory costs no step, and the user is told so. */

@@ -26,7 +26,7 @@ import type { LearnStages, PlayedGroups, PlayStages, Stages } from "./stages.js"
 
 /**
  * Before the commit everything can be repeated, reusing the rollouts that were saved; after it the update is kept, even when
- * memory does not suffice to wake the policy. The process may end at any moment.
+ * memory does not suffice to wake the policy, unless the engine is seen to play another adapter (settle.ts). The process may end at any moment.
  */
 export async function trainStep(stages: Stages): Promise<StepRow> {
   return stages.wake(await learnStep(stages, await playStep(stages)));

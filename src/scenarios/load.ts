@@ -9,8 +9,6 @@ import type { AnyTask, PlainOptions, Scenario, ScenarioIo } from "../core/task/t
 import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
 import { importUserFile } from "../core/util/user-file.js";
 import { timed } from "../core/util/watch.js";
-import { withOrigin } from "./origin.js";
-import { withOrigins } from "./origins.js";
 
 /** Built-in tasks, each loaded when it is chosen. */
 const builtIn: Readonly<Record<string, () => Promise<AnyTask>>> = {
@@ -47,6 +45,7 @@ export async function loadTask(reference: string, seconds = TASK_SECONDS): Promi
       `there is no task file ${file}; give the path of one, or a task of hone's: ${Object.keys(builtIn).join(", ")}`,
     );
   }
+  const [{ withOrigin }, { withOrigins }] = await Promise.all([import("./origin.js"), import("./origins.js")]);
   const loaded = await timed(allowed(`the task file ${file}`, seconds), () =>
     importUserFile(file).catch((error: unknown) => {
       // By its name: the file has the built package's.

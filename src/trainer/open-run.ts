@@ -28,9 +28,7 @@ import { logEngine } from "./engine-log.js";
 import { viewOf } from "./events.js";
 import { Model } from "./model.js";
 import type { RunPlan } from "./plan-run.js";
-import { rescoredText } from "./rescored.js";
 import { loopSettings } from "./settings.js";
-import { endTracking, tracked, trackingOf } from "./tracked.js";
 import type { RunEvents } from "./train-options.js";
 import { TrainingRun } from "./training-run.js";
 import { openUpdater, type UpdaterSources } from "./updater.js";
@@ -69,8 +67,13 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
   };
   try {
     greet(run, settings, log);
-    const tracking = await trackingOf(trackers, run, settings, tracker, log);
-    if (tracking) ends.trackers = () => endTracking(tracking, run, settings.steps);
+    let view = viewOf(events);
+    if (trackers.length > 0) {
+      const { endTracking, tracked, trackingOf } = await import("./tracked.js");
+      const tracking = await trackingOf(trackers, run, settings, tracker, log);
+      ends.trackers = () => endTracking(tracking, run, settings.steps);
+      view = tracked(view, tracking);
+    }
     const updater = openUpdater({ ...plan, run, threads: plan.learnerThreads, python, log });
     ends.learner = () => updater.close();
     let opening: Promise<Rewards> | undefined;
@@ -83,7 +86,10 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
 
     const at = run.store.lastStep();
     // Beside the engine's start, and over before anything is played.
-    const rescoring = given || at.step === 0 ? undefined : rescoredText(run.store, plan);
+    const rescoring =
+      given || at.step === 0
+        ? undefined
+        : import("./rescored.js").then(({ rescoredText }) => rescoredText(run.store, plan));
     ends.rescoring = () => rescoring?.catch(() => undefined);
     rescoring?.catch(() => undefined);
     // Loads beside the engine and the first rollouts. The first update awaits it again and gets its error.
@@ -99,7 +105,7 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
     if (loading && isLocal(engine) && decodeThreads(config.threads) === usableCores()) leaveCore(engine, loading);
     requireFormat(chatOf(engine, chatSettings(settings)), task.task.tools, plan.model);
     const parts = {
-      ...{ run, updater, view: tracked(viewOf(events), tracking), lastUpdates: new LastUpdates(), guards },
+      ...{ run, updater, view, lastUpdates: new LastUpdates(), guards },
       settings: loopSettings(settings, config, info, plan.apart),
       policy: await model.policy(task, config.releaseWeights),
     };

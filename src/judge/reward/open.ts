@@ -5,7 +5,6 @@ import type { RunSettings } from "../../core/run/settings.js";
 import type { RunStore } from "../../core/run/store.js";
 import type { AnyTask, PlainOptions } from "../../core/task/task.js";
 import { requireClaim } from "./claims.js";
-import { randomReward } from "./control.js";
 import { type RulerConfig, requireJudge, runsHere } from "./judge-options.js";
 import type { JudgedContext, RewardContext, RewardKind } from "./kind.js";
 import type { JudgeMachine, LocalJudge, LocalJudgePlan } from "./local-judge.js";
@@ -69,7 +68,8 @@ async function trained(
   open: () => RewardGroup | Promise<RewardGroup>,
 ) {
   const spreadFloor = spreadFloorOf({ control }, kind);
-  return { rewardGroup: control === "random-reward" ? randomReward(seed) : await open(), spreadFloor };
+  const isControl = control === "random-reward";
+  return { rewardGroup: isControl ? (await import("./control.js")).randomReward(seed) : await open(), spreadFloor };
 }
 
 export async function openRewards(sources: RewardSources): Promise<Rewards> {

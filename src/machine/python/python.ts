@@ -27,7 +27,7 @@ import {
 import { packagesIn } from "../../engine/device/runtime.js";
 import { pinned } from "./declared.js";
 import { checkGiven } from "./given.js";
-import { type Extra, installPackages, PIP } from "./install.js";
+import type { Extra } from "./install.js";
 import { findPython, makeVenv } from "./interpreter.js";
 import { type PackedWheels, packedWheels } from "./packed.js";
 
@@ -118,6 +118,7 @@ async function complete(
     // uv makes environments without pip.
     await run(interpreter, ["-m", "ensurepip"], { signal });
   }
+  const { installPackages, PIP } = await import("./install.js");
   // Modules are compiled when they are imported; most never are.
   const pip = [interpreter, ...PIP, "install", "--no-compile"] as const;
   await installPackages({

@@ -21,7 +21,7 @@ const folder = mkdtempSync(join(tmpdir(), "hone-prove-"));
 async function moduleOf<T>(file: string, fault: Fault | undefined): Promise<T> {
   const source = readFileSync(join(packageRoot, file), "utf8");
   const code = await compiled(fault ? patched(source, fault.patch) : source, file);
-  const above = pathToFileURL(join(packageRoot, "dist/src/")).href;
+  const above = pathToFileURL(join(packageRoot, "dist/src/core/")).href;
   const path = join(folder, `${file.replaceAll("/", "-")}-${fault?.name ?? "none"}.mjs`.replaceAll(" ", "-"));
   writeFileSync(path, code.replaceAll('from "./', `from "${above}learn/`).replaceAll('from "../', `from "${above}`));
   return (await import(/* @vite-ignore */ path)) as T;

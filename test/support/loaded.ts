@@ -25,4 +25,4 @@ export function loadedBy(...args: string[]): { files: string[]; stdout: string }
 
 /** Files of judges, agents, MCP servers, and scenarios that are made: what a command loads when it was chosen. */
 export const UNCHOSEN =
-  /^(judge\/[^/]+|judge\/reward\/(judge|judged|local-judge|noise)|agent\/(?!servers\.).*|scenarios\/(sources|logs|generate|look|questions).*)\.js$/;
+  /^(judge\/(?!judging-options)[^/]+|judge\/reward\/(judge|judged|local-judge|noise)|agent\/(?!servers\.).*|scenarios\/(sources|logs|generate|look|questions).*)\.js$/;

@@ -178,6 +178,15 @@ export const faults: readonly Fault[] = [
   },
 
   {
+    name: "the learning rate of the next step",
+    family: "learner",
+    patch: at(
+      "src/core/train/stages.ts",
+      "rateOfStep(settings.schedule, step,",
+      "rateOfStep(settings.schedule, step + 1,",
+    ),
+  },
+  {
     name: "gradient not zeroed",
     family: "learner",
     patch: optimizer("self._adam.zero_grad(set_to_none=True)", "pass"),
@@ -315,6 +324,11 @@ export const faults: readonly Fault[] = [
     name: "the same seed in a whole group",
     family: "engine",
     patch: at("src/core/gather/gather.ts", "scenario.id, index) };", "scenario.id) };"),
+  },
+  {
+    name: "the seeds of one step in all of them",
+    family: "engine",
+    patch: at("src/core/gather/gather.ts", "deriveSeed(options.run, options.step,", "deriveSeed(options.run, 1,"),
   },
   { name: "the prompt's last token missing", family: "engine", patch: open("prompt.subarray(0, -1)") },
   {

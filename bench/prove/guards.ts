@@ -16,6 +16,8 @@ const guards: readonly (readonly [RegExp, string])[] = [
   [/inconsistent sequence positions/, "llama.cpp's check of positions"],
   [/tokens are not drawn with the probabilities/, "statistics of draws"],
   [/drew the same tokens/, "a group's draws"],
+  [/was drawn with the seed/, "seeds"],
+  [/the learning rate of step/, "learning rate by a second path"],
   [/engine and learner disagree/, "distance of engine and learner"],
   [/differ by more than rounding explains/, "distance of engine and learner (told)"],
   [/differ more than in the run's first steps/, "distance of engine and learner (told)"],

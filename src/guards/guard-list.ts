@@ -12,7 +12,9 @@ import { checkEvaluated } from "./evaluated.js";
 import { checkMismatch, checkProbe, mismatchNote, probeLimit } from "./mismatch.js";
 import { checkPolicySlope } from "./policy-slope.js";
 import { checkProgress } from "./progress.js";
+import { checkRate } from "./rate.js";
 import { checkBatch } from "./second-path.js";
+import { checkSeeds } from "./seeds.js";
 
 export const guards: readonly Guard[] = [
   {
@@ -24,6 +26,11 @@ export const guards: readonly Guard[] = [
     name: "a group's draws",
     sees: "rollouts of a group that were not drawn independently of each other",
     afterPlay: ({ group }) => demanding("drop these rollouts", () => checkDraws(group)),
+  },
+  {
+    name: "seeds",
+    sees: "rollouts that were drawn with the seed of another scenario, index or step",
+    afterPlay: ({ group, run, step }) => demanding("drop these rollouts", () => checkSeeds(group, run, step)),
   },
   {
     name: "rewards and advantages by a second path",
@@ -44,6 +51,12 @@ export const guards: readonly Guard[] = [
     },
   },
   {
+    name: "learning rate by a second path",
+    sees: "a learning rate of another step, or a schedule that begins again",
+    beforeUpdate: ({ steps, learningRate, schedule }) =>
+      demanding("refuse", () => checkRate(learningRate, steps.length - 1, schedule)),
+  },
+  {
     name: "the batch by a second path",
     sees: "ids, masks or log-probabilities that were written for the learner and were not played",
     afterBatch: ({ file, batch, seed, whole }) => demanding("refuse", () => checkBatch(file, batch, { seed, whole })),
@@ -62,8 +75,8 @@ export const guards: readonly Guard[] = [
   {
     name: "distance of engine and learner (told)",
     sees: "the same, far from the first step on, or grown since",
-    afterUpdate: ({ learnt, before }) => {
-      const text = mismatchNote(learnt, before);
+    afterUpdate: ({ learnt, before, settings }) => {
+      const text = mismatchNote(learnt, before, settings.farMismatch);
       return text === undefined ? undefined : { demand: "note", text };
     },
   },

@@ -35,10 +35,16 @@ const FLOOR = 0.0015;
 export const LEAST_ESS = 0.5;
 
 /**
- * Mean distance of a run's first step that is told, in nats. Rounding was below 0.07 with every type of weights that was measured
- * (SmolLM2 in Q4_K_M, docs/results.md); an engine that evaluated other tokens was at 0.42 to 0.46 (docs/trust.md).
+ * Mean distance of a run's first step that is told, in nats, where no clean runs are recorded. Rounding was below 0.07 with every type
+ * of weights that was measured (SmolLM2 in Q4_K_M, docs/results.md); an engine that evaluated other tokens was at 0.42 to 0.46
+ * (docs/trust.md).
  */
 const FAR = 0.2;
+/**
+ * Where they are: of 16 bits and more on a CPU clean runs were at 0.0001 to 0.006 nats, f16 on an H200 at 0.0018 to 0.0042. Faults that
+ * importance weights hide were at 0.015 (a temperature that the learner leaves out), 0.044 and 0.15 (positions after a fork).
+ */
+const FAR_RECORDED = 0.0125;
 
 /** Factor for a probe, which has the tokens of one rollout: its mean varies more than that of a step. */
 const PROBE_TOLERANCE = 3;
@@ -62,6 +68,12 @@ const PROBE_DIFFERENCE = 1e-4;
 export function mismatchLimit(weightType: string, { backend }: { readonly backend?: string } = {}): number {
   const rounded = backend === "cuda" ? /^F16$/i : /^(F16|BF16|F32)$/i;
   return rounded.test(weightType) ? 0.02 : 0.05;
+}
+
+/** The distance of a first step from which on it is told, by the engine's weights and device. */
+export function farMismatch(weightType: string, { backend }: { readonly backend?: string } = {}): number {
+  const recorded = backend === "cpu" ? /^(F16|BF16|F32)$/i : backend === "cuda" ? /^F16$/i : /^$/;
+  return recorded.test(weightType) ? FAR_RECORDED : FAR;
 }
 
 /** The distance from which on it is told. @param mismatches of steps with the same numerics, oldest first; at least one */
@@ -111,14 +123,20 @@ const percent = (share: number) => `${Number((100 * share).toFixed(1))} %`;
 /**
  * What is told of a distance: where it is far from the first step on, and where it has grown, once, and again when it has doubled.
  * @param before of the run's earlier steps with the same numerics, oldest first
+ * @param far see {@link farMismatch}
  */
 export function mismatchNote(
   { mismatch, importance, played }: Update,
   before: readonly Mismatch[],
+  far: number,
 ): string | undefined {
   if (before.length === 0) {
-    if (mismatch.mean <= FAR) return undefined;
-    return `engine and learner differ by more than rounding explains: ${distanceText(mismatch)}, where rounding was below 0.07 in every type of weights that was measured; importance weights correct for it, with an effective sample size of ${percent(importance.ess)} of the tokens. Try --weights f16, and \`${hone("doctor")}\``;
+    if (mismatch.mean <= far) return undefined;
+    const usual =
+      far === FAR
+        ? "below 0.07 in every type of weights that was measured"
+        : `below ${far} with such weights on such a device`;
+    return `engine and learner differ by more than rounding explains: ${distanceText(mismatch)}, where rounding was ${usual}; importance weights correct for it, with an effective sample size of ${percent(importance.ess)} of the tokens. Try --weights f16, and \`${hone("doctor")}\``;
   }
   const from = noticeable(before);
   const highest = Math.max(...before.map(({ mean }) => mean));

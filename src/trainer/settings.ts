@@ -14,7 +14,7 @@ import type { PlainOptions } from "../core/task/task.js";
 import type { LoopSettings } from "../core/train/parts.js";
 import { UsageError } from "../core/util/errors.js";
 import { bringCloser } from "../guards/closer.js";
-import { mismatchLimit } from "../guards/mismatch.js";
+import { farMismatch, mismatchLimit } from "../guards/mismatch.js";
 import { rewardNamed } from "../judge/reward/registry.js";
 import { tornLayer } from "../machine/architectures.js";
 import { type Preset, presets } from "./presets.js";
@@ -157,6 +157,7 @@ export function loopSettings(
     maxMismatch: config.maxMismatch,
     adapterType: adapterTypeOf(engine.compute.adapters),
     expectedMismatch: mismatchLimit(engine.weightType, engine.compute),
+    farMismatch: farMismatch(engine.weightType, engine.compute),
     numerics: { engine: engineNumerics(engine), hfWeights: hfWeights },
     closer: bringCloser({
       ...{ weightType: engine.weightType, cuda: engine.compute.backend === "cuda", hfWeights },

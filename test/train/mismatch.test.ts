@@ -13,6 +13,7 @@ import { bringCloser } from "../../src/guards/closer.js";
 import {
   checkMismatch,
   checkProbe,
+  farMismatch,
   mismatchLimit,
   mismatchNote,
   noticeable,
@@ -83,17 +84,24 @@ describe("the distance between engine and learner", () => {
     const first = [mismatch(0.0005, 0.1), mismatch(0.0015, 0.1), mismatch(0.001, 0.1)];
     expect(noticeable([...first, mismatch(1, 1)])).toBeCloseTo(0.008);
     expect(noticeable([mismatch(0, 0)])).toBe(0.0015);
-    expect(mismatchNote(update(0.19, 1), [])).toBeUndefined();
-    expect(mismatchNote(update(0.4, 0.8), [])).toMatch(
+    expect(mismatchNote(update(0.19, 1), [], 0.2)).toBeUndefined();
+    expect(mismatchNote(update(0.4, 0.8), [], 0.2)).toMatch(
       /^engine and learner differ by more than rounding explains: .*0\.4000 on average.* 80 % of the tokens\. Try --weights f16/,
     );
-    expect(mismatchNote(update(0.0079, 1), first)).toBeUndefined();
-    expect(mismatchNote(update(0.009, 0.98, 1.01), first)).toBe(
+    const clean = farMismatch("F16", { backend: "cpu" });
+    expect(mismatchNote(update(0.006, 1), [], clean)).toBeUndefined();
+    // A temperature that the learner leaves out.
+    expect(mismatchNote(update(0.015, 1), [], clean)).toMatch(
+      /0\.0150 on average.* below 0\.0125 with such weights on/,
+    );
+    expect([farMismatch("Q8_0", { backend: "cpu" }), farMismatch("F16", { backend: "vulkan" })]).toEqual([0.2, 0.2]);
+    expect(mismatchNote(update(0.0079, 1), first, 0.2)).toBeUndefined();
+    expect(mismatchNote(update(0.009, 0.98, 1.01), first, 0.2)).toBe(
       "engine and learner differ more than in the run's first steps (0.0010 nats): the log-probabilities of the sampled tokens differ by 0.0090 on average (p99 0.090, max 0.180); the engine plays the learner's adapter (slope 1.01 ± 0.02); importance weights correct for it, with an effective sample size of 98 % of the tokens",
     );
     const grown = [...first, mismatch(0.009, 0.1)];
-    expect(mismatchNote(update(0.017, 0.98), grown)).toBeUndefined();
-    expect(mismatchNote(update(0.019, 0.98), grown)).toContain("cannot be told from this step's tokens");
+    expect(mismatchNote(update(0.017, 0.98), grown, 0.2)).toBeUndefined();
+    expect(mismatchNote(update(0.019, 0.98), grown, 0.2)).toContain("cannot be told from this step's tokens");
   });
 });
 

@@ -11,6 +11,7 @@ import type { ProbeReading, StepMetricsRow, StepRow } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
 import type { CreditedGroup } from "./credit.js";
 import type { EarlierPolicy, LastUpdates } from "./earlier.js";
+import type { Schedule } from "./schedule.js";
 
 /** The one reward of all rollouts of some steps, and the task as `--task` names it. */
 export interface OnlyReward {
@@ -37,6 +38,8 @@ export interface MismatchSettings {
   readonly maxMismatch: number | undefined;
   /** Mean distance, in nats, below which they are taken for one policy where no step of the run says what is usual. */
   readonly expectedMismatch: number;
+  /** Mean distance of a run's first step, in nats, up to which clean runs of such weights on such a device were; above it is told. */
+  readonly farMismatch: number;
   /** The engine's device and precision, and whether the learner's base weights come from --hf-weights. */
   readonly numerics: { readonly engine: string; readonly hfWeights: boolean };
   /** What brings them closer, for messages. */
@@ -46,7 +49,13 @@ export interface MismatchSettings {
 /** What there is to see at each moment of a step, in the order of the moments. */
 export interface Moments {
   /** A group, as it was played. */
-  readonly afterPlay: { readonly group: readonly Trajectory[]; readonly temperature: number };
+  readonly afterPlay: {
+    readonly group: readonly Trajectory[];
+    readonly temperature: number;
+    /** The first two of the names from which, with the scenario and the index in the group, every seed is derived. */
+    readonly run: string;
+    readonly step: number;
+  };
   /** The groups of a step with what they earned. */
   readonly afterCredit: {
     readonly groups: readonly (readonly Trajectory[])[];
@@ -55,7 +64,14 @@ export interface Moments {
     readonly options: AdvantageOptions;
   };
   /** All that the update is made of; all steps before are committed. */
-  readonly beforeUpdate: { readonly groups: readonly CreditedGroup[]; readonly steps: readonly StepRow[] };
+  readonly beforeUpdate: {
+    readonly groups: readonly CreditedGroup[];
+    /** Step 0 first. */
+    readonly steps: readonly StepRow[];
+    readonly learningRate: number;
+    /** What it is to follow from, over so many steps. */
+    readonly schedule: Schedule & { readonly steps: number };
+  };
   /** The batch's file. */
   readonly afterBatch: {
     readonly file: string;

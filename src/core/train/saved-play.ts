@@ -44,6 +44,9 @@ interface SavedPlay {
   readonly onGroup?: (group: readonly Trajectory[]) => void;
 }
 
+/** The first of the names from which seeds are derived. */
+export const playedAs = (seed: number, phase: RolloutPhase) => `${seed}/${phase}`;
+
 /** @throws Interrupted when the signal came before everything was played */
 export async function playSaved(
   { store, policy, view, signal, seed }: PlayContext,
@@ -56,7 +59,7 @@ export async function playSaved(
   for (const trajectory of have) view.rollout(trajectory);
   const played = await policy.play({
     // Every validation uses the same seeds, so that two of them differ by their policy alone.
-    run: `${seed}/${phase}`,
+    run: playedAs(seed, phase),
     step: phase === "train" ? step : 0,
     scenarios,
     groupSize,

@@ -18,7 +18,7 @@ import { type EarlierPolicy, earlierOf } from "./earlier.js";
 import { type Acts, heed } from "./guard.js";
 import { stepMetricsRow } from "./metrics.js";
 import type { LoopParts } from "./parts.js";
-import { interruptible, playContextOf, playSaved } from "./saved-play.js";
+import { interruptible, playContextOf, playedAs, playSaved } from "./saved-play.js";
 import { rateOfStep } from "./schedule.js";
 import { wakeWith } from "./settle.js";
 import type { ClockPhase, StepClock } from "./step-clock.js";
@@ -117,9 +117,10 @@ export function playStages(parts: LoopParts, step: number, version: StepRow, clo
           ),
         ),
       );
-      const { temperature } = settings;
+      const { temperature, seed } = settings;
+      const seen = { temperature, run: playedAs(seed, "train"), step };
       await clock.check(async () => {
-        for (const group of played.groups) await heed(guards, "afterPlay", { group, temperature }, acts);
+        for (const group of played.groups) await heed(guards, "afterPlay", { group, ...seen }, acts);
       });
       return played;
     },
@@ -153,7 +154,9 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
   return {
     update: async (groups) => {
       // Here rather than where they were played: then all steps before are committed, whatever the timing.
-      await clock.check(() => heed(guards, "beforeUpdate", { groups, steps: run.store.steps() }, acts));
+      const schedule = { ...settings.schedule, steps: settings.steps };
+      const seen = { groups, steps: run.store.steps(), learningRate, schedule };
+      await clock.check(() => heed(guards, "beforeUpdate", seen, acts));
       if (!settings.apart) await timed("swap", () => Promise.all([policy.sleep(), parts.restJudge?.()]));
       const learnt = await timed("update", () =>
         interruptible(signal, "train", step, () =>

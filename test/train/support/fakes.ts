@@ -269,6 +269,7 @@ export const settings: LoopSettings = {
   keep: 1,
   maxMismatch: undefined,
   expectedMismatch: 0.02,
+  farMismatch: 0.2,
   numerics: { engine: "fakes", hfWeights: false },
   adapterType: "f32",
   closer: "Take other weights",

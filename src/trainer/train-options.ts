@@ -1,9 +1,11 @@
 /** What a training is asked for, and a run whose model and task a program has opened. */
 import "./options.js";
 import {
+  type Config,
   type LibraryOption,
   libraryOptions,
   type OptionName,
+  type OptionOf,
   type ProgramOption,
   programOptions,
 } from "../core/config/config.js";
@@ -14,6 +16,9 @@ import type { GivenReward } from "./rewards.js";
 
 /** The options of a training: those of `hone train`. */
 export const trainOptions = programOptions("train");
+
+/** With defaults filled in. */
+export type TrainConfig = Config<OptionOf<"train">>;
 
 export type TrainRunOptions = Given<ProgramOption<"train">>;
 

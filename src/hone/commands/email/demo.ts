@@ -21,8 +21,8 @@ import { decodeSpeed, secondsOfRun } from "../../../machine/plan/estimate.js";
 import { prepareMachine } from "../../../machine/python/machine.js";
 import { pythonIsReady } from "../../../machine/python/python.js";
 import { givenForTask, resolveTaskOptions } from "../../../scenarios/task-options.js";
-import type { TrainConfig } from "../../../trainer/plan-run.js";
 import { planRun, trainRun } from "../../../trainer/run.js";
+import type { TrainConfig } from "../../../trainer/train-options.js";
 import { trainOptions } from "../../../trainer/train-options.js";
 import { type CommandIo, defineCommand } from "../../command.js";
 

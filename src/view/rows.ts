@@ -1,8 +1,8 @@
 /** Rollouts of a run as the page shows them: rows of its table, and single ones in full. */
 
 import { brokenOff } from "../rollout/deadline.js";
+import { callsIn } from "../rollout/trajectory.js";
 import type { TokenRecord } from "../rollout/transcript.js";
-import { callErrors } from "../run/evaluation.js";
 import type { SeenRollout } from "../run/reader.js";
 import { mapBigints } from "../util/json.js";
 import { cutText } from "../util/text.js";
@@ -10,6 +10,8 @@ import type { Body, Row, Tokens } from "./wire.js";
 
 /** Characters of a question in the table. */
 const QUESTION = 200;
+/** Of a tool's name: a model may write any. */
+const NAME = 64;
 
 export const questionOf = ({ trajectory }: SeenRollout): string =>
   trajectory.scenario.question?.slice(0, QUESTION) ?? "";
@@ -31,7 +33,9 @@ export function rowOf(seen: SeenRollout): Row {
     tokens: seen.completionTokens,
     trained: seen.trainingReward,
     advantage: seen.advantage,
-    errors: callErrors([trajectory]),
+    failed: callsIn(trajectory).flatMap(({ name, outcome }) =>
+      outcome === "ok" ? [] : [[cutText(name, NAME), outcome] as const],
+    ),
     seconds: trajectory.seconds.total,
   };
 }

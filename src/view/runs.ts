@@ -4,6 +4,8 @@ import { tokenBytes } from "../engine/vocabulary.js";
 import { type FoundRun, namedRun } from "../run/place.js";
 import { RunReader, type SeenRollout } from "../run/reader.js";
 import { HoneError, refusalOf, UsageError } from "../util/errors.js";
+import { program } from "../util/program.js";
+import { givenIn } from "./given.js";
 import { bodyOf, questionOf, rowOf } from "./rows.js";
 import type { BodyAnswer, Pieces, Row, Rows, RunView } from "./wire.js";
 
@@ -58,6 +60,8 @@ export class SeenRun {
       problem: this.#problem,
       created: "",
       options: {},
+      given: {},
+      program: program(),
       contents: {},
       devices: [],
       steps: [],
@@ -71,15 +75,16 @@ export class SeenRun {
     const reader = this.reader;
     if (!reader) return nothing;
     try {
-      const { created, options, contents } = reader.record();
+      const record = reader.record();
       // The revision is read first, so that a write in between is seen at the next request.
       const revision = reader.revision();
       const steps = reader.steps();
       return {
         ...nothing,
-        created,
-        options,
-        contents,
+        created: record.created,
+        options: record.options,
+        contents: record.contents,
+        given: givenIn(record),
         revision,
         devices: reader.devices(),
         steps,

@@ -52,9 +52,10 @@ function train(): void {
 /** In the middle of the training. */
 async function terminal(browser: Browser): Promise<void> {
   const seen = [...screens(readFileSync(record, "utf8"))].findLast((text) =>
-    /^step 6\/10 rollouts[\s\S]*tok\/s/m.test(text),
+    /^step 4\/10 update[\s\S]*tok\/s/m.test(text),
   );
-  if (seen === undefined) throw new HoneError(`${record} has no step 6; remove ${folder}, and run this again`);
+  if (seen === undefined)
+    throw new HoneError(`${record} has no update of step 4; remove ${folder}, and run this again`);
   const page = await browser.newPage({ viewport: { width: 760, height: 300 } });
   await page.setContent(
     `<pre style="margin:0;padding:16px 18px;width:max-content;background:#14171a;color:#e5e7e9;font:14px/1.45 'DejaVu Sans Mono',monospace"></pre>`,
@@ -69,7 +70,7 @@ async function terminal(browser: Browser): Promise<void> {
 async function overview(browser: Browser): Promise<void> {
   const report = join(folder, "report.html");
   hone("report", "tiny", "--out", report);
-  const page = await browser.newPage({ viewport: { width: 1180, height: 860 } });
+  const page = await browser.newPage({ viewport: { width: 1180, height: 776 } });
   await page.goto(pathToFileURL(report).href);
   await page.locator(".diagnostics").waitFor();
   await page.screenshot({ path: docs("page.png") });

@@ -4,7 +4,6 @@ import { CONTEXT, DEFAULT_MODEL } from "../config/defaults.js";
 import { type ObjectiveName, objectiveOf } from "../config/objectives.js";
 import type { Size } from "../config/sizes.js";
 import { typed } from "../config/typed.js";
-import { rewardNamed } from "../reward/registry.js";
 import type { RunRecord } from "../run/records.js";
 
 const SIZES: readonly Size[] = ["tiny", "small", "large"];
@@ -29,7 +28,8 @@ export function givenIn({ options: kept }: Pick<RunRecord, "options">): Record<s
     advantages: objective.advantages,
     clipLow: objective.clipLow ?? undefined,
     clipHigh: objective.clipHigh,
-    accuracy: rewardNamed(String(kept.reward ?? options.reward.default)).accuracy,
+    // As the option's own text says.
+    accuracy: kept.reward === "shaped" ? "judge" : "task",
     ...(isSame("learningRate", sized("learningRate", size)) ? {} : { finalLearningRate: kept.learningRate }),
   };
   const changed = names.filter(

@@ -13,6 +13,7 @@ import type { CallRecord } from "../../src/core/task/task.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import type { SeenRollout } from "../../src/machine/runs/reader.js";
 import { RunReader } from "../../src/machine/runs/reader.js";
+import { refused } from "../../web/src/format.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { lack, openPage } from "../view/support/browser.js";
 import { support } from "./support/playing.js";
@@ -78,8 +79,8 @@ test.skipIf(lack)(`each has its name and its cause on the page${lack}`, async ()
   hone("report", "three-tools/tiny", "--out", file);
   const base = `${pathToFileURL(file).href}#/`;
   const { page, clean } = await openPage(`${base}rollouts?run=0`);
-  const table = await page.getByRole("table", { name: "Rollouts" }).innerText();
-  expect(table).toMatch(/unknown tool [1-9]/);
+  const table = await page.getByRole("grid", { name: "Rollouts" }).innerText();
+  expect(table).toMatch(/no such tool: [1-9]/);
   expect(table).toContain("open call");
   for (const { scenario, member, trajectory } of rollouts) {
     await page.goto("about:blank");
@@ -91,15 +92,15 @@ test.skipIf(lack)(`each has its name and its cause on the page${lack}`, async ()
     const wanted = trajectory.calls.filter(({ outcome }) => outcome !== "ok");
     expect(shown).toHaveLength(wanted.length);
     for (const { name, outcome } of failedIn(trajectory.calls)) {
-      expect(shown).toContainEqual(expect.stringContaining(`→ ${name} ${outcome.replace("_", " ")}`));
+      expect(shown).toContainEqual(expect.stringContaining(`→ ${name} ${refused(outcome)}`));
     }
   }
   if (process.env.SCREENSHOT) await page.screenshot({ path: process.env.SCREENSHOT, fullPage: true });
   await page.goto("about:blank");
   await page.goto(`${base}steps?run=0`);
-  const steps = await page.getByText("calls that did not run").first();
-  await steps.waitFor();
-  expect(await page.locator("body").innerText()).toContain("unknown tool");
+  const failing = page.getByRole("region", { name: "Failed calls" });
+  await failing.waitFor();
+  expect(await failing.innerText()).toMatch(/search_inbox\s+no such tool/);
   if (process.env.SCREENSHOT) await page.screenshot({ path: `${process.env.SCREENSHOT}-steps.png`, fullPage: true });
   clean("file://");
 });

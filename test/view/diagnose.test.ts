@@ -1,7 +1,9 @@
 /** What stands out in a step beside the others of its run. */
 import { describe, expect, it } from "vitest";
-import type { RunView } from "../../src/insight/view/wire.js";
+import type { Row, RunView } from "../../src/insight/view/wire.js";
 import { findingsOf } from "../../web/src/diagnose.js";
+import { stepsText } from "../../web/src/format.js";
+import { problemsOf } from "../../web/src/problems.js";
 import { usualOf } from "../../web/src/usual.js";
 
 type Step = RunView["steps"][number];
@@ -49,7 +51,13 @@ describe("a step beside the others", () => {
     ]);
     expect(view.steps.map((step) => findingsOf(step, view))).toEqual([
       [],
-      [{ level: "bad", text: "In every group all rewards were equal: the update is the pull of --kl alone." }],
+      [
+        {
+          kind: "kl",
+          level: "bad",
+          text: "In every group all rewards were equal: the update is the pull of --kl alone.",
+        },
+      ],
     ]);
   });
 
@@ -80,6 +88,74 @@ describe("a step beside the others", () => {
     for (const step of steps) findingsOf(step, { ...view });
     expect(reads).toBe(before);
   });
+});
+
+describe("steps with the same trouble", () => {
+  const unsolved = { success: 0, skipped: "no_spread", updates: 0, groups_trainable: 0, groups_flat: 1 };
+  const run = (steps: Step[], more: object = {}) =>
+    ({
+      ...{ id: 0, name: "mine", problem: null, program: "hone", running: false, counts: [], checkpoints: [], steps },
+      ...{ options: { model: "tiny", maxTurns: 10, learningRate: 1e-3 }, given: { steps: " --steps 3" } },
+      ...more,
+    }) as unknown as RunView;
+  const row = (step: number, failed: Row["failed"]) => ({ id: step, phase: "train", step, failed }) as unknown as Row;
+  const failing = { tool_errors: { unknown_tool: 2, malformed: 1 } };
+
+  it("are told together, with the commonest failing call, the commonest end, and what to type", () => {
+    const steps = [1, 2, 3].map((step) => stepOf(step, { ...unsolved, ...failing }));
+    const rows = [
+      ["search", "unknown_tool"],
+      ["search", "unknown_tool"],
+      ["", "malformed"],
+    ] as const;
+    const [problem, ...others] = problemsOf(
+      run(steps),
+      steps.map(({ step }) => row(step, rows)),
+    );
+    expect(others).toEqual([]);
+    expect(problem).toMatchObject({
+      steps: [1, 2, 3],
+      text: "None of 24 rollouts solved its scenario, and all rewards were equal: nothing was learnt.",
+      cause: "Most often failed: search, no such tool (6 of 9). 24 of 24 rollouts answered.",
+    });
+    expect(problem?.next).toEqual([
+      "hone rollout --expert --split train --n 160 --group-size 1 --out played.jsonl",
+      "hone sft played.jsonl --out imitated",
+      "hone train --steps 3 --fork imitated --run mine-imitated",
+    ]);
+  });
+
+  it("that ran into a limit are played again with twice as much of it", () => {
+    const steps = [stepOf(1, { ...unsolved, ends: { turn_limit: 7, answered: 1 } })];
+    expect(problemsOf(run(steps))).toMatchObject([
+      {
+        cause: "7 of 8 rollouts ran into the turn limit.",
+        next: ["hone train --steps 3 --max-turns 20 --run mine-longer"],
+      },
+    ]);
+  });
+
+  it("name a lower rate where the loss was not finite, and the rollouts where a program gives the reward", () => {
+    const lost = [stepOf(1, { skipped: "loss", updates: 0 })];
+    expect(problemsOf(run(lost))[0]?.next).toEqual([
+      "hone train --steps 3 --learning-rate 0.0001 --final-learning-rate 0.0001 --run mine-slower",
+    ]);
+    expect(problemsOf(run(lost, { options: { reward: "program" } }))[0]?.next).toEqual([
+      "hone rollouts mine --step 1 --failed --show",
+    ]);
+  });
+
+  it("stand out less where another reward trained, and the task's own solved nothing", () => {
+    const steps = [stepOf(1, { success: 0, reward: 0, training_reward: 0.713, updates: 1, groups_trainable: 1 })];
+    expect(problemsOf(run(steps))).toMatchObject([{ level: "odd", text: "None of 8 rollouts solved its scenario." }]);
+  });
+
+  it.each([
+    [[4], "step 4"],
+    [[1, 2, 3], "steps 1 to 3"],
+    [[1, 2, 3, 7, 9], "steps 1 to 3, 7 and 9"],
+    [[1, 3, 5, 7, 9, 10], "steps 1, 3, 5 and 3 more"],
+  ])("%j are %s", (steps, text) => expect(stepsText(steps)).toBe(text));
 });
 
 it.each([[[3]], [[3, 1]], [[2, 2, 2, 7]], [[5, 1, 4, 1, 9, 2, 6]], [[8, 1, null, 6, 3, 5]]])(

@@ -1,8 +1,10 @@
 /** The page in a browser: the report as a file, and the live page. */
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { AxeResults } from "axe-core";
 import Database from "better-sqlite3";
 import { beforeAll, describe, expect, it } from "vitest";
 import { RunStore } from "../../src/core/run/store.js";
@@ -51,7 +53,7 @@ describe(`the report, opened from a file${lack}`, () => {
     async () => {
       const { page, clean } = await openPage(url(""));
       const problems = page.getByRole("region", { name: "What stands out" });
-      expect(await problems.innerText()).toMatch(/step 7\s+The step changed nothing: no group got a reward/);
+      expect(await problems.innerText()).toMatch(/step 7 Nothing was learnt: no group got a reward/);
       await problems.getByRole("link", { name: "step 7" }).click();
       const step = await page.locator("main").innerText();
       expect(step).toContain("3 of 3 groups got no reward: the judge did not answer in time (timeout)");
@@ -86,7 +88,7 @@ describe(`the report, opened from a file${lack}`, () => {
     await expect.poll(counted).toContain(`${all.length} of ${all.length} rollouts`);
     await page.getByLabel("step", { exact: true }).fill("3-5");
     await page.getByLabel("success").selectOption("no");
-    await page.getByLabel("calls not run").selectOption("malformed");
+    await page.getByLabel("failed calls").selectOption("malformed");
     const wanted = all.filter(
       ({ step, success, trajectory }) =>
         step >= 3 && step <= 5 && !success && trajectory.calls.some(({ outcome }) => outcome === "malformed"),
@@ -188,16 +190,42 @@ describe(`the report, opened from a file${lack}`, () => {
     clean("file://");
   });
 
-  it.skipIf(lack)("fits a phone, dark: nothing but tables and columns of their own is wider than it", async () => {
+  it.skipIf(lack).each([
+    { width: 390, dark: true },
+    { width: 1280, dark: false },
+  ])("can be used by everybody, and fits: nothing but tables and columns of their own is wider %j", async (options) => {
+    const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+    const { page, clean } = await openPage(url(""), options);
     for (const view of ["overview", "steps", "steps?step=7", "rollouts", "settings", "compare?scenario=test-2"]) {
-      const { page, clean } = await openPage(url(view), { width: 390, dark: true });
+      await page.goto("about:blank");
+      await page.goto(url(view));
       await page.locator("main > *").first().waitFor();
-      expect(await page.evaluate("document.documentElement.scrollWidth"), view).toBeLessThanOrEqual(390);
-      expect(await page.evaluate("document.documentElement.dataset.theme")).toBe("dark");
-      clean("file://");
-      await page.context().close();
+      expect(await page.evaluate("document.documentElement.scrollWidth"), view).toBeLessThanOrEqual(options.width);
+      expect(await page.evaluate("document.documentElement.dataset.theme")).toBe(options.dark ? "dark" : "light");
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate<AxeResults>("axe.run()");
+      const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+      expect(serious.map(({ id, nodes }) => [view, id, nodes.map(({ target }) => target)])).toEqual([]);
     }
+    clean("file://");
   });
+
+  it.skipIf(lack)(
+    "is read by the keyboard: views, what is folded, a chart's steps, a rollout of the list",
+    async () => {
+      const { page, clean } = await openPage(url("overview"));
+      const time = page.locator(".diagnostics summary", { hasText: "time" });
+      await time.focus();
+      await page.keyboard.press("Enter");
+      await page.getByRole("region", { name: "Seconds a step" }).waitFor();
+      await page.keyboard.press("3");
+      await page.locator(".lines").focus();
+      await page.keyboard.press("ArrowDown");
+      await page.keyboard.press("Enter");
+      await page.getByRole("article").first().waitFor();
+      clean("file://");
+    },
+  );
 });
 
 describe(`the live page${lack}`, () => {

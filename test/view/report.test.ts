@@ -27,7 +27,8 @@ import { sampleOf } from "../../src/insight/view/sample.js";
 import { serveRuns } from "../../src/insight/view/server.js";
 import type { Body, ReportRun } from "../../src/insight/view/wire.js";
 import { RunReader } from "../../src/machine/runs/reader.js";
-import { findingsOf, problemsOf } from "../../web/src/diagnose.js";
+import { findingsOf } from "../../web/src/diagnose.js";
+import { problemsOf } from "../../web/src/problems.js";
 import { makeRun } from "./support/run.js";
 
 const homeOf = () => mkdtempSync(join(tmpdir(), "hone-report-"));
@@ -258,7 +259,10 @@ describe("a run that is not whole", () => {
     const run = one(home, "new");
     const view = await run.view();
     expect(view).toMatchObject({ problem: null, running: true, counts: [] });
-    expect(problemsOf(view).map(({ finding }) => finding.text)).toEqual(["No step is committed yet."]);
+    expect(problemsOf(view).map(({ text }) => text)).toEqual(["No step is finished yet."]);
+    expect(problemsOf({ ...view, running: false })).toMatchObject([
+      { text: "No step was finished.", next: [expect.stringMatching(/ train .*--run new$/)] },
+    ]);
     const { summary } = await reported(run, home, 10);
     expect(summary).toMatchObject({ rollouts: 0, embedded: 0 });
     run.close();
@@ -273,8 +277,9 @@ describe("a run that is not whole", () => {
     writeFileSync(join(folder, "owner.json"), JSON.stringify({ pid: 2 ** 22 + 1, host: hostname(), since: "2031" }));
     const run = one(home, "ended");
     expect(problemsOf(await run.view())[0]).toMatchObject({
-      step: 3,
-      finding: { text: expect.stringMatching(/^Step 3 was begun and not finished: 12 of its rollouts are kept/) },
+      steps: [3],
+      text: expect.stringMatching(/^It was begun and not finished: 12 of its rollouts are kept/),
+      next: [expect.stringMatching(/ train .*--run ended$/)],
     });
     run.close();
   });
@@ -367,10 +372,16 @@ describe("what stands out", () => {
         .filter(({ level }) => level === "bad")
         .map(({ text }) => text),
     ).toEqual([
-      "The step changed nothing: no group got a reward.",
+      "Nothing was learnt: no group got a reward.",
       "3 of 3 groups got no reward: the judge did not answer in time (timeout).",
     ]);
-    expect(problemsOf(view).find(({ step }) => step === 7)?.finding.text).toContain("no group got a reward");
+    expect(problemsOf(view)).toEqual([
+      expect.objectContaining({
+        steps: [7],
+        text: "Nothing was learnt: no group got a reward.",
+        cause: "3 groups: the judge did not answer in time (timeout)",
+      }),
+    ]);
   });
 });
 

@@ -1,7 +1,7 @@
 /** What the charts show. */
 import { describe, expect, it } from "vitest";
 import type { Row, RunView } from "../../src/insight/view/wire.js";
-import { charts } from "../../web/src/series.js";
+import { charts, coincides, drawable, type Line } from "../../web/src/series.js";
 
 describe("the band of the reward chart", () => {
   it("is the 95 % interval of the mean of few groups", () => {
@@ -16,5 +16,44 @@ describe("the band of the reward chart", () => {
     expect(line?.points[0]?.value).toBe(0.5);
     expect(line?.points[0]?.high).toBeCloseTo(0.5 + 0.895669, 5);
     expect(line?.points[0]?.low).toBeCloseTo(0.5 - 0.895669, 5);
+  });
+});
+
+describe("the lines of a chart", () => {
+  const chart = (id: string) => charts.find((one) => one.id === id) as (typeof charts)[number];
+  const viewOf = (...metrics: object[]) =>
+    ({ steps: metrics.map((one, i) => ({ step: i + 1, metrics: one })), validations: [] }) as unknown as RunView;
+  const drawnOf = (id: string, view: RunView) =>
+    drawable(chart(id), { view, rows: [] }).map(({ name, points }) => [name, points.map(({ value }) => value)]);
+
+  it("of rewards begin with the one that trained, where it is not the task's", () => {
+    expect(drawnOf("reward", viewOf({ reward: 0, training_reward: 0.713 }))).toEqual([
+      ["reward that trained", [0.713]],
+      ["task's own", [0]],
+    ]);
+    expect(drawnOf("reward", viewOf({ reward: 0.5, training_reward: 0.5 }))).toEqual([["train", [0.5]]]);
+  });
+
+  it("are left out without values, and those of what never happened", () => {
+    const groups = { groups: 4, groups_unrewarded: 0 };
+    const view = viewOf(
+      { ...groups, groups_trainable: 4, groups_flat: 0 },
+      { ...groups, groups_trainable: 1, groups_flat: 3 },
+    );
+    expect(drawnOf("groups", view)).toEqual([
+      ["trainable", [1, 0.25]],
+      ["no spread", [0, 0.75]],
+    ]);
+    expect(drawnOf("loss", viewOf({ loss: null }))).toEqual([]);
+  });
+
+  it("coincide where one has the other's values wherever it has any", () => {
+    const line = (...values: (number | null)[]): Line => ({
+      name: "",
+      points: values.map((value, i) => ({ step: i + 1, value })),
+    });
+    expect(coincides(line(1, null, 3), line(1, 2, 3, 4))).toBe(true);
+    expect(coincides(line(1, 2, 4), line(1, 2, 3, 4))).toBe(false);
+    expect(coincides(line(1, 2, 3), line(1, 2))).toBe(false);
   });
 });

@@ -1,9 +1,9 @@
-/** One chart: lines with bands, a cursor shared by all charts, zoom by dragging, arrow keys. */
+/** One chart: lines with bands or error bars, a cursor shared by all charts, zoom by dragging, arrow keys. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { Run } from "./data.js";
 import { go } from "./route.js";
-import { type ChartSpec, type Line, smooth } from "./series.js";
+import { type ChartSpec, coincides, drawable, FEW, type Line, smooth } from "./series.js";
 
 export interface Zoom {
   readonly from: number;
@@ -26,9 +26,16 @@ interface Drawn {
   readonly line: Line;
   /** Index of its values in the plot's data. */
   readonly index: number;
+  /** Its intervals are error bars: a band over few points would fill the chart. */
+  readonly bars: boolean;
+  /** The label of a line before it that has the same values. */
+  readonly same: string | undefined;
 }
 
 const SYNC = "hone";
+/** Height of a chart on top, and of one under "Diagnostics". */
+const LARGE = 230;
+const SMALL = 150;
 /** Maximum movement in pixels of a click. */
 const STILL = 4;
 
@@ -43,9 +50,7 @@ function build(spec: ChartSpec, runs: readonly Run[], smoothing: number) {
   const several = runs.length > 1;
   const all = runs.map((run) => ({
     run,
-    lines: spec
-      .lines(run.view, run.rows)
-      .filter(({ points, part }) => !(several && part) && points.some(({ value }) => value !== null)),
+    lines: drawable(spec, run).filter(({ part }) => !(several && part)),
   }));
   const steps = [
     ...new Set(all.flatMap(({ lines }) => lines.flatMap(({ points }) => points.map(({ step }) => step)))),
@@ -63,12 +68,18 @@ function build(spec: ChartSpec, runs: readonly Run[], smoothing: number) {
   const series: uPlot.Series[] = [{}];
   const bands: uPlot.Band[] = [];
   const drawn: Drawn[] = [];
-  for (const { run, lines } of all) {
+  for (const [place, { run, lines }] of all.entries()) {
     for (const line of lines) {
       const colour = colourOf(several ? run.view.id : (line.tone ?? 0));
       const values = line.points.map(({ value }) => value);
-      const dash = line.dash && line.dash.length > 0 ? { dash: [...line.dash] } : {};
-      if (line.points.some(({ low }) => typeof low === "number")) {
+      const name = lines.length > 1 ? `${run.view.name} ${line.name}` : run.view.name;
+      const same = drawn.find((one) => coincides(line, one.line))?.label;
+      // Over a line with the same values its own colour shows in turn with the other's.
+      const dashes = same === undefined || line.dots ? (line.dash ?? []) : [5, 5];
+      const dash = dashes.length > 0 ? { dash: [...dashes] } : {};
+      const intervals = line.points.filter(({ low }) => typeof low === "number").length;
+      const bars = intervals < FEW;
+      if (intervals > 0) {
         const hidden: uPlot.Series = { stroke: "transparent", width: 0, points: { show: false } };
         data.push(
           spread(
@@ -81,21 +92,29 @@ function build(spec: ChartSpec, runs: readonly Run[], smoothing: number) {
           ),
         );
         series.push(hidden, hidden);
-        bands.push({ series: [data.length - 2, data.length - 1], fill: faint(colour, line.dots ? "8%" : "16%") });
+        if (!bars)
+          bands.push({ series: [data.length - 2, data.length - 1], fill: faint(colour, line.dots ? "8%" : "16%") });
       }
       const smoothed = smoothing > 0 && !line.dots;
       data.push(spread(line, values));
       drawn.push({
-        label: several ? `${run.view.name} ${line.name}` : line.name,
+        label: several ? name : line.name,
         colour,
         line,
         index: data.length - 1,
+        bars,
+        same,
       });
       series.push({
         stroke: smoothed ? faint(colour, "35%") : colour,
-        width: smoothed ? 1 : 1.75,
+        width: smoothed || line.dots ? 1 : 1.75,
         ...dash,
-        points: { show: line.dots === true || line.points.length < 3, size: 7, fill: colour },
+        // Dots of several runs at one place are rings around each other.
+        points: {
+          show: line.dots === true || line.points.length < FEW,
+          size: !line.dots ? 5 : several ? 10 - 2 * Math.min(place, 3) : 7,
+          fill: colour,
+        },
       });
       if (smoothed) {
         data.push(spread(line, smooth(line.points, smoothing)));
@@ -104,6 +123,33 @@ function build(spec: ChartSpec, runs: readonly Run[], smoothing: number) {
     }
   }
   return { data: data as uPlot.AlignedData, series, bands, drawn, steps };
+}
+
+/** Beside each other where several lines have one at a step. */
+function drawErrorBars(u: uPlot, drawn: readonly Drawn[]): void {
+  const { ctx } = u;
+  const pixel = devicePixelRatio;
+  ctx.save();
+  ctx.lineWidth = 1.5 * pixel;
+  for (const [i, { line, colour, bars }] of drawn.entries()) {
+    if (!bars) continue;
+    ctx.strokeStyle = colour;
+    for (const { step, low, high } of line.points) {
+      if (typeof low !== "number" || typeof high !== "number") continue;
+      const x = u.valToPos(step, "x", true) + 3 * pixel * (i - (drawn.length - 1) / 2);
+      if (x < u.bbox.left - 8 * pixel || x > u.bbox.left + u.bbox.width + 8 * pixel) continue;
+      const [top, bottom] = [u.valToPos(high, "y", true), u.valToPos(low, "y", true)];
+      ctx.beginPath();
+      ctx.moveTo(x, top);
+      ctx.lineTo(x, bottom);
+      for (const y of [top, bottom]) {
+        ctx.moveTo(x - 3 * pixel, y);
+        ctx.lineTo(x + 3 * pixel, y);
+      }
+      ctx.stroke();
+    }
+  }
+  ctx.restore();
 }
 
 function axes(spec: ChartSpec): uPlot.Axis[] {
@@ -137,6 +183,7 @@ export function Chart({ spec, runs, smoothing, zoom, onZoom, theme }: Props) {
   const [at, setAt] = useState<number | null>(null);
   const built = useMemo(() => build(spec, runs, smoothing), [spec, runs, smoothing, theme]);
   const first = runs[0]?.view.id ?? 0;
+  const height = spec.group ? SMALL : LARGE;
 
   useEffect(() => {
     const element = holder.current;
@@ -144,11 +191,13 @@ export function Chart({ spec, runs, smoothing, zoom, onZoom, theme }: Props) {
     // The same range for all charts, so that their cursors are at the same step.
     const low = 0;
     const high = Math.max(1, ...runs.map(({ view }) => view.steps.at(-1)?.step ?? 0));
-    const range = (): [number, number] => (zoom ? [zoom.from, zoom.to] : [low, high]);
+    // Error bars at the first and the last of few steps stand clear of the edge.
+    const room = high < FEW ? 0.04 * high + 0.06 : 0;
+    const range = (): [number, number] => (zoom ? [zoom.from, zoom.to] : [low - room, high + room]);
     const made = new uPlot(
       {
         width: Math.max(120, element.clientWidth),
-        height: 168,
+        height,
         padding: [8, 10, 0, 0],
         legend: { show: false },
         cursor: { sync: { key: SYNC }, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
@@ -166,6 +215,7 @@ export function Chart({ spec, runs, smoothing, zoom, onZoom, theme }: Props) {
         series: built.series,
         bands: built.bands,
         hooks: {
+          draw: [(u) => drawErrorBars(u, built.drawn)],
           setCursor: [(u) => setAt(u.cursor.idx ?? null)],
           setSelect: [
             (u) => {
@@ -193,7 +243,7 @@ export function Chart({ spec, runs, smoothing, zoom, onZoom, theme }: Props) {
     });
     made.over.addEventListener("dblclick", () => onZoom(null));
     const observer = new ResizeObserver(() => {
-      if (element.clientWidth > 0) made.setSize({ width: element.clientWidth, height: 168 });
+      if (element.clientWidth > 0) made.setSize({ width: element.clientWidth, height });
     });
     observer.observe(element);
     return () => {
@@ -201,7 +251,7 @@ export function Chart({ spec, runs, smoothing, zoom, onZoom, theme }: Props) {
       made.destroy();
       plot.current = null;
     };
-  }, [built, runs, zoom, onZoom, spec, first]);
+  }, [built, runs, zoom, onZoom, spec, first, height]);
 
   const move = (by: number) => {
     const u = plot.current;
@@ -227,40 +277,43 @@ export function Chart({ spec, runs, smoothing, zoom, onZoom, theme }: Props) {
     if (at !== null) return values[at];
     return [...values].reverse().find((value) => typeof value === "number");
   };
+  const [main] = built.drawn;
+  const value = main && built.drawn.length === 1 ? spec.format(valueAt(main.index)) : "";
   return (
-    <section class="chart" aria-label={spec.title}>
+    <section class={spec.group ? "chart" : "chart large"} aria-label={spec.title}>
       <header>
         <h3 title={spec.about}>{spec.title}</h3>
-        <span class="at">{at === null ? "last" : `step ${built.steps[at]}`}</span>
+        <span class="at">
+          {at !== null && `step ${built.steps[at]} `}
+          {value && <b>{value}</b>}
+        </span>
       </header>
-      {built.drawn.length === 0 ? (
-        <p class="nothing">no values yet</p>
-      ) : (
-        <div
-          ref={holder}
-          class="plot"
-          tabIndex={0}
-          role="img"
-          aria-label={`${spec.title}: ${spec.about} Arrow keys move by a step, Enter opens it.`}
-          onKeyDown={onKey}
-        />
+      <div
+        ref={holder}
+        class="plot"
+        style={{ minHeight: `${height}px` }}
+        tabIndex={0}
+        role="img"
+        aria-label={`${spec.title}: ${spec.about} Arrow keys move by a step, Enter opens it.`}
+        onKeyDown={onKey}
+      />
+      {built.drawn.length > 1 && (
+        <ul class="legend">
+          {built.drawn.map(({ label, colour, line, index, same }) => {
+            const point = line.points.find(({ step }) => step === (at === null ? undefined : built.steps[at]));
+            const band = typeof point?.low === "number" && typeof point.high === "number";
+            const dashed = (line.dash && line.dash.length > 0) || same !== undefined;
+            return (
+              <li key={index}>
+                <i class={line.dots ? "dot" : dashed ? "dashed" : ""} style={{ color: colour }} />
+                {label} <b>{spec.format(valueAt(index))}</b>
+                {band && <small>{` ${spec.format(point.low)} to ${spec.format(point.high)}`}</small>}
+                {same !== undefined && <small>{` same as ${same}`}</small>}
+              </li>
+            );
+          })}
+        </ul>
       )}
-      <ul class="legend">
-        {built.drawn.map(({ label, colour, line, index }) => {
-          const point = line.points.find(({ step }) => step === (at === null ? undefined : built.steps[at]));
-          const band = typeof point?.low === "number" && typeof point.high === "number";
-          return (
-            <li key={index}>
-              <i
-                class={line.dots ? "dot" : line.dash && line.dash.length > 0 ? "dashed" : ""}
-                style={{ color: colour }}
-              />
-              {label} <b>{spec.format(valueAt(index))}</b>
-              {band && <small>{` ${spec.format(point.low)} to ${spec.format(point.high)}`}</small>}
-            </li>
-          );
-        })}
-      </ul>
     </section>
   );
 }

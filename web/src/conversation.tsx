@@ -4,7 +4,7 @@ import { type CallsOfMessage, callsByMessage, failureOf } from "../../src/insigh
 import type { Body, BodyAnswer, Row } from "../../src/insight/view/wire.js";
 import { creditedAdvantage } from "./credit.js";
 import { type Run, useData } from "./data.js";
-import { number, seconds, visible, words } from "./format.js";
+import { number, refused, seconds, visible, words } from "./format.js";
 import { Plain } from "./parts.js";
 import { TokenText } from "./tokens.js";
 import { type NamedTurn, SequenceTree, turnNames } from "./tree.js";
@@ -50,7 +50,7 @@ function CallShown({ name, args, record }: { readonly name: string; readonly arg
     <div class={failure === undefined ? "call" : "call failed"}>
       <h5>
         → <code>{visible(name)}</code>{" "}
-        {record && failure !== undefined && <span class="outcome">{words(record.outcome)}</span>}
+        {record && failure !== undefined && <span class="outcome">{refused(record.outcome)}</span>}
       </h5>
       <Arguments of={args as Record<string, unknown>} />
       {failure && <p class="why">{visible(failure)}</p>}
@@ -62,9 +62,12 @@ function Assistant({
   message,
   calls,
   turn,
+  cut,
 }: {
   readonly message: Extract<Message, { role: "assistant" }>;
   readonly calls: readonly Call[];
+  /** The limit that ended the rollout at this turn. */
+  readonly cut: string | undefined;
   /** The turn's name in the tree; or its number in a single sequence. */
   readonly turn: number | NamedTurn | "given";
 }) {
@@ -81,6 +84,7 @@ function Assistant({
         {turn === "given"
           ? "assistant, given here"
           : `assistant, turn ${typeof turn === "object" ? turn.number : turn}`}
+        {cut && <span class="end other">{cut}</span>}
       </h4>
       {thoughts?.trim() && (
         <details>
@@ -112,7 +116,7 @@ function Result({
     <details class={failed ? "message tool failed" : "message tool"} open={failed || message.content.length < 1500}>
       <summary>
         ← <code>{visible(message.name || call?.name || "no tool")}</code>{" "}
-        {failed && <span class="outcome">{words(call.outcome)}</span>}{" "}
+        {failed && <span class="outcome">{refused(call.outcome)}</span>}{" "}
         <small>{message.content.length.toLocaleString("en-US")} characters</small>
       </summary>
       <Plain text={pretty(message.content)} limit={1500} />
@@ -136,15 +140,19 @@ export function Messages({
   messages,
   calls,
   names,
+  cut,
 }: {
   readonly messages: Body["messages"];
   readonly calls: CallsOfMessage | undefined;
+  /** What its last turn is marked with. */
+  readonly cut?: string | undefined;
   /** Turns that the sequence trains, by their messages; in a tree of several. */
   readonly names?: ReadonlyMap<number, NamedTurn> | undefined;
 }) {
   let turn = 0;
   let results = 0;
   let last: Parameters<typeof answered>[1];
+  const ending = messages.findLastIndex(({ role }) => role === "assistant");
   return (
     <div class="messages">
       {messages.map((message, i) => {
@@ -154,7 +162,7 @@ export function Messages({
           results = 0;
           last = { message, calls: calls?.get(i) ?? [] };
           const name = names ? (names.get(i) ?? "given") : turn;
-          return <Assistant key={key} {...last} turn={name} />;
+          return <Assistant key={key} {...last} turn={name} cut={i === ending ? cut : undefined} />;
         }
         if (message.role === "tool")
           return <Result key={key} message={message} call={answered(message, last, results++)} />;
@@ -191,6 +199,14 @@ export function useBody(run: number, id: number | undefined): BodyAnswer | null 
   return answer.id === id ? answer.value : undefined;
 }
 
+/** Which limit ended a rollout at its last turn. */
+function cutText(end: string, options: Run["view"]["options"], { maxTurns }: Body): string | undefined {
+  if (end === "token_limit") return `cut at ${number(Number(options.maxTokens))} tokens`;
+  if (end === "context_limit") return `cut at the context's ${number(Number(options.context))} tokens`;
+  if (end === "turn_limit") return `the last of ${maxTurns} turns`;
+  return end === "deadline" ? "out of time" : undefined;
+}
+
 /** A rollout in its own column. */
 export function Conversation({ run, row }: { readonly run: Run; readonly row: Row }) {
   const { source } = useData();
@@ -211,6 +227,9 @@ export function Conversation({ run, row }: { readonly run: Run; readonly row: Ro
   const { body, pieces } = answer;
   const parts = Object.entries(body.reward.parts);
   const names = turnNames(body, row.id);
+  const cut = cutText(row.end, run.view.options, body);
+  // The sequence of the turn that came last.
+  const lastSequence = body.tree.at(-1)?.sequence ?? 0;
   const calls = callsByMessage({ ...body, turns: row.turns });
   return (
     <>
@@ -242,7 +261,12 @@ export function Conversation({ run, row }: { readonly run: Run; readonly row: Ro
       {tokens && body.tokens ? (
         <TokenText tokens={body.tokens} pieces={pieces} advantage={creditedAdvantage(row, run.view)} />
       ) : (
-        <Messages messages={body.messages} calls={calls[0]} names={names[0]} />
+        <Messages
+          messages={body.messages}
+          calls={calls[0]}
+          names={names[0]}
+          cut={lastSequence === 0 ? cut : undefined}
+        />
       )}
       {body.branches.map((branch, i) => (
         <section key={`sequence ${i + 2}`}>
@@ -250,7 +274,12 @@ export function Conversation({ run, row }: { readonly run: Run; readonly row: Ro
           {tokens ? (
             <TokenText tokens={branch.tokens} pieces={pieces} advantage={creditedAdvantage(row, run.view)} />
           ) : (
-            <Messages messages={branch.messages} calls={calls[i + 1]} names={names[i + 1]} />
+            <Messages
+              messages={branch.messages}
+              calls={calls[i + 1]}
+              names={names[i + 1]}
+              cut={lastSequence === i + 1 ? cut : undefined}
+            />
           )}
         </section>
       ))}

@@ -1,16 +1,20 @@
 /** Findings about a step, in words: why it changed nothing, how its rollouts ended, which metrics are unusual. */
 import type { RunView } from "../../src/insight/view/wire.js";
-import { counts, mean, number, percent, words } from "./format.js";
+import { counts, ended, mean, number, percent, ranked, words } from "./format.js";
 import { errorRate, type Usual, usualOf } from "./usual.js";
 
 export interface Finding {
+  /** Findings of one kind in several steps are told together. */
+  readonly kind: string;
   /** bad: the step contributed nothing, or less than it should. odd: unusual. note: information. */
   readonly level: "bad" | "odd" | "note";
   readonly text: string;
+  /** The group of charts that shows it. */
+  readonly about?: "learning" | "tokens" | "time";
 }
 
-type Step = RunView["steps"][number];
-type Metrics = NonNullable<Step["metrics"]>;
+export type Step = RunView["steps"][number];
+export type Metrics = NonNullable<Step["metrics"]>;
 
 /** Why a step changed nothing. */
 export const SKIPPED: Readonly<Record<string, string>> = {
@@ -38,72 +42,81 @@ export const noVerdictText = (reason: string): string =>
 /** Factor by which a metric must differ from its usual value to be called odd. */
 const TIMES = 5;
 
+export const sumOf = (of: Readonly<Record<string, number>>) => Object.values(of).reduce((sum, value) => sum + value, 0);
+
+/** Whether another reward than the task's own trained. */
+export const isTrainedByOther = ({ training_reward: trained, reward }: Metrics) =>
+  trained !== null && Math.abs(trained - reward) > 1e-9;
+
+/** What steps with a finding of this kind have in common; undefined where that differs between them. */
+export function textOf(kind: string, all: readonly Metrics[]): string | undefined {
+  const sum = (value: (metrics: Metrics) => number) => all.reduce((so, metrics) => so + value(metrics), 0);
+  const [name, reason = ""] = kind.split(" ");
+  const rollouts = sum((one) => one.rollouts);
+  if (name === "unsolved") {
+    const alike = all.every(({ skipped }) => skipped === "no_spread");
+    return `None of ${rollouts} rollouts solved its scenario${alike ? ", and all rewards were equal: nothing was learnt" : ""}.`;
+  }
+  if (name === "skipped") return `Nothing was learnt: ${SKIPPED[reason] ?? words(reason)}.`;
+  if (name === "verdict") {
+    const n = sum((one) => one.groups_no_verdict[reason] ?? 0);
+    return `${n} of ${sum((one) => one.groups)} groups got no reward: ${noVerdictText(reason)} (${reason}).`;
+  }
+  if (name === "kl") return "In every group all rewards were equal: the update is the pull of --kl alone.";
+  if (name === "calls")
+    return `${sum(({ tool_errors }) => sumOf(tool_errors))} calls in ${rollouts} rollouts did not run.`;
+  return undefined;
+}
+
 function learning(metrics: Metrics): Finding[] {
   const { groups, groups_flat: flat, groups_no_verdict: noVerdict, groups_unrewarded: unrewarded } = metrics;
   const found: Finding[] = [];
-  if (metrics.skipped) {
-    found.push({
-      level: "bad",
-      text: `The step changed nothing: ${SKIPPED[metrics.skipped] ?? words(metrics.skipped)}.`,
-    });
+  const add = (kind: string, level: Finding["level"], more: Partial<Finding> = {}) =>
+    found.push({ kind, level, text: textOf(kind, [metrics]) ?? "", ...more });
+  if (metrics.success === 0 && metrics.rollouts > 0) {
+    add("unsolved", isTrainedByOther(metrics) && !metrics.skipped ? "odd" : "bad");
   }
-  if (metrics.updates > 0 && metrics.groups_trainable === 0) {
-    found.push({ level: "bad", text: "In every group all rewards were equal: the update is the pull of --kl alone." });
+  if (metrics.skipped && !(metrics.skipped === "no_spread" && metrics.success === 0)) {
+    const ofUpdate = metrics.skipped === "loss" || metrics.skipped === "gradient";
+    add(`skipped ${metrics.skipped}`, "bad", ofUpdate ? { about: "learning" } : {});
   }
-  for (const [reason, n] of Object.entries(noVerdict)) {
-    const level = unrewarded * 2 >= groups ? "bad" : "odd";
-    found.push({ level, text: `${n} of ${groups} groups got no reward: ${noVerdictText(reason)} (${reason}).` });
-  }
+  if (metrics.updates > 0 && metrics.groups_trainable === 0) add("kl", "bad");
+  for (const reason of Object.keys(noVerdict)) add(`verdict ${reason}`, unrewarded * 2 >= groups ? "bad" : "odd");
   if (flat > 0 && flat * 2 >= groups && metrics.skipped !== "no_spread") {
-    found.push({
-      level: "odd",
-      text: `${flat} of ${groups} groups had no spread: their rollouts got equal rewards and taught nothing.`,
-    });
-  } else if (flat > 0) found.push({ level: "note", text: `${flat} of ${groups} groups had no spread.` });
+    const text = `${flat} of ${groups} groups had no spread: their rollouts got equal rewards and taught nothing.`;
+    add("flat", "odd", { text });
+  } else if (flat > 0 && flat < groups) add("flat", "note", { text: `${flat} of ${groups} groups had no spread.` });
   if (metrics.groups_masked > 0) {
-    found.push({
-      level: "odd",
-      text: `In ${metrics.groups_masked} of ${groups} groups all that differed was ended by a limit and masked.`,
-    });
+    const text = `In ${metrics.groups_masked} of ${groups} groups all that differed was ended by a limit and masked.`;
+    add("masked", "odd", { text });
   }
   if (metrics.groups_broken_off > 0) {
-    found.push({
-      level: "odd",
-      text: `${metrics.groups_broken_off} of ${groups} groups were left with fewer than two rollouts.`,
-    });
+    const text = `${metrics.groups_broken_off} of ${groups} groups were left with fewer than two rollouts.`;
+    add("few", "odd", { text });
   }
   return found;
 }
 
-const sumOf = (of: Readonly<Record<string, number>>) => Object.values(of).reduce((sum, value) => sum + value, 0);
-
 function playing(metrics: Metrics): Finding[] {
   const { rollouts, ends, tool_errors: errors, broken_off: broken } = metrics;
   const found: Finding[] = [];
-  const [end, n] = Object.entries(ends).sort(([, a], [, b]) => b - a)[0] ?? ["", 0];
-  if (rollouts > 0 && metrics.success === 0) {
-    found.push({
-      level: "bad",
-      text: `None of ${rollouts} rollouts solved its scenario; ${n} ended by ${words(end)}.`,
-    });
-  } else if (end !== "answered" && n * 2 >= rollouts && rollouts > 0) {
-    found.push({ level: "odd", text: `${n} of ${rollouts} rollouts ended by ${words(end)}.` });
+  const [end, n] = ranked(ends)[0] ?? ["answered", 0];
+  if (end !== "answered" && n * 2 >= rollouts) {
+    found.push({ kind: "ends", level: "odd", text: `${n} of ${rollouts} rollouts ${ended(end)}.` });
   }
   const calls = sumOf(errors);
   if (calls > 0) {
-    found.push({
-      level: calls >= rollouts ? "odd" : "note",
-      text: `${calls} calls in ${rollouts} rollouts did not run: ${counts(errors)}.`,
-    });
+    const text = `${textOf("calls", [metrics])?.slice(0, -1)}: ${counts(errors)}.`;
+    found.push({ kind: "some calls", level: calls >= rollouts ? "odd" : "note", text });
   }
   if (metrics.rollouts_broken_off > 0) {
-    found.push({
-      level: "odd",
-      text: `${metrics.rollouts_broken_off} rollouts were ended by no fault of the model and not trained: ${counts(broken)}.`,
-    });
+    const text = `${metrics.rollouts_broken_off} rollouts were ended by no fault of the model and not trained: ${counts(broken)}.`;
+    found.push({ kind: "broken", level: "odd", text });
   }
-  if (metrics.failures > 0)
-    found.push({ level: "odd", text: `${metrics.failures} rollouts broke down by a fault of a tool or the task.` });
+  if (metrics.failures > 0) {
+    const text = `${metrics.failures} rollouts broke down by a fault of a tool or the task.`;
+    found.push({ kind: "failures", level: "odd", text });
+  }
   return found;
 }
 
@@ -112,28 +125,39 @@ function against(step: Step, usual: Usual): Finding[] {
   const metrics = step.metrics as Metrics;
   if (usual.trained.length < 5) return [];
   const found: Finding[] = [];
-  const far = (name: string, value: number | null | undefined, median: number, meaning: string) => {
+  const far = (
+    about: "learning" | "time",
+    name: string,
+    value: number | null | undefined,
+    median: number,
+    meaning: string,
+  ) => {
     if (typeof value !== "number" || !(median > 0) || value < TIMES * median) return;
     found.push({
+      kind: name,
       level: "odd",
+      about,
       text: `${name} is ${number(value)}, ${number(value / median)} times its median of ${number(median)}: ${meaning}.`,
     });
   };
   const { grad_norm: norm, mismatch } = metrics;
   const total = step.timing?.seconds.total;
-  far("The gradient's norm", norm, usual.gradient.medianWithout(norm), "a large update");
+  far("learning", "The gradient's norm", norm, usual.gradient.medianWithout(norm), "a large update");
   far(
+    "learning",
     "The mismatch of engine and learner",
     mismatch?.mean,
     usual.mismatch.medianWithout(mismatch?.mean),
     "what was played was not quite the policy that learnt",
   );
-  far("The time", total, usual.seconds.medianWithout(total), `most went to ${slowest(step)}`);
+  far("time", "The time", total, usual.seconds.medianWithout(total), `most went to ${slowest(step)}`);
   const rate = errorRate(metrics);
   const usualRate = usual.errorRate.medianWithout(rate);
   if (rate >= 1 && rate >= 2 * usualRate) {
     found.push({
+      kind: "calls",
       level: "bad",
+      about: "tokens",
       text: `${number(rate)} calls a rollout did not run (${counts(metrics.tool_errors)}); the median of the other steps is ${number(usualRate)}.`,
     });
   }
@@ -143,6 +167,7 @@ function against(step: Step, usual: Usual): Finding[] {
   const { success_low: low, success_high: high } = metrics;
   if (before.length >= 3 && high !== null && high < success) {
     found.push({
+      kind: "fell",
       level: "odd",
       text: `Success fell to ${percent(metrics.success)} (95 %: ${percent(low)} to ${percent(high)}) from a mean of ${percent(success)} in the ${before.length} steps before.`,
     });
@@ -150,7 +175,9 @@ function against(step: Step, usual: Usual): Finding[] {
   const start = usual.entropy;
   if (start && metrics.entropy !== null && metrics.entropy < start / 10) {
     found.push({
+      kind: "entropy",
       level: "odd",
+      about: "learning",
       text: `Entropy is ${number(metrics.entropy)}, below a tenth of the first step's ${number(start)}: the policy hardly tries anything else.`,
     });
   }
@@ -159,7 +186,7 @@ function against(step: Step, usual: Usual): Finding[] {
 
 function slowest({ timing }: Step): string {
   const { total: _, ...phases } = timing?.seconds ?? {};
-  const [name, value] = Object.entries(phases).sort(([, a], [, b]) => b - a)[0] ?? ["", 0];
+  const [name, value] = ranked(phases)[0] ?? ["", 0];
   return `${words(name)}, ${number(value)} s`;
 }
 
@@ -182,52 +209,10 @@ function findIn(step: Step, usual: Usual): Finding[] {
   const found = [...learning(step.metrics), ...playing(step.metrics), ...against(step, usual)];
   if (step.timing && step.timing.reused > 0) {
     found.push({
+      kind: "reused",
       level: "note",
       text: `${step.timing.reused} rollouts were taken over from an attempt that was broken off.`,
     });
   }
   return found.sort((a, b) => ORDER[a.level] - ORDER[b.level]);
-}
-
-export interface Problem {
-  readonly run: number;
-  /** null: about the whole run. */
-  readonly step: number | null;
-  readonly finding: Finding;
-}
-
-/** Number of rollouts of a step that was started and is not committed. */
-export function unfinishedStep(view: RunView): { step: number; n: number } | null {
-  const last = view.steps.at(-1)?.step ?? 0;
-  const open = view.counts.find(({ phase, step }) => phase === "train" && step > last);
-  return open ? { step: open.step, n: open.n } : null;
-}
-
-/** Problems of a run, the most important first. */
-export function problemsOf(view: RunView): Problem[] {
-  const of = (step: number | null, level: Finding["level"], text: string): Problem => ({
-    run: view.id,
-    step,
-    finding: { level, text },
-  });
-  if (view.problem !== null) return [of(null, "bad", view.problem)];
-  const problems: Problem[] = [];
-  if (view.steps.length <= 1 && view.counts.length === 0) problems.push(of(null, "note", "No step is committed yet."));
-  const open = unfinishedStep(view);
-  if (open && !view.running) {
-    problems.push(
-      of(
-        open.step,
-        "bad",
-        `Step ${open.step} was begun and not finished: ${open.n} of its rollouts are kept, and no process is training the run. Training it again goes on with it.`,
-      ),
-    );
-  } else if (open)
-    problems.push(of(open.step, "note", `Step ${open.step} is being played: ${open.n} rollouts so far.`));
-  for (const { damage } of view.checkpoints) if (damage !== null) problems.push(of(null, "bad", damage));
-  for (const step of view.steps) {
-    const [worst] = findingsOf(step, view).filter(({ level }) => level === "bad");
-    if (worst) problems.push({ run: view.id, step: step.step, finding: worst });
-  }
-  return problems;
 }

@@ -22,13 +22,74 @@ export const gigabytes = (bytes: number | null | undefined): string =>
 export const seconds = (value: number | null | undefined): string =>
   typeof value === "number" ? `${number(value)} s` : NONE;
 
+/** "45 s", "3:20 min", "2:05 h": how long something took. */
+export function clock(value: number): string {
+  const whole = Math.round(value);
+  if (whole < 60) return `${whole} s`;
+  const [small, unit] = whole < 3600 ? [whole, "min"] : [Math.round(whole / 60), "h"];
+  return `${Math.floor(small / 60)}:${String(small % 60).padStart(2, "0")} ${unit}`;
+}
+
 /** "turn limit" for turn_limit. */
 export const words = (name: string): string => name.replaceAll("_", " ");
 
+/** What a rollout did that ended so, after a number. */
+const ENDED: Readonly<Record<string, string>> = {
+  answered: "answered",
+  no_tool_call: "ended without a call",
+  turn_limit: "ran into the turn limit",
+  token_limit: "were cut at the token limit",
+  context_limit: "filled the context",
+  deadline: "ran out of time",
+  tool_failure: "had a tool that failed",
+  bad_call: "ended by a call that cannot run",
+  open_call: "left a call open",
+  model_mistake: "ended by a mistake of the model",
+};
+export const ended = (end: string): string => ENDED[end] ?? words(end);
+
+/** Why a call did not run; another name as it is. */
+const REFUSED: Readonly<Record<string, string>> = {
+  malformed: "could not be read",
+  unknown_tool: "no such tool",
+  bad_arguments: "wrong arguments",
+  tool_error: "refused by the tool",
+};
+export const refused = (outcome: string): string => REFUSED[outcome] ?? words(outcome);
+
+/** "step 4", "steps 1 to 3, 7 and 9": numbers in rising order. */
+export function stepsText(steps: readonly number[], most = 4): string {
+  const ranges: [number, number][] = [];
+  for (const step of steps) {
+    const last = ranges.at(-1);
+    if (last && last[1] + 1 === step) last[1] = step;
+    else ranges.push([step, step]);
+  }
+  const shown = ranges.length > most ? ranges.slice(0, most - 1) : ranges;
+  const texts = shown.map(([from, to]) => (from === to ? `${from}` : `${from} to ${to}`));
+  const left = steps.length - shown.reduce((sum, [from, to]) => sum + to - from + 1, 0);
+  const all = [...texts, ...(left > 0 ? [`${left} more`] : [])];
+  const list = all.length > 1 ? `${all.slice(0, -1).join(", ")} and ${all.at(-1)}` : all[0];
+  return `${steps.length > 1 ? "steps" : "step"} ${list}`;
+}
+
+/** Counts by name, summed. */
+export function total(all: Iterable<Readonly<Record<string, number>>>): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const one of all) for (const [name, n] of Object.entries(one)) sums[name] = (sums[name] ?? 0) + n;
+  return sums;
+}
+
+/** How often each name is there. */
+export const tally = (names: readonly string[]): Record<string, number> => total(names.map((name) => ({ [name]: 1 })));
+
+/** Names and counts, the most frequent first. */
+export const ranked = (of: Readonly<Record<string, number>>): [string, number][] =>
+  Object.entries(of).sort(([, a], [, b]) => b - a);
+
 export function counts(of: Readonly<Record<string, number>>): string {
-  return Object.entries(of)
-    .sort(([, a], [, b]) => b - a)
-    .map(([name, n]) => `${words(name)} ${n}`)
+  return ranked(of)
+    .map(([name, n]) => `${refused(name)} ${n}`)
     .join(", ");
 }
 

@@ -7,8 +7,9 @@ import type { Row } from "../../src/insight/view/wire.js";
 import { Conversation } from "./conversation.js";
 import { groupState } from "./credit.js";
 import { missingRows, type Run, useData } from "./data.js";
-import { counts, number, seconds, signed, visible } from "./format.js";
+import { number, seconds, signed, visible } from "./format.js";
 import { Beside, EndBadge, Signed, Solved } from "./parts.js";
+import { failedText } from "./problems.js";
 import { change, link } from "./route.js";
 import { runOf } from "./steps.js";
 
@@ -34,15 +35,17 @@ function Members({
           <tr>
             <th>show</th>
             <th>rollout</th>
-            <th>success</th>
-            <th>reward</th>
-            <th>trained</th>
-            <th colSpan={2}>advantage</th>
-            <th>end</th>
+            <th>solved</th>
+            <th title="the task's own">reward</th>
+            <th title="the reward that the update used">trained with</th>
+            <th colSpan={2} title="what the update used: above 0 makes the rollout likelier">
+              advantage
+            </th>
+            <th>how it ended</th>
             <th>turns</th>
-            <th>tokens</th>
+            <th title="that the model wrote">tokens</th>
             <th>time</th>
-            <th>calls not run</th>
+            <th>failed calls</th>
           </tr>
         </thead>
         <tbody>
@@ -74,7 +77,7 @@ function Members({
               <td class="n">{row.turns}</td>
               <td class="n">{number(row.tokens)}</td>
               <td class="n">{seconds(row.seconds)}</td>
-              <td>{counts(row.errors)}</td>
+              <td>{failedText([row])}</td>
             </tr>
           ))}
         </tbody>

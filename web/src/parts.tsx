@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { visible, words } from "./format.js";
+import { refused, visible, words } from "./format.js";
 
 /** Number of characters of a text rendered at first; a tool may return megabytes. */
 const SHOWN = 4000;
@@ -32,7 +32,11 @@ export function EndBadge({ end }: { readonly end: string }) {
   return <span class={end === "answered" ? "end" : "end other"}>{words(end)}</span>;
 }
 
-/** Counts as a stacked bar. */
+/** Colour of a count's name among others. */
+export const toneOf = (name: string, place: number) =>
+  name === "answered" || name === "trainable" ? "good" : `tone-${place % 6}`;
+
+/** Counts as a stacked bar with its numbers. */
 export function Parts({
   of,
   order,
@@ -40,17 +44,14 @@ export function Parts({
   readonly of: Readonly<Record<string, number>>;
   readonly order: readonly string[];
 }) {
-  const entries = order.flatMap((name, tone) => (of[name] ? [{ name, tone, n: of[name] as number }] : []));
-  const total = entries.reduce((sum, { n }) => sum + n, 0);
-  const text = entries.map(({ name, n }) => `${words(name)} ${n}`).join(", ");
+  const entries = order.flatMap((name, place) => (of[name] ? [{ name, tone: toneOf(name, place), n: of[name] }] : []));
+  const text = entries.map(({ name, n }) => `${refused(name)} ${n}`).join(", ");
   return (
     <span class="bar" role="img" aria-label={text || "none"} title={text}>
       {entries.map(({ name, tone, n }) => (
-        <i
-          key={name}
-          class={name === "answered" || name === "trainable" ? "good" : `tone-${tone % 6}`}
-          style={{ width: `${(100 * n) / total}%` }}
-        />
+        <i key={name} class={tone} style={{ flexGrow: n }}>
+          {n}
+        </i>
       ))}
     </span>
   );

@@ -1,53 +1,123 @@
 /** All rollouts of a run, filtered and sorted; only the visible rows are rendered. */
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Row } from "../../src/insight/view/wire.js";
 import { type Run, useData } from "./data.js";
-import { counts, number, seconds, signed, words } from "./format.js";
+import { number, refused, seconds, signed, visible, words } from "./format.js";
 import { byExcess, isJudged } from "./order.js";
 import { EndBadge, Solved } from "./parts.js";
+import { failedText } from "./problems.js";
 import { change, go } from "./route.js";
+import { hasOtherReward } from "./series.js";
 import { RunPicker, runOf } from "./steps.js";
 
 const HEIGHT = 34;
 /** Number of rows rendered above and below the visible ones. */
 const BESIDE = 10;
 
-type Column =
-  | "step"
-  | "scenario"
-  | "reward"
-  | "trained"
-  | "advantage"
-  | "end"
-  | "turns"
-  | "tokens"
-  | "seconds"
-  | "errors";
-
-const columns: readonly {
-  readonly name: Column;
+interface Column {
+  readonly name: string;
   readonly title: string;
+  /** What the title does not say. */
+  readonly about?: string;
+  /** Left out on a page that is narrower than "wide", or than "middle". */
+  readonly from?: "middle" | "wide";
   readonly value: (row: Row) => number | string;
-}[] = [
-  { name: "step", title: "step", value: ({ step, phase }) => step + (phase === "validation" ? 0.5 : 0) },
+  readonly cell: (row: Row, run: Run) => ComponentChildren;
+}
+
+const columns: readonly Column[] = [
+  {
+    name: "step",
+    title: "step",
+    about: "◦: held out, played after it",
+    value: ({ step, phase }) => step + (phase === "validation" ? 0.5 : 0),
+    cell: ({ step, phase }) => (phase === "validation" ? `${step} ◦` : step),
+  },
   {
     name: "scenario",
-    title: "rollout",
+    title: "scenario and rollout",
     value: ({ scenario, member }) => `${scenario}/${String(member).padStart(4, "0")}`,
+    cell: ({ scenario, member }, { questions }) => (
+      <>
+        <b>{`${scenario}/${member}`}</b> {questions[scenario]}
+      </>
+    ),
   },
-  { name: "reward", title: "reward", value: ({ reward }) => reward },
-  { name: "trained", title: "trained", value: ({ trained }) => trained ?? Number.NEGATIVE_INFINITY },
-  { name: "advantage", title: "advantage", value: ({ advantage }) => advantage ?? Number.NEGATIVE_INFINITY },
-  { name: "end", title: "end", value: ({ end }) => end },
-  { name: "turns", title: "turns", value: ({ turns }) => turns },
-  { name: "tokens", title: "tokens", value: ({ tokens }) => tokens },
-  { name: "seconds", title: "time", value: (row) => row.seconds },
+  {
+    name: "success",
+    title: "solved",
+    value: ({ success }) => Number(success),
+    cell: ({ success }) => <Solved success={success} />,
+  },
+  {
+    name: "reward",
+    title: "reward",
+    about: "the task's own",
+    value: ({ reward }) => reward,
+    cell: ({ reward }) => number(reward),
+  },
+  {
+    name: "trained",
+    title: "trained with",
+    about: "the reward that the update used",
+    from: "wide",
+    value: ({ trained }) => trained ?? Number.NEGATIVE_INFINITY,
+    cell: ({ trained }) => number(trained),
+  },
+  {
+    name: "advantage",
+    title: "advantage",
+    about: "what the update used: above 0 makes the rollout likelier",
+    from: "middle",
+    value: ({ advantage }) => advantage ?? Number.NEGATIVE_INFINITY,
+    cell: ({ advantage }) => (
+      <b class={(advantage ?? 0) < 0 ? "minus" : (advantage ?? 0) > 0 ? "plus" : ""}>{signed(advantage)}</b>
+    ),
+  },
+  {
+    name: "end",
+    title: "how it ended",
+    from: "middle",
+    value: ({ end }) => end,
+    cell: ({ end }) => <EndBadge end={end} />,
+  },
+  {
+    name: "turns",
+    title: "turns",
+    about: "of the model",
+    from: "wide",
+    value: ({ turns }) => turns,
+    cell: ({ turns }) => turns,
+  },
+  {
+    name: "tokens",
+    title: "tokens",
+    about: "that the model wrote",
+    from: "wide",
+    value: ({ tokens }) => tokens,
+    cell: ({ tokens }) => number(tokens),
+  },
+  {
+    name: "seconds",
+    title: "time",
+    from: "wide",
+    value: (row) => row.seconds,
+    cell: (row) => seconds(row.seconds),
+  },
   {
     name: "errors",
-    title: "calls not run",
-    value: ({ errors }) => Object.values(errors).reduce((sum, n) => sum + n, 0),
+    title: "failed calls",
+    about: "calls that did not run",
+    from: "wide",
+    value: ({ failed }) => failed.length,
+    cell: (row) => failedText([row]),
   },
 ];
+
+/** The reward that trained has a column where it is not the task's. */
+const columnsOf = (run: Pick<Run, "view">) =>
+  hasOtherReward(run.view) ? columns : columns.filter(({ name }) => name !== "trained");
 
 /** "7", "3-9" or "": steps from and to. */
 function stepsIn(text: string): [number, number] {
@@ -64,7 +134,11 @@ export function filtered(run: Pick<Run, "rows" | "questions" | "view">, params: 
   const text = get("text").toLowerCase();
   const low = get("min") === "" ? Number.NEGATIVE_INFINITY : Number(get("min"));
   const high = get("max") === "" ? Number.POSITIVE_INFINITY : Number(get("max"));
-  const [phase, kind, end, success, error] = [get("phase"), get("kind"), get("end"), get("success"), get("error")];
+  const [phase, kind, end, success] = [get("phase"), get("kind"), get("end"), get("success")];
+  const [error, call] = [get("error"), get("call")];
+  // One call that is both.
+  const fits = ([name, outcome]: Row["failed"][number]) =>
+    (error === "" || error === "any" || outcome === error) && (call === "" || name === call);
   const rows = run.rows.filter(
     (row) =>
       row.step >= from &&
@@ -73,12 +147,7 @@ export function filtered(run: Pick<Run, "rows" | "questions" | "view">, params: 
       (kind === "" || row.kind === kind) &&
       (end === "" || row.end === end) &&
       (success === "" || row.success === (success === "yes")) &&
-      (error === "" ||
-        (error === "any"
-          ? Object.keys(row.errors).length > 0
-          : error === "none"
-            ? Object.keys(row.errors).length === 0
-            : (row.errors[error] ?? 0) > 0)) &&
+      (error === "none" ? row.failed.length === 0 : (error === "" && call === "") || row.failed.some(fits)) &&
       row.reward >= low &&
       row.reward <= high &&
       (text === "" ||
@@ -153,7 +222,14 @@ const distinct = (values: readonly (string | null)[]) => [...new Set(values.filt
 function Filters({ run, params }: { readonly run: Run; readonly params: URLSearchParams }) {
   const kinds = useMemo(() => distinct(run.rows.map(({ kind }) => kind)), [run.rows]);
   const ends = useMemo(() => distinct(run.rows.map(({ end }) => end)), [run.rows]);
-  const errors = useMemo(() => distinct(run.rows.flatMap((row) => Object.keys(row.errors))), [run.rows]);
+  const errors = useMemo(
+    () => distinct(run.rows.flatMap(({ failed }) => failed.map(([, outcome]) => outcome))),
+    [run.rows],
+  );
+  const calls = useMemo(
+    () => distinct(run.rows.flatMap(({ failed }) => failed.flatMap(([name]) => name || []))),
+    [run.rows],
+  );
   const named = (values: readonly string[]) => values.map((one) => [one, words(one)] as const);
   return (
     <form class="filters" onSubmit={(event) => event.preventDefault()}>
@@ -181,10 +257,13 @@ function Filters({ run, params }: { readonly run: Run; readonly params: URLSearc
       />
       <Choice
         name="error"
-        title="calls not run"
+        title="failed calls"
         params={params}
-        values={[["any", "any"], ["none", "none"], ...named(errors)]}
+        values={[["any", "any"], ["none", "none"], ...errors.map((one) => [one, refused(one)] as const)]}
       />
+      {calls.length > 0 && (
+        <Choice name="call" title="call" params={params} values={calls.map((one) => [one, visible(one)] as const)} />
+      )}
       <Field name="min" title="reward from" params={params} placeholder="" />
       <Field name="max" title="to" params={params} placeholder="" />
       {[...params.keys()].some((name) => name !== "run") && (
@@ -205,36 +284,11 @@ function Line({ row, run, chosen }: { readonly row: Row; readonly run: Run; read
       style={{ height: `${HEIGHT}px` }}
       onClick={() => open(run, row)}
     >
-      <span role="cell" class="n">
-        {row.phase === "validation" ? `${row.step} ◦` : row.step}
-      </span>
-      <span role="cell" class="who">
-        <b>{`${row.scenario}/${row.member}`}</b> {run.questions[row.scenario]}
-      </span>
-      <span role="cell" class="n">
-        <Solved success={row.success} /> {number(row.reward)}
-      </span>
-      <span role="cell" class="n wide">
-        {number(row.trained)}
-      </span>
-      <span role="cell" class={`n ${(row.advantage ?? 0) < 0 ? "minus" : (row.advantage ?? 0) > 0 ? "plus" : ""}`}>
-        {signed(row.advantage)}
-      </span>
-      <span role="cell">
-        <EndBadge end={row.end} />
-      </span>
-      <span role="cell" class="n wide">
-        {row.turns}
-      </span>
-      <span role="cell" class="n wide">
-        {number(row.tokens)}
-      </span>
-      <span role="cell" class="n wide">
-        {seconds(row.seconds)}
-      </span>
-      <span role="cell" class="wide">
-        {counts(row.errors)}
-      </span>
+      {columnsOf(run).map(({ name, from = "", cell }) => (
+        <span key={name} role="gridcell" class={name === "scenario" ? "who" : from}>
+          {cell(row, run)}
+        </span>
+      ))}
     </div>
   );
 }
@@ -303,13 +357,19 @@ export function Rollouts({ params }: { readonly params: URLSearchParams }) {
           </>
         )}
       </p>
-      <div class="table" role="table" aria-label="Rollouts" aria-rowcount={rows.length}>
+      <div
+        class={hasOtherReward(run.view) ? "table other" : "table"}
+        role="grid"
+        aria-label="Rollouts"
+        aria-rowcount={rows.length}
+      >
         <div class="line head" role="row">
-          {columns.map(({ name, title }) => (
+          {columnsOf(run).map(({ name, title, about, from = "" }) => (
             <span
               key={name}
               role="columnheader"
-              class={["trained", "turns", "tokens", "seconds", "errors"].includes(name) ? "wide" : ""}
+              class={from}
+              title={about}
               aria-sort={sort === name ? (down ? "descending" : "ascending") : "none"}
             >
               <button

@@ -1,6 +1,7 @@
 /** The charts and their lines, computed from a run. */
 import { studentT } from "../../src/core/run/interval.js";
 import type { Row, RunView } from "../../src/insight/view/wire.js";
+import { isTrainedByOther } from "./diagnose.js";
 import { gigabytes, mean, number, percent, seconds } from "./format.js";
 
 export interface Point {
@@ -19,6 +20,8 @@ export interface Line {
   readonly dots?: boolean;
   /** Left out when several runs are shown: a component of another line. */
   readonly part?: boolean;
+  /** Left out where it is 0 in every step. */
+  readonly rare?: boolean;
   /** Index of the colour when a single run is shown. */
   readonly tone?: number;
 }
@@ -26,6 +29,10 @@ export interface Line {
 export interface ChartSpec {
   readonly id: string;
   readonly title: string;
+  /** Its group under "Diagnostics"; without it the chart is on top. */
+  readonly group?: "learning" | "tokens" | "time" | "memory";
+  /** What did not happen where it has no values; without it "No update was made". */
+  readonly missing?: string;
   /** Description of the chart and of its bands. */
   readonly about: string;
   readonly format: (value: number | null | undefined) => string;
@@ -43,14 +50,18 @@ const trained = (view: RunView) =>
 const ofMetrics = (view: RunView, value: (metrics: Metrics) => number | null | undefined): Point[] =>
   trained(view).map(({ step, metrics }) => ({ step, value: value(metrics) ?? null }));
 
+/** Whether another reward than the task's own trained some step. */
+export const hasOtherReward = (view: RunView): boolean =>
+  trained(view).some(({ metrics }) => isTrainedByOther(metrics));
+
 /**
  * Mean reward of a step with the 95 % interval of the mean over its groups, since rollouts of one scenario are not
  * independent.
  */
-function rewards(view: RunView, rows: readonly Row[]): Point[] {
+function rewards(view: RunView, rows: readonly Row[], which: "reward" | "trained"): Point[] {
   const means = new Map<number, Map<string, number[]>>();
-  for (const { phase, step, scenario, reward } of rows) {
-    if (phase !== "train") continue;
+  for (const { phase, step, scenario, [which]: reward } of rows) {
+    if (phase !== "train" || reward === null) continue;
     const groups = means.get(step) ?? new Map<string, number[]>();
     means.set(step, groups);
     const group = groups.get(scenario) ?? [];
@@ -58,12 +69,13 @@ function rewards(view: RunView, rows: readonly Row[]): Point[] {
     group.push(reward);
   }
   return trained(view).map(({ step, metrics }) => {
+    const value = which === "reward" ? metrics.reward : metrics.training_reward;
     const groups = [...(means.get(step)?.values() ?? [])].map(mean);
-    if (groups.length < 3) return { step, value: metrics.reward };
+    if (groups.length < 3 || value === null) return { step, value };
     const middle = mean(groups);
     const deviation = Math.sqrt(groups.reduce((sum, one) => sum + (one - middle) ** 2, 0) / (groups.length - 1));
     const reach = (studentT(groups.length - 1) * deviation) / Math.sqrt(groups.length);
-    return { step, value: metrics.reward, low: metrics.reward - reach, high: metrics.reward + reach };
+    return { step, value, low: value - reach, high: value + reach };
   });
 }
 
@@ -111,19 +123,19 @@ export const charts: readonly ChartSpec[] = [
     id: "reward",
     title: "Reward",
     about:
-      "The task's own reward, mean over rollouts; band: 95 % interval over groups (Student's t). Dashed: what trained, where a judge gave it. Dots: held out.",
+      "Mean over rollouts of the reward that trained, with its 95 % interval over groups (Student's t). Dashed: the task's own, where another trained. Dots: held out.",
     format: number,
     lines: (view, rows) => {
-      const judged = trained(view).some(
-        ({ metrics }) => metrics.training_reward !== null && Math.abs(metrics.training_reward - metrics.reward) > 1e-9,
-      );
+      const other = hasOtherReward(view);
       return [
-        { name: "train", tone: 0, points: rewards(view, rows) },
-        ...(judged
-          ? [{ name: "trained", tone: 2, dash: [6, 4], points: ofMetrics(view, (one) => one.training_reward) }]
-          : []),
         {
-          name: "held out",
+          name: other ? "reward that trained" : "train",
+          tone: 0,
+          points: rewards(view, rows, other ? "trained" : "reward"),
+        },
+        ...(other ? [{ name: "task's own", tone: 2, dash: [6, 4], points: ofMetrics(view, (one) => one.reward) }] : []),
+        {
+          name: other ? "held out, task's own" : "held out",
           dots: true,
           tone: 1,
           points: view.validations.map(({ step, result }) => ({ step, value: result.reward })),
@@ -133,6 +145,8 @@ export const charts: readonly ChartSpec[] = [
   },
   {
     id: "groups",
+    group: "learning",
+    missing: "No group was played",
     title: "Groups",
     about: "Shares of a step's groups: trainable, without spread (equal rewards teach nothing), without a reward.",
     format: percent,
@@ -143,12 +157,14 @@ export const charts: readonly ChartSpec[] = [
       {
         name: "no spread",
         tone: 1,
+        rare: true,
         dash: [6, 4],
         points: ofMetrics(view, (one) => share(one.groups_flat, one.groups)),
       },
       {
         name: "no reward",
         tone: 3,
+        rare: true,
         dash: [2, 4],
         points: ofMetrics(view, (one) => share(one.groups_unrewarded, one.groups)),
       },
@@ -156,6 +172,8 @@ export const charts: readonly ChartSpec[] = [
   },
   {
     id: "spread",
+    group: "learning",
+    missing: "No group got a reward",
     title: "Spread of rewards",
     about: "Standard deviation of the training reward within a group, mean over the groups that have a reward.",
     format: number,
@@ -164,6 +182,7 @@ export const charts: readonly ChartSpec[] = [
   },
   {
     id: "loss",
+    group: "learning",
     title: "Loss",
     about: "The objective's value, mean over the step's updates. Near 0 by construction; its trend says little.",
     format: number,
@@ -171,6 +190,8 @@ export const charts: readonly ChartSpec[] = [
   },
   {
     id: "entropy",
+    group: "learning",
+    missing: "The engine measured no entropy",
     title: "Entropy",
     about:
       "Of the policy, nats a token: estimated over all rollouts; dashed, exact over those that trained. Near 0 it tries nothing else any more.",
@@ -183,6 +204,7 @@ export const charts: readonly ChartSpec[] = [
   },
   {
     id: "mismatch",
+    group: "learning",
     title: "Mismatch",
     about:
       "Engine and learner on the tokens that trained: mean distance of log-probabilities, and KL estimate (k3, dashed), nats a token.",
@@ -195,6 +217,7 @@ export const charts: readonly ChartSpec[] = [
   },
   {
     id: "policy",
+    group: "learning",
     title: "Change of the policy",
     about:
       "KL divergence on one rollout of the step, nats a token: of the policy from the base model, and from what its update made of it (dashed).",
@@ -207,6 +230,7 @@ export const charts: readonly ChartSpec[] = [
   },
   {
     id: "gradient",
+    group: "learning",
     title: "Gradient norm",
     about: "Before it is scaled down to --max-grad-norm.",
     format: number,
@@ -215,6 +239,8 @@ export const charts: readonly ChartSpec[] = [
   },
   {
     id: "tokens",
+    group: "tokens",
+    missing: "No token was written",
     title: "Tokens written",
     about: "By the policy in one rollout, mean.",
     format: number,
@@ -223,6 +249,8 @@ export const charts: readonly ChartSpec[] = [
   },
   {
     id: "turns",
+    group: "tokens",
+    missing: "No turn was played",
     title: "Turns",
     about: "Of the assistant in one rollout, mean.",
     format: number,
@@ -231,6 +259,8 @@ export const charts: readonly ChartSpec[] = [
   },
   {
     id: "errors",
+    group: "tokens",
+    missing: "No call failed",
     title: "Calls that did not run",
     about: "For each rollout: malformed, unknown tool, wrong arguments, refused by the tool.",
     format: number,
@@ -248,6 +278,8 @@ export const charts: readonly ChartSpec[] = [
   },
   {
     id: "time",
+    group: "time",
+    missing: "No step was timed",
     title: "Seconds a step",
     about: "The whole step, and where its time went (for one run alone).",
     format: seconds,
@@ -278,6 +310,7 @@ export const charts: readonly ChartSpec[] = [
   },
   {
     id: "memory",
+    group: "memory",
     title: "Learner's memory",
     about: "The most it had at once in a step.",
     format: gigabytes,
@@ -293,6 +326,8 @@ export const charts: readonly ChartSpec[] = [
   },
   {
     id: "rate",
+    group: "learning",
+    missing: "No learning rate was set",
     title: "Learning rate",
     about: "Of the step's update.",
     format: number,
@@ -301,6 +336,7 @@ export const charts: readonly ChartSpec[] = [
   },
   {
     id: "clipped",
+    group: "learning",
     title: "Clipped",
     about:
       "Share of sampled tokens on which a bound of the policy ratio acted, and on which the lower or upper one did.",
@@ -308,11 +344,50 @@ export const charts: readonly ChartSpec[] = [
     from: 0,
     lines: (view) => [
       { name: "clipped", tone: 0, points: ofMetrics(view, (one) => one.clip_fraction) },
-      { name: "below", part: true, tone: 1, dash: [6, 4], points: ofMetrics(view, (one) => one.clip_below) },
-      { name: "above", part: true, tone: 2, dash: [2, 4], points: ofMetrics(view, (one) => one.clip_above) },
+      {
+        name: "below",
+        part: true,
+        rare: true,
+        tone: 1,
+        dash: [6, 4],
+        points: ofMetrics(view, (one) => one.clip_below),
+      },
+      {
+        name: "above",
+        part: true,
+        rare: true,
+        tone: 2,
+        dash: [2, 4],
+        points: ofMetrics(view, (one) => one.clip_above),
+      },
     ],
   },
 ];
+
+/** Fewer intervals than this are drawn as error bars: a band would fill the chart. */
+export const FEW = 6;
+
+interface Seen {
+  readonly view: RunView;
+  readonly rows: readonly Row[];
+}
+
+/** The lines that have values. */
+export const drawable = (spec: ChartSpec, { view, rows }: Seen): Line[] =>
+  spec
+    .lines(view, rows)
+    .filter(({ points }) => points.some(({ value }) => value !== null))
+    .filter(({ points, rare }) => !rare || points.some(({ value }) => value));
+
+/** Whether it has anything to draw of these runs. */
+export const hasValues = (spec: ChartSpec, runs: readonly Seen[]): boolean =>
+  runs.some((run) => drawable(spec, run).length > 0);
+
+/** Whether a line has the values of another wherever it has any: it would hide it. */
+export function coincides({ points }: Line, other: Line): boolean {
+  const values = new Map(other.points.map(({ step, value }) => [step, value]));
+  return points.every(({ step, value }) => value === null || values.get(step) === value);
+}
 
 /**
  * Exponential moving average: each value has the weight 1 − weight, all before it the rest; corrected for the start.

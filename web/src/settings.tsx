@@ -20,7 +20,7 @@ export function Settings() {
       .map(([name, values]) => ({ name, values, differs: values.some((value) => value !== values[0]) }))
       .filter(({ differs }) => all || differs);
     return (
-      <section>
+      <section key={title}>
         <h2>{title}</h2>
         {kept.length === 0 ? (
           <p class="nothing">{all ? "none" : "no difference"}</p>
@@ -29,7 +29,7 @@ export function Settings() {
             <table class="settings">
               <thead>
                 <tr>
-                  <th />
+                  <td />
                   {readable.map(({ view }) => (
                     <th key={view.id}>{view.name}</th>
                   ))}
@@ -53,12 +53,23 @@ export function Settings() {
   };
   const names = (of: (run: (typeof readable)[number]) => object) =>
     [...new Set(readable.flatMap((run) => Object.keys(of(run))))].sort();
+  const options = names(({ view }) => view.options);
+  const isGiven = (name: string) => readable.some(({ view }) => view.given[name] !== undefined);
+  const sections = [
+    ["Options that are not the defaults", options.filter(isGiven)],
+    ["Options with their defaults", options.filter((name) => !isGiven(name))],
+  ] as const;
   const facts = (part: string) =>
     readable.map(
       ({ view }) =>
         view.devices
           .filter((one) => one.part === part)
-          .map(({ part: _, seen: __, ...about }) => Object.values(about).map(shown).join(", "))
+          .map(({ part: _, seen: __, ...about }) =>
+            Object.entries(about)
+              .filter(([, value]) => value !== null)
+              .map(([name, value]) => `${name} ${shown(value)}`)
+              .join(", "),
+          )
           .join("; ") || "–",
     );
   return (
@@ -73,10 +84,10 @@ export function Settings() {
           </button>
         </div>
       )}
-      {table(
-        "Options",
-        names(({ view }) => view.options).map(
-          (name) => [flag(name), readable.map(({ view }) => shown(view.options[name]))] as const,
+      {sections.map(([title, some]) =>
+        table(
+          title,
+          some.map((name) => [flag(name), readable.map(({ view }) => shown(view.options[name]))] as const),
         ),
       )}
       {table("What computed", [

@@ -1,12 +1,28 @@
-/** Problems by step: every step in a line, and one step with all details. */
+/** What goes wrong: failing calls by name, every step in a line, and one step with all details. */
 import { useMemo } from "preact/hooks";
 import type { Row } from "../../src/insight/view/wire.js";
 import { groupState } from "./credit.js";
 import { groupsOf, missingRows, type Run, useData } from "./data.js";
-import { findingsOf, noVerdictText, unfinishedStep } from "./diagnose.js";
-import { counts, mean, number, percent, seconds, signed, words } from "./format.js";
-import { Beside, Parts } from "./parts.js";
+import { findingsOf, isTrainedByOther, noVerdictText, sumOf } from "./diagnose.js";
+import {
+  counts,
+  mean,
+  number,
+  percent,
+  ranked,
+  refused,
+  seconds,
+  signed,
+  stepsText,
+  tally,
+  total,
+  visible,
+  words,
+} from "./format.js";
+import { Beside, Parts, toneOf } from "./parts.js";
+import { type FailedCall, failedCalls, failedText, unfinishedStep } from "./problems.js";
 import { change, go, link } from "./route.js";
+import { hasOtherReward } from "./series.js";
 
 const GROUPS = ["trainable", "no spread", "masked", "no reward", "broken off"];
 
@@ -18,38 +34,104 @@ const groupCounts = (metrics: NonNullable<Run["view"]["steps"][number]["metrics"
   "broken off": metrics.groups_broken_off,
 });
 
-/** Names in all steps, most frequent first, so that a colour always has the same meaning. */
-function namesOf(all: readonly Readonly<Record<string, number>>[]): string[] {
-  const sums = new Map<string, number>();
-  for (const one of all) for (const [name, n] of Object.entries(one)) sums.set(name, (sums.get(name) ?? 0) + n);
-  return [...sums].sort(([, a], [, b]) => b - a).map(([name]) => name);
-}
-
-function Legend({ names }: { readonly names: readonly string[] }) {
+/** The colours of a column's bars; of those that occur. */
+function Legend({ names, order }: { readonly names: readonly string[]; readonly order: readonly string[] }) {
   return (
     <ul class="legend">
-      {names.map((name, tone) => (
+      {names.map((name) => (
         <li key={name}>
-          <i class={`block ${name === "answered" || name === "trainable" ? "good" : `tone-${tone % 6}`}`} />
-          {words(name)}
+          <i class={`block ${toneOf(name, order.indexOf(name))}`} />
+          {refused(name)}
         </li>
       ))}
     </ul>
   );
 }
 
+/** Rollouts of a list of the longest or slowest. */
+const LISTED = 5;
+/** Kinds of failing calls that are shown. */
+const SHOWN = 8;
+
+/** A bar for each, as long as its number. */
+function FailedCalls({
+  run,
+  calls,
+  rollouts,
+}: {
+  readonly run: Run;
+  readonly calls: readonly FailedCall[];
+  readonly rollouts: number;
+}) {
+  const most = calls[0]?.n ?? 0;
+  return (
+    <section aria-label="Failed calls">
+      <h2>
+        Failed calls{" "}
+        <small>
+          {calls.reduce((sum, { n }) => sum + n, 0)} in {rollouts} rollouts of training
+        </small>
+      </h2>
+      <div class="scroll">
+        <table class="failing">
+          <thead>
+            <tr>
+              <th>times</th>
+              <th>call</th>
+              <th>why it did not run</th>
+              <th>in rollouts</th>
+              <th>when</th>
+            </tr>
+          </thead>
+          <tbody>
+            {calls.slice(0, SHOWN).map(({ name, outcome, n, rollouts: of, steps }) => (
+              <tr key={`${outcome} ${name}`}>
+                <td class="times">
+                  <b>{n}</b>
+                  <i style={{ width: `calc(var(--longest) * ${n / most})` }} />
+                </td>
+                <td>
+                  <a href={link("rollouts", { run: run.view.id, error: outcome, call: name, phase: "train" })}>
+                    {name === "" ? "not a call" : <code>{visible(name)}</code>}
+                  </a>
+                </td>
+                <td>{refused(outcome)}</td>
+                <td class="n">{`${of} of ${rollouts}`}</td>
+                <td>{stepsText(steps)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {calls.length > SHOWN && <p class="hint">{calls.length - SHOWN} other calls failed more rarely.</p>}
+    </section>
+  );
+}
+
 function AllSteps({ run }: { readonly run: Run }) {
   const { view } = run;
-  const steps = useMemo(() => view.steps.filter(({ metrics }) => metrics), [view.steps]);
-  const ends = useMemo(() => namesOf(steps.map(({ metrics }) => metrics?.ends ?? {})), [steps]);
-  const errors = useMemo(() => namesOf(steps.map(({ metrics }) => metrics?.tool_errors ?? {})), [steps]);
+  const steps = useMemo(
+    () => view.steps.flatMap((step) => (step.metrics ? [{ ...step, metrics: step.metrics }] : [])),
+    [view.steps],
+  );
+  const calls = useMemo(() => (run.complete ? failedCalls(run.rows) : []), [run.complete, run.rows]);
+  // A colour always has the same meaning.
+  const ends = useMemo(() => ranked(total(steps.map(({ metrics }) => metrics.ends))).map(([name]) => name), [steps]);
+  const errors = useMemo(
+    () => ranked(total(steps.map(({ metrics }) => metrics.tool_errors))).map(([name]) => name),
+    [steps],
+  );
+  const groups = useMemo(() => {
+    const sums = total(steps.map(({ metrics }) => groupCounts(metrics)));
+    return GROUPS.filter((name) => sums[name]);
+  }, [steps]);
+  const other = hasOtherReward(view);
   // Memoised: thousands of lines, unchanged at most polls.
   const lines = useMemo(
     () =>
       steps.map((step) => {
-        const metrics = step.metrics as NonNullable<typeof step.metrics>;
-        const [finding] = findingsOf(step, view);
-        const failed = Object.values(metrics.tool_errors).reduce((sum, n) => sum + n, 0);
+        const { metrics } = step;
+        const [finding] = findingsOf(step, view).filter(({ level }) => level !== "note");
         return (
           <tr
             key={step.step}
@@ -60,14 +142,14 @@ function AllSteps({ run }: { readonly run: Run }) {
               <a href={link("steps", { run: view.id, step: step.step })}>{step.step}</a>
             </td>
             <td class="n">{percent(metrics.success)}</td>
+            {other && <td class="n">{number(metrics.training_reward)}</td>}
             <td class="n">{number(metrics.reward)}</td>
             <td>
               <Parts of={metrics.ends} order={ends} />
             </td>
-            <td class="calls">
-              <span class="n">{failed || ""}</span>
-              {failed > 0 && <Parts of={metrics.tool_errors} order={errors} />}
-            </td>
+            {errors.length > 0 && (
+              <td>{sumOf(metrics.tool_errors) > 0 && <Parts of={metrics.tool_errors} order={errors} />}</td>
+            )}
             <td>
               <Parts of={groupCounts(metrics)} order={GROUPS} />
             </td>
@@ -77,30 +159,36 @@ function AllSteps({ run }: { readonly run: Run }) {
       }),
     [steps, view.id],
   );
-  if (steps.length === 0) return <p class="nothing">No step is committed yet.</p>;
+  if (steps.length === 0)
+    return <p class="nothing">{view.running ? "No step is finished yet." : "No step was finished."}</p>;
+  const rollouts = steps.reduce((sum, { metrics }) => sum + metrics.rollouts, 0);
   return (
     <>
-      <div class="legends">
-        <div>
-          <b>ends</b> <Legend names={ends} />
-        </div>
-        <div>
-          <b>calls that did not run</b> {errors.length > 0 ? <Legend names={errors} /> : " none"}
-        </div>
-        <div>
-          <b>groups</b> <Legend names={GROUPS} />
-        </div>
-      </div>
+      {calls.length > 0 ? (
+        <FailedCalls run={run} calls={calls} rollouts={rollouts} />
+      ) : (
+        <p class={run.complete ? "well" : "nothing"}>{run.complete ? "Every call ran." : missingRows(run)}</p>
+      )}
+      <h2>Steps</h2>
       <div class="scroll">
         <table class="steps">
           <thead>
             <tr>
               <th>step</th>
               <th>success</th>
-              <th>reward</th>
-              <th>ends</th>
-              <th>calls not run</th>
-              <th>groups</th>
+              {other && <th>reward that trained</th>}
+              <th>{other ? "task's own" : "reward"}</th>
+              <th>
+                how rollouts ended <Legend names={ends} order={ends} />
+              </th>
+              {errors.length > 0 && (
+                <th>
+                  failed calls <Legend names={errors} order={errors} />
+                </th>
+              )}
+              <th>
+                groups <Legend names={groups} order={GROUPS} />
+              </th>
               <th>what stands out</th>
             </tr>
           </thead>
@@ -112,23 +200,35 @@ function AllSteps({ run }: { readonly run: Run }) {
   );
 }
 
+/** The rollouts with the most of something; none where they all have as much. */
 function Extremes({ run }: { readonly run: Run }) {
-  const lists = useMemo((): [string, Row[], (row: Row) => string][] => {
-    const most = (value: (row: Row) => number) => [...run.rows].sort((a, b) => value(b) - value(a)).slice(0, 8);
+  const lists = useMemo(() => {
+    const most = (title: string, value: (row: Row) => number, text: (row: Row) => string) => {
+      const rows = [...run.rows].sort((a, b) => value(b) - value(a)).slice(0, LISTED);
+      return new Set(rows.map(value)).size > 1 ? [{ title, rows, text }] : [];
+    };
     return [
-      ["Longest rollouts", most(({ tokens }) => tokens), ({ tokens }) => `${number(tokens)} tokens`],
-      ["Slowest rollouts", most((row) => row.seconds), (row) => seconds(row.seconds)],
+      ...most(
+        "Longest rollouts",
+        ({ tokens }) => tokens,
+        ({ tokens }) => `${number(tokens)} tokens`,
+      ),
+      ...most(
+        "Slowest rollouts",
+        (row) => row.seconds,
+        (row) => seconds(row.seconds),
+      ),
     ];
   }, [run.rows]);
   return (
     <div class="columns">
-      {lists.map(([title, rows, value]) => (
+      {lists.map(({ title, rows, text }) => (
         <section key={title}>
           <h2>{title}</h2>
           <ol class="extremes">
             {rows.map((row) => (
               <li key={row.id}>
-                <b>{value(row)}</b>{" "}
+                <b>{text(row)}</b>{" "}
                 <a
                   href={link("group", {
                     run: run.view.id,
@@ -168,6 +268,7 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
   const rows = run.rows.filter((row) => row.step === step && row.phase === "train");
   const groups = groupsOf(rows);
   const metrics = found?.metrics;
+  const other = metrics ? isTrainedByOther(metrics) : false;
   const most = Math.max(0, ...rows.map(({ advantage }) => Math.abs(advantage ?? 0)));
   const findings = found ? findingsOf(found, view) : [];
   const known = view.steps.map((one) => one.step).filter((one) => one > 0);
@@ -207,61 +308,72 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
               "success",
               `${percent(metrics.success)} of ${metrics.rollouts}${metrics.success_low === null ? "" : ` (95 %: ${percent(metrics.success_low)} to ${percent(metrics.success_high)})`}`,
             ],
-            ["reward", number(metrics.reward)],
+            ...(other
+              ? [["reward that trained", `${number(metrics.training_reward)} (n=${metrics.training_n})`] as const]
+              : []),
+            [other ? "the task's own reward" : "reward", number(metrics.reward)],
             ...Object.entries(metrics.parts).map(
               ([name, { mean, n }]) => [`part ${name}`, `${number(mean)} (n=${n})`] as const,
             ),
-            ...(metrics.training_reward === null
-              ? []
-              : [["trained reward", `${number(metrics.training_reward)} (n=${metrics.training_n})`] as const]),
-            ["groups trainable", `${metrics.groups_trainable} of ${metrics.groups}`],
-            ...(metrics.judge_agreement === null
-              ? []
-              : [["judge's votes agree", percent(metrics.judge_agreement)] as const]),
-            ["loss", number(metrics.loss)],
-            [
-              "spread of rewards",
-              metrics.reward_spread === null
-                ? "–"
-                : `${number(metrics.reward_spread)} within a group (n=${metrics.spread_n})`,
-            ],
-            ["entropy", `${number(metrics.entropy)}, of what trained ${number(metrics.entropy_trained)}`],
-            ["gradient norm", number(metrics.grad_norm)],
-            ["mismatch", `${number(metrics.mismatch?.mean)}, KL ${number(metrics.mismatch_kl)}`],
-            ["importance weights", `${percent(metrics.importance_ess)} effective sample size`],
-            [
-              "played by",
-              metrics.played === null
-                ? "–"
-                : `slope ${number(metrics.played.slope)} ± ${number(metrics.played.error)} from ${metrics.played.earlier === null ? "the base model" : `checkpoint ${metrics.played.earlier}`} (0) to the learner's policy (1), n=${metrics.played.tokens} tokens`,
-            ],
-            [
-              "policy KL",
-              metrics.probe_kl === null
-                ? "–"
-                : `${number(metrics.probe_kl.base)} from the base, ${number(metrics.probe_kl.update)} by the update (n=${metrics.probe_kl.n} tokens)`,
-            ],
-            ["clipped", `${percent(metrics.clip_below)} below, ${percent(metrics.clip_above)} above`],
-            ["learning rate", number(metrics.learning_rate)],
-            ["turns", number(metrics.turns)],
-            ["tokens", number(metrics.completion_tokens)],
-            ["ends", counts(metrics.ends) || "–"],
-            ["calls not run", counts(metrics.tool_errors) || "none"],
-            [
-              "without a reward",
-              Object.entries(metrics.groups_no_verdict)
-                .map(([reason, n]) => `${n} groups: ${noVerdictText(reason)}`)
-                .join("; ") || "none",
-            ],
-            [
-              "time",
-              Object.entries(found?.timing?.seconds ?? {})
-                .filter(([, value]) => value >= 0.05)
-                .map(([name, value]) => `${words(name)} ${number(value)} s`)
-                .join(", "),
-            ],
+            ["groups that taught", `${metrics.groups_trainable} of ${metrics.groups}`],
+            ["how rollouts ended", counts(metrics.ends) || "–"],
+            ["failed calls", counts(metrics.tool_errors) || "none"],
           ]}
         />
+      )}
+      {metrics && found && (
+        <details class="all">
+          <summary>Diagnostics of the step</summary>
+          <Facts
+            of={
+              [
+                ...(metrics.judge_agreement === null
+                  ? []
+                  : [["judge's votes agree", percent(metrics.judge_agreement)] as const]),
+                ["loss", number(metrics.loss)],
+                [
+                  "spread of rewards",
+                  metrics.reward_spread === null
+                    ? "–"
+                    : `${number(metrics.reward_spread)} within a group (n=${metrics.spread_n})`,
+                ],
+                ["entropy", `${number(metrics.entropy)}, of what trained ${number(metrics.entropy_trained)}`],
+                ["gradient norm", number(metrics.grad_norm)],
+                ["mismatch", `${number(metrics.mismatch?.mean)}, KL ${number(metrics.mismatch_kl)}`],
+                ["importance weights", `${percent(metrics.importance_ess)} effective sample size`],
+                [
+                  "played by",
+                  metrics.played === null
+                    ? "–"
+                    : `slope ${number(metrics.played.slope)} ± ${number(metrics.played.error)} from ${metrics.played.earlier === null ? "the base model" : `checkpoint ${metrics.played.earlier}`} (0) to the learner's policy (1), n=${metrics.played.tokens} tokens`,
+                ],
+                [
+                  "policy KL",
+                  metrics.probe_kl === null
+                    ? "–"
+                    : `${number(metrics.probe_kl.base)} from the base, ${number(metrics.probe_kl.update)} by the update (n=${metrics.probe_kl.n} tokens)`,
+                ],
+                ["clipped", `${percent(metrics.clip_below)} below, ${percent(metrics.clip_above)} above`],
+                ["learning rate", number(metrics.learning_rate)],
+                ["turns", number(metrics.turns)],
+                ["tokens", number(metrics.completion_tokens)],
+                [
+                  "without a reward",
+                  Object.entries(metrics.groups_no_verdict)
+                    .map(([reason, n]) => `${n} groups: ${noVerdictText(reason)}`)
+                    .join("; ") || "none",
+                ],
+                [
+                  "time",
+                  Object.entries(found.timing?.seconds ?? {})
+                    .filter(([, value]) => value >= 0.05)
+                    .map(([name, value]) => `${words(name)} ${number(value)} s`)
+                    .join(", "),
+                ],
+              ].filter(([, value]) => value !== "–" && value !== "none") as [string, string][]
+            }
+          />
+        </details>
       )}
       <h3>Groups</h3>
       {!run.complete && <p class="nothing">{missingRows(run)}</p>}
@@ -273,23 +385,17 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
               <tr>
                 <th>scenario</th>
                 <th>solved</th>
-                <th>reward</th>
+                <th>{other ? "reward that trained" : "reward"}</th>
                 <th>advantages</th>
                 <th>taught</th>
-                <th>ends</th>
-                <th>calls not run</th>
+                <th>how rollouts ended</th>
+                <th>failed calls</th>
               </tr>
             </thead>
           )}
           <tbody>
             {groups.map(({ scenario, rows: of }) => {
               const state = groupState(of, view);
-              const ends: Record<string, number> = {};
-              const errors: Record<string, number> = {};
-              for (const row of of) {
-                ends[row.end] = (ends[row.end] ?? 0) + 1;
-                for (const [name, n] of Object.entries(row.errors)) errors[name] = (errors[name] ?? 0) + n;
-              }
               return (
                 <tr key={scenario} onClick={() => go("group", { run: view.id, phase: "train", step, scenario })}>
                   <td class="question">
@@ -297,7 +403,7 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
                     <small>{run.questions[scenario]}</small>
                   </td>
                   <td class="n">{`${of.filter(({ success }) => success).length} of ${of.length}`}</td>
-                  <td class="n">{number(mean(of.map(({ reward }) => reward)))}</td>
+                  <td class="n">{number(mean(of.map((row) => (other ? (row.trained ?? Number.NaN) : row.reward))))}</td>
                   <td class="advantages" title={of.map(({ advantage }) => signed(advantage)).join("  ")}>
                     {of.map((row) => (
                       <i
@@ -310,8 +416,8 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
                   <td>
                     {state ? <span class="state" title={state.why}>{`${state.name}: ${state.why}`}</span> : "yes"}
                   </td>
-                  <td>{counts(ends)}</td>
-                  <td>{counts(errors)}</td>
+                  <td>{counts(tally(of.map(({ end }) => end)))}</td>
+                  <td>{failedText(of)}</td>
                 </tr>
               );
             })}

@@ -1,8 +1,8 @@
 /** Rollouts of a run as the page shows them: rows of its table, and single ones in full. */
 
 import { brokenOff } from "../../core/rollout/deadline.js";
+import { callsIn } from "../../core/rollout/trajectory.js";
 import type { TokenRecord } from "../../core/rollout/transcript.js";
-import { callErrors } from "../../core/run/evaluation.js";
 import { mapBigints } from "../../core/util/json.js";
 import { cutText } from "../../core/util/text.js";
 import type { SeenRollout } from "../../machine/runs/reader.js";
@@ -10,6 +10,8 @@ import type { Body, Row, Tokens } from "./wire.js";
 
 /** Characters of a question in the table. */
 const QUESTION = 200;
+/** Of a tool's name: a model may write any. */
+const NAME = 64;
 
 export const questionOf = ({ trajectory }: SeenRollout): string =>
   trajectory.scenario.question?.slice(0, QUESTION) ?? "";
@@ -31,7 +33,9 @@ export function rowOf(seen: SeenRollout): Row {
     tokens: seen.completionTokens,
     trained: seen.trainingReward,
     advantage: seen.advantage,
-    errors: callErrors([trajectory]),
+    failed: callsIn(trajectory).flatMap(({ name, outcome }) =>
+      outcome === "ok" ? [] : [[cutText(name, NAME), outcome] as const],
+    ),
     seconds: trajectory.seconds.total,
   };
 }

@@ -1,10 +1,12 @@
 /** The runs of a page, open for reading. A run that cannot be read is listed with its error message. */
 
 import { HoneError, refusalOf, UsageError } from "../../core/util/errors.js";
+import { program } from "../../core/util/program.js";
 import { modelFile } from "../../engine/models.js";
 import { tokenBytes } from "../../engine/vocabulary.js";
 import { type FoundRun, namedRun } from "../../machine/runs/place.js";
 import { RunReader, type SeenRollout } from "../../machine/runs/reader.js";
+import { givenIn } from "./given.js";
 import { bodyOf, questionOf, rowOf } from "./rows.js";
 import type { BodyAnswer, Pieces, Row, Rows, RunView } from "./wire.js";
 
@@ -59,6 +61,8 @@ export class SeenRun {
       problem: this.#problem,
       created: "",
       options: {},
+      given: {},
+      program: program(),
       contents: {},
       devices: [],
       steps: [],
@@ -72,15 +76,16 @@ export class SeenRun {
     const reader = this.reader;
     if (!reader) return nothing;
     try {
-      const { created, options, contents } = reader.record();
+      const record = reader.record();
       // The revision is read first, so that a write in between is seen at the next request.
       const revision = reader.revision();
       const steps = reader.steps();
       return {
         ...nothing,
-        created,
-        options,
-        contents,
+        created: record.created,
+        options: record.options,
+        contents: record.contents,
+        given: givenIn(record),
         revision,
         devices: reader.devices(),
         steps,

@@ -18,7 +18,7 @@ function wrongness(rows: readonly Row[], skipped: ReadonlySet<number>, committed
   const train = rows[0]?.phase === "train";
   const unrewarded = train && committed.has(step) && rows.every(({ trained }) => trained === null);
   const unfinished = train && !committed.has(step);
-  const errors = rows.filter((row) => Object.keys(row.errors).length > 0).length / rows.length;
+  const errors = rows.filter((row) => row.failed.length > 0).length / rows.length;
   const failed = rows.filter(({ success }) => !success).length / rows.length;
   return (train && skipped.has(step) ? 8 : 0) + (unfinished ? 8 : 0) + (unrewarded ? 4 : 0) + errors + failed;
 }

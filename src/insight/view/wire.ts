@@ -19,6 +19,10 @@ export interface RunView {
   readonly problem: string | null;
   readonly created: string;
   readonly options: Readonly<Record<string, unknown>>;
+  /** Of these the ones that are not the defaults, as they are typed: " --steps 3". */
+  readonly given: Readonly<Record<string, string>>;
+  /** How hone is called where the page comes from: "yarn hone". */
+  readonly program: string;
   readonly contents: Readonly<Record<string, string>>;
   readonly devices: readonly Device[];
   readonly steps: readonly StepRow[];
@@ -51,8 +55,8 @@ export interface Row {
   /** As the update used them; null where it did not use the rollout. */
   readonly trained: number | null;
   readonly advantage: number | null;
-  /** Calls that did not run, by cause. */
-  readonly errors: Readonly<Record<string, number>>;
+  /** Its calls that did not run: the name as it was written, and why. */
+  readonly failed: readonly (readonly [name: string, outcome: string])[];
   readonly seconds: number;
 }
 

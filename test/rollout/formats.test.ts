@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { options } from "../../src/config/config.js";

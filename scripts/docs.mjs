@@ -2,11 +2,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 // Options of the email task, which the table has too.
 import "../dist/src/commands/email/email-options.js";
-import { optionsTable } from "../dist/src/config/config.js";
+import { optionsPage } from "../dist/src/config/config.js";
 import { cardsTable, modelsByCardTable } from "../dist/src/plan/cards.js";
 import { guardsTable } from "../dist/src/train/guard-list.js";
 
-writeFileSync(new URL("../docs/options.md", import.meta.url), optionsTable());
+writeFileSync(new URL("../docs/options.md", import.meta.url), optionsPage());
 
 /** Replaces what lies between two marks of a page. */
 function write(page, name, table) {

@@ -115,6 +115,13 @@ describe("options", () => {
   });
 });
 
+it.each(pages)("%s has no line of more than 200 characters but rows of tables", (page) => {
+  const long = textOf(page)
+    .split("\n")
+    .filter((line) => line.length > 200 && !line.startsWith("|"));
+  expect(long).toEqual([]);
+});
+
 describe("links", () => {
   const anchorsOf = (page: string) =>
     [...textOf(page).matchAll(/^#{1,6} (.*)$/gm)].map(([, title = ""]) =>

@@ -148,7 +148,6 @@ export const speed: Source = {
   ],
   measured: [
     `${Math.min(...overheads).toFixed(1)} to ${Math.max(...overheads).toFixed(1)} % of hone's time`,
-    `at ${two(row(epyc, "decode/bandwidth", undefined, 1).ratio)} of main memory's rate`,
     `(${row(first, "decode/node-llama-cpp").sequences} sequences) decoding is ${two(row(first, "decode/node-llama-cpp").ratio)} times as fast`,
     `gives ${two(judged(LARGE).ratio)} times the speed for the 0.5B shape, and ${two(tinyJudged.ratio)} for the tiny model`,
     `rollouts of ${(tinyJudged.theirs / 1000).toFixed(0)} s a step cannot hide verdicts of ${((tinyJudged.ours - tinyJudged.theirs) / 1000).toFixed(0)} s`,
@@ -173,9 +172,7 @@ export const speed: Source = {
     ["learning rate 1e-5", "bench/notebook/main.ts", "learningRate: 1e-5"],
     ["limited to 3 rounds", "bench/notebook/main.ts", "TRL_TURNS = 3;"],
     ["a model of up to 64 MiB", "src/engine/contexts.ts", "SMALL_MODEL = 64 * 2 ** 20"],
-    ["200 steps × 64 rollouts", "test/view/large.long.test.ts", "steps: 200,\n      groups: 8,\n      group: 8,"],
-    ["below 30 MB", "test/view/large.long.test.ts", "toBeLessThanOrEqual(30e6)"],
   ],
   elsewhere: ["the notebook"],
-  plain: ["it has K and V in 16 bits", "That is 4.8 times the time a step."],
+  plain: ["That is 4.8 times the time a step."],
 };

@@ -74,7 +74,6 @@ export const memory: Source = {
     ["of 192 MiB on CUDA", "src/plan/learner-memory.ts", "cuda: 192 * 2 ** 20"],
     ["keeps rows of at most 4,096 tokens", "bench/learner/card_counts.py", '"--tokens", type=int, default=4096'],
     ["and 64 MiB on a CPU", "src/plan/learner-memory.ts", "cpu: 64 * 2 ** 20"],
-    ["llama.cpp's log to within 1 MB", "test/plan/memory.test.ts", "toBeCloseTo(157.34, 0)"],
     ["a context of 0.5 GB", "src/plan/engine-memory.ts", "CUDA_CONTEXT = 0.5e9;"],
   ],
   // Written by `yarn docs`; test/plan/memory.test.ts compares them with the code.

@@ -316,8 +316,11 @@ export function optionsPage(): string {
     return shown === undefined || shown === "none" ? "" : `; default: ${shown}`;
   };
   const item = (name: OptionName) => {
-    const { env, accepts, flagless, description } = options[name];
-    const text = `- \`${flagless ? env : flagOf(name)}\` (${accepts}${shownDefault(options[name])}). ${description}`;
+    const { env, accepts, default: value, flagless, description } = options[name];
+    // A flag that is off says enough; the range of a number is in the error of one that is outside.
+    const kind = accepts.replace(/ (of at least|from) [\d.]+( to [\d.]+)?$/, "");
+    const taken = value === false ? "" : ` (${kind}${shownDefault(options[name])})`;
+    const text = `- \`${flagless ? env : flagOf(name)}\`${taken}: ${description}`;
     // Markdown takes <think> for a tag.
     return wrapped(text.replaceAll("<", "\\<"), 128).map((line, index) => (index === 0 ? line : `  ${line}`));
   };

@@ -144,6 +144,6 @@ describe("options", () => {
     expect(await load({ HONE_PET_NAME: "Kit" })).toEqual({ petName: "Kit" });
     expect(() => ownOptions(own)).toThrow("there is an option petName already");
     expect(Object.keys(definitions)).not.toContain("mailboxes");
-    expect(optionsPage()).toContain("\n- `--mailboxes` (");
+    expect(optionsPage()).toContain("\n- `--mailboxes` (a whole number; default: `300`): ");
   });
 });

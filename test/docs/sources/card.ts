@@ -66,7 +66,7 @@ export const gpu: Source = {
     ["groups of 8 with prompts of 600", "bench/card/traffic.ts", "groups of 8 with prompts of 600"],
     ["three turns of 20 to 80 tokens", "bench/card/traffic.ts", "sampled: next(20, 80)"],
     ["results of 50 to 250", "bench/card/traffic.ts", "next(50, 250)"],
-    ["that matter most (``, 45)", "bench/gpu-check/first.ts", "FIRST_MINUTES = 45"],
+    ["`` (``, 45) writes", "bench/gpu-check/first.ts", "FIRST_MINUTES = 45"],
     ["590 and newer | 13 | 7.5 (Turing) and newer", "src/device/cuda.ts", "ptx: 75, ptxDriver: 590"],
     ["580 | 13 | 8.6, 8.9 and 12.x", "src/device/cuda.ts", "machineCode: [86, 89, 120, 121]"],
     ["550 and newer (525 for 8.6 to 8.9) | 12", "src/device/cuda.ts", "machineCode: [86], ptx: 50, ptxDriver: 550"],

@@ -162,7 +162,7 @@ describe("docs/training.md", () => {
 });
 
 describe("README.md", () => {
-  it("has at most 120 lines", () => {
-    expect(textOf("README.md").trimEnd().split("\n").length).toBeLessThanOrEqual(120);
+  it("has at most 100 lines", () => {
+    expect(textOf("README.md").trimEnd().split("\n").length).toBeLessThanOrEqual(100);
   });
 });

@@ -3,11 +3,11 @@ import { readFileSync, writeFileSync } from "node:fs";
 import "../dist/src/hone/options.js";
 // Options of the email task, which the table has too.
 import "../dist/src/hone/commands/email/email-options.js";
-import { optionsTable } from "../dist/src/core/config/config.js";
+import { optionsPage } from "../dist/src/core/config/config.js";
 import { guardsTable } from "../dist/src/guards/guard-list.js";
 import { cardsTable, modelsByCardTable } from "../dist/src/machine/plan/cards.js";
 
-writeFileSync(new URL("../docs/options.md", import.meta.url), optionsTable());
+writeFileSync(new URL("../docs/options.md", import.meta.url), optionsPage());
 
 /** Replaces what lies between two marks of a page. */
 function write(page, name, table) {

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { faults as all } from "./faults.js";
-import { cleanTable, faultTable, type ProveResults, summary, trlTable } from "./table.js";
+import { cleanRuns, faultList, type ProveResults, summary, trlTable } from "./table.js";
 
 const DOCUMENT = join(packageRoot, "docs/trust.md");
 const MARKS = ["<!-- from bench/results/prove.json -->", "<!-- until here -->"] as const;
@@ -13,9 +13,9 @@ export function tables({ faults, clean, trl }: ProveResults): string {
   const left = all.filter(({ family, name }) => !tried.has(`${family} ${name}`));
   const names = left.map(({ family, name }) => `${name} (${family})`).join("; ");
   const without = left.length === 0 ? "" : `\n\nNot tried yet on this machine, ${left.length} faults: ${names}.`;
-  const cleanly = clean.length === 0 ? "None was recorded yet." : cleanTable(clean);
+  const cleanly = clean.length === 0 ? "None was recorded yet." : cleanRuns(clean);
   const beside = trl === undefined ? "" : `\n\n## The same faults in TRL\n\n${trlTable(trl, faults)}`;
-  return `${summary(faults)}\n\n${faultTable(faults)}${without}\n\n## Runs without a fault\n\n${cleanly}${beside}`;
+  return `${summary(faults)}\n\n${faultList(faults)}${without}\n\n## Runs without a fault\n\n${cleanly}${beside}`;
 }
 
 /** The document with these tables in the place of those it has. */

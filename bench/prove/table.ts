@@ -1,5 +1,6 @@
-/** The tables of docs/trust.md, from the file of results. */
-import type { Outcome } from "./fault.js";
+/** What docs/trust.md says of the faults, from the file of results. */
+import { wrapped } from "../../src/core/util/text.js";
+import { families, type Outcome } from "./fault.js";
 
 export interface CleanRun {
   readonly model: string;
@@ -35,13 +36,19 @@ const cell = (text: string) => text.replaceAll("|", "\\|").replaceAll("\n", " ")
 const whereOf = ({ seen, step }: Outcome) =>
   seen === null ? "**not seen**" : `${BY[seen]}${step === null ? "" : `, step ${step}`}`;
 
-function row(outcome: Outcome): string {
-  const { family, name, guard } = outcome;
-  return `| ${family} | ${name} | ${whereOf(outcome)} | ${cell(guard ?? "")} |`;
-}
-
-export function faultTable(faults: readonly Outcome[]): string {
-  return ["| of | fault | seen | by |", "| --- | --- | --- | --- |", ...faults.map(row)].join("\n");
+/** A line for the faults of a family, by who saw them; which guard it was is in the results. */
+export function faultList(faults: readonly Outcome[]): string {
+  return families
+    .flatMap((family) => {
+      const seenBy = (seen: Outcome["seen"]) =>
+        faults.filter((one) => one.family === family && one.seen === seen).map(({ name }) => name);
+      return (["run", "replay", "test", null] as const)
+        .map((seen) => [seen === null ? "**not seen**" : BY[seen], seenBy(seen)] as const)
+        .filter(([, names]) => names.length > 0)
+        .flatMap(([by, names]) => wrapped(`- ${family}, ${by}: ${names.join("; ")}`, 128))
+        .map((line) => (line.startsWith("- ") ? line : `  ${line}`));
+    })
+    .join("\n");
 }
 
 /** "44 faults: 25 seen in the run, 14 by replay, 4 by a test, 1 not seen." */
@@ -61,17 +68,13 @@ export function trlTable(
   return [`| fault | hone | TRL ${version} |`, "| --- | --- | --- |", ...rows].join("\n");
 }
 
-export function cleanTable(clean: readonly CleanRun[]): string {
-  const rows = clean.map(
-    ({ model, weights, device, seed, learningRate, steps, checks, alarm }) =>
-      `| ${model} | ${weights} | ${device} | ${seed} | ${learningRate} | ${steps} | ${(100 * checks).toFixed(2)} % | ${alarm === null ? "none" : cell(alarm.slice(0, 160))} |`,
-  );
-  const all = clean.reduce((sum, { steps }) => sum + steps, 0);
-  return [
-    `${all} steps:`,
-    "",
-    "| model | weights | engine on | seed | learning rate | steps | guards' share of their time | alarms |",
-    "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ...rows,
-  ].join("\n");
+export function cleanRuns(clean: readonly CleanRun[]): string {
+  const steps = clean.reduce((sum, one) => sum + one.steps, 0);
+  const distinct = (of: (one: CleanRun) => string) => [...new Set(clean.map(of))].join(", ");
+  const shares = clean.map(({ checks }) => 100 * checks);
+  const alarms = clean.flatMap(({ alarm }) => (alarm === null ? [] : [alarm]));
+  return wrapped(
+    `${steps} steps of ${clean.length} runs (models: ${distinct(({ model }) => model)}; weights: ${distinct(({ weights }) => weights)}; engine on: ${distinct(({ device }) => device)}): ${alarms.length === 0 ? "no alarm" : alarms.map((alarm) => cell(alarm.slice(0, 160))).join("; ")}. The guards took ${Math.min(...shares).toFixed(2)} to ${Math.max(...shares).toFixed(2)} % of the time.`,
+    128,
+  ).join("\n");
 }

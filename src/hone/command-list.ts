@@ -1,20 +1,10 @@
 /** What `yarn hone --help` prints: every command with its summary and an example. Loads no command and no package. */
 
 import { hone, program } from "../core/util/program.js";
+import { wrapped } from "../core/util/text.js";
 import { commands } from "./commands/commands.js";
 
 const MOST_COLUMNS = 120;
-
-/** Lines of at most `width` characters, broken between words. */
-function wrapped(text: string, width: number): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(" ")) {
-    const longer = `${lines.at(-1)} ${word}`;
-    if (lines.length > 0 && longer.length <= width) lines.splice(-1, 1, longer);
-    else lines.push(word);
-  }
-  return lines;
-}
 
 /** @param columns of the terminal */
 export function commandList(columns = 100): string {

@@ -68,9 +68,10 @@ export const blocksOfAll = (treatment: Treatment) =>
     })
     .filter((block) => block.treatment === treatment);
 
-/** The commands of a shell block: lines without comments. */
+/** The commands of a shell block: lines without comments; a backslash at its end joins a line to the next. */
 export function commandsOf({ text }: Pick<Block, "text">): string[] {
   return text
+    .replaceAll(/ \\\n\s*/g, " ")
     .split("\n")
     .map((line) => line.replace(/(^|\s+)#.*$/, ""))
     .filter((line) => line !== "");

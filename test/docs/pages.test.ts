@@ -115,6 +115,13 @@ describe("options", () => {
   });
 });
 
+it.each(pages)("%s has no line of more than 200 characters but rows of tables", (page) => {
+  const long = textOf(page)
+    .split("\n")
+    .filter((line) => line.length > 200 && !line.startsWith("|"));
+  expect(long).toEqual([]);
+});
+
 describe("links", () => {
   const anchorsOf = (page: string) =>
     [...textOf(page).matchAll(/^#{1,6} (.*)$/gm)].map(([, title = ""]) =>
@@ -145,15 +152,17 @@ describe("docs/training.md", () => {
     const timing = ["seconds", "checks", "reused", "memory", "judge", "numerics"];
     const fields = ["step", "checkpoint", ...Object.keys(stepMetricsRow([], [], 0, null)), ...timing];
     const [, table = ""] = /## Metrics\n([\s\S]*)$/.exec(textOf("docs/training.md")) ?? [];
-    const listed = [...table.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = ""]) =>
-      [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name as string),
+    // An item has one name or several before its colon, and may go on with "; `other`: ...".
+    const parts = table.split(/^- |; (?=`\w+`[:,])/m).slice(1);
+    const listed = parts.flatMap((part) =>
+      [...(part.split(":")[0] as string).matchAll(/`(\w+)`/g)].map(([, name]) => name as string),
     );
     expect(listed.sort()).toEqual(fields.sort());
   });
 });
 
 describe("README.md", () => {
-  it("has at most 120 lines", () => {
-    expect(textOf("README.md").trimEnd().split("\n").length).toBeLessThanOrEqual(120);
+  it("has at most 100 lines", () => {
+    expect(textOf("README.md").trimEnd().split("\n").length).toBeLessThanOrEqual(100);
   });
 });

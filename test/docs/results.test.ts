@@ -103,58 +103,6 @@ interface NotebookSide {
   readonly success: readonly number[];
 }
 
-type Spread = Readonly<Record<"tokens" | "mean" | "p99" | "max", number>>;
-interface Refused {
-  readonly models: readonly {
-    readonly name: string;
-    readonly types: Readonly<
-      Record<
-        "f32" | "f16",
-        {
-          readonly engineAgainstTransformers: Spread;
-          readonly otherExperts?: { readonly sampledTokens: number };
-          readonly withTheEnginesExperts?: Spread;
-        }
-      >
-    >;
-  }[];
-  readonly adapterOnExperts: { readonly f32: Spread };
-  readonly hybrid: { readonly model: string; readonly packedRowsAgainstEachAlone: Readonly<Record<string, Spread>> };
-}
-
-describe("docs/models.md, of architectures that are refused,", () => {
-  const refused: Refused = resultsOf("architectures-refused-2026-11-26-intel-xeon-processor-2-cores.json");
-  const { models, adapterOnExperts, hybrid } = refused;
-  const cells = ({ mean, p99, max }: Spread) => [mean.toFixed(4), p99.toFixed(3), max.toFixed(2)];
-
-  it("has the distances in f16 as they were measured", () => {
-    const rows = models.slice(0, -1).map(({ name, types: { f16 } }) => {
-      const { engineAgainstTransformers: all, otherExperts } = f16;
-      const share = otherExperts && `${percent(otherExperts.sampledTokens / all.tokens, 1)} %`;
-      return [name, share ?? "–", ...cells(all)];
-    });
-    const given = cells(models[1]?.types.f16.withTheEnginesExperts as Spread);
-    expect(rowsOf("docs/models.md", "f16, engine against transformers in f32")).toEqual([
-      ...rows,
-      ["the first mixture, transformers given the engine's experts", "–", ...given],
-    ]);
-  });
-
-  it("says as it was measured how close they are in f32, and what packing does to a hybrid", () => {
-    const exact = [adapterOnExperts.f32, ...models.map(({ types }) => types.f32.engineAgainstTransformers)];
-    expect(Math.max(...exact.map(({ max }) => max)).toFixed(5)).toBe("0.00002");
-    const { mean, max } = hybrid.packedRowsAgainstEachAlone[hybrid.model] as Spread;
-    const said = textOf("docs/models.md").replaceAll(/\s+/g, " ");
-    expect(said).toContain("hybrids to 0.00002 nats");
-    const gathered = hybrid.packedRowsAgainstEachAlone[
-      "LFM2, each position's own two inputs gathered for the convolution"
-    ] as Spread;
-    expect(said).toContain(
-      `off by ${mean.toFixed(3)} nats (mean; ${max.toFixed(1)} at most; ${gathered.max.toFixed(5)} where the inputs of each rollout were gathered`,
-    );
-  });
-});
-
 describe("docs/speed.md", () => {
   it("has the notebook by hone and by TRL as it was measured", () => {
     const { hone, trl }: Record<"hone" | "trl", NotebookSide> = resultsOf("notebook-2026-11-25-amd-epyc-2-cores.json");

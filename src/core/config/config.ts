@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { nearest } from "../util/nearest.js";
+import { wrapped } from "../util/text.js";
 import { importScript } from "../util/user-file.js";
 import { defaultTextFor, type LibraryUse, type Option, type OptionKind, type RunUse } from "./option.js";
 import { removedFlags, removedOption } from "./removed.js";
@@ -327,33 +328,40 @@ export async function loadConfig<K extends OptionName>(
   return withDefaults(names, await readGiven(sources));
 }
 
-/** docs/options.md: a table of every option by heading, made from the schema. */
-export function optionsTable(): string {
-  const cell = (value: string) => value.replaceAll("|", "\\|");
-  const row = (name: OptionName) => {
-    const { env, accepts, default: value, defaultText, description } = options[name];
+/** docs/options.md: every option by heading, made from the schema. */
+export function optionsPage(): string {
+  const shownDefault = ({ default: value, defaultText }: (typeof options)[OptionName]) => {
     const shown =
-      value !== undefined
-        ? `\`${Array.isArray(value) ? value.join(",") : String(value)}\``
-        : (defaultTextFor(defaultText) ?? "–");
-    const flag = options[name].flagless ? "–" : `\`${flagOf(name)}\``;
-    return `| ${flag} | \`${env}\` | ${cell(accepts)} | ${cell(shown)} | ${cell(description)} |`;
+      value === undefined
+        ? defaultTextFor(defaultText)
+        : `\`${Array.isArray(value) ? value.join(",") : String(value)}\``;
+    return shown === undefined || shown === "none" ? "" : `; default: ${shown}`;
+  };
+  const item = (name: OptionName) => {
+    const { env, accepts, default: value, flagless, description } = options[name];
+    // A flag that is off says enough; the range of a number is in the error of one that is outside.
+    const kind = accepts.replace(/ (of at least|from) [\d.]+( to [\d.]+)?$/, "");
+    const taken = value === false ? "" : ` (${kind}${shownDefault(options[name])})`;
+    const text = `- \`${flagless ? env : flagOf(name)}\`${taken}: ${description}`;
+    // Markdown takes <think> for a tag.
+    return wrapped(text.replaceAll("<", "\\<"), 128).map((line, index) => (index === 0 ? line : `  ${line}`));
   };
   const groups = [...new Set(optionNames.map((name) => options[name].group))];
+  const link = (group: string) => `[${group}](#${group.toLowerCase().replaceAll(" ", "-")})`;
   return [
     "# Options",
     "",
-    "Written by `yarn docs` from the options that rooms declare (`src/**/*-options.ts`); do not edit.",
-    "Strongest first: flag, environment variable,",
-    "`hone.config.ts` or `hone.config.json` in the current folder (keys in camelCase: `--sent-before` is `sentBefore`),",
-    "default. `yarn hone COMMAND --help` shows the options of a command that are set first, `--help all` every one.",
+    "Written by `yarn docs` from the options that rooms declare; do not edit. Strongest first: the flag; the environment variable (of `--sent-before`",
+    "it is `HONE_SENT_BEFORE`; those of Hugging Face and of mirrors have names of their own); `hone.config.ts` or `hone.config.json` in",
+    "the current folder (`sentBefore`); the default. `yarn hone COMMAND --help` shows the options that are set first, `--help all` every",
+    "one that the command takes.",
+    "",
+    ...wrapped(`${groups.map(link).join(" · ")}`, 128),
     ...groups.flatMap((group) => [
       "",
       `## ${group}`,
       "",
-      "| flag | variable | accepts | default | meaning |",
-      "| --- | --- | --- | --- | --- |",
-      ...optionNames.filter((name) => options[name].group === group).map(row),
+      ...optionNames.filter((name) => options[name].group === group).flatMap(item),
     ]),
     "",
   ].join("\n");

@@ -41,30 +41,15 @@ const { weights, adapter, pass } = learnerMemory({
 const gigabytes = (bytes: number) => (bytes / 1e9).toFixed(1);
 const whole = (value: number) => value.toLocaleString("en-US");
 
-const onCard = (...ways: string[]) => {
-  const { updates } = resultsOf(`card-counts-learner-${["0.5b", ...ways].join("-")}-nvidia-geforce-rtx-4090.json`);
-  const { launches, peakBytes } = updates.at(-1);
-  return [whole(launches), `${gigabytes(peakBytes)} GB`];
-};
 export const memory: Source = {
   page: "docs/memory.md",
   tables: [
-    {
-      header: "frozen weights",
-      rows: [
-        ["16 bits", ...onCard()],
-        ["Q4_0, a file's blocks", ...onCard("q4_0")],
-        ["NF4 of Unsloth, in hone's learner", ...onCard("nf4", "hone-unsloth")],
-        ["NF4 of bitsandbytes, in TRL", ...onCard("nf4", "trl")],
-      ],
-    },
     {
       header: "on a CPU",
       rows: ["engine", "learner"].flatMap((part) => rows.filter((row) => row.part === part).map(cellsOf)),
     },
   ],
   measured: [
-    `Counted for one update of ${resultsOf("card-counts-learner-0.5b-nvidia-geforce-rtx-4090.json").rollouts} rollouts`,
     `Of the 0.5B shape's engine ${megabytes(copied.anonymous)} belong to no file.`,
     `(adapters of rank ${usual.loraRank} on all linear layers, context ${usual.context}, micro-batches of ${usual.microBatchTokens} tokens, ${usual.concurrency} rollouts at once)`,
     `at the end of a context of ${whole(CONTEXT)} tokens (0.5B, bf16, \`\`, a row of ${whole(positions)} positions) took ${gigabytes(peak)} GB on a null card, planned were ${gigabytes(weights + adapter + pass)}.`,
@@ -72,9 +57,7 @@ export const memory: Source = {
   declared: [
     ["passes of 512 tokens", "src/engine/contexts.ts", "UBATCH = 512"],
     ["of 192 MiB on CUDA", "src/machine/plan/learner-memory.ts", "cuda: 192 * 2 ** 20"],
-    ["keeps rows of at most 4,096 tokens", "bench/learner/card_counts.py", '"--tokens", type=int, default=4096'],
     ["and 64 MiB on a CPU", "src/machine/plan/learner-memory.ts", "cpu: 64 * 2 ** 20"],
-    ["llama.cpp's log to within 1 MB", "test/plan/memory.test.ts", "toBeCloseTo(157.34, 0)"],
     ["a context of 0.5 GB", "src/machine/plan/engine-memory.ts", "CUDA_CONTEXT = 0.5e9;"],
   ],
   // Written by `yarn docs`; test/plan/memory.test.ts compares them with the code.

@@ -15,14 +15,8 @@ interface Row {
 
 const XEON = "intel-xeon-processor-2-cores";
 const rowsOf = (file: string): Row[] => resultsOf(`speed-2026-11-${file}.json`).rows;
-const [first, second, third, fourth] = [21, 22, 23, 26].map((day) => rowsOf(`${day}-${XEON}`)) as [
-  Row[],
-  Row[],
-  Row[],
-  Row[],
-];
+const [first, third, fourth] = [21, 23, 26].map((day) => rowsOf(`${day}-${XEON}`)) as [Row[], Row[], Row[]];
 const epyc = rowsOf("25-amd-epyc-2-cores");
-const gpu = rowsOf(`22-vulkan-llvmpipe-llvm-15-0-6-128-bits-intel-xeon-processor`);
 
 const LARGE = "qwen2-0.5b-shape-f16.gguf";
 
@@ -76,14 +70,6 @@ const memory = (name: string) =>
     .join(", ");
 const learners = (name: string) => [both(name), memory(name)];
 const update = row(epyc, "learner/trl speed");
-const drawn = (model: string) => ranged(row(second, "decode/sampling", model));
-const copied = (model: string) => {
-  const { note } = row(second, "decode/sampling", model);
-  const [, device, host = ""] = /token: (\d+) bytes, by the host's sampling ([\d,]+) bytes/.exec(note) ?? [];
-  return { device, kilobytes: Math.round(Number(host.replaceAll(",", "")) / 1000) };
-};
-const [ofLarge, ofTiny] = [copied(LARGE), copied("tiny.gguf")];
-
 /** The lengths in a row's note, as the page says them. */
 const lengths = ({ note }: Row) => {
   const [, prompts, parts] = /prompts of (\d+ to \d+) tokens.* own parts of (\d+ to \d+)/.exec(note) ?? [];
@@ -148,7 +134,6 @@ export const speed: Source = {
   ],
   measured: [
     `${Math.min(...overheads).toFixed(1)} to ${Math.max(...overheads).toFixed(1)} % of hone's time`,
-    `at ${two(row(epyc, "decode/bandwidth", undefined, 1).ratio)} of main memory's rate`,
     `(${row(first, "decode/node-llama-cpp").sequences} sequences) decoding is ${two(row(first, "decode/node-llama-cpp").ratio)} times as fast`,
     `gives ${two(judged(LARGE).ratio)} times the speed for the 0.5B shape, and ${two(tinyJudged.ratio)} for the tiny model`,
     `rollouts of ${(tinyJudged.theirs / 1000).toFixed(0)} s a step cannot hide verdicts of ${((tinyJudged.ours - tinyJudged.theirs) / 1000).toFixed(0)} s`,
@@ -158,11 +143,6 @@ export const speed: Source = {
     `(${Math.round(update.ours)} and ${Math.round(update.theirs)} tokens a second)`,
     `takes ${two(row(epyc, "learner/trl memory").ratio)} times the memory`,
     `makes an update ${two(row(epyc, "learner/products speed").ratio)} times as fast`,
-    `copies ${ofLarge.device} bytes for a sampled token`,
-    `logits: ${ofLarge.kilobytes} kB of Qwen2's vocabulary, ${ofTiny.kilobytes} kB of the tiny model's`,
-    `${row(second, "decode/sampling", LARGE).sequences} sequences decode at ${drawn(LARGE)} times`,
-    `at ${drawn("tiny.gguf")} with the tiny model`,
-    `at ${ranged(row(gpu, "decode/sampling"))} on a software GPU`,
   ],
   declared: [
     ["goal: 0.97", "bench/rows/decode-llama-batched-bench.ts", "ratio >= 0.97"],
@@ -172,10 +152,7 @@ export const speed: Source = {
     ["2 groups of 4", "bench/notebook/main.ts", "groups: 2,\n  size: 4,"],
     ["learning rate 1e-5", "bench/notebook/main.ts", "learningRate: 1e-5"],
     ["limited to 3 rounds", "bench/notebook/main.ts", "TRL_TURNS = 3;"],
-    ["a model of up to 64 MiB", "src/engine/contexts.ts", "SMALL_MODEL = 64 * 2 ** 20"],
-    ["200 steps × 64 rollouts", "test/view/large.long.test.ts", "steps: 200,\n      groups: 8,\n      group: 8,"],
-    ["below 30 MB", "test/view/large.long.test.ts", "toBeLessThanOrEqual(30e6)"],
   ],
   elsewhere: ["the notebook"],
-  plain: ["it has K and V in 16 bits", "That is 4.8 times the time a step."],
+  plain: ["That is 4.8 times the time a step."],
 };

@@ -6,7 +6,7 @@ interface Pair {
   readonly second: string;
   readonly success: { readonly first: number; readonly second: number } & Record<"difference" | "low" | "high", number>;
 }
-type Email = Outcome & { readonly training: readonly number[]; readonly heldOutPairs: readonly Pair[] };
+type Email = Outcome & { readonly heldOutPairs: readonly Pair[] };
 
 const mean = (values: readonly number[]) => values.reduce((sum, one) => sum + one, 0) / values.length;
 const seeds = outcomesOf("smollm2-2026-11-24-amd-epyc-2-cores.json").filter(({ name }) => name.startsWith("seed"));
@@ -44,8 +44,6 @@ export const saidInResults: readonly string[] = [
   `of those ${right(0)} % are right before and ${right(-1)} % after`,
   `add ${percent(success.difference, 1)} points of success to imitation (95 % interval ${percent(success.low, 1)} to ${percent(success.high, 1)}`,
   `${success.second} questions are solved after them and not before, ${success.first} before and not after`,
-  `goes ${email.training.map((one) => percent(one, 0)).join(", ")} %`,
-  `Engine and learner are ${email.mismatch.mean.toFixed(4)} nats apart`,
   `a step took ${step[0]} (Q8_0), ${step[1]} (Q4_1) and ${step[2]} times (Q4_K_M) as long (rollouts ${rollouts[0]}, ${rollouts[1]} and ${rollouts[2]}, updates ${update[0]}, ${update[1]} and ${update[2]} times), and ${memory[0]}, ${memory[1]} and ${memory[2]} of the memory`,
 ];
 

@@ -45,21 +45,3 @@ export function readAlike({ calls, errors, content, vllm }: WrittenText): boolea
   const theirs = vllm.calls.map((call) => plain(call, parsed(call.arguments)));
   return ours.join() === theirs.join();
 }
-
-const code = (text: string) => `\`${text.replaceAll("\n", "⏎").replaceAll("|", "\\|")}\``;
-const callText = (call: { name: string; arguments: unknown }) =>
-  code(`${call.name} ${typeof call.arguments === "string" ? call.arguments : JSON.stringify(call.arguments)}`);
-
-/** The line of a difference in docs/tool-formats.md. */
-export function differenceRow({ format, about, text, calls, errors, content, vllm, why }: WrittenText): string {
-  const theirs =
-    "error" in vllm
-      ? `fails (${vllm.error})`
-      : [...vllm.calls.map(callText), vllm.content === "" ? "no text" : "text"].join(", ");
-  const ours = [
-    ...calls.map(callText),
-    ...errors.map((error) => `error ${code(error)}`),
-    content === "" ? "no text" : "text",
-  ].join(", ");
-  return `| ${format} | ${about} | ${code(text)} | ${theirs} | ${ours} | ${why} |`;
-}

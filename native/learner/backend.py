@@ -11,7 +11,7 @@ not its concern. unsloth_backend.py has Unsloth's; choice.py chooses. In this or
    fails there it raises Repeat: all rows of the update are computed again, in the next one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
@@ -44,6 +44,10 @@ def for_output_layer(causal: Any, states: torch.Tensor) -> torch.Tensor:
     return states if scaling == 1 else states / scaling
 
 
+def idle() -> None:
+    """Nobody waits for signs of work."""
+
+
 class Repeat(Exception):
     """A backward pass failed and may have added a part of its gradients. Rows are computed in another way from now on:
     clear the gradients, and compute all rows of the update again."""
@@ -58,6 +62,8 @@ class Backend(Protocol):
     """Whether one prefix in a row may serve several trajectories."""
     away: bool
     """Whether the model is on the device during updates only."""
+    at_work: Callable[[], None]
+    """Called on a CPU whenever a layer was computed, forward or backward."""
 
     def hidden(self, pack: Pack) -> torch.Tensor:
         """Last hidden states at the positions that predict sampled tokens, [P, width]; with a graph if gradients are
@@ -117,6 +123,7 @@ class PeftBackend:
     name = "peft"
     shares = True
     rows = Rows()
+    at_work: Callable[[], None] = staticmethod(idle)
 
     def __init__(self, settings: OpenRequest, progress: Progress) -> None:
         self.device = choose_device(settings.device)
@@ -145,6 +152,9 @@ class PeftBackend:
             self.move(self.device)
         # Layers checkpoint only in training mode, which has no other effect: there is no dropout (model.py).
         self.model.train()
+        # A card computes a row in moments, and compiles layers.
+        for layer in self._causal.model.layers if self.device.type == "cpu" else ():
+            layer.register_forward_hook(self._computed)
 
     def _placed(self, frozen: bool) -> Place:
         """Device of the weights while they are read, so that the host never holds all of them in f32 for a GPU."""
@@ -157,6 +167,13 @@ class PeftBackend:
             return values.to(device, TYPES[self.precision] if half else torch.float32)
 
         return place
+
+    def _computed(self, _: torch.nn.Module, __: Any, output: Any) -> None:
+        """Behind a layer's forward pass; behind the backward pass of those that follow it, too."""
+        self.at_work()
+        states = output[0] if isinstance(output, tuple) else output
+        if states.requires_grad:
+            states.register_hook(lambda _: self.at_work())
 
     def hidden(self, pack: Pack) -> torch.Tensor:
         while True:

@@ -47,6 +47,8 @@ def load_base(
     file's quantised matrices stay so.
     """
     attention.register()
+    # Names of tensors and a vocabulary of some 100,000 words, before any weight.
+    progress("reading the model file", 0, 0)
     file = read_gguf(gguf_path)
     opened(file)
     model = _from_folder(hf_folder, file) if hf_folder else _from_gguf(file, progress, place, blocks)

@@ -4,7 +4,7 @@ import { sftOptions } from "../composition/sft-options.js";
 import { defineCommand } from "../config/command.js";
 import { chosen } from "../config/config.js";
 import { learnerText } from "../report/compute.js";
-import { ProgressLine } from "../report/progress-line.js";
+import { clock, learnerProgress, ProgressLine } from "../report/progress-line.js";
 
 export const sftCommand = defineCommand({
   name: "sft",
@@ -12,11 +12,13 @@ export const sftCommand = defineCommand({
   positional: "file",
   async run(_, io) {
     const progress = new ProgressLine(io.stream);
+    const begun = performance.now();
     try {
       const summary = await sft(chosen(io.given, sftOptions), {
         log: (line) => progress.log(line),
         onLearner: (info) => progress.log(learnerText(info)),
-        onProgress: ({ phase, done, total }) => progress.update(() => `${phase} ${done}/${total}`),
+        onProgress: (told) =>
+          progress.update(() => `${learnerProgress(told)}  ${clock((performance.now() - begun) / 1000)}`),
         signal: io.signal,
       });
       progress.clear();

@@ -4,6 +4,7 @@ import { sizedDefault } from "../config/config.js";
 import { chat, type Speaker } from "../play/chat.js";
 import { chooseScenarios } from "../play/rollouts-file.js";
 import { openSubject } from "../play/subject.js";
+import { clock, ProgressLine } from "../report/progress-line.js";
 import { openSession } from "../rollout/open-session.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
 import { givenForTask, recordedForTask, taskOptionsOf } from "../tasks/task-options.js";
@@ -53,6 +54,7 @@ export const chatCommand = defineCommand({
       for (const { title } of models) io.log(title);
       const env = await task.open(options);
       const terminal = openTerminal(io);
+      const progress = new ProgressLine(io.stream);
       try {
         const said = await chat({
           task,
@@ -62,6 +64,11 @@ export const chatCommand = defineCommand({
           terminal,
           useColours: io.stream.isTTY === true,
           signal: io.signal,
+          writing: () => {
+            const begun = performance.now();
+            progress.update(() => `writing  ${clock((performance.now() - begun) / 1000)}`);
+            return () => progress.clear();
+          },
           limits: {
             maxTurns: config.maxTurns,
             maxTokens:

@@ -20,7 +20,7 @@ from peft import LoraConfig, PeftModel, get_peft_model
 
 from . import convolution
 from .architectures import ARCHITECTURES, LAYERS, MODEL_TYPES
-from .attention import windows_of
+from .attention import Layout, idle, windows_of
 from .card import Rows, rows_for
 from .device import choose_device, has_bf16, on_device
 from .errors import Refused
@@ -44,10 +44,6 @@ def for_output_layer(causal: Any, states: torch.Tensor) -> torch.Tensor:
     return states if scaling == 1 else states / scaling
 
 
-def idle() -> None:
-    """Nobody waits for signs of work."""
-
-
 class Repeat(Exception):
     """A backward pass failed and may have added a part of its gradients. Rows are computed in another way from now on:
     clear the gradients, and compute all rows of the update again."""
@@ -63,7 +59,7 @@ class Backend(Protocol):
     away: bool
     """Whether the model is on the device during updates only."""
     at_work: Callable[[], None]
-    """Called on a CPU whenever a layer was computed, forward or backward."""
+    """Called whenever a layer has attended to a row in blocks, forward or backward: a CPU may take long for the row."""
 
     def hidden(self, pack: Pack) -> torch.Tensor:
         """Last hidden states at the positions that predict sampled tokens, [P, width]; with a graph if gradients are
@@ -152,9 +148,6 @@ class PeftBackend:
             self.move(self.device)
         # Layers checkpoint only in training mode, which has no other effect: there is no dropout (model.py).
         self.model.train()
-        # A card computes a row in moments, and compiles layers.
-        for layer in self._causal.model.layers if self.device.type == "cpu" else ():
-            layer.register_forward_hook(self._computed)
 
     def _placed(self, frozen: bool) -> Place:
         """Device of the weights while they are read, so that the host never holds all of them in f32 for a GPU."""
@@ -167,13 +160,6 @@ class PeftBackend:
             return values.to(device, TYPES[self.precision] if half else torch.float32)
 
         return place
-
-    def _computed(self, _: torch.nn.Module, __: Any, output: Any) -> None:
-        """Behind a layer's forward pass; behind the backward pass of those that follow it, too."""
-        self.at_work()
-        states = output[0] if isinstance(output, tuple) else output
-        if states.requires_grad:
-            states.register_hook(lambda _: self.at_work())
 
     def hidden(self, pack: Pack) -> torch.Tensor:
         while True:
@@ -196,6 +182,8 @@ class PeftBackend:
     def computed(self, pack: Pack) -> torch.Tensor:
         """As `hidden`, in the way currently chosen."""
         row, layout = self.rows.lay_out(pack, self.device, windows_of(self._causal.model.layers))
+        if isinstance(layout, Layout):
+            layout.at_work = self.at_work
         fused = self.rows.fused
         # A precision tried for one update converts weights in each product, which autocast does.
         if fused is not None and fused.dtype == TYPES[self.precision]:

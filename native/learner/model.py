@@ -47,7 +47,6 @@ def load_base(
     file's quantised matrices stay so.
     """
     attention.register()
-    # Names of tensors and a vocabulary of some 100,000 words, before any weight.
     progress("reading the model file", 0, 0)
     file = read_gguf(gguf_path)
     opened(file)

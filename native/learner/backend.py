@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 
-from . import convolution
+from . import convolution, cpu_bf16
 from .architectures import ARCHITECTURES, LAYERS, MODEL_TYPES
 from .attention import Layout, idle, windows_of
 from .card import Rows, rows_for
@@ -120,6 +120,8 @@ class PeftBackend:
     shares = True
     rows = Rows()
     at_work: Callable[[], None] = staticmethod(idle)
+    _note: str | None = None
+    """Of how precision was chosen, until it is told."""
 
     def __init__(self, settings: OpenRequest, progress: Progress) -> None:
         self.device = choose_device(settings.device)
@@ -148,6 +150,8 @@ class PeftBackend:
             self.move(self.device)
         # Layers checkpoint only in training mode, which has no other effect: there is no dropout (model.py).
         self.model.train()
+        if self.device.type == "cpu" and settings.precision == "auto" and lora is not None:
+            self._note = cpu_bf16.settle(self)
 
     def _placed(self, frozen: bool) -> Place:
         """Device of the weights while they are read, so that the host never holds all of them in f32 for a GPU."""
@@ -202,7 +206,8 @@ class PeftBackend:
         return self.rows.padding(pack)
 
     def notes(self) -> list[str]:
-        return self.rows.notes()
+        said, self._note = self._note, None
+        return [*([] if said is None else [said]), *self.rows.notes()]
 
     def output_weight(self) -> torch.Tensor:
         return self.rows.output_weight(weights_of(self._causal.lm_head), TYPES[self.precision])
@@ -254,8 +259,8 @@ class PeftBackend:
 
 def choose_precision(wanted: str, device: torch.device, weights: str) -> str:
     """On a GPU f16 for f16 weights, which bf16 would round by three bits more than the engine does: policy and learner
-    would drift apart; and f16 where bf16 is no type of the GPU's products. f32 on a CPU, where 16 bits are not
-    faster."""
+    would drift apart; and f16 where bf16 is no type of the GPU's products. f32 on a CPU, until cpu_bf16.py has tried
+    bf16."""
     if wanted != "auto":
         return wanted
     if device.type == "cpu":

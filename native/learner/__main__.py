@@ -24,6 +24,8 @@ PACKAGES = ("torch", "transformers", "peft", "safetensors", "gguf")
 
 def open_session(request: OpenRequest, progress: protocol.Progress, rank: Rank) -> tuple[Any, dict[str, Any]]:
     """Imports the packages, waits for the other ranks and loads the model. Returns the session and its facts."""
+    # Seconds where the disk is fast and cores are free, minutes where they are not.
+    progress("starting PyTorch", 0, 0)
     try:
         import_first(request, rank.world)
         from .ranks import join

@@ -5,7 +5,7 @@ discard, and no mask over the whole row exists. Works on any device with PyTorch
 On a card flex.py attends in one call for the whole row (card.py says when).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Protocol
 
@@ -34,6 +34,10 @@ class Attending(Protocol):
         ...
 
 
+def idle() -> None:
+    """Nobody waits for signs of work."""
+
+
 class Layout:
     """The attention of the current row, with the masks that all layers share."""
 
@@ -53,6 +57,8 @@ class Layout:
             self._sizes.append([end - start for start, end in pairwise(inside)])
             self.before.append([part for start, end in block.before for part in range(number[start], number[end])])
         self._masks: dict[object, torch.Tensor] = {}
+        self.at_work: Callable[[], None] = idle
+        """Called with each layer's attention, and again in the backward pass."""
 
     def parts(self, wholes: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
         """All parts of the row, from its blocks. Each tensor is split once: the backward pass of a slice would fill and
@@ -113,7 +119,11 @@ class Layout:
             )
             outputs.append(output)
         # [shared, key heads, T, size] → [1, T, key heads * shared, size]
-        return torch.cat(outputs, 2).permute(2, 1, 0, 3).reshape(1, total, heads, size)
+        attended = torch.cat(outputs, 2).permute(2, 1, 0, 3).reshape(1, total, heads, size)
+        self.at_work()
+        if attended.requires_grad:
+            attended.register_hook(lambda _: self.at_work())
+        return attended
 
     def _hidden(self, block: Block, window: int | None) -> torch.Tensor:
         """bool [queries, keys]"""

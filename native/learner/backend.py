@@ -11,16 +11,16 @@ not its concern. unsloth_backend.py has Unsloth's; choice.py chooses. In this or
    fails there it raises Repeat: all rows of the update are computed again, in the next one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 
-from . import convolution
+from . import convolution, cpu_bf16
 from .architectures import ARCHITECTURES, LAYERS, MODEL_TYPES
-from .attention import windows_of
+from .attention import Layout, idle, windows_of
 from .card import Rows, rows_for
 from .device import choose_device, has_bf16, on_device
 from .errors import Refused
@@ -58,6 +58,8 @@ class Backend(Protocol):
     """Whether one prefix in a row may serve several trajectories."""
     away: bool
     """Whether the model is on the device during updates only."""
+    at_work: Callable[[], None]
+    """Called whenever a layer has attended to a row in blocks, forward or backward: a CPU may take long for the row."""
 
     def hidden(self, pack: Pack) -> torch.Tensor:
         """Last hidden states at the positions that predict sampled tokens, [P, width]; with a graph if gradients are
@@ -117,6 +119,9 @@ class PeftBackend:
     name = "peft"
     shares = True
     rows = Rows()
+    at_work: Callable[[], None] = staticmethod(idle)
+    _note: str | None = None
+    """Of how precision was chosen, until it is told."""
 
     def __init__(self, settings: OpenRequest, progress: Progress) -> None:
         self.device = choose_device(settings.device)
@@ -145,6 +150,8 @@ class PeftBackend:
             self.move(self.device)
         # Layers checkpoint only in training mode, which has no other effect: there is no dropout (model.py).
         self.model.train()
+        if self.device.type == "cpu" and settings.precision == "auto" and lora is not None:
+            self._note = cpu_bf16.settle(self)
 
     def _placed(self, frozen: bool) -> Place:
         """Device of the weights while they are read, so that the host never holds all of them in f32 for a GPU."""
@@ -179,6 +186,8 @@ class PeftBackend:
     def computed(self, pack: Pack) -> torch.Tensor:
         """As `hidden`, in the way currently chosen."""
         row, layout = self.rows.lay_out(pack, self.device, windows_of(self._causal.model.layers))
+        if isinstance(layout, Layout):
+            layout.at_work = self.at_work
         fused = self.rows.fused
         # A precision tried for one update converts weights in each product, which autocast does.
         if fused is not None and fused.dtype == TYPES[self.precision]:
@@ -197,7 +206,8 @@ class PeftBackend:
         return self.rows.padding(pack)
 
     def notes(self) -> list[str]:
-        return self.rows.notes()
+        said, self._note = self._note, None
+        return [*([] if said is None else [said]), *self.rows.notes()]
 
     def output_weight(self) -> torch.Tensor:
         return self.rows.output_weight(weights_of(self._causal.lm_head), TYPES[self.precision])
@@ -249,8 +259,8 @@ class PeftBackend:
 
 def choose_precision(wanted: str, device: torch.device, weights: str) -> str:
     """On a GPU f16 for f16 weights, which bf16 would round by three bits more than the engine does: policy and learner
-    would drift apart; and f16 where bf16 is no type of the GPU's products. f32 on a CPU, where 16 bits are not
-    faster."""
+    would drift apart; and f16 where bf16 is no type of the GPU's products. f32 on a CPU, until cpu_bf16.py has tried
+    bf16."""
     if wanted != "auto":
         return wanted
     if device.type == "cpu":

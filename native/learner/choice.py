@@ -79,12 +79,11 @@ def _has_bf16() -> bool:
 def _untried(path: str) -> str | None:
     """The file's architecture, where Unsloth's own computation of it is not taken. None for a file that is not GGUF:
     loading it reports the error."""
-    import gguf
-
     from .architectures import ARCHITECTURES
+    from .gguf_header import HeaderReader
 
     try:
-        field = gguf.GGUFReader(path).get_field("general.architecture")
+        field = HeaderReader(path).get_field("general.architecture")
     except (OSError, ValueError):
         return None
     name = None if field is None else field.contents()
@@ -94,10 +93,10 @@ def _untried(path: str) -> str | None:
 
 def _scales_rope(path: str) -> bool:
     """False for a file that is not GGUF: loading it reports the error."""
-    import gguf
+    from .gguf_header import HeaderReader
 
     try:
-        return any(tensor.name == ROPE_FACTORS for tensor in gguf.GGUFReader(path).tensors)
+        return any(tensor.name == ROPE_FACTORS for tensor in HeaderReader(path).tensors)
     except (OSError, ValueError):
         return False
 

@@ -29,6 +29,7 @@ from .architectures import (
 )
 from .choice import ROPE_FACTORS
 from .errors import Refused
+from .gguf_header import HeaderReader
 from .gguf_tensor import blocks_of, dequantised
 
 LONG_FACTORS = {"rope_factors_long.weight": "long_factor", "rope_factors_short.weight": "short_factor"}
@@ -140,7 +141,7 @@ def file_order(base: GgufModel, values: Callable[[str], torch.Tensor]) -> Callab
 def read_gguf(path: str) -> GgufModel:
     """Raises Refused when the file cannot be read or holds a model that the learner does not know."""
     try:
-        reader = gguf.GGUFReader(path)
+        reader = HeaderReader(path)
     except (OSError, ValueError) as error:
         raise Refused(f"{path} cannot be read as GGUF: {error}") from error
 

@@ -47,6 +47,7 @@ def load_base(
     file's quantised matrices stay so.
     """
     attention.register()
+    progress("reading the model file", 0, 0)
     file = read_gguf(gguf_path)
     opened(file)
     model = _from_folder(hf_folder, file) if hf_folder else _from_gguf(file, progress, place, blocks)

@@ -8,6 +8,7 @@ import os
 import platform
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,26 @@ REPORT_FD = 4
 BEAT_SECONDS = 1.0
 
 Progress = Callable[[str, int, int], None]
+"""(what is done, how much of it, of how much; 0, 0: that cannot be told)"""
+
+
+class Telling:
+    """A request's progress, which can be told again: within a row, which takes longer than hone waits for a sign where
+    a CPU is slow or busy."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._told = ("", 0, 0)
+        self._at = 0.0
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        self._told, self._at = (phase, done, total), time.monotonic()
+        self._progress(phase, done, total)
+
+    def again(self) -> None:
+        """As often as heartbeats at most; nothing before something was told."""
+        if self._told[0] and time.monotonic() - self._at >= BEAT_SECONDS:
+            self(*self._told)
 
 
 class Connection:

@@ -23,12 +23,14 @@ MOST = Limits(states=0.15, slopes=0.5)
 """A lost or misplaced gradient differs by about 1, whatever rounding does."""
 
 
-def limits(backend: Any, rows: list[Any], wanted: Computed, learns: bool) -> Limits:
-    """Of differences from `wanted`, which is `rows` in one row as the backend computes it now, without a compiler."""
-    least = LEAST[backend.precision]
-    if backend.precision not in ROUNDING:
+def limits(backend: Any, rows: list[Any], wanted: Computed, learns: bool, precision: str | None = None) -> Limits:
+    """Of differences from `wanted`, which is `rows` in one row as the backend computes it now, without a compiler.
+    `precision`: that of the other computation, unless it is the same."""
+    precision = precision or backend.precision
+    least = LEAST[precision]
+    if precision not in ROUNDING:
         return Limits(least, least)
-    with _disturbed(backend):
+    with _disturbed(backend, ROUNDING[precision]):
         found = computed_rows(backend, [rows], learns)
     states = difference(found.states, wanted.states)
     slopes = max((difference(one, wanted.slopes[name]) for name, one in found.slopes.items()), default=0.0)
@@ -36,8 +38,7 @@ def limits(backend: Any, rows: list[Any], wanted: Computed, learns: bool) -> Lim
 
 
 @contextmanager
-def _disturbed(backend: Any) -> Iterator[None]:
-    size = ROUNDING[backend.precision]
+def _disturbed(backend: Any, size: float) -> Iterator[None]:
     generator = torch.Generator(backend.device).manual_seed(0)
 
     def disturb(module: Any, inputs: Any, output: torch.Tensor) -> torch.Tensor:

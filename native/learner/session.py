@@ -15,7 +15,7 @@ from .hardware import cuda_of, name_of
 from .memory import PeakMemory
 from .optimizer import POLICY, SUPERVISED, Optimizer
 from .products import choose_products
-from .protocol import Progress
+from .protocol import Progress, Telling
 from .quantised import has_blocks, weights_in
 from .ranks import ALONE, Ranks
 from .request import OpenRequest, SftRequest, StepRequest, UpdateRequest
@@ -97,7 +97,9 @@ class Session:
         with self._residence.at_work():
             memory = PeakMemory(self._backend.device)
             self._optimizer.begin(objective)
-            metrics = work(self._backend, self._optimizer, batch, request, progress, self._ranks)
+            telling = Telling(progress)
+            self._backend.at_work = telling.again
+            metrics = work(self._backend, self._optimizer, batch, request, telling, self._ranks)
             probe = metrics.pop("probe", None)
             saving = time.monotonic()
             if metrics.get("applied", True) and self._ranks.first:

@@ -51,9 +51,10 @@ def supervised(
     computed = padding = done = skipped = overflows = 0
 
     def tick() -> None:
-        """Called after each row: one update may take longer than hone waits for a sign of progress."""
+        """Called before the first row and after each: one update may take longer than hone waits for a sign."""
         progress("update", done, updates)
 
+    tick()
     for _ in range(epochs):
         order = torch.randperm(len(batch.trajectories)).tolist()
         summed, tokens = 0.0, 0

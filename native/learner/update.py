@@ -163,8 +163,9 @@ def _updates(
 
 
 def _ticker(progress: Progress, rows: int) -> Callable[[], None]:
-    """Reports one row more as done. Repeated rows are not counted twice."""
+    """Reports that none of the rows is done, and then one more with each call. Repeated rows are not counted twice."""
     done = 0
+    progress("update", 0, rows)
 
     def tick() -> None:
         nonlocal done

@@ -24,6 +24,12 @@ const options = z.object({
     .enum(["date", "bm25"])
     .default("date")
     .describe("date: all keywords must occur, newest first; bm25: any may, best match first"),
+  inbox: z
+    .enum(["system", "question"])
+    .default("system")
+    .describe(
+      "where the prompt names address and date: system, before the tools as ART-E does; question, behind them, so that prompts begin alike and that part is computed once",
+    ),
   scenarios: z
     .string()
     .min(1)
@@ -51,7 +57,7 @@ async function fromQuestions(file: string, given: TaskOptions<typeof options>, m
   return questions;
 }
 
-function open({ rank, scenarios: _, ...place }: TaskOptions<typeof options>): EmailEnv {
+function open({ rank, scenarios: _, inbox: __, ...place }: TaskOptions<typeof options>): EmailEnv {
   return { mail: openMailDatabase(mailDatabasePath(place)), rank };
 }
 
@@ -62,12 +68,13 @@ export const emailTask = defineTask<EmailScenario, EmailEnv, typeof options>({
   async scenarios(options, io) {
     const { mail } = open(options);
     try {
-      const { scenarios: file } = options;
+      const { scenarios: file, inbox } = options;
       const all = file === undefined ? mail.scenarios() : await fromQuestions(file, options, mail, io);
       // Evidence by the ids that searches return: a question may name a copy that was folded into another mail.
       return all.map((scenario) => ({
         ...scenario,
         message_ids: [...new Set(scenario.message_ids.map((id) => mail.resolveId(id) ?? id))],
+        ...(inbox === "question" ? { inbox } : {}),
       }));
     } finally {
       mail.close();

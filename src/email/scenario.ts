@@ -13,6 +13,8 @@ export interface EmailScenario extends Scenario {
   readonly how_realistic?: number;
   /** Search words for a scripted expert. Never shown to a model. */
   readonly facts?: EmailFacts;
+  /** That the prompt names address and date behind its tools (`--set inbox=question`). */
+  readonly inbox?: "question";
 }
 
 /** The subject of a synthetic question, in the words of its mails. */

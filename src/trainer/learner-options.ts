@@ -82,7 +82,7 @@ export const learnerOptions = declareOptions({
     }),
     precision: choice(
       ["auto", "f32", "f16", "bf16"],
-      "Precision of the learner. auto: f32 on a CPU; on a GPU f16 for f16 weights, or where it has no bf16, else bf16. If f16 overflows, bf16 replaces it.",
+      "Precision of the learner. auto: f32 on a CPU; where a CPU has AMX or AVX512-BF16, bf16 for models above 100 million weights, if a trial agrees with f32 (not run on such a CPU); on a GPU f16 for f16 weights, or where it has no bf16, else bf16. If f16 overflows, bf16 replaces it.",
       { default: "auto", commands: ["sft", "train", "replay"] },
     ),
     hfWeights: text("Hugging Face folder to take the learner's weights from; it must be the same model.", {

@@ -65,6 +65,7 @@ function speaker(name: string, turns: Said[]) {
 
 async function talk(lines: string[], speakers: ReturnType<typeof speaker>[], maxTurns = 4, about = task) {
   const shown: string[] = [];
+  let writing = 0;
   const print = (text: string) => void shown.push(text);
   const terminal = { ask: async () => lines.shift(), print, show: print };
   const limits = { maxTurns, maxTokens: 9, turnSeconds: 9, toolSeconds: 9 };
@@ -78,7 +79,13 @@ async function talk(lines: string[], speakers: ReturnType<typeof speaker>[], max
     terminal,
     useColours: false,
     signal,
+    writing: () => {
+      shown.push("writing");
+      writing++;
+      return () => void writing--;
+    },
   });
+  expect(writing).toBe(0);
   for (const one of speakers) expect(one.closings()).toBe(one.opened.length);
   return { shown: shown.join("\n"), said };
 }
@@ -115,6 +122,20 @@ test("a person's own first line takes the place of the question, and each model 
     expect(heard).toEqual([[{ role: "user", content: "Sure?" }]]);
   }
   expect(shown.indexOf("— one")).toBeLessThan(shown.indexOf("— two"));
+  // While a model writes that is shown, as it may take long.
+  expect(
+    shown
+      .split("\n")
+      .filter((line) => line.startsWith("—") || line === "writing")
+      .slice(0, 4),
+  ).toEqual(["— one", "writing", "— two", "writing"]);
+});
+
+test("what the prompt says around the question stays around a person's own", async () => {
+  const model = speaker("m", ["Four."]);
+  const around = { ...task, prompt: () => [{ role: "user", content: `It is May.\n\n${scenario.question}` }] };
+  await talk(["What is $& + 2?"], [model], 4, around as AnyTask);
+  expect(model.opened[0]?.messages).toEqual([{ role: "user", content: "It is May.\n\nWhat is $& + 2?" }]);
 });
 
 test("a tool that fails, a turn that is cut and one too many are told, and the talk goes on", async () => {

@@ -1,6 +1,6 @@
 /** Lines of progress, on a terminal and without one. */
 import { describe, expect, it } from "vitest";
-import { ProgressLine } from "../../src/insight/report/progress-line.js";
+import { learnerProgress, ProgressLine } from "../../src/insight/report/progress-line.js";
 
 const hostile = "a\u001b[2J\u009b31m\u202eb\u0007";
 
@@ -28,4 +28,9 @@ it("a progress line is no wider than the terminal, and is erased before a line t
   });
   const erased = "\r\u001b[2K\u001b[1A\u001b[2K";
   expect(text).toBe(`\r\u001b[2K${"x".repeat(39)}\nsecond${erased}done\n`);
+});
+
+it("says how much of the learner's work is done where that can be told", () => {
+  expect(learnerProgress({ phase: "update", done: 1, total: 4 })).toBe("update █████░░░░░░░░░░░░░░░ 1/4");
+  expect(learnerProgress({ phase: "reading the model file", done: 0, total: 0 })).toBe("reading the model file");
 });

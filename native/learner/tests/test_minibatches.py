@@ -8,10 +8,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 from batches import OBJECTIVES, VOCABULARY, open_settings, random_batch, step_settings, write_random_batch
-from learner import head
+from learner import head, protocol
 from learner.batch import read_batch
 from learner.minibatches import deal
 from learner.optimizer import Optimizer
+from learner.packing import plan
 from learner.request import AdamSettings
 from learner.session import Session
 from learner.update import policy_update
@@ -235,15 +236,39 @@ def test_a_later_minibatch_that_is_not_finite_takes_the_earlier_ones_back(sessio
     assert after["state"]["updates"] == 1
 
 
-def test_progress_counts_every_row_once(session, tmp_path):
+def test_progress_counts_every_row_once(session, tmp_path, monkeypatch):
+    monkeypatch.setattr(protocol, "BEAT_SECONDS", math.inf)
     seen = []
     batch = write_random_batch(tmp_path / "batch.safetensors")
     settings = step_settings(batch, tmp_path / "0001", epochs=2, minibatches=3, klCoefficient=0.1, microBatchTokens=50)
     metrics = session.step(settings, lambda phase, done, total: seen.append((done, total)) if phase == "update" else 0)
     done, totals = zip(*seen, strict=True)
-    assert list(done) == list(range(1, totals[0] + 1)) and set(totals) == {len(seen)}
+    assert list(done) == list(range(totals[0] + 1)) and set(totals) == {len(seen) - 1}
     # Two epochs, the base model, and what the second and third mini-batch need of the policy before.
     assert len(seen) > 3 * metrics["microBatches"]
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_a_row_gives_a_sign_with_each_layer_of_both_passes(peft, tmp_path, checkpointing):
+    (pack,) = plan(random_batch(tmp_path, groups=1, size=2), 10**6)
+    layers = len(peft._causal.model.layers)
+    peft.checkpointing(checkpointing)
+    signs = []
+    peft.at_work = lambda: signs.append(None)
+    hidden = peft.hidden(pack)
+    assert len(signs) == layers
+    peft.backward(hidden, torch.ones_like(hidden))
+    # Activations that are not kept are computed twice.
+    assert len(signs) == layers * (3 if checkpointing else 2)
+
+
+def test_a_sign_tells_progress_again(session, tmp_path, monkeypatch):
+    """Hone ends a learner that makes none, and a row takes longer than it waits where a CPU is slow or busy."""
+    monkeypatch.setattr(protocol, "BEAT_SECONDS", 0)
+    seen = []
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    session.step(step_settings(batch, tmp_path / "0001"), lambda *told: seen.append(told))
+    assert seen[:2] == [("update", 0, 1)] * 2
 
 
 @pytest.mark.parametrize(("name", "counted"), [("dr-grpo", "rollouts"), ("dapo", "sampledTokens")])

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from batches import open_settings, sft_settings, step_settings, write_random_batch
+from learner import protocol
 from learner.errors import Refused
 from learner.session import Session
 
@@ -66,8 +67,9 @@ def test_imitation_without_a_finite_update_is_refused_and_writes_nothing(session
     assert not (tmp_path / "sft").exists()
 
 
-def test_imitation_shows_progress_with_every_row(session, batch, tmp_path):
+def test_imitation_shows_progress_before_the_first_row_and_with_every_row(session, batch, tmp_path, monkeypatch):
+    monkeypatch.setattr(protocol, "BEAT_SECONDS", math.inf)
     seen = []
     settings = sft_settings(batch, tmp_path / "sft", epochs=1, updateTrajectories=12, microBatchTokens=20)
     session.sft(settings, lambda phase, done, total: seen.append((phase, done, total)))
-    assert seen == [*[("update", 0, 1)] * 12, ("update", 1, 1), ("saving", 0, 1)]
+    assert seen == [*[("update", 0, 1)] * 13, ("update", 1, 1), ("saving", 0, 1)]

@@ -87,7 +87,8 @@ export interface LearnerSettings {
   /** Used or refused: the learner never computes on another device. */
   readonly device: "cpu" | "cuda";
   /**
-   * Precision of matrix products. auto: f32 on a CPU; on a GPU f16 for f16 weights or where it has no bf16, else bf16.
+   * Precision of matrix products. auto: f32 on a CPU, bf16 where it has such products (cpu_bf16.py); on a GPU f16 for f16
+   * weights or where it has no bf16, else bf16.
    * Adapters are always f32.
    */
   readonly precision: "auto" | Precision;

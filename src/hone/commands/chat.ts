@@ -1,11 +1,12 @@
 /** `yarn hone chat`: a person talks to a run's model, which has the task's tools. */
 
-import { openSession } from "../../chat/open-session.js";
+import { openSession, openSession } from "../../chat/open-session.js";
 import { sizedDefault } from "../../core/config/config.js";
-import { HoneError, UsageError } from "../../core/util/errors.js";
+import { HoneError, HoneError, UsageError, UsageError } from "../../core/util/errors.js";
+import { clock, ProgressLine } from "../../insight/report/progress-line.js";
 import { chooseScenarios } from "../../insight/rollouts-file.js";
-import { loadTask, scenariosOf } from "../../scenarios/load.js";
-import { givenForTask, recordedForTask, taskOptionsOf } from "../../scenarios/task-options.js";
+import { loadTask, loadTask, scenariosOf, scenariosOf } from "../../scenarios/load.js";
+import { givenForTask, givenForTask, recordedForTask, recordedForTask, taskOptionsOf, taskOptionsOf } from "../../scenarios/task-options.js";
 import { defineCommand } from "../command.js";
 import { chat, type Speaker } from "../play/chat.js";
 import { openSubject } from "../play/subject.js";
@@ -54,6 +55,7 @@ export const chatCommand = defineCommand({
       for (const { title } of models) io.log(title);
       const env = await task.open(options);
       const terminal = openTerminal(io);
+      const progress = new ProgressLine(io.stream);
       try {
         const said = await chat({
           task,
@@ -63,6 +65,11 @@ export const chatCommand = defineCommand({
           terminal,
           useColours: io.stream.isTTY === true,
           signal: io.signal,
+          writing: () => {
+            const begun = performance.now();
+            progress.update(() => `writing  ${clock((performance.now() - begun) / 1000)}`);
+            return () => progress.clear();
+          },
           limits: {
             maxTurns: config.maxTurns,
             maxTokens:

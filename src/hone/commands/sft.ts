@@ -1,7 +1,7 @@
 /** `yarn hone sft`: supervised fine-tuning on a trajectory file. */
 
 import { chosen } from "../../core/config/config.js";
-import { ProgressLine } from "../../insight/report/progress-line.js";
+import { clock, learnerProgress, ProgressLine } from "../../insight/report/progress-line.js";
 import { learnerText } from "../../machine/compute.js";
 import { sft } from "../../trainer/sft.js";
 import { sftOptions } from "../../trainer/sft-options.js";
@@ -13,11 +13,13 @@ export const sftCommand = defineCommand({
   positional: "file",
   async run(_, io) {
     const progress = new ProgressLine(io.stream);
+    const begun = performance.now();
     try {
       const summary = await sft(chosen(io.given, sftOptions), {
         log: (line) => progress.log(line),
         onLearner: (info) => progress.log(learnerText(info)),
-        onProgress: ({ phase, done, total }) => progress.update(() => `${phase} ${done}/${total}`),
+        onProgress: (told) =>
+          progress.update(() => `${learnerProgress(told)}  ${clock((performance.now() - begun) / 1000)}`),
         signal: io.signal,
       });
       progress.clear();

@@ -33,6 +33,8 @@ export interface ChatOptions {
   readonly terminal: Terminal;
   readonly useColours: boolean;
   readonly signal: AbortSignal;
+  /** Shows that a model writes, until what it returns is called. */
+  readonly writing: () => () => void;
 }
 
 /** Printed after a turn that was cut off. */
@@ -73,7 +75,8 @@ class Conversation {
     const { task, scenario, limits } = this.#options;
     const { messages, tools } = opening(task, scenario, limits.maxTurns);
     const asked = messages.findLastIndex(({ role }) => role === "user");
-    const said: ChatMessage[] = text === undefined ? [] : [{ role: "user", content: text }];
+    const said: ChatMessage[] =
+      text === undefined ? [] : [{ role: "user", content: asking(text, scenario.question, messages[asked]) }];
     this.messages.push(...(said.length > 0 && asked >= 0 ? messages.slice(0, asked) : messages), ...said);
     this.#session = this.#speaker.open({ messages: [...this.messages], tools });
   }
@@ -91,9 +94,12 @@ class Conversation {
   }
 
   async #answer(session: Session): Promise<void> {
-    const { limits, signal, terminal } = this.#options;
+    const { limits, signal, terminal, writing } = this.#options;
     for (let taken = 0; taken < limits.maxTurns; taken++) {
-      const turn = await session.turn({ maxTokens: limits.maxTokens, seconds: limits.turnSeconds, signal });
+      const written = writing();
+      const turn = await session
+        .turn({ maxTokens: limits.maxTokens, seconds: limits.turnSeconds, signal })
+        .finally(written);
       this.#turns++;
       this.full = turn.stop === "context";
       if (turn.completionTokens > 0) {
@@ -151,6 +157,12 @@ class Conversation {
   close(): void {
     this.#session?.close();
   }
+}
+
+/** A person's words in the place of the task's question: what the prompt says around it stays. */
+function asking(text: string, question: string, message: ChatMessage | undefined): string {
+  const whole = message?.content;
+  return question !== "" && whole?.includes(question) ? whole.replace(question, () => text) : text;
 }
 
 function assistantMessage({ content, calls }: Turn): ChatMessage {

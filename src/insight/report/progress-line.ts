@@ -111,6 +111,10 @@ export function bar(share: number, cells: number): string {
   return "█".repeat(full) + "░".repeat(cells - full);
 }
 
+/** What the learner does, with how much of it is done where it says that: "update █████░░░ 2/4". */
+export const learnerProgress = ({ phase, done, total }: { phase: string; done: number; total: number }): string =>
+  total > 0 ? `${phase} ${bar(done / total, 20)} ${done}/${total}` : phase;
+
 /** A number for people: three significant places, thousands in groups. */
 export function compact(value: number): string {
   if (!Number.isFinite(value)) return "–";

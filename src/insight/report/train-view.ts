@@ -7,7 +7,7 @@ import { countsText, shareText } from "../../core/run/evaluation.js";
 import type { MetricsLine, ValidationRow } from "../../core/run/records.js";
 import { hone } from "../../core/util/program.js";
 import { usageText } from "./judge-report.js";
-import { bar, clock, compact, ProgressLine, sparkline } from "./progress-line.js";
+import { bar, clock, compact, learnerProgress, ProgressLine, sparkline } from "./progress-line.js";
 import { type Counted, RolloutTally } from "./rollout-report.js";
 import { wrap } from "./side-by-side.js";
 import { judgedNotes, noteLines, StepTable, WIDTH } from "./step-table.js";
@@ -136,9 +136,9 @@ export class TrainView {
     this.#show();
   }
 
-  progress({ phase, done, total }: { phase: string; done: number; total: number }): void {
-    if (!this.#update) this.phase(this.#playing, "update", total);
-    (this.#update as Update).phase = `${phase} ${bar(done / Math.max(1, total), 20)} ${done}/${total}`;
+  progress(progress: { phase: string; done: number; total: number }): void {
+    if (!this.#update) this.phase(this.#playing, "update", progress.total);
+    (this.#update as Update).phase = learnerProgress(progress);
     this.#show();
   }
 

@@ -42,6 +42,7 @@ export default defineConfig({
         // For what hangs. A slow or busy machine is no failure: nothing that is timed is a test.
         testTimeout: 600_000,
         hookTimeout: 900_000,
+        expect: { poll: { timeout: 300_000 } },
       },
     })),
   },

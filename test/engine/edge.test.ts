@@ -243,7 +243,7 @@ describe("an argument that is not as the types say", () => {
 const script = async (code: string) => {
   const addonModule = join(packageRoot, "dist/src/engine/addon.js");
   const program = `import(${JSON.stringify(addonModule)}).then(async ({ loadAddon, openAddon }) => { ${code} });`;
-  return (await run(process.execPath, ["-e", program], { timeout: 60_000 })).stdout.trim();
+  return (await run(process.execPath, ["-e", program])).stdout.trim();
 };
 
 it("says that llama.cpp has to be bound before it is used", async () => {

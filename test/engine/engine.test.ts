@@ -133,9 +133,8 @@ describe("loading", () => {
     const lines: string[] = [];
     await onEngineLog((level, line) => lines.push(`${level}: ${line}`));
     await expect(loadEngine(options({ model: cutModel() }))).rejects.toThrow();
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await expect.poll(() => lines.join("\n")).toMatch(/error: .*file bounds/);
     await onEngineLog(null);
-    expect(lines.join("\n")).toMatch(/error: .*file bounds/);
   });
 });
 

@@ -222,8 +222,11 @@ test("Ctrl-C ends the wait for another process's download", async () => {
   await fetched();
   const lock = tryLock(join(cache, ".locks/datasets--a--mails/hone.lock"));
   const controller = new AbortController();
-  const say = () => controller.abort(new HoneError("interrupted"));
-  setTimeout(() => lock?.close(), 1000);
+  const say = () => {
+    controller.abort(new HoneError("interrupted"));
+    // Without its end the wait would be over with the lock.
+    setTimeout(() => lock?.close(), 1000);
+  };
   await expect(fetched({ signal: controller.signal, log: say })).rejects.toThrow("interrupted");
 });
 

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { JudgeStopped } from "../../src/judge/client.js";
-import { retryAfter } from "../../src/serve/openai/failure.js";
-import { clientOf, fastClock, never } from "./support/judging.js";
+import type { Clock } from "../../src/judge/limits.js";
+import { retryAfter } from "../../src/openai/failure.js";
+import { clientOf, fastClock, never, sleepersClock } from "./support/judging.js";
 import { type ChatServer, completion, type Reply, type Request, startServer } from "./support/server.js";
 
 const servers: ChatServer[] = [];
@@ -291,10 +292,17 @@ describe("a server in trouble", () => {
     servers.pop();
     // The cap is enough for three answers, not for what the vain attempts would have cost.
     const cap = { price: { prompt: 10, completion: 100 }, maxCost: 0.02, maxTokens: 20 };
-    const { client, said } = clientOf({ url: `http://127.0.0.1:${port}/v1`, ...cap }, undefined, fastClock(60));
+    const clock = sleepersClock();
+    let back: Promise<unknown> | undefined;
+    const sleep: Clock["sleep"] = async (milliseconds, signal) => {
+      await clock.sleep(milliseconds, signal);
+      if (clock.time < 60_000) return;
+      back ??= serve(() => completion(right), port);
+      await back;
+    };
+    const asked = { url: `http://127.0.0.1:${port}/v1`, ...cap };
+    const { client, said } = clientOf(asked, undefined, { now: () => clock.now(), sleep });
     const answers = Promise.all([1, 2, 3].map(() => client.ask(question, never)));
-    // A second is a minute on this clock.
-    setTimeout(() => void serve(() => completion(right), port), 1000);
     expect((await answers).map(({ text }) => text)).toEqual([right, right, right]);
     expect(said).toEqual([
       expect.stringMatching(/the judge at .* does not answer \(.*ECONNREFUSED.*\); waiting up to 300 s/),

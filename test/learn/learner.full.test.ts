@@ -2,10 +2,10 @@
  * The learner and the engine on the same real model files: they must agree on every log-probability, before an update
  * and after it.
  */
+import { EventEmitter, once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import type { LocalEngine } from "../../src/core/engine/engine.js";
@@ -151,8 +151,12 @@ describe("the learner", () => {
 
     const first = await start();
     await first.step({ ...step, batch, into: join(folder, "resume/0001") });
-    const broken = first.step({ ...step, batch, into: join(folder, "resume/x"), epochs: 5000 }).catch((error) => error);
-    await sleep(500);
+    const heard = new EventEmitter();
+    const onProgress = () => void heard.emit("progress");
+    const endless = { ...step, batch, into: join(folder, "resume/x"), epochs: 5000, onProgress };
+    const begun = once(heard, "progress");
+    const broken = first.step(endless).catch((error: unknown) => error);
+    await Promise.race([begun, broken]);
     await first.close();
     expect(await broken).toBeInstanceOf(LearnerDied);
 

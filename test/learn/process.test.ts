@@ -31,7 +31,7 @@ function alive(pid: number): boolean {
 
 /** Whether the process ends. A busy machine may take its time; what stays, stays for longer than this. */
 async function gone(pid: number): Promise<boolean> {
-  for (const until = Date.now() + 30_000; alive(pid) && Date.now() < until; ) await sleep(20);
+  for (const until = Date.now() + 300_000; alive(pid) && Date.now() < until; ) await sleep(20);
   return !alive(pid);
 }
 

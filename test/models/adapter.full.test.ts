@@ -68,11 +68,13 @@ describe("an adapter in PEFT's form", () => {
     const lock = tryLock(join(home, "adapters/.lock"));
     const controller = new AbortController();
     const io = {
-      log: () => controller.abort(new HoneError("interrupted")),
+      log: () => {
+        controller.abort(new HoneError("interrupted"));
+        setTimeout(() => lock?.close(), 1000);
+      },
       update: () => undefined,
       signal: controller.signal,
     };
-    setTimeout(() => lock?.close(), 1000);
     const options = { home, python: "/nowhere/python" };
     const waiting = adopted(readPeft(first, "--x"), modelPath("qwen2-tiny-f16.gguf"), options, io);
     await expect(waiting).rejects.toThrow("interrupted");

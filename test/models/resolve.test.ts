@@ -279,8 +279,10 @@ test("a folder of one's own is checked as a download is", async () => {
   // A conversion that waits for another ends with Ctrl-C.
   const lock = tryLock(join(folder, "state/gguf/.lock"));
   const controller = new AbortController();
-  setTimeout(() => lock?.close(), 1000);
-  const say = () => controller.abort(new HoneError("interrupted"));
+  const say = () => {
+    controller.abort(new HoneError("interrupted"));
+    setTimeout(() => lock?.close(), 1000);
+  };
   const waiting = resolveModel(mine, config(), { ...io, log: say, signal: controller.signal });
   await expect(waiting).rejects.toThrow("interrupted");
 

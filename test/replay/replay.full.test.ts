@@ -47,9 +47,9 @@ beforeAll(async () => {
     );
   const trained = await runHone(home, ["train", ...task, ...size], env);
   expect(trained.status, trained.stderr).toBe(0);
-}, 600_000);
+});
 
-describe("hone replay", { timeout: 300_000 }, () => {
+describe("hone replay", () => {
   it("recomputes the last step of a run, and one in the middle, bit for bit", async () => {
     const last = await replayed(run);
     expect(last.status, last.stderr).toBe(0);

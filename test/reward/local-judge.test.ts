@@ -87,7 +87,7 @@ describe("a judge that hone runs", () => {
     expect(votes[0]?.leftOut).toBeGreaterThan(0);
     expect((votes[0]?.material.length ?? 0) / 3).toBeLessThanOrEqual(plan.inputTokens);
     expect(votes[0]?.scores).toHaveLength(2);
-  }, 60_000);
+  });
 });
 
 describe("the options of a judge", () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { hermes } from "../../src/chat/formats/hermes.js";
 import { jsonSchema } from "../../src/chat/json-schema.js";
@@ -48,6 +48,18 @@ class Script implements Session {
 const call = (name: string, args: unknown) => `<tool_call>${JSON.stringify({ name, arguments: args })}</tool_call>`;
 const play = (session: Session, more: Partial<RolloutLimits> = {}, signal = new AbortController().signal) =>
   playRollout({ task, scenario, env: undefined, session, limits: { ...limits, ...more }, signal });
+
+/** As `play`, while as much time passes as the test says. */
+async function playAfter(milliseconds: number, ...asked: Parameters<typeof play>) {
+  vi.useFakeTimers();
+  try {
+    const outcome = play(...asked);
+    await vi.advanceTimersByTimeAsync(milliseconds);
+    return await outcome;
+  } finally {
+    vi.useRealTimers();
+  }
+}
 
 describe("a rollout", () => {
   it("runs calls, tells their results and ends with the answer", async () => {
@@ -178,7 +190,7 @@ describe("a rollout", () => {
     ["the engine was busy with others", 0.9, "queue"],
     ["it wrote too long itself", 0.1, "generation"],
   ])("says whose a deadline was: %s", async (_, waited, deadlineCause) => {
-    const outcome = await play(slow(waited), { rolloutSeconds: 0.05 });
+    const outcome = await playAfter(5000, slow(waited), { rolloutSeconds: 5 });
     expect(outcome).toMatchObject({ end: "deadline", deadlineCause });
   });
 
@@ -199,9 +211,10 @@ describe("a rollout", () => {
   });
 
   it("says that tools used up the time, also when one still runs", async () => {
-    const after = await play(new Script(call("misbehave", { how: "nap" })), { toolSeconds: 5, rolloutSeconds: 0.1 });
+    const napping = new Script(call("misbehave", { how: "nap" }));
+    const after = await playAfter(200, napping, { toolSeconds: 5, rolloutSeconds: 0.1 });
     expect(after).toMatchObject({ end: "deadline", deadlineCause: "tools" });
-    expect(after.reason).toMatch(/time was over after 0\.\d seconds of the tool misbehave/);
+    expect(after.reason).toMatch(/time was over after 0\.1 seconds of the tool misbehave/);
   });
 
   it("does not blame the tool that runs when the player's writing has left it no time", async () => {
@@ -210,7 +223,7 @@ describe("a rollout", () => {
       await new Promise((resolve) => setTimeout(resolve, 300));
       return { ...hermes.read(call("misbehave", { how: "hang" }), []), completionTokens: 9, stop: "stop" };
     };
-    const outcome = await play(session, { toolSeconds: 5, rolloutSeconds: 0.2 });
+    const outcome = await playAfter(300, session, { toolSeconds: 5, rolloutSeconds: 0.2 });
     expect(outcome).toMatchObject({ end: "deadline", deadlineCause: "generation" });
   });
 

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { loadEngine } from "../../src/engine/factory.js";
 import { modelFile } from "../../src/engine/models.js";
 import { logEngine } from "../../src/trainer/engine-log.js";
@@ -12,7 +12,7 @@ it("llama.cpp's complaints stand in the file until the log is closed", async () 
   const engine = await loadEngine({ model: modelFile("tiny"), gpu: false, sequences: 1, contextPerSequence: 64 });
   const close = await logEngine(file, false);
   await expect(engine.useAdapter(broken)).rejects.toThrow();
-  await vi.waitFor(() => expect(existsSync(file) && readFileSync(file, "utf8")).toMatch(/^error: .*magic/m));
+  await expect.poll(() => (existsSync(file) ? readFileSync(file, "utf8") : "")).toMatch(/^error: .*magic/m);
   await close();
   const before = readFileSync(file, "utf8");
   await expect(engine.useAdapter(broken)).rejects.toThrow();

@@ -65,7 +65,7 @@ export async function serveTiny(
     await engine.close();
   };
   closing.push(close);
-  const client = new OpenAI({ baseURL: endpoint.url, apiKey: apiKey ?? "none", maxRetries: 0, timeout: 60_000 });
+  const client = new OpenAI({ baseURL: endpoint.url, apiKey: apiKey ?? "none", maxRetries: 0, timeout: 600_000 });
   return { client, url: endpoint.url, engine, model, local: endpoint.fetch, close };
 }
 

@@ -32,6 +32,6 @@ export function ranksBelow(pid: number): number[] {
 /** Whether all of them end. A busy machine may take its time; what stays, stays for longer than this. */
 export async function gone(pids: readonly number[]): Promise<boolean> {
   const some = () => running().some(({ pid }) => pids.includes(pid));
-  for (const until = Date.now() + 30_000; some() && Date.now() < until; ) await sleep(50);
+  for (const until = Date.now() + 300_000; some() && Date.now() < until; ) await sleep(50);
   return !some();
 }

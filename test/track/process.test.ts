@@ -85,7 +85,7 @@ describe("a tracker's process", () => {
     const crash = 'if message["step"] == 3: raise RuntimeError("disk on fire")';
     const { process, said } = start(tracker(crash));
     for (let step = 1; step < 10; step++) process.add(row(step));
-    await expect.poll(() => lost(said).length, { timeout: 120_000 }).toBe(1);
+    await expect.poll(() => lost(said).length).toBe(1);
     for (let step = 10; step < 20; step++) process.add(row(step));
     await process.close([], patience);
     expect(lost(said)).toHaveLength(1);
@@ -147,7 +147,7 @@ setInterval(() => undefined, 1000);
 `;
   const hone = spawn(process.execPath, ["--input-type=module", "-e", script, python, program, file]);
   const pid = () => (existsSync(file) ? Number(readFileSync(file, "utf8")) : 0);
-  await expect.poll(pid, { timeout: 30_000 }).toBeGreaterThan(0);
+  await expect.poll(pid).toBeGreaterThan(0);
   hone.kill("SIGKILL");
   const group = pid();
   return { file, alive: () => existsSync(`/proc/${group}`) };
@@ -158,12 +158,12 @@ const noProc = existsSync("/proc/self") ? "" : " (skipped: processes are looked 
 describe(`when hone is killed with -9${noProc}`, () => {
   it.skipIf(noProc)("a tracker that hangs is ended by its guardian", async () => {
     const { alive } = await orphaned(1, "time.sleep(600)");
-    await expect.poll(alive, { timeout: 120_000 }).toBe(false);
+    await expect.poll(alive).toBe(false);
   });
 
   it.skipIf(noProc)("one that does not has time to bring its files in order", async () => {
     const { file, alive } = await orphaned(30, 'time.sleep(1); open(sys.argv[1] + ".whole", "w").close()');
-    await expect.poll(alive, { timeout: 120_000 }).toBe(false);
+    await expect.poll(alive).toBe(false);
     expect(existsSync(`${file}.whole`)).toBe(true);
   });
 });

@@ -267,9 +267,13 @@ describe("judging in the loop", () => {
 
   it("interrupted while it waits for verdicts keeps those that came", async () => {
     const stop = new AbortController();
-    const hanging = await serve((request, index) => {
-      if (index === 2) setTimeout(() => stop.abort(), 50);
-      return index < 2 ? truth(request) : { hang: true };
+    const kept = () => Number(rows("SELECT count(*) n FROM verdicts")[0]?.n);
+    const hanging = await serve(async (request, index) => {
+      if (index < 2) return truth(request);
+      // Until both verdicts are kept.
+      while (kept() < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+      stop.abort();
+      return { hang: true };
     });
     const first = await trainJudged({ url: hanging.url, groups: 4, steps: 1, signal: stop.signal });
     expect(first.ended?.message).toMatch(/^interrupted in step 1; what was finished is kept/);

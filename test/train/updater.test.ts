@@ -230,7 +230,7 @@ describe("the learner of a run", () => {
     );
     await expect(updater.prepare(undefined)).rejects.toThrow("disk is full");
     const pid = Number(readFileSync(join(folder, "pid"), "utf8"));
-    await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"), 10_000);
+    await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"), 300_000);
     await updater.close();
   });
 

@@ -38,9 +38,12 @@ it("waiting ends with the signal, and the work is not begun", async () => {
   const work = async () => {
     begun = true;
   };
-  const waiting = withLock(file, () => controller.abort(new HoneError("interrupted")), work, controller.signal);
-  // Without its end the wait would be over with the lock.
-  setTimeout(() => held?.close(), 1000);
+  const interrupt = () => {
+    controller.abort(new HoneError("interrupted"));
+    // Without its end the wait would be over with the lock.
+    setTimeout(() => held?.close(), 1000);
+  };
+  const waiting = withLock(file, interrupt, work, controller.signal);
   await expect(waiting).rejects.toThrow("interrupted");
   await expect(withLock(`${file}-free`, () => undefined, work, controller.signal)).rejects.toThrow("interrupted");
   expect(begun).toBe(false);

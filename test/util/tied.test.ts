@@ -5,8 +5,8 @@ import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { describe, expect, it, vi } from "vitest";
-import { packageRoot } from "../../src/core/util/paths.js";
+import { describe, expect, it } from "vitest";
+import { packageRoot } from "../../src/util/paths.js";
 
 const moduleAt = (path: string) => JSON.stringify(pathToFileURL(join(packageRoot, "dist/src", path)).href);
 
@@ -22,7 +22,7 @@ const family = (folder: string) => `sleep 1000 & echo $$ $! > ${folder}/new; mv 
 async function started(program: (folder: string) => string) {
   const folder = mkdtempSync(join(tmpdir(), "hone-tied-"));
   const parent = spawn(process.execPath, ["--input-type=module", "-e", program(folder)], { stdio: "ignore" });
-  await vi.waitFor(() => expect(existsSync(join(folder, "pids"))).toBe(true), 30_000);
+  await expect.poll(() => existsSync(join(folder, "pids"))).toBe(true);
   const pids = readFileSync(join(folder, "pids"), "utf8").trim().split(" ").map(Number);
   expect(pids.map(isAlive)).toEqual(pids.map(() => true));
   return { parent, pids };
@@ -31,7 +31,7 @@ async function started(program: (folder: string) => string) {
 async function killed({ parent, pids }: { parent: ChildProcess; pids: readonly number[] }) {
   parent.kill("SIGKILL");
   await once(parent, "close");
-  await vi.waitFor(() => expect(pids.map(isAlive)).toEqual(pids.map(() => false)), 30_000);
+  await expect.poll(() => pids.filter(isAlive)).toEqual([]);
 }
 
 describe("when hone is killed", () => {
@@ -78,12 +78,12 @@ describe("a program", () => {
       clearInterval(left);`;
     const folder = mkdtempSync(join(tmpdir(), "hone-tied-"));
     const parent = spawn(process.execPath, ["--input-type=module", "-e", program(folder)], { stdio: "ignore" });
-    await vi.waitFor(() => expect(existsSync(join(folder, "pids"))).toBe(true), 30_000);
+    await expect.poll(() => existsSync(join(folder, "pids"))).toBe(true);
     const pids = readFileSync(join(folder, "pids"), "utf8").trim().split(" ").map(Number);
     spawnSync("touch", [join(folder, "go")]);
     const [status] = await once(parent, "close");
     expect(status).toBe(7);
-    await vi.waitFor(() => expect(pids.map(isAlive)).toEqual(pids.map(() => false)), 30_000);
+    await expect.poll(() => pids.filter(isAlive)).toEqual([]);
   });
 
   it("ends as it would alone: output, exit code, and 127 where there is none of its name", () => {

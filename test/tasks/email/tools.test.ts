@@ -131,9 +131,7 @@ function playExpert(asked: EmailScenario, env: EmailEnv): FinishedRollout & { te
   }
 }
 
-it("a perfect expert solves every synthetic scenario, in conversations that fit a tiny model", {
-  timeout: 120_000,
-}, async () => {
+it("a perfect expert solves every synthetic scenario, in conversations that fit a tiny model", async () => {
   const db = `${folder.path}/synthetic.db`;
   await buildMailDatabase({ db, source: { kind: "synthetic", seed: 3, mailboxes: 30 } });
   const options = { db, rank: "date" };

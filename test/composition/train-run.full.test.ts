@@ -28,15 +28,19 @@ describe("yarn train", () => {
     const published = [...index.matchAll(/^export (?:type )?\{([^}]*)\}/gm)].flatMap(([, names = ""]) =>
       namesIn(names),
     );
-    const work = [...imports].flatMap(([path, names]) => (path.startsWith("../composition/") ? names : []));
+    const work = [...imports].flatMap(([path, names]) => (path.startsWith("../../trainer/") ? names : []));
     expect(work).toContain("trainRun");
     expect(published).toEqual(expect.arrayContaining(work));
   });
 
   it("has besides only options, output, and texts of its help", () => {
-    const rooms = [...imports.keys()].map((path) => path.split("/")[1]);
-    expect(new Set(rooms)).toEqual(new Set(["composition", "config", "report", "reward"]));
-    expect(imports.get("../reward/registry.js")).toEqual(["rewardsText"]);
+    const others = [...imports].filter(([path]) => !path.startsWith("../../trainer/"));
+    expect(others.map(([path]) => path.replace(/[^/]+$/, ""))).toEqual(
+      expect.arrayContaining(["../", "../../core/config/", "../../insight/report/", "../../judge/reward/"]),
+    );
+    for (const [path] of others)
+      expect(path).toMatch(/^\.\.\/(command|\.\.\/(core\/(config|run)|insight\/report|judge\/reward)\/[^/]+)\.js$/);
+    expect(imports.get("../../judge/reward/registry.js")).toEqual(["rewardsText"]);
   });
 });
 

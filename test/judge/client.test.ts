@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { JudgeStopped } from "../../src/judge/client.js";
 import type { Clock } from "../../src/judge/limits.js";
-import { retryAfter } from "../../src/openai/failure.js";
+import { retryAfter } from "../../src/serve/openai/failure.js";
 import { clientOf, fastClock, never, sleepersClock } from "./support/judging.js";
 import { type ChatServer, completion, type Reply, type Request, startServer } from "./support/server.js";
 

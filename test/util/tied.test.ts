@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
-import { packageRoot } from "../../src/util/paths.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 
 const moduleAt = (path: string) => JSON.stringify(pathToFileURL(join(packageRoot, "dist/src", path)).href);
 

@@ -1,12 +1,12 @@
 /** `yarn hone chat`: a person talks to a run's model, which has the task's tools. */
 
-import { openSession, openSession } from "../../chat/open-session.js";
+import { openSession } from "../../chat/open-session.js";
 import { sizedDefault } from "../../core/config/config.js";
-import { HoneError, HoneError, UsageError, UsageError } from "../../core/util/errors.js";
+import { HoneError, UsageError } from "../../core/util/errors.js";
 import { clock, ProgressLine } from "../../insight/report/progress-line.js";
 import { chooseScenarios } from "../../insight/rollouts-file.js";
-import { loadTask, loadTask, scenariosOf, scenariosOf } from "../../scenarios/load.js";
-import { givenForTask, givenForTask, recordedForTask, recordedForTask, taskOptionsOf, taskOptionsOf } from "../../scenarios/task-options.js";
+import { loadTask, scenariosOf } from "../../scenarios/load.js";
+import { givenForTask, recordedForTask, taskOptionsOf } from "../../scenarios/task-options.js";
 import { defineCommand } from "../command.js";
 import { chat, type Speaker } from "../play/chat.js";
 import { openSubject } from "../play/subject.js";

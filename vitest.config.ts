@@ -8,11 +8,11 @@ const full = process.env.TEST_FULL ? "" : ",full";
 const exclude = [`test/**/*.{gpu,card,vllm,long${full}}.test.ts`];
 
 /**
- * In the text of a test file: it replaces modules, changes what its whole process has (variables, folder, globals, handlers), or loads
+ * In the text of a test file: it replaces modules, changes what its whole process has (variables, folder, globals, handlers, clocks), or loads
  * llama.cpp by node-llama-cpp, which takes the log from which hone's engine counts; or the file says that it needs one for another reason.
  */
 const changesItsProcess =
-  /\bvi\.(mock|doMock|resetModules|stubEnv|stubGlobal)\(|\bprocess\.(chdir|on|once|emit)\(|\bdelete process\.env\b|\bprocess\.env(\.\w+|\[\w+\]) = |\b(getLlama|loadVocabulary)\(|^\/\/ Needs a process of its own:/m;
+  /\bvi\.(mock|doMock|resetModules|stubEnv|stubGlobal|useFakeTimers)\(|\bprocess\.(chdir|on|once|emit)\(|\bdelete process\.env\b|\bprocess\.env(\.\w+|\[\w+\]) = |\b(getLlama|loadVocabulary)\(|^\/\/ Needs a process of its own:/m;
 
 const root = fileURLToPath(new URL(".", import.meta.url));
 const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" })

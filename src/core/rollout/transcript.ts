@@ -87,7 +87,7 @@ export class Transcript {
     }
   }
 
-  /** A copy for the trajectory file. */
+  /** A copy for the trajectory. */
   record(): TokenRecord {
     const allowed = this.#allowed.whole();
     return {

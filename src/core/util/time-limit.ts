@@ -7,6 +7,7 @@
 /** Milliseconds between looks at the clock, and the delay of a look from which on the time before it does not count. */
 const LOOK_MS = 500;
 const LATE_MS = 1000;
+const ROUNDING_MS = 1e-6;
 
 let counted = 0;
 let looked = performance.now();
@@ -74,7 +75,8 @@ export class TimeLimit {
 
   #look(): void {
     const left = this.#end - this.#now();
-    if (left <= 0 && !this.#pauses?.lasts()) this.#over.abort(this.#reason());
+    // The clock is a sum, which is rounded.
+    if (left <= ROUNDING_MS && !this.#pauses?.lasts()) this.#over.abort(this.#reason());
     else this.#wait(Math.max(left, 1));
   }
 }

@@ -1,7 +1,7 @@
 """Converts a PEFT adapter to the files of a checkpoint: `python -m learner.adopt FOLDER MODEL.gguf INTO`.
 
-src/machine/models/adapter.ts has compared it with the model before. INTO gets no optimizer: training that continues from it
-begins with a fresh one.
+src/machine/models/adapter.ts has compared it with the model before. INTO gets no optimizer: training that goes on from
+it begins with a fresh one.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What a step's loss is: the objective, an entry of the table in src/core/learn/objectives.ts, and importance weights."""
+"""What a step's loss is: the objective, an entry of src/core/learn/objectives.ts, and importance weights."""
 
 from dataclasses import dataclass
 from typing import Literal

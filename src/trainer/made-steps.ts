@@ -1,6 +1,5 @@
 /** The steps of a run that hone makes: its scenarios, its rewards, and what is told of a beginning. */
 
-import { isLocal } from "../core/engine/engine.js";
 import type { StepRow } from "../core/run/records.js";
 import { pushesOther } from "../judge/reward/registry.js";
 import { trainSteps } from "./loop.js";
@@ -8,11 +7,10 @@ import type { Opened } from "./opened.js";
 import { ScenarioSampler } from "./sampler.js";
 import { telling } from "./telling.js";
 
-export async function* madeSteps({ plan, model, parts, loading, ...opened }: Opened): AsyncGenerator<StepRow, void> {
+export async function* madeSteps({ plan, parts, loading, ...opened }: Opened): AsyncGenerator<StepRow, void> {
   const { settings, task, given } = plan;
   const { run } = parts;
-  const { spreadFloor, judgeBeside, close: _, ...rewards } = await opened.rewards();
-  if (isLocal(model.engine)) judgeBeside?.(model.engine);
+  const { spreadFloor, judgeBeside: _, close: __, ...rewards } = await opened.rewards();
   const unsolved = run.store.steps().every(({ metrics }) => !metrics?.success);
   const making = {
     ...{ ...parts, ...rewards, signal: opened.events.signal },

@@ -59,11 +59,17 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
   /** In the order in which they end. A judge of this process may still hold the engine's threads. */
   const ends: Partial<Record<"rescoring" | "learner" | "rewards" | "model" | "log" | "trackers", () => unknown>> = {};
   const close = async () => {
-    try {
-      for (const end of ["rescoring", "learner", "rewards", "model", "log", "trackers"] as const) await ends[end]?.();
-    } finally {
-      run.close();
+    let failed: { readonly error: unknown } | undefined;
+    for (const name of ["rescoring", "learner", "rewards", "model", "log", "trackers"] as const) {
+      try {
+        await ends[name]?.();
+      } catch (error) {
+        // The others end all the same.
+        failed ??= { error };
+      }
     }
+    run.close();
+    if (failed) throw failed.error;
   };
   try {
     greet(run, settings, log);
@@ -114,7 +120,13 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
       const settling = { ...parts, signal };
       await use(settling, await settleLast(settling, new StepClock()));
     }
-    return new TrainingRun({ plan, model, parts, rewards, loading, events: { ...events, ...io }, close });
+    const rewardsBeside = async () => {
+      const opened = await rewards();
+      if (isLocal(engine)) opened.judgeBeside?.(engine);
+      return opened;
+    };
+    const about = { rewards: rewardsBeside, loading, events: { ...events, ...io }, close };
+    return new TrainingRun({ plan, model, parts, ...about });
   } catch (error) {
     await close();
     throw error;

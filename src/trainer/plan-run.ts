@@ -11,6 +11,7 @@ import type { RunRecord } from "../core/run/records.js";
 import { STORE_FILE } from "../core/run/run.js";
 import { type RunSettings, taskOptionsIn } from "../core/run/settings.js";
 import { RunStore } from "../core/run/store.js";
+import type { PlainOptions } from "../core/task/task.js";
 import { takeDevice } from "../engine/device/device.js";
 import type { LearnerPlace } from "../engine/device/learner-place.js";
 import type { ModelShape } from "../engine/models.js";
@@ -134,7 +135,7 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
 
   const machine = await machineOf(config, settings, log);
   const fitted = memoryOf({ settings, shape, judge, machine, model: opened?.model, log });
-  const task = opened?.task ?? (await read.withServers(settings, join(folder, "logs", "mcp")));
+  const task = await read.withServers(settings, join(folder, "logs", "mcp"));
   if (!opened) {
     requireRewards(settings, task.task, reward);
     const warning = wordingWarning(settings, task.task, task.scenarios);
@@ -153,7 +154,7 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
 
 interface ReadTask {
   /** The task's options that are the run's. */
-  readonly set: OpenTask["options"] | Omit<OpenTask["options"], "seed" | "home">;
+  readonly set: PlainOptions;
   readonly scenarios: OpenTask["scenarios"];
   /** The task whose servers were asked for their tools. */
   withServers(settings: RunSettings, logs: string): Promise<OpenTask>;

@@ -3,6 +3,7 @@
 import { basename, dirname, join } from "node:path";
 import { bestOf, type Run } from "../core/run/run.js";
 import type { View } from "../core/train/parts.js";
+import { HoneError } from "../core/util/errors.js";
 import type { TrackerName } from "../insight/track/names.js";
 import type { Tracking } from "../insight/track/tracking.js";
 
@@ -11,16 +12,16 @@ export interface TrackedSettings {
   readonly validateEvery: number;
 }
 
-/** Undefined without trackers. */
+/** @throws HoneError where the run has no record */
 export async function trackingOf(
   names: readonly TrackerName[],
   run: Run,
   { steps, validateEvery }: TrackedSettings,
   python: string,
   log: (line: string) => void,
-): Promise<Tracking | undefined> {
+): Promise<Tracking> {
   const record = run.store.record();
-  if (names.length === 0 || !record) return undefined;
+  if (!record) throw new HoneError(`${run.folder} has no record`);
   // A step that is not settled may be taken back.
   const unsettled = run.store.unsettledStep()?.step ?? Number.POSITIVE_INFINITY;
   const tracked = {
@@ -36,9 +37,8 @@ export async function trackingOf(
   return new Tracking(names, tracked, python, log);
 }
 
-/** Passes every event to both views. */
-export function tracked(view: View, tracking: Tracking | undefined): View {
-  if (!tracking) return view;
+/** Passes every event to both. */
+export function tracked(view: View, tracking: Tracking): View {
   return {
     phase: (step, phase, total) => {
       view.phase(step, phase, total);
@@ -66,8 +66,7 @@ export function tracked(view: View, tracking: Tracking | undefined): View {
 }
 
 /** Ends the trackers; after all steps they are also sent the adapters. */
-export async function endTracking(tracking: Tracking | undefined, run: Run, steps: number): Promise<void> {
-  if (!tracking) return;
+export async function endTracking(tracking: Tracking, run: Run, steps: number): Promise<void> {
   const last = run.store.lastStep();
   const whole = last.step >= steps;
   const best = bestOf(run.store.validations())?.checkpoint ?? null;

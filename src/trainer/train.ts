@@ -5,21 +5,20 @@ import type { Trajectory } from "../core/rollout/trajectory.js";
 import { type MetricsLine, metricsLine } from "../core/run/records.js";
 import { HoneError } from "../core/util/errors.js";
 import { checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
-import { partsOf, type TrainingRun } from "./training-run.js";
+import { openedOf, type TrainingRun } from "./training-run.js";
 
 export interface TrainChoice {
-  /** One for each group. Default the task's own rewards. */
+  /** One for each group. Default the run's: those that its options name, else the task's own. */
   readonly rewards?: readonly GivenReward[];
-  /** A group whose rewards spread less than this gives no advantage. Default 0; 0.05 suits a judge's scores. */
+  /** A group whose rewards spread less than this gives no advantage. Default 0, or that of the run's rewards; 0.05 suits a judge's scores. */
   readonly spreadFloor?: number;
   readonly signal?: AbortSignal;
 }
 
 type Group = readonly Trajectory[];
 
-async function rewardOf(group: Group, given: GivenReward | undefined, at: number): Promise<GroupReward> {
-  if (given !== undefined && !isNumbers(given)) return given;
-  const numbers = given ?? group.map(({ reward }) => reward.reward);
+async function rewardOf(group: Group, numbers: GivenReward, at: number): Promise<GroupReward> {
+  if (!isNumbers(numbers)) return numbers;
   checkNumbers(group, numbers, `group ${at}`);
   // Rollouts that ended for a reason outside of the model are left out.
   const left = comparable(group);
@@ -51,9 +50,9 @@ function checkRollouts(run: TrainingRun, groups: readonly Group[], adapter: stri
 export async function train(
   run: TrainingRun,
   groups: readonly Group[],
-  { rewards, spreadFloor = 0, signal = new AbortController().signal }: TrainChoice = {},
+  { rewards, signal = new AbortController().signal, ...choice }: TrainChoice = {},
 ): Promise<MetricsLine> {
-  const parts = partsOf(run);
+  const { parts, plan, rewards: ofRun } = openedOf(run);
   const { run: kept, settings } = parts;
   const at = kept.store.lastStep();
   const step = at.step + 1;
@@ -63,7 +62,14 @@ export async function train(
   const played = groups.filter((group) => group.length > 0);
   if (played.length === 0) throw new HoneError("there is nothing to learn from: no group has a rollout");
   checkRollouts(run, played, at.adapter);
-  const given = groups.flatMap((group, i) => (group.length === 0 ? [] : [rewardOf(group, rewards?.[i], i)]));
+  if (rewards && plan.settings.control !== "none") {
+    throw new HoneError(`the run has control ${plan.settings.control}, whose rewards are its own; give none`);
+  }
+  const own = rewards ? undefined : await ofRun();
+  const { spreadFloor = own?.spreadFloor ?? 0 } = choice;
+  const given = own
+    ? played.map((group) => rewardComparable(own.rewardGroup)(group, step))
+    : groups.flatMap((group, i) => (group.length === 0 ? [] : [rewardOf(group, rewards?.[i] ?? [], i)]));
   const rewarded = await Promise.all(given);
 
   kept.store.dropRollouts("train", step);

@@ -3,12 +3,14 @@ import { type MetricsLine, metricsLine, type ValidationRow } from "../core/run/r
 import type { Scenario } from "../core/task/task.js";
 import { HoneError } from "../core/util/errors.js";
 import type { Model } from "./model.js";
-import type { Opened, Steps } from "./opened.js";
+import type { Opened } from "./opened.js";
 import { summarise, type TrainSummary } from "./summary.js";
 import type { OpenTask } from "./task.js";
 
+const LOOP = "a second loop";
+
 /** Internal access for `train`; not part of the public API. */
-export let partsOf: (run: TrainingRun) => Steps;
+export let openedOf: (run: TrainingRun) => Opened;
 
 /** Created by {@link openRun}. `for await (const line of run)` makes its steps; or a program does, with {@link train}. */
 export class TrainingRun implements AsyncIterable<MetricsLine> {
@@ -21,9 +23,9 @@ export class TrainingRun implements AsyncIterable<MetricsLine> {
   }
 
   static {
-    partsOf = (run) => {
+    openedOf = (run) => {
       run.#checkIdle("train()");
-      return run.#opened.parts;
+      return run.#opened;
     };
   }
 
@@ -69,7 +71,7 @@ export class TrainingRun implements AsyncIterable<MetricsLine> {
    * @throws HoneError when the run cannot go on, or is interrupted; finished steps are kept
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<MetricsLine, void, undefined> {
-    this.#checkIdle("a second loop");
+    this.#checkIdle(LOOP);
     this.#underWay = true;
     try {
       const { madeSteps } = await import("./made-steps.js");
@@ -81,6 +83,9 @@ export class TrainingRun implements AsyncIterable<MetricsLine> {
 
   #checkIdle(what: string): void {
     if (this.#underWay) throw new HoneError(`${what}: the run is making its steps (for await); use one or the other`);
+    if (what !== LOOP && this.#opened.plan.settings.staleness > 0) {
+      throw new HoneError(`${what}: with staleness the run makes its steps itself (for await); leave it out`);
+    }
   }
 
   /**
@@ -95,7 +100,8 @@ export class TrainingRun implements AsyncIterable<MetricsLine> {
     const { playContextOf, validate } = await import("../core/train/saved-play.js");
     const { run, policy, view, settings } = this.#opened.parts;
     const playing = playContextOf({ run, policy, view, settings, signal });
-    return (await validate(playing, run.store.lastStep(), scenarios)).result;
+    const { grade } = this.#opened.plan.settings.accuracy === "judge" ? await this.#opened.rewards() : {};
+    return (await validate(playing, run.store.lastStep(), scenarios, grade)).result;
   }
 
   /** The result so far; `seconds` are those since it was opened. */

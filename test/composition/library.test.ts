@@ -131,6 +131,13 @@ describe("a ruler", () => {
   });
 });
 
+describe("a program's step without rewards of its own", () => {
+  it("is rewarded as the run's options say", async () => {
+    const { groups } = await gather(model, task, task.train.slice(0, 1), { groupSize: 2, step: 5 });
+    expect(await train(run, groups)).toMatchObject({ step: 5, training_reward: 0.5, skipped: null });
+  });
+});
+
 describe("a run that makes its own steps", () => {
   it("plays, rewards by the program's function, learns and validates up to its last step", async () => {
     const steps = run.step + 2;
@@ -145,11 +152,11 @@ describe("a run that makes its own steps", () => {
       expect(line).toMatchObject({ groups: 2, training_reward: 1, skipped: null });
       refused.push(await train(run, played.groups).catch((error: Error) => error.message));
     }
-    expect(step).toEqual([5, 6]);
-    expect(validated).toEqual([4, 5, 6]);
+    expect(step).toEqual([6, 7]);
+    expect(validated).toEqual([5, 6, 7]);
     expect(refused[0]).toBe("train(): the run is making its steps (for await); use one or the other");
     expect(model.adapter?.path).toBe(run.adapter);
-    expect(run.summary()).toMatchObject({ steps: 6, after: { n: 2 } });
+    expect(run.summary()).toMatchObject({ steps: 7, after: { n: 2 } });
   });
 });
 
@@ -171,7 +178,19 @@ describe("what a program says wrongly is one line", () => {
       "--learning-rate 0.001 (was 0.01)",
     );
     run = await openRun(model, task, { ...asked, python });
-    expect(run.step).toBe(6);
+    expect(run.step).toBe(7);
+  });
+
+  it("steps or validations of a program's own in a run that plays ahead", async () => {
+    const ahead = await openRun(model, task, { ...asked, python, run: "ahead", staleness: 1 });
+    try {
+      await expect(train(ahead, played.groups)).rejects.toThrow(
+        "train(): with staleness the run makes its steps itself",
+      );
+      await expect(ahead.validate(task.test)).rejects.toThrow("validate(): with staleness");
+    } finally {
+      await ahead.close();
+    }
   });
 
   it("options of the model or the task, which have them already", async () => {

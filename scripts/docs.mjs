@@ -1,9 +1,8 @@
 // `yarn docs`: writes the documents that are made from code.
 import { readFileSync, writeFileSync } from "node:fs";
-import "../dist/src/hone/options.js";
-// Options of the email task, which the table has too.
+import { optionsPage } from "../dist/src/hone/options-page.js";
+// Options of the email task, which the page has too, behind the others.
 import "../dist/src/hone/commands/email/email-options.js";
-import { optionsPage } from "../dist/src/core/config/config.js";
 import { guardsTable } from "../dist/src/guards/guard-list.js";
 import { cardsTable, modelsByCardTable } from "../dist/src/machine/plan/cards.js";
 

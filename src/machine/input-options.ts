@@ -2,9 +2,9 @@
 
 import { declareOptions } from "../core/config/config.js";
 import { TASK_SECONDS } from "../core/config/defaults.js";
-import { MODEL_USERS } from "../core/config/model-users.js";
 import { choice, flag, inGroup, list, real, text, texts, whole, words } from "../core/config/option.js";
 import { hone } from "../core/util/program.js";
+import { MODEL_USERS } from "./model-users.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 

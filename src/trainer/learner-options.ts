@@ -1,7 +1,7 @@
 /** Options of the adapter and the learner. Part of options.ts. */
 import { declareOptions } from "../core/config/config.js";
-import { MODEL_USERS } from "../core/config/model-users.js";
 import { choice, flag, inGroup, list, real, text, whole } from "../core/config/option.js";
+import { MODEL_USERS } from "../machine/model-users.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 

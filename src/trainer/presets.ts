@@ -1,6 +1,5 @@
 /** Settings of known experiments, by the names that --preset takes. */
 import type { Config } from "../core/config/config.js";
-import type { presetNames } from "../core/config/defaults.js";
 
 /** Options of a known experiment. */
 export interface Preset extends Partial<Config> {
@@ -25,6 +24,8 @@ const art: Preset = {
   maxGradNorm: 0.1,
   stdFloor: 1e-6,
 };
+
+export const presetNames = ["art-e", "art-notebook"] as const;
 
 export const presets: Readonly<Record<(typeof presetNames)[number], Preset>> = {
   // ART-E: 12 groups of 4, three passes over its questions, its graded reward.

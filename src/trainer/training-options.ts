@@ -1,7 +1,7 @@
 /** Options of runs, and of their updates. Part of options.ts. */
 import { declareOptions } from "../core/config/config.js";
-import { presetNames } from "../core/config/defaults.js";
 import { choice, inGroup, list, real, shares, text, whole } from "../core/config/option.js";
+import { presetNames } from "./presets.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 

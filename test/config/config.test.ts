@@ -9,7 +9,6 @@ import {
   loadConfig,
   optionNames,
   options,
-  optionsPage,
   ownOptions,
   readGiven,
 } from "../../src/core/config/config.js";
@@ -18,6 +17,7 @@ import { removedCommands, removedFlags } from "../../src/core/config/removed.js"
 import { UsageError } from "../../src/core/util/errors.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { loadCommands } from "../../src/hone/commands/commands.js";
+import { optionsPage } from "../../src/hone/options-page.js";
 
 const commands = await loadCommands();
 

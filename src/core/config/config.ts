@@ -1,14 +1,13 @@
 /**
  * Options: rooms declare theirs, and here they are one table with one type. They are read from flags, environment,
- * `hone.config.{ts,json}` and defaults (the strongest first), through one schema. It also makes docs/options.md.
+ * `hone.config.{ts,json}` and defaults (the strongest first), through one schema.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { nearest } from "../util/nearest.js";
-import { wrapped } from "../util/text.js";
 import { importScript } from "../util/user-file.js";
-import { defaultTextFor, type LibraryUse, type Option, type OptionKind, type RunUse } from "./option.js";
+import type { LibraryUse, Option, OptionKind, RunUse } from "./option.js";
 import { removedFlags, removedOption } from "./removed.js";
 import { type BySize, sizeOf } from "./sizes.js";
 
@@ -326,43 +325,4 @@ export async function loadConfig<K extends OptionName>(
   sources: ConfigSources,
 ): Promise<Config<K>> {
   return withDefaults(names, await readGiven(sources));
-}
-
-/** docs/options.md: every option by heading, made from the schema. */
-export function optionsPage(): string {
-  const shownDefault = ({ default: value, defaultText }: (typeof options)[OptionName]) => {
-    const shown =
-      value === undefined
-        ? defaultTextFor(defaultText)
-        : `\`${Array.isArray(value) ? value.join(",") : String(value)}\``;
-    return shown === undefined || shown === "none" ? "" : `; default: ${shown}`;
-  };
-  const item = (name: OptionName) => {
-    const { env, accepts, default: value, flagless, description } = options[name];
-    // A flag that is off says enough; the range of a number is in the error of one that is outside.
-    const kind = accepts.replace(/ (of at least|from) [\d.]+( to [\d.]+)?$/, "");
-    const taken = value === false ? "" : ` (${kind}${shownDefault(options[name])})`;
-    const text = `- \`${flagless ? env : flagOf(name)}\`${taken}: ${description}`;
-    // Markdown takes <think> for a tag.
-    return wrapped(text.replaceAll("<", "\\<"), 128).map((line, index) => (index === 0 ? line : `  ${line}`));
-  };
-  const groups = [...new Set(optionNames.map((name) => options[name].group))];
-  const link = (group: string) => `[${group}](#${group.toLowerCase().replaceAll(" ", "-")})`;
-  return [
-    "# Options",
-    "",
-    "Written by `yarn docs` from the options that rooms declare; do not edit. Strongest first: the flag; the environment variable (of `--sent-before`",
-    "it is `HONE_SENT_BEFORE`; those of Hugging Face and of mirrors have names of their own); `hone.config.ts` or `hone.config.json` in",
-    "the current folder (`sentBefore`); the default. `yarn hone COMMAND --help` shows the options that are set first, `--help all` every",
-    "one that the command takes.",
-    "",
-    ...wrapped(`${groups.map(link).join(" · ")}`, 128),
-    ...groups.flatMap((group) => [
-      "",
-      `## ${group}`,
-      "",
-      ...optionNames.filter((name) => options[name].group === group).flatMap(item),
-    ]),
-    "",
-  ].join("\n");
 }

@@ -14,5 +14,3 @@ export const ROLLOUTS_AT_ONCE = { cpu: 16, gpu: 64 } as const;
 
 /** Seconds that a task's own code may take where `--task-timeout` is not given. */
 export const TASK_SECONDS = 300;
-
-export const presetNames = ["art-e", "art-notebook"] as const;

@@ -2,9 +2,9 @@
 
 import { declareOptions } from "../../core/config/config.js";
 import { CONTEXT, ROLLOUTS_AT_ONCE } from "../../core/config/defaults.js";
-import { MODEL_USERS } from "../../core/config/model-users.js";
 import { choice, flag, inGroup, list, pairs, real, text, whole } from "../../core/config/option.js";
 import { hone } from "../../core/util/program.js";
+import { MODEL_USERS } from "../model-users.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 /** Maximum number of sequences that llama.cpp evaluates at once in one context. */

@@ -25,7 +25,7 @@ from .fused_weights import adapter_of
 from .gguf_adapter import Base, write_gguf_adapter
 from .optimizer import Optimizer
 from .request import Lora
-from .second_path import check_files
+from .second_path import check_files, check_resumed
 
 
 def write(folder: str, backend: Backend, optimizer: Optimizer, probe: dict[str, Any] | None = None) -> None:
@@ -98,6 +98,7 @@ def resume(folder: str, backend: Backend, optimizer: Optimizer, lora: Lora) -> N
     set_peft_model_state_dict(backend.model, weights)
     if state is not None:
         optimizer.load(state)
+    check_resumed(path, backend.model, optimizer.state())
 
 
 def earlier_policy(folder: str | None, backend: Backend) -> Callable[[], AbstractContextManager[None]]:

@@ -16,6 +16,7 @@ from .minibatches import MiniBatch
 from .objective import LossSettings
 from .packing import Pack
 from .ranks import Ranks
+from .second_path import check_tokens
 from .version import Version
 
 CPU = torch.device("cpu")
@@ -33,6 +34,12 @@ class _Tokens:
     """Of π_old."""
     base: torch.Tensor | None
     """Log-probability under the base model, where it is part of the loss."""
+    added: torch.Tensor
+    """How often its gradient was added in the latest pass ..."""
+    trained: torch.Tensor
+    """... and in all updates."""
+    first: torch.Tensor
+    """`old` as it was set."""
 
 
 class Passes:
@@ -59,7 +66,8 @@ class Passes:
         self._scales = on_device(scales, self._device)
         self._tick = tick
         unknown = torch.full((batch.sampled_tokens,), float("nan"), device=self._device)
-        self._tokens = _Tokens(unknown.clone(), unknown.clone(), unknown.clone(), None)
+        new, old, entropy, added, trained, first = (unknown.clone() for _ in range(6))
+        self._tokens = _Tokens(new, old, entropy, None, added.zero_(), trained.zero_(), first)
 
     def score_base(self, minibatches: list[MiniBatch]) -> None:
         with self._backend.base_policy():
@@ -70,16 +78,36 @@ class Passes:
         slots = on_device(torch.cat([minibatch.slots for minibatch in minibatches]), self._device)
         logprobs, entropy = self._score(minibatches)
         self._tokens.old[slots], self._tokens.entropy[slots] = logprobs[slots], entropy[slots]
+        self._tokens.first[slots] = logprobs[slots]
 
     def keep_as_old(self, slots: torch.Tensor) -> None:
         """The latest pass has computed π_old: no update came before it."""
         slots = on_device(slots, self._device)
-        self._tokens.old[slots] = self._tokens.new[slots]
+        self._tokens.old[slots] = self._tokens.first[slots] = self._tokens.new[slots]
+
+    def begin_after(self, old: torch.Tensor) -> None:
+        """As if updates had come before: `old` [S] are the log-probabilities under π_old."""
+        self._tokens.old = on_device(old, self._device)
+
+    def latest(self) -> torch.Tensor:
+        """Log-probabilities of the latest pass, [S] on the CPU."""
+        return self._tokens.new.cpu()
 
     def collect(self, minibatch: MiniBatch, first: bool) -> None:
         """Completes what the latest pass tells about the tokens of a mini-batch, of which other ranks computed some."""
         tokens = self._tokens
-        self._ranks.collect([tokens.new, *([tokens.entropy] if first else [])], minibatch.own, minibatch.slots)
+        values = [tokens.new, tokens.added, *([tokens.entropy] if first else [])]
+        self._ranks.collect(values, minibatch.own, minibatch.slots)
+        slots = on_device(minibatch.slots, self._device)
+        tokens.trained[slots] += tokens.added[slots]
+
+    def begin_pass(self) -> None:
+        """Gradients are clear."""
+        self._tokens.added.zero_()
+
+    def check_trained(self, times: int) -> None:
+        """After all updates: each token's gradient was added so often, and π_old is what it was. Raises Refused."""
+        check_tokens(self._tokens.trained, times, self._tokens.old, self._tokens.first)
 
     def clipped(self, slots: torch.Tensor) -> tuple[int, int]:
         """How many of the tokens the lower and the upper bound of the ratio acted on in the latest pass."""
@@ -121,12 +149,17 @@ class Passes:
             loss_gradient,
             allowed=allowed,
         )
+        hidden.register_hook(lambda _: self._count(slots))
         self._backend.backward(hidden, scores.gradient)
         tokens.new[slots] = scores.logprobs
         if first:
             tokens.entropy[slots] = scores.entropy
         self._tick()
         return value.detach()
+
+    def _count(self, slots: torch.Tensor) -> None:
+        """In the backward pass of a row with these tokens."""
+        self._tokens.added[slots] += 1
 
     def before_metrics(self) -> dict[str, Any]:
         """Metrics of π_old. NaN log-probabilities (the loss is then NaN too) are left out."""
@@ -140,6 +173,7 @@ class Passes:
         base_kl = math.nan if base is None else loss.k3(every, base).double().nanmean().item()
         entropy = tokens.entropy.cpu().double().nanmean().nan_to_num().item()
         return self._played.distances(every, batch.rollout) | {
+            "played": self._played.metrics(every),
             "klBase": base_kl if math.isfinite(base_kl) else None,
             "entropy": entropy,
             "importance": importance_metrics(every, batch.rollout, batch.owner, self._settings.importance)

@@ -17,7 +17,7 @@ long as that is more than rounding; otherwise its standard error is large.
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -52,6 +52,17 @@ class Slope:
     """Standard error: the sandwich estimate with residuals divided by 1 - leverage (HC3), raised by UNKNOWN."""
     tokens: int
     """Number of tokens used."""
+    spread: float
+    """Mean square of what it is a slope on: of the difference of the two policies, divided by 1 - probability."""
+
+    def without_rounding(self, variance: float) -> "Slope":
+        """Without the bias of the learner's own rounding, of this variance (rounding_of): it is in both policies, so
+        twice in the spread, and once in the product with the engine's values, which have the earlier policy's too."""
+        left = self.spread - 2 * variance
+        # No more is left than was taken out: nothing is told.
+        if left < 2 * variance:
+            return replace(self, error=max(self.error, 1.0))
+        return replace(self, value=(self.value * self.spread - variance) / left, error=self.error * self.spread / left)
 
     def metrics(self) -> dict[str, Any]:
         return {"slope": self.value, "error": self.error, "tokens": self.tokens}
@@ -73,6 +84,18 @@ def slope(played: torch.Tensor, current: torch.Tensor, earlier: torch.Tensor) ->
     return _huber(x, y)
 
 
+def rounding_of(some: torch.Tensor, again: torch.Tensor) -> float:
+    """Variance of the learner's rounding, as it counts in a slope, from log-probabilities [S] of one policy that were
+    computed twice, in other rows; NaN are left out."""
+    known = some.isfinite() & again.isfinite()
+    one, other = some[known].double(), again[known].double()
+    unsure = 1 - torch.minimum(one, other).exp()
+    used = unsure >= UNSURE
+    apart = ((one - other) / unsure)[used].abs()
+    # Of most tokens: those of a few are bounded in the regression.
+    return (1.4826 * apart.median().item()) ** 2 / 2 if len(apart) else 0.0
+
+
 def _huber(x: torch.Tensor, y: torch.Tensor) -> Slope | None:
     """Regression through the origin by iteratively reweighted least squares, from the least absolute residuals on."""
     value = _least_absolute(x, y)
@@ -92,7 +115,7 @@ def _huber(x: torch.Tensor, y: torch.Tensor) -> Slope | None:
     error *= 1 + UNKNOWN * informs.square().sum() / informs.sum().square()
     if not (value.isfinite() and error.isfinite()):
         return None
-    return Slope(value.item(), error.item(), len(x))
+    return Slope(value.item(), error.item(), len(x), (informs.sum() / weights.sum()).item())
 
 
 def _least_absolute(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

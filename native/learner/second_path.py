@@ -36,7 +36,7 @@ class Spent:
     seconds: ClassVar[float] = 0.0
 
 
-def _timed(check: Callable[..., Any]) -> Callable[..., Any]:
+def timed(check: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(check)
     def measured(*given: Any, **by_name: Any) -> Any:
         started = time.monotonic()
@@ -48,7 +48,7 @@ def _timed(check: Callable[..., Any]) -> Callable[..., Any]:
     return measured
 
 
-@_timed
+@timed
 def check_rows(packs: list[Pack], trajectories: list[Trajectory]) -> None:
     """Every sampled token is predicted once, by the position before it, which sees the trajectory up to there and
     nothing else: by the mask (`ends`) and by the segments."""
@@ -102,7 +102,18 @@ def _by_segments(pack: Pack, last: int) -> torch.Tensor:
     return torch.empty(0, dtype=torch.long)
 
 
-@_timed
+@timed
+def check_tokens(trained: torch.Tensor, times: int, old: torch.Tensor, first: torch.Tensor) -> None:
+    """After the updates of a step: its tokens' gradients [S] were added as often as it has epochs, whatever its updates
+    and rows are, and their log-probabilities under π_old [S] are still those of the `first` time."""
+    other = int((trained != times).sum())
+    if other:
+        raise Refused(f"the gradients of {other} of the step's {len(trained)} tokens were not added {times} times each")
+    if not torch.equal(old, first):
+        raise Refused("log-probabilities of the policy before the step were made anew between its updates")
+
+
+@timed
 def check_trained(model: torch.nn.Module, parameters: list[torch.nn.Parameter]) -> None:
     """Before an update: all of the adapter is trained, nothing is dropped at random, and no gradient is left."""
     trained = {id(parameter) for parameter in parameters}
@@ -129,7 +140,7 @@ class AdamStep:
     """Adam's step of one parameter, another one in each update, in f64 from its gradient, moments and weights before
     (Loshchilov and Hutter 2019, arXiv 1711.05101, algorithm 2)."""
 
-    @_timed
+    @timed
     def __init__(self, adam: torch.optim.Optimizer, parameters: list[torch.nn.Parameter], number: int) -> None:
         start = number % len(parameters)
         near = (parameters[start:] + parameters[:start])[:NEAR]
@@ -146,7 +157,7 @@ class AdamStep:
         )
         self._step = int(state["step"]) + 1 if "step" in state else 1
 
-    @_timed
+    @timed
     def check(self, learning_rate: float) -> None:
         """After the step."""
         if self._parameter is None:
@@ -167,7 +178,7 @@ class AdamStep:
             )
 
 
-@_timed
+@timed
 def check_files(path: Path, model: PeftModel, base: Base, optimizer: dict[str, Any]) -> None:
     """The checkpoint's files have the adapter and the optimizer's state. `optimizer`: that state now."""
     _check_same("adapter_model.safetensors", load_file(path / "adapter/adapter_model.safetensors"), adapter_of(model))
@@ -175,6 +186,21 @@ def check_files(path: Path, model: PeftModel, base: Base, optimizer: dict[str, A
     # This process has just written it; the restricted unpickler takes twice as long.
     stored = torch.load(path / "optimizer.pt", map_location="cpu", weights_only=False)
     _check_same("optimizer.pt", stored, optimizer)
+
+
+@timed
+def check_resumed(path: Path, model: PeftModel, optimizer: dict[str, Any]) -> None:
+    """A learner that goes on has the adapter, moments and counts of the checkpoint's files, read again. `optimizer`:
+    its state now."""
+    stored = load_file(path / "adapter/adapter_model.safetensors")
+    now = dict(adapter_of(model))
+    if (path / "optimizer.pt").exists():
+        saved = torch.load(path / "optimizer.pt", map_location="cpu", weights_only=True)
+        # Settings of Adam are those of now.
+        stored |= {"moments": saved["adam"]["state"], "updates": saved["updates"], "random": saved["random"]}
+        now |= {"moments": optimizer["adam"]["state"], "updates": optimizer["updates"], "random": optimizer["random"]}
+    if not _same(stored, now):
+        raise Refused(f"the learner has not the adapter, moments and counts of {path}, from which it was to go on")
 
 
 def _check_same(file: str, stored: Any, now: Any) -> None:

@@ -1,5 +1,6 @@
 """A model being trained: opened once, updated on request. __main__.py calls its methods."""
 
+import functools
 import platform
 import time
 from importlib.metadata import version
@@ -18,6 +19,7 @@ from .products import choose_products
 from .protocol import Progress, Telling
 from .quantised import has_blocks, weights_in
 from .ranks import ALONE, Ranks
+from .rehearsal import Rehearsals
 from .request import OpenRequest, SftRequest, StepRequest, UpdateRequest
 from .residence import Residence
 from .scaling import LossScale
@@ -60,6 +62,7 @@ class Session:
             if settings.lora is None:
                 raise Refused("training of all weights cannot be resumed; start from the model it wrote")
             checkpoint.resume(settings.resume, self._backend, self._optimizer, settings.lora)
+        self._rehearsals = Rehearsals()
         self._residence = Residence(self._backend, self._optimizer, self._backend.away)
         device = self._backend.device if self._backend.away else self._backend.placed()
         packages = ["torch", "transformers", "peft", "safetensors", "gguf"]
@@ -99,6 +102,9 @@ class Session:
             self._optimizer.begin(objective)
             telling = Telling(progress)
             self._backend.at_work = telling.again
+            if isinstance(request, StepRequest):
+                rehearsed = functools.partial(self._rehearsals.before, self._backend, self._optimizer, batch, request)
+                self._ranks.together("rehearsed", rehearsed)
             metrics = work(self._backend, self._optimizer, batch, request, telling, self._ranks)
             probe = metrics.pop("probe", None)
             saving = time.monotonic()
@@ -116,6 +122,7 @@ class Session:
             metrics |= {"device": name_of(self._backend.placed()), "precision": self._backend.precision}
         metrics["seconds"]["checks"] = Spent.seconds - checks
         metrics["seconds"]["total"] = time.monotonic() - started
+        self._rehearsals.worked(metrics["seconds"]["total"])
         return metrics
 
 

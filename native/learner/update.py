@@ -28,7 +28,7 @@ from .ranks import ALONE, Ranks
 from .request import StepRequest
 from .scaling import in_bf16
 from .second_path import check_trained
-from .version import Version, of_batch, rounding_of
+from .version import Version, as_engine, of_batch
 
 
 @dataclass
@@ -94,7 +94,7 @@ def policy_update(
 
         metrics = in_bf16(backend, optimizer.scale, again, lambda metrics: not metrics["skipped"])
         metrics["overflows"] = overflows
-    return metrics | {"played": played.metrics, "seconds": {"update": time.monotonic() - started}}
+    return metrics | {"seconds": {"update": time.monotonic() - started}}
 
 
 def _updates(
@@ -118,7 +118,7 @@ def _updates(
     optimizer.clear()
     check_trained(backend.model, optimizer.parameters)
     probe_metrics: dict[str, Any] = {"probeKl": None}
-    as_played = rounding_of(backend, request)
+    as_played = as_engine(backend, request)
     try:
         with as_played():
             # On each rank: the others would only wait for it.
@@ -131,6 +131,7 @@ def _updates(
         if applied.skipped:
             optimizer.restore(before)
         else:
+            passes.check_trained(request.epochs)
             with as_played():
                 probe_metrics["probe"], probe_metrics["probeKl"] = ranks.together("probed", probe.finished)
     except BaseException as error:
@@ -189,7 +190,7 @@ def _apply(
     for number, minibatch in enumerate(minibatches):
         first = number == 0
         with as_played():
-            value, norm, overflows = _gradient(optimizer, passes, minibatch, first, request.max_grad_norm, ranks)
+            value, norm, overflows = gradient(optimizer, passes, minibatch, first, request.max_grad_norm, ranks)
         applied.overflows += overflows
         applied.losses.append(value)
         applied.norms.append(norm)
@@ -209,7 +210,7 @@ def _apply(
     return applied, before_metrics
 
 
-def _gradient(
+def gradient(
     optimizer: Optimizer, passes: Passes, minibatch: MiniBatch, first: bool, max_norm: float, ranks: Ranks
 ) -> tuple[float, float, int]:
     """The gradient of a mini-batch's loss, clipped: (loss, norm before clipping, overflows).
@@ -223,6 +224,7 @@ def _gradient(
         return float(sum(passes.accumulate(pack, first, optimizer.scale.value) for pack in minibatch.own))
 
     while True:
+        passes.begin_pass()
         try:
             value = ranks.together("rows", rows)
         except Repeat:

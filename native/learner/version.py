@@ -6,7 +6,7 @@ about one version: they are asked of the older one, over a share of the batch, s
 more.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -16,17 +16,28 @@ from .as_played import Policy, rounding, within
 from .backend import Backend
 from .batch import Batch
 from .checkpoint import earlier_policy
-from .played import played_by
+from .played import Slope, played_by, rounding_of
 from .ranks import Ranks
 from .request import StepRequest
 
 
 @dataclass(frozen=True)
 class Version:
-    metrics: dict[str, Any] | None
-    """The metric `played`: whether the engine played this version, or an earlier one."""
+    slopes: list[Slope | None] = field(default_factory=list)
+    """Whether the engine played this version, or an earlier one: the earliest, and that of one update before."""
     logprobs: torch.Tensor | None = None
-    """Of the batch's tokens under it, [S], NaN where they were not computed; None where it is the current policy."""
+    """Of the batch's tokens under it, [S], NaN where they were not computed."""
+    older: bool = False
+    """Than the current policy."""
+
+    def metrics(self, old: torch.Tensor) -> dict[str, Any] | None:
+        """The metric `played`. `old`: log-probabilities [S] under the current policy, in the update's own rows."""
+        slopes = self.slopes
+        if not self.older and self.logprobs is not None:
+            variance = rounding_of(self.logprobs, old)
+            slopes = [one and one.without_rounding(variance) for one in slopes]
+        first, last = (slopes[0], slopes[-1]) if slopes else (None, None)
+        return first and first.metrics() | {"previous": last and last.metrics()}
 
     def distances(self, old: torch.Tensor, rollout: torch.Tensor) -> dict[str, Any]:
         """Between the engine and the learner, both with this version, and its `drift`: how far the current policy is
@@ -35,12 +46,13 @@ class Version:
         `old` and `rollout`: log-probabilities [S] under the current policy and as played. NaN are left out.
         """
         known = old.isfinite()
-        scored = known if self.logprobs is None else known & self.logprobs.isfinite()
-        if self.logprobs is None or not scored.any():
+        own = self.logprobs if self.older else None
+        scored = known if own is None else known & own.isfinite()
+        if own is None or not scored.any():
             nothing = torch.zeros(1)
             old, rollout = (old[known], rollout[known]) if known.any() else (nothing, nothing)
             return loss.mismatch_metrics(old, rollout) | {"drift": None}
-        own = self.logprobs[scored]
+        own = own[scored]
         log_ratio = (old[scored] - own).double()
         kl = (log_ratio.exp() - log_ratio - 1).mean().item()
         drift = {"mean": log_ratio.abs().mean().item(), "kl": kl, "n": len(own)}
@@ -56,17 +68,15 @@ def of_batch(backend: Backend, batch: Batch, request: StepRequest, ranks: Ranks)
     policies = [one.checkpoint for one in (request.earlier, request.previous) if one is not None]
     older = request.played_by
     if not policies and older is None:
-        return Version(None)
-    as_played = rounding_of(backend, request)
+        return Version()
+    as_played = as_engine(backend, request)
     by = within(earlier_policy(older.checkpoint, backend), as_played) if older else as_played
     earlier = [within(earlier_policy(one, backend), as_played) for one in policies]
     with by():
         slopes, scores = played_by(backend, batch, request.micro_batch_tokens, earlier, ranks, score=older is not None)
-    first, last = (slopes[0], slopes[-1]) if slopes else (None, None)
-    metrics = first and first.metrics() | {"previous": last and last.metrics()}
-    return Version(metrics, scores if older else None)
+    return Version(slopes, scores, older is not None)
 
 
-def rounding_of(backend: Backend, request: StepRequest) -> Policy:
+def as_engine(backend: Backend, request: StepRequest) -> Policy:
     """As the engine of the request rounds adapters."""
     return rounding(backend, request.adapter_type)

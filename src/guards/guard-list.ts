@@ -63,9 +63,9 @@ export const guards: readonly Guard[] = [
   },
   {
     name: "policy that played",
-    sees: "an engine that plays an earlier adapter than the learner trains",
+    sees: "an engine that plays an earlier adapter than the learner trains, or neither",
     afterUpdate: ({ learnt, checkpoint, earlier, lastUpdates }) =>
-      demanding("drop these rollouts", () => checkPolicySlope(learnt.played, checkpoint, earlier, lastUpdates)),
+      demanding("drop these rollouts", () => checkPolicySlope(learnt, checkpoint, earlier, lastUpdates)),
   },
   {
     name: "distance of engine and learner",
@@ -104,11 +104,23 @@ export const guards: readonly Guard[] = [
   },
 ];
 
-/** Those of the learner (native/learner/second_path.py, checkpoint.py), which refuse the update: the step is not taken. */
+/** Those of the learner (native/learner/rehearsal.py, second_path.py), which refuse the update: the step is not taken. */
 export const learnerGuards: readonly Pick<Guard, "name" | "sees">[] = [
   {
     name: "rows by a second path",
     sees: "rows of an update that lose or repeat a trajectory, or have other ids, positions or predecessors than its own",
+  },
+  {
+    name: "a small step computed plainly",
+    sees: "another loss or gradient than the objective has: layers, masks, positions, temperature, importance weights, bounds, KL, divisors, the scale of f16",
+  },
+  {
+    name: "tokens of the updates",
+    sees: "tokens whose gradient was added never or twice, and a policy before the step that is made anew between its updates",
+  },
+  {
+    name: "a resume, read again",
+    sees: "a learner that goes on with other weights, moments, counts or random numbers than the checkpoint has",
   },
   {
     name: "what an update trains",

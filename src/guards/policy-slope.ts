@@ -19,11 +19,12 @@ export const slopeText = ({ slope, error }: Pick<Slope, "slope" | "error">) =>
 
 /**
  * Checks that the engine played the policy that the learner trains.
+ * @param learnt `drift` is null unless the step was played ahead (--staleness)
  * @param current checkpoint of that policy
  * @throws HoneError when it played an earlier one: the step must not be committed then, nor its rollouts used again
  */
 export function checkPolicySlope(
-  played: StepMetrics["played"],
+  { played, drift }: Pick<StepMetrics, "played" | "drift">,
   current: number | null,
   earlier: EarlierPolicy | undefined,
   lastUpdates: LastUpdates,
@@ -33,6 +34,11 @@ export function checkPolicySlope(
     throw new HoneError(
       `the engine played this step with an adapter older than ${named(current)}: the log-probabilities of its tokens follow ${named(earlier.checkpoint)} (slope ${slopeText(played)}, n=${played.tokens}; 1 is ${named(current)}, 0 is ${named(earlier.checkpoint)}); ` +
         AGAIN,
+    );
+  }
+  if (drift === null && verdictOf(played) === "neither") {
+    throw new HoneError(
+      `the engine played neither ${named(current)} nor ${named(earlier.checkpoint)} (slope ${slopeText(played)}, n=${played.tokens}; 1 is ${named(current)}, 0 is ${named(earlier.checkpoint)}): the learner trains another adapter than the one that played; ${AGAIN}`,
     );
   }
   if (played.previous) lastUpdates.add(played.previous);

@@ -10,7 +10,7 @@ from learner.adam import make_adam
 from learner.errors import Refused
 from learner.packing import plan_trajectories
 from learner.request import AdamSettings
-from learner.second_path import AdamStep, check_rows, check_trained
+from learner.second_path import AdamStep, check_rows, check_tokens, check_trained
 from learner.session import Session
 
 from models import make_model, write_gguf
@@ -57,6 +57,51 @@ def test_rows_that_lack_a_rollout_or_have_one_twice_are_refused(tmp_path):
     for other in (trajectories[1:], [*trajectories, trajectories[0]]):
         with pytest.raises(Refused, match="not each of"):
             check_rows(plan_trajectories(other, 4096), trajectories)
+
+
+def test_tokens_whose_gradient_was_never_added_or_twice_are_refused_and_a_policy_before_the_step_made_anew():
+    old = torch.tensor([-1.0, -2.0, -3.0])
+    check_tokens(torch.full((3,), 2.0), 2, old, old.clone())
+    for counts in ([2.0, 0.0, 2.0], [2.0, 2.0, 4.0]):
+        with pytest.raises(Refused, match="the gradients of 1 of the step's 3 tokens were not added 2 times each"):
+            check_tokens(torch.tensor(counts), 2, old, old)
+    with pytest.raises(Refused, match="made anew between its updates"):
+        check_tokens(torch.ones(3), 1, old + 1e-6, old)
+
+
+@pytest.mark.parametrize("row", [0, 2])
+def test_an_update_of_which_a_row_has_no_backward_pass_is_refused(session, tmp_path, silent, monkeypatch, row):
+    backward, count = session._backend.backward, []
+
+    def without_one(hidden, gradient):
+        count.append(hidden)
+        # The first rows are the rehearsal's.
+        if len(count) != 3 + row:
+            backward(hidden, gradient)
+
+    monkeypatch.setattr(session._backend, "backward", without_one)
+    batch = write_random_batch(tmp_path / "batch")
+    with pytest.raises(Refused, match=r"the gradients of \d+ of the step's \d+ tokens were not added 1 times each"):
+        session.step(step_settings(batch, tmp_path / "0001", microBatchTokens=60), silent)
+
+
+def test_a_learner_that_does_not_go_on_with_what_the_files_have_is_refused(session, tmp_path, silent, monkeypatch):
+    folder = tmp_path / "0001"
+    session.step(step_settings(write_random_batch(tmp_path / "batch"), folder), silent)
+    opened = open_settings(tmp_path / "model.gguf", resume=str(folder))
+    Session(opened, silent)
+    loaded = checkpoint.set_peft_model_state_dict
+
+    def doubled(model, weights):
+        loaded(model, {name: 2 * one if "lora_B" in name else one for name, one in weights.items()})
+
+    for place, fault in (
+        ((checkpoint, "set_peft_model_state_dict"), doubled),
+        ((checkpoint.Optimizer, "load"), lambda self, state: None),
+    ):
+        with monkeypatch.context() as patch, pytest.raises(Refused, match="from which it was to go on"):
+            patch.setattr(*place, fault)
+            Session(opened, silent)
 
 
 @pytest.fixture

@@ -12,10 +12,17 @@ const SURE = 4;
 
 export type Slope = PolicySlope;
 
-export type Verdict = "current" | "earlier" | "undecided";
+export type Verdict = "current" | "earlier" | "neither" | "undecided";
 
-/** Rounding of the learner's own, which is in both policies, moves the slope towards 1/2: to no decision. */
+/**
+ * Distance from 0 and 1 from which on an engine is known to play neither policy: half of an update, and twice the adapter, are at 0.5
+ * from 1.
+ */
+const NEITHER = 0.25;
+
+/** The learner's own rounding, which is in both policies and would move the slope towards 1/2, is taken out of it by the learner. */
 export function verdictOf({ slope, error }: Pick<Slope, "slope" | "error">): Verdict {
+  if (Math.abs(slope - 1) - SURE * error > NEITHER && Math.abs(slope) - SURE * error > NEITHER) return "neither";
   if (slope + SURE * error < 0.5) return "earlier";
   return slope - SURE * error > 0.5 ? "current" : "undecided";
 }

@@ -1,0 +1,233 @@
+"""A small step made of few tokens of the batch, computed by the code of updates and plainly (plain.py): both must give
+the same log-probabilities, the same loss, and for each trained parameter the same gradient.
+
+Whatever computes or adds up gradients in another way than the objective says is seen before it is trained with: the
+layers, rows, masks and positions, the output layer, importance weights, bounds, KL, divisors, the scale of f16. The
+adapter has noise as its B meanwhile: of a new one A has no gradient. All is as before afterwards.
+
+It is repeated where the device computes in another way from then on, and, with other tokens, as often as costs
+little beside the steps.
+"""
+
+import math
+import re
+import time
+from dataclasses import replace
+
+import torch
+
+from . import plain
+from .backend import Backend
+from .batch import Batch, Trajectory
+from .errors import Refused
+from .minibatches import minibatches_of, scales_of
+from .optimizer import Optimizer
+from .packing import plan_trajectories
+from .packing_check import untouched
+from .passes import Passes
+from .ranks import ALONE
+from .request import StepRequest
+from .second_path import timed
+from .update import gradient
+from .version import Version
+
+PROMPT, OWN = 6, 10
+"""Tokens of a rollout before the first that was sampled, and from there on."""
+SHARE = 0.005
+"""Of the time of steps that it may take: after the first it waits until they took so long."""
+LOGPROBS = {"f32": 1e-3, "f16": 0.05, "bf16": 0.5}
+"""Mean difference in nats up to which log-probabilities count as equal. Random models of ten architectures, the tiny
+one and two pretrained ones were at 2e-5 in f32; in f16 and bf16, emulated on a CPU, at 0.01 and 0.26."""
+SLOPES = {"f32": 0.01, "f16": 0.2, "bf16": 0.45}
+"""Distance from 1 of the slope of a gradient on the plain one, up to which they count as equal: rounding, which is in
+all directions, hardly moves it (the same models' parameters were at 1e-4, 0.02 and 0.4), and half a gradient has 0.5.
+Also of the loss, relative."""
+APART = {"f32": 0.01, "f16": 0.3, "bf16": 1.0}
+"""What of the gradient of all parameters together is in another direction, as a share of it (7e-5, 0.013 and 0.33)."""
+CLEAR = 0.3
+"""Distance of a ratio's logarithm from a bound."""
+SMALL = 1e-3
+"""What has less than this share of the whole gradient is not compared by itself: it is rounding."""
+
+
+class Rehearsals:
+    """Those of a process."""
+
+    def __init__(self) -> None:
+        self._done: set[tuple[str, object]] = set()
+        self._count = 0
+        self._took = 0.0
+        self._worked = 0.0
+
+    def worked(self, seconds: float) -> None:
+        """A step took so long."""
+        self._worked += seconds
+
+    def before(self, backend: Backend, optimizer: Optimizer, batch: Batch, request: StepRequest) -> None:
+        """Before an update of the batch: a rehearsal, where one is due. Raises Refused where its results differ."""
+        way = (backend.precision, getattr(backend, "rows", None) and backend.rows.way)
+        # Unsloth replaces the attention of transformers: there is nothing to compare with.
+        if backend.name != "peft" or (way in self._done and self._worked * SHARE < self._took):
+            return
+        started = time.monotonic()
+        rehearse(backend, optimizer, batch, request, self._count)
+        self._done.add(way)
+        self._count += 1
+        self._took, self._worked = time.monotonic() - started, 0.0
+
+
+@timed
+def rehearse(backend: Backend, optimizer: Optimizer, batch: Batch, request: StepRequest, number: int) -> None:
+    """`number`: of the rehearsals of this process, each of which has other tokens."""
+    small = small_batch(batch, number)
+    request = replace(
+        request,
+        epochs=1,
+        minibatches=1,
+        rollouts=None if request.rollouts is None else small.rollouts + 1,
+        sampled_tokens=None if request.sampled_tokens is None else small.sampled_tokens + 5,
+        # Two rows: one of each group.
+        micro_batch_tokens=max(len(one.ids) for one in plan_trajectories(small.trajectories[:2], 10**6)),
+    )
+    scale = optimizer.scale.state()
+    with untouched(backend):
+        try:
+            _compare(backend, optimizer, small, request)
+        finally:
+            optimizer.scale.load(scale)
+            optimizer.clear()
+
+
+def small_batch(batch: Batch, number: int) -> Batch:
+    """Of two rollouts the last tokens before the first that was sampled, and the first from there on, each in a group
+    with a rollout that leaves it after half of its tokens. Advantages are made up; log-probabilities are set by who
+    knows the policy."""
+    picked = [batch.trajectories[(2 * number + one) % len(batch.trajectories)] for one in range(2)]
+    trajectories: list[Trajectory] = []
+    slot = 0
+    for group, one in enumerate(picked):
+        start = int(one.sampled.nonzero()[0])
+        first = max(0, start - PROMPT)
+        ids = one.ids[first : start + OWN]
+        # The groups differ in their first token, whatever the prompts: a row holds one of them.
+        ids = torch.cat((ids[:1] if group == 0 else batch.trajectories[0].ids[start : start + 1], ids[1:]))
+        sampled = one.sampled[first : start + OWN].clone()
+        prompt = start - first
+        half = prompt + max(1, (len(ids) - prompt) // 2)
+        other = torch.cat((ids[:half], ids[half:].flip(0)))
+        allowed = None if one.allowed is None else one.allowed[first : start + OWN]
+        for branch, sets in ((ids, allowed), (other, None)):
+            trajectories.append(Trajectory(branch, sampled, group, prompt, slot, len(trajectories), sets))
+            slot += int(sampled.sum())
+    counts = torch.tensor([int(one.sampled.sum()) for one in trajectories])
+    owner = torch.repeat_interleave(torch.arange(len(trajectories)), counts)
+    return Batch(
+        trajectories,
+        torch.zeros(slot),
+        torch.tensor([1.0, -0.5, 0.75, -1.25])[owner],
+        owner,
+        owner,
+        batch.temperature,
+        batch.sets,
+    )
+
+
+def _compare(backend: Backend, optimizer: Optimizer, small: Batch, request: StepRequest) -> None:
+    parameters = optimizer.parameters
+    names = {id(one): name for name, one in backend.model.named_parameters()}
+    optimizer.clear()
+    wanted = plain.logprobs(backend, small)
+    now = torch.cat([one.detach() for one in wanted]).float().cpu()
+    old = now - _log_ratios(small, request)
+    small = replace(small, rollout=old - _log_weights(small, request))
+    base = _base(backend, small, request, now)
+    parts = small.owner.bincount().tolist()
+    before, first = (every.to(backend.device).split(parts) for every in (old, base))
+    value = plain.loss(small, wanted, before, first, request)
+    (value * optimizer.scale.value).backward()
+    gradients = [None if one.grad is None else one.grad.detach() / optimizer.scale.value for one in parameters]
+    optimizer.clear()
+    if not all(bool(one.isfinite().all()) for one in (now, *gradients) if one is not None):
+        # Outside f16's range, for which an update has its own remedy.
+        return
+
+    minibatches = minibatches_of(backend, small, request, ALONE)
+    passes = Passes(backend, small, request, scales_of(small, minibatches, request), lambda: None, ALONE, Version())
+    if request.kl_coefficient:
+        passes.score_base(minibatches)
+    passes.begin_after(old)
+    found, _, _ = gradient(optimizer, passes, minibatches[0], False, float("inf"), ALONE)
+    _close("log-probabilities", float((passes.latest() - now).abs().mean()), LOGPROBS[backend.precision], backend)
+    _same_gradients(parameters, gradients, names, backend)
+    _close("loss", abs(found - value.item()) / max(abs(value.item()), 0.1), SLOPES[backend.precision], backend)
+
+
+def _log_ratios(small: Batch, request: StepRequest) -> torch.Tensor:
+    """Logarithms of new/old, [S]: below, within and above the bounds, never near them, where rounding would decide."""
+    objective = request.objective
+    low = math.log(1 - objective.clip_low) if 0 < (objective.clip_low or 0) < 1 else -0.5
+    high = math.log(1 + objective.clip_high)
+    below, above = low - CLEAR, high + CLEAR
+    within = (low + high) / 2 if high - low > CLEAR else above
+    # With advantages of 1, -0.5, 0.75 and -1.25 two trajectories lose their gradient, and two keep it.
+    if objective.ratio == "sequence":
+        return torch.tensor([above, below, below, above])[small.owner]
+    return torch.tensor([within, above, within, below])[torch.arange(small.sampled_tokens) % 4]
+
+
+def _log_weights(small: Batch, request: StepRequest) -> torch.Tensor:
+    """Logarithms of the importance weights before they are bounded, [S]; as `_log_ratios`."""
+    importance = request.importance
+    high = math.log(importance.high)
+    low = math.log(importance.low) if importance.low > 0 else high - 1
+    within, above, below = (low + high) / 2, high + CLEAR, low - CLEAR
+    if importance.level == "sequence":
+        counts = small.owner.bincount()
+        return (torch.tensor([within, above, below, within]) / counts)[small.owner]
+    return torch.tensor([within, within, above, below, within])[torch.arange(small.sampled_tokens) % 5]
+
+
+@torch.no_grad()
+def _base(backend: Backend, small: Batch, request: StepRequest, now: torch.Tensor) -> torch.Tensor:
+    """Log-probabilities under the base model, where they count."""
+    if not request.kl_coefficient:
+        return now
+    with backend.base_policy():
+        return torch.cat(plain.logprobs(backend, small)).float().cpu()
+
+
+@torch.no_grad()
+def _same_gradients(
+    parameters: list[torch.nn.Parameter],
+    plainly: list[torch.Tensor | None],
+    names: dict[int, str],
+    backend: Backend,
+) -> None:
+    pairs = [
+        [torch.zeros(()) if one is None else one.double().cpu().flatten() for one in (parameter.grad, wanted)]
+        for parameter, wanted in zip(parameters, plainly, strict=True)
+    ]
+    whole = sum(float(wanted.square().sum()) for _, wanted in pairs)
+    apart = sum(float((found - wanted).square().sum()) for found, wanted in pairs)
+    of_part: dict[str, list[float]] = {}
+    for parameter, (found, wanted) in zip(parameters, pairs, strict=True):
+        # In bf16 the layers of a block together: rounding moves the gradient of one alone by far.
+        part = names[id(parameter)]
+        block = re.search(r"layers\.\d+", part)
+        part = block[0] if block and backend.precision == "bf16" else part
+        product, square = of_part.setdefault(part, [0.0, 0.0])
+        of_part[part] = [product + float((found * wanted).sum()), square + float(wanted.square().sum())]
+    for part, (product, square) in of_part.items():
+        if square > SMALL**2 * whole:
+            what = f"the gradient of {part}, {product / square:.3g} times the plain one,"
+            _close(what, abs(product / square - 1), SLOPES[backend.precision], backend)
+    _close("the gradient", (apart / max(whole, 1e-300)) ** 0.5, APART[backend.precision], backend)
+
+
+def _close(what: str, much: float, most: float, backend: Backend) -> None:
+    # A comparison with NaN is false.
+    if not much <= most:
+        raise Refused(
+            f"a small step, computed as updates are and plainly, differs: {what} (by {much:.2g}, limit {most:g}; "
+            f"{backend.precision} on {backend.placed()}); nothing was trained"
+        )

@@ -1,0 +1,149 @@
+"""The small step computed plainly: silent where nothing is wrong, and what it sees."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from batches import OBJECTIVES, open_settings, random_batch, restricted, step_settings, tree_batch
+from learner import head, loss, passes, rehearsal
+from learner.backend import PeftBackend
+from learner.batch import Batch
+from learner.errors import Refused
+from learner.optimizer import Optimizer
+from learner.request import AdamSettings
+
+from models import CONFIGS, make_model, write_gguf
+
+MODES = ["off", "token-truncate", "token-mask", "sequence-truncate", "sequence-mask"]
+
+
+@pytest.fixture
+def rehearse(peft, tmp_path, silent):
+    optimizer = Optimizer(peft.trainable(), AdamSettings())
+
+    def with_settings(batch: Batch | None = None, number: int = 0, backend=peft, optimizer=optimizer, **settings):
+        request = step_settings("batch", "into", maxCompletionTokens=40, **{"klCoefficient": 0.1} | settings)
+        rehearsal.rehearse(backend, optimizer, batch or random_batch(tmp_path, temperature=0.8), request, number)
+
+    return with_settings
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("mode", MODES)
+def test_loss_and_gradient_are_the_plain_ones(rehearse, name, mode):
+    importance = {"mode": mode, "low": 0.4 if "mask" in mode else 0.0, "high": 2.0}
+    rehearse(objective=OBJECTIVES[name], importance=importance)
+
+
+@pytest.mark.parametrize("make", [tree_batch, lambda path: restricted(random_batch(path))])
+def test_of_trees_and_of_tokens_under_a_grammar_too(rehearse, tmp_path, make):
+    batch = make(tmp_path)
+    for number in range(len(batch.trajectories)):
+        rehearse(batch, number)
+
+
+@pytest.mark.parametrize("precision", ["f32", *(pytest.param(one, marks=pytest.mark.full) for one in ("f16", "bf16"))])
+@pytest.mark.parametrize("architecture", [name for name in CONFIGS if name != "phi3"])
+def test_of_every_architecture_and_precision(rehearse, tmp_path, silent, architecture, precision):
+    model = write_gguf(make_model(architecture), tmp_path / f"{architecture}.gguf")
+    backend = PeftBackend(open_settings(model, precision=precision), silent)
+    rehearse(backend=backend, optimizer=Optimizer(backend.trainable(), AdamSettings()))
+
+
+def test_leaves_weights_gradients_and_random_state_as_they_are(rehearse, peft):
+    before = [one.detach().clone() for one in peft.trainable()]
+    random = torch.get_rng_state()
+    rehearse()
+    assert all(torch.equal(one, then) for one, then in zip(peft.trainable(), before, strict=True))
+    assert all(one.grad is None for one in peft.trainable())
+    assert torch.equal(torch.get_rng_state(), random)
+
+
+def without_temperature(patch):
+    score = head.score
+    patch.setattr(head, "score", lambda h, w, s, t, temperature, *more, **named: score(h, w, s, t, 1.0, *more, **named))
+
+
+def of_loss(name, change):
+    return lambda patch: patch.setattr(loss, name, change(getattr(loss, name)))
+
+
+def half_a_layer(patch):
+    backward = PeftBackend.backward
+
+    def halved(self, hidden, gradient):
+        parameter = self.trainable()[3]
+        before = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.clone()
+        backward(self, hidden, gradient)
+        parameter.grad.sub_((parameter.grad - before) / 2)
+
+    patch.setattr(PeftBackend, "backward", halved)
+
+
+def of_packs(change):
+    def put(patch):
+        minibatches = rehearsal.minibatches_of
+
+        def changed(*given):
+            return [
+                replace(one, packs=[change(pack) for pack in one.packs], own=[change(pack) for pack in one.own])
+                for one in minibatches(*given)
+            ]
+
+        patch.setattr(rehearsal, "minibatches_of", changed)
+
+    return put
+
+
+def siblings_see_each_other(pack):
+    whole = len(pack.ids)
+    return replace(
+        pack,
+        ends=torch.full_like(pack.ends, whole),
+        segments=tuple(
+            replace(one, before=((0, sum(other.length for other in pack.segments[:number])),) if number else ())
+            for number, one in enumerate(pack.segments)
+        ),
+    )
+
+
+def positions_go_on_after_a_fork(pack):
+    return replace(pack, positions=torch.arange(len(pack.ids)))
+
+
+def divided_by_rows(patch):
+    accumulate = passes.Passes.accumulate
+    patch.setattr(
+        passes.Passes, "accumulate", lambda self, pack, first, scale: accumulate(self, pack, first, scale / 2)
+    )
+
+
+FAULTS = {
+    "the temperature is left out": without_temperature,
+    "half of a layer's gradient": half_a_layer,
+    "siblings that see each other": of_packs(siblings_see_each_other),
+    "positions that go on after a fork": of_packs(positions_go_on_after_a_fork),
+    "a gradient divided by the number of rows": divided_by_rows,
+    "twice the normaliser": of_loss("token_scale", lambda scale: lambda *given: 2 * scale(*given)),
+    "KL to the current policy": of_loss("k3", lambda k3: lambda new, base: k3(new, new.detach())),
+    "KL's sign": of_loss("k3", lambda k3: lambda *given: -k3(*given)),
+    "no importance weights": of_loss("weights", lambda _: lambda old, *more: torch.ones_like(old)),
+    "the policy before the step made anew": of_loss(
+        "_log_ratio", lambda _: lambda tokens, objective: tokens.new - tokens.new.detach()
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_sees(rehearse, monkeypatch, fault):
+    rehearse()
+    FAULTS[fault](monkeypatch)
+    with pytest.raises(Refused, match="a small step, computed as updates are and plainly, differs"):
+        rehearse()
+
+
+def test_sees_half_a_layers_gradient_in_16_bits_too(rehearse, silent, qwen2, monkeypatch):
+    half_a_layer(monkeypatch)
+    backend = PeftBackend(open_settings(qwen2, precision="f16"), silent)
+    with pytest.raises(Refused, match="times the plain one"):
+        rehearse(backend=backend, optimizer=Optimizer(backend.trainable(), AdamSettings()))

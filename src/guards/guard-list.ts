@@ -19,7 +19,7 @@ import { checkSeeds } from "./seeds.js";
 export const guards: readonly Guard[] = [
   {
     name: "the engine's own account",
-    sees: "the engine evaluated other tokens than are recorded, or sampled in another way than the step trains",
+    sees: "the engine evaluated or drew other tokens than are recorded, from another adapter's keys and values, or in another way than the step trains",
     afterPlay: ({ group, temperature }) => demanding("drop these rollouts", () => checkEvaluated(group, temperature)),
   },
   {

@@ -163,6 +163,15 @@ export const faults: readonly Fault[] = [
       "rewards[(i + 1) % rewards.length] as GroupReward",
     ),
   },
+  {
+    name: "a group is given what was asked for another",
+    family: "rewards",
+    patch: at(
+      "src/core/reward/group-work.ts",
+      'this.#begun.get(group[0]?.scenario.id ?? "")',
+      '[...this.#begun.values()].at([...this.#begun.keys()].indexOf(group[0]?.scenario.id ?? "") - 1)',
+    ),
+  },
 
   {
     name: "mean of another group",

@@ -34,7 +34,7 @@ export const guards: readonly Guard[] = [
   },
   {
     name: "rewards and advantages by a second path",
-    sees: "a reward or an advantage that is another rollout's, or is computed in another way",
+    sees: "a reward or an advantage that is another rollout's or was asked for another, or is computed in another way",
     afterCredit: ({ groups, rewards, credited, options }) =>
       demanding("refuse", () => checkCredits(groups, rewards, credited, options)),
   },

@@ -59,20 +59,24 @@ export class Checkout {
   }
 
   /** Does the work while the fault is in. */
-  async with<T>(patch: Patch | undefined, work: () => Promise<T>): Promise<T> {
-    if (!patch) return work();
-    const source = join(this.folder, patch.file);
-    const files = [source];
-    const native = patch.file.startsWith("native/engine/");
-    if (native) files.push(...ADDON.map((name) => join(this.folder, name)));
-    const before = readFileSync(source, "utf8");
-    const after = patched(before, patch);
-    const output = join(this.folder, "dist", patch.file.replace(/\.ts$/, ".js"));
-    if (patch.file.endsWith(".ts")) files.push(output);
+  async with<T>(patches: readonly Patch[], work: () => Promise<T>): Promise<T> {
+    const native = patches.some(({ file }) => file.startsWith("native/engine/"));
+    const changed = patches.map((patch) => {
+      const output = patch.file.endsWith(".ts") ? [join("dist", patch.file.replace(/\.ts$/, ".js"))] : [];
+      return { patch, files: [patch.file, ...output].map((file) => join(this.folder, file)) };
+    });
+    const files = [
+      ...changed.flatMap((one) => one.files),
+      ...(native ? ADDON : []).map((name) => join(this.folder, name)),
+    ];
     const saved = files.map((file) => [file, readFileSync(file)] as const);
     try {
-      writeFileSync(source, after);
-      if (patch.file.endsWith(".ts")) writeFileSync(output, await compiled(after, patch.file));
+      for (const { patch, files } of changed) {
+        const [source, output] = files as [string, string | undefined];
+        const after = patched(readFileSync(source, "utf8"), patch);
+        writeFileSync(source, after);
+        if (output !== undefined) writeFileSync(output, await compiled(after, patch.file));
+      }
       if (native) this.#compile();
       return await work();
     } finally {

@@ -24,6 +24,8 @@ export interface Fault {
   readonly name: string;
   readonly family: Family;
   readonly patch: Patch;
+  /** In other files, of a fault that one place alone does not make. */
+  readonly also?: readonly Patch[];
   /** Steps of the run, of a fault that shows in statistics; default those of all. */
   readonly steps?: number;
   /** Of the engine; default 1, which has one lane. */

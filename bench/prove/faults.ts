@@ -105,6 +105,16 @@ export const faults: readonly Fault[] = [
   },
 
   {
+    name: "a stop token recorded as given",
+    family: "tokens",
+    patch: at(
+      "src/core/rollout/sample.ts",
+      "for (let i = 0; i < count; i++) sampled.push(1);",
+      'for (let i = 0; i < count; i++) sampled.push(turn.stop === "stop" && i === count - 1 ? 0 : 1);',
+    ),
+  },
+
+  {
     name: "sampled at temperature 0.7, trained at 1",
     family: "log-probabilities",
     patch: sampling("temperature: 0.7"),
@@ -151,6 +161,15 @@ export const faults: readonly Fault[] = [
       "src/core/train/credit.ts",
       "rewards[i] as GroupReward",
       "rewards[(i + 1) % rewards.length] as GroupReward",
+    ),
+  },
+  {
+    name: "a group is given what was asked for another",
+    family: "rewards",
+    patch: at(
+      "src/core/reward/group-work.ts",
+      'this.#begun.get(group[0]?.scenario.id ?? "")',
+      '[...this.#begun.values()].at([...this.#begun.keys()].indexOf(group[0]?.scenario.id ?? "") - 1)',
     ),
   },
 
@@ -357,6 +376,12 @@ export const faults: readonly Fault[] = [
       "  decoder_.trim(slot, length);\n  slots_[slot].cells.resize(length);",
       "  slots_[slot].cells.resize(length);",
     ),
+  },
+  {
+    name: "KV cells kept over a change of adapter",
+    family: "engine",
+    patch: native("commands.cc", "if (voided) dropSlots(!asleep_);", "(void)voided;"),
+    also: [native("slots.cc", "  if (foreign(slot)) return 0;\n", "")],
   },
   {
     name: "positions shifted by one after a prompt",

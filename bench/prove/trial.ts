@@ -154,7 +154,7 @@ export async function trial(fault: Fault | undefined, ground: Ground, size: RunS
       words: words && trimmed(stripVTControlCharacters(words).replaceAll(ground.folder, "").trim()),
     },
   });
-  return ground.checkout.with(fault?.patch, async () => {
+  return ground.checkout.with(fault ? [fault.patch, ...(fault.also ?? [])] : [], async () => {
     if (fault?.test) {
       const words = await tested(fault.test, ground);
       return words === undefined ? of(null, null, null, null) : of("test", null, fault.test, words);

@@ -128,8 +128,9 @@ void Scheduler::start(Sequence& sequence) {
 void Scheduler::takeSlot(Sequence& sequence) {
   const int limit = sequence.reusable();
   if (sequence.slot >= 0) {
+    const bool foreign = slots_.foreign(sequence.slot);
     const bool beyond = static_cast<int>(slots_.cells(sequence.slot).size()) > limit;
-    if (beyond) slots_.trim(sequence.slot, decoder_->canTrim() ? limit : 0);
+    if (foreign || beyond) slots_.trim(sequence.slot, !foreign && decoder_->canTrim() ? limit : 0);
     return;
   }
   const bool hasSiblings = std::any_of(sequences_.begin(), sequences_.end(), [&](const auto& other) {

@@ -26,6 +26,11 @@ void Scheduler::poke() noexcept {
   wakeUp_.notify_all();
 }
 
+void Scheduler::swapAdapter() {
+  slots_.newAdapter();
+  decoder_->swapAdapter();
+}
+
 void Scheduler::warmUp() {
   if (!asleep_) decoder_->warmUp();
 }

@@ -248,6 +248,7 @@ Napi::Value generate(const Napi::CallbackInfo& info, const Use& use) {
       object.Set("digest", result.digest);
       object.Set("temperature", result.sampling.temperature);
       object.Set("truncated", result.sampling.truncates());
+      object.Set("foreign", result.foreign);
       object.Set("draws", drawsObject(env, result.draws));
       if (allowed) object.Set("allowed", allowedObject(env, *allowed));
       setError(env, object, result.error);

@@ -310,6 +310,7 @@ void Scheduler::endTurn(Sequence& sequence, Stop stop, Failure error) {
   turn->result.usedMs = std::chrono::duration<double, std::milli>(turn->used).count();
   static const std::vector<Token> none;
   turn->result.digest = digestOf(sequence.slot < 0 ? none : slots_.cells(sequence.slot), sequence.tokens);
+  turn->result.foreign = sequence.slot >= 0 && slots_.foreign(sequence.slot);
   // A score has a sequence of its own.
   if (turn->scored) closeNow(sequence.id);
 }

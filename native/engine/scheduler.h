@@ -86,9 +86,10 @@ class Scheduler {
 
   // For commands, within `visit` (commands.cc).
 
-  /** This and the next: see Decoder. */
+  /** See Decoder. */
   void loadAdapter(const std::string& path) { decoder_->loadAdapter(path); }
-  void swapAdapter() { decoder_->swapAdapter(); }
+  /** No turn begins from cells of the adapter before, whether or not they are dropped. */
+  void swapAdapter();
   /** See Decoder. All KV is invalid afterwards, also after an exception. Does nothing while it sleeps. */
   void warmUp();
   /**

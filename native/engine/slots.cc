@@ -26,6 +26,7 @@ void Slots::resize(int count) noexcept {
 
 /** Number of leading cells of a slot that `tokens` can start from. */
 int Slots::usable(int slot, const std::vector<Token>& tokens, int limit) const {
+  if (foreign(slot)) return 0;
   const std::vector<Token>& cells = slots_[slot].cells;
   const int common = commonPrefix(cells, tokens, limit);
   return decoder_.canTrim() || common == static_cast<int>(cells.size()) ? common : 0;
@@ -89,6 +90,7 @@ void Slots::fill(int slot, int donor, int length) {
   if (donor >= 0) {
     decoder_.copy(donor, slot);
     slots_[slot].cells = slots_[donor].cells;
+    slots_[slot].adapter = slots_[donor].adapter;
   } else if (slots_[slot].unknown) {
     decoder_.trim(slot, 0);
   }
@@ -108,6 +110,12 @@ void Slots::lose(int slot) {
   release(slot);
 }
 
+void Slots::append(int slot, Token token) {
+  Slot& one = slots_[slot];
+  if (one.cells.empty()) one.adapter = adapter_;
+  one.cells.push_back(token);
+}
+
 void Slots::trim(int slot, int length) {
   if (static_cast<int>(slots_[slot].cells.size()) == length) return;
   decoder_.trim(slot, length);
@@ -118,6 +126,7 @@ void Slots::move(int from, int to) {
   decoder_.copy(from, to);
   slots_[to].unknown = false;
   slots_[to].cells = std::move(slots_[from].cells);
+  slots_[to].adapter = slots_[from].adapter;
   slots_[to].holder = slots_[from].holder;
   slots_[from].cells.clear();
   slots_[from].holder = 0;

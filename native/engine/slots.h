@@ -61,8 +61,12 @@ class Slots {
   /** Whether the contents are unknown, as a change of the slot failed. */
   bool unknown(int slot) const { return slots_[slot].unknown; }
   /** Records evaluated cells. */
-  void append(int slot, Token token) { slots_[slot].cells.push_back(token); }
+  void append(int slot, Token token);
   void trim(int slot, int length);
+  /** Cells that are recorded from now on are of another adapter than those before: these are never begun from. */
+  void newAdapter() noexcept { adapter_++; }
+  /** Whether the slot has cells that were computed with another adapter than the one in use. */
+  bool foreign(int slot) const { return !slots_[slot].cells.empty() && slots_[slot].adapter != adapter_; }
   /** Moves a used slot's cells to a free slot. */
   void move(int from, int to);
   /** Removes cells that the decoder wrote after the recorded ones. */
@@ -74,6 +78,8 @@ class Slots {
   struct Slot {
     SequenceId holder = 0;
     std::vector<Token> cells;
+    /** Number of the adapter with which its first cell was computed; all others go on from that one. */
+    uint64_t adapter = 0;
     uint64_t used = 0;
     bool unknown = false;
   };
@@ -85,6 +91,8 @@ class Slots {
   std::vector<Slot> slots_;
   int free_;
   uint64_t clock_ = 0;
+  /** Counts the adapters that were in use. */
+  uint64_t adapter_ = 0;
 };
 
 }  // namespace hone

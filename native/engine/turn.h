@@ -58,6 +58,8 @@ struct TurnResult {
   int length = 0;
   /** Of their ids, those in the sequence's cells read from there: see `digestOf`. */
   uint32_t digest = 0;
+  /** Some of its cells were computed with another adapter than was in use. */
+  bool foreign = false;
   /** By which the turn was sampled. */
   SamplingParams sampling;
   Draws draws;

@@ -54,7 +54,7 @@ function tokensOf(chain: readonly PlayedTurn[], isOwn: (turn: PlayedTurn) => boo
     if (own) among.add(allowed, record.ids.length);
     const said = turn.answer.evaluated;
     // Draws count where they are trained.
-    evaluated = own ? afterTurn(evaluated, said) : said && { ...said, draws: evaluated?.draws ?? NO_DRAWS };
+    evaluated = own ? afterTurn(evaluated, said) : said && { ...said, drawn: [], draws: evaluated?.draws ?? NO_DRAWS };
     ids.forEach((id, at) => {
       const trained = own && sampled[at] === 1;
       record.ids.push(id);

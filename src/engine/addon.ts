@@ -91,6 +91,8 @@ export interface NativeGenerated {
   /** By which the turn was sampled. */
   temperature: number;
   truncated: boolean;
+  /** Some of its keys and values were computed with another adapter than was in use. */
+  foreign: boolean;
   draws: DrawStatistics;
   /** With a grammar that restricts. */
   allowed?: NativeAllowed;

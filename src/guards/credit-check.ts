@@ -1,6 +1,6 @@
 /**
  * Rewards and advantages of a step, computed again by another way than the one that made them (credit.ts): each rollout has the
- * reward that the reward stage gave to its place, and its advantage follows from the pairwise differences of its group's rewards.
+ * reward that was asked for it and that the reward stage gave to its place, and its advantage follows from the pairwise differences of its group's rewards.
  */
 import type { AdvantageOptions } from "../core/learn/advantages.js";
 import { comparable } from "../core/reward/comparable.js";
@@ -44,7 +44,9 @@ function wrongIn(
   if (reward.kind !== "rewarded") {
     return rewarded ? `the group of ${group[0]?.id} has rewards, and none was given` : undefined;
   }
-  const { rewards } = reward;
+  const { rewards, of = [] } = reward;
+  const foreign = of.findIndex((id, i) => id !== group[i]?.id);
+  if (foreign >= 0) return `the rollout ${group[foreign]?.id} was given the reward of ${of[foreign]}`;
   const other = members.findIndex((member, i) => member.reward !== rewards[i]);
   if (other >= 0) {
     return `the rollout ${group[other]?.id} was given the reward ${rewards[other]}, and has ${members[other]?.reward}`;

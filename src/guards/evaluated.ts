@@ -9,13 +9,22 @@ import { HoneError } from "../core/util/errors.js";
 
 function differenceOf({ ids, sampled, evaluated }: TokenRecord, temperature: number): string | undefined {
   if (!evaluated) return undefined;
-  const { tokens, digest, temperature: used, truncated } = evaluated;
+  const { tokens, digest, temperature: used, truncated, foreign, drawn } = evaluated;
   if (tokens > ids.length || sampled.includes(1, tokens)) {
     return `the engine evaluated ${tokens} tokens of a sequence that is recorded with ${ids.length}`;
   }
   if (digest !== digestOf(ids.slice(0, tokens))) {
     return `the ${tokens} tokens that the engine evaluated are not those that are recorded`;
   }
+  // Of turns before the first that it tells of (one that a stop text cut) the engine has said nothing.
+  const first = drawn[0]?.[0] ?? tokens;
+  const isDrawn = (at: number) => (drawn.some(([from, to]) => from <= at && at < to) ? 1 : 0);
+  const other = sampled.findIndex((flag, at) => at >= first && flag !== isDrawn(at));
+  if (other >= 0) {
+    const [was, is] = sampled[other] === 1 ? ["did not draw", "sampled"] : ["drew", "given"];
+    return `the engine ${was} token ${other}, which is recorded as ${is}`;
+  }
+  if (foreign) return "some of its keys and values were computed with another adapter than the one that played";
   // The engine divides in f32.
   if (Math.fround(used) !== Math.fround(temperature)) {
     return `the engine sampled at temperature ${Number(used.toPrecision(6))}, and the step trains at ${temperature}`;

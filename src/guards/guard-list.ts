@@ -19,7 +19,7 @@ import { checkSeeds } from "./seeds.js";
 export const guards: readonly Guard[] = [
   {
     name: "the engine's own account",
-    sees: "the engine evaluated other tokens than are recorded, or sampled in another way than the step trains",
+    sees: "the engine evaluated or drew other tokens than are recorded, from another adapter's keys and values, or in another way than the step trains",
     afterPlay: ({ group, temperature }) => demanding("drop these rollouts", () => checkEvaluated(group, temperature)),
   },
   {
@@ -34,7 +34,7 @@ export const guards: readonly Guard[] = [
   },
   {
     name: "rewards and advantages by a second path",
-    sees: "a reward or an advantage that is another rollout's, or is computed in another way",
+    sees: "a reward or an advantage that is another rollout's or was asked for another, or is computed in another way",
     afterCredit: ({ groups, rewards, credited, options }) =>
       demanding("refuse", () => checkCredits(groups, rewards, credited, options)),
   },

@@ -13,12 +13,13 @@ import { packageRoot } from "../../src/core/util/paths.js";
 const read = (file: string) => readFileSync(join(packageRoot, file), "utf8");
 
 describe("the faults", () => {
-  it.each(faults)("$family: $name applies to the source of today", async ({ patch }) => {
-    const before = read(patch.file);
-    const after = patched(before, patch);
-    expect(after).not.toBe(before);
-    if (patch.file.endsWith(".ts"))
-      expect(await compiled(after, patch.file)).not.toBe(await compiled(before, patch.file));
+  it.each(faults)("$family: $name applies to the source of today", async ({ patch, also = [] }) => {
+    for (const one of [patch, ...also]) {
+      const before = read(one.file);
+      const after = patched(before, one);
+      expect(after).not.toBe(before);
+      if (one.file.endsWith(".ts")) expect(await compiled(after, one.file)).not.toBe(await compiled(before, one.file));
+    }
   });
 
   it("are refused where the source has changed since", () => {

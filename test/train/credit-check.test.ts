@@ -1,6 +1,7 @@
 /** Rewards and advantages against those of a second path. */
 import { describe, expect, it } from "vitest";
 import type { AdvantageOptions } from "../../src/core/learn/advantages.js";
+import { rewardComparable } from "../../src/core/reward/comparable.js";
 import type { GroupReward } from "../../src/core/reward/reward.js";
 import { type CreditedGroup, creditGroups } from "../../src/core/train/credit.js";
 import { checkCredits } from "../../src/guards/credit-check.js";
@@ -67,6 +68,18 @@ describe("credits", () => {
     expect(said(({ reward }) => ({ reward: -reward }))).toMatch(/was given the reward 1, and has -1/);
     const swapped = creditGroups(groups, [...rewards].reverse(), options("grpo"));
     expect(() => checkCredits(groups, rewards, swapped, options("grpo"))).toThrow("was given the reward 1, and has 0");
+  });
+
+  it("are refused with rewards that were asked for another group, or another rollout of it", async () => {
+    const reward = rewardComparable(async (group) => ({ kind: "rewarded", rewards: group.map((_, i) => i / 4) }));
+    const asked = await Promise.all(groups.map((group) => reward(group, 1)));
+    const check = (given: readonly GroupReward[]) =>
+      checkCredits(groups, given, creditGroups(groups, given, options("grpo")), options("grpo"));
+    check(asked);
+    expect(() => check([...asked].reverse())).toThrow("the rollout a/0 was given the reward of b/0");
+    const [first, second] = asked as [GroupReward & { of: string[] }, GroupReward];
+    const turned = { ...first, of: [...first.of].reverse() };
+    expect(() => check([turned, second])).toThrow("the rollout a/0 was given the reward of a/3");
   });
 
   it("are refused with another mean or deviation, and where a rollout is left out", () => {

@@ -1,12 +1,19 @@
 /** A rollout's record against what the engine says that it evaluated. */
 import { describe, expect, it } from "vitest";
-import { digestOf } from "../../src/core/engine/evaluated.js";
+import { afterTurn, digestOf } from "../../src/core/engine/evaluated.js";
+import type { Evaluated } from "../../src/core/engine/sequence.js";
 import type { TokenRecord } from "../../src/core/rollout/transcript.js";
 import { checkEvaluated } from "../../src/guards/evaluated.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 const ids = [5, 6, 20, 21, 2, 9, 22, 2];
-const evaluated = { tokens: ids.length, digest: digestOf(ids), temperature: 1, truncated: false };
+const evaluated: Evaluated = {
+  ...{ tokens: ids.length, digest: digestOf(ids), temperature: 1, truncated: false, foreign: false },
+  drawn: [
+    [2, 5],
+    [6, 8],
+  ],
+};
 const record = (changed: Partial<TokenRecord> = {}): TokenRecord => ({
   ids: [...ids],
   sampled: [0, 0, 1, 1, 1, 0, 1, 1],
@@ -46,6 +53,28 @@ describe("a rollout", () => {
     expect(() => checkEvaluated(group(record({ evaluated: longer })), 1)).toThrow(words(9));
     const shorter = { ...evaluated, tokens: 6, digest: digestOf(ids.slice(0, 6)) };
     expect(() => checkEvaluated(group(record({ evaluated: shorter })), 1)).toThrow(words(6));
+  });
+
+  it.each([
+    ["a stop token as given", 4, "drew token 4, which is recorded as given"],
+    ["a tool's result as sampled", 5, "did not draw token 5, which is recorded as sampled"],
+  ])("with %s is refused", (_, at, words) => {
+    const sampled = record().sampled.map((flag, i) => (i === at ? 1 - flag : flag));
+    expect(() => checkEvaluated(group(record({ sampled })), 1)).toThrow(words);
+  });
+
+  it("is judged from the first turn on that the engine tells of", () => {
+    const said: Evaluated = { ...evaluated, drawn: [[6, 8]] };
+    checkEvaluated(group(record({ evaluated: said })), 1);
+    const first: Evaluated = { ...evaluated, tokens: 5, drawn: [[2, 5]] };
+    expect(afterTurn(first, said)).toEqual(evaluated);
+  });
+
+  it("that goes on from keys and values of another adapter is refused, in a later turn too", () => {
+    const words = "keys and values were computed with another adapter than the one that played";
+    const foreign = { ...evaluated, foreign: true };
+    expect(() => checkEvaluated(group(record({ evaluated: foreign })), 1)).toThrow(words);
+    expect(afterTurn(foreign, evaluated)?.foreign).toBe(true);
   });
 
   it("of another distribution than the step trains on is refused", () => {

@@ -306,6 +306,25 @@ void threadsChangeBetweenBatches() {
   CHECK(scheduler.stats().threads == 1);
 }
 
+/** Even where they are not dropped. */
+void cellsOfAnotherAdapterAreNotBegunFrom() {
+  FakeCounters counters;
+  FakeDecoder decoder(2, kContext, true, counters);
+  Slots slots(decoder, 2);
+  const std::vector<Token> tokens = {1, 2, 3};
+  const int slot = slots.place(1, tokens, 3, 1).slot;
+  for (Token token : tokens) slots.append(slot, token);
+  CHECK(slots.longestPrefix(tokens, 3) == 3 && !slots.foreign(slot));
+  slots.newAdapter();
+  CHECK(slots.longestPrefix(tokens, 3) == 0 && slots.foreign(slot));
+  slots.append(slot, 4);
+  CHECK(slots.foreign(slot));
+  const int other = slots.place(2, tokens, 3, 1).slot;
+  CHECK(slots.cells(other).empty());
+  slots.append(other, 1);
+  CHECK(!slots.foreign(other) && slots.longestPrefix(tokens, 3) == 1);
+}
+
 void commandsWaitTheirTurn() {
   Fixture fixture(2);
   fixture.counters.microseconds = 300;
@@ -548,6 +567,7 @@ int main(int argc, char** argv) {
   runTest("slots stay dense", slotsStayDense);
   runTest("scores are the logprobs of tokens", scoresAreTheLogprobsOfTokens);
   runTest("threads change between batches", threadsChangeBetweenBatches);
+  runTest("cells of another adapter are not begun from", cellsOfAnotherAdapterAreNotBegunFrom);
   runTest("commands wait their turn", commandsWaitTheirTurn);
   runTest("a failed batch is told and forgotten", aFailedBatchIsToldAndForgotten);
   runTest("stopping answers everybody", stoppingAnswersEverybody);

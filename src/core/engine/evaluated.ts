@@ -21,6 +21,11 @@ export function addDraws(one: DrawStatistics, other: DrawStatistics | undefined)
   };
 }
 
-/** As the latest says, with the draws of all turns before it. */
+/** As the latest says, with what the turns before it drew. */
 export const afterTurn = (before: Evaluated | undefined, latest: Evaluated | undefined): Evaluated | undefined =>
-  latest?.draws ? { ...latest, draws: addDraws(latest.draws, before?.draws) } : latest;
+  latest && {
+    ...latest,
+    foreign: latest.foreign || before?.foreign === true,
+    drawn: [...(before?.drawn ?? []), ...latest.drawn],
+    ...(latest.draws ? { draws: addDraws(latest.draws, before?.draws) } : {}),
+  };

@@ -112,6 +112,10 @@ export interface Evaluated {
   readonly temperature: number;
   /** Top-k, top-p or min-p was in force. */
   readonly truncated: boolean;
+  /** Of its keys and values some were computed with another adapter than was in use. */
+  readonly foreign: boolean;
+  /** Where it drew tokens: positions of the sequence, each from the first to the one behind the last; of several turns in order. */
+  readonly drawn: readonly (readonly [from: number, to: number])[];
   /** Missing where the engine does not measure them. */
   readonly draws?: DrawStatistics;
 }

@@ -13,10 +13,12 @@ export function tooFewLeft(left: readonly Trajectory[], group: readonly Trajecto
   return left.length < Math.min(2, group.length);
 }
 
-/** Rewards the comparable rollouts of a group. Where too few are left, neither the task nor the judge is called. */
+/** Rewards the comparable rollouts of a group, and notes whose they are. Where too few are left, neither the task nor the judge is called. */
 export function rewardComparable(rewardGroup: RewardGroup): RewardGroup {
   return async (group, step) => {
     const left = comparable(group);
-    return tooFewLeft(left, group) ? { kind: "broken_off" } : rewardGroup(left, step);
+    if (tooFewLeft(left, group)) return { kind: "broken_off" };
+    const reward = await rewardGroup(left, step);
+    return reward.kind === "rewarded" ? { ...reward, of: left.map(({ id }) => id) } : reward;
   };
 }

@@ -10,6 +10,8 @@ export type GroupReward =
       readonly kind: "rewarded";
       /** For each comparable rollout of the group (comparable.ts), in order. */
       readonly rewards: readonly number[];
+      /** Ids of the rollouts that they were asked for (rewardComparable); missing where a program gave them. */
+      readonly of?: readonly string[];
       /** A judge's explanations. */
       readonly explanations?: readonly string[];
       /** Parts of each reward besides the task's own parts. */

@@ -4,7 +4,7 @@
  */
 import { HoneError } from "../util/errors.js";
 
-export const FORMAT = 11;
+export const FORMAT = 12;
 
 /**
  * @param what the file, for the message

@@ -53,12 +53,19 @@ export class Group {
 }
 
 const evaluatedOf = (
-  ids: readonly number[],
+  prompt: readonly number[],
+  tokens: readonly number[],
   { temperature = 1, topK = 0, topP = 1, minP = 0 }: Sampling,
-): Evaluated => ({
-  ...{ tokens: ids.length, digest: digestOf(ids), temperature },
-  truncated: topK > 0 || topP < 1 || minP > 0,
-});
+): Evaluated => {
+  const ids = [...prompt, ...tokens];
+  return {
+    ...{ tokens: ids.length, digest: digestOf(ids), temperature },
+    truncated: topK > 0 || topP < 1 || minP > 0,
+    // The cache is salted by the adapter (`saltOf`).
+    foreign: false,
+    drawn: [[prompt.length, ids.length]],
+  };
+};
 
 export class VllmSequence implements Sequence {
   readonly #servers: Servers;
@@ -106,7 +113,7 @@ export class VllmSequence implements Sequence {
       logprobs: Float32Array.from(logprobs),
       stop: stopped ? ("stop" as const) : full && tokens.length < options.maxTokens ? "context" : "length",
       ...times,
-      ...(turn.prompt ? { evaluated: evaluatedOf([...turn.prompt, ...tokens], options.sampling) } : {}),
+      ...(turn.prompt ? { evaluated: evaluatedOf(turn.prompt, turn.tokens, options.sampling) } : {}),
     } satisfies Generated;
     tokens.forEach((token, i) => {
       onToken?.({ token, logprob: generated.logprobs[i] as number });

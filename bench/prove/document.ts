@@ -1,29 +1,48 @@
-/** The part of docs/trust.md that follows from the results. */
+/** The parts of docs/trust.md that follow from the results. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { faults as all } from "./faults.js";
-import { cleanRuns, faultList, type ProveResults, summary, trlTable } from "./table.js";
+import { cleanRuns, faultList, outsideShare, outsideTable, type ProveResults, summary, trlTable } from "./table.js";
 
 const DOCUMENT = join(packageRoot, "docs/trust.md");
-const MARKS = ["<!-- from bench/results/prove.json -->", "<!-- until here -->"] as const;
+const MARKS = {
+  share: ["<!-- the share from bench/results/prove.json -->", "<!-- end of the share -->"],
+  tables: ["<!-- from bench/results/prove.json -->", "<!-- until here -->"],
+} as const;
 
-export function tables({ faults, clean, trl }: ProveResults): string {
-  const tried = new Set(faults.map(({ family, name }) => `${family} ${name}`));
-  const left = all.filter(({ family, name }) => !tried.has(`${family} ${name}`));
+const keyOf = ({ family, name }: { readonly family: string; readonly name: string }) => `${family} ${name}`;
+const fromOutside = new Set(all.filter(({ outside }) => outside).map(keyOf));
+
+const outsideOf = ({ faults }: ProveResults) => faults.filter((one) => fromOutside.has(keyOf(one)));
+
+export function tables(results: ProveResults): string {
+  const { faults, clean, trl } = results;
+  const tried = new Set(faults.map(keyOf));
+  const left = all.filter((fault) => !tried.has(keyOf(fault)));
   const names = left.map(({ family, name }) => `${name} (${family})`).join("; ");
   const without = left.length === 0 ? "" : `\n\nNot tried yet on this machine, ${left.length} faults: ${names}.`;
   const cleanly = clean.length === 0 ? "None was recorded yet." : cleanRuns(clean);
   const beside = trl === undefined ? "" : `\n\n## The same faults in TRL\n\n${trlTable(trl, faults)}`;
-  return `${summary(faults)}\n\n${faultList(faults)}${without}\n\n## Runs without a fault\n\n${cleanly}${beside}`;
+  const own = faults.filter((one) => !fromOutside.has(keyOf(one)));
+  return [
+    `### Faults from outside\n\n${outsideTable(outsideOf(results))}`,
+    `### Faults from inside\n\nTheir authors knew the guards. ${summary(own)}\n\n${faultList(own)}${without}`,
+    `## Runs without a fault\n\n${cleanly}${beside}`,
+  ].join("\n\n");
 }
 
 /** The document with these tables in the place of those it has. */
 export function withTables(document: string, results: ProveResults): string {
-  const [before, rest] = document.split(MARKS[0]);
-  const after = rest?.split(MARKS[1])[1];
-  if (after === undefined) throw new Error(`docs/trust.md lacks ${MARKS.join(" or ")}`);
-  return `${before}${MARKS[0]}\n\n${tables(results)}\n\n${MARKS[1]}${after}`;
+  const put = (text: string, [begin, end]: readonly [string, string], content: string) => {
+    const [before, rest] = text.split(begin);
+    const after = rest?.split(end)[1];
+    if (after === undefined) throw new Error(`docs/trust.md lacks ${begin} or ${end}`);
+    return `${before}${begin}\n\n${content}\n\n${end}${after}`;
+  };
+  const tried = outsideOf(results);
+  const share = outsideShare(tried, fromOutside.size - tried.length);
+  return put(put(document, MARKS.share, share), MARKS.tables, tables(results));
 }
 
 export const readDocument = () => readFileSync(DOCUMENT, "utf8");

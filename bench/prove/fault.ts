@@ -20,6 +20,8 @@ export interface Patch {
   readonly replace: string;
 }
 
+export const at = (file: string, find: string, replace: string): Patch => ({ file, find, replace });
+
 export interface Fault {
   readonly name: string;
   readonly family: Family;
@@ -32,18 +34,24 @@ export interface Fault {
   readonly threads?: number;
   /** Options of the run in which it shows, in addition to the usual ones. */
   readonly flags?: readonly string[];
+  /** Of a step; default that of all. One that needs several with a gradient does not act in a step that has one. */
+  readonly groups?: number;
+  /** Its last step is made by a process of its own, which goes on with the run. */
+  readonly resumed?: boolean;
+  /** Written by an author who had read no guard (outside.ts). */
+  readonly outside?: boolean;
   /** An independent test of what no run can show, since it only sees its own numbers. */
   readonly test?: string;
 }
 
-/** Where a fault was seen: in the run itself, by `hone replay` of its last step, or by a test; null: nowhere. */
+/** Where a fault was seen: in the run itself, by `hone replay` of its first and last step, or by a test; null: nowhere. */
 export type SeenBy = "run" | "replay" | "test" | null;
 
 export interface Outcome {
   readonly name: string;
   readonly family: Family;
   readonly seen: SeenBy;
-  /** In the run: the step that was not taken; by replay: the step that was replayed. */
+  /** In the run: the step that was not taken; by replay: the first that differs. */
   readonly step: number | null;
   /** The guard, or the test's file. */
   readonly guard: string | null;

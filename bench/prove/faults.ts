@@ -1,7 +1,6 @@
 /** The faults of `yarn prove`. To add one: an entry here. test/bench/prove.test.ts checks that every patch still applies. */
-import type { Fault, Patch } from "./fault.js";
-
-const at = (file: string, find: string, replace: string): Patch => ({ file, find, replace });
+import { at, type Fault } from "./fault.js";
+import { outside } from "./outside.js";
 
 const adapterFile = (state: string, config = "config") =>
   at(
@@ -30,7 +29,7 @@ const native = (file: string, find: string, replace: string) => at(`native/engin
 const open = (prompt: string) => engine("this.#native.open(prompt, count)", `this.#native.open(${prompt}, count)`);
 const load = (path: string) => engine('this.#native.useAdapter(path ?? "")', `this.#native.useAdapter(${path})`);
 
-export const faults: readonly Fault[] = [
+const own: readonly Fault[] = [
   { name: "adapter not loaded", family: "policy", patch: load('""') },
   {
     name: "adapter one step old",
@@ -405,3 +404,5 @@ export const faults: readonly Fault[] = [
     steps: 60,
   },
 ];
+
+export const faults: readonly Fault[] = [...own, ...outside];

@@ -51,6 +51,20 @@ export function faultList(faults: readonly Outcome[]): string {
     .join("\n");
 }
 
+/** Of faults from outside: how many a run sees, and by whom each is seen. */
+export function outsideShare(faults: readonly Outcome[], untried: number): string {
+  const count = (seen: Outcome["seen"]) => faults.filter((one) => one.seen === seen).length;
+  return wrapped(
+    `Of ${faults.length} faults whose author had read no guard, a run of three steps sees ${count("run")}, \`hone replay\` ${count("replay")} more, and nobody ${count(null)}; [who sees which](#faults-from-outside).${untried === 0 ? "" : ` ${untried} more are written and not tried yet.`}`,
+    128,
+  ).join("\n");
+}
+
+export function outsideTable(faults: readonly Outcome[]): string {
+  const rows = faults.map((one) => `| ${one.name} | ${one.family} | ${whereOf(one)} | ${one.guard ?? ""} |`);
+  return ["| fault | in | seen | by |", "| --- | --- | --- | --- |", ...rows].join("\n");
+}
+
 /** "44 faults: 25 seen in the run, 14 by replay, 4 by a test, 1 not seen." */
 export function summary(faults: readonly Outcome[]): string {
   const count = (seen: Outcome["seen"]) => faults.filter((one) => one.seen === seen).length;

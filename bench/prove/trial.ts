@@ -27,6 +27,8 @@ export interface RunSize {
   readonly groupSize?: number;
   /** Of the engine. Default 1. */
   readonly threads?: number;
+  /** Whether the last step is made by a process of its own. */
+  readonly resumed?: boolean;
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -87,7 +89,9 @@ export async function train(
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const env = { HONE_PYTHON: python, HONE_HOME: join(folder, ".hone"), OMP_NUM_THREADS: "1", ...size.env };
-  const { status, stderr } = await start(process.execPath, [cliOf(root), ...runFlags(size)], root, env);
+  const ran = (one: RunSize) => start(process.execPath, [cliOf(root), ...runFlags(one)], root, env);
+  const first = size.resumed ? await ran({ ...size, steps: size.steps - 1 }) : undefined;
+  const { status, stderr } = first === undefined || first.status === 0 ? await ran(size) : first;
   // A command that hone refuses shows nothing of a fault.
   if (status === 2) throw new HoneError(`a run could not begin: ${stderr.trim().split("\n").at(-1)}`);
   const [task = "email"] = existsSync(join(folder, ".hone")) ? readdirSync(join(folder, ".hone")).filter(isTask) : [];
@@ -112,7 +116,7 @@ function committed(run: string): Pick<TriedRun, "steps" | "checks"> {
   }
 }
 
-/** What `hone replay` says of the last step, with the unchanged code. */
+/** What `hone replay` says of the first and the last step, with the unchanged code. */
 async function replayed(run: string, { folder, python }: Ground): Promise<string | undefined> {
   const env = { HONE_PYTHON: python, HONE_HOME: join(folder, ".hone"), OMP_NUM_THREADS: "1" };
   const { status, stderr } = await start(
@@ -161,10 +165,13 @@ export async function trial(fault: Fault | undefined, ground: Ground, size: RunS
     }
     const flags = [...(size.flags ?? []), ...(fault?.flags ?? [])];
     const most = fault?.steps ?? size.steps;
-    const { threads = 1 } = fault ?? {};
-    const { steps, alarm, run } = await train(ground.checkout.folder, ground, { ...size, steps: most, threads, flags });
+    const { threads = 1, resumed = false, groups = 2 } = fault ?? {};
+    const { steps, alarm, run } = await train(ground.checkout.folder, ground, {
+      ...{ ...size, steps: most, threads, resumed, groups, flags },
+    });
     if (alarm !== undefined) return of("run", Math.min(steps + 1, most), guardOf(alarm), alarm);
     const words = await replayed(run, ground);
-    return words === undefined ? of(null, null, null, null) : of("replay", steps, "hone replay", words);
+    if (words === undefined) return of(null, null, null, null);
+    return of("replay", Number(words.match(/step (\d+) of/)?.[1] ?? steps), "hone replay", words);
   });
 }

@@ -13,9 +13,9 @@ export const insightOptions = declareOptions({
       commands: ["view", "serve", "scenarios review"],
       first: ["serve"],
     }),
-    step: text("Only rollouts of this step or range of steps; replay takes one step.", {
+    step: text("Only rollouts of this step or range of steps; replay takes one step, or all.", {
       accepts: "a number, or a range such as 3-9",
-      defaultText: { other: "the newest; all with --scenario or --jsonl", replay: "the newest" },
+      defaultText: { other: "the newest; all with --scenario or --jsonl", replay: "the first and the newest" },
       commands: ["rollouts", "replay"],
       first: ["replay"],
     }),

@@ -6,7 +6,7 @@ import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { packageRoot } from "../../src/core/util/paths.js";
-import type { Replayed } from "../../src/trainer/replay/types.js";
+import type { Replayed, ReplayedStep } from "../../src/trainer/replay/types.js";
 import { runHone } from "../models/support/cli.js";
 import { ensureLearnerPython } from "../support/python.js";
 
@@ -23,8 +23,13 @@ async function replayed(folder: string, ...args: string[]) {
   const { status, stdout, stderr } = await runHone(home, ["replay", folder, "--gpu", "off", "--json", ...args], env);
   const last = stdout.trimEnd().split("\n").at(-1) ?? "";
   const done = (last.startsWith("{") ? JSON.parse(last) : {}) as Partial<Replayed>;
-  const results = Object.fromEntries((done.checks ?? []).map(({ part, result }) => [part, result]));
-  return { status, stderr, results, texts: (done.checks ?? []).map(({ text }) => text).join("\n") };
+  const { steps = [] } = done;
+  const of = ({ checks }: ReplayedStep) => Object.fromEntries(checks.map(({ part, result }) => [part, result]));
+  const texts = steps.flatMap(({ checks }) => checks.map(({ text }) => text)).join("\n");
+  return {
+    ...{ status, stdout, stderr, texts, bySteps: new Map(steps.map((one) => [one.step, of(one)])) },
+    results: steps.map(of).at(-1) ?? {},
+  };
 }
 
 /** A copy of the run, in which something was changed. */
@@ -50,19 +55,35 @@ beforeAll(async () => {
 });
 
 describe("hone replay", () => {
-  it("recomputes the last step of a run, and one in the middle, bit for bit", async () => {
-    const last = await replayed(run);
-    expect(last.status, last.stderr).toBe(0);
-    expect(new Set(Object.values(last.results))).toEqual(new Set(["same"]));
-    const second = await replayed(run, "--step", "2");
-    expect(second.results).toMatchObject({ batch: "skipped", update: "same" });
+  it("recomputes the first and the last step of a run, bit for bit, and says what it takes as stored", async () => {
+    const both = await replayed(run);
+    expect(both.status, both.stderr).toBe(0);
+    expect([...both.bySteps.keys()]).toEqual([1, 3]);
+    expect(new Set(Object.values(both.results))).toEqual(new Set(["same"]));
+    expect(both.bySteps.get(1)).toMatchObject({ advantages: "same", batch: "skipped", update: "same" });
+    expect(both.stdout + both.stderr).toContain("not rebuilt: the play: tokens,");
+  });
+
+  it("recomputes all steps where they are asked for, and names each that differs", async () => {
+    const folder = changed("two-differ", (_, database) => {
+      database.prepare("UPDATE rollouts SET advantage = -advantage WHERE phase = 'train' AND step > 1").run();
+    });
+    const { status, stderr, bySteps } = await replayed(folder, "--step", "all");
+    expect(status).toBe(1);
+    expect([...bySteps].map(([step, { advantages }]) => [step, advantages])).toEqual([
+      [1, "same"],
+      [2, "differs"],
+      [3, "differs"],
+    ]);
+    for (const step of [2, 3])
+      expect(stderr).toContain(`step ${step} of two-differ cannot be reproduced: other advantages`);
   });
 
   it("names the rollout whose reward or advantage is another than was trained with", async () => {
     const folder = changed("other-numbers", (_, database) => {
       database.prepare("UPDATE rollouts SET advantage = -advantage WHERE phase = 'train' AND step = 3").run();
     });
-    const { status, stderr, results, texts } = await replayed(folder);
+    const { status, stderr, results, texts } = await replayed(folder, "--step", "3");
     expect(status).toBe(1);
     expect(stderr).toContain("step 3 of other-numbers cannot be reproduced: other advantages");
     expect(results).toMatchObject({ "task rewards": "same", "training rewards": "same", advantages: "differs" });
@@ -79,7 +100,7 @@ describe("hone replay", () => {
         .prepare("UPDATE rollouts SET training_reward = 1 - training_reward WHERE phase = 'train' AND step = 3")
         .run();
     });
-    const { status, results } = await replayed(folder);
+    const { status, results } = await replayed(folder, "--step", "3");
     expect(status).toBe(1);
     expect(results).toMatchObject({ "task rewards": "same", "training rewards": "differs", batch: "differs" });
   });
@@ -89,7 +110,7 @@ describe("hone replay", () => {
       const file = (step: string) => join(folder, "checkpoints", step, "optimizer.pt");
       cpSync(file("0001"), file("0002"));
     });
-    const { status, results } = await replayed(folder);
+    const { status, results } = await replayed(folder, "--step", "3");
     expect(status).toBe(1);
     expect(results).toMatchObject({ batch: "same", update: "differs" });
   });
@@ -126,7 +147,7 @@ describe("hone replay", () => {
 
   it.each([
     ["9", "there is no step 9 to replay"],
-    ["1-2", "--step 1-2: replay takes one step, such as 7"],
+    ["1-2", "--step 1-2: replay takes one step, such as 7, or all"],
   ])("refuses --step %s in one line", async (step, line) => {
     const { status, stderr } = await replayed(run, "--step", step);
     expect(status).not.toBe(0);

@@ -1,4 +1,4 @@
-/** Which step's batch a run's file is: an update that was interrupted leaves that of a step which the run does not have. */
+/** Which steps are replayed, and which step's batch a run's file is: an update that was interrupted leaves that of a step which the run does not have. */
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +7,7 @@ import { writeBatch } from "../../src/core/learn/batch.js";
 import type { StepRow } from "../../src/core/run/records.js";
 import type { RunSettings } from "../../src/core/run/settings.js";
 import { batchOf, type CreditedGroup } from "../../src/core/train/credit.js";
+import { stepsToReplay } from "../../src/trainer/replay/replay.js";
 import { replayBatch } from "../../src/trainer/replay/update.js";
 import { trajectoryOf } from "../train/support/fakes.js";
 
@@ -50,4 +51,13 @@ it("that of another step of the run is skipped", async () => {
   expect(await said(written([groupOf(5)], 5), false)).toMatchObject({ result: "skipped" });
   expect(await said(written([groupOf(5)]), false)).toMatchObject({ result: "skipped" });
   expect(await said(() => undefined)).toMatchObject({ result: "skipped" });
+});
+
+it("the first and the newest step are replayed, one or all where they are asked for", () => {
+  expect(stepsToReplay(undefined, 3, "run")).toEqual([1, 3]);
+  expect(stepsToReplay(undefined, 1, "run")).toEqual([1]);
+  expect(stepsToReplay("2", 3, "run")).toEqual([2]);
+  expect(stepsToReplay("all", 3, "run")).toEqual([1, 2, 3]);
+  expect(() => stepsToReplay("4", 3, "run")).toThrow("there is no step 4 to replay: run has steps 1 to 3");
+  expect(() => stepsToReplay("all", 0, "run")).toThrow("there is no step 1 to replay: run has no step yet");
 });

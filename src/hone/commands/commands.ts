@@ -132,7 +132,7 @@ export const commands = tableOf({
     load: async () => (await import("./rollouts.js")).rolloutsCommand,
   },
   replay: {
-    summary: "Recompute a step of a run from what is stored: rewards, advantages, batch, update; say what differs.",
+    summary: "Recompute steps of a run from what is stored: rewards, advantages, batch, update; say what differs.",
     example: "--step 7",
     load: async () => (await import("./replay.js")).replayCommand,
   },

@@ -1,19 +1,21 @@
 /**
- * Recomputes a committed step from what its run keeps: the task's rewards from the conversations, the training rewards, the
+ * Recomputes committed steps from what their run keeps: the task's rewards from the conversations, the training rewards, the
  * advantages, the batch, and the update from the checkpoint before it. Nothing is played, and the run is not changed.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Config, GivenOptions, OptionOf } from "../../core/config/config.js";
-import { checkSameRun, taskOptionsIn } from "../../core/run/settings.js";
+import type { StepRow } from "../../core/run/records.js";
+import { checkSameRun, type RunSettings, taskOptionsIn } from "../../core/run/settings.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
+import { isRecomputable } from "../../judge/reward/open.js";
 import { programKind, programReward } from "../../judge/reward/program.js";
 import { namedRun } from "../../machine/runs/place.js";
 import { RunReader } from "../../machine/runs/reader.js";
 import { taskDifferences } from "../../scenarios/task-options.js";
 import { compareAdvantages, replayedGroups, replayRewards } from "./rewards.js";
-import type { KeptStep, PlanReplay, Replayed, ReplayIo } from "./types.js";
+import type { KeptStep, PlanReplay, ReplayCheck, Replayed, ReplayedStep, ReplayIo, ReplayPlan } from "./types.js";
 import { replayBatch, replayUpdate } from "./update.js";
 
 /**
@@ -24,62 +26,93 @@ export async function replay(
   config: Config<OptionOf<"replay">>,
   given: GivenOptions,
   planOf: PlanReplay,
-  io: ReplayIo,
+  { log, signal, onStep }: ReplayIo,
 ): Promise<Replayed> {
   const { folder, name: run, project } = namedRun(config, config.run, { trained: true });
-  const { record, kept } = read(folder, stepOf(config.step));
-  const { step: _, ...others } = given;
-  const options = { ...others, home: resolve(folder, "../../.."), project, run };
-  const reward = record.options.reward === programKind.name ? programReward(noFunction, 0) : undefined;
-  const plan = await planOf(options, reward, io);
-  const { task, settings, contents } = plan;
-  checkSameRun(record, settings, contents, folder, taskDifferences(task.task, taskOptionsIn(record), settings.set));
-
-  const replayed = replayedGroups(kept, plan);
-  const scratch = mkdtempSync(join(tmpdir(), "hone-replay-"));
+  const reader = RunReader.open(folder);
   try {
-    const checks = [
-      ...(await replayRewards(kept, plan, io)),
-      compareAdvantages(kept, replayed),
-      await replayBatch(kept, replayed, settings, scratch),
-      await replayUpdate(kept, replayed, { plan, scratch, ...io }),
-    ];
-    return { run, step: kept.at.step, checks, agrees: checks.every(({ result }) => result !== "differs") };
+    if (reader.running()) throw new HoneError(`${folder} is being trained; replay a step when that is done`);
+    const record = reader.record();
+    const rows = reader.steps();
+    const asked = stepsToReplay(config.step, rows.at(-1)?.step ?? 0, folder);
+    // Each step has a learner of its own, which says the same.
+    const told = new Set<string>();
+    const logOnce = (line: string) => {
+      if (!told.has(line)) log(line);
+      told.add(line);
+    };
+    const io = { log: logOnce, signal };
+    const { step: _, ...others } = given;
+    const options = { ...others, home: resolve(folder, "../../.."), project, run };
+    const reward = record.options.reward === programKind.name ? programReward(noFunction, 0) : undefined;
+    const plan = await planOf(options, reward, io);
+    const { task, settings, contents } = plan;
+    checkSameRun(record, settings, contents, folder, taskDifferences(task.task, taskOptionsIn(record), settings.set));
+    const steps: ReplayedStep[] = [];
+    for (const step of asked) {
+      signal.throwIfAborted();
+      const done = { step, checks: await replayStep(keptStep(reader, rows, folder, step), plan, io) };
+      steps.push(done);
+      onStep?.(run, done);
+    }
+    const agrees = steps.every(({ checks }) => checks.every(({ result }) => result !== "differs"));
+    return { run, steps, notRebuilt: notRebuilt(settings), agrees };
   } finally {
-    rmSync(scratch, { recursive: true, force: true });
+    reader.close();
   }
 }
 
 const noFunction = async () => ({ kind: "rewarded", rewards: [] }) as const;
 
-function stepOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (/^[1-9]\d*$/.test(text)) return Number(text);
-  throw new UsageError(`--step ${text}: replay takes one step, such as 7`);
+async function replayStep(kept: KeptStep, plan: ReplayPlan, io: ReplayIo): Promise<ReplayCheck[]> {
+  const replayed = replayedGroups(kept, plan);
+  const scratch = mkdtempSync(join(tmpdir(), "hone-replay-"));
+  try {
+    return [
+      ...(await replayRewards(kept, plan, io)),
+      compareAdvantages(kept, replayed),
+      await replayBatch(kept, replayed, plan.settings, scratch),
+      await replayUpdate(kept, replayed, { plan, scratch, ...io }),
+    ];
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
 }
 
-/** @param asked the newest by default */
-function read(folder: string, asked: number | undefined) {
-  const reader = RunReader.open(folder);
-  try {
-    const record = reader.record();
-    if (reader.running()) throw new HoneError(`${folder} is being trained; replay a step when that is done`);
-    const steps = reader.steps();
-    const last = steps.at(-1)?.step ?? 0;
-    const step = asked ?? last;
-    const at = steps.find((row) => row.step === step);
-    const before = steps.find((row) => row.step === step - 1);
-    if (!at?.metrics || !before) {
-      throw new HoneError(
-        `there is no step ${step} to replay: ${folder} has ${last === 0 ? "no step yet" : `steps 1 to ${last}`}`,
-      );
-    }
-    const rollouts = [...reader.rollouts({ phase: "train", from: step, to: step })];
-    const lastUpdate = steps.filter(({ metrics }) => metrics?.updates).at(-1)?.step;
-    const [difficulty, played] = [reader.difficulty(), reader.playedGroups()];
-    const kept: KeptStep = { folder, at, before, rollouts, played, difficulty, isLastUpdate: lastUpdate === step };
-    return { record, kept };
-  } finally {
-    reader.close();
+/**
+ * By default the first step and the newest: the first begins from the base model, whatever the checkpoints that are kept.
+ * @param last 0 where there is none yet
+ * @throws UsageError or HoneError when there is no such step
+ */
+export function stepsToReplay(text: string | undefined, last: number, folder: string): readonly number[] {
+  const missing = (step: string | number) =>
+    new HoneError(
+      `there is no step ${step} to replay: ${folder} has ${last === 0 ? "no step yet" : `steps 1 to ${last}`}`,
+    );
+  if (text !== undefined && text !== "all" && !/^[1-9]\d*$/.test(text)) {
+    throw new UsageError(`--step ${text}: replay takes one step, such as 7, or all`);
   }
+  if (text !== undefined && text !== "all") {
+    if (Number(text) > last) throw missing(text);
+    return [Number(text)];
+  }
+  if (last === 0) throw missing(1);
+  return text === "all" ? Array.from({ length: last }, (_, i) => i + 1) : [...new Set([1, last])];
+}
+
+/** What no check of a step recomputes. */
+const notRebuilt = (settings: RunSettings): string[] => [
+  "the play: tokens, which of them were sampled, and their log-probabilities are those stored",
+  ...(isRecomputable(settings) ? [] : ["the training rewards: those stored are used"]),
+  "the step's learning rate, and the step's measurements other than its gradient",
+];
+
+function keptStep(reader: RunReader, steps: readonly StepRow[], folder: string, step: number): KeptStep {
+  const at = steps.find((row) => row.step === step);
+  const before = steps.find((row) => row.step === step - 1);
+  if (!at?.metrics || !before) throw new HoneError(`step ${step} of ${folder} is not whole: it cannot be replayed`);
+  const rollouts = [...reader.rollouts({ phase: "train", from: step, to: step })];
+  const lastUpdate = steps.filter(({ metrics }) => metrics?.updates).at(-1)?.step;
+  const [difficulty, played] = [reader.difficulty(), reader.playedGroups()];
+  return { folder, at, before, rollouts, played, difficulty, isLastUpdate: lastUpdate === step };
 }

@@ -19,11 +19,17 @@ export interface ReplayCheck {
   readonly text: string;
 }
 
-export interface Replayed {
-  readonly run: string;
+export interface ReplayedStep {
   readonly step: number;
   readonly checks: readonly ReplayCheck[];
-  /** Whether no part differs. */
+}
+
+export interface Replayed {
+  readonly run: string;
+  readonly steps: readonly ReplayedStep[];
+  /** What was taken as it is stored, so that a fault in it shows in no check. */
+  readonly notRebuilt: readonly string[];
+  /** Whether no part of a step differs. */
   readonly agrees: boolean;
 }
 
@@ -38,6 +44,8 @@ export interface ReplayPlan extends Omit<UpdaterSources, "run" | "threads" | "py
 
 export interface ReplayIo {
   readonly log: (line: string) => void;
+  /** Called after each step. */
+  readonly onStep?: (run: string, done: ReplayedStep) => void;
   readonly signal: AbortSignal;
 }
 

@@ -3,7 +3,8 @@
 //
 // Does nothing where the package of this platform (@hone-rl/linux-x64 ...) has them and they load. Otherwise says why not, in
 // one line, and compiles both at once: llama.cpp's headers come from the git bundle in node-llama-cpp, so they match its
-// binaries. Compiles nothing if neither sources nor versions have changed. Fails with one line if a prerequisite is missing.
+// binaries (sources.mjs: where sources come from). Compiles nothing if neither sources nor versions have changed. Fails with
+// one line if a prerequisite is missing.
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -22,6 +23,7 @@ import { createRequire } from "node:module";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { sourceOf } from "./sources.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const require = createRequire(import.meta.url);
@@ -80,19 +82,13 @@ function whyNotPrebuilt(name, code) {
   return whyNot(file, code);
 }
 
-/** node-llama-cpp's folder, found through its entry point, since its package.json is not exported. */
-function llamaPackage() {
-  let folder;
+/** Ends where it can neither be found nor fetched. */
+function sourcesOf(name, what) {
   try {
-    folder = dirname(fileURLToPath(import.meta.resolve("node-llama-cpp")));
-  } catch {
-    fail("node-llama-cpp is not installed; run `yarn install`");
+    return sourceOf(name);
+  } catch (error) {
+    return fail(error.message, what);
   }
-  while (!existsSync(join(folder, "llama/gitRelease.bundle"))) {
-    if (dirname(folder) === folder) fail("node-llama-cpp has no llama/gitRelease.bundle; reinstall it");
-    folder = dirname(folder);
-  }
-  return folder;
 }
 
 function packageVersion(folder) {
@@ -138,12 +134,8 @@ function fingerprint(llamaPackageVersion) {
     if (/\.(cc|h)$/.test(name)) hash.update(`${name}\0`).update(readFileSync(join(sources, name)));
   }
   for (const file of ["binding.gyp", "scripts/build-addon.mjs"]) hash.update(readFileSync(join(root, file)));
-  const versions = [process.version, process.arch, llamaPackageVersion, packageVersion(dirname(napiFolder()))];
+  const versions = [process.version, process.arch, llamaPackageVersion, packageVersion(sourcesOf("node-addon-api"))];
   return hash.update(JSON.stringify(versions)).digest("hex");
-}
-
-function napiFolder() {
-  return require.resolve("node-addon-api");
 }
 
 /** Ends where a program that node-gyp needs is missing. */
@@ -160,9 +152,11 @@ async function compile(folder, made, log, env = process.env) {
   // Headers beside the node binary need no download.
   const prefix = dirname(dirname(process.execPath));
   const beside = existsSync(join(prefix, "include/node/node_api.h")) && !process.env.npm_config_nodedir;
-  const gyp = join(dirname(require.resolve("node-gyp/package.json")), "bin/node-gyp.js");
+  const gyp = join(sourcesOf("node-gyp"), "bin/node-gyp.js");
   const args = [gyp, "configure", "build", "--release", "--jobs=2", ...(beside ? [`--nodedir=${prefix}`] : [])];
-  const child = spawn(process.execPath, args, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
+  // Where binding.gyp finds node-addon-api.
+  const beyond = { ...env, NODE_PATH: dirname(sourcesOf("node-addon-api")) };
+  const child = spawn(process.execPath, args, { cwd: folder, env: beyond, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding("utf8").on("data", (text) => {
@@ -176,7 +170,7 @@ async function compile(folder, made, log, env = process.env) {
 
 /** The compilation of the addon; undefined where neither sources nor versions have changed. */
 function addonHere(why) {
-  const folder = llamaPackage();
+  const folder = sourcesOf("node-llama-cpp");
   const version = packageVersion(folder);
   extractHeaders(folder, version);
   const now = fingerprint(version);
@@ -209,12 +203,14 @@ function sqliteHere(why) {
   }
   say(`compiling ${SQLITE}, which takes a minute: ${why}`);
   checkCompiler(SQLITE);
+  const ground = sourcesOf("better-sqlite3", SQLITE);
+  const made = join(ground, "build/Release/better_sqlite3.node");
   const work = async () => {
     // As SQLite's authors compile it: the -O3 of better-sqlite3 takes 40 % more CPU time, and searches are no faster for it.
     const env = { ...process.env, CFLAGS: `-O2 ${process.env.CFLAGS ?? ""}` };
-    const failed = await compile(folder, own, "sqlite-build.log", env);
+    const failed = await compile(ground, made, "sqlite-build.log", env);
     if (failed !== undefined) return failed;
-    copy(own, kept);
+    copy(made, kept);
     return undefined;
   };
   return { what: SQLITE, work };
@@ -259,7 +255,7 @@ function keep(output, name) {
 }
 
 if (process.argv.includes("--print-llama-version")) {
-  const folder = llamaPackage();
+  const folder = sourcesOf("node-llama-cpp");
   extractHeaders(folder, packageVersion(folder));
   process.stdout.write(llamaVersion());
 } else {

@@ -5,12 +5,21 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { sourceOf } from "./sources.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const node_llama_cpp = dirname(dirname(fileURLToPath(import.meta.resolve("node-llama-cpp"))));
 const target = join(root, "build", "llama.cpp");
 const mark = join(target, ".node-llama-cpp-version");
-const { version } = JSON.parse(readFileSync(join(node_llama_cpp, "package.json"), "utf8"));
+const version = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).dependencies["node-llama-cpp"];
+
+function bundleFile() {
+  try {
+    return join(sourceOf("node-llama-cpp"), "llama/gitRelease.bundle");
+  } catch (error) {
+    console.error(`llama.cpp's source is not there: ${error.message}`);
+    process.exit(1);
+  }
+}
 
 const ready = () => existsSync(mark) && readFileSync(mark, "utf8") === version;
 
@@ -18,7 +27,7 @@ if (!ready()) {
   // Made in a temporary folder and renamed, so that a concurrent process never sees half of it.
   const aside = `${target}.${process.pid}`;
   mkdirSync(dirname(target), { recursive: true });
-  const bundle = join(node_llama_cpp, "llama", "gitRelease.bundle");
+  const bundle = bundleFile();
   // The bundle may belong to another user.
   const git = ["-c", "safe.directory=*", "-c", "advice.detachedHead=false"];
   const cloned = spawnSync("git", [...git, "clone", "--quiet", bundle, aside], { encoding: "utf8" });

@@ -10,6 +10,9 @@ import { npm, root } from "./run.mjs";
 const require = createRequire(import.meta.url);
 const SQLITE = "better-sqlite3";
 const LLAMA = "node-llama-cpp";
+const COMPILERS = ["node-addon-api", "node-gyp"];
+/** Of bundled packages: sources of llama.cpp, which are most of it, and maps of a compiler. */
+const LEFT_OUT = /^llama\/gitRelease\.bundle$|\.map$/;
 /** The one package of llama.cpp's libraries that npm installs on no machine that it is not for: others name x64 too. */
 const FOR_X64_ALONE = "@node-llama-cpp/linux-x64";
 
@@ -39,6 +42,8 @@ export function publishedManifest(about, libraries) {
       [FOR_X64_ALONE]: libraries[FOR_X64_ALONE],
     },
     bundleDependencies: [SQLITE, LLAMA],
+    // For scripts/sources.mjs, which fetches them where something has to be compiled.
+    sources: Object.fromEntries(COMPILERS.map((name) => [name, about.devDependencies[name]])),
   };
 }
 
@@ -55,12 +60,10 @@ function copyPackage(from, to, paths) {
   }
 }
 
-/** Its sources too, for compiling where no binary is prebuilt. */
 function bundleSqlite(folder) {
   const from = dirname(require.resolve(`${SQLITE}/package.json`));
   mkdirSync(folder, { recursive: true });
-  for (const name of ["LICENSE", "binding.gyp", "deps", "lib", "src"])
-    cpSync(join(from, name), join(folder, name), { recursive: true });
+  for (const name of ["LICENSE", "lib"]) cpSync(join(from, name), join(folder, name), { recursive: true });
   // They load and fetch the binary that hone's own packages have.
   const { dependencies: _, ...about } = bundledManifest(aboutOf(from));
   writeFileSync(join(folder, "package.json"), json(about));
@@ -71,7 +74,11 @@ async function bundleLlama(folder) {
   const { filesOf, installedPackages, INSIDE } = await import(join(root, "dist/src/machine/pack/installed.js"));
   for (const { place, folder: from } of installedPackages(llamaFolder(), () => false)) {
     const to = place === INSIDE ? folder : join(folder, place);
-    copyPackage(from, to, filesOf(from));
+    copyPackage(
+      from,
+      to,
+      filesOf(from).filter((path) => !LEFT_OUT.test(path)),
+    );
     writeFileSync(join(to, "package.json"), json(bundledManifest(aboutOf(from))));
   }
 }

@@ -7,6 +7,7 @@ import { honeIn, typeErrors, unpacked, writePrograms } from "./support.js";
 
 let folder: string;
 let files: string[];
+let bytes: number;
 
 interface Manifest {
   readonly version: string;
@@ -27,7 +28,7 @@ const inside = (path: string) => join(folder, "node_modules/@hone-rl/hone", path
 const jsonOf = (path: string) => JSON.parse(readFileSync(inside(path), "utf8"));
 
 beforeAll(async () => {
-  ({ folder, files } = await unpacked());
+  ({ folder, files, bytes } = await unpacked());
   own = files.filter((path) => !path.startsWith("node_modules/"));
   manifest = jsonOf("package.json");
   writePrograms(folder);
@@ -89,9 +90,14 @@ describe("the package", () => {
     expect([...licences].sort()).toEqual(["BlueOak-1.0.0", "ISC", "MIT"]);
     // npm compiles a package with a binding.gyp and no script.
     expect(jsonOf("node_modules/better-sqlite3/package.json")).toMatchObject({ gypfile: false });
-    // The source, for compiling where no binary is prebuilt; no binary of the machine that packed.
-    expect(files).toContain("node_modules/better-sqlite3/deps/sqlite3/sqlite3.c");
+    // No source, which scripts/sources.mjs fetches where it has to compile; no binary of the machine that packed.
+    expect(files.filter((path) => /\.bundle$|\/sqlite3\.[ch]$|\.map$/.test(path))).toEqual([]);
     expect(files.filter((path) => path.endsWith(".node"))).toEqual([]);
+  });
+
+  it("is of 15 MB at most, and names the versions of what compiles it elsewhere", () => {
+    expect(bytes).toBeLessThan(15e6);
+    expect(Object.keys(jsonOf("package.json").sources)).toEqual(["node-addon-api", "node-gyp"]);
   });
 
   it("has all of Python's side but its tests", () => {

@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -47,7 +48,7 @@ export function platformFolder(folder: string, version: string): string {
 export const aPackage = '{ "name": "stranger", "private": true, "type": "module" }\n';
 
 /** Unpacks the tarball beside the dependencies of this checkout, and a package of what is compiled here. */
-export async function unpacked(): Promise<{ folder: string; files: string[] }> {
+export async function unpacked(): Promise<{ folder: string; files: string[]; bytes: number }> {
   const folder = mkdtempSync(join(tmpdir(), "hone-package-"));
   const modules = join(folder, "node_modules");
   const into = join(modules, "@hone-rl/hone");
@@ -72,7 +73,7 @@ export async function unpacked(): Promise<{ folder: string; files: string[] }> {
   }
   platformFolder(join(modules, platformPackage), about.version);
   writeFileSync(join(folder, "package.json"), aPackage);
-  return { folder, files };
+  return { folder, files, bytes: statSync(tarball).size };
 }
 
 /** Runs the package's command in a folder. */

@@ -25,7 +25,7 @@ function brokenPackage(): string {
   const folder = join(base, "package");
   for (const made of ["scripts", "native/engine", "build"]) mkdirSync(join(folder, made), { recursive: true });
   for (const shared of ["node_modules", "build/llama"]) symlinkSync(join(packageRoot, shared), join(folder, shared));
-  for (const file of ["scripts/build-addon.mjs", "package.json"])
+  for (const file of ["scripts/build-addon.mjs", "scripts/sources.mjs", "package.json"])
     copyFileSync(join(packageRoot, file), join(folder, file));
   const targets = [{ target_name: "hone_engine", sources: ["native/engine/port.cc"] }];
   writeFileSync(join(folder, "binding.gyp"), JSON.stringify({ targets }));
@@ -70,7 +70,7 @@ describe("an installed package", () => {
     modules = join(folder, "node_modules");
     mkdirSync(join(folder, "scripts"));
     mkdirSync(modules);
-    for (const file of ["scripts/build-addon.mjs", "package.json"])
+    for (const file of ["scripts/build-addon.mjs", "scripts/sources.mjs", "package.json"])
       copyFileSync(join(packageRoot, file), join(folder, file));
     for (const name of ["better-sqlite3", "bindings", "file-uri-to-path"])
       symlinkSync(join(packageRoot, "node_modules", name), join(modules, name));

@@ -8,6 +8,9 @@ const guards: readonly (readonly [RegExp, string])[] = [
     /computed by a second path are others|a reward is .*, not a finite number/,
     "rewards and advantages by a second path",
   ],
+  [/a small step, computed as updates are/, "a small step computed plainly"],
+  [/were not added .* times each|made anew between its updates/, "tokens of the updates"],
+  [/from which it was to go on/, "a resume, read again"],
   [/the rows of an update|a row of an update/, "rows by a second path"],
   [/the update would leave|the model has dropout|gradients of an earlier update/, "what an update trains"],
   [/the update of a parameter by Adam/, "Adam by a second path"],
@@ -22,7 +25,7 @@ const guards: readonly (readonly [RegExp, string])[] = [
   [/differ by more than rounding explains/, "distance of engine and learner (told)"],
   [/differ more than in the run's first steps/, "distance of engine and learner (told)"],
   [/still plays the adapter before|does not play the adapter/, "a checkpoint's probe"],
-  [/played this step with an adapter older|engine lags behind/, "policy that played"],
+  [/played this step with an adapter older|engine lags behind|the engine played neither/, "policy that played"],
   [/cannot be reproduced/, "hone replay"],
 ];
 

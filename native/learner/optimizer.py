@@ -29,6 +29,7 @@ class Optimizer:
         self.parameters = parameters
         self.scale = scale or LossScale("f32")
         """Factor of the gradients until `clip`."""
+        self._settings = settings
         self._adam = make_adam(parameters, settings)
         self._device = device or parameters[0].device
         self.updates = 0
@@ -65,7 +66,7 @@ class Optimizer:
 
     def update(self, learning_rate: float) -> None:
         """Raises Refused when the step is not AdamW's."""
-        again = AdamStep(self._adam, self.parameters, self.updates)
+        again = AdamStep(self._adam, self.parameters, self.updates, self._settings)
         for group in self._adam.param_groups:
             group["lr"] = learning_rate
         self._adam.step()

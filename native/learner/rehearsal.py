@@ -147,8 +147,9 @@ def _compare(backend: Backend, optimizer: Optimizer, small: Batch, request: Step
     (value * optimizer.scale.value).backward()
     gradients = [None if one.grad is None else one.grad.detach() / optimizer.scale.value for one in parameters]
     optimizer.clear()
-    if not all(bool(one.isfinite().all()) for one in (now, *gradients) if one is not None):
-        # Outside f16's range, for which an update has its own remedy.
+    norm = sum(float(one.square().sum()) for one in gradients if one is not None) ** 0.5
+    if not (now.isfinite().all() and 0 < norm < math.inf):
+        # Outside f16's range, for which an update has its own remedy; or all was masked.
         return
 
     minibatches = minibatches_of(backend, small, request, ALONE)
@@ -156,9 +157,12 @@ def _compare(backend: Backend, optimizer: Optimizer, small: Batch, request: Step
     if request.kl_coefficient:
         passes.score_base(minibatches)
     passes.begin_after(old)
-    found, _, _ = gradient(optimizer, passes, minibatches[0], False, float("inf"), ALONE)
+    # Bounded to a half.
+    found, length, _ = gradient(optimizer, passes, minibatches[0], False, norm / 2, ALONE)
     _close("log-probabilities", float((passes.latest() - now).abs().mean()), LOGPROBS[backend.precision], backend)
-    _same_gradients(parameters, gradients, names, backend)
+    bounded = [None if one is None else one * (length / 2 / norm) for one in gradients]
+    _close("the gradient's norm", abs(length / norm - 1), SLOPES[backend.precision], backend)
+    _same_gradients(parameters, bounded, names, backend)
     _close("loss", abs(found - value.item()) / max(abs(value.item()), 0.1), SLOPES[backend.precision], backend)
 
 

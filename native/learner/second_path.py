@@ -23,6 +23,7 @@ from .errors import Refused
 from .fused_weights import ADAPTER, adapter_of
 from .gguf_adapter import PEFT_TENSOR, Base
 from .packing import Pack
+from .request import AdamSettings
 
 SAME = 1e-5
 """Relative difference of an adapter's products in f64 from two copies in f32, some 80 roundings."""
@@ -114,6 +115,13 @@ def check_tokens(trained: torch.Tensor, times: int, old: torch.Tensor, first: to
 
 
 @timed
+def check_count(found: int, wanted: int) -> None:
+    """Of a step's updates."""
+    if found != wanted:
+        raise Refused(f"a step of {wanted} updates has made {found}")
+
+
+@timed
 def check_trained(model: torch.nn.Module, parameters: list[torch.nn.Parameter]) -> None:
     """Before an update: all of the adapter is trained, nothing is dropped at random, and no gradient is left."""
     trained = {id(parameter) for parameter in parameters}
@@ -141,14 +149,20 @@ class AdamStep:
     (Loshchilov and Hutter 2019, arXiv 1711.05101, algorithm 2)."""
 
     @timed
-    def __init__(self, adam: torch.optim.Optimizer, parameters: list[torch.nn.Parameter], number: int) -> None:
+    def __init__(
+        self,
+        adam: torch.optim.Optimizer,
+        parameters: list[torch.nn.Parameter],
+        number: int,
+        settings: AdamSettings,
+    ) -> None:
         start = number % len(parameters)
         near = (parameters[start:] + parameters[:start])[:NEAR]
         # A new adapter's A has no gradient: its B is 0.
         self._parameter = next((one for one in near if one.grad is not None and one.grad.any()), None)
         if self._parameter is None:
             return
-        self._group = adam.param_groups[0]
+        self._settings, self._epsilon = settings, adam.param_groups[0]["eps"]
         state = adam.state.get(self._parameter, {})
         zero = torch.zeros((), dtype=torch.float64)
         self._before, self._gradient = f64(self._parameter.detach()), f64(self._parameter.grad)
@@ -162,7 +176,7 @@ class AdamStep:
         """After the step."""
         if self._parameter is None:
             return
-        (first, second), epsilon, decay = (self._group[name] for name in ("betas", "eps", "weight_decay"))
+        (first, second), epsilon, decay = self._settings.betas, self._epsilon, self._settings.weight_decay
         mean = first * self._mean + (1 - first) * self._gradient
         square = second * self._square + (1 - second) * self._gradient**2
         change = mean / (1 - first**self._step) / ((square / (1 - second**self._step)).sqrt() + epsilon)

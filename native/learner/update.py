@@ -27,7 +27,7 @@ from .protocol import Progress
 from .ranks import ALONE, Ranks
 from .request import StepRequest
 from .scaling import in_bf16
-from .second_path import check_trained
+from .second_path import check_count, check_trained
 from .version import Version, as_engine, of_batch
 
 
@@ -132,6 +132,7 @@ def _updates(
             optimizer.restore(before)
         else:
             passes.check_trained(request.epochs)
+            check_count(optimizer.updates - before["state"]["updates"], len(minibatches) * request.epochs)
             with as_played():
                 probe_metrics["probe"], probe_metrics["probeKl"] = ranks.together("probed", probe.finished)
     except BaseException as error:

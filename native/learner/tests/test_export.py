@@ -184,7 +184,8 @@ main()
 """
 
 
-@pytest.mark.parametrize("form", ["gguf", pytest.param("safetensors", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("form", ["gguf", "safetensors"])
 def test_a_disk_that_takes_no_more_is_one_line(models: Path, tmp_path: Path, form: str):
     asked = request(models, "qwen2", tmp_path / "model", form=form, type="f16")
     native = Path(learner.export.__file__).parent.parent

@@ -26,6 +26,7 @@ def one_and_two(tmp_path_factory):
     return named, computed(alone, 1)[0], computed(both, 2)
 
 
+@pytest.mark.full
 def test_two_ranks_compute_the_gradients_the_metrics_and_the_adapter_of_one(one_and_two):
     named, alone, both = one_and_two
     check_same_as_alone(alone, both, named, "f32")
@@ -42,6 +43,7 @@ def test_ranks_compute_the_gradients_the_metrics_and_the_adapter_of_one(tmp_path
         check_same_as_alone(alone, computed(file, world), named, kind)
 
 
+@pytest.mark.full
 def test_what_goes_wrong_on_one_rank_is_the_same_for_all(one_and_two):
     named, _, both = one_and_two
     of_each = [dict(zip(enumerate(FAULTS), done[len(named) :], strict=True)) for done in both]

@@ -118,7 +118,15 @@ def divided_by_rows(patch):
     )
 
 
+def each_bounded_by_itself(patch):
+    def clip(self, most):
+        return max(float(torch.nn.utils.clip_grad_norm_([one], most)) for one in self.parameters)
+
+    patch.setattr(Optimizer, "clip", clip)
+
+
 FAULTS = {
+    "each parameter's gradient bounded by itself": each_bounded_by_itself,
     "the temperature is left out": without_temperature,
     "half of a layer's gradient": half_a_layer,
     "siblings that see each other": of_packs(siblings_see_each_other),

@@ -130,12 +130,12 @@ def adam_of(count=3, **settings):
     return make_adam(parameters, AdamSettings(**settings)), parameters, generator
 
 
-def take_step(adam, parameters, generator, number, rate, change=lambda: None):
+def take_step(adam, parameters, generator, number, rate, change=lambda: None, settings=None):
     for group in adam.param_groups:
         group["lr"] = rate
     for parameter in parameters:
         parameter.grad = torch.randn(parameter.shape, generator=generator) * 10.0 ** (number - 5)
-    again = AdamStep(adam, parameters, number)
+    again = AdamStep(adam, parameters, number, settings or AdamSettings())
     change()
     adam.step()
     return again
@@ -145,7 +145,15 @@ def take_step(adam, parameters, generator, number, rate, change=lambda: None):
 def test_adam_is_pytorchs_for_gradients_of_all_sizes_and_any_learning_rate(settings):
     adam, parameters, generator = adam_of(**settings)
     for number, rate in enumerate([1e-3, 1e-5, 0.0, 1e-1, 1e-7, 2e-5, 1e-4]):
-        take_step(adam, parameters, generator, number, rate).check(rate)
+        take_step(adam, parameters, generator, number, rate, settings=AdamSettings(**settings)).check(rate)
+
+
+def test_betas_and_a_decay_that_are_not_the_requests_are_refused():
+    for other in ({"betas": (0.99, 0.9)}, {"weight_decay": 0.0}):
+        adam, parameters, generator = adam_of(1, **other)
+        take_step(adam, parameters, generator, 0, 1e-2)
+        with pytest.raises(Refused, match="by Adam"):
+            take_step(adam, parameters, generator, 1, 1e-2).check(1e-2)
 
 
 def test_another_rate_moments_of_another_run_and_a_lost_update_are_refused():
@@ -162,7 +170,7 @@ def test_another_rate_moments_of_another_run_and_a_lost_update_are_refused():
     with pytest.raises(Refused, match="by Adam"):
         take_step(adam, parameters, generator, 4, 1e-4, disturb).check(1e-4)
     parameters[0].grad = torch.ones_like(parameters[0])
-    lost = AdamStep(adam, parameters, 5)
+    lost = AdamStep(adam, parameters, 5, AdamSettings())
     with pytest.raises(Refused, match="by Adam"):
         lost.check(1e-4)
 

@@ -9,7 +9,7 @@ const guards: readonly (readonly [RegExp, string])[] = [
     "rewards and advantages by a second path",
   ],
   [/a small step, computed as updates are/, "a small step computed plainly"],
-  [/were not added .* times each|made anew between its updates/, "tokens of the updates"],
+  [/were not added .* times each|made anew between its updates|a step of .* updates has made/, "tokens of the updates"],
   [/from which it was to go on/, "a resume, read again"],
   [/the rows of an update|a row of an update/, "rows by a second path"],
   [/the update would leave|the model has dropout|gradients of an earlier update/, "what an update trains"],

@@ -15,8 +15,9 @@ from .importance import effective_sample_size, importance_metrics
 from .minibatches import MiniBatch
 from .objective import LossSettings
 from .packing import Pack
+from .probe import Probe
 from .ranks import Ranks
-from .second_path import check_tokens
+from .second_path import check_apart, check_tokens
 from .version import Version
 
 CPU = torch.device("cpu")
@@ -108,6 +109,11 @@ class Passes:
     def check_trained(self, times: int) -> None:
         """After all updates: each token's gradient was added so often, and π_old is what it was. Raises Refused."""
         check_tokens(self._tokens.trained, times, self._tokens.old, self._tokens.first)
+
+    def check_apart(self, probe: Probe) -> None:
+        """The rows' π_old of the probe's tokens is that of the probe, which is in a row of its own. Raises Refused."""
+        if probe.as_sampled is not None:
+            check_apart(self._tokens.old[probe.slots].cpu(), probe.as_sampled, self._backend.precision)
 
     def clipped(self, slots: torch.Tensor) -> tuple[int, int]:
         """How many of the tokens the lower and the upper bound of the ratio acted on in the latest pass."""

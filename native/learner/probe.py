@@ -43,7 +43,7 @@ def _cut(trajectory: Trajectory) -> Trajectory:
     # Not the group's prompt: the sequences of an agent may share less than their own.
     most = max(MOST_TOKENS, int(trajectory.sampled.nonzero()[0]) + LEAST_AFTER_PROMPT)
     ids, sampled = trajectory.ids[:most], trajectory.sampled[:most]
-    return Trajectory(ids, sampled, trajectory.group, trajectory.prompt, 0)
+    return Trajectory(ids, sampled, trajectory.group, trajectory.prompt, trajectory.first_slot)
 
 
 class Probe:
@@ -56,6 +56,12 @@ class Probe:
         (self._pack,) = plan_trajectories([self._trajectory], len(self._trajectory.ids))
         self._hidden = self._states()
         self._before = self._logprobs(self._hidden)
+        # The tokens that could come are not the probe's.
+        self.as_sampled = None if batch.sets is not None else self._as_sampled()
+        """Log-probabilities of its sampled tokens at the sampling temperature, before the update: computed apart from
+        the rows of updates."""
+        self.slots = self._pack.slots
+        """Their indices among the batch's."""
         self._base = self._base_states()
 
     def finished(self) -> tuple[dict[str, Any] | None, dict[str, Any]]:
@@ -92,10 +98,14 @@ class Probe:
     def _states(self) -> torch.Tensor:
         return self._backend.hidden(self._pack)
 
-    def _logprobs(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Of the sampled tokens, under the softmax at temperature 1."""
+    def _as_sampled(self) -> torch.Tensor:
+        return self._before if self._temperature == 1 else self._logprobs(self._hidden, self._temperature)
+
+    def _logprobs(self, hidden: torch.Tensor, temperature: float = 1.0) -> torch.Tensor:
+        """Of the sampled tokens."""
         pack = self._pack
-        return head.score(hidden, self._backend.output_weight(), pack.sources, pack.targets, 1.0).logprobs.cpu()
+        weight = self._backend.output_weight()
+        return head.score(hidden, weight, pack.sources, pack.targets, temperature).logprobs.cpu()
 
 
 def write(folder: Path, probe: dict[str, Any] | None) -> None:

@@ -136,6 +136,8 @@ def _compare(backend: Backend, optimizer: Optimizer, small: Batch, request: Step
     parameters = optimizer.parameters
     names = {id(one): name for name, one in backend.model.named_parameters()}
     optimizer.clear()
+    # Layers that are computed again in the backward pass would have the rows' attention there.
+    backend.checkpointing(False)
     wanted = plain.logprobs(backend, small)
     now = torch.cat([one.detach() for one in wanted]).float().cpu()
     old = now - _log_ratios(small, request)
@@ -152,6 +154,7 @@ def _compare(backend: Backend, optimizer: Optimizer, small: Batch, request: Step
         # Outside f16's range, for which an update has its own remedy; or all was masked.
         return
 
+    backend.checkpointing(request.gradient_checkpointing)
     minibatches = minibatches_of(backend, small, request, ALONE)
     passes = Passes(backend, small, request, scales_of(small, minibatches, request), lambda: None, ALONE, Version())
     if request.kl_coefficient:

@@ -132,6 +132,7 @@ def _updates(
             optimizer.restore(before)
         else:
             passes.check_trained(request.epochs)
+            passes.check_apart(probe)
             check_count(optimizer.updates - before["state"]["updates"], len(minibatches) * request.epochs)
             with as_played():
                 probe_metrics["probe"], probe_metrics["probeKl"] = ranks.together("probed", probe.finished)

@@ -120,7 +120,10 @@ describe("a ruler", () => {
       const { groups } = await gather(model, task, task.train.slice(4, 5), { groupSize: 3, step: 4 });
       const rewards = await Promise.all(groups.map((group) => judge.score(group)));
       expect(rewards).toEqual([
-        { kind: "rewarded", rewards: expect.any(Array), explanations: expect.any(Array), agreement: null },
+        {
+          ...{ kind: "rewarded", rewards: expect.any(Array), explanations: expect.any(Array), agreement: null },
+          of: groups[0]?.map(({ id }) => id),
+        },
       ]);
       expect(judge.usage().requests).toBe(1);
       expect((await train(run, groups, { rewards, spreadFloor: 0.05 })).training_n).toBe(3);

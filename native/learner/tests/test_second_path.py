@@ -7,10 +7,11 @@ import torch
 from batches import open_settings, random_batch, step_settings, tree_batch, write_random_batch
 from learner import checkpoint
 from learner.adam import make_adam
+from learner.attention import Layout
 from learner.errors import Refused
 from learner.packing import plan_trajectories
 from learner.request import AdamSettings
-from learner.second_path import AdamStep, check_rows, check_tokens, check_trained
+from learner.second_path import AdamStep, check_apart, check_rows, check_tokens, check_trained
 from learner.session import Session
 
 from models import make_model, write_gguf
@@ -154,6 +155,31 @@ def test_betas_and_a_decay_that_are_not_the_requests_are_refused():
         take_step(adam, parameters, generator, 0, 1e-2)
         with pytest.raises(Refused, match="by Adam"):
             take_step(adam, parameters, generator, 1, 1e-2).check(1e-2)
+
+
+def test_a_decay_that_is_left_out_is_refused_at_small_rates_too():
+    adam, parameters, generator = adam_of(1, weight_decay=0.0)
+    for number in range(2):
+        again = take_step(adam, parameters, generator, number, 2e-4)
+    with pytest.raises(Refused, match="by Adam"):
+        again.check(2e-4)
+
+
+def test_a_rollout_that_its_row_changes_is_refused(session, tmp_path, silent, monkeypatch):
+    check_apart(torch.tensor([-1.0, -2.0]), torch.tensor([-1.0, -2.0001]), "f32")
+    with pytest.raises(Refused, match=r"in an update's row than in a row of its own: by 0\.05"):
+        check_apart(torch.tensor([-1.0, -2.0]), torch.tensor([-1.0, -2.1]), "f32")
+    # The rehearsal is past.
+    batch = write_random_batch(tmp_path / "batch", temperature=0.8)
+    session.step(step_settings(batch, tmp_path / "0001"), silent)
+
+    def siblings_see_each_other(self, block, window):
+        parts = (*block.before, (block.start, block.end))
+        return torch.cat([torch.arange(*part) for part in parts]) > torch.arange(block.start, block.end)[:, None]
+
+    monkeypatch.setattr(Layout, "_hidden", siblings_see_each_other)
+    with pytest.raises(Refused, match="than in a row of its own"):
+        session.step(step_settings(batch, tmp_path / "0002"), silent)
 
 
 def test_another_rate_moments_of_another_run_and_a_lost_update_are_refused():

@@ -19,7 +19,7 @@ import torch
 from . import plain
 from .backend import Backend
 from .batch import Batch, Trajectory
-from .errors import Refused
+from .errors import Refused, is_out_of_memory
 from .minibatches import minibatches_of, scales_of
 from .optimizer import Optimizer
 from .packing import plan_trajectories
@@ -56,8 +56,9 @@ class Rehearsals:
     def __init__(self) -> None:
         self._done: set[tuple[str, object]] = set()
         self._count = 0
-        self._took = 0.0
-        self._worked = 0.0
+        self._took = self._worked = 0.0
+        self.notes: list[str] = []
+        """Not told yet."""
 
     def worked(self, seconds: float) -> None:
         """A step took so long."""
@@ -70,7 +71,13 @@ class Rehearsals:
         if backend.name != "peft" or (way in self._done and self._worked * SHARE < self._took):
             return
         started = time.monotonic()
-        rehearse(backend, optimizer, batch, request, self._count)
+        try:
+            rehearse(backend, optimizer, batch, request, self._count)
+        except Exception as error:
+            # No card has measured the limits, nor computed plainly: a run there is told, and goes on.
+            if backend.device.type != "cuda" or is_out_of_memory(error):
+                raise
+            self.notes.append(f"{error}; this is not measured on a card, so the step is taken")
         self._done.add(way)
         self._count += 1
         self._took, self._worked = time.monotonic() - started, 0.0
@@ -236,5 +243,5 @@ def _close(what: str, much: float, most: float, backend: Backend) -> None:
     if not much <= most:
         raise Refused(
             f"a small step, computed as updates are and plainly, differs: {what} (by {much:.2g}, limit {most:g}; "
-            f"{backend.precision} on {backend.placed()}); nothing was trained"
+            f"{backend.precision} on {backend.placed()})"
         )

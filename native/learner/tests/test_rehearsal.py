@@ -1,6 +1,7 @@
 """The small step computed plainly: silent where nothing is wrong, and what it sees."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -154,6 +155,26 @@ def test_sees(rehearse, monkeypatch, fault):
     FAULTS[fault](monkeypatch)
     with pytest.raises(Refused, match="a small step, computed as updates are and plainly, differs"):
         rehearse()
+
+
+def test_on_a_card_it_is_told_unless_memory_lacks(monkeypatch):
+    def refuse(*_):
+        raise Refused("it differs")
+
+    def lacks(*_):
+        raise MemoryError
+
+    card = SimpleNamespace(name="peft", precision="bf16", device=torch.device("cuda"))
+    rehearsals = rehearsal.Rehearsals()
+    monkeypatch.setattr(rehearsal, "rehearse", refuse)
+    rehearsals.before(card, None, None, None)
+    assert rehearsals.notes == ["it differs; this is not measured on a card, so the step is taken"]
+    host = SimpleNamespace(name="peft", precision="f32", device=torch.device("cpu"))
+    with pytest.raises(Refused, match="it differs"):
+        rehearsals.before(host, None, None, None)
+    monkeypatch.setattr(rehearsal, "rehearse", lacks)
+    with pytest.raises(MemoryError):
+        rehearsal.Rehearsals().before(card, None, None, None)
 
 
 def test_sees_half_a_layers_gradient_in_16_bits_too(rehearse, silent, qwen2, monkeypatch):

@@ -17,7 +17,7 @@ from .objective import LossSettings
 from .packing import Pack
 from .probe import Probe
 from .ranks import Ranks
-from .second_path import check_apart, check_tokens
+from .second_path import check_apart, check_old, check_tokens
 from .version import Version
 
 CPU = torch.device("cpu")
@@ -38,7 +38,7 @@ class _Tokens:
     added: torch.Tensor
     """How often its gradient was added in the latest pass ..."""
     trained: torch.Tensor
-    """... and in all updates."""
+    """... and in all updates. Both are counted on the CPU: a card does not wait for that."""
     first: torch.Tensor
     """`old` as it was set."""
 
@@ -67,8 +67,9 @@ class Passes:
         self._scales = on_device(scales, self._device)
         self._tick = tick
         unknown = torch.full((batch.sampled_tokens,), float("nan"), device=self._device)
-        new, old, entropy, added, trained, first = (unknown.clone() for _ in range(6))
-        self._tokens = _Tokens(new, old, entropy, None, added.zero_(), trained.zero_(), first)
+        new, old, entropy, first = (unknown.clone() for _ in range(4))
+        added, trained = torch.zeros(batch.sampled_tokens), torch.zeros(batch.sampled_tokens)
+        self._tokens = _Tokens(new, old, entropy, None, added, trained, first)
 
     def score_base(self, minibatches: list[MiniBatch]) -> None:
         with self._backend.base_policy():
@@ -97,10 +98,13 @@ class Passes:
     def collect(self, minibatch: MiniBatch, first: bool) -> None:
         """Completes what the latest pass tells about the tokens of a mini-batch, of which other ranks computed some."""
         tokens = self._tokens
-        values = [tokens.new, tokens.added, *([tokens.entropy] if first else [])]
-        self._ranks.collect(values, minibatch.own, minibatch.slots)
-        slots = on_device(minibatch.slots, self._device)
-        tokens.trained[slots] += tokens.added[slots]
+        self._ranks.collect([tokens.new, *([tokens.entropy] if first else [])], minibatch.own, minibatch.slots)
+        if self._ranks.world > 1:
+            # Ranks exchange what is on their devices.
+            counts = on_device(tokens.added, self._device)
+            self._ranks.collect([counts], minibatch.own, minibatch.slots)
+            tokens.added.copy_(counts)
+        tokens.trained[minibatch.slots] += tokens.added[minibatch.slots]
 
     def begin_pass(self) -> None:
         """Gradients are clear."""
@@ -108,11 +112,14 @@ class Passes:
 
     def check_trained(self, times: int) -> None:
         """After all updates: each token's gradient was added so often, and π_old is what it was. Raises Refused."""
-        check_tokens(self._tokens.trained, times, self._tokens.old, self._tokens.first)
+        check_tokens(self._tokens.trained, times)
+        if self._device == CPU:
+            check_old(self._tokens.old, self._tokens.first)
 
     def check_apart(self, probe: Probe) -> None:
         """The rows' π_old of the probe's tokens is that of the probe, which is in a row of its own. Raises Refused."""
-        if probe.as_sampled is not None:
+        # No card has measured by how much they differ there.
+        if probe.as_sampled is not None and self._device == CPU:
             check_apart(self._tokens.old[probe.slots].cpu(), probe.as_sampled, self._backend.precision)
 
     def clipped(self, slots: torch.Tensor) -> tuple[int, int]:
@@ -155,7 +162,7 @@ class Passes:
             loss_gradient,
             allowed=allowed,
         )
-        hidden.register_hook(lambda _: self._count(slots))
+        hidden.register_hook(lambda _: self._count(pack.slots))
         self._backend.backward(hidden, scores.gradient)
         tokens.new[slots] = scores.logprobs
         if first:

@@ -104,12 +104,17 @@ def _by_segments(pack: Pack, last: int) -> torch.Tensor:
 
 
 @timed
-def check_tokens(trained: torch.Tensor, times: int, old: torch.Tensor, first: torch.Tensor) -> None:
+def check_tokens(trained: torch.Tensor, times: int) -> None:
     """After the updates of a step: its tokens' gradients [S] were added as often as it has epochs, whatever its updates
-    and rows are, and their log-probabilities under π_old [S] are still those of the `first` time."""
+    and rows are."""
     other = int((trained != times).sum())
     if other:
         raise Refused(f"the gradients of {other} of the step's {len(trained)} tokens were not added {times} times each")
+
+
+@timed
+def check_old(old: torch.Tensor, first: torch.Tensor) -> None:
+    """After the updates of a step: log-probabilities under π_old [S] are still those of the `first` time."""
     if not torch.equal(old, first):
         raise Refused("log-probabilities of the policy before the step were made anew between its updates")
 

@@ -11,7 +11,7 @@ from learner.attention import Layout
 from learner.errors import Refused
 from learner.packing import plan_trajectories
 from learner.request import AdamSettings
-from learner.second_path import AdamStep, check_apart, check_rows, check_tokens, check_trained
+from learner.second_path import AdamStep, check_apart, check_old, check_rows, check_tokens, check_trained
 from learner.session import Session
 
 from models import make_model, write_gguf
@@ -62,12 +62,13 @@ def test_rows_that_lack_a_rollout_or_have_one_twice_are_refused(tmp_path):
 
 def test_tokens_whose_gradient_was_never_added_or_twice_are_refused_and_a_policy_before_the_step_made_anew():
     old = torch.tensor([-1.0, -2.0, -3.0])
-    check_tokens(torch.full((3,), 2.0), 2, old, old.clone())
+    check_tokens(torch.full((3,), 2.0), 2)
+    check_old(old, old.clone())
     for counts in ([2.0, 0.0, 2.0], [2.0, 2.0, 4.0]):
         with pytest.raises(Refused, match="the gradients of 1 of the step's 3 tokens were not added 2 times each"):
-            check_tokens(torch.tensor(counts), 2, old, old)
+            check_tokens(torch.tensor(counts), 2)
     with pytest.raises(Refused, match="made anew between its updates"):
-        check_tokens(torch.ones(3), 1, old + 1e-6, old)
+        check_old(old + 1e-6, old)
 
 
 @pytest.mark.parametrize("row", [0, 2])

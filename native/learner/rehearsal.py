@@ -19,7 +19,7 @@ import torch
 from . import plain
 from .backend import Backend
 from .batch import Batch, Trajectory
-from .errors import Refused, is_out_of_memory
+from .errors import Refused
 from .minibatches import minibatches_of, scales_of
 from .optimizer import Optimizer
 from .packing import plan_trajectories
@@ -57,8 +57,6 @@ class Rehearsals:
         self._done: set[tuple[str, object]] = set()
         self._count = 0
         self._took = self._worked = 0.0
-        self.notes: list[str] = []
-        """Not told yet."""
 
     def worked(self, seconds: float) -> None:
         """A step took so long."""
@@ -67,17 +65,13 @@ class Rehearsals:
     def before(self, backend: Backend, optimizer: Optimizer, batch: Batch, request: StepRequest) -> None:
         """Before an update of the batch: a rehearsal, where one is due. Raises Refused where its results differ."""
         way = (backend.precision, getattr(backend, "rows", None) and backend.rows.way)
-        # Unsloth replaces the attention of transformers: there is nothing to compare with.
-        if backend.name != "peft" or (way in self._done and self._worked * SHARE < self._took):
+        # No card has measured the limits; and Unsloth replaces the attention of transformers, with which to compare.
+        if backend.device.type != "cpu" or backend.name != "peft":
+            return
+        if way in self._done and self._worked * SHARE < self._took:
             return
         started = time.monotonic()
-        try:
-            rehearse(backend, optimizer, batch, request, self._count)
-        except Exception as error:
-            # No card has measured the limits, nor computed plainly: a run there is told, and goes on.
-            if backend.device.type != "cuda" or is_out_of_memory(error):
-                raise
-            self.notes.append(f"{error}; this is not measured on a card, so the step is taken")
+        rehearse(backend, optimizer, batch, request, self._count)
         self._done.add(way)
         self._count += 1
         self._took, self._worked = time.monotonic() - started, 0.0

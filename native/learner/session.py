@@ -105,8 +105,6 @@ class Session:
             if isinstance(request, StepRequest):
                 rehearsed = functools.partial(self._rehearsals.before, self._backend, self._optimizer, batch, request)
                 self._ranks.together("rehearsed", rehearsed)
-                self._notes += self._rehearsals.notes
-                self._rehearsals.notes = []
             metrics = work(self._backend, self._optimizer, batch, request, telling, self._ranks)
             probe = metrics.pop("probe", None)
             saving = time.monotonic()

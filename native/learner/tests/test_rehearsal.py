@@ -1,5 +1,6 @@
 """The small step computed plainly: silent where nothing is wrong, and what it sees."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -157,24 +158,15 @@ def test_sees(rehearse, monkeypatch, fault):
         rehearse()
 
 
-def test_on_a_card_it_is_told_unless_memory_lacks(monkeypatch):
+def test_a_card_and_unsloth_have_none(monkeypatch):
     def refuse(*_):
         raise Refused("it differs")
 
-    def lacks(*_):
-        raise MemoryError
-
-    card = SimpleNamespace(name="peft", precision="bf16", device=torch.device("cuda"))
-    rehearsals = rehearsal.Rehearsals()
     monkeypatch.setattr(rehearsal, "rehearse", refuse)
-    rehearsals.before(card, None, None, None)
-    assert rehearsals.notes == ["it differs; this is not measured on a card, so the step is taken"]
-    host = SimpleNamespace(name="peft", precision="f32", device=torch.device("cpu"))
-    with pytest.raises(Refused, match="it differs"):
-        rehearsals.before(host, None, None, None)
-    monkeypatch.setattr(rehearsal, "rehearse", lacks)
-    with pytest.raises(MemoryError):
-        rehearsal.Rehearsals().before(card, None, None, None)
+    for name, device, due in (("peft", "cuda", False), ("unsloth", "cpu", False), ("peft", "cpu", True)):
+        backend = SimpleNamespace(name=name, precision="f32", device=torch.device(device))
+        with pytest.raises(Refused, match="it differs") if due else nullcontext():
+            rehearsal.Rehearsals().before(backend, None, None, None)
 
 
 def test_sees_half_a_layers_gradient_in_16_bits_too(rehearse, silent, qwen2, monkeypatch):

@@ -38,7 +38,7 @@ export interface Fault {
   readonly groups?: number;
   /** Its last step is made by a process of its own, which goes on with the run. */
   readonly resumed?: boolean;
-  /** Written by an author who had read no guard (outside.ts). */
+  /** See outside.ts. */
   readonly outside?: boolean;
   /** An independent test of what no run can show, since it only sees its own numbers. */
   readonly test?: string;

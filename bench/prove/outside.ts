@@ -1,6 +1,6 @@
 /**
- * Faults of `yarn prove` that were written from the code of play, reward, batch, learner and storage alone, by an author who had
- * read no guard: their share says more about faults nobody has thought of than that of faults.ts, many of which a guard was written for.
+ * Faults of `yarn prove` that were written from the code of play, reward, batch, learner and storage, by an author who had not read
+ * the guards' code, and knew their messages: their share says more about faults nobody has thought of than that of faults.ts, many of which a guard was written for.
  */
 import { at, type Fault } from "./fault.js";
 

@@ -110,11 +110,10 @@ class Passes:
         """Gradients are clear."""
         self._tokens.added.zero_()
 
-    def check_trained(self, times: int) -> None:
+    def check_tokens(self, times: int) -> None:
         """After all updates: each token's gradient was added so often, and π_old is what it was. Raises Refused."""
         check_tokens(self._tokens.trained, times)
-        if self._device == CPU:
-            check_old(self._tokens.old, self._tokens.first)
+        check_old(self._tokens.old.cpu(), self._tokens.first.cpu())
 
     def check_apart(self, probe: Probe) -> None:
         """The rows' π_old of the probe's tokens is that of the probe, which is in a row of its own. Raises Refused."""

@@ -5,8 +5,8 @@ Whatever computes or adds up gradients in another way than the objective says is
 layers, rows, masks and positions, the output layer, importance weights, bounds, KL, divisors, the scale of f16. The
 adapter has noise as its B meanwhile: of a new one A has no gradient. All is as before afterwards.
 
-It is repeated where the device computes in another way from then on, and, with other tokens, as often as costs
-little beside the steps.
+It is repeated where the precision is another one from then on, and, with other tokens, as often as costs little beside
+the steps.
 """
 
 import math
@@ -54,7 +54,8 @@ class Rehearsals:
     """Those of a process."""
 
     def __init__(self) -> None:
-        self._done: set[tuple[str, object]] = set()
+        self._precisions: set[str] = set()
+        """Those that were rehearsed."""
         self._count = 0
         self._took = self._worked = 0.0
 
@@ -64,15 +65,14 @@ class Rehearsals:
 
     def before(self, backend: Backend, optimizer: Optimizer, batch: Batch, request: StepRequest) -> None:
         """Before an update of the batch: a rehearsal, where one is due. Raises Refused where its results differ."""
-        way = (backend.precision, getattr(backend, "rows", None) and backend.rows.way)
         # No card has measured the limits; and Unsloth replaces the attention of transformers, with which to compare.
         if backend.device.type != "cpu" or backend.name != "peft":
             return
-        if way in self._done and self._worked * SHARE < self._took:
+        if backend.precision in self._precisions and self._worked * SHARE < self._took:
             return
         started = time.monotonic()
         rehearse(backend, optimizer, batch, request, self._count)
-        self._done.add(way)
+        self._precisions.add(backend.precision)
         self._count += 1
         self._took, self._worked = time.monotonic() - started, 0.0
 

@@ -119,7 +119,7 @@ def check_old(old: torch.Tensor, first: torch.Tensor) -> None:
         raise Refused("log-probabilities of the policy before the step were made anew between its updates")
 
 
-APART = {"f32": 2e-3, "f16": 0.02, "bf16": 0.3}
+TOGETHER = {"f32": 2e-3, "f16": 0.02, "bf16": 0.3}
 """Mean difference in nats of a rollout's tokens, computed in a row with others and in one of its own. Siblings that see
 each other were at 0.044, positions that go on after a fork at 0.15."""
 
@@ -129,10 +129,10 @@ def check_apart(together: torch.Tensor, alone: torch.Tensor, precision: str) -> 
     """Log-probabilities [n] of one rollout's tokens before the update."""
     apart = float((together - alone).abs().mean())
     # A comparison with NaN is false.
-    if not apart <= APART[precision]:
+    if not apart <= TOGETHER[precision]:
         raise Refused(
             f"a rollout has other log-probabilities in an update's row than in a row of its own: by {apart:.2g} nats "
-            f"on average (limit {APART[precision]:g}, {precision})"
+            f"on average (limit {TOGETHER[precision]:g}, {precision})"
         )
 
 
@@ -166,8 +166,28 @@ def f64(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(torch.float64, copy=True)
 
 
+class _Watched:
+    """A parameter before a step of Adam, in f64."""
+
+    def __init__(self, parameter: torch.nn.Parameter, state: dict[str, Any]) -> None:
+        self.parameter, self.before, self._gradient = parameter, f64(parameter.detach()), f64(parameter.grad)
+        zero = torch.zeros((), dtype=torch.float64)
+        self._mean, self._square = (
+            f64(state[name]) if name in state else zero.to(self.before.device) for name in ("exp_avg", "exp_avg_sq")
+        )
+        self._step = int(state["step"]) + 1 if "step" in state else 1
+
+    def after(self, settings: AdamSettings, epsilon: float, learning_rate: float) -> torch.Tensor:
+        """What the step makes of it."""
+        first, second = settings.betas
+        mean = first * self._mean + (1 - first) * self._gradient
+        square = second * self._square + (1 - second) * self._gradient**2
+        change = mean / (1 - first**self._step) / ((square / (1 - second**self._step)).sqrt() + epsilon)
+        return self.before * (1 - learning_rate * settings.weight_decay) - learning_rate * change
+
+
 class AdamStep:
-    """Adam's step of one parameter, another one in each update, in f64 from its gradient, moments and weights before
+    """Adam's step of two parameters, others in each update, in f64 from their gradients, moments and weights before
     (Loshchilov and Hutter 2019, arXiv 1711.05101, algorithm 2)."""
 
     @timed
@@ -179,45 +199,32 @@ class AdamStep:
         settings: AdamSettings,
     ) -> None:
         start = number % len(parameters)
-        near = (parameters[start:] + parameters[:start])[:NEAR]
-        # A new adapter's A has no gradient: its B is 0.
-        self._parameter = next((one for one in near if one.grad is not None and one.grad.any()), None)
-        if self._parameter is None:
-            return
+        near = [one for one in (parameters[start:] + parameters[:start])[:NEAR] if one.grad is not None]
+        # A new adapter's A has a gradient of 0, since its B is 0: only its decay shows.
+        moved = next((one for one in near if one.grad.any()), None)
+        watched = {id(one): one for one in (*near[:1], moved) if one is not None}
+        self._watched = [_Watched(one, adam.state.get(one, {})) for one in watched.values()]
         self._settings, self._epsilon = settings, adam.param_groups[0]["eps"]
-        state = adam.state.get(self._parameter, {})
-        zero = torch.zeros((), dtype=torch.float64)
-        self._before, self._gradient = f64(self._parameter.detach()), f64(self._parameter.grad)
-        self._mean, self._square = (
-            f64(state[name]) if name in state else zero.to(self._before.device) for name in ("exp_avg", "exp_avg_sq")
-        )
-        self._step = int(state["step"]) + 1 if "step" in state else 1
 
     @timed
     def check(self, learning_rate: float) -> None:
         """After the step."""
-        if self._parameter is None:
-            return
-        (first, second), epsilon, decay = self._settings.betas, self._epsilon, self._settings.weight_decay
-        mean = first * self._mean + (1 - first) * self._gradient
-        square = second * self._square + (1 - second) * self._gradient**2
-        change = mean / (1 - first**self._step) / ((square / (1 - second**self._step)).sqrt() + epsilon)
-        wanted = self._before * (1 - learning_rate * decay) - learning_rate * change
-        apart, moved = (self._parameter.detach().double() - wanted).norm(), (wanted - self._before).norm()
-        epsilon = torch.finfo(self._parameter.dtype).eps
-        rounding = epsilon * wanted.norm()
-        # Decay is little beside the step, and all in the direction of the weights: what is wrong in that direction.
-        length = self._before.norm()
-        along = ((self._parameter.detach().double() - wanted) * self._before).sum().abs() / length.clamp(min=1e-300)
-        spread = (UPDATE * moved + rounding) / len(wanted.flatten()) ** 0.5
-        least = learning_rate * decay / 2 * length + 4 * spread
-        # The host waits for the device once.
-        found, limit, found_along, limit_along = torch.stack((apart, UPDATE * moved + rounding, along, least)).tolist()
-        if not (found <= limit and found_along <= limit_along):
-            raise Refused(
-                f"the update of a parameter by Adam is not what its gradient, moments and the learning rate "
-                f"{learning_rate:g} give: {found:.2g} apart, of {float(moved):.2g}"
-            )
+        for one in self._watched:
+            wanted = one.after(self._settings, self._epsilon, learning_rate)
+            apart, moved = one.parameter.detach().double() - wanted, (wanted - one.before).norm()
+            rounding = torch.finfo(one.parameter.dtype).eps * wanted.norm()
+            limit = UPDATE * moved + rounding
+            # Decay is little beside the step, and in the direction of the weights, in which rounding has little.
+            length = one.before.norm()
+            along = (apart * one.before).sum().abs() / length.clamp(min=1e-300)
+            limit_along = learning_rate * self._settings.weight_decay / 2 * length + 4 * limit / apart.numel() ** 0.5
+            # The host waits for the device once.
+            found, most, found_along, most_along = torch.stack((apart.norm(), limit, along, limit_along)).tolist()
+            if not (found <= most and found_along <= most_along):
+                raise Refused(
+                    f"the update of a parameter by Adam is not what its gradient, moments and the learning rate "
+                    f"{learning_rate:g} give: {found:.2g} apart, of {float(moved):.2g}"
+                )
 
 
 @timed

@@ -5,7 +5,8 @@
 3. Passes without gradient: the probe, the base model where KL counts, π_old of all mini-batches but the first.
 4. For each epoch and mini-batch: forward and backward over its rows (passes.py), the ranks' gradients added up and
    clipped, Adam. The first update's own pass gives π_old of its mini-batch.
-5. The probe again. Where a loss or gradient was not finite, all is as before 3 instead.
+5. Tokens, updates and π_old are checked, and the probe is computed again. Where a loss or gradient was not finite, all
+   is as before 3 instead.
 """
 
 import math
@@ -131,7 +132,7 @@ def _updates(
         if applied.skipped:
             optimizer.restore(before)
         else:
-            passes.check_trained(request.epochs)
+            passes.check_tokens(request.epochs)
             passes.check_apart(probe)
             check_count(optimizer.updates - before["state"]["updates"], len(minibatches) * request.epochs)
             with as_played():

@@ -13,7 +13,10 @@ export function tooFewLeft(left: readonly Trajectory[], group: readonly Trajecto
   return left.length < Math.min(2, group.length);
 }
 
-/** Rewards the comparable rollouts of a group, and notes whose they are. Where too few are left, neither the task nor the judge is called. */
+/**
+ * Rewards the comparable rollouts of a group, and notes whose they are. Where too few are left, neither the task nor the judge is
+ * called.
+ */
 export function rewardComparable(rewardGroup: RewardGroup): RewardGroup {
   return async (group, step) => {
     const left = comparable(group);

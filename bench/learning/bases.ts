@@ -2,6 +2,7 @@
 import { relative } from "node:path";
 import { HoneError } from "../../src/core/util/errors.js";
 import { packageRoot } from "../../src/core/util/paths.js";
+import type { PretrainedName } from "../pretrained.js";
 import { type QuantisedType, quantisedFile, quantisedTypes } from "./quantised.js";
 
 /** Options of `yarn train`, with their values. */
@@ -34,10 +35,14 @@ export interface Base {
   readonly model: string;
   /** The file of `model` is made from SmolLM2 when it is first needed: its weights as this type of llama.cpp's. */
   readonly quantised?: QuantisedType;
+  /** What is played is this file, whose parts are fetched when it is first needed; `model` is the Hub's name for it. */
+  readonly pretrained?: PretrainedName;
   /** Runs start from an adapter that imitates the task's expert. */
   readonly imitation?: Imitation;
   /** Value of `--task`, a path relative to the package's folder; without it, the email task. */
   readonly task?: string;
+  /** A value of `--set`, an option of the task, for all that plays it. */
+  readonly set?: string;
   /** Settings of every run and control, in addition to the model. */
   readonly settings: Settings;
   readonly evaluations: readonly EvaluationName[];
@@ -55,6 +60,9 @@ const whatKind: Settings = { "--max-tokens": "12", "--steps": "16", "--learning-
 
 /** Of every command that plays or trains SmolLM2 on the email task: its chat template has no tools. */
 const hermes: Settings = { "--weights": "f16", "--tool-format": "hermes" };
+
+/** The engine and the learner compute with what the quantised file says, in 16 bits. */
+const qwen: Settings = { "--weights": "f16" };
 
 /** SmolLM2 and the task in plain text, its weights as they are in the file. */
 const smollm2 = (name: string): Base => ({
@@ -112,6 +120,34 @@ const bases: readonly Base[] = [
     seeds: { seeds: [1], coins: [1], success: [] },
     checkpoint: "latest",
     results: "smollm2-email",
+    drawn: false,
+  },
+  // The mission's model by its sibling; learning rates and sizes were not searched.
+  {
+    name: "qwen2.5-email",
+    model: "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF:q4_k_m",
+    pretrained: "qwen2.5-coder-0.5b",
+    // What varies stands behind the tools, so that questions share most of their prompts: half the work on a CPU.
+    set: "inbox=question",
+    imitation: {
+      rollouts: 160,
+      settings: { ...qwen, "--learning-rate": "2e-4", "--update-trajectories": "8", "--max-grad-norm": "1" },
+    },
+    settings: {
+      ...qwen,
+      "--context": "2048",
+      "--max-tokens": "128",
+      "--groups-per-step": "4",
+      "--steps": "24",
+      "--learning-rate": "2e-4",
+      "--max-grad-norm": "1",
+      "--validate-every": "0",
+      "--validate-n": "20",
+    },
+    evaluations: ["held-out"],
+    seeds: { seeds: [1], coins: [1], success: [] },
+    checkpoint: "latest",
+    results: "qwen2.5-email",
     drawn: false,
   },
   smollm2("smollm2-q4_1"),

@@ -143,10 +143,12 @@ const round = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value, (_, each) => (typeof each === "number" ? Number(each.toPrecision(5)) : each)));
 
 const taskArguments = ({ task }: Base) => (task ? ["--task", task] : []);
+/** Of commands that play the task. */
+const playArguments = (base: Base) => [...taskArguments(base), ...(base.set ? ["--set", base.set] : [])];
 
 /** @param imitated the folder that `yarn hone sft` wrote, if the base has imitation */
 const trainArguments = ({ base, flags }: Experiment, imitated: string) => [
-  ...["train", ...taskArguments(base)],
+  ...["train", ...playArguments(base)],
   ...["--model", base.model, ...flags, ...(base.imitation ? ["--fork", imitated] : [])],
 ];
 const evalArguments = ({ kind, base }: Experiment, n: number) => {
@@ -160,7 +162,7 @@ function imitationArguments(base: Base, file: string, folder: string): { play: s
   const { rollouts, settings } = base.imitation;
   return {
     play: [
-      ...["rollout", ...taskArguments(base), "--expert", "--split", "train"],
+      ...["rollout", ...playArguments(base), "--expert", "--split", "train"],
       ...["--n", `${rollouts}`, "--group-size", "1", "--out", file],
     ],
     learn: [
@@ -204,12 +206,20 @@ export function commandsOf(experiment: Experiment, n: number): string[] {
 /**
  * A finished run is not trained again; an interrupted one is resumed.
  *
+ * @param model of the base, as it is reached here
  * @param db of the email task; other tasks need none
  */
-export function runExperiment(experiment: Experiment, folder: string, db: Databases | undefined, n: number): Outcome {
-  const { name, kind, base } = experiment;
+export function runExperiment(
+  experiment: Experiment,
+  model: string,
+  folder: string,
+  db: Databases | undefined,
+  n: number,
+): Outcome {
+  const { name, kind } = experiment;
+  const base: Base = { ...experiment.base, model };
   const home = ["--home", folder, "--project", "learning", "--run", name.replaceAll(" ", "-")];
-  const train = trainArguments(experiment, imitate(base, folder, db));
+  const train = trainArguments({ ...experiment, base }, imitate(base, folder, db));
   const evaluate = evalArguments(experiment, n);
   const trained = hone([...train, ...(db ? ["--db", db.usual] : []), ...home]) as { folder: string; mismatch: unknown };
   const asked = (evaluation: EvaluationName, ...flags: string[]) =>

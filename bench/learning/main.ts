@@ -12,6 +12,7 @@ import { isDeepStrictEqual, parseArgs } from "node:util";
 import { HoneError, messageOf, UsageError } from "../../src/core/util/errors.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { hardwareOf, versionsOf } from "../hardware.js";
+import { ensurePretrained } from "../pretrained.js";
 import { resultsFile } from "../results.js";
 import { baseOf } from "./bases.js";
 import { curvesSvg } from "./curve.js";
@@ -61,6 +62,7 @@ try {
   if (chosen.length === 0) throw new HoneError(`--only: there are ${all.map(({ name }) => name).join(", ")}`);
 
   if (base.quantised) await ensureQuantised(base.quantised, console.error);
+  const model = base.pretrained ? await ensurePretrained(base.pretrained, console.error) : base.model;
   const databases = base.task ? undefined : buildDatabases(folder);
   const [n = 200] = numbers("n", values.n);
   const outcomes = chosen.map((one) => {
@@ -68,7 +70,7 @@ try {
     const kept = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Outcome) : undefined;
     // An outcome with other options belongs to another experiment.
     if (kept && isDeepStrictEqual(kept.commands, commandsOf(one, n))) return kept;
-    const outcome = runExperiment(one, folder, databases, n);
+    const outcome = runExperiment(one, model, folder, databases, n);
     writeFileSync(file, `${JSON.stringify(outcome, null, 1)}\n`);
     return outcome;
   });

@@ -249,6 +249,7 @@ Napi::Value generate(const Napi::CallbackInfo& info, const Use& use) {
       object.Set("temperature", result.sampling.temperature);
       object.Set("truncated", result.sampling.truncates());
       object.Set("foreign", result.foreign);
+      object.Set("seed", static_cast<double>(result.sampling.seed));
       object.Set("draws", drawsObject(env, result.draws));
       if (allowed) object.Set("allowed", allowedObject(env, *allowed));
       setError(env, object, result.error);

@@ -3,6 +3,7 @@
 Every file and folder is written and then fsynced; hone renames the folder into place.
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -99,6 +100,12 @@ def resume(folder: str, backend: Backend, optimizer: Optimizer, lora: Lora) -> N
     if state is not None:
         optimizer.load(state)
     check_resumed(path, backend.model, optimizer.state())
+
+
+def digest(folder: str) -> str | None:
+    """SHA-256 of a checkpoint's file for the engine, by which hone names adapters; None without one."""
+    file = Path(folder) / "adapter.gguf"
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else None
 
 
 def earlier_policy(folder: str | None, backend: Backend) -> Callable[[], AbstractContextManager[None]]:

@@ -65,6 +65,10 @@ class UpdateRequest:
 @dataclass(frozen=True)
 class StepRequest(LossSettings, UpdateRequest):
     max_completion_tokens: int | None = None
+    temperature: float | None = None
+    """Of the batch, once more; None: not said."""
+    adapter: str | None = ""
+    """SHA-256 of the file for the engine of the adapter to go on from; None: of a new one, "": not said."""
     rollouts: int | None = None
     sampled_tokens: int | None = None
     epochs: int = 1

@@ -17,13 +17,13 @@ from peft import PeftModel
 from safetensors.torch import load_file
 
 from .architectures import LAYERS, interleave_heads, is_interleaved
-from .batch import Trajectory
+from .batch import Batch, Trajectory
 from .copies import on_host
 from .errors import Refused
 from .fused_weights import ADAPTER, adapter_of
 from .gguf_adapter import PEFT_TENSOR, Base
 from .packing import Pack
-from .request import AdamSettings
+from .request import AdamSettings, Lora, StepRequest
 
 SAME = 1e-5
 """Relative difference of an adapter's products in f64 from two copies in f32, some 80 roundings."""
@@ -141,6 +141,35 @@ def check_count(found: int, wanted: int) -> None:
     """Of a step's updates."""
     if found != wanted:
         raise Refused(f"a step of {wanted} updates has made {found}")
+
+
+@timed
+def check_asked(batch: Batch, request: StepRequest) -> None:
+    """What the batch says of itself is what the request says of it."""
+    if request.temperature is not None and batch.temperature != request.temperature:
+        raise Refused(
+            f"the learner would train at temperature {batch.temperature:g} what was sampled at {request.temperature:g}"
+        )
+
+
+@timed
+def check_adapter(found: str | None, wanted: str | None) -> None:
+    """By the digests of their files: the adapter that the learner has is the one to go on from; None: a new one."""
+    if wanted not in ("", found):
+        raise Refused(f"the learner would go on from {_adapter(found)}, and the run stands at {_adapter(wanted)}")
+
+
+def _adapter(digest: str | None) -> str:
+    return "a new adapter" if digest is None else f"the adapter {digest[:12]}"
+
+
+@timed
+def check_scaled(model: torch.nn.Module, lora: Lora) -> None:
+    """The adapter's output is scaled as asked."""
+    wanted = lora.alpha / lora.rank
+    for name, module in model.named_modules():
+        if ADAPTER in getattr(module, "lora_A", ()) and module.scaling[ADAPTER] != wanted:
+            raise Refused(f"the adapter of {name} is scaled by {module.scaling[ADAPTER]:g}, not by {wanted:g}")
 
 
 @timed

@@ -10,7 +10,7 @@ import torch
 
 from . import checkpoint, choice
 from .backend import Backend, PeftBackend
-from .batch import read_batch
+from .batch import Batch, read_batch
 from .errors import Refused
 from .hardware import cuda_of, name_of
 from .memory import PeakMemory
@@ -23,7 +23,7 @@ from .rehearsal import Rehearsals
 from .request import OpenRequest, SftRequest, StepRequest, UpdateRequest
 from .residence import Residence
 from .scaling import LossScale
-from .second_path import Spent
+from .second_path import Spent, check_adapter, check_asked, check_scaled
 from .sft import supervised
 from .update import policy_update
 
@@ -62,6 +62,10 @@ class Session:
             if settings.lora is None:
                 raise Refused("training of all weights cannot be resumed; start from the model it wrote")
             checkpoint.resume(settings.resume, self._backend, self._optimizer, settings.lora)
+        if settings.lora is not None:
+            check_scaled(self._backend.model, settings.lora)
+        self._adapter = checkpoint.digest(settings.resume) if settings.resume else None
+        """Of the checkpoint whose state the first rank has."""
         self._rehearsals = Rehearsals()
         self._residence = Residence(self._backend, self._optimizer, self._backend.away)
         device = self._backend.device if self._backend.away else self._backend.placed()
@@ -94,9 +98,16 @@ class Session:
         """Supervised epochs and their checkpoint."""
         return self._ranks.together("sft", lambda: self._run(supervised, SUPERVISED, request, progress))
 
+    def _check_asked(self, batch: Batch, request: StepRequest) -> None:
+        check_asked(batch, request)
+        if self._ranks.first:
+            check_adapter(self._adapter, request.adapter)
+
     def _run(self, work: Any, objective: str, request: UpdateRequest, progress: Progress) -> dict[str, Any]:
         started, checks = time.monotonic(), Spent.seconds
         batch = read_batch(request.batch, self._backend.vocabulary)
+        if isinstance(request, StepRequest):
+            self._ranks.together("asked", functools.partial(self._check_asked, batch, request))
         with self._residence.at_work():
             memory = PeakMemory(self._backend.device)
             self._optimizer.begin(objective)
@@ -111,6 +122,7 @@ class Session:
             if metrics.get("applied", True) and self._ranks.first:
                 progress("saving", 0, 1)
                 checkpoint.write(request.into, self._backend, self._optimizer, probe)
+                self._adapter = checkpoint.digest(request.into)
             metrics["seconds"]["save"] = time.monotonic() - saving
             # After this the checkpoint is written, for all ranks.
             reports = self._ranks.gather(

@@ -93,6 +93,8 @@ export interface NativeGenerated {
   truncated: boolean;
   /** Some of its keys and values were computed with another adapter than was in use. */
   foreign: boolean;
+  /** From which its draws follow. */
+  seed: number;
   draws: DrawStatistics;
   /** With a grammar that restricts. */
   allowed?: NativeAllowed;

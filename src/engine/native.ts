@@ -119,9 +119,9 @@ class NativeSequence implements Sequence {
     const result = await cancellable(this.#native, this.#native.generate(this.#id, turn), signal);
     this.#length = result.length || this.#length;
     if (result.error) throw engineError(result.error);
-    const { tokens, logprobs, length, digest, temperature, truncated, foreign, draws } = result;
+    const { tokens, logprobs, length, digest, temperature, truncated, foreign, seed, draws } = result;
     const drawn = [[length - tokens.length, length]] as const;
-    const evaluated = { tokens: length, digest, temperature, truncated, foreign, drawn, draws };
+    const evaluated = { tokens: length, digest, temperature, truncated, foreign, seed, drawn, draws };
     const allowed = result.allowed && allowedOf(result.allowed);
     const { waitedMs, usedMs } = result;
     const times = { waitedSeconds: waitedMs / 1000, usedSeconds: usedMs / 1000 };

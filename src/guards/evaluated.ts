@@ -7,7 +7,11 @@ import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { TokenRecord } from "../core/rollout/transcript.js";
 import { HoneError } from "../core/util/errors.js";
 
-function differenceOf({ ids, sampled, evaluated }: TokenRecord, temperature: number): string | undefined {
+function differenceOf(
+  { ids, sampled, evaluated }: TokenRecord,
+  temperature: number,
+  seed: number | undefined,
+): string | undefined {
   if (!evaluated) return undefined;
   const { tokens, digest, temperature: used, truncated, foreign, drawn } = evaluated;
   if (tokens > ids.length || sampled.includes(1, tokens)) {
@@ -24,6 +28,9 @@ function differenceOf({ ids, sampled, evaluated }: TokenRecord, temperature: num
     const [was, is] = sampled[other] === 1 ? ["did not draw", "sampled"] : ["drew", "given"];
     return `the engine ${was} token ${other}, which is recorded as ${is}`;
   }
+  if (seed !== undefined && evaluated.seed !== seed) {
+    return `the engine drew with the seed ${evaluated.seed}, and it is recorded with ${seed}`;
+  }
   if (foreign) return "some of its keys and values were computed with another adapter than the one that played";
   // The engine divides in f32.
   if (Math.fround(used) !== Math.fround(temperature)) {
@@ -39,9 +46,10 @@ function differenceOf({ ids, sampled, evaluated }: TokenRecord, temperature: num
  * @throws HoneError where they differ
  */
 export function checkEvaluated(group: readonly Trajectory[], temperature: number): void {
-  for (const { id, tokens, branches = [] } of group) {
-    for (const record of [tokens, ...branches.map((branch) => branch.tokens)]) {
-      const difference = record && differenceOf(record, temperature);
+  for (const { id, seed, tokens, branches = [] } of group) {
+    // A branch that is a sequence of its own draws with a seed of its own.
+    for (const [number, record] of [tokens, ...branches.map((branch) => branch.tokens)].entries()) {
+      const difference = record && differenceOf(record, temperature, number === 0 ? seed : undefined);
       if (difference === undefined) continue;
       throw new HoneError(
         `the rollout ${id} is not what was played: ${difference}; the step was not taken. The same command plays it again`,

@@ -9,6 +9,8 @@ import { checkCredits } from "./credit-check.js";
 import { checkDrawStatistics } from "./draw-statistics.js";
 import { checkDraws } from "./draws.js";
 import { checkEvaluated } from "./evaluated.js";
+import { GIVEN } from "./given.js";
+import { checkMean } from "./mean.js";
 import { checkMismatch, checkProbe, mismatchNote, probeLimit } from "./mismatch.js";
 import { checkPolicySlope } from "./policy-slope.js";
 import { checkProgress } from "./progress.js";
@@ -16,6 +18,7 @@ import { checkRate } from "./rate.js";
 import { checkBatch } from "./second-path.js";
 import { checkSeeds } from "./seeds.js";
 
+/** Those that need nothing of the model; `givenGuard` looks before them. */
 export const guards: readonly Guard[] = [
   {
     name: "the engine's own account",
@@ -58,8 +61,12 @@ export const guards: readonly Guard[] = [
   },
   {
     name: "the batch by a second path",
-    sees: "ids, masks or log-probabilities that were written for the learner and were not played",
-    afterBatch: ({ file, batch, seed, whole }) => demanding("refuse", () => checkBatch(file, batch, { seed, whole })),
+    sees: "ids, masks or log-probabilities that were written for the learner and were not played, and a mean over another number of rollouts or tokens",
+    afterBatch: ({ file, batch, groups, further, mean, ...how }) =>
+      demanding("refuse", async () => {
+        checkMean(groups, further, mean);
+        await checkBatch(file, batch, how);
+      }),
   },
   {
     name: "policy that played",
@@ -144,6 +151,7 @@ const MOMENTS: Readonly<Record<keyof Moments, string>> = {
 export function guardsTable(): string {
   const looks = (guard: Guard) => (Object.keys(MOMENTS) as (keyof Moments)[]).filter((moment) => moment in guard);
   const rows = [
+    [GIVEN.name, MOMENTS.afterPlay, GIVEN.sees],
     ...guards.map((guard) => [
       guard.name,
       looks(guard)

@@ -18,7 +18,7 @@ import {
 import { opening, playRollout, type RolloutOutcome, type Waiting } from "../core/rollout/rollout.js";
 import type { Session } from "../core/rollout/session.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
-import type { AnyTask } from "../core/task/task.js";
+import type { AnyTask, ChatMessage } from "../core/task/task.js";
 import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
 import type { Pauses } from "../core/util/time-limit.js";
 import { outagesOf } from "../engine/factory.js";
@@ -140,6 +140,7 @@ async function playMember(
   job: GroupJob,
   member: Member,
   session: Session | undefined,
+  messages: readonly ChatMessage[],
 ): Promise<Trajectory> {
   const { task, env, mcpServers, agents } = here;
   const { scenario } = job;
@@ -159,6 +160,7 @@ async function playMember(
     scenario,
     env,
     session,
+    messages,
     limits: settings.limits,
     pauses: here.pauses,
     folder: own?.folder,
@@ -193,9 +195,14 @@ export default async function playGroup(job: GroupJob): Promise<GroupResult> {
   }
   const failed = (id: string, error: unknown) => post({ kind: "failed", failure: { id, error: messageOf(error) } });
   let sessions: Session[] = [];
+  let messages: readonly ChatMessage[] = [];
   try {
     waitFor(job.members, "the task's prompt");
-    if (!here.agents) sessions = here.players.start(opening(here.task, job.scenario, maxTurns), job);
+    if (!here.agents) {
+      const first = opening(here.task, job.scenario, maxTurns);
+      sessions = here.players.start(first, job);
+      messages = first.messages;
+    }
   } catch (error) {
     for (const { id } of job.members) failed(id, error);
     return null;
@@ -210,7 +217,7 @@ export default async function playGroup(job: GroupJob): Promise<GroupResult> {
       const session = sessions[position];
       try {
         await mayBegin.get(member.id);
-        post({ kind: "done", trajectory: await playMember(here, job, member, session) });
+        post({ kind: "done", trajectory: await playMember(here, job, member, session, messages) });
       } catch (error) {
         failed(member.id, error);
       } finally {

@@ -3,19 +3,21 @@
  * trainings are put together here, whoever makes their steps.
  */
 
-import { chatOf, requireFormat } from "../chat/chat.js";
+import { type Chat, chatOf, requireFormat } from "../chat/chat.js";
 import { libraryOptions, withDefaults } from "../core/config/config.js";
-import { isLocal, type LocalEngine } from "../core/engine/engine.js";
+import { type Engine, isLocal, type LocalEngine } from "../core/engine/engine.js";
 import type { Rewards } from "../core/reward/reward.js";
 import { chatSettings } from "../core/rollout/conversation.js";
 import type { Run } from "../core/run/run.js";
 import type { RunSettings } from "../core/run/settings.js";
+import { type Tool, toolSchema } from "../core/task/task.js";
 import { LastUpdates } from "../core/train/earlier.js";
 import { risingRateText } from "../core/train/schedule.js";
 import { settleLast, use } from "../core/train/settle.js";
 import { StepClock } from "../core/train/step-clock.js";
 import { gpuChosen } from "../engine/engine-options.js";
 import { decodeThreads, usableCores } from "../engine/threads.js";
+import { type GivenReader, givenGuard } from "../guards/given.js";
 import { guards } from "../guards/guard-list.js";
 import { openRewards, requireRewards } from "../judge/reward/open.js";
 import { engineFacts, engineText } from "../machine/compute.js";
@@ -109,9 +111,11 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
     const { engine, info } = model;
     run.saw("engine", engineFacts(info));
     if (loading && isLocal(engine) && decodeThreads(config.threads) === usableCores()) leaveCore(engine, loading);
-    requireFormat(chatOf(engine, chatSettings(settings)), task.task.tools, plan.model);
+    const chat = chatOf(engine, chatSettings(settings));
+    requireFormat(chat, task.task.tools, plan.model);
     const parts = {
-      ...{ run, updater, view, lastUpdates: new LastUpdates(), guards },
+      ...{ run, updater, view, lastUpdates: new LastUpdates() },
+      guards: [givenGuard(readerOf(engine, chat, task.task.tools)), ...guards],
       settings: loopSettings(settings, config, info, plan.apart),
       policy: await model.policy(task, config.releaseWeights),
     };
@@ -165,6 +169,15 @@ function greet(run: Run, settings: RunSettings, log: (line: string) => void): vo
   const standing = { name: run.name, step: at.step, rate, checkpoint: run.checkpointOf(at) };
   const text = risingRateText(settings, settings.steps, standing);
   if (text !== undefined) log(text);
+}
+
+/** What the model was given is read by this thread's own template and vocabulary: players have theirs. */
+function readerOf(engine: Engine, { template, closing }: Chat, tools: readonly Tool[]): GivenReader {
+  return {
+    ...{ template, closing, tools: tools.map((tool) => toolSchema(tool)) },
+    tokenize: (text) => engine.tokenize(text, { special: true }),
+    detokenize: (ids) => engine.detokenize(ids, { special: true }),
+  };
 }
 
 /** The rewards that the options name, or the program's own. */

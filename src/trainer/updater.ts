@@ -169,6 +169,7 @@ export function openUpdater({ run, model, settings, config, fitted, place, threa
         clipHigh: settings.clipHigh,
       },
       importance: { mode: settings.importanceSampling, low: settings.importanceMin, high: settings.importanceMax },
+      temperature: settings.temperature,
       klCoefficient: settings.kl,
       epochs: settings.iterations,
       minibatches: settings.minibatches,

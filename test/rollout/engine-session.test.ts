@@ -13,8 +13,10 @@ import type { Opening, TurnLimits } from "../../src/core/rollout/session.js";
 import type { AnyTask, ChatMessage, Scenario } from "../../src/core/task/task.js";
 import { HoneError } from "../../src/core/util/errors.js";
 import { loadEngine } from "../../src/engine/factory.js";
+import { checkGiven, type GivenReader } from "../../src/guards/given.js";
 import { llamaCppFiles } from "../support/bundle.js";
 import { countingTask } from "../support/counting-task.js";
+import { trajectoryOf } from "../train/support/fakes.js";
 
 const task = countingTask as unknown as AnyTask;
 const [scenario] = (await task.scenarios({})) as [Scenario];
@@ -83,6 +85,37 @@ describe("a session on the engine", () => {
     expect(turn.stop).toBe("length");
     const between = ids.slice(prompt.length + 5, -2);
     expect(between).toEqual([template.closing.id, ...template.delta(first.messages, first.tools, results, true)]);
+  });
+
+  it("is read back: other tokens than its messages have are told", async () => {
+    const player = session(engine.open(prompt), 4);
+    const turn = await player.turn(limits({ maxTokens: 5 }));
+    player.respond(results);
+    const next = await player.turn(limits({ maxTokens: 3 }));
+    const record = player.tokens();
+    player.close();
+    const said = (content: string): ChatMessage => ({ role: "assistant", content });
+    const messages = [...first.messages, said(turn.content), ...results, said(next.content)];
+    const reader: GivenReader = {
+      ...{ template, closing: chat.closing, tools: first.tools },
+      tokenize: (text) => engine.tokenize(text, { special: true }),
+      detokenize: (ids) => engine.detokenize(ids, { special: true }),
+    };
+    const check = (at: number, ...more: number[]) => {
+      const spliced = (list: readonly number[], added: number[]) => [...list.slice(0, at), ...added, ...list.slice(at)];
+      const none = more.map(() => 0);
+      const tokens = {
+        ids: spliced(record.ids, more),
+        sampled: spliced(record.sampled, none),
+        logprobs: spliced(record.logprobs, none),
+      };
+      checkGiven([{ ...trajectoryOf({}), messages, turns: 2, tokens }], reader);
+    };
+    check(0);
+    expect(() => check(prompt.length, ...prompt.slice(-3))).toThrow(/given other tokens .*its prompt reads/);
+    expect(() => check(prompt.length + 5, template.closing.id)).toThrow(/behind its turn 1 it reads/);
+    // A thought that was cut short has given tokens within a turn: its prompt is read all the same.
+    check(prompt.length + 2, 1);
   });
 
   it("evaluates the prompt of a group once", async () => {

@@ -4,8 +4,10 @@ import type { Token } from "node-llama-cpp";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ChatTemplate } from "../../src/chat/template.js";
 import { type ChatMessage, toolSchema } from "../../src/core/task/task.js";
+import { checkGiven } from "../../src/guards/given.js";
 import { countingTask } from "../support/counting-task.js";
 import { ensureLearnerPython } from "../support/python.js";
+import { trajectoryOf } from "../train/support/fakes.js";
 import {
   chatTemplate,
   framingOf,
@@ -129,6 +131,38 @@ describe.each(all)("the template of $name", (model) => {
   it("adds the closing token itself when the turn was cut", () => {
     const open = template().delta(opening, tools, results, false);
     expect(open).toEqual([template().closing.id, ...template().delta(opening, tools, results, true)]);
+  });
+
+  it("is read back from a rollout's tokens, whatever the texts, and other tokens are told", () => {
+    const { model: tokenizer } = loaded.get(model.vocabulary) as LoadedVocabulary;
+    const reader = {
+      ...{ template: template(), closing: [template().closing.id], tools },
+      tokenize: (text: string) => tokenizer.tokenize(text, true),
+      detokenize: (ids: ArrayLike<number>) => tokenizer.detokenize(Array.from(ids) as Token[], true),
+    };
+    const sampled = [...tokenizer.tokenize(assistant, false), template().closing.id];
+    const before = beginning(model);
+    const prompt = template().prompt(before, tools);
+    const between = template().delta(before, tools, results, true);
+    const check = (first: readonly number[], then: readonly number[]) => {
+      const parts = [first, sampled, then, sampled];
+      const flags = parts.flatMap((part, number) => part.map(() => number % 2));
+      const tokens = { ids: parts.flat(), sampled: flags, logprobs: flags.map((flag) => -flag) };
+      const messages = [...before, said, ...results, said];
+      checkGiven([{ ...trajectoryOf({}), messages, turns: 2, tokens }], reader);
+    };
+    check(prompt, between);
+    expect(() => check([...prompt, ...prompt.slice(-3)], between)).toThrow(/its prompt reads/);
+    expect(() => check(prompt, [template().closing.id, ...between])).toThrow(/behind its turn 1 it reads/);
+    for (const { before: others, tools: own } of drawn) {
+      const ids = template().prompt(others, own);
+      const tokens = {
+        ids: [...ids, ...sampled],
+        sampled: [...ids.map(() => 0), ...sampled.map(() => 1)],
+        logprobs: [],
+      };
+      checkGiven([{ ...trajectoryOf({}), messages: [...others, said], tokens }], { ...reader, tools: own });
+    }
   });
 
   it("keeps special tokens in questions, mails and tool results as text", () => {

@@ -110,7 +110,16 @@ describe("a run's draws", () => {
   it("are those of all sequences of all rollouts that have any", () => {
     const draws = { tokens: 2, deviation: 0.5, variance: 1 };
     const tokens = { ids: [1], sampled: [0], logprobs: [0] };
-    const evaluated = { tokens: 1, digest: 0, temperature: 1, truncated: false, foreign: false, drawn: [], draws };
+    const evaluated = {
+      tokens: 1,
+      digest: 0,
+      temperature: 1,
+      truncated: false,
+      foreign: false,
+      seed: 1,
+      drawn: [],
+      draws,
+    };
     const measured = { ...tokens, evaluated };
     const rollouts = [
       { ...trajectoryOf({}), tokens: measured, branches: [{ messages: [], tokens: measured }] },

@@ -8,7 +8,7 @@ import { trajectoryOf } from "./support/fakes.js";
 
 const ids = [5, 6, 20, 21, 2, 9, 22, 2];
 const evaluated: Evaluated = {
-  ...{ tokens: ids.length, digest: digestOf(ids), temperature: 1, truncated: false, foreign: false },
+  ...{ tokens: ids.length, digest: digestOf(ids), temperature: 1, truncated: false, foreign: false, seed: 1 },
   drawn: [
     [2, 5],
     [6, 8],
@@ -72,6 +72,10 @@ describe("a rollout", () => {
 
   it("that goes on from keys and values of another adapter is refused, in a later turn too", () => {
     const words = "keys and values were computed with another adapter than the one that played";
+    const drawn = { ...evaluated, seed: 9 };
+    expect(() => checkEvaluated(group(record({ evaluated: drawn })), 1)).toThrow("drew with the seed 9");
+    // A further sequence draws with its own.
+    checkEvaluated(group(record(), [record({ evaluated: drawn })]), 1);
     const foreign = { ...evaluated, foreign: true };
     expect(() => checkEvaluated(group(record({ evaluated: foreign })), 1)).toThrow(words);
     expect(afterTurn(foreign, evaluated)?.foreign).toBe(true);

@@ -8,10 +8,19 @@ from batches import open_settings, random_batch, step_settings, tree_batch, writ
 from learner import checkpoint
 from learner.adam import make_adam
 from learner.attention import Layout
+from learner.batch import read_batch
 from learner.errors import Refused
 from learner.packing import plan_trajectories
 from learner.request import AdamSettings
-from learner.second_path import AdamStep, check_apart, check_old, check_rows, check_tokens, check_trained
+from learner.second_path import (
+    AdamStep,
+    check_apart,
+    check_old,
+    check_rows,
+    check_scaled,
+    check_tokens,
+    check_trained,
+)
 from learner.session import Session
 
 from models import make_model, write_gguf
@@ -231,3 +240,33 @@ def test_an_optimizers_state_that_is_an_older_one_is_refused(session, tmp_path, 
     monkeypatch.setattr(torch, "save", lambda _, path: save(older, path))
     with pytest.raises(Refused, match=r"optimizer\.pt of the checkpoint has not what was written to it"):
         session.step(step_settings(batch, tmp_path / "0002"), silent)
+
+
+def test_a_step_is_made_of_the_batch_and_the_adapter_that_it_names(tmp_path):
+    write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    session = Session(open_settings(tmp_path / "model.gguf"), lambda *_: None)
+    step = step_settings(batch, tmp_path / "one")
+    temperature = read_batch(batch, 96).temperature
+    with pytest.raises(Refused, match="would train at temperature"):
+        session.step(dataclasses.replace(step, temperature=temperature + 0.1), lambda *_: None)
+    with pytest.raises(Refused, match="go on from a new adapter, and the run stands at the adapter beef"):
+        session.step(dataclasses.replace(step, adapter="beef"), lambda *_: None)
+    session.step(dataclasses.replace(step, adapter=None, temperature=temperature), lambda *_: None)
+    first = checkpoint.digest(tmp_path / "one")
+    second = dataclasses.replace(step, into=str(tmp_path / "two"), adapter=first)
+    with pytest.raises(Refused, match="and the run stands at a new adapter"):
+        session.step(dataclasses.replace(second, adapter=None), lambda *_: None)
+    session.step(second, lambda *_: None)
+    resumed = Session(open_settings(tmp_path / "model.gguf", resume=str(tmp_path / "one")), lambda *_: None)
+    with pytest.raises(Refused, match=f"go on from the adapter {first[:12]}"):
+        resumed.step(dataclasses.replace(second, adapter=checkpoint.digest(tmp_path / "two")), lambda *_: None)
+
+
+def test_an_adapter_of_another_scale_is_refused(tmp_path):
+    write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
+    settings = open_settings(tmp_path / "model.gguf")
+    model = Session(settings, lambda *_: None)._backend.model
+    check_scaled(model, settings.lora)
+    with pytest.raises(Refused, match="is scaled by"):
+        check_scaled(model, dataclasses.replace(settings.lora, alpha=3 * settings.lora.alpha))

@@ -114,6 +114,8 @@ export interface Evaluated {
   readonly truncated: boolean;
   /** Of its keys and values some were computed with another adapter than was in use. */
   readonly foreign: boolean;
+  /** From which its draws follow. */
+  readonly seed: number;
   /** Where it drew tokens: positions of the sequence, each from the first to the one behind the last; of several turns in order. */
   readonly drawn: readonly (readonly [from: number, to: number])[];
   /** Missing where the engine does not measure them. */

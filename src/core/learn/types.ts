@@ -136,6 +136,8 @@ export interface StepSettings {
   /** Sent to Python unchanged; native/learner/objective.py checks it. */
   readonly objective: Objective;
   readonly learningRate: number;
+  /** At which the batch was sampled: the batch says so too, and an update of another is refused. */
+  readonly temperature?: number;
   /** Weight of the KL divergence to the base model (k3 estimate); 0 does not compute it. */
   readonly klCoefficient: number;
   /** The weight π_old/π_rollout that corrects for the engine's rounding, and its bounds. */
@@ -154,6 +156,8 @@ export interface StepSettings {
   readonly rollouts?: number;
   /** Sampled tokens of the same, for objectives with a mean over tokens; not those of rollouts that are masked. */
   readonly sampledTokens?: number;
+  /** SHA-256 of the adapter that is to be trained on, null for a new one: a learner that has another refuses. */
+  readonly adapter?: string | null;
   /** Passes over this batch; π_old is the policy before the first update. Default 1. */
   readonly epochs?: number;
   /** Updates in each pass. Whole groups are assigned to them by the seed, once for all passes. Default 1. */

@@ -69,6 +69,8 @@ export interface RolloutInput {
   readonly scenario: Scenario;
   readonly env: unknown;
   readonly session: Session;
+  /** Those of the session's prompt. Default: asked of the task. */
+  readonly messages?: readonly ChatMessage[];
   readonly limits: RolloutLimits;
   readonly signal: AbortSignal;
   /** Of the player's engine: its time is none of the rollout's. */
@@ -105,7 +107,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
   const running = { task, scenario, env, limits, signal, over };
   const waitingFor = (what: string, turn: number) => onWaiting?.({ turn, for: what, seconds: limits.toolSeconds });
   waitingFor("the task's prompt", 0);
-  const messages = promptOf(task, scenario, { maxTurns: limits.maxTurns });
+  const messages = [...(input.messages ?? promptOf(task, scenario, { maxTurns: limits.maxTurns }))];
   const calls: CallRecord[] = [];
   const seconds = { total: 0, player: 0, queue: 0, tools: 0 };
   let completionTokens = 0;

@@ -4,7 +4,7 @@
  */
 import { HoneError } from "../util/errors.js";
 
-export const FORMAT = 12;
+export const FORMAT = 13;
 
 /**
  * @param what the file, for the message

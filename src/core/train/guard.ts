@@ -72,12 +72,17 @@ export interface Moments {
     /** What it is to follow from, over so many steps. */
     readonly schedule: Schedule & { readonly steps: number };
   };
-  /** The batch's file. */
+  /** The batch's file, and what its loss is a mean over. */
   readonly afterBatch: {
     readonly file: string;
     readonly batch: readonly BatchGroup[];
     readonly seed: number;
     readonly whole: boolean;
+    /** Of the step, with the number of those that were played in place of idle ones. */
+    readonly groups: readonly CreditedGroup[];
+    readonly further: number;
+    /** What the learner is told that the loss is a mean over. */
+    readonly mean: { readonly rollouts: number; readonly sampledTokens: number };
   };
   /** What the learner says of its update. */
   readonly afterUpdate: {

@@ -61,6 +61,8 @@ export interface UpdateRequest {
   readonly into: string;
   /** Checkpoint folder in force; undefined while the adapter is new. */
   readonly from: string | undefined;
+  /** SHA-256 of its adapter; null while that is new. */
+  readonly adapter: string | null;
   readonly learningRate: number;
   /** What the loss is a mean over; see StepSettings. */
   readonly rollouts: number;

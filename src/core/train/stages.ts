@@ -228,7 +228,8 @@ async function updateOn(
   view.phase(step, "update", batch.length);
   await writeBatch(run.batchFile, batch, { temperature: settings.temperature, flat: settings.kl > 0, step });
   const seed = deriveSeed("second path", settings.seed, step);
-  const written = { file: run.batchFile, batch, seed, whole: !settings.maskTruncated };
+  const mean = playedIn(groups, further);
+  const written = { file: run.batchFile, batch, seed, whole: !settings.maskTruncated, groups, further, mean };
   await clock.check(() => heed(guards, "afterBatch", written, acts));
   signal.throwIfAborted();
   await unlessAborted(updater.prepare(run.checkpointOf(at)), signal);
@@ -236,8 +237,9 @@ async function updateOn(
     batch: run.batchFile,
     into: run.checkpoints.draft(step),
     from: run.checkpointOf(at),
+    adapter: at.adapter,
     learningRate,
-    ...playedIn(groups, further),
+    ...mean,
     ...(version.checkpoint === at.checkpoint ? {} : { playedBy: folderOf(version.checkpoint) }),
     ...(earlier ? { earlier: folderOf(earlier.checkpoint) } : {}),
     ...(earlier?.previous === undefined ? {} : { previous: folderOf(earlier.previous) }),

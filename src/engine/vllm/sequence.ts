@@ -55,11 +55,11 @@ export class Group {
 const evaluatedOf = (
   prompt: readonly number[],
   tokens: readonly number[],
-  { temperature = 1, topK = 0, topP = 1, minP = 0 }: Sampling,
+  { temperature = 1, topK = 0, topP = 1, minP = 0, seed }: Sampling,
 ): Evaluated => {
   const ids = [...prompt, ...tokens];
   return {
-    ...{ tokens: ids.length, digest: digestOf(ids), temperature },
+    ...{ tokens: ids.length, digest: digestOf(ids), temperature, seed },
     truncated: topK > 0 || topP < 1 || minP > 0,
     // The cache is salted by the adapter (`saltOf`).
     foreign: false,

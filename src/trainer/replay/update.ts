@@ -85,7 +85,7 @@ export async function replayUpdate(
   const into = join(scratch, "checkpoint");
   try {
     const learnt = await updater.update({
-      ...{ batch: batchFile(scratch), into, from, learningRate: metrics.learning_rate },
+      ...{ batch: batchFile(scratch), into, from, adapter: before.adapter, learningRate: metrics.learning_rate },
       ...playedIn(groups, further),
       adapterType: adapterTypeIn(at.timing?.numerics ?? ""),
       seed: deriveSeed("minibatches", settings.seed, at.step),

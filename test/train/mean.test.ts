@@ -1,0 +1,39 @@
+/** What a step's loss is a mean over, by a second path. */
+import { expect, it } from "vitest";
+import { creditGroups, playedIn } from "../../src/core/train/credit.js";
+import { checkMean } from "../../src/guards/mean.js";
+import { trajectoryOf } from "./support/fakes.js";
+
+const group = (scenario: number, rewards: readonly number[], limit = false) =>
+  rewards.map((reward, index) => ({
+    ...trajectoryOf({
+      scenario: { id: `s${scenario}`, split: "train", question: "?" },
+      index,
+      seed: 7 * scenario + index,
+      reward,
+    }),
+    ...(limit && index === 0 ? { end: "turn_limit" as const } : {}),
+  }));
+const rewardOf = (rewards: readonly number[]) => ({ kind: "rewarded", rewards }) as const;
+
+it("is taken as credit.ts counts it, and not otherwise", () => {
+  const rewards = [
+    [0, 1, 1],
+    [1, 1, 1],
+    [0, 0, 0],
+    [1, 0, 1],
+  ];
+  const groups = rewards.map((each, i) => group(i, each, i === 3));
+  const options = { estimator: "grpo", stdFloor: 1e-6, spreadFloor: 1e-9, maskTruncated: true } as const;
+  const credited = creditGroups(groups, rewards.map(rewardOf), options);
+  for (const further of [-1, 0, 1, 2, 3]) {
+    const mean = playedIn(credited, further);
+    checkMean(credited, further, mean);
+    const { rollouts, sampledTokens } = mean;
+    expect(() => checkMean(credited, further, { rollouts, sampledTokens: sampledTokens + 1 })).toThrow(
+      "would be a mean over",
+    );
+    expect(() => checkMean(credited, further, { rollouts: rollouts - 1, sampledTokens })).toThrow("the step has");
+  }
+  expect(playedIn(credited, 1)).not.toEqual(playedIn(credited, 0));
+});

@@ -2,6 +2,9 @@
 
 const guards: readonly (readonly [RegExp, string])[] = [
   [/was not sampled, and has the log-probability/, "a batch's tokens"],
+  [/was given other tokens than its messages/, "prompts by a second path"],
+  [/would be a mean over/, "the batch by a second path"],
+  [/would train at temperature|would go on from|the adapter of .* is scaled by/, "what was asked, by a second path"],
   [/the rollout .* is not what was played/, "the engine's own account"],
   [/is not what was played/, "the batch by a second path"],
   [

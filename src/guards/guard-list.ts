@@ -114,6 +114,10 @@ export const guards: readonly Guard[] = [
 /** Those of the learner (native/learner/rehearsal.py, second_path.py), which refuse the update: the step is not taken. */
 export const learnerGuards: readonly Pick<Guard, "name" | "sees">[] = [
   {
+    name: "what was asked, by a second path",
+    sees: "a batch that is trained at another temperature, from another adapter than the run stands at, or with another scale of it",
+  },
+  {
     name: "rows by a second path",
     sees: "rows of an update that lose or repeat a trajectory, or have other ids, positions or predecessors than its own",
   },

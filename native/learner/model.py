@@ -179,8 +179,9 @@ def _refuse_quantised(config: PretrainedConfig, folder: str) -> None:
         return
     kind = dict(quantisation).get("quant_method", "unknown") if isinstance(quantisation, dict) else quantisation
     raise Refused(
-        f"{folder} has quantised weights ({kind}), which are not those that the engine plays: give a folder with "
-        "16-bit weights, or convert the dequantised weights to the GGUF file that is trained and leave --hf-weights out"
+        f"{folder} has quantised weights ({kind}), which are not those that the engine plays.\n"
+        "Give a folder with 16-bit weights, or convert the dequantised weights to the GGUF file that is trained and leave "
+        "--hf-weights out"
     )
 
 

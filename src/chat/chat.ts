@@ -133,7 +133,7 @@ export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
 export function requireFormat({ format }: Chat, tools: readonly unknown[], model: string): void {
   if (format || tools.length === 0) return;
   throw new HoneError(
-    `the chat template of ${model} writes tool calls in no format that hone reads (${formatNames()}); take another model, or name with --tool-format a format: the system prompt then lists the tools and says how to call them`,
+    `the chat template of ${model} writes tool calls in no format that hone reads (${formatNames()}).\nName one with --tool-format, which the system prompt then explains beside the tools, or take another model`,
   );
 }
 
@@ -144,7 +144,7 @@ export function requireFormat({ format }: Chat, tools: readonly unknown[], model
 export function requireWriter({ sample: written, write }: Chat, model: string, turn: string): void {
   if (write || written.includes(sample.function.name)) return;
   throw new HoneError(
-    `${turn} has tool calls, and the chat template of ${model} writes none: they would not be learnt. Name with --tool-format (${formatNames()}) the format to write them in, as for \`${hone("rollout")}\` and \`${hone("train")}\`; or take a model whose template has tools`,
+    `${turn} has tool calls, and the chat template of ${model} writes none: they would not be learnt.\nName the format to write them in with --tool-format (${formatNames()}), also for \`${hone("rollout")}\` and \`${hone("train")}\`, or take a model whose template has tools`,
   );
 }
 

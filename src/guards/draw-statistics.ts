@@ -32,6 +32,6 @@ export function checkDrawStatistics(steps: readonly (DrawStatistics | null)[], n
   if (Math.abs(all.deviation) <= bound) return;
   const { tokens, deviation, variance } = all;
   throw new HoneError(
-    `tokens are not drawn with the probabilities that are recorded: over ${tokens} draws of this run their surprise less the entropy sums to ${deviation.toFixed(1)} nats, ${(Math.abs(deviation) / Math.sqrt(variance)).toFixed(1)} standard deviations from 0 (by chance beyond ${bound.toFixed(1)} nats in at most one of ${1 / ALARM} runs); ${deviation < 0 ? "unlikely tokens come too seldom" : "unlikely tokens come too often"}. The step was not taken`,
+    `tokens are not drawn with the probabilities that are recorded: unlikely ones come too ${deviation < 0 ? "seldom" : "often"}; the step was not taken.\nTheir surprise less the entropy, over ${tokens} draws of this run: ${deviation.toFixed(1)} nats, ${(Math.abs(deviation) / Math.sqrt(variance)).toFixed(1)} standard deviations from 0 (by chance beyond ${bound.toFixed(1)} nats in at most one of ${1 / ALARM} runs)`,
   );
 }

@@ -49,7 +49,7 @@ export function checkDraws(group: readonly Trajectory[]): void {
     const chance = (count - 1) * logprob + logChoose(group.length, count);
     if (chance >= Math.log(LEAST_PROBABILITY)) continue;
     throw new HoneError(
-      `${count} of ${group.length} rollouts of the scenario ${first.scenario.id} drew the same tokens, whose probability is e^${logprob.toFixed(1)}: they were not drawn independently (by chance at most once in e^${(-chance).toFixed(0)} groups); the step was not taken. The same command plays it again`,
+      `${count} of ${group.length} rollouts of the scenario ${first.scenario.id} drew the same tokens, of probability e^${logprob.toFixed(1)}: not independently (by chance at most once in e^${(-chance).toFixed(0)} groups); the step was not taken.\nThe same command plays it again`,
     );
   }
 }

@@ -106,15 +106,15 @@ export function checkMismatch(
   if (maxMismatch === undefined ? ess >= LEAST_ESS : mismatch.mean <= maxMismatch) return;
   if (maxMismatch === undefined && drift && drift.mean > mismatch.mean) {
     throw new HoneError(
-      `the learner has moved too far from the policy that played this step ahead (--staleness): the log-probabilities of its tokens differ by ${drift.mean.toFixed(4)} on average (n=${drift.n}), and the effective sample size of importance weights is ${percent(ess)} of the tokens, the least is ${percent(LEAST_ESS)}; the step was not taken. Go on from a checkpoint in another run (--run NAME --fork FOLDER) with a lower --learning-rate or less --staleness, or set a limit of the distance of engine and learner alone with --max-mismatch if you accept it`,
+      `the learner is too far from the policy that played this step ahead: log-probabilities differ by ${drift.mean.toFixed(4)} on average (n=${drift.n}), the effective sample size is ${percent(ess)} of the tokens, below ${percent(LEAST_ESS)}; the step was not taken.\nFork a checkpoint (--run NAME --fork FOLDER) with a lower --learning-rate or less --staleness, or set a limit between engine and learner alone with --max-mismatch`,
     );
   }
   const limit =
     maxMismatch === undefined
-      ? `importance weights cannot correct for that: their effective sample size is ${percent(ess)} of the tokens, the least is ${percent(LEAST_ESS)}`
+      ? `importance weights cannot correct for that, with an effective sample size of ${percent(ess)} of the tokens, below ${percent(LEAST_ESS)}`
       : `the limit is ${maxMismatch}`;
   throw new HoneError(
-    `engine and learner disagree: ${distanceText(mismatch)}; ${limit}; the step was not taken. ${closer}, or ${maxMismatch === undefined ? "set a limit of the distance of your own with" : "raise"} --max-mismatch if you accept it`,
+    `engine and learner disagree: ${distanceText(mismatch)}; ${limit}; the step was not taken.\n${closer}, or ${maxMismatch === undefined ? "set a limit of your own with" : "raise"} --max-mismatch if you accept it`,
   );
 }
 
@@ -136,7 +136,7 @@ export function mismatchNote(
       far === FAR
         ? "below 0.07 in every type of weights that was measured"
         : `below ${far} with such weights on such a device`;
-    return `engine and learner differ by more than rounding explains: ${distanceText(mismatch)}, where rounding was ${usual}; importance weights correct for it, with an effective sample size of ${percent(importance.ess)} of the tokens. Try --weights f16, and \`${hone("doctor")}\``;
+    return `engine and learner differ by more than rounding explains: ${distanceText(mismatch)}, where rounding was ${usual}.\nImportance weights correct for it (effective sample size: ${percent(importance.ess)} of the tokens). Try --weights f16, and \`${hone("doctor")}\``;
   }
   const from = noticeable(before);
   const highest = Math.max(...before.map(({ mean }) => mean));
@@ -147,7 +147,7 @@ export function mismatchNote(
     played && verdictOf(played) === "current"
       ? `the engine plays the learner's adapter (slope ${slopeText(played)})`
       : "whether the engine plays the learner's adapter cannot be told from this step's tokens";
-  return `engine and learner differ more than in the run's first steps (${usual.toFixed(4)} nats): ${distanceText(mismatch)}; ${adapter}; importance weights correct for it, with an effective sample size of ${percent(importance.ess)} of the tokens`;
+  return `engine and learner differ more than in the run's first steps (${usual.toFixed(4)} nats): ${distanceText(mismatch)}.\nImportance weights correct for it (effective sample size: ${percent(importance.ess)} of the tokens), and ${adapter}`;
 }
 
 /**
@@ -167,7 +167,7 @@ export function checkProbe(reading: ProbeReading | null, limit: number, adapter:
   throw new HoneError(
     `${stale ? `the engine still plays the adapter before ${adapter}` : `the engine does not play the adapter of ${adapter}`}: ` +
       `on its probe ${found} differ by ${nats(after)} on average from the learner's after that update, and by ${nats(before)} from those before it (n=${n}); ` +
-      `${consequence}. The same command tries again${stale ? "" : "; --max-mismatch raises the limit, if another device or precision explains it"}`,
+      `${consequence}.\nThe same command tries again${stale ? "" : "; --max-mismatch raises the limit, if another device or precision explains it"}`,
   );
 }
 

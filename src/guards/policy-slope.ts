@@ -10,7 +10,7 @@ import type { StepMetrics } from "../core/learn/types.js";
 import { type EarlierPolicy, type LastUpdates, type Slope, verdictOf } from "../core/train/earlier.js";
 import { HoneError } from "../core/util/errors.js";
 
-const AGAIN = "the step was not taken. The same command plays it again";
+const AGAIN = "the step was not taken.\nThe same command plays it again";
 
 const named = (checkpoint: number | null) => (checkpoint === null ? "the base model" : `checkpoint ${checkpoint}`);
 
@@ -45,7 +45,7 @@ export function checkPolicySlope(
   const { pooled } = lastUpdates;
   if (!pooled || verdictOf(pooled) !== "earlier") return;
   throw new HoneError(
-    `the engine lags behind the learner: the log-probabilities of the last ${pooled.steps} steps follow the policies of one update before (slope ${slopeText(pooled)}, n=${pooled.tokens}; 1 is the learner's policy, 0 that of one update before); ` +
+    `the engine lags behind the learner: over the last ${pooled.steps} steps it played the policies of one update before (slope ${slopeText(pooled)}, n=${pooled.tokens}; 1 is the learner's policy, 0 that of one update before); ` +
       AGAIN,
   );
 }

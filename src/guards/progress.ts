@@ -39,12 +39,12 @@ function unrewardedText(steps: readonly StepMetricsRow[]): string {
   const broken = steps.some(({ skipped }) => skipped === "broken_off");
   const judge =
     noVerdict &&
-    `the judge gave no verdict that can be used${broken ? "" : ` in ${steps.length} steps in a row`} (the last: ${countsText(noVerdict.groups_no_verdict)}); look at what it answers with \`${hone("judge")} --debug-judge\` on rollouts of \`${hone("rollouts")} --jsonl\`, or take another --judge-model`;
+    `the judge gave no verdict that can be used${broken ? "" : ` in ${steps.length} steps in a row`} (the last: ${countsText(noVerdict.groups_no_verdict)}).\nSee its answers with \`${hone("judge")} --debug-judge\` on rollouts of \`${hone("rollouts")} --jsonl\`, or take another --judge-model`;
   const rollouts =
     broken &&
-    `no group had two rollouts to compare${noVerdict ? "" : ` in ${steps.length} steps in a row`}, because others ended by no fault of the model (${brokenOffText(steps)}). Look at the \`reason\` of a rollout of \`${hone("rollout")}\`; mend the tool that fails, or raise --tool-timeout, --turn-timeout and --rollout-timeout, or lower --concurrency where rollouts wait for the engine`;
+    `no group had two rollouts to compare${noVerdict ? "" : ` in ${steps.length} steps in a row`}, because others ended by no fault of the model (${brokenOffText(steps)}).\nThe \`reason\` of a rollout of \`${hone("rollout")}\` says which tool fails; where time was up raise --tool-timeout, --turn-timeout or --rollout-timeout, or lower --concurrency`;
   if (judge && rollouts)
-    return `no group had a reward in ${steps.length} steps in a row: in some ${judge}; in others ${rollouts}`;
+    return `no group had a reward in ${steps.length} steps in a row.\nIn some ${judge}.\nIn others ${rollouts}`;
   return judge || rollouts || "";
 }
 
@@ -63,7 +63,7 @@ export function checkProgress(
   const notFinite = countAtEnd(steps, ({ skipped }) => skipped === "loss" || skipped === "gradient");
   if (notFinite >= STEPS_NOT_FINITE) {
     throw new HoneError(
-      `the ${last.skipped} was not a finite number in ${notFinite} steps in a row; these steps changed nothing. Start again from an earlier checkpoint (--fork) with a lower --learning-rate or a lower --max-grad-norm`,
+      `the ${last.skipped} was not a finite number in ${notFinite} steps in a row; these steps changed nothing.\nStart again from an earlier checkpoint (--fork) with a lower --learning-rate or a lower --max-grad-norm`,
     );
   }
   const unrewarded = countAtEnd(steps, ({ skipped }) => skipped === "unrewarded" || skipped === "broken_off");
@@ -91,7 +91,7 @@ export function checkProgress(
   // 0 and 1 are what wrong and right answers earn.
   if (only && only.reward !== 0 && only.reward !== 1) {
     throw new HoneError(
-      `every rollout of the last ${flat} steps earned ${only.reward}: the reward does not depend on the answer; run \`${hone("check")} ${only.task}\`. If that finds nothing: ${advice}`,
+      `every rollout of the last ${flat} steps earned ${only.reward}: the reward does not depend on the answer.\nRun \`${hone("check")} ${only.task}\`; if that finds nothing: ${advice}`,
     );
   }
   throw new HoneError(

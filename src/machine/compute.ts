@@ -34,7 +34,7 @@ function localText({ compute, lanes, threads, ubatch, llamaVersion }: LocalShown
   ];
   const line = `engine: ${[backend === "cpu" ? "CPU" : gpuTitles[backend], device].join(", ")}: ${parts.join(", ")}`;
   if (onCpu(compute) || offloadedLayers >= layers) return line;
-  return `${line}\nwarning: ${layers - offloadedLayers} of the model's ${layers} layers are computed by the CPU, because the memory of ${device} does not suffice for all: rollouts will be several times slower. Free memory there, give a lower --concurrency or --context, or take a smaller model file`;
+  return `${line}\nwarning: ${layers - offloadedLayers} of the model's ${layers} layers are computed by the CPU, for want of memory on ${device}: rollouts will be several times slower.\nFree memory there, give a lower --concurrency or --context, or take a smaller model file`;
 }
 
 const onCpu = ({ backend }: LocalEngineInfo["compute"]) => backend === "cpu";

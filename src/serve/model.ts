@@ -254,7 +254,7 @@ export class ServedModel {
     const hidden = tools.find((tool) => !told.includes(tool.function.name));
     if (!hidden) return;
     throw badRequest(
-      `the chat template of ${this.name} shows the model no tools, and the system message does not name '${hidden.function.name}': describe the tools and how to call them in the system message, or serve a model whose template has tools`,
+      `the chat template of ${this.name} shows no tools, and the system message does not name '${hidden.function.name}': describe the tools and their calls there, or serve a model whose template has tools`,
       "tools",
     );
   }

@@ -38,7 +38,7 @@ export function checkStaleness({
 }): void {
   if (staleness === 0 || apart) return;
   throw new UsageError(
-    `--staleness ${staleness}: the engine plays while the learner computes, and here both are on one card; give the learner another with --learner-device, an index or cpu, or play on servers with --engine vllm --engine-url`,
+    `--staleness ${staleness}: the engine plays while the learner computes, and here both are on one card.\nGive the learner another with --learner-device, an index or cpu, or play on servers with --engine vllm --engine-url`,
   );
 }
 

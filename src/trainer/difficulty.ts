@@ -64,7 +64,7 @@ export async function withinDifficulty(
   if (isLogged) parts.view.log(difficultyText(count));
   if (count.kept < groupsPerStep && rest === 0) {
     throw new HoneError(
-      `--difficulty ${range} leaves ${count.kept} scenarios, and a step plays ${groupsPerStep} (--groups-per-step): ${difficultyText(count)}. Give a wider range, fewer --groups-per-step or more scenarios, or start a new run from a model that was warmed up (\`${hone("sft")}\`)`,
+      `--difficulty ${range} leaves ${count.kept} scenarios, and a step plays ${groupsPerStep} (--groups-per-step): ${difficultyText(count)}.\nGive a wider range, fewer --groups-per-step or more scenarios, or start a new run from a model that was warmed up (\`${hone("sft")}\`)`,
     );
   }
   return chosenScenarios(all, wanted, store.difficulty(), () => store.playedGroups());

@@ -60,7 +60,7 @@ test("a defect of its code, rewritten turns, refused options and equal rewards",
   expect(longest_prompt).toBeGreaterThan(3);
   expect(findings.map(said)).toEqual([
     "error task_throws: the agent failed in 1 of 3 rollouts (bad/0): the agent's own defect",
-    expect.stringMatching(/^warning history_rewritten: the agent sends 2 turns back otherwise/),
+    expect.stringMatching(/^warning history_rewritten: the agent sends back 2 turns otherwise/),
     expect.stringMatching(/^warning option_refused: the agent asks for top_p, which is refused/),
     expect.stringMatching(/^warning reward_constant: every rollout of a small model earned 0.5/),
   ]);
@@ -70,6 +70,6 @@ test("errors that are taken for mistakes of the model", async () => {
   const error = `Object.assign(new Error("there is no tool look"), { name: "ModelBehaviorError" })`;
   const { findings } = await checked("mistaken.ts", task.replace("return 0.5;", `throw ${error};`));
   expect(findings.map(said)).toContain(
-    "warning model_mistake: in 2 of 3 rollouts the agent ended with an error that is taken for a mistake of the model (one/0): there is no tool look; training gives such a rollout 0: see that it is no fault of the agent",
+    "warning model_mistake: in 2 of 3 rollouts an error of the agent is taken for a mistake of the model (one/0): there is no tool look; such rollouts are trained with 0: is it no fault of the agent?",
   );
 });

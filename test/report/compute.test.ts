@@ -42,7 +42,7 @@ describe("the line on the engine", () => {
     const [line, warning, ...rest] = text.split("\n");
     expect(line).toContain("3 of 5 layers there");
     expect(warning).toMatch(
-      /^warning: 2 of the model's 5 layers are computed by the CPU, because .*memory.*--concurrency/,
+      /^warning: 2 of the model's 5 layers are computed by the CPU, for want of memory on .*--concurrency/s,
     );
     expect(rest).toEqual([]);
   });

@@ -36,7 +36,7 @@ const conversed = async (...messages: ChatMessage[]) => await model.converse(mes
 it("tools that nothing says to the model are refused, with what to do", async () => {
   const user: ChatMessage = { role: "user", content: "Find my mail with search_inbox." };
   await expect(async () => await conversed(user)).rejects.toThrow(
-    "the chat template of small shows the model no tools, and the system message does not name 'read_email': describe the tools and how to call them in the system message, or serve a model whose template has tools",
+    "the chat template of small shows no tools, and the system message does not name 'read_email': describe the tools and their calls there, or serve a model whose template has tools",
   );
 });
 

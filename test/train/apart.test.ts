@@ -7,7 +7,7 @@ const config = { engineUrl: undefined, learnerDevice: undefined };
 describe("engine and learner at the same time", () => {
   it("is refused on one card, with what would do", () => {
     const refused = () => checkStaleness({ settings: { staleness: 1 }, apart: false });
-    expect(refused).toThrow(/^--staleness 1: .* on one card; give the learner another with --learner-device/);
+    expect(refused).toThrow(/^--staleness 1: .* on one card\.\nGive the learner another with --learner-device/);
     expect(() => checkStaleness({ settings: { staleness: 0 }, apart: false })).not.toThrow();
     expect(() => checkStaleness({ settings: { staleness: 1 }, apart: true })).not.toThrow();
   });

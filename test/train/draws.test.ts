@@ -17,7 +17,7 @@ const group = (sampled: readonly number[][], logprob: number) =>
 it("stops a step in which a group drew one unlikely sequence twice", () => {
   const long = Array.from({ length: 30 }, (_, i) => i);
   expect(() => checkDraws(group([long, [1, 2], long, [3]], -1))).toThrow(
-    /2 of 4 rollouts of the scenario s0 drew the same tokens, whose probability is e\^-30\.0/,
+    /2 of 4 rollouts of the scenario s0 drew the same tokens, of probability e\^-30\.0/,
   );
 });
 

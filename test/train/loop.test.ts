@@ -60,7 +60,7 @@ describe("the training loop", () => {
     const parts = partsOf(run, { settings: { steps: 12, validateEvery: 0 } });
     parts.policy.reward = 0.5;
     await expect(train(parts)).rejects.toThrow(
-      /^every rollout of the last 10 steps earned 0\.5: the reward does not depend on the answer; run `.*check mine\.ts`/,
+      /^every rollout of the last 10 steps earned 0\.5: the reward does not depend on the answer\.\nRun `.*check mine\.ts`/,
     );
     expect(run.store.lastStep().step).toBe(10);
   });

@@ -176,7 +176,7 @@ describe("a run", () => {
       [null, slope(1, 0.1), slope(0.1, 0.05), slope(1, 0.1)].map((one) => played(one)),
     );
     expect(ended).toBe(
-      "the engine played this step with an adapter older than checkpoint 2: the log-probabilities of its tokens follow checkpoint 1 (slope 0.10 ± 0.05, n=200; 1 is checkpoint 2, 0 is checkpoint 1); the step was not taken. The same command plays it again",
+      "the engine played this step with an adapter older than checkpoint 2: the log-probabilities of its tokens follow checkpoint 1 (slope 0.10 ± 0.05, n=200; 1 is checkpoint 2, 0 is checkpoint 1); the step was not taken.\nThe same command plays it again",
     );
     expect(run.store.lastStep().step).toBe(2);
     expect(run.store.rollouts("train", 3)).toEqual([]);
@@ -187,7 +187,7 @@ describe("a run", () => {
     const lags = (value: number) => played(slope(value, 0.09), slope(0.05, 0.2));
     const { ended } = await goThrough([null, lags(0.2), lags(0.56), lags(0.67), lags(0.7), lags(0.75), lags(0.8)]);
     expect(ended).toBe(
-      "the engine lags behind the learner: the log-probabilities of the last 4 steps follow the policies of one update before (slope 0.05 ± 0.10, n=800; 1 is the learner's policy, 0 that of one update before); the step was not taken. The same command plays it again",
+      "the engine lags behind the learner: over the last 4 steps it played the policies of one update before (slope 0.05 ± 0.10, n=800; 1 is the learner's policy, 0 that of one update before); the step was not taken.\nThe same command plays it again",
     );
     expect(run.store.rollouts("train", run.store.lastStep().step + 1)).toEqual([]);
     // Another process loads another engine, of which nothing is known yet.

@@ -34,7 +34,7 @@ describe("steps that change nothing", () => {
         count === STEPS_WITHOUT_SPREAD ? { reward, task: "mine.ts" } : undefined,
       );
     expect(earned(0.5)).toThrow(
-      /^every rollout of the last 10 steps earned 0\.5: the reward does not depend on the answer; run `.*check mine\.ts`/,
+      /^every rollout of the last 10 steps earned 0\.5: the reward does not depend on the answer\.\nRun `.*check mine\.ts`/,
     );
     expect(earned(0)).toThrow(/^nothing was learnt in 10 steps in a row: .* too hard/);
   });
@@ -79,7 +79,7 @@ describe("steps that change nothing", () => {
     const broken = row({ skipped: "broken_off", rollouts_broken_off: 7, broken_off: { tool_failure: 7 } });
     expect(() => checkProgress([lost, broken])).not.toThrow();
     expect(() => checkProgress([lost, broken, lost])).toThrow(
-      /^no group had a reward in 3 steps in a row: in some the judge gave no verdict .*\(the last: timeout 2\).*; in others no group had two rollouts to compare, .*\(7 of 24 rollouts: tool_failure 7\)/,
+      /^no group had a reward in 3 steps in a row\.\nIn some the judge gave no verdict .*\(the last: timeout 2\).*\nIn others no group had two rollouts to compare, .*\(7 of 24 rollouts: tool_failure 7\)/s,
     );
     expect(() => checkProgress([lost, lost, lost])).toThrow("no verdict that can be used in 3 steps in a row");
     const flat = row({ skipped: "no_spread" });

@@ -215,7 +215,7 @@ describe("a run that goes on", () => {
     const recorded = begun({ learningRate: 1e-4 });
     const given = { learningRate: 1e-3, groupSize: 16, loraTargets: ["q_proj"] };
     expect(() => check(recorded, given)).toThrow(
-      /--group-size 16 \(was 8\); --learning-rate 0.001 \(was 0.0001\); .*--lora-targets q_proj \(was q_proj,k_proj.*--fork \/runs\/r\/checkpoints\/NNNN/,
+      /--group-size 16 \(was 8\); --learning-rate 0.001 \(was 0.0001\); .*--lora-targets q_proj \(was q_proj,k_proj.*--fork \/runs\/r\/checkpoints\/NNNN/s,
     );
   });
 

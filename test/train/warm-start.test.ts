@@ -139,7 +139,7 @@ describe("batch of imitation", () => {
       const refused = imitationBatch([trajectory("a")], { engine: bare() });
       await expect(refused).rejects.toThrow(HoneError);
       await expect(refused).rejects.toThrow(
-        /^the rollout a\/0 of .*rollouts\.jsonl has tool calls, and the chat template of .* writes none: they would not be learnt\. Name with --tool-format \(hermes, llama3, mistral, granite, pythonic, xlam, phi4, qwen3coder, lfm2, json\)/,
+        /^the rollout a\/0 of .*rollouts\.jsonl has tool calls, and the chat template of .* writes none: they would not be learnt\.\nName .* with --tool-format \(hermes, llama3, mistral, granite, pythonic, xlam, phi4, qwen3coder, lfm2, json\)/,
       );
       const talk = messages.map(({ role }) => ({ role, content: "text" }) as ChatMessage);
       const plain = await imitationBatch([trajectory("a", { messages: talk })], { engine: bare() });

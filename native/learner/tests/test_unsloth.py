@@ -359,7 +359,7 @@ def test_a_folder_of_4_bit_weights_is_refused_in_one_line(qwen2, tmp_path, silen
     config["quantization_config"] = {"quant_method": "bitsandbytes", "load_in_4bit": True}
     (folder / "config.json").write_text(json.dumps(config))
     base = {"gguf": str(qwen2), "hf": str(folder)}
-    with pytest.raises(Refused, match=r"has quantised weights \(bitsandbytes\).*16-bit weights.*GGUF") as refused:
+    with pytest.raises(Refused, match=r"(?s)has quantised weights \(bitsandbytes\).*16-bit weights.*GGUF") as refused:
         Session(open_settings(qwen2, backend=backend, base=base), silent)
     assert "\n" not in str(refused.value)
 

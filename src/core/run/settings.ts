@@ -77,6 +77,6 @@ export function checkSameRun(
   ];
   if (differences.length === 0) return;
   throw new UsageError(
-    `the run ${folder} was begun differently: ${differences.join("; ")}. Leave these out to go on with it, give a new run's name with --run, or start one from a checkpoint with --run NAME --fork ${folder}/checkpoints/NNNN`,
+    `the run ${folder} was begun differently: ${differences.join("; ")}.\nLeave these out to go on with it, begin another with --run NAME, or start one from its checkpoint with --run NAME --fork ${folder}/checkpoints/NNNN`,
   );
 }

@@ -3,8 +3,9 @@ import { types } from "node:util";
 import { cacheHome } from "./paths.js";
 
 /**
- * Errors that a user can act on. Their message is one clear line: what is wrong and how to mend it.
- * The command line prints that line and nothing else; any other error is a defect and keeps its stack.
+ * Errors that a user can act on. Their message says what is wrong and how to mend it: one clear line, or a line for each where
+ * one would have more than 40 words.
+ * The command line prints that and nothing else; any other error is a defect and keeps its stack.
  */
 export class HoneError extends Error {
   /** Process exit code: 1 for work that failed. */

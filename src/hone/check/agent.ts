@@ -93,7 +93,7 @@ export function agentFindings({ trajectories, failures, notes }: PlayedAgents, c
     findings.push({
       level: "warning",
       kind: "model_mistake",
-      message: `in ${mistaken.length} of ${all} rollouts the agent ended with an error that is taken for a mistake of the model (${one.id}): ${one.reason}; training gives such a rollout ${one.reward.reward}: see that it is no fault of the agent`,
+      message: `in ${mistaken.length} of ${all} rollouts an error of the agent is taken for a mistake of the model (${one.id}): ${one.reason}; such rollouts are trained with ${one.reward.reward}: is it no fault of the agent?`,
     });
   }
   const unknown = new UnknownTools();
@@ -108,7 +108,7 @@ export function agentFindings({ trajectories, failures, notes }: PlayedAgents, c
     findings.push({
       level: "warning",
       kind: "open_call",
-      message: `in ${open.length} of ${all} rollouts the agent ended behind a call whose result the model was not given, which is counted as open_call (calls of ${names}): if a call of one is the answer, name it in the task's finalTools`,
+      message: `in ${open.length} of ${all} rollouts the model was not given the result of its last call, of ${names} (end open_call); if that call is the answer, name the tool in the task's finalTools`,
     });
   }
   const rewritten = trajectories.reduce((sum, { agent }) => sum + (agent?.history_rewritten ?? 0), 0);
@@ -116,7 +116,7 @@ export function agentFindings({ trajectories, failures, notes }: PlayedAgents, c
     findings.push({
       level: "warning",
       kind: "history_rewritten",
-      message: `the agent sends ${rewritten} turns back otherwise than they were sampled, each of which begins a new sequence: defaults and transforms in a tool's schema do that, and messages that are cut or summed up`,
+      message: `the agent sends back ${rewritten} turns otherwise than they were sampled, which begins new sequences: defaults and transforms in a tool's schema do that, and shortened messages`,
     });
   }
   for (const message of notes) findings.push({ level: "warning", kind: "option_refused", message });

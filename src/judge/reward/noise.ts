@@ -28,7 +28,7 @@ export function watchOrder(log: (text: string) => void): (group: readonly Watche
     const n = seen.reduce((sum, one) => sum + one.n, 0);
     const right = seen.reduce((sum, one) => sum + one.successes, 0);
     log(
-      `warning: the judge orders ${right} of ${n} pairs of rollouts as the task's own rewards do (95 %: ${(100 * low).toFixed(0)} to ${(100 * high).toFixed(0)} %, ${GROUPS} groups), which is not told from chance: its scores may teach noise. \`${hone("judge")} --agreement\` measures it; a larger judge, another rubric or more --judge-votes may help`,
+      `warning: the judge orders ${right} of ${n} pairs of rollouts as the task's own rewards do (95 %: ${(100 * low).toFixed(0)} to ${(100 * high).toFixed(0)} %, ${GROUPS} groups), which may be chance: its scores may teach noise.\nMeasure it with \`${hone("judge")} --agreement\`; try a larger judge, another rubric or more --judge-votes`,
     );
   };
 }

@@ -11,14 +11,18 @@ export function optionsPage(): string {
       value === undefined
         ? defaultTextFor(defaultText)
         : `\`${Array.isArray(value) ? value.join(",") : String(value)}\``;
-    return shown === undefined || shown === "none" ? "" : `; default: ${shown}`;
+    return shown === undefined || shown === "none" ? [] : [`default: ${shown}`];
   };
   const item = (name: OptionName) => {
     const { env, accepts, default: value, flagless, description } = options[name];
     // A flag that is off says enough; the range of a number is in the error of one that is outside.
-    const kind = accepts.replace(/ (of at least|from) [\d.]+( to [\d.]+)?$/, "");
-    const taken = value === false ? "" : ` (${kind}${shownDefault(options[name])})`;
-    const text = `- \`${flagless ? env : flagOf(name)}\`${taken}: ${description}`;
+    const kind = accepts
+      .replace(/ (of at least|from) [\d.]+( to [\d.]+)?$/, "")
+      .replace("a whole number", "integer")
+      .replace(/(^| or )(an?|one or more) /g, "$1");
+    const taken = value === false ? [] : [...(kind === "text" ? [] : [kind]), ...shownDefault(options[name])];
+    const inBrackets = taken.length === 0 ? "" : ` (${taken.join("; ")})`;
+    const text = `- \`${flagless ? env : flagOf(name)}\`${inBrackets}: ${description}`;
     // Markdown takes <think> for a tag.
     return wrapped(text.replaceAll("<", "\\<"), 128).map((line, index) => (index === 0 ? line : `  ${line}`));
   };
@@ -27,10 +31,10 @@ export function optionsPage(): string {
   return [
     "# Options",
     "",
-    "Written by `yarn docs` from the options that rooms declare; do not edit. Strongest first: the flag; the environment variable ",
-    "(of `--sent-before` it is `HONE_SENT_BEFORE`; those of Hugging Face and of mirrors have names of their own); `hone.config.ts` or `hone.config.json` in",
-    "the current folder (`sentBefore`); the default. `yarn hone COMMAND --help` shows the options that are set first, `--help all` every",
-    "one that the command takes.",
+    ...wrapped(
+      "Written by `yarn docs`; do not edit. Strongest first: the flag; the environment variable (of `--sent-before` it is `HONE_SENT_BEFORE`); `hone.config.ts` or `hone.config.json` in the current folder (`sentBefore`); the default. `yarn hone COMMAND --help` shows what is set first, `--help all` everything.",
+      128,
+    ),
     "",
     ...wrapped(`${groups.map(link).join(" · ")}`, 128),
     ...groups.flatMap((group) => [

@@ -14,7 +14,7 @@ export const programOptions = declareOptions({
       commands: ["serve"],
       first: ["serve"],
     }),
-    compare: list("Two checkpoints of the run that answer side by side: base,best.", {
+    compare: list("Two checkpoints to answer side by side: base,best.", {
       defaultText: "none",
       commands: ["chat"],
       first: ["chat"],
@@ -22,12 +22,12 @@ export const programOptions = declareOptions({
   }),
   ...inGroup("Output", ["scenarios", "rollout", "rollouts"], {
     show: flag("Print the conversations.", { default: false, first: ["rollout"] }),
-    debugJudge: flag("Print the judge's requests and answers, and the scores with their explanations.", {
+    debugJudge: flag("Print the judge's requests, answers and explanations.", {
       default: false,
       commands: ["judge"],
       first: ["judge"],
     }),
-    json: flag("Print one JSON object as the last line of stdout; text for people goes to stderr.", {
+    json: flag("Print one JSON object as the last line of stdout; other text goes to stderr.", {
       ofOutput: true,
       default: false,
       commands: "every",

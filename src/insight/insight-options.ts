@@ -8,12 +8,12 @@ export const insightOptions = declareOptions({
       defaultText: "the newest run",
       commands: ["view", "report"],
     }),
-    port: whole(0, 65_535, "Port of the page or the API on 127.0.0.1; 0 means any free port.", {
+    port: whole(0, 65_535, "Port on 127.0.0.1; 0 is any free one.", {
       defaultText: { other: "8000", view: "any free port", "scenarios review": "any free port" },
       commands: ["view", "serve", "scenarios review"],
       first: ["serve"],
     }),
-    step: text("Only rollouts of this step or range of steps; replay takes one step, or all.", {
+    step: text("Only rollouts of these steps; replay takes one step, or all.", {
       accepts: "a number, or a range such as 3-9",
       defaultText: { other: "the newest; all with --scenario or --jsonl", replay: "the first and the newest" },
       commands: ["rollouts", "replay"],
@@ -29,15 +29,10 @@ export const insightOptions = declareOptions({
       default: false,
       commands: ["metrics"],
     }),
-    sample: whole(
-      0,
-      Number.MAX_SAFE_INTEGER,
-      "Number of rollouts whose conversations the report includes; the file stays below 30 MB.",
-      {
-        default: 2000,
-        commands: ["report"],
-      },
-    ),
+    sample: whole(0, Number.MAX_SAFE_INTEGER, "Rollouts whose conversations the report includes.", {
+      default: 2000,
+      commands: ["report"],
+    }),
   }),
 });
 

@@ -17,7 +17,7 @@ export const judgingOptions = declareOptions({
     }),
     accuracy: choice(
       ["task", "judge"],
-      "Who decides whether a held-out answer is right. judge: answers that the task's own comparison does not accept are sent to the judge.",
+      "Who decides whether a held-out answer is right. judge: it is asked where the task does not accept one.",
       {
         defaultText: "the reward's: judge with shaped, task otherwise",
         commands: ["train", "eval"],
@@ -25,7 +25,7 @@ export const judgingOptions = declareOptions({
         determined: true,
       },
     ),
-    judgeUrl: text("The judge's OpenAI-compatible API; used as given, including /v1 if the server has it.", {
+    judgeUrl: text("The judge's OpenAI-compatible API, with /v1 if the server has it.", {
       accepts: "a URL",
       defaultText: "none: hone runs --judge-model itself",
       first: ["judge", "scenarios generate"],
@@ -33,7 +33,7 @@ export const judgingOptions = declareOptions({
       library: ["ruler"],
     }),
     judgeModel: text(
-      `The judge: its name at --judge-url, or without that a model, named as for --model, that hone runs in q8_0 beside the one that learns. scenarios generate: the model that writes and checks questions.`,
+      `The judge: its name at --judge-url, or without that a model as for --model, which hone runs in q8_0. scenarios generate: the model that writes and checks questions.`,
       {
         first: ["judge", "train", "scenarios generate"],
         run: "identity",
@@ -42,7 +42,7 @@ export const judgingOptions = declareOptions({
       },
     ),
     moreJudges: list(
-      "Further judges behind APIs, which vote too: NAME at --judge-url, or NAME@URL. Scores are the median of all judges', correctness is the majority's; --judge-max-cost caps all together. --judge-key is sent to --judge-url alone.",
+      "Further judges that vote: NAME at --judge-url, or NAME@URL. The median of scores counts, and the majority. --judge-key is sent to --judge-url alone.",
       {
         accepts: "names",
         defaultText: "none",
@@ -66,31 +66,26 @@ export const judgingOptions = declareOptions({
       file: true,
       library: ["ruler"],
     }),
-    judgeVotes: whole(
-      1,
-      64,
-      "Number of times each group is judged, in a different order each time; the score is the mean.",
-      {
-        default: 1,
-        commands: ["judge", "train"],
-        first: ["judge"],
-        run: "identity",
-        library: ["ruler"],
-      },
-    ),
+    judgeVotes: whole(1, 64, "Times that a group is judged, each in another order; the score is the mean.", {
+      default: 1,
+      commands: ["judge", "train"],
+      first: ["judge"],
+      run: "identity",
+      library: ["ruler"],
+    }),
     correctness: flag("Decide whether answers are right (--accuracy judge) instead of scoring.", {
       default: false,
       commands: ["judge"],
       first: ["judge"],
     }),
     agreement: flag(
-      "Measure the judge too: its scores or decisions against the rewards that the rollouts have, its order of pairs, its bias for place and length.",
+      "Measure the judge against the rewards that the rollouts have, and its bias for place and length.",
       { default: false, commands: ["judge"], first: ["judge"] },
     ),
     judgeInputTokens: whole(
       1000,
       MANY,
-      "Estimated tokens of a question to the judge at most; tool results are shortened to fit.",
+      "Tokens of a question to the judge at most (estimated); tool results are shortened to fit.",
       { default: 32_000, commands: ["judge", "train"], run: "identity", library: ["ruler"] },
     ),
     judgeTemperature: real(0, 10, "The judge's sampling temperature.", {
@@ -107,17 +102,17 @@ export const judgingOptions = declareOptions({
       defaultText: "120; 3600 for a judge that hone runs",
       library: ["ruler"],
     }),
-    judgePatience: real(0, 86_400, "Seconds to wait for a judge that does not answer; then the command stops.", {
+    judgePatience: real(0, 86_400, "Seconds to wait for a judge that does not answer.", {
       default: 300,
       library: ["ruler"],
     }),
     judgeConcurrency: whole(1, 1024, "Concurrent requests to the judge.", {
-      defaultText: "8; 2 for a judge that hone runs, which has KV for so many",
+      defaultText: "8; 2 for a judge that hone runs",
       first: ["judge"],
       library: ["ruler"],
     }),
     prices: text(
-      'Price table of the judge and of players behind an API: JSON, dollars per million tokens, {"NAME": {"prompt": 1.1, "completion": 4.4}}. It overrides the built-in list prices.',
+      'Price table of the judge and of players behind an API: JSON, dollars per million tokens, {"NAME": {"prompt": 1.1, "completion": 4.4}}. Overrides the built-in ones.',
       { accepts: "a path", library: ["ruler"] },
     ),
     judgeMaxCost: real(0, 1e6, "Highest cost of the judge in a run, in dollars; then it stops.", {

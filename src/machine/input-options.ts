@@ -19,7 +19,7 @@ const downloads = inGroup(
       accepts: "a URL",
       library: ["model"],
     }),
-    hfToken: text("Access token for the Hub. It is sent to HF_ENDPOINT alone.", {
+    hfToken: text("Access token, sent to HF_ENDPOINT alone.", {
       secret: true,
       env: "HF_TOKEN",
       flagless: true,
@@ -101,13 +101,13 @@ export const inputOptions = declareOptions({
       ],
       first: ["rollout", "judge", "sft", "export", "pack", "scenarios generate"],
     }),
-    page: text("Page to write: the evaluation as one HTML file that opens from disk.", {
+    page: text("HTML file to write the evaluation to.", {
       accepts: "a path",
       defaultText: "none",
       commands: ["eval"],
       first: ["eval"],
     }),
-    into: text("Folder that hone is unpacked into; nothing may be in it.", {
+    into: text("Empty or new folder to unpack hone into.", {
       accepts: "a path",
       default: "hone",
       commands: ["unpack"],
@@ -121,25 +121,19 @@ export const inputOptions = declareOptions({
       accepts: "a path, then words",
       commands: ["exec"],
     }),
-    tokens: text(
-      "File with the token ids to score: a JSON array. The first entry of the result belongs to the second id.",
-      {
-        accepts: "a path",
-        commands: ["logprobs"],
-        first: ["logprobs"],
-      },
-    ),
+    tokens: text("File with the token ids to score, a JSON array; the result's first entry is the second id's.", {
+      accepts: "a path",
+      commands: ["logprobs"],
+      first: ["logprobs"],
+    }),
   }),
   ...inGroup("A new project", ["init"], {
-    folder: text("Folder of the new project; made when it is not there.", { accepts: "a path", default: "." }),
-    package: text(
-      "What the project installs hone from: the tarball that yarn package makes, or @hone-rl/hone@VERSION.",
-      {
-        accepts: "a path or a version",
-        defaultText: "what the folder's package.json says",
-      },
-    ),
-    yes: flag("Ask nothing: take the defaults for what is not given.", { default: false }),
+    folder: text("Folder of the new project.", { accepts: "a path", default: "." }),
+    package: text("What the project installs hone from: a tarball of yarn package, or @hone-rl/hone@VERSION.", {
+      accepts: "a path or a version",
+      defaultText: "what the folder's package.json says",
+    }),
+    yes: flag("Ask nothing: take the defaults.", { default: false }),
   }),
   ...inGroup("Task and scenarios", ["check", "rollout", "train", "eval", "chat", "play"], {
     task: text('"email", or the path of a task file (TypeScript or JavaScript).', {
@@ -149,12 +143,12 @@ export const inputOptions = declareOptions({
       run: "changeable",
       file: true,
     }),
-    set: texts(
-      "Option of the task as NAME=VALUE; may be given several times. --task TASK --help lists a task's options.",
-      { defaultText: "the task's own", first: ["check", "play"] },
-    ),
+    set: texts("Option of the task; may be repeated. --task TASK --help lists them.", {
+      defaultText: "the task's own",
+      first: ["check", "play"],
+    }),
     scenarios: text(
-      "Scenarios from a file (JSONL, CSV, TSV, Parquet), a folder of such files, or a data set of the Hub as hf:OWNER/NAME; for tasks that read theirs with fromFile.",
+      "Scenarios from a file (JSONL, CSV, TSV, Parquet), a folder of these, or a data set of the Hub, for tasks that use fromFile.",
       {
         accepts: "a path, or hf:OWNER/NAME",
         defaultText: "the task's own",
@@ -166,23 +160,18 @@ export const inputOptions = declareOptions({
       accepts: "FIELD=COLUMN, several with commas",
       defaultText: "columns have the fields' names",
     }),
-    testShare: real(
-      0.001,
-      0.999,
-      "Share of the scenarios (of --scenarios) that is kept for tests, drawn by the seed.",
-      {
-        defaultText: {
-          other: "what a column split or the files' names say, else 0.2",
-          "scenarios generate": "0.2",
-          "scenarios import": "0.2",
-        },
-        commands: ["check", "rollout", "train", "eval", "chat", "play", "scenarios generate", "scenarios import"],
+    testShare: real(0.001, 0.999, "Share of the scenarios that is kept for tests.", {
+      defaultText: {
+        other: "what a column split or the files' names say, else 0.2",
+        "scenarios generate": "0.2",
+        "scenarios import": "0.2",
       },
-    ),
+      commands: ["check", "rollout", "train", "eval", "chat", "play", "scenarios generate", "scenarios import"],
+    }),
     taskTimeout: real(
       0.1,
       86_400,
-      "Seconds that the task's file, its scenarios, open, close and each prompt may take, without a sign of progress.",
+      "Seconds that the task's file, scenarios, open, close and each prompt may take without a sign of progress.",
       {
         default: TASK_SECONDS,
         commands: ["check", "rollout", "judge", "sft", "train", "eval", "chat", "play"],
@@ -237,7 +226,7 @@ export const inputOptions = declareOptions({
   }),
   ...inGroup("MCP servers", ["check", "rollout", "judge", "sft", "train", "eval", "play", "scenarios generate"], {
     mcp: text(
-      "File with MCP servers, in the form that Claude Desktop, Cursor and VS Code read; the model has their tools beside the task's own. docs/mcp.md has an example.",
+      "File with MCP servers, in the form of Claude Desktop, Cursor or VS Code, whose tools are added to the task's (docs/mcp.md).",
       {
         accepts: "a path",
         defaultText: "the task's servers, where it has any",
@@ -246,7 +235,7 @@ export const inputOptions = declareOptions({
         file: true,
       },
     ),
-    mcpAllow: list("Tools of MCP servers to have alone: NAME or SERVER/NAME, with * for any text.", {
+    mcpAllow: list("Only these tools of MCP servers: NAME or SERVER/NAME, with * for any text.", {
       defaultText: "the task's; all",
       run: "identity",
     }),

@@ -4,7 +4,7 @@ import { inGroup, list, text, whole } from "../core/config/option.js";
 
 export const scenarioOptions = declareOptions({
   ...inGroup("Making scenarios", ["scenarios generate"], {
-    documents: text("Folder of text files (and HTML) to ask about, with all folders below it.", {
+    documents: text("Folder of text and HTML files to ask about.", {
       accepts: "a path",
       defaultText: "none",
       first: ["scenarios generate"],
@@ -14,30 +14,28 @@ export const scenarioOptions = declareOptions({
       defaultText: { other: "none", "scenarios generate": "of each mail's people the one with the most mail" },
       commands: ["search", "read", "scenarios generate"],
     }),
-    sql: text("SQLite database whose rows are asked about; it is opened read-only.", {
+    sql: text("SQLite database to ask about, opened read-only.", {
       accepts: "a path",
       defaultText: "none",
       first: ["scenarios generate"],
     }),
-    about: text("What the questions should be about, in a sentence for the model that writes them.", {
+    about: text("What the questions should be about, in a sentence.", {
       defaultText: "whatever somebody would ask",
       first: ["scenarios generate"],
     }),
     perPiece: whole(1, 10, "Questions of one mail, part of a document, row or result at most.", { default: 2 }),
-    tries: whole(
-      1,
-      15,
-      "Times that a question is answered with its evidence, and without it; a majority decides, so an odd number.",
-      { default: 3 },
-    ),
-    logs: list(
-      "Logs of an agent: OpenTelemetry spans (the AI SDK's, or of the conventions for GenAI), observations as Langfuse exports them, or OpenAI's chat and training files.",
-      { accepts: "paths", commands: ["scenarios import"] },
-    ),
-    mask: list(
-      "Personal data to replace by placeholders: all, or some of email, phone, card, iban, ip, key. The same text gets the same placeholder.",
-      { accepts: "kinds", defaultText: "nothing is replaced", commands: ["scenarios import"] },
-    ),
+    tries: whole(1, 15, "Times that a question is answered with its evidence, and without; the majority decides.", {
+      default: 3,
+    }),
+    logs: list("Logs of an agent: OpenTelemetry spans, Langfuse's observations, or OpenAI's chat and training files.", {
+      accepts: "paths",
+      commands: ["scenarios import"],
+    }),
+    mask: list("Personal data to replace by placeholders: all, or some of email, phone, card, iban, ip, key.", {
+      accepts: "kinds",
+      defaultText: "nothing is replaced",
+      commands: ["scenarios import"],
+    }),
     maskWords: list("Names or other words to replace too.", {
       accepts: "words",
       defaultText: "none",

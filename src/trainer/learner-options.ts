@@ -28,52 +28,46 @@ export const learnerOptions = declareOptions({
     }),
     learner: choice(
       ["auto", "peft", "unsloth"],
-      "Library that computes the updates. auto is peft, whose rows compute what rollouts share once; unsloth is installed at its first use.",
+      "Library that computes the updates; auto is peft. unsloth is installed at first use.",
       {
         default: "auto",
         commands: ["sft", "train", "replay", "pack", "doctor"],
         first: ["pack"],
       },
     ),
-    learnerDevice: text(
-      "The learner's device, where it is not the engine's: another NVIDIA GPU, as for --device, or cpu. The engine then stays awake during updates.",
-      {
-        accepts: "an index, a UUID or cpu",
-        defaultText: "the engine's",
-        commands: ["train", "replay"],
-      },
-    ),
+    learnerDevice: text("The learner's device, where it is not the engine's: another NVIDIA GPU, or cpu.", {
+      accepts: "an index, a UUID or cpu",
+      defaultText: "the engine's",
+      commands: ["train", "replay"],
+    }),
     learnerLifetime: choice(
       ["run", "step", "offload"],
-      "run: the learner stays loaded. step: it is ended after each update, the certain way to free its memory. offload: between updates it is in main memory and leaves the GPU to the engine.",
+      "The learner stays loaded (run), ends after each update (step), or waits in main memory and leaves the GPU to the engine (offload).",
       { default: "run", commands: ["train"] },
     ),
     learnerLaunch: text(
-      "Command that starts several processes of the learner, which share out each update: it sets RANK and WORLD_SIZE for them, as torchrun does; the learner is appended to it.",
+      "Command that starts several processes, which share out each update; it sets RANK and WORLD_SIZE.",
       {
         accepts: "a command, as torchrun --nproc-per-node 2",
         defaultText: "none: one process computes",
       },
     ),
     learnerLaunchAddress: text(
-      "Address of this machine on which hone listens for those processes, for some on other machines. A secret keeps others out, and nothing is encrypted: a network that you trust.",
+      "Address of this machine for processes on others, in a network that you trust: nothing is encrypted.",
       { accepts: "a host name or an IP address", defaultText: "127.0.0.1" },
     ),
     python: text("Python that has the learner's packages.", {
       accepts: "a path",
-      defaultText: "an environment of hone's own, made when it is first needed",
+      defaultText: "hone's own environment, made at first use",
       commands: [...MODEL_USERS, "replay", "judge"],
       first: ["pack"],
       library: ["model"],
     }),
-    install: flag(
-      "First make the learner's Python environment, and fetch llama.cpp's libraries for the GPU, where they are missing.",
-      {
-        default: false,
-        commands: ["doctor"],
-      },
-    ),
-    torchIndex: text("Package index that PyTorch is installed from when hone makes its environment: a mirror.", {
+    install: flag("First make the learner's Python environment, and fetch llama.cpp's libraries for the GPU.", {
+      default: false,
+      commands: ["doctor"],
+    }),
+    torchIndex: text("Package index, such as a mirror, to install PyTorch from.", {
       accepts: "a URL",
       flagless: true,
       defaultText: "PyTorch's own for the CPU and CUDA 12; pip's for CUDA 13",
@@ -82,10 +76,10 @@ export const learnerOptions = declareOptions({
     }),
     precision: choice(
       ["auto", "f32", "f16", "bf16"],
-      "Precision of the learner. auto: f32 on a CPU; where a CPU has AMX or AVX512-BF16, bf16 for models above 100 million weights, if a trial agrees with f32 (not run on such a CPU); on a GPU f16 for f16 weights, or where it has no bf16, else bf16. If f16 overflows, bf16 replaces it.",
+      "Precision of the learner. auto: f32 on a CPU, or bf16 for models above 100 million weights where it has AMX or AVX512-BF16 and a trial agrees (not run); on a GPU f16 for f16 weights or without bf16, else bf16. bf16 replaces f16 that overflows.",
       { default: "auto", commands: ["sft", "train", "replay"] },
     ),
-    hfWeights: text("Hugging Face folder to take the learner's weights from; it must be the same model.", {
+    hfWeights: text("Hugging Face folder of the same model, for the learner's weights.", {
       accepts: "a path",
       defaultText: "the model file",
       commands: ["sft", "train", "replay"],
@@ -95,13 +89,10 @@ export const learnerOptions = declareOptions({
       defaultText: (bySize) => `${bySize}; while training on CUDA up to 65536, as many as fit easily`,
       run: "changeable",
     }),
-    gradientCheckpointing: flag(
-      "Recompute activations in the backward pass, which saves the learner's memory and costs time.",
-      {
-        defaultText: "on if the run would not fit otherwise",
-        commands: ["sft", "train", "replay"],
-      },
-    ),
+    gradientCheckpointing: flag("Recompute activations in the backward pass: less memory, more time.", {
+      defaultText: "on if the run would not fit otherwise",
+      commands: ["sft", "train", "replay"],
+    }),
     releaseWeights: flag("Free the engine's weights too during an update, not only its KV cache.", {
       default: false,
       commands: ["train"],
@@ -111,8 +102,7 @@ export const learnerOptions = declareOptions({
       100,
       "Stop when the log-probabilities of engine and learner differ by more than this on average.",
       {
-        defaultText:
-          "none; instead the run stops when the effective sample size of importance weights is below half of the tokens",
+        defaultText: "none; an effective sample size below half of the tokens stops the run",
         commands: ["train"],
       },
     ),

@@ -18,18 +18,13 @@ export const objectiveOptions = declareOptions(
     loss: choice(objectiveNames, `${objectivesText()}.`, { default: "dapo", run: "identity" }),
     advantages: choice(
       advantageEstimators,
-      "A rollout's reward minus the mean of its group, divided by the group's standard deviation (grpo) or not (dr-grpo, Liu et al. 2025); rloo: minus the mean of the others of its group (leave-one-out, arXiv 2402.14740).",
+      "A rollout's reward minus its group's mean, divided by the group's standard deviation (grpo) or not (dr-grpo); rloo: minus the mean of the group's others (arXiv 2402.14740).",
       { defaultText: "that of the paper of --loss", run: "identity", determined: true },
     ),
-    stdFloor: real(
-      0,
-      1,
-      "Added to a group's standard deviation before its rewards are divided by it (--advantages grpo).",
-      {
-        default: 0.1,
-        run: "identity",
-      },
-    ),
+    stdFloor: real(0, 1, "Added to the standard deviation by which --advantages grpo divides.", {
+      default: 0.1,
+      run: "identity",
+    }),
     clipLow: real(0, 1, "The policy ratio is clipped below 1 minus this.", {
       defaultText: boundText("clipLow"),
       run: "identity",
@@ -42,7 +37,7 @@ export const objectiveOptions = declareOptions(
     kl: real(
       0,
       100,
-      `Weight of the KL divergence to the base model in the loss, for the rollouts of all groups, whether their rewards differ or not. The base is the model file without any adapter, also in a run that was forked from \`${hone("sft")}\`: the term then pulls towards the model before imitation.`,
+      `Weight in the loss of the KL divergence to the model without an adapter, for the rollouts of all groups. In a run forked from \`${hone("sft")}\` that is the model before imitation.`,
       { default: 0, run: "identity" },
     ),
     iterations: whole(1, 10_000, "Passes over a step's batch, each with an update: μ of the GRPO paper.", {
@@ -52,28 +47,28 @@ export const objectiveOptions = declareOptions(
     minibatches: whole(
       1,
       1024,
-      "Number of updates that a step's batch is divided into, by whole groups, with the seed; fewer if fewer groups are trainable. From 2 on, π_old costs a further forward pass over all but the first.",
+      "Updates that a step's batch is divided into, by whole groups. From 2 on, π_old costs a further forward pass over all but the first.",
       { default: 1, run: "identity" },
     ),
     refill: whole(
       0,
       MANY,
-      "Groups a step may play in place of groups whose rewards do not differ (DAPO's dynamic sampling): other scenarios of the train split, drawn by the seed.",
+      "Further scenarios that a step may play in place of those whose rollouts have equal rewards (DAPO's dynamic sampling).",
       { default: 0, run: "identity" },
     ),
     rest: whole(
       0,
       MANY,
-      "Epochs that a scenario sits out when the rewards of its last group did not differ, and that those outside --difficulty sit out; then they are played again. 0: none sits out, and those outside --difficulty are out for good.",
+      "Epochs that a scenario sits out whose last group had equal rewards, or that is outside --difficulty. 0: none, and those outside --difficulty are out for good.",
       { default: 0, run: "identity" },
     ),
-    maskTruncated: flag(
-      "Do not train on rollouts that a limit ended (--max-turns, --max-tokens, --context); they still count in their group's mean.",
-      { default: false, run: "identity" },
-    ),
+    maskTruncated: flag("Do not train on rollouts that a limit ended; they still count in their group's mean.", {
+      default: false,
+      run: "identity",
+    }),
     importanceSampling: choice(
       importanceModes,
-      "Weight of a token: the ratio of the learner's to the engine's probability, of the token or of its whole rollout (sequence). truncate: weights outside the bounds become the bound. mask: they become 0. off: all are 1.",
+      "Weight of a token: the ratio of the learner's to the engine's probability, of the token or of its rollout (sequence). Weights outside the bounds become the bound (truncate) or 0 (mask).",
       { default: "token-truncate", run: "identity" },
     ),
     importanceMin: real(0, 1, "Lower bound of that weight; 0 is none.", {

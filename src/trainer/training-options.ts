@@ -35,7 +35,7 @@ export const runOptions = declareOptions({
       commands: ["rollout", "train", "eval", "export", "rollouts", "metrics", "replay"],
       first: ["demo", "train", "eval", "export"],
     }),
-    steps: whole(1, MANY, "Total number of steps. A larger number than before continues a finished run.", {
+    steps: whole(1, MANY, "Steps in all; a larger number continues a finished run.", {
       bySize: { tiny: 10, small: 50 },
       first: ["demo", "train"],
       run: "changeable",
@@ -46,26 +46,23 @@ export const runOptions = declareOptions({
       run: "identity",
     }),
     difficulty: shares(
-      "Train only on scenarios of which this share of rollouts succeeds with the model that the run starts from. They are played first; what lies outside is set aside.",
+      "Train only on scenarios that the model solves in this share of rollouts at the start, where they are played for it.",
       { defaultText: "all scenarios", run: "identity" },
     ),
     staleness: whole(
       0,
       64,
-      "Steps that are played ahead of the update: N lets the engine play while the learner computes, with the policy of N updates before. 0: they take turns. It needs devices of their own (--learner-device, vLLM servers), or a CPU, whose cores they share.",
+      "Steps played ahead: while the learner computes, with the policy of N updates before; 0: in turns. On a GPU it needs another for the learner (--learner-device) or vLLM servers.",
       { default: 0, run: "identity" },
     ),
     preset: choice(
       presetNames,
-      "Settings of a known experiment; other given options override them. art-e: OpenPipe's email agent with its graded reward (--reward shaped). art-notebook: its notebook, with RULER (--reward ruler). Both need a judge.",
+      "Settings of an experiment of OpenPipe's, which given options override: art-e (--reward shaped) or art-notebook (--reward ruler). Both need a judge.",
       { defaultText: "none" },
     ),
-    fork: text(
-      "Start the run from this checkpoint of another run, or from this LoRA adapter in PEFT's format, trained by any program (ART's checkpoints, for example).",
-      {
-        accepts: "a folder",
-      },
-    ),
+    fork: text("Checkpoint of another run, or LoRA adapter in PEFT's format, to start from.", {
+      accepts: "a folder",
+    }),
     learningRate: real(0, 1, "Learning rate after the warm-up.", {
       bySize: { tiny: 1e-3, small: 1e-5, large: 5e-6 },
       commands: ["sft", "train"],
@@ -86,37 +83,26 @@ export const runOptions = declareOptions({
       commands: ["sft", "train"],
       run: "identity",
     }),
-    control: choice(
-      ["none", "random-reward"],
-      "Experiments that must not learn. random-reward: fair coins in place of rewards. (Another: --learning-rate 0.)",
-      { default: "none", run: "identity" },
-    ),
-    validateEvery: whole(
-      0,
-      MANY,
-      "Steps between two validations on test scenarios; 0: only at the start and the end.",
-      {
-        bySize: { tiny: 10, small: 10 },
-        run: "changeable",
-      },
-    ),
-    validateN: whole(
-      0,
-      MANY,
-      "Test scenarios in a validation, always the same ones; with 0 nothing is validated, and the best checkpoint is unknown.",
-      {
-        bySize: { tiny: 100, small: 50 },
-        run: "identity",
-      },
-    ),
+    control: choice(["none", "random-reward"], "An experiment that must not learn: fair coins in place of rewards.", {
+      default: "none",
+      run: "identity",
+    }),
+    validateEvery: whole(0, MANY, "Steps between two validations; 0: only at the start and the end.", {
+      bySize: { tiny: 10, small: 10 },
+      run: "changeable",
+    }),
+    validateN: whole(0, MANY, "Test scenarios of a validation, always the same; 0: none, and no best checkpoint.", {
+      bySize: { tiny: 100, small: 50 },
+      run: "identity",
+    }),
     track: list(
-      "Trackers that show the run too: tensorboard, wandb. Their packages are installed at their first use; wandb stays offline without WANDB_MODE or a key.",
+      "Trackers that show the run too: tensorboard, wandb (offline without WANDB_MODE or a key). Installed at first use.",
       { defaultText: "none" },
     ),
     keep: whole(
       1,
       MANY,
-      "Number of newest checkpoints to keep, besides the best, the one that a fork starts from, and those that the next step is compared with.",
+      "Newest checkpoints to keep, besides the best, a fork's start, and those that the next step is compared with.",
       { default: 1, run: "changeable" },
     ),
   }),

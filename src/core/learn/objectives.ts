@@ -36,7 +36,7 @@ export const objectives = {
     ...clipped,
     name: "dapo",
     about:
-      "clipped ratio of each token, mean over the tokens of all rollouts; the paper's other parts are --refill and --mask-truncated",
+      "clipped ratio of each token, mean over all tokens; its paper's other parts are --refill and --mask-truncated",
     paper: "arXiv 2503.14476",
     advantages: "grpo",
     normaliser: "tokens",
@@ -44,7 +44,7 @@ export const objectives = {
   grpo: {
     ...clipped,
     name: "grpo",
-    about: "the same with a symmetric bound, mean over each rollout's tokens and then over the rollouts",
+    about: "the same, symmetric bounds, mean over each rollout's tokens, then over rollouts",
     paper: "arXiv 2402.03300",
     advantages: "grpo",
     normaliser: "sequences",
@@ -53,14 +53,14 @@ export const objectives = {
   "dr-grpo": {
     ...clipped,
     name: "dr-grpo",
-    about: "that of dapo divided by a constant, rollouts × --max-turns × --max-tokens, instead of their tokens",
+    about: "dapo, but the sum divided by rollouts × --max-turns × --max-tokens",
     paper: "arXiv 2503.20783",
     advantages: "dr-grpo",
     normaliser: "constant",
   },
   gspo: {
     name: "gspo",
-    about: "one clipped ratio for a whole rollout, mean over the rollouts",
+    about: "one clipped ratio for a rollout, mean over rollouts",
     paper: "arXiv 2507.18071",
     advantages: "grpo",
     surrogate: "clipped-ratio",
@@ -72,7 +72,7 @@ export const objectives = {
   // MiniMax-M1 names no upper bound; 5 is that of ScaleRL (arXiv 2510.13786), which TRL recommends.
   cispo: {
     name: "cispo",
-    about: "the ratio, bounded from above as in ScaleRL, as a constant weight: every token keeps a gradient",
+    about: "the ratio, bounded from above, as a constant weight: every token keeps a gradient",
     paper: "arXiv 2506.13585",
     advantages: "grpo",
     surrogate: "clipped-weight",

@@ -6,7 +6,7 @@ export const exportOptions = declareOptions({
   ...inGroup("Export", ["export"], {
     to: choice(
       ["peft", "gguf-lora", "gguf", "safetensors", "ollama"],
-      "What is written. peft, gguf-lora: the adapter alone. gguf, safetensors, ollama: the model with the adapter in its weights.",
+      "What is written: the adapter (peft, gguf-lora), or the model with it merged in.",
       { first: ["export"] },
     ),
     type: choice(["f16", "bf16", "q8_0", "q4_k_m"], "Weights of what is written; safetensors takes f16 and bf16.", {
@@ -18,7 +18,7 @@ export const exportOptions = declareOptions({
       commands: ["export", "pack"],
       first: ["export", "pack"],
     }),
-    baseName: text("Repository of the base model on the Hub, for those who load what is written.", {
+    baseName: text("The base model's repository on the Hub, for those who load it.", {
       accepts: "ORGANISATION/NAME",
       defaultText: "the run's model, where it came from the Hub",
       first: ["export"],
@@ -27,7 +27,7 @@ export const exportOptions = declareOptions({
       accepts: "a path",
       defaultText: "the folder that the run's model was converted from",
     }),
-    push: text("Put what is written into this repository of the Hub; one that is not there is made, a private one.", {
+    push: text("Repository of the Hub to send it to; one that is not there is made, private.", {
       accepts: "ORGANISATION/NAME",
       defaultText: "nothing is sent",
       first: ["export"],

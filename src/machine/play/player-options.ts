@@ -45,17 +45,17 @@ export const playerOptions = declareOptions({
       first: ["rollout", "eval", "export", "serve", "chat"],
     }),
     versus: list(
-      "Other players to evaluate on the same scenarios: models, as --model names them; MODEL@URL, a model behind an OpenAI-compatible API; expert. NAME=... names the column.",
+      "Other players for the same scenarios: models as --model names them, MODEL@URL (an OpenAI-compatible API), expert. NAME=... names the column.",
       { defaultText: "none", commands: ["eval"], first: ["eval"] },
     ),
-    fresh: flag("Leave out the test scenarios of the run's own validations, by which its best checkpoint was chosen.", {
+    fresh: flag("Leave out the scenarios of the run's validations, by which its best checkpoint was chosen.", {
       default: false,
       commands: ["eval"],
       first: ["eval"],
     }),
     gpu: choice(
       ["auto", "cuda", "vulkan", "metal", "off"],
-      "Device of engine and learner. auto: the best available; an NVIDIA GPU that cannot be used is an error.",
+      "Device of engine and learner. auto: the best there is; an NVIDIA GPU that does not work is an error.",
       {
         default: "auto",
         commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
@@ -63,29 +63,21 @@ export const playerOptions = declareOptions({
         library: ["model"],
       },
     ),
-    device: text(
-      "The one GPU to use: its index in nvidia-smi, or its UUID or the beginning of it. Without an NVIDIA GPU, and with --gpu vulkan, its index in Vulkan.",
-      {
-        accepts: "an index or a UUID",
-        defaultText: "the first visible one (CUDA_VISIBLE_DEVICES)",
-        commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
-        library: ["model"],
-      },
-    ),
-    threads: whole(
-      1,
-      1024,
-      "CPU threads of the engine, at most the cores that hone may use. A given number is fixed; the default yields to other programs.",
-      {
-        defaultText: "the free cores; on a GPU one for each lane",
-        commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
-        first: ["demo", "logprobs"],
-        library: ["model"],
-      },
-    ),
+    device: text("The GPU: its index in nvidia-smi or its UUID; with Vulkan its index there.", {
+      accepts: "an index or a UUID",
+      defaultText: "the first visible one (CUDA_VISIBLE_DEVICES)",
+      commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
+      library: ["model"],
+    }),
+    threads: whole(1, 1024, "CPU threads of the engine; the default yields to other programs.", {
+      defaultText: "the free cores; on a GPU one for each lane",
+      commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
+      first: ["demo", "logprobs"],
+      library: ["model"],
+    }),
     engine: choice(
       ["llama.cpp", "vllm"],
-      "Who computes the model's tokens. vllm: vLLM servers, those of --engine-url, or one that hone starts. See docs/vllm.md.",
+      "What computes the model's tokens. vllm: the servers of --engine-url, or one that hone starts (docs/vllm.md).",
       {
         default: "llama.cpp",
         commands: ["rollout", "train", "eval", "doctor"],
@@ -93,16 +85,13 @@ export const playerOptions = declareOptions({
         library: ["model"],
       },
     ),
-    engineUrl: list(
-      "Addresses of vLLM servers that play together, as http://HOST:8000; they are not started or ended.",
-      {
-        accepts: "URLs",
-        defaultText: "hone starts a server on this machine",
-        commands: ["rollout", "train", "eval", "doctor"],
-        library: ["model"],
-      },
-    ),
-    engineAdapters: text("Folder in which vLLM servers find adapters: each must see it under the same path.", {
+    engineUrl: list("vLLM servers that run already, as http://HOST:8000.", {
+      accepts: "URLs",
+      defaultText: "hone starts a server on this machine",
+      commands: ["rollout", "train", "eval", "doctor"],
+      library: ["model"],
+    }),
+    engineAdapters: text("Folder for adapters that vLLM servers see under the same path.", {
       accepts: "a path",
       defaultText: "engine-adapters in --home",
       commands: ["rollout", "train", "eval", "doctor"],
@@ -110,7 +99,7 @@ export const playerOptions = declareOptions({
     }),
     enginePython: text("Python with vLLM, for the server that hone starts.", {
       accepts: "a path",
-      defaultText: "hone's own environment, which is installed at the first use",
+      defaultText: "hone's own, installed at first use",
       commands: ["rollout", "train", "eval", "doctor"],
       library: ["model"],
     }),
@@ -127,7 +116,7 @@ export const playerOptions = declareOptions({
       determined: true,
       library: ["model"],
     }),
-    playerUrl: text("Let a model behind this OpenAI-compatible API play instead, through its own tool calls.", {
+    playerUrl: text("OpenAI-compatible API of a model that plays instead.", {
       accepts: "a URL",
       first: ["rollout"],
     }),
@@ -138,7 +127,7 @@ export const playerOptions = declareOptions({
       commands: ["rollout", "eval"],
     }),
     expert: flag("Let the task's scripted expert play instead of a model.", { default: false, first: ["rollout"] }),
-    mistakes: real(0, 1, "Share of rollouts in which the scripted expert makes a mistake.", { default: 0 }),
+    mistakes: real(0, 1, "Share of rollouts in which the expert errs.", { default: 0 }),
   }),
   ...inGroup("Rollouts and sampling", ["rollout", "train", "eval"], {
     concurrency: whole(1, MOST_SEQUENCES, "Number of concurrent rollouts.", {
@@ -178,7 +167,7 @@ export const playerOptions = declareOptions({
       commands: ["rollout", "chat"],
       library: ["model"],
     }),
-    topP: real(0, 1, "Sample from the most likely tokens with this share of the probability; 1 is off.", {
+    topP: real(0, 1, "Sample from the likeliest tokens of this total probability; 1 is off.", {
       default: 1,
       commands: ["rollout", "chat"],
       library: ["model"],
@@ -198,53 +187,40 @@ export const playerOptions = declareOptions({
         library: ["model"],
       },
     ),
-    templateArg: pairs(
-      "Variable of the model's chat template, such as enable_thinking=false; may be given several times.",
-      {
-        defaultText: "none",
-        commands: ["rollout", "sft", "train", "eval", "serve", "chat"],
-        run: "identity",
-        library: ["model"],
-      },
-    ),
-    maxThinkingTokens: whole(
-      1,
-      MANY,
-      "Tokens of a turn that may be thoughts (<think>); longer thoughts are closed by tokens that are not sampled.",
-      {
-        defaultText: "only --max-tokens",
-        commands: ["rollout", "train", "eval", "serve", "chat"],
-        run: "identity",
-        library: ["model"],
-      },
-    ),
+    templateArg: pairs("Variable of the model's chat template, such as enable_thinking=false; may be repeated.", {
+      defaultText: "none",
+      commands: ["rollout", "sft", "train", "eval", "serve", "chat"],
+      run: "identity",
+      library: ["model"],
+    }),
+    maxThinkingTokens: whole(1, MANY, "Tokens of a turn that may be thoughts (<think>); longer ones are closed.", {
+      defaultText: "only --max-tokens",
+      commands: ["rollout", "train", "eval", "serve", "chat"],
+      run: "identity",
+      library: ["model"],
+    }),
     onToolError: choice(
       ["observe", "stop"],
-      "Effect of a malformed call, an unknown tool or wrong arguments. observe: the model reads a short error and continues. stop: the rollout ends (as in ART).",
+      "After a malformed call, an unknown tool or wrong arguments the model reads an error (observe), or the rollout ends (stop, as in ART).",
       { default: "observe", run: "identity", library: ["model"] },
     ),
     offForm: choice(
       ["keep", "zero", "prevent"],
-      "What is done where an answer or a call of an agent's rollout has not the form that the agent asked for (response_format, strict tools, tool_choice). keep: the reward is the task's. zero: it is 0, and no success. prevent: turns are sampled under a grammar, and trained so.",
+      "Where an agent asked for a form (response_format, strict tools, tool_choice) and the model writes another: keep the task's reward, make it zero, or prevent it by sampling and training under a grammar.",
       { default: "keep", run: "identity", library: ["model"] },
     ),
-    turnTimeout: real(
-      0.1,
-      86_400,
-      "Seconds one turn of the model may use, without those in which the engine serves others.",
-      {
-        default: 120,
-        commands: ["rollout", "train", "eval", "chat"],
-        library: ["model"],
-      },
-    ),
+    turnTimeout: real(0.1, 86_400, "Seconds one turn may take of the engine.", {
+      default: 120,
+      commands: ["rollout", "train", "eval", "chat"],
+      library: ["model"],
+    }),
     toolTimeout: real(0.1, 86_400, "Seconds one tool call may take.", {
       default: 30,
       commands: ["check", "rollout", "train", "eval", "chat", "play"],
       library: ["model"],
     }),
     rolloutTimeout: real(0.1, 86_400, "Seconds one rollout may take.", { default: 600, library: ["model"] }),
-    maxExceptions: real(0, MANY, "Number of failed rollouts to tolerate; below 1 a share of all.", {
+    maxExceptions: real(0, MANY, "Failed rollouts to tolerate; below 1 a share of all.", {
       default: 0,
       library: ["model"],
     }),

@@ -30,7 +30,4 @@ export const declaredElsewhere: readonly (readonly [page: string, ...Declared])[
   ["docs/scenarios.md", "at least 95 % of the copies", ENRON, "copiesRemoved).toBeGreaterThanOrEqual(0.95)"],
   ["docs/scenarios.md", "and 80 % of the faults", ENRON, "unanswerableRemoved).toBeGreaterThanOrEqual(0.8)"],
   ["docs/scenarios.md", "at most 5 % of the good questions", ENRON, "goodLost).toBeLessThanOrEqual(0.05)"],
-  ["docs/export.md", "less than 1/128 of what", "test/export/llama-server.test.ts", "toBeLessThan(effect * 2 ** -7)"],
-  ["docs/engine.md", "within 1e-5 on a CPU", "test/engine/behaviours.ts", "bound = 1e-5"],
-  ["docs/engine.md", "1e-4 on a software GPU", "test/engine/device-sampling.gpu.test.ts", "ROUNDING = 1e-4"],
 ];

@@ -83,10 +83,5 @@ export const scale: Source = {
   measured: [],
   declared: [["At most 256 rollouts are played at once", "src/machine/play/player-options.ts", "MOST_SEQUENCES = 256"]],
   elsewhere: [],
-  plain: [
-    "Williams, Waterman and Patterson 2009",
-    "Patarasuk and Yuan 2009",
-    "Kubernetes 1.34's schema",
-    "SkyPilot 0.14.1",
-  ],
+  plain: ["Williams, Waterman and Patterson 2009", "Patarasuk and Yuan 2009"],
 };

@@ -30,6 +30,6 @@ export const smallPages: readonly Source[] = [
       ["sleeps at level 1", "src/engine/vllm/own-server.ts", "level=1"],
       ["`` below 2, several", "src/engine/vllm/checks.ts", "start it with --max-loras 2"],
     ],
-    ["With rank 1 hone cannot"],
+    ["(not with rank 1)"],
   ),
 ];

@@ -49,8 +49,6 @@ const decoding = (rows: readonly Row[], model: RegExp) => {
 const smollm2 = decode(epyc, /^SmolLM2/);
 const speeds = smollm2.map(({ ours }) => Math.round(ours));
 
-const overheads = third.filter(({ name }) => name === "engine-overhead").map(({ ours }) => 100 * (1 - ours));
-
 const playing = (name: string) => row(third, `rollout/llama-server/${name}`, "tiny.gguf");
 const large = (name: string) => row(third, `rollout/llama-server/${name}`, LARGE);
 const agent = (name: string, model: string) => row(fourth, `rollout/agents/${name}`, model);
@@ -133,7 +131,6 @@ export const speed: Source = {
     },
   ],
   measured: [
-    `${Math.min(...overheads).toFixed(1)} to ${Math.max(...overheads).toFixed(1)} % of hone's time`,
     `(${row(first, "decode/node-llama-cpp").sequences} sequences) decoding is ${two(row(first, "decode/node-llama-cpp").ratio)} times as fast`,
     `gives ${two(judged(LARGE).ratio)} times the speed for the 0.5B shape, and ${two(tinyJudged.ratio)} for the tiny model`,
     `rollouts of ${(tinyJudged.theirs / 1000).toFixed(0)} s a step cannot hide verdicts of ${((tinyJudged.ours - tinyJudged.theirs) / 1000).toFixed(0)} s`,

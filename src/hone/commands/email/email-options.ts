@@ -7,37 +7,34 @@ const MANY = Number.MAX_SAFE_INTEGER;
 
 export const mailOptions = ownOptions(
   inGroup("Mail to import", ["build-db"], {
-    from: list(
-      "Real mail to import: maildir folders, mbox files or folders, .tar or .tar.gz of either, JSONL, Parquet. The kind of a file is recognised by its content.",
-      { defaultText: "a synthetic mailbox", first: ["build-db"] },
-    ),
-    hf: flag("Import corbt/enron-emails and its sample questions from the Hugging Face Hub.", {
+    from: list("Mail to import: maildir folders, mbox files or folders, .tar or .tar.gz of either, JSONL, Parquet.", {
+      defaultText: "a synthetic mailbox",
+      first: ["build-db"],
+    }),
+    hf: flag("Import corbt/enron-emails and its questions from the Hub.", {
       default: false,
       first: ["build-db"],
     }),
-    questions: list(
-      "Questions about the mail: JSONL or Parquet files in the form of corbt/enron_emails_sample_questions.",
-      {
-        defaultText: "none, or those of the Hub with --hf",
-        first: ["build-db"],
-      },
-    ),
+    questions: list("Questions about the mail: JSONL or Parquet, in the form of corbt/enron_emails_sample_questions.", {
+      defaultText: "none, or those of the Hub with --hf",
+      first: ["build-db"],
+    }),
     maxBody: whole(0, MANY, "Skip mails whose body has more characters than this; 0 keeps all.", {
       defaultText: "5000 with --hf (ART-E's rule), 0 with --from",
     }),
     maxRecipients: whole(0, MANY, "Skip mails with more recipients than this; 0 keeps all.", {
       defaultText: "30 with --hf (ART-E's rule), 0 with --from",
     }),
-    oneEvidence: flag("Keep only questions whose answer is in exactly one mail.", {
+    oneEvidence: flag("Only questions whose answer is in exactly one mail.", {
       defaultText: "on with --hf (ART-E's rule), off with --from",
     }),
-    mailboxes: whole(1, 100_000, "Synthetic mailboxes to generate, each with its own people and facts.", {
+    mailboxes: whole(1, 100_000, "Synthetic mailboxes to make.", {
       default: 300,
       first: ["build-db"],
     }),
     names: choice(
       ["default", "reserved"],
-      "Names in the synthetic mailboxes. reserved: people, places, companies and projects that no default mailbox has; every question is then a test question.",
+      "Names in the mailboxes. reserved: those that no default mailbox has; every question is then for tests.",
       { default: "default", first: ["build-db"] },
     ),
   }),
@@ -52,7 +49,7 @@ export const toolOptions = ownOptions(
     sentBefore: date("Only mail of this day or earlier."),
     rank: choice(
       ["date", "bm25"],
-      "Order of hits. date: all keywords must occur, newest first (ART-E). bm25: any may, best match first.",
+      "Order of hits. date: with all keywords, newest first. bm25: with any, best match first.",
       { default: "date", commands: ["search"] },
     ),
     maxResults: whole(1, 10, "Number of hits at most.", { default: 10 }),

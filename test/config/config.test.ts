@@ -152,6 +152,6 @@ describe("options", () => {
     expect(await load({ HONE_PET_NAME: "Kit" })).toEqual({ petName: "Kit" });
     expect(() => ownOptions(own)).toThrow("there is an option petName already");
     expect(optionNames.filter((name) => !isOwn(name))).not.toContain("mailboxes");
-    expect(optionsPage()).toContain("\n- `--mailboxes` (a whole number; default: `300`): ");
+    expect(optionsPage()).toContain("\n- `--mailboxes` (integer; default: `300`): ");
   });
 });

@@ -116,8 +116,6 @@ describe("a judge against the task's own rewards", () => {
       return said;
     };
     expect(warned(19)).toEqual([]);
-    expect(warned(12)).toEqual([
-      expect.stringMatching(/^warning: the judge orders 12 of 20 pairs .*may be chance/),
-    ]);
+    expect(warned(12)).toEqual([expect.stringMatching(/^warning: the judge orders 12 of 20 pairs .*may be chance/)]);
   });
 });

@@ -1,6 +1,6 @@
 /**
  * Faults of `yarn prove` that were written from the code of play, reward, batch, learner and storage, by an author who had not read
- * the guards' code, and knew their messages: their share says more about faults nobody has thought of than that of faults.ts, many of which a guard was written for.
+ * the guards' code, and knew their messages. Guards were written for them since.
  */
 import { at, type Fault } from "./fault.js";
 
@@ -19,6 +19,8 @@ const packing = (find: string, replace: string) => at("native/learner/packing.py
 const RESUMES = ["--learner-lifetime", "step"];
 /** Every step has several rows. */
 const ROWS = ["--micro-batch-tokens", "512"];
+/** Every step has an update. */
+const ANY_REWARD = ["--control", "random-reward"];
 const TWICE = ["--iterations", "2"];
 
 const list: readonly Omit<Fault, "outside">[] = [
@@ -152,8 +154,8 @@ const list: readonly Omit<Fault, "outside">[] = [
       "hidden = (keys > queries) | (queries >= self._ends[keys])",
       "hidden = keys > queries",
     ),
-    // Turns so short that several attend in one block.
-    flags: ["--max-turns", "1", "--control", "random-reward"],
+    // Turns that differ, and are so short that several attend in one block.
+    flags: ["--max-turns", "1", "--max-tokens", "24", "--temperature", "2", ...ANY_REWARD],
   },
   {
     name: "positions that go on after a fork",
@@ -193,9 +195,9 @@ const list: readonly Omit<Fault, "outside">[] = [
     ),
   },
   {
-    name: "no weight decay",
+    name: "another weight decay",
     family: "learner",
-    patch: at("native/learner/adam.py", "weight_decay=settings.weight_decay", "weight_decay=0.0"),
+    patch: at("native/learner/adam.py", "weight_decay=settings.weight_decay", "weight_decay=0.1"),
   },
   {
     name: "Adam's betas exchanged",
@@ -263,7 +265,7 @@ const list: readonly Omit<Fault, "outside">[] = [
     name: "a learner resumed from the checkpoint before",
     family: "storage",
     patch: at("src/trainer/updater.ts", "{ resume: from }", '{ resume: from.replace(/0002$/, "0001") }'),
-    flags: RESUMES,
+    flags: [...RESUMES, ...ANY_REWARD],
   },
   {
     name: "advantages noted at the rollout before",

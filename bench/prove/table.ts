@@ -55,7 +55,7 @@ export function faultList(faults: readonly Outcome[]): string {
 export function outsideShare(faults: readonly Outcome[], untried: number): string {
   const count = (seen: Outcome["seen"]) => faults.filter((one) => one.seen === seen).length;
   return wrapped(
-    `Of ${faults.length} faults whose author had not read the guards, a run of three steps sees ${count("run")}, \`hone replay\` ${count("replay")} more, and nobody ${count(null)}; [who sees which](#faults-from-outside).${untried === 0 ? "" : ` ${untried} more are written and not tried yet.`}`,
+    `Of ${faults.length} faults whose author had not read the guards, and for which guards were written since, a run of three steps sees ${count("run")}, \`hone replay\` ${count("replay")} more, and nobody ${count(null)}; [who sees which](#faults-from-outside).${untried === 0 ? "" : ` ${untried} more are written and not tried yet.`}`,
     128,
   ).join("\n");
 }

@@ -75,6 +75,10 @@ export async function replayUpdate(
     return skip(`the checkpoint ${before.checkpoint} that it began from was deleted: train with a larger --keep`);
   }
 
+  if (!existsSync(batchFile(scratch))) {
+    return { part, result: "differs", text: "the step made an update, and no group has a gradient now" };
+  }
+
   const { settings, backend, learnerThreads: threads } = plan;
   const python = pythonFor(plan.config, backend === "cuda", log);
   const updater = openUpdater({

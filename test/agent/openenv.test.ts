@@ -23,7 +23,7 @@ const say = (number: number) => ["count_up", { number }] as const;
 it("plays an episode by the tool of the environment's action, up to its end, for the sum of its rewards", async () => {
   const server = await served();
   const { reward, asked, lines } = await playEpisode(taskOf(server, { reset: { level: 2 } }), [
-    [say(1)],
+    ["I begin.", say(1)],
     [say(5)],
     [say(2), say(3)],
   ]);
@@ -37,6 +37,9 @@ it("plays an episode by the tool of the environment's action, up to its end, for
   expect(tools?.[0]).toHaveProperty("inputSchema.properties", {
     number: { type: "integer", description: "the next number" },
   });
+  // The turn is sent back as it was, or it would begin another sequence.
+  const call = { type: "tool-call", toolCallId: "call-1", toolName: "count_up", input: { number: 1 } };
+  expect(asked[1]?.prompt[2]).toEqual({ role: "assistant", content: [{ type: "text", text: "I begin." }, call] });
   expect(server.messages[0]).toEqual({ type: "reset", data: { level: 2, seed: 1 } });
   expect(lines).toEqual([
     'turn 1: count_up({"number":1}): reward 0.5',

@@ -9,6 +9,7 @@ import { HoneError, messageOf } from "../../core/util/errors.js";
 import { parseJson, toJson } from "../../core/util/json.js";
 import { anyOf } from "../../core/util/signals.js";
 import { TimeLimit } from "../../core/util/time-limit.js";
+import { InvalidAction } from "./surface.js";
 
 /** What an environment answers to a reset and to a step. */
 const observedSchema = z.object({
@@ -38,9 +39,6 @@ export interface SessionSettings {
   readonly seconds: number;
   readonly signal: AbortSignal;
 }
-
-/** The environment takes an action of another form than its schema says: the model may try again. */
-export class InvalidAction extends HoneError {}
 
 /** The server has as many sessions as it allows. */
 class Full extends HoneError {}

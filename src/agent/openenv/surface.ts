@@ -8,7 +8,7 @@ import { jsonSchema } from "../../chat/json-schema.js";
 import { textWithin } from "../../core/util/bounded.js";
 import { HoneError, messageOf, UsageError } from "../../core/util/errors.js";
 import { parseJson, toJson } from "../../core/util/json.js";
-import { cutText } from "../../core/util/text.js";
+import { callable } from "../mcp/catalogue.js";
 import { type CallResult, resultText } from "../mcp/result.js";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -18,6 +18,9 @@ export interface EnvironmentTool {
   /** The action of a call. */
   action(args: Json): Json;
 }
+
+/** The environment takes an action of another form than its schema says: the model may try again. */
+export class InvalidAction extends HoneError {}
 
 /** An environment, as its server describes it. */
 export interface Surface {
@@ -79,13 +82,6 @@ function callsTools(action: Json): boolean {
   return action.title === "Action";
 }
 
-/** The form of a tool's name that every model API takes. */
-const callable = (name: string) =>
-  name
-    .replace(/[^a-zA-Z0-9_-]/gu, "_")
-    .replace(/^(?![a-zA-Z_])/, "_")
-    .slice(0, 64);
-
 /** "GuessNumberAction" is the tool `guess_number`. */
 const toolNameOf = (title: unknown) =>
   callable(
@@ -146,25 +142,19 @@ export function observationText(observation: Json): string {
     result?: CallResult & { structured_content?: unknown; is_error?: boolean };
   };
   if (typeof called === "string") {
-    if (error)
-      return resultText({ isError: true, content: [{ type: "text", text: error.message }] }, MOST_CHARACTERS, none);
-    if (Array.isArray(result?.content)) {
-      const { content, structured_content: structuredContent, is_error: isError = result.isError ?? false } = result;
-      return resultText({ content, structuredContent, isError }, MOST_CHARACTERS, none);
-    }
-    return short(typeof result === "string" ? result : toJson(result ?? null));
+    if (error) return read({ isError: true, content: textOf(error.message ?? "") });
+    if (!Array.isArray(result?.content)) return read({ content: textOf(result ?? null) });
+    const { content, structured_content: structuredContent, is_error: isError = result.isError ?? false } = result;
+    return read({ content, structuredContent, isError });
   }
   const { metadata, ...fields } = observation;
   // Metadata is for programs; the resets of many environments with an MCP server have nothing else.
   const shown = Object.keys(fields).length > 0 ? fields : ((metadata ?? {}) as Json);
   const values = Object.values(shown);
   if (values.length === 0) return "Begin.";
-  return short(values.length === 1 && typeof values[0] === "string" ? values[0] : toJson(shown));
+  return read({ content: textOf(values.length === 1 && typeof values[0] === "string" ? values[0] : shown) });
 }
 
-const none = () => undefined;
+const textOf = (value: unknown) => [{ type: "text", text: typeof value === "string" ? value : toJson(value) }];
 
-function short(text: string): string {
-  if (text.length <= MOST_CHARACTERS) return text;
-  return `${cutText(text, MOST_CHARACTERS)}\n[cut: ${text.length} characters in all]`;
-}
+const read = (result: CallResult) => resultText(result, MOST_CHARACTERS, () => undefined);

@@ -2,7 +2,7 @@
  * An environment of OpenEnv (https://github.com/meta-pytorch/OpenEnv) as a task: its server has the episodes and their rewards,
  * the model plays them by calling tools. A rollout has a session of its own, and its reward is the sum of those of its steps.
  */
-import type { LanguageModelV3, LanguageModelV3Prompt, LanguageModelV3ToolCall } from "@ai-sdk/provider";
+import type { LanguageModelV3Prompt, LanguageModelV3ToolCall } from "@ai-sdk/provider";
 import { z } from "zod";
 import type { AgentContext } from "../../core/task/agent.js";
 import { defineTask, type Scenario, type Task, ToolError } from "../../core/task/task.js";
@@ -10,7 +10,7 @@ import { HoneError } from "../../core/util/errors.js";
 import { parseJson, toJson } from "../../core/util/json.js";
 import { refusalByRequest } from "../request-refusals.js";
 import type { Observed, Session } from "./session.js";
-import { observationText, type Surface, surfaceOf } from "./surface.js";
+import { InvalidAction, observationText, type Surface, surfaceOf } from "./surface.js";
 
 export interface OpenEnvSettings {
   /** Names the task, and its folder of runs. Default "openenv". */
@@ -98,6 +98,8 @@ const isLimit = (error: unknown) =>
 /** What the model reads of a call that did not run, or that the environment refused. */
 const refusal = (error: string) => toJson({ error });
 
+type Said = Extract<LanguageModelV3Prompt[number], { role: "assistant" }>["content"];
+
 class Player {
   readonly #context: AgentContext<Episode, Env, Begun>;
   readonly #prompt: LanguageModelV3Prompt;
@@ -120,8 +122,7 @@ class Player {
   /** @returns the sum of the rewards */
   async play(): Promise<number> {
     while (!this.#isDone) {
-      const content = await this.#turn();
-      const calls = content?.filter((part) => part.type === "tool-call") ?? [];
+      const calls = await this.#turn();
       // A text, or a limit of hone's: the environment is not asked further.
       if (calls.length === 0) break;
       await this.#call(calls);
@@ -135,27 +136,29 @@ class Player {
     return given.reduce((sum, reward) => sum + reward, 0);
   }
 
-  async #turn(): Promise<Awaited<ReturnType<LanguageModelV3["doGenerate"]>>["content"] | undefined> {
+  /** @returns the calls of a turn of the model */
+  async #turn(): Promise<readonly LanguageModelV3ToolCall[]> {
     const { model, env, signal } = this.#context;
     this.#turns++;
     try {
       const tools = env.tools.map(({ schema }) => schema);
       const { content } = await model.doGenerate({ prompt: this.#prompt, tools, abortSignal: signal });
-      return content;
+      // Sent back as it was: a turn that is rewritten is not gone on from.
+      const said = content.flatMap((part): Said => {
+        if (part.type === "text") return [{ type: "text", text: part.text }];
+        if (part.type !== "tool-call") return [];
+        const { type, toolCallId, toolName, input } = part;
+        return [{ type, toolCallId, toolName, input: parseJson(input) }];
+      });
+      this.#prompt.push({ role: "assistant", content: said });
+      return content.filter((part) => part.type === "tool-call");
     } catch (error) {
-      if (isLimit(error)) return undefined;
+      if (isLimit(error)) return [];
       throw error;
     }
   }
 
   async #call(calls: readonly LanguageModelV3ToolCall[]): Promise<void> {
-    this.#prompt.push({
-      role: "assistant",
-      content: calls.map(({ toolCallId, toolName, input }) => ({
-        ...{ type: "tool-call", toolCallId, toolName },
-        input: parseJson(input),
-      })),
-    });
     for (const { toolCallId, toolName, input } of calls) {
       if (this.#isDone) return;
       const value = await this.#step(toolName, parseJson(input) as Record<string, unknown>);
@@ -178,7 +181,7 @@ class Player {
     try {
       observed = await fixture.session.step(action(args));
     } catch (error) {
-      if ((error as Error).name === "InvalidAction") return refusal((error as Error).message);
+      if (error instanceof InvalidAction) return refusal(error.message);
       throw error;
     }
     const { reward, done, observation } = observed;

@@ -3,8 +3,8 @@ import type { LanguageModelV3, LanguageModelV3CallOptions, LanguageModelV3Conten
 import type { AgentContext } from "../../../src/core/task/agent.js";
 import type { AnyTask, Reward } from "../../../src/core/task/task.js";
 
-/** A turn: calls with their arguments, or a text. */
-export type Turn = readonly (readonly [name: string, args: object])[] | string;
+/** A turn: calls with their arguments and texts before them, or a text. */
+export type Turn = readonly (readonly [name: string, args: object] | string)[] | string;
 
 export interface Episode {
   readonly reward: Reward;
@@ -14,12 +14,11 @@ export interface Episode {
 }
 
 const contentOf = (turn: Turn): LanguageModelV3Content[] =>
-  typeof turn === "string"
-    ? [{ type: "text", text: turn }]
-    : turn.map(([toolName, args], index) => ({
-        ...{ type: "tool-call", toolCallId: `call-${index}`, toolName },
-        input: JSON.stringify(args),
-      }));
+  (typeof turn === "string" ? [turn] : turn).map((part, index) => {
+    if (typeof part === "string") return { type: "text", text: part };
+    const [toolName, args] = part;
+    return { type: "tool-call", toolCallId: `call-${index}`, toolName, input: JSON.stringify(args) };
+  });
 
 /** What hone's endpoint answers where the rollout has had its turns. */
 const turnLimit = () => Object.assign(new Error("no turns"), { data: { error: { code: "turn_limit" } } });

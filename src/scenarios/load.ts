@@ -33,7 +33,7 @@ function isTask(value: unknown): value is AnyTask {
 /**
  * Loads a task in this thread. Workers call it again with the same reference: closures cannot be sent to them.
  *
- * @param reference "email", or the path of a file whose default export comes from `defineTask`
+ * @param reference "email", "openenv", or the path of a file whose default export comes from `defineTask`
  * @param seconds that the file, `scenarios`, `open`, `close` and `prompt` may take each (`--task-timeout`)
  * @throws UsageError when there is no such file
  * @throws HoneError when it has no task, or its code fails or takes longer

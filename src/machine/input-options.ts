@@ -136,7 +136,7 @@ export const inputOptions = declareOptions({
     yes: flag("Ask nothing: take the defaults.", { default: false }),
   }),
   ...inGroup("Task and scenarios", ["check", "rollout", "train", "eval", "chat", "play"], {
-    task: text('"email", or the path of a task file (TypeScript or JavaScript).', {
+    task: text('"email", "openenv", or the path of a task file (TypeScript or JavaScript).', {
       default: "email",
       commands: ["check", "rollout", "judge", "sft", "train", "eval", "chat", "play"],
       first: ["check", "rollout", "judge", "sft", "train", "chat", "play"],

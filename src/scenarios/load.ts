@@ -13,6 +13,7 @@ import { timed } from "../core/util/watch.js";
 /** Built-in tasks, each loaded when it is chosen. */
 const builtIn: Readonly<Record<string, () => Promise<AnyTask>>> = {
   email: async () => (await import("../email/email-task.js")).emailTask as unknown as AnyTask,
+  openenv: async () => (await import("../agent/openenv/task.js")).openEnv() as unknown as AnyTask,
 };
 
 function isTask(value: unknown): value is AnyTask {
@@ -32,7 +33,7 @@ function isTask(value: unknown): value is AnyTask {
 /**
  * Loads a task in this thread. Workers call it again with the same reference: closures cannot be sent to them.
  *
- * @param reference "email", or the path of a file whose default export comes from `defineTask`
+ * @param reference "email", "openenv", or the path of a file whose default export comes from `defineTask`
  * @param seconds that the file, `scenarios`, `open`, `close` and `prompt` may take each (`--task-timeout`)
  * @throws UsageError when there is no such file
  * @throws HoneError when it has no task, or its code fails or takes longer

@@ -25,7 +25,7 @@ export interface TaskChoice {
 export interface OpenTask {
   /** The task, including the tools of its MCP servers. */
   readonly task: AnyTask;
-  /** "email", or the path of the task's file, which worker threads load. */
+  /** "email", "openenv", or the path of the task's file, which worker threads load. */
   readonly reference: string;
   /** All options passed to the task: its own, `seed` and `home`. */
   readonly options: PlainOptions & { readonly seed: number; readonly home: string };
@@ -40,7 +40,7 @@ export interface OpenTask {
 }
 
 /**
- * @param reference "email", or the path of a file whose default export comes from `defineTask`
+ * @param reference "email", "openenv", or the path of a file whose default export comes from `defineTask`
  * @throws UsageError when there is no such file, or the task has no such option
  * @throws HoneError when the task's own code fails
  */

@@ -64,8 +64,8 @@ describe.skipIf(why !== "")(`frameworks${why}`, () => {
       ...{ "max-exceptions": 1000, "learning-rate": 1e-2, warmup: 0 },
     };
     const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
-    const { python } = installed as Installed;
-    const env = { ...process.env, FRAMEWORK_PROGRAMS: folder, FRAMEWORK_PYTHON: python };
+    const { pythons } = installed as Installed;
+    const env = { ...process.env, FRAMEWORK_PROGRAMS: folder, FRAMEWORK_PYTHONS: JSON.stringify(pythons) };
     const cli = join(packageRoot, "dist/src/cli.js");
     const { status, stderr } = spawnSync(process.execPath, [cli, "train", ...args], {
       cwd: folder,

@@ -2,13 +2,15 @@
 import { cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { packageRoot } from "../../src/core/util/paths.js";
-import type { Installed } from "./install.js";
+import type { Installed, PythonPackages } from "./install.js";
 import { isThere, type Published, writePublished } from "./published.js";
 
 export interface Framework {
   readonly name: string;
   /** A file of programs/, in the form of the framework's documentation, with the tools of the mail task; or its own example. */
   readonly program: string | Published;
+  /** Of a program in Python: the packages that it has. Default "python". */
+  readonly python?: PythonPackages;
   /** It sends turns back otherwise than they were sampled: a rollout is several sequences. */
   readonly rewrites?: true;
 }
@@ -20,6 +22,7 @@ const aiSdk = [
 
 const mastra = "node_modules/@mastra/core/dist/docs/references";
 const site = "python/lib/python*/site-packages";
+const siteOpenAi2 = "python-openai-2/lib/python*/site-packages";
 
 /** As published; the edits are the model and what the language of the file asks for. */
 const published: readonly (Framework & { readonly program: Published })[] = [
@@ -179,6 +182,35 @@ const published: readonly (Framework & { readonly program: Published })[] = [
     },
   },
   {
+    name: "Strands, as published",
+    program: {
+      start: "words.py",
+      files: [
+        {
+          as: "words.py",
+          from: `${siteOpenAi2}/strands_agents-*.dist-info/METADATA`,
+          block: "def word_count",
+          edits: [
+            [
+              "from strands import Agent, tool",
+              "from strands import Agent, tool\nfrom strands.models.openai import OpenAIModel",
+            ],
+            ["Agent(tools", 'Agent(OpenAIModel(model_id="tiny"), tools'],
+          ],
+        },
+      ],
+    },
+    python: "python-openai-2",
+  },
+  {
+    name: "Haystack, as published",
+    program: {
+      start: "tips.py",
+      files: [{ as: "tips.py", from: `${siteOpenAi2}/haystack/components/agents/agent.py`, block: "def calculator" }],
+    },
+    python: "python-openai-2",
+  },
+  {
     name: "smolagents, CodeAgent, as published",
     program: {
       start: "code.py",
@@ -231,6 +263,8 @@ export const frameworks: readonly Framework[] = [
   { name: "smolagents, ToolCallingAgent", program: "smolagents_calling.py", rewrites: true },
   { name: "smolagents, CodeAgent", program: "smolagents_code.py", rewrites: true },
   { name: "Anthropic's SDK for Python", program: "anthropic_agent.py" },
+  { name: "Strands", program: "strands_agent.py", python: "python-openai-2" },
+  { name: "Haystack", program: "haystack_agent.py", python: "python-openai-2" },
   ...published,
 ];
 

@@ -1,6 +1,6 @@
 /**
  * The frameworks, installed once in hone's folder of caches: none of them is a dependency of hone. JavaScript's versions are
- * packages/package-lock.json's, Python's packages/requirements.txt's.
+ * packages/package-lock.json's, Python's those of the packages/requirements*.txt.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,16 +15,20 @@ import { findPython, makeVenv } from "../../src/machine/python/interpreter.js";
 
 export interface Installed {
   /**
-   * Has `node_modules`, `python`, in `sources` the Python packages that ship examples beside their code, and in `repositories`
+   * Has `node_modules`, Python's environments, in `sources` the Python packages that ship examples beside their code, and in `repositories`
    * examples that no package ships, where their hosts can be reached.
    */
   readonly folder: string;
-  /** An interpreter that has the packages. */
-  readonly python: string;
+  /** Interpreters that have the packages: some frameworks ask for an older version of OpenAI's client than others. */
+  readonly pythons: Readonly<Record<PythonPackages, string>>;
 }
 
 const packages = join(packageRoot, "test/frameworks/packages");
-const lists = ["package.json", "package-lock.json", "requirements.txt"];
+/** Python's lists of packages, each of an environment of its own. */
+const requirements = { python: "requirements.txt", "python-openai-2": "requirements-openai-2.txt" } as const;
+export type PythonPackages = keyof typeof requirements;
+const pythonNames = Object.keys(requirements) as PythonPackages[];
+const lists = ["package.json", "package-lock.json", ...Object.values(requirements)];
 
 async function must(command: string, args: readonly string[]): Promise<void> {
   const { code, stdout, stderr } = await run(command, args);
@@ -38,10 +42,10 @@ async function installJavaScript(folder: string): Promise<void> {
   await must("npm", ["ci", "--prefix", folder, "--force", "--ignore-scripts", ...quiet]);
 }
 
-async function installPython(folder: string): Promise<void> {
-  const environment = join(folder, "python");
+async function installPython(folder: string, name: PythonPackages): Promise<void> {
+  const environment = join(folder, name);
   await makeVenv(await findPython(), environment);
-  const list = join(packages, "requirements.txt");
+  const list = join(packages, requirements[name]);
   const without = ["--no-deps", "--no-compile", "--quiet"];
   await must(interpreterIn(environment), [...PIP, "install", ...without, "-r", list]);
 }
@@ -96,10 +100,13 @@ export async function installFrameworks(): Promise<Installed> {
       if (existsSync(stamp)) return fetchExamples(folder);
       rmSync(folder, { recursive: true, force: true });
       mkdirSync(folder);
-      await Promise.all([installJavaScript(folder), installPython(folder).then(() => fetchSources(folder))]);
+      const pythons = pythonNames.map((name) => installPython(folder, name));
+      await Promise.all([installJavaScript(folder), ...pythons]);
+      await fetchSources(folder);
       await fetchExamples(folder);
       writeFileSync(stamp, "");
     },
   );
-  return { folder, python: interpreterIn(join(folder, "python")) };
+  const interpreters = pythonNames.map((name) => [name, interpreterIn(join(folder, name))]);
+  return { folder, pythons: Object.fromEntries(interpreters) as Installed["pythons"] };
 }

@@ -3,11 +3,16 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { defineTask, type Scenario } from "@hone-rl/hone";
 import { type Framework, frameworks, IN_PROCESS, isPlaced, startOf } from "./frameworks.js";
+import type { Installed } from "./install.js";
 
-const { FRAMEWORK_PROGRAMS: folder = "", FRAMEWORK_PYTHON: python = "" } = process.env;
+const { FRAMEWORK_PROGRAMS: folder = "", FRAMEWORK_PYTHONS: pythons = "{}" } = process.env;
+const interpreters = JSON.parse(pythons) as Installed["pythons"];
 
 /** The programs ask the model alone: nobody is sent traces or statistics. */
-const env = { OPENAI_AGENTS_DISABLE_TRACING: "1", MASTRA_TELEMETRY_DISABLED: "1", DO_NOT_TRACK: "1" };
+const env = {
+  ...{ OPENAI_AGENTS_DISABLE_TRACING: "1", MASTRA_TELEMETRY_DISABLED: "1", DO_NOT_TRACK: "1" },
+  HAYSTACK_TELEMETRY_ENABLED: "False",
+};
 
 export const question = "When is the deadline of the project Falcon?";
 
@@ -22,13 +27,14 @@ export default defineTask<Scenario>({
     { id: "test", split: "test", question },
   ],
   rollout: async ({ scenario, model, run, signal }) => {
-    const start = startOf(frameworks.find(({ name }) => name === scenario.id) ?? (frameworks[0] as Framework));
+    const framework = frameworks.find(({ name }) => name === scenario.id) ?? (frameworks[0] as Framework);
+    const start = startOf(framework);
     const file = join(folder, start);
     if (start === IN_PROCESS) {
       const { play } = (await import(pathToFileURL(file).href)) as { play: (about: object) => Promise<string> };
       return worth(await play({ model, question, signal }));
     }
-    const interpreter = start.endsWith(".py") ? python : process.execPath;
+    const interpreter = start.endsWith(".py") ? interpreters[framework.python ?? "python"] : process.execPath;
     return worth((await run(interpreter, [file, question], { env, cwd: folder })).stdout);
   },
 });

@@ -41,7 +41,7 @@ const hashed = (plain: string, whole: string) =>
   `${plain.slice(0, LONGEST_NAME - 9)}_${createHash("sha256").update(whole).digest("hex").slice(0, 8)}`;
 
 /** A tool name that model APIs accept: other characters are replaced, and where little is left a hash of the whole is added. */
-function callable(name: string): string {
+export function callable(name: string): string {
   const plain = name.replace(/[^a-zA-Z0-9_-]/gu, "_").replace(/^(?![a-zA-Z_])/, "_");
   if (!/[a-zA-Z0-9]/.test(plain)) return hashed("tool", name);
   return plain.length <= LONGEST_NAME ? plain : hashed(plain, name);

@@ -1,0 +1,192 @@
+/**
+ * One session with an OpenEnv server, by the WebSocket protocol of its package (`/ws`): the server makes an environment for each
+ * connection, and answers each message with one. Every wait has a limit, and a session that has failed stays so.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { WebSocket } from "ws";
+import { z } from "zod";
+import { HoneError, messageOf } from "../../core/util/errors.js";
+import { parseJson, toJson } from "../../core/util/json.js";
+import { anyOf } from "../../core/util/signals.js";
+import { TimeLimit } from "../../core/util/time-limit.js";
+import { InvalidAction } from "./surface.js";
+
+/** What an environment answers to a reset and to a step. */
+const observedSchema = z.object({
+  observation: z.record(z.string(), z.unknown()),
+  reward: z.union([z.number(), z.boolean()]).nullish(),
+  done: z.boolean().default(false),
+});
+export type Observed = z.output<typeof observedSchema>;
+
+const repliedSchema = z.object({ type: z.string(), data: z.record(z.string(), z.unknown()).default({}) });
+type Replied = z.output<typeof repliedSchema>;
+
+/** As the clients of the package have them. */
+const CONNECT_SECONDS = 10;
+const MOST_BYTES = 100 * 1_048_576;
+
+/** Milliseconds that the server has to take leave. */
+const LEAVE_MS = 1000;
+
+/** Milliseconds between attempts to get a session where all are taken: first, and at most. */
+const RETRY_MS = { first: 100, most: 2000 };
+
+export interface SessionSettings {
+  /** Of the server: `http://host:port`, without a slash at the end. */
+  readonly url: string;
+  /** For each answer. */
+  readonly seconds: number;
+  readonly signal: AbortSignal;
+}
+
+/** The server has as many sessions as it allows. */
+class Full extends HoneError {}
+
+const nameOf = (url: string) => `the OpenEnv server at ${url}`;
+
+/** The server's words for what is wrong with an action. */
+function invalidAction({ data }: Replied): InvalidAction {
+  const { errors } = data as { errors?: readonly { readonly loc?: readonly unknown[]; readonly msg?: string }[] };
+  const [first] = Array.isArray(errors) ? errors : [];
+  const where = Array.isArray(first?.loc) && first.loc.length > 0 ? `${first.loc.join(".")}: ` : "";
+  return new InvalidAction(`${where}${first?.msg ?? data.message ?? "not a valid action"}`);
+}
+
+export class Session {
+  readonly #socket: WebSocket;
+  readonly #settings: SessionSettings;
+  #failure: HoneError | undefined;
+  /** A message that nobody has waited for yet: a server without a session left says so as soon as it is reached. */
+  #early: string | undefined;
+  #answered: ((text: string) => void) | undefined;
+  #failed: ((error: HoneError) => void) | undefined;
+
+  private constructor(settings: SessionSettings) {
+    this.#settings = settings;
+    this.#socket = new WebSocket(`${settings.url.replace(/^http/, "ws")}/ws`, {
+      handshakeTimeout: 1000 * CONNECT_SECONDS,
+      maxPayload: MOST_BYTES,
+    });
+    this.#socket.on("message", (data) => {
+      if (this.#answered) this.#answered(String(data));
+      else this.#early = String(data);
+    });
+    this.#socket.on("error", (error) => this.#fail(messageOf(error)));
+    this.#socket.on("close", (code) => this.#fail(`it closed the session (code ${code})`));
+  }
+
+  /**
+   * A session, and the first observation of its episode. Where the server's sessions are all taken, one is waited for.
+   *
+   * @param data of the reset: `seed` and what else the environment takes
+   * @param onFull told once, where there is none for now
+   */
+  static async begin(
+    settings: SessionSettings,
+    data: Readonly<Record<string, unknown>>,
+    onFull: (why: string) => void,
+  ): Promise<{ readonly session: Session; readonly first: Observed }> {
+    for (let pause = RETRY_MS.first, told = false; ; pause = Math.min(2 * pause, RETRY_MS.most)) {
+      const session = new Session(settings);
+      try {
+        await session.#opened();
+        return { session, first: await session.#observed({ type: "reset", data }) };
+      } catch (error) {
+        session.close();
+        if (!(error instanceof Full)) throw error;
+        if (!told) onFull(error.message);
+        told = true;
+      }
+      await sleep(pause, undefined, { signal: settings.signal });
+    }
+  }
+
+  /** @throws InvalidAction */
+  step(action: Readonly<Record<string, unknown>>): Promise<Observed> {
+    return this.#observed({ type: "step", data: action });
+  }
+
+  /** Need not be waited for. */
+  close(): void {
+    const { CONNECTING, OPEN } = WebSocket;
+    if (this.#socket.readyState === OPEN) this.#socket.send(toJson({ type: "close" }));
+    if (this.#socket.readyState === CONNECTING) this.#socket.terminate();
+    else this.#socket.close();
+    const leave = setTimeout(() => this.#socket.terminate(), LEAVE_MS).unref();
+    this.#socket.once("close", () => clearTimeout(leave));
+  }
+
+  #fail(why: string): void {
+    this.#failure ??= new HoneError(`${nameOf(this.#settings.url)} is gone: ${why}`);
+    this.#failed?.(this.#failure);
+  }
+
+  #opened(): Promise<void> {
+    return this.#within(CONNECT_SECONDS, "a connection", (resolve) => this.#socket.once("open", resolve));
+  }
+
+  async #observed(message: object): Promise<Observed> {
+    const { url, seconds } = this.#settings;
+    const what = (message as { type: string }).type;
+    const early = this.#early;
+    this.#early = undefined;
+    const text =
+      early ??
+      (await this.#within<string>(seconds, `a ${what}`, (resolve) => {
+        this.#answered = resolve;
+        this.#socket.send(toJson(message));
+      }));
+    const replied = repliedSchema.safeParse(jsonOf(text));
+    if (replied.data?.type === "error") throw this.#refused(what, replied.data);
+    const read = observedSchema.safeParse(replied.data?.data);
+    if (replied.data?.type === "observation" && read.success) return read.data;
+    throw new HoneError(`${nameOf(url)} answers a ${what} with no observation: ${text.slice(0, 200)}`);
+  }
+
+  #refused(what: string, replied: Replied): HoneError {
+    const { code, message } = replied.data;
+    if (code === "VALIDATION_ERROR" && what === "step") return invalidAction(replied);
+    if (code === "CAPACITY_REACHED") {
+      const { max_sessions: most } = replied.data;
+      const sessions = typeof most === "number" ? `all ${most} sessions` : "all sessions";
+      return new Full(
+        `${sessions} of ${nameOf(this.#settings.url)} are in use, and one is waited for; a lower --concurrency, or a higher max_concurrent_envs of the server, spares the wait`,
+      );
+    }
+    return new HoneError(
+      `${nameOf(this.#settings.url)} failed at a ${what}: ${message ?? code ?? "it did not say why"}`,
+    );
+  }
+
+  /** @throws HoneError when the session ends or the time is over; the signal's reason when that is aborted */
+  #within<T>(seconds: number, what: string, begin: (resolve: (value: T) => void) => void): Promise<T> {
+    const { url, signal } = this.#settings;
+    const time = new TimeLimit(
+      seconds,
+      () => new HoneError(`${nameOf(url)} did not answer ${what} within ${seconds} s`),
+    );
+    const both = anyOf([signal, time.signal]);
+    return new Promise<T>((resolve, reject) => {
+      if (this.#failure) throw this.#failure;
+      if (both.signal.aborted) throw both.signal.reason;
+      this.#failed = reject;
+      both.signal.addEventListener("abort", () => reject(both.signal.reason), { once: true });
+      begin(resolve);
+    }).finally(() => {
+      time.clear();
+      both.release();
+      this.#answered = undefined;
+      this.#failed = undefined;
+    });
+  }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    // No message of the protocol: the caller shows its beginning.
+    return undefined;
+  }
+}

@@ -27,7 +27,7 @@ it("`rollout --expert` loads neither an engine of servers, nor what trains, judg
   );
   expect(stdout).toMatch(/^1 rollouts in 1 groups/m);
   expect(files).toContain("hone/expert-session.js");
-  expect(files.length).toBeLessThanOrEqual(200);
+  expect(files.length).toBeLessThanOrEqual(160);
   expect(
     files.filter((file) => /^(serve\/(?!openai\/)|guards\/|core\/train\/|core\/learn\/(?!objectives))|vllm/.test(file)),
   ).toEqual([]);

@@ -15,7 +15,7 @@ export async function* madeSteps({ plan, parts, loading, ...opened }: Opened): A
   const making = {
     ...{ ...parts, ...rewards, signal: opened.events.signal },
     settings: { ...parts.settings, advantages: { ...parts.settings.advantages, spreadFloor } },
-    view: telling(parts.view, { given, settings, task: task.task, run: run.name, unsolved }),
+    view: await telling(parts.view, { given, settings, task: task.task, run: run.name, unsolved }),
   };
   const { steps } = settings;
   const { step } = run.store.lastStep();

@@ -8,14 +8,17 @@ import { libraryOptions, withDefaults } from "../core/config/config.js";
 import { type Engine, isLocal, type LocalEngine } from "../core/engine/engine.js";
 import type { Rewards } from "../core/reward/reward.js";
 import { chatSettings } from "../core/rollout/conversation.js";
-import type { Run } from "../core/run/run.js";
-import type { RunSettings } from "../core/run/settings.js";
-import { type Tool, toolSchema } from "../core/task/task.js";
+import type { RunRecord } from "../core/run/records.js";
+import { Run } from "../core/run/run.js";
+import { checkSameRun, type RunSettings, taskOptionsIn } from "../core/run/settings.js";
+import { type AnyTask, type Tool, toolSchema } from "../core/task/task.js";
 import { LastUpdates } from "../core/train/earlier.js";
+import type { View } from "../core/train/parts.js";
 import { risingRateText } from "../core/train/schedule.js";
 import { settleLast, use } from "../core/train/settle.js";
 import { StepClock } from "../core/train/step-clock.js";
 import { gpuChosen } from "../engine/engine-options.js";
+import { logEngine } from "../engine/load.js";
 import { decodeThreads, usableCores } from "../engine/threads.js";
 import { type GivenReader, givenGuard } from "../guards/given.js";
 import { guards } from "../guards/guard-list.js";
@@ -24,10 +27,9 @@ import { engineFacts, engineText } from "../machine/compute.js";
 import { openPlaying } from "../machine/play/playing-engine.js";
 import { pythonFor } from "../machine/python/machine.js";
 import { ensurePython, type PythonOptions } from "../machine/python/python.js";
+import { taskDifferences } from "../scenarios/task-options.js";
 import { checkStaleness } from "./apart.js";
-import { beginRun } from "./begin.js";
-import { logEngine } from "./engine-log.js";
-import { viewOf } from "./events.js";
+import type { TrainEvents } from "./events.js";
 import { Model } from "./model.js";
 import type { RunPlan } from "./plan-run.js";
 import { loopSettings } from "./settings.js";
@@ -182,7 +184,7 @@ function readerOf(engine: Engine, { template, closing }: Chat, tools: readonly T
 
 /** The rewards that the options name, or the program's own. */
 async function rewardsOf({ settings, config, task, reward, judge }: RunPlan, run: Run, io: Io): Promise<Rewards> {
-  requireRewards(settings, task.task, reward);
+  await requireRewards(settings, task.task, reward);
   return openRewards({
     ...{ settings, config, task: task.task, taskOptions: task.options, store: run.store, kind: reward, local: judge },
     ...io,
@@ -229,4 +231,53 @@ function leaveCore(engine: LocalEngine, work: Promise<void>): void {
   engine.holdThreads(engine.info.threads - 1);
   const release = () => engine.holdThreads(undefined);
   work.then(release, release);
+}
+
+const nothing = () => undefined;
+
+function viewOf({
+  log = nothing,
+  onPhase = nothing,
+  onRollout = nothing,
+  onRewarded = nothing,
+  onProgress = nothing,
+  onStep = nothing,
+  onValidation = nothing,
+}: TrainEvents): View {
+  return {
+    phase: onPhase,
+    rollout: onRollout,
+    rewarded: onRewarded,
+    progress: onProgress,
+    step: onStep,
+    validation: onValidation,
+    log,
+  };
+}
+
+interface BeginRun {
+  readonly folder: string;
+  readonly settings: RunSettings;
+  readonly contents: RunRecord["contents"];
+  readonly task: AnyTask;
+  /** Checkpoint folder that a new run starts from. */
+  readonly fork: string | undefined;
+}
+
+/**
+ * @throws UsageError when it was begun with other settings, or on other contents
+ * @throws HoneError as Run.open
+ */
+function beginRun({ folder, settings, contents, task, fork }: BeginRun): Promise<Run> {
+  const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
+  return Run.open({
+    folder,
+    record: { options: { ...settings }, contents },
+    shape: { model: contents.model as string, lora: { rank, alpha, targets } },
+    fork,
+    agree: (before) => {
+      const ofTask = taskDifferences(task, taskOptionsIn(before), settings.set);
+      checkSameRun(before, settings, contents, folder, ofTask);
+    },
+  });
 }

@@ -4,23 +4,23 @@
  */
 
 import { join } from "node:path";
-import { withServers } from "../agent/servers.js";
+import { toolsFingerprint, withServers } from "../agent/servers.js";
 import { type Config, type GivenOptions, optionsOf, withDefaults } from "../core/config/config.js";
 import type { LocalEngineInfo } from "../core/engine/engine.js";
 import type { RunRecord } from "../core/run/records.js";
 import { STORE_FILE } from "../core/run/run.js";
 import { type RunSettings, taskOptionsIn } from "../core/run/settings.js";
 import { RunStore } from "../core/run/store.js";
-import type { PlainOptions } from "../core/task/task.js";
+import type { ServerPlan } from "../core/task/servers.js";
+import type { AnyTask, PlainOptions, Scenario } from "../core/task/task.js";
 import { takeDevice } from "../engine/device/device.js";
 import type { LearnerPlace } from "../engine/device/learner-place.js";
-import type { ModelShape } from "../engine/models.js";
+import { type ModelShape, modelFingerprint } from "../engine/models.js";
 import type { TrackerName } from "../insight/track/names.js";
 import type { RewardKind } from "../judge/reward/kind.js";
 import type { LocalJudgePlan } from "../judge/reward/local-judge.js";
 import { judgesHere, requireRewards } from "../judge/reward/open.js";
-import { rewardNamed } from "../judge/reward/registry.js";
-import { wordingWarning } from "../judge/reward/wording.js";
+import { rewardFacts, rewardNamed } from "../judge/reward/registry.js";
 import { withAbsolutePaths } from "../machine/models/absolute-paths.js";
 import type { PeftAdapter } from "../machine/models/adapter.js";
 import { checkTrainable, conversingModel } from "../machine/models/header.js";
@@ -28,9 +28,9 @@ import { linesTo } from "../machine/models/io.js";
 import { resolveWithSource } from "../machine/models/resolve.js";
 import type { PlanInput } from "../machine/plan/input.js";
 import { checkEngineChoice } from "../machine/play/engine-choice.js";
+import { scenariosFingerprint } from "../scenarios/held-out.js";
 import { loadTask, scenariosOf } from "../scenarios/load.js";
 import { givenForTask, recordedForTask, resolveTaskOptions } from "../scenarios/task-options.js";
-import { contentsOf } from "./contents.js";
 import { checkLaunch } from "./launch.js";
 import type { Model } from "./model.js";
 import { placeOf } from "./new-place.js";
@@ -96,7 +96,8 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
   checkEngineChoice(config);
   checkLaunch(config);
   if (!opened) takeDevice(config);
-  rewardNamed(config.reward);
+  // A name that is none is refused before anything is read.
+  rewardFacts(config.reward);
   const trackers = config.track ? (await import("../insight/track/names.js")).readTrackers(config.track) : [];
   const folder = await placeOf(config);
   const recorded = RunStore.recordIn(join(folder, STORE_FILE));
@@ -123,7 +124,7 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
   const shape = await conversingModel(model);
   checkTrainable(shape, model, config.hfWeights !== undefined);
   const { settings, initial } = settingsFor(shape, converted);
-  const judge = judgesHere(settings, reward)
+  const judge = judgesHere(settings)
     ? await (await import("../judge/reward/local-judge.js")).planLocalJudge(
         { ...config, ...settings, home: config.home },
         log,
@@ -137,13 +138,16 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
   const fitted = memoryOf({ settings, shape, judge, machine, model: opened?.model, log });
   const task = await read.withServers(settings, join(folder, "logs", "mcp"));
   if (!opened) {
-    requireRewards(settings, task.task, reward);
-    const warning = wordingWarning(settings, task.task, task.scenarios);
-    if (warning) log(warning);
+    await requireRewards(settings, task.task, reward);
+    if (task.task.freeAnswers?.(task.scenarios)) {
+      const { wordingWarning } = await import("../judge/reward/wording.js");
+      const warning = await wordingWarning(settings, task.task);
+      if (warning) log(warning);
+    }
   }
   const contents = {
     ...contentsOf(model, task.task, task.scenarios, task.servers),
-    ...rewardNamed(settings.reward).contents(settings),
+    ...(await rewardNamed(settings.reward)).contents(settings),
     ...(judge === undefined ? {} : { judge: judge.fingerprint }),
     ...(await firstAdapter(initial, recorded)),
   };
@@ -205,4 +209,23 @@ async function firstAdapter(initial: PeftAdapter | undefined, recorded: RunRecor
   const name = "first adapter";
   if (initial === undefined || (recorded && recorded.contents[name] === undefined)) return {};
   return { [name]: await (await import("../machine/models/adapter.js")).peftFingerprint(initial) };
+}
+
+/**
+ * Fingerprints of all that defines a run besides its settings: with other contents it is another run.
+ *
+ * @param model its file
+ */
+function contentsOf(
+  model: string,
+  task: AnyTask,
+  scenarios: readonly Scenario[],
+  servers: ServerPlan | undefined,
+): RunRecord["contents"] {
+  return {
+    model: modelFingerprint(model),
+    task: task.name,
+    scenarios: scenariosFingerprint(scenarios),
+    ...(servers ? { tools: toolsFingerprint(servers.tools) } : {}),
+  };
 }

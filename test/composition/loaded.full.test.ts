@@ -19,7 +19,7 @@ it("`train --reward success` loads no judge, no server, no agents and no servers
   );
   expect(stdout).toContain("1 steps");
   expect(files).toContain("core/train/step.js");
-  expect(files.length).toBeLessThanOrEqual(285);
+  expect(files.length).toBeLessThanOrEqual(260);
   expect(files.filter((file) => /^serve\/(?!openai\/)|^insight\/track|vllm/.test(file))).toEqual([]);
   expect(files.filter((file) => UNCHOSEN.test(file))).toEqual([]);
 });

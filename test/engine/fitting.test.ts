@@ -3,7 +3,7 @@ import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engi
 import { EngineOutOfMemory, engineError } from "../../src/core/engine/errors.js";
 import { fitting } from "../../src/core/engine/fitting.js";
 import { HoneError } from "../../src/core/util/errors.js";
-import { loadFitting } from "../../src/engine/load-fitting.js";
+import { loadFitting } from "../../src/engine/factory.js";
 
 const loaded = vi.hoisted(() => [] as LocalEngineOptions[]);
 const room = vi.hoisted(() => ({ for: 0 }));

@@ -6,13 +6,12 @@ import { type ModelShape, modelFile, modelShape } from "../../src/engine/models.
 import { fitHere, fitText, smallestCard } from "../../src/machine/plan/by-default.js";
 import { cardsTable, modelsByCardTable, onCard, qwen as qwenModels } from "../../src/machine/plan/cards.js";
 import { contextsMemory } from "../../src/machine/plan/engine-memory.js";
-import { fitToMachine } from "../../src/machine/plan/fit.js";
+import { fitToMachine, WIDEST_ROW } from "../../src/machine/plan/fit.js";
 import { adapterParameters, type PlanInput } from "../../src/machine/plan/input.js";
 import { LONG_ANSWERS, learnerMemory, passOf } from "../../src/machine/plan/learner-memory.js";
 import { mainMemory } from "../../src/machine/plan/machine.js";
 import { type PlacePlan, planMemory } from "../../src/machine/plan/memory.js";
 import { fits, waysToFit } from "../../src/machine/plan/remedies.js";
-import { WIDEST_ROW } from "../../src/machine/plan/rows.js";
 import { input, judge, LINEAR, qwen } from "./support.js";
 
 type Change = Partial<PlanInput>;

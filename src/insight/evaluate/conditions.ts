@@ -11,8 +11,9 @@ import type { ServerPlan } from "../../core/task/servers.js";
 import type { AnyTask, PlainOptions, Scenario } from "../../core/task/task.js";
 import { gradeOwn } from "../../core/train/grading.js";
 import { UsageError } from "../../core/util/errors.js";
+import { runsHere } from "../../judge/judging-options.js";
 import { requireClaim } from "../../judge/reward/claims.js";
-import { requireJudge, runsHere, VERDICTS_FILE } from "../../judge/reward/judge-options.js";
+import { requireJudge, VERDICTS_FILE } from "../../judge/reward/judge-options.js";
 import type { LocalJudge } from "../../judge/reward/local-judge.js";
 import { rewardNamed } from "../../judge/reward/registry.js";
 import { withAbsolutePaths } from "../../machine/models/absolute-paths.js";
@@ -155,7 +156,7 @@ export async function openGrading(
     );
     const env = await task.open(taskOptions);
     return {
-      grade: await rewardNamed(settings.reward).grade({ judge, signal, onSpent: () => undefined, task, env }),
+      grade: await (await rewardNamed(settings.reward)).grade({ judge, signal, onSpent: () => undefined, task, env }),
       beside: (player) => local?.beside(player),
       close: async () => {
         await local?.close();

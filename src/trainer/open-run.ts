@@ -116,7 +116,10 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
     const chat = chatOf(engine, chatSettings(settings));
     requireFormat(chat, task.task.tools, plan.model);
     const parts = {
-      ...{ run, updater, view, lastUpdates: new LastUpdates() },
+      run,
+      updater,
+      view,
+      lastUpdates: new LastUpdates(),
       guards: [givenGuard(readerOf(engine, chat, task.task.tools)), ...guards],
       settings: loopSettings(settings, config, info, plan.apart),
       policy: await model.policy(task, config.releaseWeights),
@@ -176,7 +179,9 @@ function greet(run: Run, settings: RunSettings, log: (line: string) => void): vo
 /** What the model was given is read by this thread's own template and vocabulary: players have theirs. */
 function readerOf(engine: Engine, { template, closing }: Chat, tools: readonly Tool[]): GivenReader {
   return {
-    ...{ template, closing, tools: tools.map((tool) => toolSchema(tool)) },
+    template,
+    closing,
+    tools: tools.map((tool) => toolSchema(tool)),
     tokenize: (text) => engine.tokenize(text, { special: true }),
     detokenize: (ids) => engine.detokenize(ids, { special: true }),
   };
@@ -186,7 +191,13 @@ function readerOf(engine: Engine, { template, closing }: Chat, tools: readonly T
 async function rewardsOf({ settings, config, task, reward, judge }: RunPlan, run: Run, io: Io): Promise<Rewards> {
   await requireRewards(settings, task.task, reward);
   return openRewards({
-    ...{ settings, config, task: task.task, taskOptions: task.options, store: run.store, kind: reward, local: judge },
+    settings,
+    config,
+    task: task.task,
+    taskOptions: task.options,
+    store: run.store,
+    kind: reward,
+    local: judge,
     ...io,
   });
 }
@@ -212,12 +223,20 @@ async function loadModel(plan: RunPlan, run: Run, io: Io): Promise<Model> {
     settings.model,
     withDefaults(libraryOptions("model"), {
       ...given,
-      ...{ temperature, ...ends, toolFormat, templateArg, maxThinkingTokens },
+      temperature,
+      ...ends,
+      toolFormat,
+      templateArg,
+      maxThinkingTokens,
     }),
     {
       engine,
       player: {
-        ...{ kind: "engine", engine: options, sampling: { temperature }, chat: chatSettings(settings), adapter: null },
+        kind: "engine",
+        engine: options,
+        sampling: { temperature },
+        chat: chatSettings(settings),
+        adapter: null,
       },
       concurrency: options.sequences,
     },

@@ -160,7 +160,9 @@ export function loopSettings(
     farMismatch: farMismatch(engine.weightType, engine.compute),
     numerics: { engine: engineNumerics(engine), hfWeights: hfWeights },
     closer: bringCloser({
-      ...{ weightType: engine.weightType, cuda: engine.compute.backend === "cuda", hfWeights },
+      weightType: engine.weightType,
+      cuda: engine.compute.backend === "cuda",
+      hfWeights,
       model: settings.model,
     }),
   };

@@ -219,7 +219,9 @@ export async function writeBatch(
       advantages: vector("F32", each.advantages),
     },
     {
-      ...{ format: "hone-batch", version: String(BATCH_VERSION), temperature: String(temperature) },
+      format: "hone-batch",
+      version: String(BATCH_VERSION),
+      temperature: String(temperature),
       ...(step === undefined ? {} : { step: String(step) }),
     },
   );

@@ -20,8 +20,26 @@ export function unknownField(given: object, known: readonly string[], what: stri
 
 /** Fields of a task's definition. */
 const TASK_FIELDS = [
-  ...["name", "description", "options", "scenarios", "open", "close", "prompt", "tools", "mcp", "reply", "reward"],
-  ...["rollout", "setUp", "tearDown", "finalTools", "modelMistakes", "claim", "freeAnswers", "shaped", "expert"],
+  "name",
+  "description",
+  "options",
+  "scenarios",
+  "open",
+  "close",
+  "prompt",
+  "tools",
+  "mcp",
+  "reply",
+  "reward",
+  "rollout",
+  "setUp",
+  "tearDown",
+  "finalTools",
+  "modelMistakes",
+  "claim",
+  "freeAnswers",
+  "shaped",
+  "expert",
 ];
 
 /** Fields of what a reward function returns. */

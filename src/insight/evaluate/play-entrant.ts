@@ -44,7 +44,10 @@ function limitsOf(
 ): RolloutLimits {
   const { maxTurns, maxTokens, onToolError, offForm } = settings;
   return {
-    ...{ maxTurns, maxTokens, onToolError, offForm },
+    maxTurns,
+    maxTokens,
+    onToolError,
+    offForm,
     turnSeconds: config.turnTimeout,
     toolSeconds: config.toolTimeout,
     rolloutSeconds: config.rolloutTimeout,

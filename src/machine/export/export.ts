@@ -208,7 +208,13 @@ function card({ opened, step }: Chosen, base: Base, form: Form, type: WeightType
   const reader = RunReader.open(opened.folder);
   try {
     return cardText({
-      ...{ form, type, file, base, step, record: opened.record, settings: settingsOf(opened.record) },
+      form,
+      type,
+      file,
+      base,
+      step,
+      record: opened.record,
+      settings: settingsOf(opened.record),
       run: opened.name,
       validations: reader.validations(),
       devices: reader.devices(),

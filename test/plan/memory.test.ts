@@ -164,8 +164,14 @@ describe("the memory plan", () => {
     // Qwen3-0.6B: 2,040 tokens that all prompts have, and as many answers as native/learner/packing.py then puts in a row.
     const shape: ModelShape = {
       ...qwen,
-      ...{ architecture: "qwen3", parameters: 596e6, layers: 28, embedding: 1024, feedForward: 3072 },
-      ...{ heads: 16, kvHeads: 8, headSize: 128 },
+      architecture: "qwen3",
+      parameters: 596e6,
+      layers: 28,
+      embedding: 1024,
+      feedForward: 3072,
+      heads: 16,
+      kvHeads: 8,
+      headSize: 128,
     };
     const wanted = { ...input, gpu: "cuda" as const, shape, context: 4096 };
     const settings = { shape, loraRank: 8, loraTargets: LINEAR, precision: "f16" as const, blocks: false };

@@ -91,7 +91,8 @@ export function typeErrors(folder: string): string {
     target: "es2022",
     lib: ["es2022", "dom"],
     strict: true,
-    noEmit: true, // The package's own declarations too, and those that they import.
+    noEmit: true,
+    // The package's own declarations too, and those that they import.
     skipLibCheck: false,
     types: [],
   };

@@ -1,5 +1,5 @@
 /** Plans from what a program gives: checked options, its own reward, and a model and a task that it has opened. */
-import { type GivenOptions, givenByProgram } from "../core/config/config.js";
+import { givenByProgram } from "../core/config/config.js";
 import { UsageError } from "../core/util/errors.js";
 import { PROGRAM, type RewardKind } from "../judge/reward/kind.js";
 import type { Model } from "./model.js";
@@ -42,10 +42,9 @@ async function ownReward(
 /** See `planRun`. */
 export async function planGiven(options: TrainRunOptions, choice: TrainRunChoice): Promise<RunPlan> {
   const { log = () => undefined, signal } = choice;
-  const asked = await givenByProgram(options, trainOptions);
-  const reward = await ownReward(choice.reward, choice.spreadFloor, asked.reward);
-  const given: GivenOptions = reward ? { ...asked, reward: reward.name } : asked;
-  return planOf({ given, reward, log, signal });
+  const given = await givenByProgram(options, trainOptions);
+  const reward = await ownReward(choice.reward, choice.spreadFloor, given.reward);
+  return planOf({ given: reward ? { ...given, reward: reward.name } : given, reward, log, signal });
 }
 
 /** The learner must know the sampling distribution. */
@@ -61,18 +60,18 @@ function refuseTruncation({ topK, topP, minP }: Model["config"]): void {
 
 /** See `openRun`. */
 export async function planOpened(model: Model, task: OpenTask, options: RunOptions): Promise<RunPlan> {
-  const { log = () => undefined, signal, reward: wanted, spreadFloor, ...values } = options;
+  const { log = () => undefined, signal, reward: choice, spreadFloor, ...values } = options;
   const own = withoutEvents(values);
-  const named = typeof wanted === "function" ? undefined : wanted;
-  const asked = await givenByProgram({ ...own, reward: named }, runOptions);
-  const reward = await ownReward(typeof wanted === "function" ? wanted : undefined, spreadFloor);
+  const named = typeof choice === "function" ? undefined : choice;
+  const ofRun = await givenByProgram({ ...own, reward: named }, runOptions);
+  const reward = await ownReward(typeof choice === "function" ? choice : undefined, spreadFloor);
   const { config: played, info, limits } = model;
   refuseTruncation(played);
   const { temperature = 1, onToolError, offForm, toolFormat, templateArg, maxThinkingTokens, weights } = played;
   const { gpu, device, threads, engine, engineUrl } = played;
   const given = {
     home: task.options.home,
-    ...asked,
+    ...ofRun,
     ...(reward ? { reward: reward.name } : {}),
     temperature,
     onToolError,

@@ -175,13 +175,13 @@ async function readTask(
   config: TrainConfig,
   recorded: RunRecord | undefined,
 ): Promise<ReadTask> {
-  const chosen = <K extends "task" | "seed">(name: K) =>
+  const valueOf = <K extends "task" | "seed">(name: K) =>
     (given[name] ?? recorded?.options[name] ?? config[name]) as Config[K];
-  const reference = chosen("task");
+  const reference = valueOf("task");
   const plain = await loadTask(reference, config.taskTimeout);
   const before = recorded ? recordedForTask(plain, taskOptionsIn(recorded)) : {};
   const set = resolveTaskOptions(plain, before, givenForTask(given));
-  const options = { ...set, home: config.home, seed: chosen("seed") };
+  const options = { ...set, home: config.home, seed: valueOf("seed") };
   const scenarios = await scenariosOf(plain, options, { hub: config, log, ...(signal ? { signal } : {}) });
   return {
     set,

@@ -308,7 +308,7 @@ export async function givenByProgram(
 }
 
 /** Those of the given options that `names` has. */
-export function chosen<K extends OptionName>(given: GivenOptions, names: readonly K[]): Partial<Config<K>> {
+export function givenOf<K extends OptionName>(given: GivenOptions, names: readonly K[]): Partial<Config<K>> {
   const found = names.filter((name) => given[name] !== undefined);
   // Checked when it was read.
   return Object.fromEntries(found.map((name) => [name, given[name]])) as Partial<Config<K>>;

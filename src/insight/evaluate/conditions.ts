@@ -141,13 +141,13 @@ export async function openGrading(
   const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
   let local: LocalJudge | undefined;
   try {
-    const chosen = { ...config, ...settings, home: config.home };
-    if (runsHere(chosen)) {
+    const judging = { ...config, ...settings, home: config.home };
+    if (runsHere(judging)) {
       const { LocalJudge, planLocalJudge } = await import("../../judge/reward/local-judge.js");
-      local = await LocalJudge.open(await planLocalJudge(chosen, log, signal), config, true, log);
+      local = await LocalJudge.open(await planLocalJudge(judging, log, signal), config, true, log);
     }
     const judge = (await import("../../judge/reward/judge.js")).openJudge(
-      chosen,
+      judging,
       "--accuracy judge",
       cache,
       undefined,

@@ -160,8 +160,10 @@ export async function openEngine(stage: Stage, wanted: WantedModel): Promise<Eng
   const { settings, taskOptions, servers, scenarios } = conditions;
   const sequences = Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length);
   const contextPerSequence = Math.min(settings.context, context);
-  const asked = { model, sequences, contextPerSequence, adapterRank };
-  const { engine, options } = await openPlaying(config, asked, cuda, { log, signal });
+  const { engine, options } = await openPlaying(config, { model, sequences, contextPerSequence, adapterRank }, cuda, {
+    log,
+    signal,
+  });
   log(engineText(engine.info));
   if (isLocal(engine)) stage.grading.beside(engine);
   const threads = new RolloutThreads();

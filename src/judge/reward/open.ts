@@ -89,9 +89,16 @@ async function openWith(
   why: string | undefined,
   local: LocalJudge | undefined,
 ): Promise<Rewards> {
-  const chosen = { ...config, ...settings };
   const judge =
-    why && (await import("./judge.js")).openJudge(chosen, why, store.verdicts(), store.judgeSpending(), log, local);
+    why &&
+    (await import("./judge.js")).openJudge(
+      { ...config, ...settings },
+      why,
+      store.verdicts(),
+      store.judgeSpending(),
+      log,
+      local,
+    );
   const gradesByJudge = settings.accuracy === "judge";
   const needsEnv = kind.needsEnv || gradesByJudge;
   const env = needsEnv ? await task.open(taskOptions) : undefined;

@@ -13,9 +13,11 @@ export const rulerCode: RewardCode = {
       import("./noise.js"),
     ]);
     const { settings, config, task, log } = context;
-    const chosen = { ...config, ...settings };
-    const asked = rulerSettings(chosen, rubricOf(settings.rulerRubric), task, settings.seed);
-    const watch = watchOrder(log);
-    return rulerReward(context, asked, watch);
+    const rubric = rubricOf(settings.rulerRubric);
+    return rulerReward(
+      context,
+      rulerSettings({ ...config, ...settings }, rubric, task, settings.seed),
+      watchOrder(log),
+    );
   },
 };

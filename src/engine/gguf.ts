@@ -73,7 +73,7 @@ const MOST = 1 << 28;
 const MOST_SIZES = 4;
 
 /** Why a file cannot be read, as a clause. */
-export class DamagedGguf extends Error {}
+class DamagedGguf extends Error {}
 
 export interface GgufArray {
   readonly type: string;

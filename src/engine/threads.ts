@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
 /** Number of cores in the container's CPU quota (cgroup v2, then v1); Infinity without one. */
-export function cgroupCores(root = "/sys/fs/cgroup"): number {
+function cgroupCores(root = "/sys/fs/cgroup"): number {
   const read = (file: string): string => {
     try {
       return readFileSync(`${root}/${file}`, "utf8").trim();

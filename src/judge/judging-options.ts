@@ -6,7 +6,7 @@ import { OPENAI_KEY } from "../machine/play/player-options.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 
-export const judgingOptions = declareOptions({
+const judgingOptions = declareOptions({
   ...inGroup("Rewards and judging", ["judge", "train", "eval", "scenarios generate"], {
     reward: text(`The reward that trains, by its name; \`${hone("train")} --help all\` describes each.`, {
       default: "task",

@@ -3,9 +3,10 @@
  * that a program has opened are taken as they are.
  */
 
-import { join } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { toolsFingerprint, withServers } from "../agent/servers.js";
 import { type Config, type GivenOptions, optionsOf, withDefaults } from "../core/config/config.js";
+import { DEFAULT_MODEL } from "../core/config/defaults.js";
 import type { LocalEngineInfo } from "../core/engine/engine.js";
 import type { RunRecord } from "../core/run/records.js";
 import { STORE_FILE } from "../core/run/run.js";
@@ -13,6 +14,7 @@ import { type RunSettings, taskOptionsIn } from "../core/run/settings.js";
 import { RunStore } from "../core/run/store.js";
 import type { ServerPlan } from "../core/task/servers.js";
 import type { AnyTask, PlainOptions, Scenario } from "../core/task/task.js";
+import { UsageError } from "../core/util/errors.js";
 import { takeDevice } from "../engine/device/device.js";
 import type { LearnerPlace } from "../engine/device/learner-place.js";
 import { type ModelShape, modelFingerprint } from "../engine/models.js";
@@ -33,7 +35,6 @@ import { loadTask, scenariosOf } from "../scenarios/load.js";
 import { givenForTask, recordedForTask, resolveTaskOptions } from "../scenarios/task-options.js";
 import { checkLaunch } from "./launch.js";
 import type { Model } from "./model.js";
-import { placeOf } from "./new-place.js";
 import { machineOf, memoryOf } from "./plan-machine.js";
 import { ScenarioSampler } from "./sampler.js";
 import { modelOf, resolveSettings } from "./settings.js";
@@ -175,13 +176,13 @@ async function readTask(
   config: TrainConfig,
   recorded: RunRecord | undefined,
 ): Promise<ReadTask> {
-  const valueOf = <K extends "task" | "seed">(name: K) =>
+  const settled = <K extends "task" | "seed">(name: K) =>
     (given[name] ?? recorded?.options[name] ?? config[name]) as Config[K];
-  const reference = valueOf("task");
+  const reference = settled("task");
   const plain = await loadTask(reference, config.taskTimeout);
   const before = recorded ? recordedForTask(plain, taskOptionsIn(recorded)) : {};
   const set = resolveTaskOptions(plain, before, givenForTask(given));
-  const options = { ...set, home: config.home, seed: valueOf("seed") };
+  const options = { ...set, home: config.home, seed: settled("seed") };
   const scenarios = await scenariosOf(plain, options, { hub: config, log, ...(signal ? { signal } : {}) });
   return {
     set,
@@ -228,4 +229,31 @@ function contentsOf(
     scenarios: scenariosFingerprint(scenarios),
     ...(servers ? { tools: toolsFingerprint(servers.tools) } : {}),
   };
+}
+
+/**
+ * Examples: "qwen2.5-0.5b-instruct-f16" for the path of that file or hf:REPOSITORY:FILE, "tiny" for that name,
+ * "Qwen2.5-0.5B-Instruct" for that repository at any revision.
+ */
+const stem = (model: string) =>
+  basename(model)
+    .replace(/^.*:/, "")
+    .replace(/@.*$/, "")
+    .replace(/\.gguf$/i, "");
+
+type Place = Pick<Config, "home" | "project" | "run" | "model" | "task"> & Partial<Pick<Config, "taskTimeout">>;
+
+/** The folder of a run to be trained, whether it is there or not. */
+export async function placeOf({ home, project, run, model, task, taskTimeout }: Place): Promise<string> {
+  const name = run ?? stem(model ?? DEFAULT_MODEL);
+  checkName("--run", name);
+  const folder = project ?? (await loadTask(task, taskTimeout)).name;
+  checkName("--project", folder);
+  return resolve(home, folder, "models", name);
+}
+
+function checkName(flag: string, name: string): void {
+  if (!/^[\w][\w.-]*$/.test(name)) {
+    throw new UsageError(`${flag} ${name}: use letters, digits, ".", "_" and "-", it becomes the name of a folder`);
+  }
 }

@@ -318,11 +318,3 @@ export function givenOf<K extends OptionName>(given: GivenOptions, names: readon
 export function withDefaults<K extends OptionName>(names: readonly K[], given: GivenOptions): Config<K> {
   return Object.fromEntries(names.map((name) => [name, given[name] ?? options[name].default])) as Config<K>;
 }
-
-/** The values of the options `names`: flags, then environment, then config file, then defaults. Throws as `readGiven`. */
-export async function loadConfig<K extends OptionName>(
-  names: readonly K[],
-  sources: ConfigSources,
-): Promise<Config<K>> {
-  return withDefaults(names, await readGiven(sources));
-}

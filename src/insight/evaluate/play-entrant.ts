@@ -96,7 +96,7 @@ async function playWith(stage: Stage, entrant: Entrant, play: Play): Promise<Res
   };
 }
 
-export function effortOf(
+function effortOf(
   entrant: Pick<Entrant, "name" | "kind" | "of"> & { readonly settings?: { readonly model: string } },
   rollouts: readonly Pick<Trajectory, "promptTokens" | "completionTokens" | "turns">[],
   prices: PriceTable,

@@ -45,7 +45,7 @@ interface Chosen {
 }
 
 /** @param log told where no name was given and the best checkpoint is the base model, so that the latest is taken */
-export async function chosenCheckpoint(
+async function chosenCheckpoint(
   { home, project, run, checkpoint }: Pick<ExportConfig, "home" | "project" | "run" | "checkpoint">,
   log: (line: string) => void,
 ): Promise<Chosen> {

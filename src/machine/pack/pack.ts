@@ -34,7 +34,7 @@ export interface Packed {
   readonly bytes: number;
 }
 
-export const PACK: FolderKind = { name: "pack", list: MANIFEST };
+const PACK: FolderKind = { name: "pack", list: MANIFEST };
 
 /** Bytes of the Python packages, at most: 0.7 GB were measured, and 2.6 for CUDA 13; CUDA 12 is assumed to need more. */
 const WHEELS_BYTES = { cpu: 1.5e9, cuda12: 5e9, cuda13: 4e9 };

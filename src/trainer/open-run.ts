@@ -8,10 +8,9 @@ import { libraryOptions, withDefaults } from "../core/config/config.js";
 import { type Engine, isLocal, type LocalEngine } from "../core/engine/engine.js";
 import type { Rewards } from "../core/reward/reward.js";
 import { chatSettings } from "../core/rollout/conversation.js";
-import type { RunRecord } from "../core/run/records.js";
 import { Run } from "../core/run/run.js";
 import { checkSameRun, type RunSettings, taskOptionsIn } from "../core/run/settings.js";
-import { type AnyTask, type Tool, toolSchema } from "../core/task/task.js";
+import { type Tool, toolSchema } from "../core/task/task.js";
 import { LastUpdates } from "../core/train/earlier.js";
 import type { View } from "../core/train/parts.js";
 import { risingRateText } from "../core/train/schedule.js";
@@ -59,7 +58,7 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
     trackers.length === 0
       ? ""
       : await ensurePython({ ...learner, extras: ["trackers", ...(learner.extras ?? [])], needs: trackers, signal });
-  const run = await beginRun({ ...plan, task: task.task, fork: await forkOf(plan, io) });
+  const run = await beginRun(plan, await forkOf(plan, io));
   /** In the order in which they end. A judge of this process may still hold the engine's threads. */
   const ends: Partial<Record<"rescoring" | "learner" | "rewards" | "model" | "log" | "trackers", () => unknown>> = {};
   const close = async () => {
@@ -218,13 +217,15 @@ async function loadModel(plan: RunPlan, run: Run, io: Io): Promise<Model> {
   io.log(engineText(engine.info));
   const { temperature, maxTurns, maxTokens, onToolError, offForm, toolFormat, templateArg, maxThinkingTokens } =
     settings;
-  const ends = { maxTurns, maxTokens, onToolError, offForm };
   return new Model(
     settings.model,
     withDefaults(libraryOptions("model"), {
       ...given,
       temperature,
-      ...ends,
+      maxTurns,
+      maxTokens,
+      onToolError,
+      offForm,
       toolFormat,
       templateArg,
       maxThinkingTokens,
@@ -274,20 +275,14 @@ function viewOf({
   };
 }
 
-interface BeginRun {
-  readonly folder: string;
-  readonly settings: RunSettings;
-  readonly contents: RunRecord["contents"];
-  readonly task: AnyTask;
-  /** Checkpoint folder that a new run starts from. */
-  readonly fork: string | undefined;
-}
-
 /**
+ * Starts the plan's run, or resumes it.
+ *
+ * @param fork checkpoint folder that a new run starts from
  * @throws UsageError when it was begun with other settings, or on other contents
  * @throws HoneError as Run.open
  */
-function beginRun({ folder, settings, contents, task, fork }: BeginRun): Promise<Run> {
+function beginRun({ folder, settings, contents, task: { task } }: RunPlan, fork: string | undefined): Promise<Run> {
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
   return Run.open({
     folder,

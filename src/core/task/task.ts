@@ -261,7 +261,7 @@ export interface Task<S extends Scenario = Scenario, E = unknown> {
   shaped?(rollout: FinishedRollout, scenario: S, env: E, right: boolean): Reward | Promise<Reward>;
   /**
    * A scripted player: yields the calls, the text, or both, of each turn and receives their results (or the reply). Used for
-   * warm-start traces, and to play the task without a model.
+   * warm-start traces, and to play the task without a model. A promise of one lets its code be loaded when it plays.
    */
   expert?(scenario: S, random: Random, options: ExpertOptions): ExpertScript | Promise<ExpertScript>;
 }

@@ -1,7 +1,7 @@
 /** `yarn rollout`: plays scenarios and prints the outcome. */
 import { join } from "node:path";
 import { serverLogs, withServers } from "../../agent/servers.js";
-import { type Config, givenOf, flagOf, type GivenOptions } from "../../core/config/config.js";
+import { type Config, flagOf, type GivenOptions, givenOf } from "../../core/config/config.js";
 import { isLocal } from "../../core/engine/engine.js";
 import { countsText, kindsText, partsText } from "../../core/run/evaluation.js";
 import { type PlainOptions, toolSchema } from "../../core/task/task.js";

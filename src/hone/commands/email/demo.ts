@@ -3,7 +3,7 @@
  * hone's own tiny model on it, and shows the difference on held-out questions.
  */
 import { existsSync } from "node:fs";
-import { givenOf, type GivenOptions } from "../../../core/config/config.js";
+import { type GivenOptions, givenOf } from "../../../core/config/config.js";
 import { DEFAULT_MODEL } from "../../../core/config/defaults.js";
 import type { Trajectory } from "../../../core/rollout/trajectory.js";
 import type { AnyTask } from "../../../core/task/task.js";

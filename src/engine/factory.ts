@@ -1,7 +1,6 @@
 /** The one factory of engines: which program an engine's options name, and nothing loaded of the others. */
 
 import type { Engine, EngineOptions, LocalEngine, LocalEngineOptions, VllmOptions } from "../core/engine/engine.js";
-import { fitting } from "../core/engine/fitting.js";
 import type { Pauses } from "../core/util/time-limit.js";
 import { loadLocal } from "./load.js";
 import type { VllmEngine } from "./vllm/engine.js";
@@ -26,16 +25,6 @@ export async function loadEngine(options: EngineOptions, log?: (line: string) =>
     return openVllm(options, (model) => openWords({ model, gpu: options.gpu, onHost: true }), log);
   }
   return loadLocal(options, log);
-}
-
-/** Loads an engine with as many of the sequences as fit in memory. Returns the options it was loaded with. */
-export async function loadFitting(
-  options: LocalEngineOptions,
-  log: (line: string) => void,
-): Promise<{ engine: LocalEngine; options: LocalEngineOptions }> {
-  const attempt = (sequences: number) => loadEngine({ ...options, sequences }, log);
-  const loaded = await fitting(options.sequences, attempt, log, options.lanes);
-  return { engine: loaded.result, options: { ...options, sequences: loaded.sequences } };
 }
 
 type Words = Pick<LocalEngineOptions, "model" | "onHost"> & { readonly gpu: LocalEngineOptions["gpu"] | undefined };

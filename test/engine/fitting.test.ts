@@ -3,19 +3,19 @@ import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engi
 import { EngineOutOfMemory, engineError } from "../../src/core/engine/errors.js";
 import { fitting } from "../../src/core/engine/fitting.js";
 import { HoneError } from "../../src/core/util/errors.js";
-import { loadFitting } from "../../src/engine/factory.js";
+import { loadFitting } from "../../src/engine/load-fitting.js";
 
 const loaded = vi.hoisted(() => [] as LocalEngineOptions[]);
 const room = vi.hoisted(() => ({ for: 0 }));
 
-vi.mock("../../src/engine/load.js", async (load) => {
-  const real = await load<typeof import("../../src/engine/load.js")>();
-  const loadLocal = async (options: LocalEngineOptions): Promise<LocalEngine> => {
+vi.mock("../../src/engine/factory.js", async (load) => {
+  const real = await load<typeof import("../../src/engine/factory.js")>();
+  const loadEngine = async (options: LocalEngineOptions): Promise<LocalEngine> => {
     loaded.push(options);
     if (options.sequences > room.for) throw new EngineOutOfMemory("full");
     return { sequences: options.sequences } as unknown as LocalEngine;
   };
-  return { ...real, loadLocal };
+  return { ...real, loadEngine };
 });
 
 /** Memory for so many sequences. */
@@ -72,10 +72,10 @@ describe("an engine without memory for all its sequences", () => {
   it("is loaded with what there is room for, and its workers join that one", async () => {
     room.for = 2;
     const said: string[] = [];
-    const wanted = { model: "m.gguf", sequences: 8, contextPerSequence: 64, threads: 2 };
-    const { engine, options } = await loadFitting(wanted, (line) => said.push(line));
+    const asked = { model: "m.gguf", sequences: 8, contextPerSequence: 64, threads: 2 };
+    const { engine, options } = await loadFitting(asked, (line) => said.push(line));
     expect(engine).toEqual({ sequences: 2 });
-    expect(options).toEqual({ ...wanted, sequences: 2 });
+    expect(options).toEqual({ ...asked, sequences: 2 });
     expect(loaded.map(({ sequences }) => sequences)).toEqual([8, 4, 2]);
     expect(said).toHaveLength(2);
   });

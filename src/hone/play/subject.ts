@@ -14,7 +14,7 @@ import { type RunSettings, settingsOf } from "../../core/run/settings.js";
 import { UsageError } from "../../core/util/errors.js";
 import { hone } from "../../core/util/program.js";
 import { engineOptions } from "../../engine/engine-options.js";
-import { loadFitting } from "../../engine/factory.js";
+import { loadFitting } from "../../engine/load-fitting.js";
 import { modelFingerprint } from "../../engine/models.js";
 import { checkpointTitle } from "../../insight/report/eval-report.js";
 import { engineText } from "../../machine/compute.js";

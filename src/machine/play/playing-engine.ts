@@ -6,7 +6,8 @@ import { dirname, join, resolve } from "node:path";
 import type { VllmOptions } from "../../core/engine/engine.js";
 import { UsageError } from "../../core/util/errors.js";
 import { engineOptions, gpuChosen } from "../../engine/engine-options.js";
-import { joinOptions, loadEngine, loadFitting } from "../../engine/factory.js";
+import { joinOptions, loadEngine } from "../../engine/factory.js";
+import { loadFitting } from "../../engine/load-fitting.js";
 import { modelShape } from "../../engine/models.js";
 import {
   checkEngineChoice,

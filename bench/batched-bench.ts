@@ -26,11 +26,33 @@ export async function batchedBench(
   const { info } = engine;
   const context = info.contextPerSequence * settings.sequences;
   const args = [
-    ...["-m", info.model, "-c", context, "-b", info.batch, "-ub", info.ubatch],
-    ...["-npp", settings.prompt, "-ntg", settings.tokens, "-npl", settings.sequences],
-    ...["-t", info.threads, "-tb", info.threads, "-ngl", info.compute.offloadedLayers],
+    "-m",
+    info.model,
+    "-c",
+    context,
+    "-b",
+    info.batch,
+    "-ub",
+    info.ubatch,
+    "-npp",
+    settings.prompt,
+    "-ntg",
+    settings.tokens,
+    "-npl",
+    settings.sequences,
+    "-t",
+    info.threads,
+    "-tb",
+    info.threads,
+    "-ngl",
+    info.compute.offloadedLayers,
     ...(info.gpu === false ? ["--device", "none"] : []),
-    ...["-fa", info.compute.flashAttention === false ? "off" : "auto", "--output-format", "jsonl", "-lv", REPORTING],
+    "-fa",
+    info.compute.flashAttention === false ? "off" : "auto",
+    "--output-format",
+    "jsonl",
+    "-lv",
+    REPORTING,
   ].map(String);
   const { code, text } = await output(tool, args, { env: toolEnvironment() });
   const line = text.split("\n").find((one) => one.startsWith('{"n_kv_max"'));

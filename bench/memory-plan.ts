@@ -159,7 +159,8 @@ async function main(): Promise<void> {
   const threads = Number(values.threads);
   const sampling = values.sampling === "device" ? "device" : "host";
   const more: EngineCase["more"] = {
-    ...{ threads, sampling },
+    threads,
+    sampling,
     ...(values.lanes === undefined ? {} : { lanes: Number(values.lanes) }),
     ...(values.ubatch === undefined ? {} : { ubatch: Number(values.ubatch) }),
   };
@@ -171,8 +172,19 @@ async function main(): Promise<void> {
       await modelShape(model);
     const { heads, kvHeads, headSize, vocabulary, trainedContext, window } = rest;
     const shape: ModelShape = {
-      ...{ architecture, bytes, parameters, weightType, layers, embedding, feedForward },
-      ...{ heads, kvHeads, headSize, vocabulary, trainedContext, ...(window === undefined ? {} : { window }) },
+      architecture,
+      bytes,
+      parameters,
+      weightType,
+      layers,
+      embedding,
+      feedForward,
+      heads,
+      kvHeads,
+      headSize,
+      vocabulary,
+      trainedContext,
+      ...(window === undefined ? {} : { window }),
     };
     const of = { model: basename(model), threads, shape };
     if (values.parts.includes("engine")) {

@@ -35,9 +35,16 @@ function* screens(output: string): Generator<string> {
 }
 
 const TRAINED = [
-  ...["--model", "tiny", "--steps", "10"],
-  ...["--groups-per-step", "6", "--group-size", "6"],
-  ...["--validate-every", "5"],
+  "--model",
+  "tiny",
+  "--steps",
+  "10",
+  "--groups-per-step",
+  "6",
+  "--group-size",
+  "6",
+  "--validate-every",
+  "5",
 ];
 const record = join(folder, "terminal.txt");
 

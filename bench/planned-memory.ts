@@ -51,7 +51,10 @@ export const inputOf = (shape: ModelShape): PlanInput => ({
   precision: "auto",
   hfWeights: false,
   learner: "auto",
-  ...{ lanes: 1, lanesGiven: false, ubatch: 512, sampling: "host", judge: null },
+  lanes: 1,
+  ubatch: 512,
+  sampling: "host",
+  judge: null,
 });
 
 /** Planned bytes of a row: of its peak, and of the learner once it is loaded. */

@@ -46,8 +46,26 @@ const weatherAgent = ({ model, scenario }: Pick<AgentContext<Weather>, "model" |
   });
 
 const places = [
-  ...["San Francisco", "Oslo", "Nairobi", "Lima", "Kyoto", "Tallinn", "Perth", "Cairo", "Quito", "Hanoi"],
-  ...["Bergen", "Lagos", "Denver", "Porto", "Riga", "Sydney", "Tunis", "Zagreb", "Boston", "Manila"],
+  "San Francisco",
+  "Oslo",
+  "Nairobi",
+  "Lima",
+  "Kyoto",
+  "Tallinn",
+  "Perth",
+  "Cairo",
+  "Quito",
+  "Hanoi",
+  "Bergen",
+  "Lagos",
+  "Denver",
+  "Porto",
+  "Riga",
+  "Sydney",
+  "Tunis",
+  "Zagreb",
+  "Boston",
+  "Manila",
 ];
 
 export default defineTask<Weather>({

@@ -22,12 +22,10 @@ it("`hone --help` loads no command, and no package", () => {
 it("`rollout --expert` loads neither an engine of servers, nor what trains, judges or serves", () => {
   const db = ["--db", join(home, "mail.db")];
   loadedBy("build-db", ...db, "--mailboxes", "3");
-  const { files, stdout } = loadedBy(
-    ...["rollout", "--expert", "--n", "1", "--group-size", "1", ...db, "--home", home],
-  );
+  const { files, stdout } = loadedBy("rollout", "--expert", "--n", "1", "--group-size", "1", ...db, "--home", home);
   expect(stdout).toMatch(/^1 rollouts in 1 groups/m);
   expect(files).toContain("hone/expert-session.js");
-  expect(files.length).toBeLessThanOrEqual(200);
+  expect(files.length).toBeLessThanOrEqual(160);
   expect(
     files.filter((file) => /^(serve\/(?!openai\/)|guards\/|core\/train\/|core\/learn\/(?!objectives))|vllm/.test(file)),
   ).toEqual([]);

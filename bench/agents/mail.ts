@@ -50,7 +50,10 @@ export class Mailbox {
     const calls = this.records;
     return task.reward(
       {
-        ...{ messages: [], calls, turns: this.turns, maxTurns: MAX_TURNS },
+        messages: [],
+        calls,
+        turns: this.turns,
+        maxTurns: MAX_TURNS,
         end: this.answered ? "answered" : "no_tool_call",
         answer: this.answered ? calls.at(-1)?.arguments : undefined,
       },

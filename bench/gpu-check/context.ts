@@ -31,8 +31,15 @@ export interface Section {
 /** Context for the measurements of `yarn bench`. On a GPU the engine chooses its CPU threads. */
 export function benchContext({ log }: Pick<CheckContext, "log">, gpu: Gpu, rounds: number): BenchContext {
   return {
-    ...{ model: undefined, adapter: undefined, sequences: undefined, threads: undefined, db: undefined },
-    ...{ gpu, rounds, log, shape: undefined },
+    model: undefined,
+    adapter: undefined,
+    sequences: undefined,
+    threads: undefined,
+    db: undefined,
+    gpu,
+    rounds,
+    log,
+    shape: undefined,
     load: (wanted) => loadEngine({ ...(gpu === false ? { threads: decodeThreads(undefined) } : {}), ...wanted, gpu }),
   };
 }

@@ -106,7 +106,9 @@ export function linesOf({ sections, hardware, small }: First): Line[] {
     lines.push(
       lineOf({
         what: `${at}, without an adapter`,
-        ...{ measured: without_adapter, expected: llama_batched_bench ?? null, unit: "tokens/s" },
+        measured: without_adapter,
+        expected: llama_batched_bench ?? null,
+        unit: "tokens/s",
         from: `llama-batched-bench here${ratio === undefined ? "" : "; the goal is a ratio of 0.97"}`,
       }),
     );

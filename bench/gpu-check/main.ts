@@ -38,8 +38,15 @@ function parse() {
     const text = { type: "string" } as const;
     const { values } = parseArgs({
       options: {
-        ...{ first: flag, list: flag, again: flag, small: flag, help: flag },
-        ...{ sections: text, out: text, minutes: text, on: { ...text, default: "cuda" } },
+        first: flag,
+        list: flag,
+        again: flag,
+        small: flag,
+        help: flag,
+        sections: text,
+        out: text,
+        minutes: text,
+        on: { ...text, default: "cuda" },
       },
     });
     const { first, on, sections: names } = values;
@@ -59,7 +66,13 @@ function parse() {
     const small = values.small || gpu !== "cuda";
     const folder = `gpu-check${first ? "-first" : ""}${small ? "-rehearsal" : ""}`;
     return {
-      ...{ first, list: values.list, help: values.help, again: values.again, gpu, small, minutes },
+      first,
+      list: values.list,
+      help: values.help,
+      again: values.again,
+      gpu,
+      small,
+      minutes,
       out: resolve(values.out ?? join(packageRoot, "build", folder)),
       chosen: sections.filter(({ name }) => asked?.includes(name) ?? true),
     };

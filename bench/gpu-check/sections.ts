@@ -88,7 +88,9 @@ const updates: Section = {
     const side = (name: Side[0]): Side => [name];
     const bench = benchContext(context, learnerGpu(context), 1);
     const rows = await compareSides(bench, python, updateSize(context), {
-      ...{ name: "peft/unsloth", ours: side("hone"), theirs: side("hone-unsloth") },
+      name: "peft/unsloth",
+      ours: side("hone"),
+      theirs: side("hone-unsloth"),
       targets: { speed: "", memory: "" },
     });
     save({ rows });
@@ -166,10 +168,23 @@ export const steps: Section = {
       const shape = await modelShape(model);
       const lanes = lanesOf(shape.bytes, gpu, 1, concurrency);
       const plan = planMemory({
-        ...{ shape, concurrency, context, loraRank: 16, loraTargets: LINEAR_LAYERS },
-        ...{ microBatchTokens: MICRO_BATCH, gradientCheckpointing: false, learnerLifetime: "run" },
-        ...{ releaseWeights: false, gpu, precision: "auto", hfWeights: false, learner: "auto" },
-        ...{ lanes, lanesGiven: false, ubatch: UBATCH, sampling: "host", judge: null },
+        shape,
+        concurrency,
+        context,
+        loraRank: 16,
+        loraTargets: LINEAR_LAYERS,
+        microBatchTokens: MICRO_BATCH,
+        gradientCheckpointing: false,
+        learnerLifetime: "run",
+        releaseWeights: false,
+        gpu,
+        precision: "auto",
+        hfWeights: false,
+        learner: "auto",
+        lanes,
+        ubatch: UBATCH,
+        sampling: "host",
+        judge: null,
       });
       const place = gpu === "cuda" && plan.gpu ? plan.gpu : plan.host;
       const learner = sumOf(place.learning.filter(({ name }) => name.startsWith("learner")));
@@ -178,7 +193,11 @@ export const steps: Section = {
         // The shaped models are in f16.
         limit: mismatchLimit("F16"),
         steps: steps.map(({ step, seconds, tokens, sampled_tokens: sampled, mismatch: apart }) => ({
-          ...{ step, seconds, tokens, sampled, mismatch: apart?.mean ?? null },
+          step,
+          seconds,
+          tokens,
+          sampled,
+          mismatch: apart?.mean ?? null,
         })),
         mismatch,
         learner: { planned: learner, measured: memory?.peak ?? null },

@@ -32,7 +32,9 @@ export const isControl = (kind: Kind): boolean => kind === "coins";
 export function experiments(base: Base, { seeds, coins, success }: Seeds = base.seeds, steps?: number): Experiment[] {
   const length: Settings = steps === undefined ? {} : { "--steps": `${steps}` };
   const experiment = (kind: Kind, name: string, own: Settings): Experiment => ({
-    ...{ name, kind, base },
+    name,
+    kind,
+    base,
     flags: Object.entries({ ...base.settings, ...own, ...length }).flat(),
   });
   return [
@@ -148,8 +150,12 @@ const playArguments = (base: Base) => [...taskArguments(base), ...(base.set ? ["
 
 /** @param imitated the folder that `yarn hone sft` wrote, if the base has imitation */
 const trainArguments = ({ base, flags }: Experiment, imitated: string) => [
-  ...["train", ...playArguments(base)],
-  ...["--model", base.model, ...flags, ...(base.imitation ? ["--fork", imitated] : [])],
+  "train",
+  ...playArguments(base),
+  "--model",
+  base.model,
+  ...flags,
+  ...(base.imitation ? ["--fork", imitated] : []),
 ];
 const evalArguments = ({ kind, base }: Experiment, n: number) => {
   const checkpoints = ["base", ...(base.imitation ? ["0"] : []), isControl(kind) ? "latest" : base.checkpoint];
@@ -162,12 +168,28 @@ function imitationArguments(base: Base, file: string, folder: string): { play: s
   const { rollouts, settings } = base.imitation;
   return {
     play: [
-      ...["rollout", ...playArguments(base), "--expert", "--split", "train"],
-      ...["--n", `${rollouts}`, "--group-size", "1", "--out", file],
+      "rollout",
+      ...playArguments(base),
+      "--expert",
+      "--split",
+      "train",
+      "--n",
+      `${rollouts}`,
+      "--group-size",
+      "1",
+      "--out",
+      file,
     ],
     learn: [
-      ...["hone", "sft", file, ...taskArguments(base), "--model", base.model],
-      ...[...Object.entries(settings).flat(), "--out", folder],
+      "hone",
+      "sft",
+      file,
+      ...taskArguments(base),
+      "--model",
+      base.model,
+      ...Object.entries(settings).flat(),
+      "--out",
+      folder,
     ],
   };
 }

@@ -17,7 +17,11 @@ import { mailScenarios } from "../rollouts.js";
 
 const task = emailTask as unknown as AnyTask;
 const limits = {
-  ...{ maxTurns: 10, maxTokens: 256, turnSeconds: 600, toolSeconds: 30, rolloutSeconds: 3600 },
+  maxTurns: 10,
+  maxTokens: 256,
+  turnSeconds: 600,
+  toolSeconds: 30,
+  rolloutSeconds: 3600,
   onToolError: "observe",
 } as const;
 

@@ -31,10 +31,27 @@ export async function startServer(program: string, engine: LocalEngine): Promise
   const port = await freePort();
   await needDevice(program, engine);
   const args = [
-    ...["-m", info.model, "-c", info.contextPerSequence * info.sequences, "--parallel", info.sequences],
-    ...["-t", info.threads, "-tb", info.threads, "-b", info.batch, "-ub", info.ubatch],
-    ...["-ngl", info.gpu === false ? 0 : 999],
-    ...["--host", "127.0.0.1", "--port", port, "--log-disable"],
+    "-m",
+    info.model,
+    "-c",
+    info.contextPerSequence * info.sequences,
+    "--parallel",
+    info.sequences,
+    "-t",
+    info.threads,
+    "-tb",
+    info.threads,
+    "-b",
+    info.batch,
+    "-ub",
+    info.ubatch,
+    "-ngl",
+    info.gpu === false ? 0 : 999,
+    "--host",
+    "127.0.0.1",
+    "--port",
+    port,
+    "--log-disable",
   ].map(String);
   const server = spawn(program, args, { stdio: "ignore", env: toolEnvironment() });
   await healthy(server, `http://127.0.0.1:${port}`);

@@ -87,8 +87,12 @@ async function playOurs(folder: string, db: string, adapter: string, steps: numb
     const cli = join(packageRoot, "dist/src/cli.js");
     const preset = ["train", "--preset", "art-notebook", "--steps", `${steps}`, "--json"];
     const { line, seconds, peak } = await runMeasured(process.execPath, [
-      ...[cli, ...preset, ...run],
-      ...[...model, ...limits, ...rest],
+      cli,
+      ...preset,
+      ...run,
+      ...model,
+      ...limits,
+      ...rest,
     ]);
     const { folder: written } = JSON.parse(line) as { folder: string };
     const lines = readFileSync(join(written, "metrics.jsonl"), "utf8").trimEnd().split("\n");
@@ -97,7 +101,8 @@ async function playOurs(folder: string, db: string, adapter: string, steps: numb
     const played = Array.from({ length: steps }, (_, index) => store.rollouts("train", index + 1));
     store.close();
     const side: Side = {
-      ...{ seconds, peak },
+      seconds,
+      peak,
       stepSeconds: metrics.map((one) => one.seconds.total),
       success: metrics.map((one) => one.success),
       tokens: played.map((rollouts) => rollouts.reduce((sum, { tokens: one }) => sum + (one?.ids.length ?? 0), 0)),
@@ -143,14 +148,23 @@ async function playTheirs(folder: string, db: string, adapter: string, questions
     };
     const more = { "max-tokens": maxTokens, context, threads: usableCores(), seed };
     const { line, seconds, peak } = await runMeasured(python, [
-      ...[join(packageRoot, "bench/notebook/trl_side.py"), "--gguf", gguf, "--adapter", join(adapter, "adapter")],
-      ...["--server", server.url, "--questions", file],
+      join(packageRoot, "bench/notebook/trl_side.py"),
+      "--gguf",
+      gguf,
+      "--adapter",
+      join(adapter, "adapter"),
+      "--server",
+      server.url,
+      "--questions",
+      file,
       ...Object.entries({ ...numbers, ...more }).flatMap(([name, value]) => [`--${name}`, `${value}`]),
     ]);
     const { steps } = stepsSchema.parse(JSON.parse(line));
     const tokens = steps.map((step, index) => step.tokens - (steps[index - 1]?.tokens ?? 0));
     const side: Side = {
-      ...{ seconds, peak, tokens },
+      seconds,
+      peak,
+      tokens,
       stepSeconds: steps.map((step) => step.seconds),
       success: steps.map((step) => step.success),
     };

@@ -65,8 +65,12 @@ export async function startTaskServer(db: string): Promise<TaskServer> {
     });
     const answer = calls.findLast(({ name, outcome }) => name === "return_final_answer" && outcome === "ok");
     const finished = {
-      ...{ messages: [], calls, answer: answer?.arguments, maxTurns },
-      ...{ end: answer ? "answered" : "no_call", turns: calls.length },
+      messages: [],
+      calls,
+      answer: answer?.arguments,
+      maxTurns,
+      end: answer ? "answered" : "no_call",
+      turns: calls.length,
     } as const;
     const { reward: value, success } = await emailTask.reward(finished as never, scenarioOf(scenario), env);
     return { reward: value, success };

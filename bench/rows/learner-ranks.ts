@@ -31,22 +31,31 @@ export const bench: Bench = {
     /** Milliseconds of a second update: the first one makes buffers. */
     const side = (threads: number, launch?: string) => async () => {
       const learner = await startLearner({
-        ...{ python, base: { gguf: model }, backend: "peft", device: "cpu", precision: "f32", seed: 1 },
-        ...{
-          lora: { rank: 8, alpha: 16, targets: LINEAR_LAYERS },
-          threads,
-          ggml: ggmlBase(),
-          logFile: join(folder, "log"),
-        },
+        python,
+        base: { gguf: model },
+        backend: "peft",
+        device: "cpu",
+        precision: "f32",
+        seed: 1,
+        lora: { rank: 8, alpha: 16, targets: LINEAR_LAYERS },
+        threads,
+        ggml: ggmlBase(),
+        logFile: join(folder, "log"),
         ...(launch && { launch }),
       });
       try {
         const step = () => {
           number += 1;
           return learner.step({
-            ...{ batch, into: join(folder, `${number}`), objective: objectiveOf("dapo") },
-            ...{ importance: { mode: "token-truncate", low: 0, high: 2 }, learningRate: 1e-6, klCoefficient: 0 },
-            ...{ maxGradNorm: 1, microBatchTokens: 4096, gradientCheckpointing: false },
+            batch,
+            into: join(folder, `${number}`),
+            objective: objectiveOf("dapo"),
+            importance: { mode: "token-truncate", low: 0, high: 2 },
+            learningRate: 1e-6,
+            klCoefficient: 0,
+            maxGradNorm: 1,
+            microBatchTokens: 4096,
+            gradientCheckpointing: false,
           });
         };
         await step();
@@ -61,7 +70,9 @@ export const bench: Bench = {
       const rows = [];
       for (const threads of [RANKS, 1]) {
         const row = {
-          ...{ ...about, name: `learner/ranks/threads-${threads}`, unit: "ms" as const },
+          ...about,
+          name: `learner/ranks/threads-${threads}`,
+          unit: "ms" as const,
           note: `${RANKS} ranks of one thread, one process of ${threads}`,
         };
         rows.push(await compare(context, row, "less", { ours: launched, theirs: side(threads) }));

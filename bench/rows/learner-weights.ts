@@ -39,7 +39,12 @@ export const bench: Bench = {
         const [ours, theirs] = [median(peaks.ours), median(peaks.theirs)];
         rows.push({
           ...about,
-          ...{ name: `${name} memory`, unit: "MB", ours, theirs, ratio: theirs / ours, target: "" },
+          name: `${name} memory`,
+          unit: "MB",
+          ours,
+          theirs,
+          ratio: theirs / ours,
+          target: "",
           note: "peak of the learner, the model included",
           rounds: peaks.ours.map((one, i) => ({ ours: one, theirs: peaks.theirs[i] ?? 0 })),
         });

@@ -51,8 +51,13 @@ class Side {
     const { engine, scenarios } = this.on;
     const before = process.cpuUsage();
     const result = await playEmail(enginePlayer(engine), {
-      ...{ scenarios, groupSize: 8, concurrency: engine.info.sequences, maxTurns: 10, maxTokens: 256 },
-      ...{ step: this.#step++, onToolError: "stop" as const },
+      scenarios,
+      groupSize: 8,
+      concurrency: engine.info.sequences,
+      maxTurns: 10,
+      maxTokens: 256,
+      step: this.#step++,
+      onToolError: "stop" as const,
       threads: this.#threads,
       ...(task === undefined ? {} : { task }),
     });

@@ -85,8 +85,13 @@ async function trained(context: BenchContext, { flags }: Weights, home: string, 
   const length = ["--steps", `${STEPS}`, "--validate-every", "0", "--validate-n", "1"];
   const cli = join(packageRoot, "dist/src/cli.js");
   const { line, peak } = await runMeasured(process.execPath, [
-    ...[cli, "train", "--json", ...task],
-    ...[...flags, ...places, ...length],
+    cli,
+    "train",
+    "--json",
+    ...task,
+    ...flags,
+    ...places,
+    ...length,
   ]);
   const { folder } = JSON.parse(line) as { folder: string };
   const lines = readFileSync(join(folder, "metrics.jsonl"), "utf8").trimEnd().split("\n");

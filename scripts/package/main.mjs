@@ -25,9 +25,17 @@ function platformPackage(platform) {
     `# ${SCOPE}/${name}\n\nCompiled files of ${SCOPE}/hone ${version} for ${os} on ${cpu}: the engine's addon (\`hone_engine.node\`), and SQLite for each\nversion of Node's binary interface (\`better_sqlite3-*.node\`). ${SCOPE}/hone installs it.\n`,
   );
   const about = {
-    ...{ name: `${SCOPE}/${name}`, version, description: `Compiled files of ${SCOPE}/hone for ${os} on ${cpu}` },
-    ...{ license, publishConfig, engines, os: [os], cpu: [cpu], ...(libc ? { libc: [libc] } : {}) },
-    ...{ files: [...files, "THIRD-PARTY.md"], preferUnplugged: true },
+    name: `${SCOPE}/${name}`,
+    version,
+    description: `Compiled files of ${SCOPE}/hone for ${os} on ${cpu}`,
+    license,
+    publishConfig,
+    engines,
+    os: [os],
+    cpu: [cpu],
+    ...(libc ? { libc: [libc] } : {}),
+    files: [...files, "THIRD-PARTY.md"],
+    preferUnplugged: true,
     dependencies: { [llama]: dependencies["node-llama-cpp"] },
   };
   writeFileSync(join(folder, "package.json"), json(about));

@@ -12,8 +12,12 @@ export const NODES = [
 ];
 
 const linux = (arch, machine) => ({
-  ...{ name: `linux-${arch}`, os: "linux", cpu: arch, libc: "glibc" },
-  ...{ zig: `${machine}-linux-gnu.${GLIBC.join(".")}`, llama: `@node-llama-cpp/linux-${arch}` },
+  name: `linux-${arch}`,
+  os: "linux",
+  cpu: arch,
+  libc: "glibc",
+  zig: `${machine}-linux-gnu.${GLIBC.join(".")}`,
+  llama: `@node-llama-cpp/linux-${arch}`,
 });
 
 /**

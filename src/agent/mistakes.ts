@@ -22,24 +22,40 @@ export interface Mistake {
 const KNOWN: Readonly<Partial<Record<RolloutEnd, readonly string[]>>> = {
   turn_limit: [
     // OpenAI Agents in Python and JavaScript.
-    ...["MaxTurnsExceeded", "MaxTurnsExceededError"],
+    "MaxTurnsExceeded",
+    "MaxTurnsExceededError",
     // pydantic-ai, LangGraph, LangChain, Google's ADK, smolagents.
-    ...["UsageLimitExceeded", "GraphRecursionError", "ModelCallLimitExceededError", "ToolCallLimitExceededError"],
-    ...["LlmCallsLimitExceededError", "AgentMaxStepsError"],
+    "UsageLimitExceeded",
+    "GraphRecursionError",
+    "ModelCallLimitExceededError",
+    "ToolCallLimitExceededError",
+    "LlmCallsLimitExceededError",
+    "AgentMaxStepsError",
   ],
   token_limit: [
     // OpenAI's clients, pydantic-ai, instructor, Strands.
-    ...["LengthFinishReasonError", "OutputTokenLimitExceeded", "IncompleteToolCall", "IncompleteOutputException"],
+    "LengthFinishReasonError",
+    "OutputTokenLimitExceeded",
+    "IncompleteToolCall",
+    "IncompleteOutputException",
     "MaxTokensReachedException",
   ],
   bad_call: [
     // AI SDK (the second in OpenAI Agents too), smolagents.
-    ...["NoSuchToolError", "InvalidToolInputError", "AgentToolCallError", "AgentParsingError"],
+    "NoSuchToolError",
+    "InvalidToolInputError",
+    "AgentToolCallError",
+    "AgentParsingError",
   ],
   model_mistake: [
     // OpenAI Agents, pydantic-ai, AI SDK, LangChain.
-    ...["ModelBehaviorError", "UnexpectedModelBehavior", "NoObjectGeneratedError", "NoOutputGeneratedError"],
-    ...["ToolChoiceViolationError", "OutputParserException", "StructuredOutputValidationError"],
+    "ModelBehaviorError",
+    "UnexpectedModelBehavior",
+    "NoObjectGeneratedError",
+    "NoOutputGeneratedError",
+    "ToolChoiceViolationError",
+    "OutputParserException",
+    "StructuredOutputValidationError",
     "MultipleStructuredOutputsError",
   ],
 };
@@ -105,7 +121,10 @@ export function mistakeOf(
 
   if (typeof modelMistakes === "function") {
     const failure: AgentFailure = {
-      ...{ scenario, error, message: messageOf(error), turns: turns.length },
+      scenario,
+      error,
+      message: messageOf(error),
+      turns: turns.length,
       names: [...new Set(exceptions.flatMap(({ names }) => names))],
       evidence: evidence?.what,
       end,

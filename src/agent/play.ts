@@ -81,13 +81,21 @@ function surround(input: AgentRolloutInput, key: string, output: Output) {
   // Anthropic's clients append `/v1` themselves.
   const root = host.url.replace(/\/v1$/, "");
   const variables = {
-    ...{ OPENAI_BASE_URL: host.url, OPENAI_API_KEY: key },
-    ...{ ANTHROPIC_BASE_URL: root, ANTHROPIC_API_KEY: key },
+    OPENAI_BASE_URL: host.url,
+    OPENAI_API_KEY: key,
+    ANTHROPIC_BASE_URL: root,
+    ANTHROPIC_API_KEY: key,
   };
   const programs = new Programs({ env: variables, output, signal: over.signal });
   input.programs.add(programs);
   const context: RolloutContext = {
-    ...{ scenario, env, seed, index, step, logger: loggerTo(output), signal: over.signal },
+    scenario,
+    env,
+    seed,
+    index,
+    step,
+    logger: loggerTo(output),
+    signal: over.signal,
     run: programs.run.bind(programs),
   };
   const end = async () => {

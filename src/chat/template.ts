@@ -73,8 +73,18 @@ const RESULT = "\uFDD2result\uFDD3";
 /** The date that Llama 3's template falls back to: a prompt must not change from day to day. */
 const DATE = "26 Jul 2024";
 const DATE_PARTS: Readonly<Record<string, string>> = {
-  ...{ Y: "2024", y: "24", m: "07", d: "26", B: "July", b: "Jul", A: "Friday", a: "Fri", H: "00", M: "00", S: "00" },
-  ...{ "%": "%" },
+  Y: "2024",
+  y: "24",
+  m: "07",
+  d: "26",
+  B: "July",
+  b: "Jul",
+  A: "Friday",
+  a: "Fri",
+  H: "00",
+  M: "00",
+  S: "00",
+  "%": "%",
 };
 /** In the place of the function that gives templates today's date. */
 const now = (format: string) => format.replace(/%([a-zA-Z%])/g, (all, letter: string) => DATE_PARTS[letter] ?? all);

@@ -6,7 +6,6 @@ import { z } from "zod";
 import { defineTask, type ScenarioIo, type TaskOptions } from "../core/task/task.js";
 import { HoneError } from "../core/util/errors.js";
 import { mailDatabasePath } from "./database.js";
-import { emailExpert } from "./expert.js";
 import { emailPrompt } from "./prompt.js";
 import { type MailDatabase, openMailDatabase } from "./reader.js";
 import { emailReward } from "./reward.js";
@@ -89,5 +88,5 @@ export const emailTask = defineTask<EmailScenario, EmailEnv, typeof options>({
   // Questions of the synthetic mailbox have facts, and their answers are short and exact.
   freeAnswers: (scenarios) => scenarios.some(({ facts }) => facts === undefined),
   shaped: (rollout, scenario, { mail }, right) => shapedReward(rollout, scenario, (id) => mail.resolveId(id), right),
-  expert: emailExpert,
+  expert: async (...about) => (await import("./expert.js")).emailExpert(...about),
 });

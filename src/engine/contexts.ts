@@ -1,6 +1,6 @@
 /**
  * How an engine's sequences, CPU threads and passes are divided among llama.cpp's contexts, which are its lanes
- * (native/engine/lanes.h). What is asked for explicitly is obeyed or refused, but
+ * (native/engine/lanes.h). What is wanted for explicitly is obeyed or refused, but
  * for threads beyond the cores: there are none.
  */
 import { BATCH } from "../core/config/defaults.js";
@@ -84,26 +84,26 @@ export interface Contexts {
   readonly ubatch: number;
 }
 
-type Asked = Pick<EngineOptions, "sequences"> & {
+type Wanted = Pick<EngineOptions, "sequences"> & {
   readonly [option in "lanes" | "threads" | "batch" | "ubatch"]?: number | undefined;
 };
 
 /** CPU threads of all lanes. On a GPU a number of lanes is not limited by cores: their threads mostly wait. */
-function threadsOf(asked: number | undefined, lanes: number, gpu: Backend): number {
-  if (gpu === false) return decodeThreads(asked);
-  return asked === undefined ? lanes * THREADS_BESIDE_GPU : Math.max(decodeThreads(asked), Math.min(asked, lanes));
+function threadsOf(wanted: number | undefined, lanes: number, gpu: Backend): number {
+  if (gpu === false) return decodeThreads(wanted);
+  return wanted === undefined ? lanes * THREADS_BESIDE_GPU : Math.max(decodeThreads(wanted), Math.min(wanted, lanes));
 }
 
 /**
  * @throws UsageError for more lanes than there are sequences or threads, and for passes longer than a batch; HoneError
  * for other numbers
  */
-export function contextsOf(asked: Asked, modelBytes: number, gpu: Backend): Contexts {
-  const sequences = whole("sequences", asked.sequences);
-  const given = asked.threads === undefined ? undefined : whole("threads", asked.threads);
+export function contextsOf(wanted: Wanted, modelBytes: number, gpu: Backend): Contexts {
+  const sequences = whole("sequences", wanted.sequences);
+  const given = wanted.threads === undefined ? undefined : whole("threads", wanted.threads);
   const byDefault = () =>
     Math.min(lanesOf(modelBytes, gpu, decodeThreads(given), sequences), given ?? Number.POSITIVE_INFINITY);
-  const lanes = asked.lanes === undefined ? byDefault() : whole("lanes", asked.lanes);
+  const lanes = wanted.lanes === undefined ? byDefault() : whole("lanes", wanted.lanes);
   const threads = threadsOf(given, lanes, gpu);
   if (lanes > sequences) {
     throw new UsageError(
@@ -115,8 +115,8 @@ export function contextsOf(asked: Asked, modelBytes: number, gpu: Backend): Cont
       `lanes ${lanes}: each lane needs a CPU thread, and the engine has ${threads} (--threads); give at most ${threads}`,
     );
   }
-  const batch = whole("batch", asked.batch ?? BATCH);
-  const ubatch = asked.ubatch === undefined ? Math.min(batch, UBATCH) : whole("ubatch", asked.ubatch);
+  const batch = whole("batch", wanted.batch ?? BATCH);
+  const ubatch = wanted.ubatch === undefined ? Math.min(batch, UBATCH) : whole("ubatch", wanted.ubatch);
   if (ubatch > batch) {
     throw new UsageError(`ubatch ${ubatch}: a pass evaluates a batch or a part of it, ${batch} tokens at most`);
   }

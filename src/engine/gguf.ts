@@ -6,21 +6,65 @@ import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 
 /** Types of values by their number. */
 const TYPES = [
-  ...["uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "bool", "string", "array"],
-  ...["uint64", "int64", "float64"],
+  "uint8",
+  "int8",
+  "uint16",
+  "int16",
+  "uint32",
+  "int32",
+  "float32",
+  "bool",
+  "string",
+  "array",
+  "uint64",
+  "int64",
+  "float64",
 ] as const;
 const ARRAY = 9;
 const SIZES: Readonly<Record<string, number>> = {
-  ...{ uint8: 1, int8: 1, bool: 1, uint16: 2, int16: 2, uint32: 4, int32: 4, float32: 4 },
-  ...{ uint64: 8, int64: 8, float64: 8 },
+  uint8: 1,
+  int8: 1,
+  bool: 1,
+  uint16: 2,
+  int16: 2,
+  uint32: 4,
+  int32: 4,
+  float32: 4,
+  uint64: 8,
+  int64: 8,
+  float64: 8,
 };
 
 /** Types of tensors that hold weights with which llama.cpp computes, by ggml's number; the others are integers and parts of sums. */
 const WEIGHT_TYPES: Readonly<Record<number, string>> = {
-  ...{ 0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 10: "Q2_K", 11: "Q3_K", 12: "Q4_K" },
-  ...{ 13: "Q5_K", 14: "Q6_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S" },
-  ...{ 22: "IQ2_S", 23: "IQ4_XS", 29: "IQ1_M", 30: "BF16", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4", 40: "NVFP4" },
-  ...{ 41: "Q1_0", 42: "Q2_0" },
+  0: "F32",
+  1: "F16",
+  2: "Q4_0",
+  3: "Q4_1",
+  6: "Q5_0",
+  7: "Q5_1",
+  8: "Q8_0",
+  10: "Q2_K",
+  11: "Q3_K",
+  12: "Q4_K",
+  13: "Q5_K",
+  14: "Q6_K",
+  16: "IQ2_XXS",
+  17: "IQ2_XS",
+  18: "IQ3_XXS",
+  19: "IQ1_S",
+  20: "IQ4_NL",
+  21: "IQ3_S",
+  22: "IQ2_S",
+  23: "IQ4_XS",
+  29: "IQ1_M",
+  30: "BF16",
+  34: "TQ1_0",
+  35: "TQ2_0",
+  39: "MXFP4",
+  40: "NVFP4",
+  41: "Q1_0",
+  42: "Q2_0",
 };
 
 /** Bytes read at first; a vocabulary of 150,000 tokens takes 6 MB. */
@@ -29,7 +73,7 @@ const MOST = 1 << 28;
 const MOST_SIZES = 4;
 
 /** Why a file cannot be read, as a clause. */
-export class DamagedGguf extends Error {}
+class DamagedGguf extends Error {}
 
 export interface GgufArray {
   readonly type: string;
@@ -170,7 +214,8 @@ function readArray(file: Beginning, key: string): GgufArray {
     const from = file.take(size * length);
     const { bytes } = file;
     return {
-      ...{ type, length },
+      type,
+      length,
       numbers: () => Array.from({ length }, (_, index) => numberAt(bytes, type, from + size * index)),
       texts: () => [],
       bytes: () => [],

@@ -1,5 +1,5 @@
 /** Loads a local engine, or joins the one that another thread of this process has loaded. */
-import { realpathSync, statSync } from "node:fs";
+import { appendFileSync, realpathSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { isMainThread } from "node:worker_threads";
 import type { Gpu, LocalEngine, LocalEngineInfo, LocalEngineOptions } from "../core/engine/engine.js";
@@ -182,4 +182,17 @@ export async function onEngineLog(
   gpu: Gpu = "auto",
 ): Promise<void> {
   (await openAddon(gpu)).onLog(listener);
+}
+
+/** As {@link onEngineLog}: writes llama.cpp's warnings and errors to `file` until the returned function is called. */
+export async function logEngine(file: string, gpu: Gpu): Promise<() => Promise<void>> {
+  const write = (level: string, line: string) => {
+    try {
+      appendFileSync(file, `${level}: ${line}\n`);
+    } catch {
+      // A log that cannot be written must not end the process: llama.cpp calls this outside of any work that could fail.
+    }
+  };
+  await onEngineLog(write, gpu);
+  return () => onEngineLog(null, gpu);
 }

@@ -5,7 +5,7 @@ import { openAddon } from "./addon.js";
 import { decodeThreads } from "./threads.js";
 
 /** Types that weights are quantised to. */
-export const QUANTISED = ["q8_0", "q4_k_m"] as const;
+const QUANTISED = ["q8_0", "q4_k_m"] as const;
 export type Quantised = (typeof QUANTISED)[number];
 
 /**

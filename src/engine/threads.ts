@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
 /** Number of cores in the container's CPU quota (cgroup v2, then v1); Infinity without one. */
-export function cgroupCores(root = "/sys/fs/cgroup"): number {
+function cgroupCores(root = "/sys/fs/cgroup"): number {
   const read = (file: string): string => {
     try {
       return readFileSync(`${root}/${file}`, "utf8").trim();
@@ -27,8 +27,8 @@ export function usableCores(): number {
 }
 
 /** Threads of an engine on a CPU, and of the learner. On larger machines one core is left to JavaScript. */
-export function decodeThreads(asked: number | undefined): number {
+export function decodeThreads(wanted: number | undefined): number {
   const cores = usableCores();
-  if (asked !== undefined) return Math.min(asked, cores);
+  if (wanted !== undefined) return Math.min(wanted, cores);
   return cores > 4 ? cores - 1 : cores;
 }

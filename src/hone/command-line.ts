@@ -96,7 +96,9 @@ async function runCommand(command: Command, flags: Record<string, unknown>): Pro
   const stream = config.json ? process.stderr : process.stdout;
   const { signal, stop } = listen();
   const io: CommandIo = {
-    ...{ stream, signal, given },
+    stream,
+    signal,
+    given,
     log: (text) => void stream.write(`${printable(text)}\n`),
     show: (text) => void stream.write(`${printableStyled(text)}\n`),
   };

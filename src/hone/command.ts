@@ -90,7 +90,9 @@ export function defineCommand<
   const ownNames = Object.keys(own) as OptionName[];
   const first = [...ownNames.filter((one) => (own as Own)[one]?.first.includes(name)), ...firstOptionsOf(name)];
   return {
-    ...{ name, epilogue, configFile },
+    name,
+    epilogue,
+    configFile,
     options: [...optionsOf<string>(like), ...ownNames],
     first: first.length > 0 ? first : undefined,
     required: required as unknown as readonly OptionName[],

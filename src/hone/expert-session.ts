@@ -7,27 +7,27 @@ import type {
   ChatMessage,
   ExpertHears,
   ExpertOptions,
-  ExpertTurn,
+  ExpertScript,
   Scenario,
 } from "../core/task/task.js";
 import { HoneError } from "../core/util/errors.js";
 import type { Random } from "../core/util/random.js";
 
 export class ExpertSession implements Session {
-  readonly #script: Generator<ExpertTurn, void, ExpertHears>;
+  readonly #begin: () => ExpertScript | Promise<ExpertScript>;
+  #script: ExpertScript | undefined;
   #results: ExpertHears = [];
-  #started = false;
 
   /** @throws HoneError when the task has no expert */
   constructor(task: AnyTask, scenario: Scenario, random: Random, options: ExpertOptions) {
-    if (!task.expert) throw new HoneError(`the task ${task.name} has no scripted expert; give a model with --model`);
-    this.#script = task.expert(scenario, random, options);
+    const { expert } = task;
+    if (!expert) throw new HoneError(`the task ${task.name} has no scripted expert; give a model with --model`);
+    this.#begin = () => expert.call(task, scenario, random, options);
   }
 
   async turn(): Promise<Turn> {
-    // The first `next` runs the script up to its first turn; its argument is ignored.
-    const step = this.#started ? this.#script.next(this.#results) : this.#script.next([]);
-    this.#started = true;
+    this.#script ??= await this.#begin();
+    const step = this.#script.next(this.#results);
     const turn = step.done ? [] : step.value;
     const { text, calls } =
       typeof turn === "string" ? { text: turn, calls: [] } : "text" in turn ? turn : { text: "", calls: turn };
@@ -49,6 +49,6 @@ export class ExpertSession implements Session {
   }
 
   close(): void {
-    this.#script.return();
+    this.#script?.return();
   }
 }

@@ -148,7 +148,10 @@ async function playMember(
   if (!session) {
     const { seed, index } = member;
     const outcome = await (agents as Agents).play({
-      ...{ scenario, seed, index, step: job.step },
+      scenario,
+      seed,
+      index,
+      step: job.step,
       onWaiting: (turn, who) => onWaiting({ turn, for: who }),
     });
     return trajectoryOf(here, job, member, outcome);

@@ -2,7 +2,7 @@
 import { declareOptions } from "../core/config/config.js";
 import { flag, inGroup, list, text, whole } from "../core/config/option.js";
 
-export const insightOptions = declareOptions({
+const insightOptions = declareOptions({
   ...inGroup("Looking at runs", ["rollouts"], {
     runs: list("Runs to show: names, PROJECT/NAME, or folders.", {
       defaultText: "the newest run",

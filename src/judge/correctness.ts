@@ -51,7 +51,7 @@ const verdictSchema = z.object({
 });
 
 /** @throws NoVerdict with a message for the judge */
-export function readCorrectness(text: string): CorrectnessVerdict {
+function readCorrectness(text: string): CorrectnessVerdict {
   const parsed = verdictSchema.safeParse(objectWith("accept", text));
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;

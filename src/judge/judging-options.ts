@@ -1,12 +1,12 @@
 /** Options of rewards and judges. Part of options.ts. */
-import { declareOptions } from "../core/config/config.js";
+import { type Config, declareOptions } from "../core/config/config.js";
 import { choice, flag, inGroup, list, real, text, whole } from "../core/config/option.js";
 import { hone } from "../core/util/program.js";
 import { OPENAI_KEY } from "../machine/play/player-options.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 
-export const judgingOptions = declareOptions({
+const judgingOptions = declareOptions({
   ...inGroup("Rewards and judging", ["judge", "train", "eval", "scenarios generate"], {
     reward: text(`The reward that trains, by its name; \`${hone("train")} --help all\` describes each.`, {
       default: "task",
@@ -132,3 +132,7 @@ type Own = typeof judgingOptions;
 declare module "../core/config/config.js" {
   interface OptionTable extends Own {}
 }
+
+/** Whether the options ask hone to run the judge itself: they name a model, and no server. */
+export const runsHere = ({ judgeUrl, judgeModel }: Pick<Config, "judgeUrl" | "judgeModel">): boolean =>
+  judgeUrl === undefined && judgeModel !== undefined;

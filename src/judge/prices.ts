@@ -14,7 +14,7 @@ export type PriceTable = Readonly<Record<string, Price>>;
  * OpenAI's list prices of November 2026 (developers.openai.com/api/docs/pricing), without discounts for cached prompts and without
  * the surcharge above 272,000 prompt tokens; those of older models as they were announced. `--prices` replaces them.
  */
-export const listPrices: PriceTable = {
+const listPrices: PriceTable = {
   "gpt-6.1-sol": { prompt: 2, completion: 10 },
   "gpt-6.1-terra": { prompt: 1, completion: 5 },
   "gpt-6-luna": { prompt: 0.1, completion: 0.5 },

@@ -52,7 +52,7 @@ const downloads = inGroup(
 /** Access to the Hub. */
 export const downloadOptions = Object.keys(downloads) as readonly (keyof typeof downloads)[];
 
-export const inputOptions = declareOptions({
+const inputOptions = declareOptions({
   ...inGroup("Files and folders", "every", {
     home: text("Folder that holds hone's state: databases, models, runs.", {
       default: ".hone",

@@ -62,7 +62,10 @@ function callsOf(messages: readonly ChatMessage[]): CallRecord[] {
     if (message.role === "assistant") {
       turn++;
       waiting = (message.tool_calls ?? []).map(({ name, arguments: args }) => ({
-        ...{ turn, name, arguments: args, outcome: "ok" as const },
+        turn,
+        name,
+        arguments: args,
+        outcome: "ok" as const,
         result: null,
       }));
       records.push(...waiting);
@@ -120,7 +123,8 @@ async function masked(
   let looked = performance.now();
   for (const call of calls) {
     done.push({
-      ...{ ...call, id: mask.text(call.id) },
+      ...call,
+      id: mask.text(call.id),
       messages: call.messages.map((message) => mask.message(message)),
       tools: call.tools.map((tool) => mask.tool(tool)),
     });
@@ -190,7 +194,10 @@ export async function importLogs(config: ImportConfig, signal?: AbortSignal): Pr
   writeDurably(trajectoriesFile, trajectories.map((one) => `${toJson(one)}\n`).join(""));
   const side = (split: string) => file.kept.filter((row) => row.split === split).length;
   return {
-    ...{ records, joined, conversations: conversations.length, unused },
+    records,
+    joined,
+    conversations: conversations.length,
+    unused,
     train: side("train"),
     test: side("test"),
     without_scenario: lacking,

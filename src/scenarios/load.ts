@@ -4,11 +4,10 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { TASK_SECONDS } from "../core/config/defaults.js";
-import { allowed, withLimits } from "../core/task/limits.js";
 import type { AnyTask, PlainOptions, Scenario, ScenarioIo } from "../core/task/task.js";
 import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
 import { importUserFile } from "../core/util/user-file.js";
-import { timed } from "../core/util/watch.js";
+import { type Allowed, timed, timedNow } from "../core/util/watch.js";
 
 /** Built-in tasks, each loaded when it is chosen. */
 const builtIn: Readonly<Record<string, () => Promise<AnyTask>>> = {
@@ -116,4 +115,25 @@ export async function scenariosOf(task: AnyTask, options: PlainOptions, io?: Sce
   checkPlain(task, scenarios);
   checkSplits(task, scenarios);
   return scenarios;
+}
+
+/** Time for a task's own code outside of rollouts: its file, `scenarios`, `open`, `close`, and `prompt`. */
+const allowed = (what: string, seconds: number): Allowed => ({ what, seconds, remedy: "--task-timeout" });
+
+function withLimits(task: AnyTask, seconds: number): AnyTask {
+  const part = (name: string) => allowed(`${name} of the task ${task.name}`, seconds);
+  return {
+    ...task,
+    scenarios: (given, io) =>
+      timed(part("scenarios"), (alive) => {
+        const log = (line: string) => {
+          alive();
+          io?.log?.(line);
+        };
+        return task.scenarios(given, { ...io, log, alive });
+      }),
+    open: (given) => timed(part("open"), () => task.open(given)),
+    close: (env) => timed(part("close"), () => task.close(env)),
+    prompt: (scenario, limits) => timedNow(part("prompt"), () => task.prompt(scenario, limits)),
+  };
 }

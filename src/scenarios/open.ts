@@ -78,7 +78,11 @@ export async function generateScenarios(config: GenerateConfig, io: GenerateFrom
     const judge = openJudge(config, "scenarios generate", cache, undefined, io.log);
     const source = sourceOf(config, judge, io.log);
     const settings = {
-      ...{ source, judge, out, seed: config.seed, about: config.about },
+      source,
+      judge,
+      out,
+      seed: config.seed,
+      about: config.about,
       n: config.n ?? SCENARIOS,
       perPiece: config.perPiece,
       tries: config.tries,

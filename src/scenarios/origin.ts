@@ -30,7 +30,7 @@ function placeIn(stack: string, file: string): string | undefined {
  *
  * @param file the user's file; others of its folder count, but for packages
  */
-export function originOf(error: unknown, file: string, depth = 0): string | undefined {
+function originOf(error: unknown, file: string, depth = 0): string | undefined {
   // Causes may be circular.
   if (!types.isNativeError(error) || depth > 8) return undefined;
   const cause = originOf(error.cause, file, depth + 1);

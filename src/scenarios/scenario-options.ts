@@ -2,7 +2,7 @@
 import { declareOptions } from "../core/config/config.js";
 import { inGroup, list, text, whole } from "../core/config/option.js";
 
-export const scenarioOptions = declareOptions({
+const scenarioOptions = declareOptions({
   ...inGroup("Making scenarios", ["scenarios generate"], {
     documents: text("Folder of text and HTML files to ask about.", {
       accepts: "a path",

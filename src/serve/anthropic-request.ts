@@ -190,8 +190,13 @@ export function chatOfMessages(request: CountRequest & Partial<AnthropicRequest>
       ? { response_format: { type: "json_schema", json_schema: { name: "answer", schema: format.schema } } }
       : {}),
     max_completion_tokens: request.max_tokens,
-    ...{ temperature: request.temperature, top_p: request.top_p, top_k: request.top_k, min_p: request.min_p },
-    ...{ seed: request.seed, stop: request.stop_sequences, chat_template_kwargs: request.chat_template_kwargs },
+    temperature: request.temperature,
+    top_p: request.top_p,
+    top_k: request.top_k,
+    min_p: request.min_p,
+    seed: request.seed,
+    stop: request.stop_sequences,
+    chat_template_kwargs: request.chat_template_kwargs,
   };
   checkChoice(chat);
   return chat;

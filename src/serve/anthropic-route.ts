@@ -24,7 +24,9 @@ export const anthropicErrors: ErrorForm = {
   body: ({ status, message, code }) => ({
     type: "error",
     error: {
-      ...{ type: TYPES[status] ?? "invalid_request_error", message, code },
+      type: TYPES[status] ?? "invalid_request_error",
+      message,
+      code,
       ...(code === THREAD_NOT_FOUND ? { details: { error_code: code } } : {}),
     },
   }),

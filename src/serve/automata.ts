@@ -29,7 +29,7 @@ type Element = Concatenation["elements"][number];
 /** A pattern that is none, or with a part that has no automaton here. */
 export class Unwritable extends Error {}
 /** A pattern whose automaton would be too large. */
-export class TooLarge extends Unwritable {
+class TooLarge extends Unwritable {
   constructor() {
     super("its grammar would be too large");
   }

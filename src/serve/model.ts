@@ -85,7 +85,7 @@ export interface Answer extends Pick<SampledTurn, "segment" | "stop" | "stopToke
   readonly point: Point;
 }
 
-export const anySeed = () => randomInt(2 ** 47);
+const anySeed = () => randomInt(2 ** 47);
 
 /** Seed of each completion of a request: the first has the request's own. */
 export const seedOf = (seed: number, index: number) => (index === 0 ? seed : deriveSeed(seed, index));

@@ -108,7 +108,9 @@ class Reply {
     const problems = turns.problemsOf(answer);
     const status = statusOf(answer);
     return {
-      ...{ ...this.#head, status, error: null },
+      ...this.#head,
+      status,
+      error: null,
       incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
       output,
       usage: usageOf(this.model, turns, answer),

@@ -3,7 +3,7 @@ import type { Progress } from "../core/learn/protocol.js";
 import type { GroupReward } from "../core/reward/reward.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { MetricsLine, ValidationRow } from "../core/run/records.js";
-import type { Phase, View } from "../core/train/parts.js";
+import type { Phase } from "../core/train/parts.js";
 import type { Listener } from "./given.js";
 
 export interface TrainStart {
@@ -31,26 +31,4 @@ export interface TrainEvents extends Listener {
   /** A step is done and kept: its figures. */
   readonly onStep?: (line: MetricsLine) => void;
   readonly onValidation?: (row: ValidationRow) => void;
-}
-
-const nothing = () => undefined;
-
-export function viewOf({
-  log = nothing,
-  onPhase = nothing,
-  onRollout = nothing,
-  onRewarded = nothing,
-  onProgress = nothing,
-  onStep = nothing,
-  onValidation = nothing,
-}: TrainEvents): View {
-  return {
-    phase: onPhase,
-    rollout: onRollout,
-    rewarded: onRewarded,
-    progress: onProgress,
-    step: onStep,
-    validation: onValidation,
-    log,
-  };
 }

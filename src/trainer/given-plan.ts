@@ -1,11 +1,9 @@
 /** Plans from what a program gives: checked options, its own reward, and a model and a task that it has opened. */
-import { type GivenOptions, givenByProgram } from "../core/config/config.js";
+import { givenByProgram } from "../core/config/config.js";
 import { UsageError } from "../core/util/errors.js";
-import type { RewardKind } from "../judge/reward/kind.js";
-import { programKind, programReward } from "../judge/reward/program.js";
+import { PROGRAM, type RewardKind } from "../judge/reward/kind.js";
 import type { Model } from "./model.js";
 import { planOf, type RunPlan } from "./plan-run.js";
-import { checkNumbers, isNumbers } from "./rewards.js";
 import type { OpenTask } from "./task.js";
 import {
   type RewardFunction,
@@ -17,18 +15,22 @@ import {
 } from "./train-options.js";
 
 /** The program's function as a reward, which the options may not name too. */
-function ownReward(
+async function ownReward(
   reward: RewardFunction | undefined,
   spreadFloor = 0,
   named: unknown = undefined,
-): RewardKind | undefined {
+): Promise<RewardKind | undefined> {
   if (reward === undefined) {
     if (spreadFloor !== 0) throw new UsageError("spreadFloor is of a reward function; give one, or leave it out");
     return undefined;
   }
-  if (named !== undefined && named !== programKind.name) {
+  if (named !== undefined && named !== PROGRAM) {
     throw new UsageError(`--reward ${named} and a reward function are both given; give one of them`);
   }
+  const [{ programReward }, { checkNumbers, isNumbers }] = await Promise.all([
+    import("../judge/reward/program.js"),
+    import("./rewards.js"),
+  ]);
   return programReward(async (group, step) => {
     const given = await reward(group, step);
     if (!isNumbers(given)) return given;
@@ -40,10 +42,9 @@ function ownReward(
 /** See `planRun`. */
 export async function planGiven(options: TrainRunOptions, choice: TrainRunChoice): Promise<RunPlan> {
   const { log = () => undefined, signal } = choice;
-  const asked = await givenByProgram(options, trainOptions);
-  const reward = ownReward(choice.reward, choice.spreadFloor, asked.reward);
-  const given: GivenOptions = reward ? { ...asked, reward: reward.name } : asked;
-  return planOf({ given, reward, log, signal });
+  const given = await givenByProgram(options, trainOptions);
+  const reward = await ownReward(choice.reward, choice.spreadFloor, given.reward);
+  return planOf({ given: reward ? { ...given, reward: reward.name } : given, reward, log, signal });
 }
 
 /** The learner must know the sampling distribution. */
@@ -59,23 +60,38 @@ function refuseTruncation({ topK, topP, minP }: Model["config"]): void {
 
 /** See `openRun`. */
 export async function planOpened(model: Model, task: OpenTask, options: RunOptions): Promise<RunPlan> {
-  const { log = () => undefined, signal, reward: wanted, spreadFloor, ...values } = options;
+  const { log = () => undefined, signal, reward: choice, spreadFloor, ...values } = options;
   const own = withoutEvents(values);
-  const named = typeof wanted === "function" ? undefined : wanted;
-  const asked = await givenByProgram({ ...own, reward: named }, runOptions);
-  const reward = ownReward(typeof wanted === "function" ? wanted : undefined, spreadFloor);
+  const named = typeof choice === "function" ? undefined : choice;
+  const ofRun = await givenByProgram({ ...own, reward: named }, runOptions);
+  const reward = await ownReward(typeof choice === "function" ? choice : undefined, spreadFloor);
   const { config: played, info, limits } = model;
   refuseTruncation(played);
   const { temperature = 1, onToolError, offForm, toolFormat, templateArg, maxThinkingTokens, weights } = played;
   const { gpu, device, threads, engine, engineUrl } = played;
   const given = {
     home: task.options.home,
-    ...asked,
+    ...ofRun,
     ...(reward ? { reward: reward.name } : {}),
-    ...{ temperature, onToolError, offForm, toolFormat, templateArg, maxThinkingTokens, weights },
-    ...{ gpu, device, threads, engine, engineUrl },
-    ...{ model: model.reference, task: task.reference, seed: task.options.seed, mcp: task.mcp },
-    ...{ context: info.contextPerSequence, maxTurns: limits.maxTurns, maxTokens: limits.maxTokens },
+    temperature,
+    onToolError,
+    offForm,
+    toolFormat,
+    templateArg,
+    maxThinkingTokens,
+    weights,
+    gpu,
+    device,
+    threads,
+    engine,
+    engineUrl,
+    model: model.reference,
+    task: task.reference,
+    seed: task.options.seed,
+    mcp: task.mcp,
+    context: info.contextPerSequence,
+    maxTurns: limits.maxTurns,
+    maxTokens: limits.maxTokens,
   };
   return planOf({ given, reward, opened: { model, task }, log, signal });
 }

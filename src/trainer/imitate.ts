@@ -81,7 +81,10 @@ export async function imitate(options: SftOptions, choice: SftChoice): Promise<S
     const lora = config.fullWeights ? null : { rank, alpha: config.loraAlpha ?? 2 * rank, targets: config.loraTargets };
     const learnt = await writeImitationBatch(
       {
-        ...{ file, engine, task, successes: config.successes },
+        file,
+        engine,
+        task,
+        successes: config.successes,
         chat: { toolFormat: config.toolFormat, templateArg: config.templateArg },
       },
       batch,

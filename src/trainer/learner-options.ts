@@ -5,7 +5,7 @@ import { MODEL_USERS } from "../machine/model-users.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 
-export const learnerOptions = declareOptions({
+const learnerOptions = declareOptions({
   ...inGroup("Imitation", ["sft"], {
     successes: flag("Learn from rollouts that solved their scenario only.", { default: false, first: ["sft"] }),
     epochs: whole(1, 10_000, "Passes over the rollouts of the file.", { default: 1, first: ["sft"] }),

@@ -13,9 +13,11 @@ export async function* madeSteps({ plan, parts, loading, ...opened }: Opened): A
   const { spreadFloor, judgeBeside: _, close: __, ...rewards } = await opened.rewards();
   const unsolved = run.store.steps().every(({ metrics }) => !metrics?.success);
   const making = {
-    ...{ ...parts, ...rewards, signal: opened.events.signal },
+    ...parts,
+    ...rewards,
+    signal: opened.events.signal,
     settings: { ...parts.settings, advantages: { ...parts.settings.advantages, spreadFloor } },
-    view: telling(parts.view, { given, settings, task: task.task, run: run.name, unsolved }),
+    view: await telling(parts.view, { given, settings, task: task.task, run: run.name, unsolved }),
   };
   const { steps } = settings;
   const { step } = run.store.lastStep();

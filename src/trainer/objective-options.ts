@@ -13,7 +13,7 @@ import { hone } from "../core/util/program.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 
-export const objectiveOptions = declareOptions(
+const objectiveOptions = declareOptions(
   inGroup("Objective", ["train"], {
     loss: choice(objectiveNames, `${objectivesText()}.`, { default: "dapo", run: "identity" }),
     advantages: choice(

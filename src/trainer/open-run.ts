@@ -8,14 +8,16 @@ import { libraryOptions, withDefaults } from "../core/config/config.js";
 import { type Engine, isLocal, type LocalEngine } from "../core/engine/engine.js";
 import type { Rewards } from "../core/reward/reward.js";
 import { chatSettings } from "../core/rollout/conversation.js";
-import type { Run } from "../core/run/run.js";
-import type { RunSettings } from "../core/run/settings.js";
+import { Run } from "../core/run/run.js";
+import { checkSameRun, type RunSettings, taskOptionsIn } from "../core/run/settings.js";
 import { type Tool, toolSchema } from "../core/task/task.js";
 import { LastUpdates } from "../core/train/earlier.js";
+import type { View } from "../core/train/parts.js";
 import { risingRateText } from "../core/train/schedule.js";
 import { settleLast, use } from "../core/train/settle.js";
 import { StepClock } from "../core/train/step-clock.js";
 import { gpuChosen } from "../engine/engine-options.js";
+import { logEngine } from "../engine/load.js";
 import { decodeThreads, usableCores } from "../engine/threads.js";
 import { type GivenReader, givenGuard } from "../guards/given.js";
 import { guards } from "../guards/guard-list.js";
@@ -24,10 +26,9 @@ import { engineFacts, engineText } from "../machine/compute.js";
 import { openPlaying } from "../machine/play/playing-engine.js";
 import { pythonFor } from "../machine/python/machine.js";
 import { ensurePython, type PythonOptions } from "../machine/python/python.js";
+import { taskDifferences } from "../scenarios/task-options.js";
 import { checkStaleness } from "./apart.js";
-import { beginRun } from "./begin.js";
-import { logEngine } from "./engine-log.js";
-import { viewOf } from "./events.js";
+import type { TrainEvents } from "./events.js";
 import { Model } from "./model.js";
 import type { RunPlan } from "./plan-run.js";
 import { loopSettings } from "./settings.js";
@@ -57,7 +58,7 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
     trackers.length === 0
       ? ""
       : await ensurePython({ ...learner, extras: ["trackers", ...(learner.extras ?? [])], needs: trackers, signal });
-  const run = await beginRun({ ...plan, task: task.task, fork: await forkOf(plan, io) });
+  const run = await beginRun(plan, await forkOf(plan, io));
   /** In the order in which they end. A judge of this process may still hold the engine's threads. */
   const ends: Partial<Record<"rescoring" | "learner" | "rewards" | "model" | "log" | "trackers", () => unknown>> = {};
   const close = async () => {
@@ -114,7 +115,10 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
     const chat = chatOf(engine, chatSettings(settings));
     requireFormat(chat, task.task.tools, plan.model);
     const parts = {
-      ...{ run, updater, view, lastUpdates: new LastUpdates() },
+      run,
+      updater,
+      view,
+      lastUpdates: new LastUpdates(),
       guards: [givenGuard(readerOf(engine, chat, task.task.tools)), ...guards],
       settings: loopSettings(settings, config, info, plan.apart),
       policy: await model.policy(task, config.releaseWeights),
@@ -174,7 +178,9 @@ function greet(run: Run, settings: RunSettings, log: (line: string) => void): vo
 /** What the model was given is read by this thread's own template and vocabulary: players have theirs. */
 function readerOf(engine: Engine, { template, closing }: Chat, tools: readonly Tool[]): GivenReader {
   return {
-    ...{ template, closing, tools: tools.map((tool) => toolSchema(tool)) },
+    template,
+    closing,
+    tools: tools.map((tool) => toolSchema(tool)),
     tokenize: (text) => engine.tokenize(text, { special: true }),
     detokenize: (ids) => engine.detokenize(ids, { special: true }),
   };
@@ -182,9 +188,15 @@ function readerOf(engine: Engine, { template, closing }: Chat, tools: readonly T
 
 /** The rewards that the options name, or the program's own. */
 async function rewardsOf({ settings, config, task, reward, judge }: RunPlan, run: Run, io: Io): Promise<Rewards> {
-  requireRewards(settings, task.task, reward);
+  await requireRewards(settings, task.task, reward);
   return openRewards({
-    ...{ settings, config, task: task.task, taskOptions: task.options, store: run.store, kind: reward, local: judge },
+    settings,
+    config,
+    task: task.task,
+    taskOptions: task.options,
+    store: run.store,
+    kind: reward,
+    local: judge,
     ...io,
   });
 }
@@ -205,17 +217,27 @@ async function loadModel(plan: RunPlan, run: Run, io: Io): Promise<Model> {
   io.log(engineText(engine.info));
   const { temperature, maxTurns, maxTokens, onToolError, offForm, toolFormat, templateArg, maxThinkingTokens } =
     settings;
-  const ends = { maxTurns, maxTokens, onToolError, offForm };
   return new Model(
     settings.model,
     withDefaults(libraryOptions("model"), {
       ...given,
-      ...{ temperature, ...ends, toolFormat, templateArg, maxThinkingTokens },
+      temperature,
+      maxTurns,
+      maxTokens,
+      onToolError,
+      offForm,
+      toolFormat,
+      templateArg,
+      maxThinkingTokens,
     }),
     {
       engine,
       player: {
-        ...{ kind: "engine", engine: options, sampling: { temperature }, chat: chatSettings(settings), adapter: null },
+        kind: "engine",
+        engine: options,
+        sampling: { temperature },
+        chat: chatSettings(settings),
+        adapter: null,
       },
       concurrency: options.sequences,
     },
@@ -229,4 +251,47 @@ function leaveCore(engine: LocalEngine, work: Promise<void>): void {
   engine.holdThreads(engine.info.threads - 1);
   const release = () => engine.holdThreads(undefined);
   work.then(release, release);
+}
+
+const nothing = () => undefined;
+
+function viewOf({
+  log = nothing,
+  onPhase = nothing,
+  onRollout = nothing,
+  onRewarded = nothing,
+  onProgress = nothing,
+  onStep = nothing,
+  onValidation = nothing,
+}: TrainEvents): View {
+  return {
+    phase: onPhase,
+    rollout: onRollout,
+    rewarded: onRewarded,
+    progress: onProgress,
+    step: onStep,
+    validation: onValidation,
+    log,
+  };
+}
+
+/**
+ * Starts the plan's run, or resumes it.
+ *
+ * @param fork checkpoint folder that a new run starts from
+ * @throws UsageError when it was begun with other settings, or on other contents
+ * @throws HoneError as Run.open
+ */
+function beginRun({ folder, settings, contents, task: { task } }: RunPlan, fork: string | undefined): Promise<Run> {
+  const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
+  return Run.open({
+    folder,
+    record: { options: { ...settings }, contents },
+    shape: { model: contents.model as string, lora: { rank, alpha, targets } },
+    fork,
+    agree: (before) => {
+      const ofTask = taskDifferences(task, taskOptionsIn(before), settings.set);
+      checkSameRun(before, settings, contents, folder, ofTask);
+    },
+  });
 }

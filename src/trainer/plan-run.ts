@@ -3,24 +3,26 @@
  * that a program has opened are taken as they are.
  */
 
-import { join } from "node:path";
-import { withServers } from "../agent/servers.js";
+import { basename, join, resolve } from "node:path";
+import { toolsFingerprint, withServers } from "../agent/servers.js";
 import { type Config, type GivenOptions, optionsOf, withDefaults } from "../core/config/config.js";
+import { DEFAULT_MODEL } from "../core/config/defaults.js";
 import type { LocalEngineInfo } from "../core/engine/engine.js";
 import type { RunRecord } from "../core/run/records.js";
 import { STORE_FILE } from "../core/run/run.js";
 import { type RunSettings, taskOptionsIn } from "../core/run/settings.js";
 import { RunStore } from "../core/run/store.js";
-import type { PlainOptions } from "../core/task/task.js";
+import type { ServerPlan } from "../core/task/servers.js";
+import type { AnyTask, PlainOptions, Scenario } from "../core/task/task.js";
+import { UsageError } from "../core/util/errors.js";
 import { takeDevice } from "../engine/device/device.js";
 import type { LearnerPlace } from "../engine/device/learner-place.js";
-import type { ModelShape } from "../engine/models.js";
+import { type ModelShape, modelFingerprint } from "../engine/models.js";
 import type { TrackerName } from "../insight/track/names.js";
 import type { RewardKind } from "../judge/reward/kind.js";
 import type { LocalJudgePlan } from "../judge/reward/local-judge.js";
 import { judgesHere, requireRewards } from "../judge/reward/open.js";
-import { rewardNamed } from "../judge/reward/registry.js";
-import { wordingWarning } from "../judge/reward/wording.js";
+import { rewardFacts, rewardNamed } from "../judge/reward/registry.js";
 import { withAbsolutePaths } from "../machine/models/absolute-paths.js";
 import type { PeftAdapter } from "../machine/models/adapter.js";
 import { checkTrainable, conversingModel } from "../machine/models/header.js";
@@ -28,12 +30,11 @@ import { linesTo } from "../machine/models/io.js";
 import { resolveWithSource } from "../machine/models/resolve.js";
 import type { PlanInput } from "../machine/plan/input.js";
 import { checkEngineChoice } from "../machine/play/engine-choice.js";
+import { scenariosFingerprint } from "../scenarios/held-out.js";
 import { loadTask, scenariosOf } from "../scenarios/load.js";
 import { givenForTask, recordedForTask, resolveTaskOptions } from "../scenarios/task-options.js";
-import { contentsOf } from "./contents.js";
 import { checkLaunch } from "./launch.js";
 import type { Model } from "./model.js";
-import { placeOf } from "./new-place.js";
 import { machineOf, memoryOf } from "./plan-machine.js";
 import { ScenarioSampler } from "./sampler.js";
 import { modelOf, resolveSettings } from "./settings.js";
@@ -96,7 +97,8 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
   checkEngineChoice(config);
   checkLaunch(config);
   if (!opened) takeDevice(config);
-  rewardNamed(config.reward);
+  // A name that is none is refused before anything is read.
+  rewardFacts(config.reward);
   const trackers = config.track ? (await import("../insight/track/names.js")).readTrackers(config.track) : [];
   const folder = await placeOf(config);
   const recorded = RunStore.recordIn(join(folder, STORE_FILE));
@@ -123,7 +125,7 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
   const shape = await conversingModel(model);
   checkTrainable(shape, model, config.hfWeights !== undefined);
   const { settings, initial } = settingsFor(shape, converted);
-  const judge = judgesHere(settings, reward)
+  const judge = judgesHere(settings)
     ? await (await import("../judge/reward/local-judge.js")).planLocalJudge(
         { ...config, ...settings, home: config.home },
         log,
@@ -137,13 +139,16 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
   const fitted = memoryOf({ settings, shape, judge, machine, model: opened?.model, log });
   const task = await read.withServers(settings, join(folder, "logs", "mcp"));
   if (!opened) {
-    requireRewards(settings, task.task, reward);
-    const warning = wordingWarning(settings, task.task, task.scenarios);
-    if (warning) log(warning);
+    await requireRewards(settings, task.task, reward);
+    if (task.task.freeAnswers?.(task.scenarios)) {
+      const { wordingWarning } = await import("../judge/reward/wording.js");
+      const warning = await wordingWarning(settings, task.task);
+      if (warning) log(warning);
+    }
   }
   const contents = {
     ...contentsOf(model, task.task, task.scenarios, task.servers),
-    ...rewardNamed(settings.reward).contents(settings),
+    ...(await rewardNamed(settings.reward)).contents(settings),
     ...(judge === undefined ? {} : { judge: judge.fingerprint }),
     ...(await firstAdapter(initial, recorded)),
   };
@@ -171,13 +176,13 @@ async function readTask(
   config: TrainConfig,
   recorded: RunRecord | undefined,
 ): Promise<ReadTask> {
-  const chosen = <K extends "task" | "seed">(name: K) =>
+  const settled = <K extends "task" | "seed">(name: K) =>
     (given[name] ?? recorded?.options[name] ?? config[name]) as Config[K];
-  const reference = chosen("task");
+  const reference = settled("task");
   const plain = await loadTask(reference, config.taskTimeout);
   const before = recorded ? recordedForTask(plain, taskOptionsIn(recorded)) : {};
   const set = resolveTaskOptions(plain, before, givenForTask(given));
-  const options = { ...set, home: config.home, seed: chosen("seed") };
+  const options = { ...set, home: config.home, seed: settled("seed") };
   const scenarios = await scenariosOf(plain, options, { hub: config, log, ...(signal ? { signal } : {}) });
   return {
     set,
@@ -205,4 +210,50 @@ async function firstAdapter(initial: PeftAdapter | undefined, recorded: RunRecor
   const name = "first adapter";
   if (initial === undefined || (recorded && recorded.contents[name] === undefined)) return {};
   return { [name]: await (await import("../machine/models/adapter.js")).peftFingerprint(initial) };
+}
+
+/**
+ * Fingerprints of all that defines a run besides its settings: with other contents it is another run.
+ *
+ * @param model its file
+ */
+function contentsOf(
+  model: string,
+  task: AnyTask,
+  scenarios: readonly Scenario[],
+  servers: ServerPlan | undefined,
+): RunRecord["contents"] {
+  return {
+    model: modelFingerprint(model),
+    task: task.name,
+    scenarios: scenariosFingerprint(scenarios),
+    ...(servers ? { tools: toolsFingerprint(servers.tools) } : {}),
+  };
+}
+
+/**
+ * Examples: "qwen2.5-0.5b-instruct-f16" for the path of that file or hf:REPOSITORY:FILE, "tiny" for that name,
+ * "Qwen2.5-0.5B-Instruct" for that repository at any revision.
+ */
+const stem = (model: string) =>
+  basename(model)
+    .replace(/^.*:/, "")
+    .replace(/@.*$/, "")
+    .replace(/\.gguf$/i, "");
+
+type Place = Pick<Config, "home" | "project" | "run" | "model" | "task"> & Partial<Pick<Config, "taskTimeout">>;
+
+/** The folder of a run to be trained, whether it is there or not. */
+export async function placeOf({ home, project, run, model, task, taskTimeout }: Place): Promise<string> {
+  const name = run ?? stem(model ?? DEFAULT_MODEL);
+  checkName("--run", name);
+  const folder = project ?? (await loadTask(task, taskTimeout)).name;
+  checkName("--project", folder);
+  return resolve(home, folder, "models", name);
+}
+
+function checkName(flag: string, name: string): void {
+  if (!/^[\w][\w.-]*$/.test(name)) {
+    throw new UsageError(`${flag} ${name}: use letters, digits, ".", "_" and "-", it becomes the name of a folder`);
+  }
 }

@@ -15,7 +15,7 @@ import type { LoopSettings } from "../core/train/parts.js";
 import { UsageError } from "../core/util/errors.js";
 import { bringCloser } from "../guards/closer.js";
 import { farMismatch, mismatchLimit } from "../guards/mismatch.js";
-import { rewardNamed } from "../judge/reward/registry.js";
+import { rewardFacts } from "../judge/reward/registry.js";
 import { tornLayer } from "../machine/architectures.js";
 import { type Preset, presets } from "./presets.js";
 
@@ -65,7 +65,7 @@ export function resolveSettings({ given, recorded, model, set = {}, stepsPerEpoc
     size,
   ];
   const found = (name: string): unknown => layers.find((layer) => layer[name] !== undefined)?.[name];
-  derived.accuracy = rewardNamed(String(found("reward") ?? options.reward.default)).accuracy;
+  derived.accuracy = rewardFacts(String(found("reward") ?? options.reward.default)).accuracy;
   const settings = Object.fromEntries(
     keptOptions().map((name) => [name, found(name) ?? options[name].default]),
   ) as unknown as RunSettings;
@@ -160,7 +160,9 @@ export function loopSettings(
     farMismatch: farMismatch(engine.weightType, engine.compute),
     numerics: { engine: engineNumerics(engine), hfWeights: hfWeights },
     closer: bringCloser({
-      ...{ weightType: engine.weightType, cuda: engine.compute.backend === "cuda", hfWeights },
+      weightType: engine.weightType,
+      cuda: engine.compute.backend === "cuda",
+      hfWeights,
       model: settings.model,
     }),
   };

@@ -3,9 +3,6 @@ import type { GivenOptions } from "../core/config/config.js";
 import type { RunSettings } from "../core/run/settings.js";
 import { type AnyTask, toolSchema } from "../core/task/task.js";
 import type { View } from "../core/train/parts.js";
-import { UnknownTools } from "../insight/report/unknown-tools.js";
-import { UnreadCalls } from "../insight/report/unread-calls.js";
-import { unsolvedText } from "../insight/report/unsolved.js";
 
 export interface Told {
   readonly given: GivenOptions;
@@ -16,9 +13,9 @@ export interface Told {
   readonly unsolved: boolean;
 }
 
-export function telling(view: View, told: Told): View {
-  const own = told.task.rollout ? tellingOfTools(view) : view;
-  return told.unsolved ? tellingOfMeans(own, told) : own;
+export async function telling(view: View, told: Told): Promise<View> {
+  const own = told.task.rollout ? await tellingOfTools(view) : view;
+  return told.unsolved ? await tellingOfMeans(own, told) : own;
 }
 
 /** The view, which is asked after each step for what to tell, until it returns true. */
@@ -38,7 +35,8 @@ function after(view: View, add: View["rollout"], tell: (line: Parameters<View["s
 }
 
 /** Of a model that calls other tools than the agent has. */
-function tellingOfTools(view: View): View {
+async function tellingOfTools(view: View): Promise<View> {
+  const { UnknownTools } = await import("../insight/report/unknown-tools.js");
   let tools = new UnknownTools();
   return after(
     view,
@@ -53,7 +51,11 @@ function tellingOfTools(view: View): View {
 }
 
 /** Of what fits where the first step without differences between rewards has solved nothing, as none before it has. */
-function tellingOfMeans(view: View, { given, settings, task, run }: Told): View {
+async function tellingOfMeans(view: View, { given, settings, task, run }: Told): Promise<View> {
+  const [{ UnreadCalls }, { unsolvedText }] = await Promise.all([
+    import("../insight/report/unread-calls.js"),
+    import("../insight/report/unsolved.js"),
+  ]);
   const calls = new UnreadCalls(task.tools.map((tool) => toolSchema(tool)));
   return after(
     view,

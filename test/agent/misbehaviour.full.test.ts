@@ -10,8 +10,19 @@ const notes: string[] = [];
 let played: Gathered;
 
 const moods = [
-  ...["throws", "throws later", "rejects", "exits", "is no number", "asks nothing", "goes on too long"],
-  ...["is first", "uses other keys", "asks for options", "goes away", "runs programs", "tree"],
+  "throws",
+  "throws later",
+  "rejects",
+  "exits",
+  "is no number",
+  "asks nothing",
+  "goes on too long",
+  "is first",
+  "uses other keys",
+  "asks for options",
+  "goes away",
+  "runs programs",
+  "tree",
   "behaves well",
 ];
 
@@ -85,7 +96,12 @@ test("options that change the distribution are refused, the temperature is the r
   // Cut short, what the model wrote is no call.
   const noCall = expect.stringContaining("call");
   expect(statuses).toEqual({
-    ...{ top_p: 400, top_k: 400, min_p: 400, seed: 400, presence_penalty: 400, completions: 400 },
+    top_p: 400,
+    top_k: 400,
+    min_p: 400,
+    seed: 400,
+    presence_penalty: 400,
+    completions: 400,
     temperature: 200,
     strict: [200, { schema_problem: "it is not JSON" }, ["response_format"]],
     loose: [200, { schema_problem: "it is not JSON" }, ["response_format"]],

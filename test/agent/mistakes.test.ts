@@ -113,7 +113,10 @@ describe("a task that says itself whose fault an error is", () => {
 
 test("a task that hone plays has no such word", () => {
   const task = {
-    ...{ name: "t", scenarios: () => [], prompt: () => [], modelMistakes: ["X"] },
+    name: "t",
+    scenarios: () => [],
+    prompt: () => [],
+    modelMistakes: ["X"],
     reward: () => ({ reward: 0, success: false, parts: {} }),
   };
   expect(() => defineTask(task as never)).toThrow("task t: modelMistakes is for a task with rollout");

@@ -55,9 +55,27 @@ it("an estimate is bytes over bandwidth where nothing else is asked, and more wi
   // GDDR6X at 21 Gbit/s on 384 lines, by NVIDIA's Ada whitepaper: 1,008 GB/s.
   expect(bandwidthOf("4090") / 1e9).toBeCloseTo(1008, 0);
   const none: Counts = {
-    ...{ passes: 1, promptPasses: 0, batches: 1, sampled: 1, prefilled: 0, paddingRows: 0, forks: 0, moves: 0 },
-    ...{ kernels: 0, launches: 0, graphLaunches: 0, graphCaptures: 0, synchronisations: 0, synchronisationsBy: {} },
-    ...{ copies: 0, bytesToHost: 0, bytesToCard: 0, weightBytes: 0, attendedCells: 0, ownedCells: 0, cellsRead: 0 },
+    passes: 1,
+    promptPasses: 0,
+    batches: 1,
+    sampled: 1,
+    prefilled: 0,
+    paddingRows: 0,
+    forks: 0,
+    moves: 0,
+    kernels: 0,
+    launches: 0,
+    graphLaunches: 0,
+    graphCaptures: 0,
+    synchronisations: 0,
+    synchronisationsBy: {},
+    copies: 0,
+    bytesToHost: 0,
+    bytesToCard: 0,
+    weightBytes: 0,
+    attendedCells: 0,
+    ownedCells: 0,
+    cellsRead: 0,
     memory: 0,
   };
   const about = { numbers: 1, cellBytes: 1, attention: 0, exact: false };

@@ -23,13 +23,11 @@ const newFolder = () => {
 const results = (folder: string) => JSON.parse(readFileSync(join(folder, "first.json"), "utf8")) as First;
 const options = (out: string): FirstOptions => ({ gpu: false, small: true, out, again: false, minutes: 45 });
 const known: First = {
-  ...{
-    what: "hone gpu-check --first",
-    began: "2026-11-24T12:00:00.000Z",
-    device: "cuda",
-    small: false,
-    standIn: false,
-  },
+  what: "hone gpu-check --first",
+  began: "2026-11-24T12:00:00.000Z",
+  device: "cuda",
+  small: false,
+  standIn: false,
   hardware: { cpu: "a CPU", cores: 16, memoryGB: 64, gpu: "NVIDIA GeForce RTX 4090", system: "linux x64 6.8" },
   versions: { hone: "0.1.0" },
   sections: {

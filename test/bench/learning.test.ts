@@ -85,15 +85,33 @@ it("begins the email task of SmolLM2 by imitation, and evaluates what that made 
 });
 
 const evaluated = (success: number, more: Partial<Evaluated> = {}): Evaluated => ({
-  ...{ checkpoint: "base", step: null, success, low: success - 0.1, high: success + 0.1, n: 200, kinds: {}, reward: 0 },
-  ...{ turns: 3, parts: { read: { mean: 0.5, n: 200 }, grounded: { mean: 0.25, n: 200 } } },
-  ...{ ends: {}, tool_errors: { malformed: 10, unknown_tool: 1, wrong_arguments: 2 } },
+  checkpoint: "base",
+  step: null,
+  success,
+  low: success - 0.1,
+  high: success + 0.1,
+  n: 200,
+  kinds: {},
+  reward: 0,
+  turns: 3,
+  parts: { read: { mean: 0.5, n: 200 }, grounded: { mean: 0.25, n: 200 } },
+  ends: {},
+  tool_errors: { malformed: 10, unknown_tool: 1, wrong_arguments: 2 },
   ...more,
 });
 const outcome = (kind: Kind, name: string, last: number): Outcome => ({
-  ...{ name, kind, commands: [], seconds: 1, mismatch: null, validations: [], training: [0.1, 0.25], phases: {} },
+  name,
+  kind,
+  commands: [],
+  seconds: 1,
+  mismatch: null,
+  validations: [],
+  training: [0.1, 0.25],
+  phases: {},
   heldOut: [evaluated(0.1), evaluated(last, { tool_errors: {} })],
-  ...{ greedy: [evaluated(0), evaluated(last)], unseenNames: [], unseenNamesGreedy: [] },
+  greedy: [evaluated(0), evaluated(last)],
+  unseenNames: [],
+  unseenNamesGreedy: [],
 });
 
 it("prints its tables as the documentation has them", () => {

@@ -7,7 +7,14 @@ import type { Row } from "../../bench/row.js";
 
 const hardware = { cpu: "Some CPU", cores: 2, memoryGB: 8, gpu: "none", system: "linux x64" };
 const row = (name: string, ours: number): Row => ({
-  ...{ name, model: "m.gguf", sequences: 8, ours, theirs: null, ratio: null, unit: "ms", target: "" },
+  name,
+  model: "m.gguf",
+  sequences: 8,
+  ours,
+  theirs: null,
+  ratio: null,
+  unit: "ms",
+  target: "",
 });
 const read = (file: string) => JSON.parse(readFileSync(file, "utf8")) as SpeedResults;
 

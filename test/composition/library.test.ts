@@ -21,7 +21,13 @@ import { ensureLearnerPython } from "../support/python.js";
 const home = mkdtempSync(join(tmpdir(), "hone-library-"));
 const vowels = join(packageRoot, "test/train/support/vowels-task.ts");
 const asked: RunOptions = {
-  ...{ run: "own", learningRate: 1e-2, warmup: 0, loraRank: 4, groupsPerStep: 2, groupSize: 3, validateN: 2 },
+  run: "own",
+  learningRate: 1e-2,
+  warmup: 0,
+  loraRank: 4,
+  groupsPerStep: 2,
+  groupSize: 3,
+  validateN: 2,
   reward: (group) => group.map((_, index) => index),
 };
 const playing = { gpu: "off", threads: 1, context: 256, maxTokens: 8, maxTurns: 1, temperature: 1 } as const;
@@ -121,7 +127,10 @@ describe("a ruler", () => {
       const rewards = await Promise.all(groups.map((group) => judge.score(group)));
       expect(rewards).toEqual([
         {
-          ...{ kind: "rewarded", rewards: expect.any(Array), explanations: expect.any(Array), agreement: null },
+          kind: "rewarded",
+          rewards: expect.any(Array),
+          explanations: expect.any(Array),
+          agreement: null,
           of: groups[0]?.map(({ id }) => id),
         },
       ]);
@@ -147,7 +156,10 @@ describe("a run that makes its own steps", () => {
     await run.close();
     const [step, validated, refused]: [number[], number[], unknown[]] = [[], [], []];
     run = await openRun(model, task, {
-      ...{ ...asked, python, steps, validateEvery: 1 },
+      ...asked,
+      python,
+      steps,
+      validateEvery: 1,
       onValidation: (row) => validated.push(row.step),
     });
     for await (const line of run) {

@@ -14,12 +14,32 @@ it("`train --reward success` loads no judge, no server, no agents and no servers
   const db = ["--db", join(home, "mail.db")];
   loadedBy("build-db", ...db, "--mailboxes", "3");
   const { files, stdout } = loadedBy(
-    ...["train", "--model", "tiny", "--reward", "success", ...db, "--home", home, "--python", python, "--gpu", "off"],
-    ...["--steps", "1", "--groups-per-step", "2", "--group-size", "2", "--validate-n", "1", "--validate-every", "0"],
+    "train",
+    "--model",
+    "tiny",
+    "--reward",
+    "success",
+    ...db,
+    "--home",
+    home,
+    "--python",
+    python,
+    "--gpu",
+    "off",
+    "--steps",
+    "1",
+    "--groups-per-step",
+    "2",
+    "--group-size",
+    "2",
+    "--validate-n",
+    "1",
+    "--validate-every",
+    "0",
   );
   expect(stdout).toContain("1 steps");
   expect(files).toContain("core/train/step.js");
-  expect(files.length).toBeLessThanOrEqual(285);
+  expect(files.length).toBeLessThanOrEqual(260);
   expect(files.filter((file) => /^serve\/(?!openai\/)|^insight\/track|vllm/.test(file))).toEqual([]);
   expect(files.filter((file) => UNCHOSEN.test(file))).toEqual([]);
 });

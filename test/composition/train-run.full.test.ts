@@ -56,9 +56,24 @@ describe("trainRun with the program's own reward", () => {
   });
 
   const options = (steps: number) => ({
-    ...{ home, task, python, steps, run: "own", model: modelPath("qwen2-tiny-f16.gguf"), gpu: "off" as const },
-    ...{ threads: 1, context: 256, maxTokens: 8, maxTurns: 1 },
-    ...{ groupsPerStep: 2, groupSize: 3, validateN: 1, validateEvery: 0, learningRate: 1e-2, warmup: 0, loraRank: 4 },
+    home,
+    task,
+    python,
+    steps,
+    run: "own",
+    model: modelPath("qwen2-tiny-f16.gguf"),
+    gpu: "off" as const,
+    threads: 1,
+    context: 256,
+    maxTokens: 8,
+    maxTurns: 1,
+    groupsPerStep: 2,
+    groupSize: 3,
+    validateN: 1,
+    validateEvery: 0,
+    learningRate: 1e-2,
+    warmup: 0,
+    loraRank: 4,
   });
   /** The first rollout of a group is the best, whatever it is. */
   const first: RewardFunction = (group) => group.map((_, i) => (i === 0 ? 4 : 1));
@@ -80,8 +95,16 @@ describe("trainRun with the program's own reward", () => {
     };
     const done = await trainRun(options(1), { ...events, reward: first });
     expect(told).toEqual([
-      ...["start true 0/1 true", "1 rollouts 6", "3 4,1,1", "3 4,1,1", "1 update 2", "step 1"],
-      ...["0 validation 1", "validated 0", "1 validation 1", "validated 1"],
+      "start true 0/1 true",
+      "1 rollouts 6",
+      "3 4,1,1",
+      "3 4,1,1",
+      "1 update 2",
+      "step 1",
+      "0 validation 1",
+      "validated 0",
+      "1 validation 1",
+      "validated 1",
     ]);
     expect(lines[0]).toMatchObject({ training_reward: 2, training_n: 6, skipped: null, checkpoint: 1 });
     expect(done).toMatchObject({ run: "own", folder, steps: 1 });

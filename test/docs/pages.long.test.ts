@@ -8,8 +8,12 @@ import { folderOf, runBlock } from "./shell.js";
 
 /** Smaller where a line does not say otherwise; large enough that the tiny model is rewarded in each step. */
 const small = {
-  ...{ HONE_GPU: "off", HONE_MAILBOXES: "40", HONE_GROUPS_PER_STEP: "8", HONE_GROUP_SIZE: "8" },
-  ...{ HONE_VALIDATE_N: "8", HONE_N: "16" },
+  HONE_GPU: "off",
+  HONE_MAILBOXES: "40",
+  HONE_GROUPS_PER_STEP: "8",
+  HONE_GROUP_SIZE: "8",
+  HONE_VALIDATE_N: "8",
+  HONE_N: "16",
 };
 /** Pages that go on with the run of another. */
 const after: Readonly<Record<string, string>> = { "docs/run-folder.md": "docs/training.md" };

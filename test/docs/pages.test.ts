@@ -84,7 +84,11 @@ describe("programs of the pages", () => {
       return file;
     });
     const compilerOptions = {
-      ...{ module: "nodenext", target: "es2022", strict: true, noEmit: true, skipLibCheck: true },
+      module: "nodenext",
+      target: "es2022",
+      strict: true,
+      noEmit: true,
+      skipLibCheck: true,
       paths: {
         "@hone-rl/hone": [join(packageRoot, "dist/src/index.d.ts")],
         ai: [join(packageRoot, "node_modules/ai/dist/index.d.ts")],

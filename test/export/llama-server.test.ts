@@ -70,8 +70,14 @@ describe.runIf(program)(`an export in GGUF form in llama-server${lack}`, () => {
     const where = ["--host", "127.0.0.1", "--port", `${port}`, "-c", "256", "-np", "1", "-t", "1"];
     child = spawn(program as string, [...args, ...where, "--device", "none"], { stdio: "ignore" });
     const body = {
-      ...{ prompt, n_predict: TOKENS, temperature: 0, ignore_eos: true, cache_prompt: false },
-      ...{ n_probs: 1, post_sampling_probs: false, return_tokens: true },
+      prompt,
+      n_predict: TOKENS,
+      temperature: 0,
+      ignore_eos: true,
+      cache_prompt: false,
+      n_probs: 1,
+      post_sampling_probs: false,
+      return_tokens: true,
     };
     for (;;) {
       if (child.exitCode !== null) throw new Error(`llama-server ended with exit code ${child.exitCode}`);

@@ -25,8 +25,16 @@ afterAll(async () => {
 const pushed = (name: string, hfToken: string) =>
   exportRun(
     {
-      ...{ home, run: "counted", to: "peft", out: join(home, name), force: false, push: `me/${name}`, python },
-      ...{ hfEndpoint: server.endpoint, hfToken, hfOffline: false },
+      home,
+      run: "counted",
+      to: "peft",
+      out: join(home, name),
+      force: false,
+      push: `me/${name}`,
+      python,
+      hfEndpoint: server.endpoint,
+      hfToken,
+      hfOffline: false,
     } as ExportConfig,
     { log: () => undefined, update: () => undefined },
   );

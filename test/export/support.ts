@@ -19,7 +19,12 @@ export const modelOf = (name = family) => modelPath(`${name}-f16.gguf`);
 /** Options of an export of the run "counted" of a home folder. */
 export const configIn = (home: string, python: string, given: Partial<ExportConfig>) =>
   ({
-    ...{ home, run: "counted", force: false, python, hfEndpoint: "http://127.0.0.1:1", hfOffline: false },
+    home,
+    run: "counted",
+    force: false,
+    python,
+    hfEndpoint: "http://127.0.0.1:1",
+    hfOffline: false,
     ...given,
   }) as ExportConfig;
 
@@ -31,8 +36,20 @@ export async function prepared(): Promise<string> {
 }
 
 const result = (successes: number): Evaluation => ({
-  ...{ n: 50, successes, success: successes / 50, low: 0.1, high: 0.9, reward: successes / 50 },
-  ...{ turns: 4, completion_tokens: 120, parts: {}, kinds: {}, ends: {}, tool_errors: {}, failures: 0, unjudged: {} },
+  n: 50,
+  successes,
+  success: successes / 50,
+  low: 0.1,
+  high: 0.9,
+  reward: successes / 50,
+  turns: 4,
+  completion_tokens: 120,
+  parts: {},
+  kinds: {},
+  ends: {},
+  tool_errors: {},
+  failures: 0,
+  unjudged: {},
 });
 
 /** @returns the run's folder, in `home` under the project "p" */
@@ -56,17 +73,21 @@ export async function trainedRun(home: string, name: string, options: object = {
   const { adapter } = await checkpoints.publish(4, { run: name, model: contents.model, lora });
   const store = RunStore.open(join(folder, "run.sqlite"));
   const settings = {
-    ...{
-      model,
-      task: "/home/somebody/counting.ts",
-      reward: "task",
-      loss: "dapo",
-      groupsPerStep: 4,
-      groupSize: 8,
-      seed: 7,
-    },
-    ...{ learningRate: 1e-4, loraRank: 8, loraAlpha: 16, loraTargets: lora.targets, temperature: 1 },
-    ...{ context: 512, maxTurns: 6, ...options },
+    model,
+    task: "/home/somebody/counting.ts",
+    reward: "task",
+    loss: "dapo",
+    groupsPerStep: 4,
+    groupSize: 8,
+    seed: 7,
+    learningRate: 1e-4,
+    loraRank: 8,
+    loraAlpha: 16,
+    loraTargets: lora.targets,
+    temperature: 1,
+    context: 512,
+    maxTurns: 6,
+    ...options,
   };
   store.begin(
     { name, created: "2031-01-01T00:00:00Z", options: settings, contents },

@@ -57,11 +57,23 @@ describe.skipIf(why !== "")(`frameworks${why}`, () => {
     await writeF32Copy(join(packageRoot, "models/tiny/tiny.gguf"), model);
     allowContext(model);
     const options = {
-      ...{ task: join(packageRoot, "test/frameworks/task.ts"), model, python: await ensureLearnerPython(), gpu: "off" },
-      ...{ steps: STEPS.length, "groups-per-step": frameworks.length, "group-size": GROUP, concurrency: 3 },
-      ...{ "max-turns": 6, "max-tokens": 60, context: CONTEXT, "validate-every": 0, "validate-n": 1 },
+      task: join(packageRoot, "test/frameworks/task.ts"),
+      model,
+      python: await ensureLearnerPython(),
+      gpu: "off",
+      steps: STEPS.length,
+      "groups-per-step": frameworks.length,
+      "group-size": GROUP,
+      concurrency: 3,
+      "max-turns": 6,
+      "max-tokens": 60,
+      context: CONTEXT,
+      "validate-every": 0,
+      "validate-n": 1,
       // One that fails does not keep the others from being tested.
-      ...{ "max-exceptions": 1000, "learning-rate": 1e-2, warmup: 0 },
+      "max-exceptions": 1000,
+      "learning-rate": 1e-2,
+      warmup: 0,
     };
     const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
     const { pythons } = installed as Installed;

@@ -4,10 +4,17 @@ import { gather } from "../../dist/src/core/gather/gather.js";
 const limits = { maxTurns: 1, maxTokens: 10, turnSeconds: 3, toolSeconds: 3, rolloutSeconds: 6 };
 const { groups } = await gather({
   settings: {
-    ...{ task: process.argv[2], taskOptions: {}, player: { kind: "expert", mistakes: 0 } },
+    task: process.argv[2],
+    taskOptions: {},
+    player: { kind: "expert", mistakes: 0 },
     limits: { ...limits, onToolError: "observe" },
   },
   scenarios: [{ id: "one", split: "test", question: "go" }],
-  ...{ groupSize: 1, run: "stopped", step: 0, concurrency: 1, workers: 1, graceSeconds: 1 },
+  groupSize: 1,
+  run: "stopped",
+  step: 0,
+  concurrency: 1,
+  workers: 1,
+  graceSeconds: 1,
 });
 console.log(groups.flat().map(({ end, reason = "" }) => `${end} ${reason}`.trim()));

@@ -84,11 +84,19 @@ function play({
   const limits = { maxTurns, maxTokens: 10, turnSeconds: 5, toolSeconds: 9, rolloutSeconds } as const;
   return gather({
     settings: {
-      ...{ task: taskFile, taskOptions: { diary }, player: { kind: "expert", mistakes: 0 } },
+      task: taskFile,
+      taskOptions: { diary },
+      player: { kind: "expert", mistakes: 0 },
       limits: { ...limits, onToolError: "observe" },
     },
     scenarios: ["first", "second"].map((id) => ({ id, split: "test", question: mood })),
-    ...{ groupSize: 2, run: "test", step: step++, concurrency: 4, workers: 1, maxExceptions: 4, threads: kept },
+    groupSize: 2,
+    run: "test",
+    step: step++,
+    concurrency: 4,
+    workers: 1,
+    maxExceptions: 4,
+    threads: kept,
     ...(onNote === undefined ? {} : { onNote }),
   });
 }
@@ -104,10 +112,15 @@ describe("threads of rollouts", () => {
     rmSync(diary);
     const alone = await gather({
       settings: {
-        ...{ task: taskFile, taskOptions: { diary }, player: { kind: "expert", mistakes: 0 } },
+        task: taskFile,
+        taskOptions: { diary },
+        player: { kind: "expert", mistakes: 0 },
         limits: { maxTurns: 3, maxTokens: 9, turnSeconds: 5, toolSeconds: 1, rolloutSeconds: 20, onToolError: "stop" },
       },
-      ...{ scenarios: [{ id: "one", split: "test", question: "good" }], groupSize: 2, run: "alone", step: 0 },
+      scenarios: [{ id: "one", split: "test", question: "good" }],
+      groupSize: 2,
+      run: "alone",
+      step: 0,
       concurrency: 2,
     });
     expect(endsOf(alone)).toEqual(["answered", "answered"]);

@@ -43,12 +43,22 @@ const call = (name: string, args: object, id = "abcDEF123") => ({
 });
 const result = (name: string, content: string, id = "abcDEF123") => ({
   role: "tool",
-  ...{ name, content, tool_call_id: id },
+  name,
+  content,
+  tool_call_id: id,
 });
 const user = (content: string) => ({ role: "user", content });
 const args = {
-  ...{ query: `it's "q" <x>`, limit: 5, score: 0.25, small: 1e-7, exact: false, when: null },
-  ...{ tags: ["a", 1, null, true, { k: false }], nested: { x: null, y: true }, none: {}, text: "line\n  line  \n" },
+  query: `it's "q" <x>`,
+  limit: 5,
+  score: 0.25,
+  small: 1e-7,
+  exact: false,
+  when: null,
+  tags: ["a", 1, null, true, { k: false }],
+  nested: { x: null, y: true },
+  none: {},
+  text: "line\n  line  \n",
 };
 const conversations = [
   [user("hi")],
@@ -72,7 +82,10 @@ const conversations = [
   [
     user("find"),
     { ...called("let me ", call("search", args), call("nothing", {}, "xyzXYZ789")), reasoning_content: "why" },
-    ...[result("search", "one"), result("nothing", "two\n", "xyzXYZ789"), assistant("ok"), user("q")],
+    result("search", "one"),
+    result("nothing", "two\n", "xyzXYZ789"),
+    assistant("ok"),
+    user("q"),
   ],
   [user("a"), user("b"), assistant("c"), assistant("d"), user("e")],
 ];
@@ -92,8 +105,14 @@ const cases: (Case & { readonly file: string })[] = files.flatMap((file) => {
         file,
         source,
         variables: {
-          ...{ messages, tools, documents: null, add_generation_prompt: messages.at(-1)?.role !== "assistant" },
-          ...{ bos_token: "<s>", eos_token: "</s>", date_string: "26 Jul 2024", ...more },
+          messages,
+          tools,
+          documents: null,
+          add_generation_prompt: messages.at(-1)?.role !== "assistant",
+          bos_token: "<s>",
+          eos_token: "</s>",
+          date_string: "26 Jul 2024",
+          ...more,
         },
       })),
     ),

@@ -1,12 +1,13 @@
 /** Several judges that vote. */
 import { afterEach, describe, expect, it } from "vitest";
-import { loadConfig, optionsOf } from "../../src/core/config/config.js";
+import { optionsOf } from "../../src/core/config/config.js";
 import { JudgeStopped } from "../../src/judge/client.js";
 import { judgeCorrectness } from "../../src/judge/correctness.js";
 import type { Judge } from "../../src/judge/judge.js";
 import { judgeQuality } from "../../src/judge/quality.js";
 import { openJudge } from "../../src/judge/reward/judge.js";
 import { judgeGroup } from "../../src/judge/ruler.js";
+import { loadConfig } from "../support/config.js";
 import { groupOf, memoryCache, never, ruler } from "./support/judging.js";
 import {
   type ChatServer,

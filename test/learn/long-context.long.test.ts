@@ -25,7 +25,10 @@ it("engine and learner agree at the end of 32,768 tokens, before an update and a
   const engine = await loadEngine({ model: gguf, gpu: false, threads: 2, sequences: 4, contextPerSequence: CONTEXT });
   const lora = { rank: 4, alpha: 8, targets: ["q_proj", "k_proj", "v_proj", "down_proj"] };
   const learner = await startLearner({
-    ...{ ...settings(python, join(folder, "learner.log")), base: { gguf }, lora, threads: 2 },
+    ...settings(python, join(folder, "learner.log")),
+    base: { gguf },
+    lora,
+    threads: 2,
   });
   const batch = join(folder, "batch.safetensors");
   const learnt = async (name: string, learningRate: number) => {

@@ -73,7 +73,11 @@ const play = (
       servers,
       player: { kind: "expert", mistakes: 0 },
       limits: {
-        ...{ maxTurns: 9, maxTokens: 10, turnSeconds: 60, toolSeconds, rolloutSeconds: 600 },
+        maxTurns: 9,
+        maxTokens: 10,
+        turnSeconds: 60,
+        toolSeconds,
+        rolloutSeconds: 600,
         onToolError: "observe",
       },
     },

@@ -15,17 +15,34 @@ const qwen = {
 const llama = { architectures: ["LlamaForCausalLM"], model_type: "llama" };
 
 const gemma = {
-  ...{ architectures: ["Gemma3ForCausalLM"], model_type: "gemma3_text", head_dim: 256, query_pre_attn_scalar: 256 },
-  ...{ sliding_window: 512, sliding_window_pattern: 6, rope_scaling: null, rope_local_base_freq: 10000 },
-  ...{ final_logit_softcapping: null, attn_logit_softcapping: null, hidden_activation: "gelu_pytorch_tanh" },
+  architectures: ["Gemma3ForCausalLM"],
+  model_type: "gemma3_text",
+  head_dim: 256,
+  query_pre_attn_scalar: 256,
+  sliding_window: 512,
+  sliding_window_pattern: 6,
+  rope_scaling: null,
+  rope_local_base_freq: 10000,
+  final_logit_softcapping: null,
+  attn_logit_softcapping: null,
+  hidden_activation: "gelu_pytorch_tanh",
 };
 const phi = {
-  ...{ architectures: ["Phi3ForCausalLM"], model_type: "phi3", original_max_position_embeddings: 4096 },
-  ...{ max_position_embeddings: 131072, sliding_window: 262144 },
+  architectures: ["Phi3ForCausalLM"],
+  model_type: "phi3",
+  original_max_position_embeddings: 4096,
+  max_position_embeddings: 131072,
+  sliding_window: 262144,
 };
 const lfm = {
-  ...{ architectures: ["Lfm2ForCausalLM"], model_type: "lfm2", block_ff_dim: 12288, block_auto_adjust_ff_dim: true },
-  ...{ conv_L_cache: 3, conv_bias: false, full_attn_idxs: [2, 5, 8, 10, 12, 14], tie_embedding: true },
+  architectures: ["Lfm2ForCausalLM"],
+  model_type: "lfm2",
+  block_ff_dim: 12288,
+  block_auto_adjust_ff_dim: true,
+  conv_L_cache: 3,
+  conv_bias: false,
+  full_attn_idxs: [2, 5, 8, 10, 12, 14],
+  tie_embedding: true,
 };
 const mistral = { architectures: ["MistralForCausalLM"], model_type: "mistral", max_position_embeddings: 32768 };
 const published = ["qwen2.5-small", "qwen3-small", "llama3.2-small", "llama2-small", "mistral-small", "gemma3-small"];
@@ -46,26 +63,32 @@ describe("taken", () => {
     [
       "SmolLM3, without RoPE in each fourth layer",
       {
-        ...{ architectures: ["SmolLM3ForCausalLM"], model_type: "smollm3", no_rope_layer_interval: 4 },
-        ...{ no_rope_layers: [1, 1, 1, 0, 1, 1], use_sliding_window: false, sliding_window: null },
+        architectures: ["SmolLM3ForCausalLM"],
+        model_type: "smollm3",
+        no_rope_layer_interval: 4,
+        no_rope_layers: [1, 1, 1, 0, 1, 1],
+        use_sliding_window: false,
+        sliding_window: null,
       },
     ],
     [
       "Granite 3.3, with its multipliers",
       {
-        ...{
-          architectures: ["GraniteForCausalLM"],
-          model_type: "granite",
-          embedding_multiplier: 12,
-          logits_scaling: 8,
-        },
-        ...{ attention_multiplier: 0.015625, residual_multiplier: 0.22, attention_bias: false, rope_scaling: null },
+        architectures: ["GraniteForCausalLM"],
+        model_type: "granite",
+        embedding_multiplier: 12,
+        logits_scaling: 8,
+        attention_multiplier: 0.015625,
+        residual_multiplier: 0.22,
+        attention_bias: false,
+        rope_scaling: null,
       },
     ],
     [
       "Qwen2.5 in its longest context",
       {
-        ...{ architectures: ["Qwen2ForCausalLM"], model_type: "qwen2" },
+        architectures: ["Qwen2ForCausalLM"],
+        model_type: "qwen2",
         rope_scaling: { type: "yarn", factor: 4, original_max_position_embeddings: 32768 },
       },
     ],
@@ -81,12 +104,10 @@ describe("taken", () => {
     [
       "Gemma 3 270M, whose layers are named",
       {
-        ...{
-          ...gemma,
-          sliding_window_pattern: undefined,
-          _sliding_window_pattern: 6,
-          use_bidirectional_attention: false,
-        },
+        ...gemma,
+        sliding_window_pattern: undefined,
+        _sliding_window_pattern: 6,
+        use_bidirectional_attention: false,
         layer_types: Array.from({ length: 18 }, (_, layer) =>
           layer % 6 === 5 ? "full_attention" : "sliding_attention",
         ),

@@ -45,9 +45,15 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 const config = (more: Partial<ModelConfig> = {}): ModelConfig => ({
-  ...{ home: join(folder, "state"), weights: "f16", python, torchIndex: undefined },
-  ...{ hfEndpoint: "http://127.0.0.1:1", hfToken: undefined, hfOffline: false },
-  ...{ hfHome: join(folder, "hf"), hfCache: undefined },
+  home: join(folder, "state"),
+  weights: "f16",
+  python,
+  torchIndex: undefined,
+  hfEndpoint: "http://127.0.0.1:1",
+  hfToken: undefined,
+  hfOffline: false,
+  hfHome: join(folder, "hf"),
+  hfCache: undefined,
   ...more,
 });
 const resolved = (more?: Partial<ModelConfig>, signal?: AbortSignal) =>

@@ -172,10 +172,21 @@ it("layers with a convolution are told from those with attention, as in config.j
 
 it("LFM2 has the weights of its model card by the config.json that its makers publish", () => {
   const config = {
-    ...{ architectures: ["Lfm2ForCausalLM"], model_type: "lfm2", hidden_size: 2048, num_hidden_layers: 16 },
-    ...{ num_attention_heads: 32, num_key_value_heads: 8, vocab_size: 65536, max_position_embeddings: 128000 },
-    ...{ block_ff_dim: 12288, block_auto_adjust_ff_dim: true, block_ffn_dim_multiplier: 1.0, block_multiple_of: 256 },
-    ...{ conv_L_cache: 3, full_attn_idxs: [2, 5, 8, 10, 12, 14], tie_embedding: true },
+    architectures: ["Lfm2ForCausalLM"],
+    model_type: "lfm2",
+    hidden_size: 2048,
+    num_hidden_layers: 16,
+    num_attention_heads: 32,
+    num_key_value_heads: 8,
+    vocab_size: 65536,
+    max_position_embeddings: 128000,
+    block_ff_dim: 12288,
+    block_auto_adjust_ff_dim: true,
+    block_ffn_dim_multiplier: 1.0,
+    block_multiple_of: 256,
+    conv_L_cache: 3,
+    full_attn_idxs: [2, 5, 8, 10, 12, 14],
+    tie_embedding: true,
   };
   writeFileSync(join(folder, "config.json"), JSON.stringify(config));
   expect(shapeInFolder(folder, "f16")).toMatchObject({ feedForward: 8192, parameters: 1_170_340_608 });

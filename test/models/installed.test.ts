@@ -21,7 +21,11 @@ import { folderLabel } from "../../src/machine/models/reference.js";
 const commit = "a".repeat(40);
 const qwen = JSON.stringify({
   model_type: "qwen2",
-  ...{ hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 4, vocab_size: 100 },
+  hidden_size: 64,
+  intermediate_size: 128,
+  num_hidden_layers: 2,
+  num_attention_heads: 4,
+  vocab_size: 100,
   max_position_embeddings: 512,
 });
 let folder: string;

@@ -44,9 +44,15 @@ afterEach(async () => {
 
 const io = { log: () => undefined, update: () => undefined };
 const config = (more: Partial<ModelConfig> = {}): ModelConfig => ({
-  ...{ home: join(folder, "state"), weights: undefined, python: "/nowhere/python", torchIndex: undefined },
-  ...{ hfEndpoint: server.endpoint, hfToken: undefined, hfOffline: false },
-  ...{ hfHome: join(folder, "hf"), hfCache: undefined },
+  home: join(folder, "state"),
+  weights: undefined,
+  python: "/nowhere/python",
+  torchIndex: undefined,
+  hfEndpoint: server.endpoint,
+  hfToken: undefined,
+  hfOffline: false,
+  hfHome: join(folder, "hf"),
+  hfCache: undefined,
   ...more,
 });
 

@@ -49,8 +49,14 @@ const gguf = (folder: string) =>
   resolveModel(
     folder,
     {
-      ...{ home, weights: undefined, python, hfEndpoint: "http://127.0.0.1:1", hfToken: undefined, hfOffline: true },
-      ...{ hfHome: home, hfCache: undefined },
+      home,
+      weights: undefined,
+      python,
+      hfEndpoint: "http://127.0.0.1:1",
+      hfToken: undefined,
+      hfOffline: true,
+      hfHome: home,
+      hfCache: undefined,
     },
     io,
   );

@@ -49,8 +49,15 @@ const out = join(base, "packed");
 const model = join(base, "mine.gguf");
 const configOf = (given: Partial<PackConfig> = {}): PackConfig =>
   ({
-    ...{ for: "linux-x64-cpu", out, partSize: "60M", force: false, learner: "auto", home: join(base, "home") },
-    ...{ python: python("python", here), hfEndpoint: "http://127.0.0.1:1", hfOffline: true },
+    for: "linux-x64-cpu",
+    out,
+    partSize: "60M",
+    force: false,
+    learner: "auto",
+    home: join(base, "home"),
+    python: python("python", here),
+    hfEndpoint: "http://127.0.0.1:1",
+    hfOffline: true,
     ...given,
   }) as PackConfig;
 
@@ -103,20 +110,24 @@ describe("a pack of hone", () => {
     const built = spawnSync(hone, ["build-db", "--mailboxes", "2", "--json"], { cwd: into, encoding: "utf8" });
     expect(built.status, built.stderr).toBe(0);
     const played = run(
-      ...[
-        "rollout",
-        "--model",
-        "models/mine.gguf",
-        "--n",
-        "1",
-        "--group-size",
-        "1",
-        "--max-turns",
-        "1",
-        "--gpu",
-        "off",
-      ],
-      ...["--context", "2048", "--max-tokens", "4", "--threads", "1", "--json"],
+      "rollout",
+      "--model",
+      "models/mine.gguf",
+      "--n",
+      "1",
+      "--group-size",
+      "1",
+      "--max-turns",
+      "1",
+      "--gpu",
+      "off",
+      "--context",
+      "2048",
+      "--max-tokens",
+      "4",
+      "--threads",
+      "1",
+      "--json",
     );
     expect(played.status, played.stderr).toBe(0);
     expect(JSON.parse(played.stdout.trimEnd().split("\n").at(-1) ?? "")).toMatchObject({ rollouts: 1 });

@@ -7,8 +7,13 @@ import { FORMAT, type Here, MANIFEST, type Manifest } from "../../src/machine/pa
 
 /** A machine that small packs are for. */
 export const here: Here = {
-  ...{ platform: "linux", arch: "x64", abi: "115", node: "20.19.4", glibc: "2.36" },
-  ...{ pythons: ["3.11"], driver: undefined },
+  platform: "linux",
+  arch: "x64",
+  abi: "115",
+  node: "20.19.4",
+  glibc: "2.36",
+  pythons: ["3.11"],
+  driver: undefined,
 };
 
 /** @returns its manifest, which is in the folder too */
@@ -27,10 +32,19 @@ export async function smallPack(
     files[name] = { sha256: await sha256OfFile(file), bytes: statSync(file).size };
   }
   const manifest: Manifest = {
-    ...{ format: FORMAT, target: "linux-x64-cpu", hone: "0.1.0", platform: "linux", arch: "x64" },
-    ...{ node: { abi: "115", version: "20.20.2" }, glibc: "2.28", python: "3.11", cuda: null, models: [] },
+    format: FORMAT,
+    target: "linux-x64-cpu",
+    hone: "0.1.0",
+    platform: "linux",
+    arch: "x64",
+    node: { abi: "115", version: "20.20.2" },
+    glibc: "2.28",
+    python: "3.11",
+    cuda: null,
+    models: [],
     unpacked: { bytes: entries.reduce((sum, entry) => sum + bytesOf(entry), 0), entries: entries.length },
-    ...{ parts, files },
+    parts,
+    files,
     ...given,
   };
   writeFileSync(join(folder, MANIFEST), JSON.stringify(manifest));

@@ -286,7 +286,10 @@ describe("the commands", () => {
     const report = process.report.getReport() as unknown as { header: { glibcVersionRuntime?: string } };
     const mine = {
       node: { abi: process.versions.modules, version: process.versions.node },
-      ...{ python: here.pythons[0] as string, glibc: "2.4", platform: process.platform, arch: process.arch },
+      python: here.pythons[0] as string,
+      glibc: "2.4",
+      platform: process.platform,
+      arch: process.arch,
     };
     await smallPack(packed(), entries(), { ...mine, glibc: "2.999" });
     const refusal = await hone("unpack", packed(), "--into", "new", "--json");

@@ -31,7 +31,12 @@ async function collected(given: Partial<WheelsChoice> = {}, fails = "nothing"): 
 esac`,
   );
   await collectWheels({
-    ...{ folder: wheels, build: "cpu", python, torchIndex: undefined, unsloth: false, onProgress: () => undefined },
+    folder: wheels,
+    build: "cpu",
+    python,
+    torchIndex: undefined,
+    unsloth: false,
+    onProgress: () => undefined,
     ...given,
   });
   const common = `-m pip --disable-pip-version-check --no-input download --only-binary :all: --dest ${wheels} --find-links ${wheels} `;

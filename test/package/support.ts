@@ -87,16 +87,14 @@ export function honeIn(folder: string, ...args: string[]) {
 export function typeErrors(folder: string): string {
   const programs = readdirSync(folder).filter((name) => name.endsWith(".ts"));
   const compilerOptions = {
-    ...{
-      module: "nodenext",
-      target: "es2022",
-      lib: ["es2022", "dom"],
-      strict: true,
-      noEmit: true,
-      // The package's own declarations too, and those that they import.
-      skipLibCheck: false,
-      types: [],
-    },
+    module: "nodenext",
+    target: "es2022",
+    lib: ["es2022", "dom"],
+    strict: true,
+    noEmit: true,
+    // The package's own declarations too, and those that they import.
+    skipLibCheck: false,
+    types: [],
   };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: programs }));
   const tsc = join(packageRoot, "node_modules/.bin/tsc");

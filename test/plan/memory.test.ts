@@ -6,13 +6,12 @@ import { type ModelShape, modelFile, modelShape } from "../../src/engine/models.
 import { fitHere, fitText, smallestCard } from "../../src/machine/plan/by-default.js";
 import { cardsTable, modelsByCardTable, onCard, qwen as qwenModels } from "../../src/machine/plan/cards.js";
 import { contextsMemory } from "../../src/machine/plan/engine-memory.js";
-import { fitToMachine } from "../../src/machine/plan/fit.js";
+import { fitToMachine, WIDEST_ROW } from "../../src/machine/plan/fit.js";
 import { adapterParameters, type PlanInput } from "../../src/machine/plan/input.js";
 import { LONG_ANSWERS, learnerMemory, passOf } from "../../src/machine/plan/learner-memory.js";
 import { mainMemory } from "../../src/machine/plan/machine.js";
 import { type PlacePlan, planMemory } from "../../src/machine/plan/memory.js";
 import { fits, waysToFit } from "../../src/machine/plan/remedies.js";
-import { WIDEST_ROW } from "../../src/machine/plan/rows.js";
 import { input, judge, LINEAR, qwen } from "./support.js";
 
 type Change = Partial<PlanInput>;
@@ -165,8 +164,14 @@ describe("the memory plan", () => {
     // Qwen3-0.6B: 2,040 tokens that all prompts have, and as many answers as native/learner/packing.py then puts in a row.
     const shape: ModelShape = {
       ...qwen,
-      ...{ architecture: "qwen3", parameters: 596e6, layers: 28, embedding: 1024, feedForward: 3072 },
-      ...{ heads: 16, kvHeads: 8, headSize: 128 },
+      architecture: "qwen3",
+      parameters: 596e6,
+      layers: 28,
+      embedding: 1024,
+      feedForward: 3072,
+      heads: 16,
+      kvHeads: 8,
+      headSize: 128,
     };
     const wanted = { ...input, gpu: "cuda" as const, shape, context: 4096 };
     const settings = { shape, loraRank: 8, loraTargets: LINEAR, precision: "f16" as const, blocks: false };

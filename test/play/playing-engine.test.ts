@@ -2,8 +2,16 @@ import { describe, expect, it } from "vitest";
 import { checkEngineChoice, type EngineChoice } from "../../src/machine/play/engine-choice.js";
 
 const vllm: EngineChoice = {
-  ...{ engine: "vllm", engineUrl: undefined, engineAdapters: undefined, enginePython: undefined, engineMemory: 0.5 },
-  ...{ gpu: "off", device: undefined, threads: undefined, home: "home", python: undefined },
+  engine: "vllm",
+  engineUrl: undefined,
+  engineAdapters: undefined,
+  enginePython: undefined,
+  engineMemory: 0.5,
+  gpu: "off",
+  device: undefined,
+  threads: undefined,
+  home: "home",
+  python: undefined,
 };
 const local: EngineChoice = { ...vllm, engine: "llama.cpp" };
 

@@ -49,7 +49,9 @@ esac`,
 }
 
 const packed = (given: Partial<PackedWheels> = {}): PackedWheels => ({
-  ...{ folder: join(folder, "wheels"), build: "cpu", python: [3, 11] },
+  folder: join(folder, "wheels"),
+  build: "cpu",
+  python: [3, 11],
   ...given,
 });
 const card = { index: 0, uuid: undefined, name: "NVIDIA One", capability: 89, memoryBytes: undefined };

@@ -22,7 +22,9 @@ function group(rewards: readonly number[], votes: readonly Vote[], sizes = rewar
       attemptOf: rewards.map((_, i) => i),
     },
     votes: votes.map(({ scores, order, costs, cached = false }) => ({
-      ...{ order: order ?? rewards.map((_, i) => i), scores: scored(scores), cached },
+      order: order ?? rewards.map((_, i) => i),
+      scores: scored(scores),
+      cached,
       exchanges: (costs ?? []).map((cost) => ({ answer: "", problem: undefined, cost })),
     })),
     scores: votes.length === 0 ? undefined : scored(mean),

@@ -104,7 +104,11 @@ it("pairs of successes are counted by who solved them; the difference is second 
   const first = [true, true, false, false, false];
   const second = [true, false, true, true, false];
   expect(pairedShares(first, second)).toMatchObject({
-    ...{ n: 5, both: 1, first: 1, second: 2, neither: 1 },
+    n: 5,
+    both: 1,
+    first: 1,
+    second: 2,
+    neither: 1,
     difference: 0.2,
     p: 1,
   });

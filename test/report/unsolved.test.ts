@@ -63,8 +63,13 @@ describe("a training that has solved nothing", () => {
 
 test("options are typed so that they are read again as they were given", async () => {
   const given = {
-    ...{ model: "a b'c.gguf", set: { n: 3, name: "x", like: "3" }, templateArg: { enable_thinking: false, tone: "1" } },
-    ...{ loraTargets: ["q_proj", "v_proj"], releaseWeights: true, gradientCheckpointing: false, learningRate: 1e-4 },
+    model: "a b'c.gguf",
+    set: { n: 3, name: "x", like: "3" },
+    templateArg: { enable_thinking: false, tone: "1" },
+    loraTargets: ["q_proj", "v_proj"],
+    releaseWeights: true,
+    gradientCheckpointing: false,
+    learningRate: 1e-4,
   };
   expect(typed({ ...given, hfToken: "secret", torchIndex: "u" }, optionsOf("train"))).toBe(
     " --set n=3 name=x like=3 --model 'a b'\\''c.gguf' --template-arg enable_thinking=false 'tone=\"1\"' --learning-rate 0.0001 --lora-targets q_proj,v_proj --no-gradient-checkpointing --release-weights",

@@ -4,9 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Trajectory } from "../../src/core/rollout/trajectory.js";
+import { evaluate } from "../../src/core/run/evaluation.js";
 import type { AnyTask } from "../../src/core/task/task.js";
 import { defineTask, defineTool, type FinishedRollout } from "../../src/core/task/task.js";
-import { evaluateGraded } from "../../src/core/train/grading.js";
+import { gradedOf } from "../../src/core/train/grading.js";
 import { z } from "../../src/index.js";
 import { gradeShaped, gradeSuccess, shapedReward } from "../../src/judge/reward/judged.js";
 import { judgeOf, never } from "../judge/support/judging.js";
@@ -88,8 +89,13 @@ describe("a judge of correctness", () => {
   it("decides on held-out success; what it does not decide is left out and counted", async () => {
     const rollouts = ["blue", "azure", "green", "mumble"].map(saying);
     const grade = gradeSuccess(await context());
-    const figures = evaluateGraded(rollouts, await Promise.all(rollouts.map(grade)), 0);
-    expect(figures).toMatchObject({ n: 3, successes: 2, reward: 1 / 3, unjudged: { not_json: 1 } });
+    const { graded, failures, unjudged } = gradedOf(rollouts, await Promise.all(rollouts.map(grade)), 0);
+    expect(evaluate(graded, failures, unjudged)).toMatchObject({
+      n: 3,
+      successes: 2,
+      reward: 1 / 3,
+      unjudged: { not_json: 1 },
+    });
     const shaped = gradeShaped({ ...(await context()) });
     expect(await shaped(saying("azure"))).toMatchObject({ kind: "graded", reward: { reward: 1.5, success: true } });
   });

@@ -1,15 +1,17 @@
 /** A judge that hone runs itself: hone's own tiny model, which answers in form, whatever it says. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { loadConfig, optionsOf } from "../../src/core/config/config.js";
+import { optionsOf } from "../../src/core/config/config.js";
 import type { VerdictCache } from "../../src/core/run/verdicts.js";
 import { judgeCorrectness } from "../../src/judge/correctness.js";
 import type { Judge } from "../../src/judge/judge.js";
 import { JudgeGate } from "../../src/judge/judge-gate.js";
+import { runsHere } from "../../src/judge/judging-options.js";
 import { openJudge } from "../../src/judge/reward/judge.js";
-import { requireJudge, runsHere } from "../../src/judge/reward/judge-options.js";
+import { requireJudge } from "../../src/judge/reward/judge-options.js";
 import { LocalJudge, type LocalJudgePlan, planLocalJudge } from "../../src/judge/reward/local-judge.js";
 import { judgeGroup } from "../../src/judge/ruler.js";
 import { groupOf } from "../judge/support/judging.js";
+import { loadConfig } from "../support/config.js";
 
 const { signal } = new AbortController();
 const nothing = () => undefined;

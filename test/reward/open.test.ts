@@ -1,6 +1,6 @@
 /** What training and validation are given for a run's settings. */
 import { afterEach, describe, expect, it } from "vitest";
-import { loadConfig, optionsOf } from "../../src/core/config/config.js";
+import { optionsOf } from "../../src/core/config/config.js";
 import type { RunSettings } from "../../src/core/run/settings.js";
 import type { RunStore } from "../../src/core/run/store.js";
 import { type AnyTask, defineTask } from "../../src/core/task/task.js";
@@ -9,6 +9,7 @@ import { stepMetricsRow } from "../../src/core/train/metrics.js";
 import { composeReward } from "../../src/judge/reward/compose.js";
 import { openRewards } from "../../src/judge/reward/open.js";
 import { type ChatServer, completion, honest, scoresText, startServer } from "../judge/support/server.js";
+import { loadConfig } from "../support/config.js";
 import { trajectoryOf } from "../train/support/fakes.js";
 
 let server: ChatServer | undefined;

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { loadEngine } from "../../src/engine/factory.js";
+import { logEngine } from "../../src/engine/load.js";
 import { modelFile } from "../../src/engine/models.js";
-import { logEngine } from "../../src/trainer/engine-log.js";
 
 it("llama.cpp's complaints stand in the file until the log is closed", async () => {
   const file = join(mkdtempSync(join(tmpdir(), "hone-log-")), "engine.log");

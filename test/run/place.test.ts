@@ -7,7 +7,7 @@ import { RunStore } from "../../src/core/run/store.js";
 import { UsageError } from "../../src/core/util/errors.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { findRun, findRuns } from "../../src/machine/runs/place.js";
-import { placeOf } from "../../src/trainer/new-place.js";
+import { placeOf } from "../../src/trainer/plan-run.js";
 
 let home: string;
 beforeEach(() => {

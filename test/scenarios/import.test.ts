@@ -92,7 +92,10 @@ it("the AI SDK's own spans: the steps of an agent are one conversation with its 
   const value = (one: unknown): object =>
     Array.isArray(one) ? { arrayValue: { values: one.map(value) } } : { stringValue: String(one) };
   const otlp = spans.map(({ name, traceId, id, timestamp, attributes }) => ({
-    ...{ name, traceId, spanId: id, startTimeUnixNano: String(timestamp) },
+    name,
+    traceId,
+    spanId: id,
+    startTimeUnixNano: String(timestamp),
     attributes: Object.entries(attributes as object).map(([key, one]) => ({ key, value: value(one) })),
   }));
   for (const records of [spans, [{ resourceSpans: [{ scopeSpans: [{ spans: otlp }] }] }]]) {
@@ -167,14 +170,12 @@ it("Langfuse's observations, in the names of its API and of its exports, alone o
     model: "m",
   };
   const second = {
-    ...{
-      id: "2",
-      trace_id: "t",
-      type: "GENERATION",
-      start_time: "2026-01-01T00:00:01Z",
-      provided_model_name: "m",
-      session_id: "s",
-    },
+    id: "2",
+    trace_id: "t",
+    type: "GENERATION",
+    start_time: "2026-01-01T00:00:01Z",
+    provided_model_name: "m",
+    session_id: "s",
     input: JSON.stringify({ messages: [...asked, call, { role: "tool", tool_call_id: "x", content: "4" }], tools }),
     output: JSON.stringify({ role: "assistant", content: "4" }),
   };
@@ -421,7 +422,8 @@ describe("masking", () => {
       "[email 1]'": 13,
     });
     expect(trajectory.tools[0].function).toEqual({
-      ...{ name: "find", description: "As [email 1] does." },
+      name: "find",
+      description: "As [email 1] does.",
       parameters: { type: "object", properties: { "[email 1]": { type: "object", default: "[card 1]" } } },
     });
   });

@@ -14,8 +14,16 @@ const home = mkdtempSync(join(tmpdir(), "hone-newcomer-"));
 const scripts: Record<string, string> = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")).scripts;
 /** What is written there, made small enough for a CPU. */
 const small = {
-  ...{ HONE_GPU: "off", HONE_THREADS: "1", HONE_CONTEXT: "2048", HONE_GROUPS_PER_STEP: "1", HONE_GROUP_SIZE: "4" },
-  ...{ HONE_MAX_TOKENS: "4", HONE_MAX_TURNS: "1", HONE_VALIDATE_N: "1", HONE_VALIDATE_EVERY: "10", HONE_N: "2" },
+  HONE_GPU: "off",
+  HONE_THREADS: "1",
+  HONE_CONTEXT: "2048",
+  HONE_GROUPS_PER_STEP: "1",
+  HONE_GROUP_SIZE: "4",
+  HONE_MAX_TOKENS: "4",
+  HONE_MAX_TURNS: "1",
+  HONE_VALIDATE_N: "1",
+  HONE_VALIDATE_EVERY: "10",
+  HONE_N: "2",
   // Random weights earn nothing that differs.
   HONE_CONTROL: "random-reward",
 };

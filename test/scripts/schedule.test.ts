@@ -25,7 +25,9 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const part = (name: string, script: string, after: string[] = [], more: Partial<Part> = {}): Part => ({
-  ...{ name, after, command: ["sh", "-c", script] },
+  name,
+  after,
+  command: ["sh", "-c", script],
   ...more,
 });
 const run = (...parts: Part[]): Promise<{ passed: number; failed: number }> =>

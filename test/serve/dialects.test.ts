@@ -71,7 +71,11 @@ const chat: Dialect = (system, question) => {
 };
 
 const flat = tools.map(({ function: { name, description, parameters } }) => ({
-  ...{ type: "function" as const, name, description, parameters, strict: false },
+  type: "function" as const,
+  name,
+  description,
+  parameters,
+  strict: false,
 }));
 
 /** @param stored whether earlier items are named by the response before, in place of being sent again */
@@ -95,7 +99,8 @@ const responses =
         const { prompt_token_ids: prompt, token_ids: sampled } = ids(answer);
         const calls = answer.output.filter((item) => item.type === "function_call");
         return {
-          ...{ prompt, sampled },
+          prompt,
+          sampled,
           calls: calls.map(({ call_id: id, name, arguments: args }) => ({ id, name, args: JSON.parse(args) })),
         };
       },
@@ -113,7 +118,9 @@ const messages =
         const asked = {
           ...about,
           tools: tools.map(({ function: { name, description, parameters } }) => ({
-            ...{ name, description, input_schema: parameters as Anthropic.Tool.InputSchema },
+            name,
+            description,
+            input_schema: parameters as Anthropic.Tool.InputSchema,
           })),
         };
         let found: unknown;
@@ -204,7 +211,10 @@ describe("/v1/responses", () => {
     const cut = await server.client.responses.create({ ...say, max_output_tokens: 1 });
     expect([cut.status, cut.incomplete_details]).toEqual(["incomplete", { reason: "max_output_tokens" }]);
     const schema = {
-      ...{ type: "object", properties: { yes: { type: "boolean" } }, required: ["yes"], additionalProperties: false },
+      type: "object",
+      properties: { yes: { type: "boolean" } },
+      required: ["yes"],
+      additionalProperties: false,
     };
     const text = { format: { type: "json_schema" as const, name: "answer", schema, strict: true } };
     const formed = await server.client.responses.create({ ...say, max_output_tokens: 60, text });
@@ -244,7 +254,9 @@ describe("/v1/responses", () => {
 
 describe("/v1/messages", () => {
   const say: Anthropic.MessageCreateParamsNonStreaming = {
-    ...{ model: "tiny", max_tokens: 8, messages: [{ role: "user", content: "Hello" }] },
+    model: "tiny",
+    max_tokens: 8,
+    messages: [{ role: "user", content: "Hello" }],
   };
 
   test("errors are Anthropic's: its client throws its own classes", async () => {

@@ -54,7 +54,9 @@ test.each([
 
 test("OpenAI's client reads whole answers and streams", async () => {
   const client = new OpenAI({
-    ...{ baseURL: server.url, apiKey: "secret", maxRetries: 0 },
+    baseURL: server.url,
+    apiKey: "secret",
+    maxRetries: 0,
     fetch: (input, init) => server.local(input, init) ?? Promise.reject(new Error("not answered")),
   });
   const asked = { ...chat, messages: [{ role: "user" as const, content: "Write." }] };

@@ -57,7 +57,11 @@ async function trained(
 ) {
   const known = <T extends StepRow | ValidationRow>(rows: readonly T[]) => rows.filter(({ step }) => step <= from);
   const run: TrackedRun = {
-    ...{ folder, record, project: "mail", steps: known(steps), validated: (step) => step === 4 },
+    folder,
+    record,
+    project: "mail",
+    steps: known(steps),
+    validated: (step) => step === 4,
     validations: from === 0 ? [] : known(validations).filter(({ step }) => !(after && step === from)),
   };
   const said: string[] = [];

@@ -152,8 +152,8 @@ describe("--preset art-notebook", () => {
     const settings = resolve(given);
     expect(settings).toMatchObject({ ...notebook, judgeUrl: flags.judgeUrl, judgeModel: "gpt-6.1-terra" });
     const task = await loadTask("email");
-    expect(() => requireRewards(settings, task)).not.toThrow();
-    expect(() => requireRewards(resolve({ preset: "art-notebook" }), task)).toThrow(
+    await requireRewards(settings, task);
+    await expect(requireRewards(resolve({ preset: "art-notebook" }), task)).rejects.toThrow(
       "--reward ruler needs a judge: give --judge-model, a model that hone runs here",
     );
   });

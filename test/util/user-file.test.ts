@@ -19,7 +19,9 @@ it("nothing that others can write to is run in place of a task file or a configu
     const cli = join(packageRoot, "dist/src/cli.js");
     const env = { PATH: process.env.PATH, HOME: folder, TMPDIR: temporary };
     const { stdout, stderr } = spawnSync(process.execPath, [cli, "exec", "program.ts"], {
-      ...{ cwd: project, encoding: "utf8", env },
+      cwd: project,
+      encoding: "utf8",
+      env,
     });
     return stdout + stderr;
   };

@@ -14,16 +14,23 @@ const stepOf = (step: number, metrics: object) =>
     step,
     timing: null,
     metrics: {
-      ...{
-        groups: 1,
-        groups_flat: 0,
-        groups_no_verdict: {},
-        groups_unrewarded: 0,
-        groups_masked: 0,
-        groups_broken_off: 0,
-      },
-      ...{ rollouts: 8, ends: { answered: 8 }, tool_errors: {}, broken_off: {}, rollouts_broken_off: 0, failures: 0 },
-      ...{ skipped: null, success: 0.5, entropy: 1, mismatch: null, grad_norm: 1 },
+      groups: 1,
+      groups_flat: 0,
+      groups_no_verdict: {},
+      groups_unrewarded: 0,
+      groups_masked: 0,
+      groups_broken_off: 0,
+      rollouts: 8,
+      ends: { answered: 8 },
+      tool_errors: {},
+      broken_off: {},
+      rollouts_broken_off: 0,
+      failures: 0,
+      skipped: null,
+      success: 0.5,
+      entropy: 1,
+      mismatch: null,
+      grad_norm: 1,
       ...metrics,
     },
   }) as unknown as Step;
@@ -94,8 +101,16 @@ describe("steps with the same trouble", () => {
   const unsolved = { success: 0, skipped: "no_spread", updates: 0, groups_trainable: 0, groups_flat: 1 };
   const run = (steps: Step[], more: object = {}) =>
     ({
-      ...{ id: 0, name: "mine", problem: null, program: "hone", running: false, counts: [], checkpoints: [], steps },
-      ...{ options: { model: "tiny", maxTurns: 10, learningRate: 1e-3 }, given: { steps: " --steps 3" } },
+      id: 0,
+      name: "mine",
+      problem: null,
+      program: "hone",
+      running: false,
+      counts: [],
+      checkpoints: [],
+      steps,
+      options: { model: "tiny", maxTurns: 10, learningRate: 1e-3 },
+      given: { steps: " --steps 3" },
       ...more,
     }) as unknown as RunView;
   const row = (step: number, failed: Row["failed"]) => ({ id: step, phase: "train", step, failed }) as unknown as Row;

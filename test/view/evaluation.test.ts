@@ -29,7 +29,12 @@ function column(name: string, share: number, more: Partial<Column> = {}): Column
     return { scenario, reward, end: success ? "answered" : "turn_limit", turns: 3, completionTokens: 40, calls: [] };
   }) as unknown as Trajectory[];
   const outcomes = rollouts.map(({ scenario, reward: { success, reward }, end, turns, completionTokens: tokens }) => ({
-    ...{ scenario: scenario.id, success, reward, end, turns, tokens },
+    scenario: scenario.id,
+    success,
+    reward,
+    end,
+    turns,
+    tokens,
   }));
   const effort = { rollouts: 300, promptTokens: 90_000, completionTokens: 12_000, cost: null, seconds: 61 };
   const result = { figures: evaluate(rollouts, 0), effort, outcomes };
@@ -43,7 +48,11 @@ const columns = [
   column("gone", 0, { result: null, problem: `no answer ${HOSTILE}` }),
 ];
 const matrix: Matrix = {
-  ...{ task: "mail", split: "test", seed: 1, columns, pairs: pairsOf(columns, 1) },
+  task: "mail",
+  split: "test",
+  seed: 1,
+  columns,
+  pairs: pairsOf(columns, 1),
   scenarios: questions.map((one, i) => (i === 0 ? { ...one, question: HOSTILE } : one)),
 };
 

@@ -4,17 +4,26 @@ import { givenIn } from "../../src/insight/view/given.js";
 
 /** As a run of the tiny model keeps its options. */
 const tiny = {
-  ...{ task: "email", model: "tiny", seed: 1, steps: 10, groupsPerStep: 16, groupSize: 8, context: 8192 },
-  ...{ learningRate: 1e-3, finalLearningRate: 3e-4, warmup: 3, maxGradNorm: 1, maxTokens: 256, validateN: 100 },
-  ...{
-    loss: "dapo",
-    advantages: "grpo",
-    clipLow: 0.2,
-    clipHigh: 0.28,
-    temperature: 1,
-    reward: "task",
-    accuracy: "task",
-  },
+  task: "email",
+  model: "tiny",
+  seed: 1,
+  steps: 10,
+  groupsPerStep: 16,
+  groupSize: 8,
+  context: 8192,
+  learningRate: 1e-3,
+  finalLearningRate: 3e-4,
+  warmup: 3,
+  maxGradNorm: 1,
+  maxTokens: 256,
+  validateN: 100,
+  loss: "dapo",
+  advantages: "grpo",
+  clipLow: 0.2,
+  clipHigh: 0.28,
+  temperature: 1,
+  reward: "task",
+  accuracy: "task",
 };
 
 it("are those that neither the option, the model's size, the loss nor the reward gives it", () => {

@@ -57,7 +57,9 @@ function listedTool(entry: unknown, place: number): ListedTool {
   if (read.success) {
     const { name, description, inputSchema, execution, annotations } = read.data;
     return {
-      ...{ name, description: description ?? "", inputSchema },
+      name,
+      description: description ?? "",
+      inputSchema,
       taskOnly: execution?.taskSupport === "required",
       readOnly: annotations?.readOnlyHint === true,
     };

@@ -14,7 +14,16 @@ import { qwen3coder } from "./qwen3coder.js";
 import { xlam } from "./xlam.js";
 
 export const formats: readonly ToolFormat[] = [
-  ...[hermes, llama3, mistral, granite, pythonic, xlam, phi4, qwen3coder, lfm2, json],
+  hermes,
+  llama3,
+  mistral,
+  granite,
+  pythonic,
+  xlam,
+  phi4,
+  qwen3coder,
+  lfm2,
+  json,
 ];
 
 /** @throws HoneError when there is none of that name */

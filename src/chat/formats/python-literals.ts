@@ -30,7 +30,17 @@ const JSON_WORDS = new Map<string, unknown>([
 ]);
 const ESCAPE = /\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|([\s\S]))/g;
 const ESCAPED: Readonly<Record<string, string>> = {
-  ...{ n: "\n", t: "\t", r: "\r", a: "\x07", b: "\b", f: "\f", v: "\v", "\n": "", "\\": "\\", "'": "'", '"': '"' },
+  n: "\n",
+  t: "\t",
+  r: "\r",
+  a: "\x07",
+  b: "\b",
+  f: "\f",
+  v: "\v",
+  "\n": "",
+  "\\": "\\",
+  "'": "'",
+  '"': '"',
 };
 
 function unescaped(text: string): string {

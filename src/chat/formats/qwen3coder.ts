@@ -104,7 +104,8 @@ export const qwen3coder: ToolFormat = {
   marks: { anywhere: [OPEN, FUNCTION], first: [] },
   grammar({ tools, many, fields }) {
     const tag = {
-      ...{ open: [PARAMETER, ">\n"] as const, close: `\n${PARAMETER_END}\n` },
+      open: [PARAMETER, ">\n"] as const,
+      close: `\n${PARAMETER_END}\n`,
       without: [PARAMETER, PARAMETER_END, CLOSE],
     };
     const functions = tools.map(({ name, parameters }) => `"${name}>\\n" ${fields(parameters, tag)}`);

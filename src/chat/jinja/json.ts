@@ -13,7 +13,13 @@ export interface JsonForm {
 const ONE_LINE: JsonForm = { asciiOnly: false, indent: null, separators: null, sortKeys: false };
 
 const SHORT: Readonly<Record<string, string>> = {
-  ...{ '"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f", "\b": "\\b" },
+  '"': '\\"',
+  "\\": "\\\\",
+  "\n": "\\n",
+  "\r": "\\r",
+  "\t": "\\t",
+  "\f": "\\f",
+  "\b": "\\b",
 };
 const escaped = (character: string) =>
   SHORT[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;

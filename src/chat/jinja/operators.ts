@@ -73,7 +73,11 @@ function calculate(operator: string, a: number | bigint, b: number | bigint): Va
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {
-  ...{ "&": "&amp;", "<": "&lt;", ">": "&gt;", "'": "&#39;", '"': "&#34;" },
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  "'": "&#39;",
+  '"': "&#34;",
 };
 const escaped = (value: string | Markup) =>
   typeof value === "string" ? value.replace(/[&<>'"]/g, (found) => ENTITIES[found] as string) : value.text;

@@ -4,7 +4,7 @@
  */
 
 /** A template cannot be rendered, here as in transformers. The message is one line. */
-export class TemplateError extends Error {}
+class TemplateError extends Error {}
 
 /** A template uses something that hone does not render as transformers does. */
 export class UnsupportedTemplate extends TemplateError {}
@@ -165,7 +165,7 @@ function quoted(text: string): string {
 }
 
 /** Python's `repr`. */
-export function repr(value: Value): string {
+function repr(value: Value): string {
   if (typeof value === "string") return quoted(value);
   if (Array.isArray(value)) return `[${value.map(repr).join(", ")}]`;
   if (value instanceof Tuple) {
@@ -205,7 +205,7 @@ export function truth(value: Value): boolean {
 export const characters = (of: string): readonly string[] => (/[\ud800-\udfff]/.test(of) ? [...of] : of.split(""));
 
 /** What a loop goes through; undefined where it cannot. */
-export function iterated(value: Value): readonly Value[] | undefined {
+function iterated(value: Value): readonly Value[] | undefined {
   if (isText(value)) return characters(text(value));
   if (Array.isArray(value)) return value;
   if (isDict(value)) return [...value.keys()];

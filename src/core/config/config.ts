@@ -308,7 +308,7 @@ export async function givenByProgram(
 }
 
 /** Those of the given options that `names` has. */
-export function chosen<K extends OptionName>(given: GivenOptions, names: readonly K[]): Partial<Config<K>> {
+export function givenOf<K extends OptionName>(given: GivenOptions, names: readonly K[]): Partial<Config<K>> {
   const found = names.filter((name) => given[name] !== undefined);
   // Checked when it was read.
   return Object.fromEntries(found.map((name) => [name, given[name]])) as Partial<Config<K>>;
@@ -317,12 +317,4 @@ export function chosen<K extends OptionName>(given: GivenOptions, names: readonl
 /** Fills in defaults. */
 export function withDefaults<K extends OptionName>(names: readonly K[], given: GivenOptions): Config<K> {
   return Object.fromEntries(names.map((name) => [name, given[name] ?? options[name].default])) as Config<K>;
-}
-
-/** The values of the options `names`: flags, then environment, then config file, then defaults. Throws as `readGiven`. */
-export async function loadConfig<K extends OptionName>(
-  names: readonly K[],
-  sources: ConfigSources,
-): Promise<Config<K>> {
-  return withDefaults(names, await readGiven(sources));
 }

@@ -45,7 +45,10 @@ const RANK = "give --set rank=bm25 or --set rank=date, the task's own option";
 /** The same, by command, for options that other commands still take. */
 const removedFrom: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   train: {
-    ...{ topK: WHOLE, topP: WHOLE, minP: WHOLE, rank: RANK },
+    topK: WHOLE,
+    topP: WHOLE,
+    minP: WHOLE,
+    rank: RANK,
     debugJudge: `\`${hone("judge")} --debug-judge\` shows the judge's answers on rollouts of \`${hone("rollouts")} --jsonl\``,
     judgeCache: "a run asks its judge nothing twice; take another --judge-model or --seed",
   },

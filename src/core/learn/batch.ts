@@ -21,7 +21,7 @@ import type { TokenRecord } from "../rollout/transcript.js";
 import { readMetadata, type Tensor, vector, writeSafetensors } from "./safetensors.js";
 
 /** Raised when the meaning of a tensor changes; the Python side refuses other versions. */
-export const BATCH_VERSION = 3;
+const BATCH_VERSION = 3;
 
 export interface BatchTrajectory {
   readonly tokens: TokenRecord;
@@ -219,7 +219,9 @@ export async function writeBatch(
       advantages: vector("F32", each.advantages),
     },
     {
-      ...{ format: "hone-batch", version: String(BATCH_VERSION), temperature: String(temperature) },
+      format: "hone-batch",
+      version: String(BATCH_VERSION),
+      temperature: String(temperature),
       ...(step === undefined ? {} : { step: String(step) }),
     },
   );

@@ -19,7 +19,7 @@ import type { WrittenCall } from "./conversation.js";
 import { badArguments, unknownTool } from "./refusals.js";
 
 /** Limit of one tool result in characters; a longer one is a defect of the tool. */
-export const MAX_RESULT_CHARS = 1_000_000;
+const MAX_RESULT_CHARS = 1_000_000;
 
 /** The rollout that the code runs for. */
 export interface Running {

@@ -4,8 +4,8 @@
  * examine (in the task's reward, or a player that cannot be reached) or when its signal is aborted.
  */
 
+import { checkReward } from "../task/fields.js";
 import { promptOf } from "../task/messages.js";
-import { checkReward } from "../task/reward-checks.js";
 import {
   type AnyTask,
   type CallOutcome,

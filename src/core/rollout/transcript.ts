@@ -91,7 +91,9 @@ export class Transcript {
   record(): TokenRecord {
     const allowed = this.#allowed.whole();
     return {
-      ...{ ids: [...this.#ids], sampled: [...this.#sampled], logprobs: [...this.#logprobs] },
+      ids: [...this.#ids],
+      sampled: [...this.#sampled],
+      logprobs: [...this.#logprobs],
       ...(allowed ? { allowed } : {}),
     };
   }

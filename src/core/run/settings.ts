@@ -33,8 +33,12 @@ const show = (value: unknown) => {
 export function checkRemoved({ options }: RunRecord, parameters: number | undefined): void {
   const { betas, weightDecay } = parameters === undefined ? { betas: [], weightDecay: undefined } : adamOf(parameters);
   const used: Readonly<Record<string, unknown>> = {
-    ...{ adamBeta1: betas[0], adamBeta2: betas[1], weightDecay },
-    ...{ difficultyRollouts: options.groupSize, mcpScope: "rollout", mcpResultChars: 8000 },
+    adamBeta1: betas[0],
+    adamBeta2: betas[1],
+    weightDecay,
+    difficultyRollouts: options.groupSize,
+    mcpScope: "rollout",
+    mcpResultChars: 8000,
   };
   for (const [name, value] of Object.entries(used)) {
     const recorded = (options as Readonly<Record<string, unknown>>)[name];

@@ -1,5 +1,8 @@
-/** Misspelt fields of objects that a task's author writes: refused by name, since an unknown field would be ignored. */
+/**
+ * Objects that a task's author writes, checked: misspelt fields are refused by name, since an unknown field would be ignored.
+ */
 import { nearest } from "../util/nearest.js";
+import type { Reward } from "./scenario.js";
 
 const quoted = (name: string) => JSON.stringify(name);
 
@@ -20,8 +23,26 @@ export function unknownField(given: object, known: readonly string[], what: stri
 
 /** Fields of a task's definition. */
 const TASK_FIELDS = [
-  ...["name", "description", "options", "scenarios", "open", "close", "prompt", "tools", "mcp", "reply", "reward"],
-  ...["rollout", "setUp", "tearDown", "finalTools", "modelMistakes", "claim", "freeAnswers", "shaped", "expert"],
+  "name",
+  "description",
+  "options",
+  "scenarios",
+  "open",
+  "close",
+  "prompt",
+  "tools",
+  "mcp",
+  "reply",
+  "reward",
+  "rollout",
+  "setUp",
+  "tearDown",
+  "finalTools",
+  "modelMistakes",
+  "claim",
+  "freeAnswers",
+  "shaped",
+  "expert",
 ];
 
 /** Fields of what a reward function returns. */
@@ -44,4 +65,29 @@ export function definitionProblem(definition: object): string | undefined {
 /** A task's definition lacks a field, or has one that no task has. */
 export class DefinitionError extends TypeError {
   override readonly name = "DefinitionError";
+}
+
+/** "\"1\" (a string)"; a number as it is. */
+function shown(value: unknown): string {
+  if (typeof value === "number" || value === undefined || value === null) return String(value);
+  const text = typeof value === "object" || typeof value === "string" ? JSON.stringify(value) : String(value);
+  return `${text.slice(0, 100)} (a ${typeof value})`;
+}
+
+/**
+ * A reward as it was returned; its parts may be left out.
+ *
+ * @param whose for the message: "the reward of task sums for scenario s1"
+ * @throws Error unless it is a reward
+ */
+export function checkReward(returned: unknown, whose: string): Reward {
+  if (typeof returned !== "object" || returned === null)
+    throw new Error(`${whose} is ${shown(returned)}, not an object: return { reward, success, parts }`);
+  const unknown = unknownField(returned, REWARD_FIELDS, "a reward");
+  if (unknown !== undefined) throw new Error(`${whose} has ${unknown}`);
+  const missing = ["reward", "success"].find((name) => !Object.hasOwn(returned, name));
+  if (missing !== undefined) throw new Error(`${whose} has no "${missing}": return { reward, success, parts }`);
+  const { reward } = returned as Partial<Reward>;
+  if (!Number.isFinite(reward)) throw new Error(`${whose} is ${shown(reward)}, not a finite number`);
+  return { ...(returned as Reward), parts: (returned as Partial<Reward>).parts ?? {} };
 }

@@ -161,6 +161,9 @@ export type ExpertTurn = ToolCall[] | string | { readonly text: string; readonly
 /** Sent to the expert after its turn: the calls with their results; after plain text also the reply. */
 export type ExpertHears = CallRecord[] & { reply?: string };
 
+/** What a scripted expert does in one rollout. */
+export type ExpertScript = Generator<ExpertTurn, void, ExpertHears>;
+
 export interface ExpertOptions {
   /**
    * Share of rollouts in which the expert makes a mistake: a number from 0 to 1 for all kinds together, or one for each
@@ -258,9 +261,9 @@ export interface Task<S extends Scenario = Scenario, E = unknown> {
   shaped?(rollout: FinishedRollout, scenario: S, env: E, right: boolean): Reward | Promise<Reward>;
   /**
    * A scripted player: yields the calls, the text, or both, of each turn and receives their results (or the reply). Used for
-   * warm-start traces, and to play the task without a model.
+   * warm-start traces, and to play the task without a model. A promise of one lets its code be loaded when it plays.
    */
-  expert?(scenario: S, random: Random, options: ExpertOptions): Generator<ExpertTurn, void, ExpertHears>;
+  expert?(scenario: S, random: Random, options: ExpertOptions): ExpertScript | Promise<ExpertScript>;
 }
 
 type Completed = "description" | "options" | "scenarios" | "open" | "close" | "tools";

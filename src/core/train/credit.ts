@@ -89,7 +89,10 @@ function creditGroup(all: readonly Trajectory[], reward: GroupReward, options: C
     const masked = options.maskTruncated === true && TRUNCATED.has(trajectory.end);
     const advantage = masked ? 0 : (advantages[i] as number);
     const credited = {
-      ...{ trajectory, reward: rewards[i] as number, advantage, masked },
+      trajectory,
+      reward: rewards[i] as number,
+      advantage,
+      masked,
       ...(parts === undefined ? {} : { parts: { ...trajectory.reward.parts, ...parts[i] } }),
     };
     return explanation === undefined ? credited : { ...credited, explanation };

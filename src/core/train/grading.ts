@@ -39,7 +39,7 @@ export async function playGraded(...[signal, grade, play]: Parameters<typeof pla
 /** The grade by the task's own reward. */
 export const gradeOwn: GradeRollout = async ({ reward }) => ({ kind: "graded", reward });
 
-function gradedOf(trajectories: readonly Trajectory[], grades: readonly Graded[], failures: number): GradedPlay {
+export function gradedOf(trajectories: readonly Trajectory[], grades: readonly Graded[], failures: number): GradedPlay {
   const graded = trajectories.flatMap((trajectory, i) => {
     const grade = grades[i];
     return grade?.kind === "graded" ? [{ ...trajectory, reward: grade.reward }] : [];
@@ -49,14 +49,4 @@ function gradedOf(trajectories: readonly Trajectory[], grades: readonly Graded[]
     failures,
     unjudged: count(grades.flatMap((grade) => (grade.kind === "no_verdict" ? [grade.reason] : []))),
   };
-}
-
-/** Figures over the rollouts that have a grade. */
-export function evaluateGraded(
-  trajectories: readonly Trajectory[],
-  grades: readonly Graded[],
-  failures: number,
-): Evaluation {
-  const { graded, unjudged } = gradedOf(trajectories, grades, failures);
-  return evaluate(graded, failures, unjudged);
 }

@@ -185,7 +185,9 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
         step,
         ...now,
         metrics: stepMetricsRow(groups, failures, learningRate, learnt, {
-          ...{ further, resting, earlier },
+          further,
+          resting,
+          earlier,
           version: version.step,
           staleness: policiesSince(run.store.steps(), version.step),
         }),

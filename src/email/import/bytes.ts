@@ -24,7 +24,7 @@ export function readingFailed(path: string, cause: unknown): HoneError {
 }
 
 /** The first bytes of a file. */
-export async function headOf(path: string): Promise<Buffer> {
+async function headOf(path: string): Promise<Buffer> {
   const file = await open(path);
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);

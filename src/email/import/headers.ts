@@ -96,7 +96,7 @@ function textOf(words: readonly EncodedWord[]): string {
  * Decodes the encoded words of RFC 2047. Those of one charset are joined as bytes: programs split text into words where
  * the length demands it, also inside a character, and pad each by itself.
  */
-export function decodeWords(text: string): string {
+function decodeWords(text: string): string {
   const opening = /=\?([^?\s*]{1,60})(?:\*[^?\s]{0,40})?\?([bq])\?/giy;
   let decoded = "";
   let words: EncodedWord[] = [];

@@ -23,7 +23,7 @@ export function hasDerivedId({ messageId }: Pick<Mail, "messageId">): boolean {
 }
 
 /** `<id>` as in the header; ids without brackets stay without. */
-export function readMessageId(value: string): string {
+function readMessageId(value: string): string {
   return /<[^<>\s]+>/.exec(value)?.[0] ?? value.trim();
 }
 

@@ -21,7 +21,7 @@ const CLASSES = 5;
  * A project's topic is a matter of the test mailboxes when their classes are the same, else of the training mailboxes:
  * no pair is in both, yet every word is in both. Test mailboxes are drawn like training ones in all other ways.
  */
-export function splitOf(projectIndex: number, topicIndex: number): Split {
+function splitOf(projectIndex: number, topicIndex: number): Split {
   return projectIndex % CLASSES === topicIndex % CLASSES ? "test" : "train";
 }
 

@@ -119,8 +119,14 @@ export class AdapterFolder {
   #publishOne(name: string, rank: number, a: TensorF32, b: TensorF32): void {
     const layer = "base_model.model.model.layers.0.mlp.down_proj";
     const config = {
-      ...{ peft_type: "LORA", task_type: "CAUSAL_LM", r: rank, lora_alpha: TRIAL_SCALE * rank },
-      ...{ target_modules: ["down_proj"], bias: "none", lora_dropout: 0, inference_mode: true },
+      peft_type: "LORA",
+      task_type: "CAUSAL_LM",
+      r: rank,
+      lora_alpha: TRIAL_SCALE * rank,
+      target_modules: ["down_proj"],
+      bias: "none",
+      lora_dropout: 0,
+      inference_mode: true,
       base_model_name_or_path: "",
     };
     this.#write(name, (draft) => {

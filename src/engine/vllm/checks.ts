@@ -107,7 +107,9 @@ async function likeliest(words: LocalEngine, prompt: readonly number[]): Promise
   let found: readonly { token: number; logprob: number }[] = [];
   try {
     await sequence.generate({
-      ...{ maxTokens: 1, stop: [], sampling: { temperature: 0, seed: 0 } },
+      maxTokens: 1,
+      stop: [],
+      sampling: { temperature: 0, seed: 0 },
       likeliest: Math.min(1024, words.info.vocabularySize),
       onToken: (sampled) => {
         found = sampled.likeliest ?? [];
@@ -126,8 +128,13 @@ async function checkMode(client: HttpClient, { base }: ServedModels, words: Loca
     const raw = await likeliest(words, prompt);
     const sharpened = Math.log([...raw.values()].reduce((sum, value) => sum + Math.exp(2 * value), 0));
     const { tokens, logprobs } = await complete(client, {
-      ...{ model: base, prompt, salt: "mode", maxTokens: 1, stop: [] },
-      ...{ sampling: { temperature: 0.5, seed: length }, vocabularySize: words.info.vocabularySize },
+      model: base,
+      prompt,
+      salt: "mode",
+      maxTokens: 1,
+      stop: [],
+      sampling: { temperature: 0.5, seed: length },
+      vocabularySize: words.info.vocabularySize,
     });
     const own = raw.get(tokens[0] as number);
     if (own === undefined) continue;
@@ -153,7 +160,11 @@ async function checkDefaults(
   for (let length = 8; length < ids.length; length += 12) {
     const prompt = ids.slice(0, length);
     const { tokens, logprobs } = await completeByDefault(client, {
-      ...{ model: base, prompt, maxTokens: 8, sampling: { seed: length }, vocabularySize },
+      model: base,
+      prompt,
+      maxTokens: 8,
+      sampling: { seed: length },
+      vocabularySize,
     });
     const raw = await score(client, { model: base, salt }, [...prompt, ...tokens], length);
     differences.push(...logprobs.map((value, i) => value - (raw[i] as number)));

@@ -53,14 +53,21 @@ export class VllmEngine extends LocalTokenizer implements Engine {
     this.#owner = owner;
     this.#scoring = clients.map(() => 0);
     this.#servers = {
-      ...{ board, clients, contextPerSequence, vocabularySize: words.info.vocabularySize },
+      board,
+      clients,
+      contextPerSequence,
+      vocabularySize: words.info.vocabularySize,
       nameOf: (server, version) => (version === 0 ? (shared.bases[server] as string) : nameIn(shared.prefix, version)),
       saltOf: (version) => nameIn(shared.prefix, version),
     };
     const { gpu } = words.info;
     this.info = {
       ...words.info,
-      ...{ sequences, contextPerSequence, gpu, compute, servers: urls },
+      sequences,
+      contextPerSequence,
+      gpu,
+      compute,
+      servers: urls,
       get replicas() {
         return Math.max(1, board.answering().length);
       },
@@ -175,7 +182,9 @@ async function computeOf(
   return {
     backend: own?.gpu ? "cuda" : "cpu",
     device: `vLLM ${version}`,
-    ...{ offloadedLayers: own?.gpu ? layers : 0, layers, weights },
+    offloadedLayers: own?.gpu ? layers : 0,
+    layers,
+    weights,
     kv: own?.dtype === "float32" ? "F32" : "F16",
     flashAttention: null,
     sampling: "device",
@@ -208,14 +217,19 @@ export async function openVllm(
     const prefix = newPrefix();
     const { contextPerSequence, adapterRank, signal = new AbortController().signal } = options;
     fleet = new Fleet({
-      ...{ clients, board, prefix, signal, log },
+      clients,
+      board,
+      prefix,
+      signal,
+      log,
       folder: new AdapterFolder(resolve(options.adapters)),
       expected: { words, contextPerSequence, adapterRank, shape: await modelShape(options.model) },
     });
     await fleet.open();
     const opened = fleet;
     const shared: VllmShared = {
-      ...{ board: board.memory, prefix },
+      board: board.memory,
+      prefix,
       bases: clients.map((_, server) => opened.baseOf(server)),
       compute: await computeOf(options, words, (clients[0] as HttpClient).with({ signal }), opened.adapterType),
     };

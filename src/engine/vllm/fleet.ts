@@ -71,7 +71,9 @@ export class Fleet {
     this.#ended = anyOf([options.signal, this.#closing.signal]);
     const { signal } = this.#ended;
     this.#servers = options.clients.map((client) => ({
-      ...{ client: client.with({ signal }), seen: undefined, refused: "" },
+      client: client.with({ signal }),
+      seen: undefined,
+      refused: "",
     }));
     this.#ids = fixedIds(options.expected.words);
   }

@@ -19,7 +19,7 @@ const ABOVE = 1e-3;
 export class ServerLost extends Error {}
 
 /** The server is there, and does not know the adapter: it was started again. */
-export class AdapterUnknown extends ServerLost {}
+class AdapterUnknown extends ServerLost {}
 
 const modelsSchema = z.object({
   data: z.array(

@@ -59,7 +59,10 @@ const evaluatedOf = (
 ): Evaluated => {
   const ids = [...prompt, ...tokens];
   return {
-    ...{ tokens: ids.length, digest: digestOf(ids), temperature, seed },
+    tokens: ids.length,
+    digest: digestOf(ids),
+    temperature,
+    seed,
     truncated: topK > 0 || topP < 1 || minP > 0,
     // The cache is salted by the adapter (`saltOf`).
     foreign: false,
@@ -166,7 +169,8 @@ export class VllmSequence implements Sequence {
             prompt: this.#ids,
             maxTokens: Math.min(maxTokens, contextPerSequence - this.#ids.length),
             sampling: { ...sampling, seed: deriveSeed(sampling.seed, this.#ids.length) },
-            ...{ stop, vocabularySize },
+            stop,
+            vocabularySize,
           },
           // `watch` has the limit of a turn that has one: no byte comes before its last token.
           { signal: either.signal, ...(seconds === undefined ? {} : { seconds: Number.POSITIVE_INFINITY }) },

@@ -204,7 +204,8 @@ export async function loadCommands(word = ""): Promise<readonly Command[]> {
   return await Promise.all(
     chosen.map(async ([name, { summary, example, load }]) => ({
       ...(await load()),
-      ...{ summary, example: `${hone(name)} ${example}`.trimEnd() },
+      summary,
+      example: `${hone(name)} ${example}`.trimEnd(),
     })),
   );
 }

@@ -38,15 +38,16 @@ export const initCommand = defineCommand({
         "init asks, and there is no terminal to answer at; --yes takes the defaults for what is not given",
       );
     }
-    const asked = config.yes ? config : await ask(config, ground, io);
+    const answered = config.yes ? config : await ask(config, ground, io);
     const before = ground.package && honeOf(ground.package);
-    if (asked.package === undefined && before === undefined) {
+    if (answered.package === undefined && before === undefined) {
       throw new UsageError(
         "init needs --package: the tarball that `yarn package` makes of hone, or a published version such as @hone-rl/hone@1.2.3",
       );
     }
-    const dependency = asked.package === undefined ? (before as string) : dependencyOf(asked.package, ground.folder);
-    const model = asked.model ?? DEFAULT_MODEL;
+    const dependency =
+      answered.package === undefined ? (before as string) : dependencyOf(answered.package, ground.folder);
+    const model = answered.model ?? DEFAULT_MODEL;
     const name = nameOf(ground.folder);
     const files = writeProject(ground, { name, hone: dependency, beside: besideOf(dependency, ground.folder), model });
     const smoke = model === DEFAULT_MODEL;

@@ -62,7 +62,8 @@ export const judgeCommand = defineCommand({
     if (config.correctness) {
       try {
         const summary = await judgeAnswers(config, {
-          ...{ signal: io.signal, log },
+          signal: io.signal,
+          log,
           onAnswer: ({ id, task, judge, reasoning }, done, answers) => {
             if (config.debugJudge) {
               const says = judge === null ? "no verdict" : judge ? "right" : "wrong";

@@ -1,7 +1,7 @@
 /** `yarn rollout`: plays scenarios and prints the outcome. */
 import { join } from "node:path";
 import { serverLogs, withServers } from "../../agent/servers.js";
-import { type Config, chosen, flagOf, type GivenOptions } from "../../core/config/config.js";
+import { type Config, flagOf, type GivenOptions, givenOf } from "../../core/config/config.js";
 import { isLocal } from "../../core/engine/engine.js";
 import { countsText, kindsText, partsText } from "../../core/run/evaluation.js";
 import { type PlainOptions, toolSchema } from "../../core/task/task.js";
@@ -64,7 +64,7 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
     ...config,
     ...playing,
     ofRun: set,
-    ...chosen(given, Object.keys(playing) as (keyof typeof playing)[]),
+    ...givenOf(given, Object.keys(playing) as (keyof typeof playing)[]),
   };
 }
 

@@ -1,6 +1,6 @@
 /** `yarn hone sft`: supervised fine-tuning on a trajectory file. */
 
-import { chosen } from "../../core/config/config.js";
+import { givenOf } from "../../core/config/config.js";
 import { clock, learnerProgress, ProgressLine } from "../../insight/report/progress-line.js";
 import { learnerText } from "../../machine/compute.js";
 import { sft } from "../../trainer/sft.js";
@@ -15,7 +15,7 @@ export const sftCommand = defineCommand({
     const progress = new ProgressLine(io.stream);
     const begun = performance.now();
     try {
-      const summary = await sft(chosen(io.given, sftOptions), {
+      const summary = await sft(givenOf(io.given, sftOptions), {
         log: (line) => progress.log(line),
         onLearner: (info) => progress.log(learnerText(info)),
         onProgress: (told) =>

@@ -1,6 +1,6 @@
 /** `yarn train`: trains a model, or resumes an interrupted run. */
 
-import { chosen } from "../../core/config/config.js";
+import { givenOf } from "../../core/config/config.js";
 import { shareText } from "../../core/run/evaluation.js";
 import { difficultyText } from "../../insight/report/difficulty.js";
 import { usageText } from "../../insight/report/judge-report.js";
@@ -46,7 +46,7 @@ export const trainCommand = defineCommand({
   async run(_, io) {
     const shown = showTraining(io.stream);
     try {
-      const summary = await trainRun(chosen(io.given, trainOptions), { ...shown.events, signal: io.signal });
+      const summary = await trainRun(givenOf(io.given, trainOptions), { ...shown.events, signal: io.signal });
       shown.end();
       io.log(summaryText(summary));
       return summary;

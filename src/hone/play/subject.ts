@@ -187,8 +187,8 @@ export async function openSubject(config: SubjectConfig, options: OpenSubjectOpt
     for (const [index, { names, title, adapter }] of wanted.entries()) {
       const name = index === 0 ? "" : names[0];
       // In one lane any sequence can reuse the KV of any other.
-      const asked = { model: file, name, lanes: 1, sequences: most, contextPerSequence };
-      const { engine, options: loaded } = await loadFitting(engineOptions(config, asked), log);
+      const lane = { model: file, name, lanes: 1, sequences: most, contextPerSequence };
+      const { engine, options: loaded } = await loadFitting(engineOptions(config, lane), log);
       most = loaded.sequences;
       models.push({ names, title, engine, chat: chatOf(engine, chat) });
       if (index === 0) log(engineText(engine.info));

@@ -11,8 +11,9 @@ import type { ServerPlan } from "../../core/task/servers.js";
 import type { AnyTask, PlainOptions, Scenario } from "../../core/task/task.js";
 import { gradeOwn } from "../../core/train/grading.js";
 import { UsageError } from "../../core/util/errors.js";
+import { runsHere } from "../../judge/judging-options.js";
 import { requireClaim } from "../../judge/reward/claims.js";
-import { requireJudge, runsHere, VERDICTS_FILE } from "../../judge/reward/judge-options.js";
+import { requireJudge, VERDICTS_FILE } from "../../judge/reward/judge-options.js";
 import type { LocalJudge } from "../../judge/reward/local-judge.js";
 import { rewardNamed } from "../../judge/reward/registry.js";
 import { withAbsolutePaths } from "../../machine/models/absolute-paths.js";
@@ -140,13 +141,13 @@ export async function openGrading(
   const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
   let local: LocalJudge | undefined;
   try {
-    const chosen = { ...config, ...settings, home: config.home };
-    if (runsHere(chosen)) {
+    const judging = { ...config, ...settings, home: config.home };
+    if (runsHere(judging)) {
       const { LocalJudge, planLocalJudge } = await import("../../judge/reward/local-judge.js");
-      local = await LocalJudge.open(await planLocalJudge(chosen, log, signal), config, true, log);
+      local = await LocalJudge.open(await planLocalJudge(judging, log, signal), config, true, log);
     }
     const judge = (await import("../../judge/reward/judge.js")).openJudge(
-      chosen,
+      judging,
       "--accuracy judge",
       cache,
       undefined,
@@ -155,7 +156,7 @@ export async function openGrading(
     );
     const env = await task.open(taskOptions);
     return {
-      grade: await rewardNamed(settings.reward).grade({ judge, signal, onSpent: () => undefined, task, env }),
+      grade: await (await rewardNamed(settings.reward)).grade({ judge, signal, onSpent: () => undefined, task, env }),
       beside: (player) => local?.beside(player),
       close: async () => {
         await local?.close();

@@ -64,7 +64,12 @@ export async function evaluatePlayers(
   const file = config.out === undefined ? undefined : new LineFile(config.out, `--out ${config.out}`);
   const results = new Map<Entrant, Result | Error>();
   const stage: Stage = {
-    ...{ config, conditions, grading, prices, signal, log },
+    config,
+    conditions,
+    grading,
+    prices,
+    signal,
+    log,
     begin: ({ title }, scenarios) => view.begin(title, scenarios),
     rollout: ({ name }, trajectory) => {
       file?.add(toJson({ checkpoint: name, ...trajectory }));
@@ -173,7 +178,11 @@ function matrixOf(
     const result = results.get(entrant) as Result | Error;
     const failed = result instanceof Error;
     return {
-      ...{ name, kind, title, step, of },
+      name,
+      kind,
+      title,
+      step,
+      of,
       result: failed ? null : result,
       problem: failed ? result.message : null,
     };

@@ -44,7 +44,10 @@ function limitsOf(
 ): RolloutLimits {
   const { maxTurns, maxTokens, onToolError, offForm } = settings;
   return {
-    ...{ maxTurns, maxTokens, onToolError, offForm },
+    maxTurns,
+    maxTokens,
+    onToolError,
+    offForm,
     turnSeconds: config.turnTimeout,
     toolSeconds: config.toolTimeout,
     rolloutSeconds: config.rolloutTimeout,
@@ -93,7 +96,7 @@ async function playWith(stage: Stage, entrant: Entrant, play: Play): Promise<Res
   };
 }
 
-export function effortOf(
+function effortOf(
   entrant: Pick<Entrant, "name" | "kind" | "of"> & { readonly settings?: { readonly model: string } },
   rollouts: readonly Pick<Trajectory, "promptTokens" | "completionTokens" | "turns">[],
   prices: PriceTable,
@@ -157,8 +160,10 @@ export async function openEngine(stage: Stage, wanted: WantedModel): Promise<Eng
   const { settings, taskOptions, servers, scenarios } = conditions;
   const sequences = Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length);
   const contextPerSequence = Math.min(settings.context, context);
-  const asked = { model, sequences, contextPerSequence, adapterRank };
-  const { engine, options } = await openPlaying(config, asked, cuda, { log, signal });
+  const { engine, options } = await openPlaying(config, { model, sequences, contextPerSequence, adapterRank }, cuda, {
+    log,
+    signal,
+  });
   log(engineText(engine.info));
   if (isLocal(engine)) stage.grading.beside(engine);
   const threads = new RolloutThreads();

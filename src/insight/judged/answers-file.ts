@@ -145,8 +145,12 @@ function whyNone(votes: readonly Vote[]): string | undefined {
 function rowOf({ trajectory, claim }: Asked, votes: readonly Vote[]): AnswerRow {
   const verdict = majority(verdictsOf(votes));
   return {
-    ...{ id: trajectory.id, scenario: trajectory.scenario.id, ...claim, task: trajectory.reward.success },
-    ...{ judge: verdict?.accept ?? null, reasoning: verdict?.reasoning ?? "" },
+    id: trajectory.id,
+    scenario: trajectory.scenario.id,
+    ...claim,
+    task: trajectory.reward.success,
+    judge: verdict?.accept ?? null,
+    reasoning: verdict?.reasoning ?? "",
   };
 }
 

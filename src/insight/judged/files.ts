@@ -12,8 +12,9 @@ import { HoneError, messageOf, UsageError } from "../../core/util/errors.js";
 import { toJson } from "../../core/util/json.js";
 import { hone } from "../../core/util/program.js";
 import type { Judge } from "../../judge/judge.js";
+import { runsHere } from "../../judge/judging-options.js";
 import { openJudge } from "../../judge/reward/judge.js";
-import { type JudgeConfig, requireJudge, runsHere, VERDICTS_FILE } from "../../judge/reward/judge-options.js";
+import { type JudgeConfig, requireJudge, VERDICTS_FILE } from "../../judge/reward/judge-options.js";
 import {
   type JudgeMachine,
   LocalJudge,

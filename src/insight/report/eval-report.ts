@@ -93,11 +93,11 @@ export function evalText(evaluations: readonly TitledEvaluation[]): string {
 }
 
 /** "+12.5 (4.1 to 20.3)", in points of success. */
-export function pointsText({ difference, low, high }: Pick<PairedShares, "difference" | "low" | "high">): string {
+function pointsText({ difference, low, high }: Pick<PairedShares, "difference" | "low" | "high">): string {
   return `${signed(100 * difference, 1)} (${signed(100 * low, 1)} to ${signed(100 * high, 1)})`;
 }
 
-export const pText = (p: number) => (p < 0.001 ? "<0.001" : p.toFixed(3));
+const pText = (p: number) => (p < 0.001 ? "<0.001" : p.toFixed(3));
 
 function signed(value: number, places: number): string {
   const text = value.toFixed(places);

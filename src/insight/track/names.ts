@@ -1,7 +1,7 @@
 /** The names of the trackers. */
 import { UsageError } from "../../core/util/errors.js";
 
-export const TRACKERS = ["tensorboard", "wandb"] as const;
+const TRACKERS = ["tensorboard", "wandb"] as const;
 export type TrackerName = (typeof TRACKERS)[number];
 
 /** @throws UsageError for any other name */

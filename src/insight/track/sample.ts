@@ -16,7 +16,15 @@ export interface RolloutTable {
 }
 
 const COLUMNS = [
-  ...["step", "scenario", "question", "reward", "training reward", "success", "end", "turns", "tokens"],
+  "step",
+  "scenario",
+  "question",
+  "reward",
+  "training reward",
+  "success",
+  "end",
+  "turns",
+  "tokens",
   "conversation",
 ] as const;
 
@@ -56,14 +64,15 @@ export class Sample {
       rows: this.#kept.map((one) => {
         const { id, scenario, reward, end, turns, completionTokens } = one;
         return [
-          ...[
-            this.#step,
-            scenario.id,
-            cutText(scenario.question ?? "", TEXT),
-            reward.reward,
-            this.#trained.get(id) ?? null,
-          ],
-          ...[reward.success, end, turns, completionTokens],
+          this.#step,
+          scenario.id,
+          cutText(scenario.question ?? "", TEXT),
+          reward.reward,
+          this.#trained.get(id) ?? null,
+          reward.success,
+          end,
+          turns,
+          completionTokens,
           cutText(conversationText(one, false), TEXT),
         ];
       }),

@@ -72,7 +72,11 @@ export class Tracking {
     this.#trackers = names.map(
       (tracker) =>
         new TrackerProcess({
-          ...{ name: tracker, python, about, history, log },
+          name: tracker,
+          python,
+          about,
+          history,
+          log,
           logFile: join(folder, "logs", `${tracker}.log`),
         }),
     );

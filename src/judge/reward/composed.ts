@@ -2,16 +2,12 @@
 
 import { UsageError } from "../../core/util/errors.js";
 import { RULER_PART, rulerWeightOf } from "./compose.js";
-import { ordinary, type RewardKind } from "./kind.js";
-import { rulerKind } from "./ruler.js";
+import { ordinary, type RewardCode } from "./kind.js";
+import { rulerCode } from "./ruler.js";
 
-export const composedKind: RewardKind = {
+export const composedCode: RewardCode = {
   ...ordinary,
-  comparesByWording: false,
-  name: "composed",
-  about: "the task's composed reward, with a judge's scores (RULER) as one of its parts",
-  judged: true,
-  contents: rulerKind.contents,
+  contents: rulerCode.contents,
   requireTask: (task) => {
     if (rulerWeightOf(task.reward) !== undefined) return;
     throw new UsageError(
@@ -20,7 +16,7 @@ export const composedKind: RewardKind = {
   },
   open: async (context) => {
     const weight = rulerWeightOf(context.task.reward) as number;
-    const judge = await rulerKind.open(context);
+    const judge = await rulerCode.open(context);
     return async (group, step) => {
       const judged = await judge(group, step);
       if (judged.kind !== "rewarded") return judged;

@@ -47,10 +47,6 @@ export function requireJudge(
   }
 }
 
-/** Whether the options ask hone to run the judge itself: they name a model, and no server. */
-export const runsHere = ({ judgeUrl, judgeModel }: Pick<Config, "judgeUrl" | "judgeModel">): boolean =>
-  judgeUrl === undefined && judgeModel !== undefined;
-
 /** A judge beside the first. */
 export interface FurtherJudge {
   /** As it was given. */

@@ -7,16 +7,10 @@ import { keyFor } from "../../serve/openai/server.js";
 import { noUsage } from "../budget.js";
 import { JudgeClient } from "../client.js";
 import { Judge } from "../judge.js";
+import { runsHere } from "../judging-options.js";
 import { priceOf, readPrices } from "../prices.js";
 import type { RulerSettings } from "../ruler.js";
-import {
-  type FurtherJudge,
-  type JudgeConfig,
-  moreJudges,
-  type RulerConfig,
-  requireJudge,
-  runsHere,
-} from "./judge-options.js";
+import { type FurtherJudge, type JudgeConfig, moreJudges, type RulerConfig, requireJudge } from "./judge-options.js";
 import type { LocalJudge } from "./local-judge.js";
 
 /** Requests at once to a server, and seconds for one of them; a judge of this process has all the cores to itself. */

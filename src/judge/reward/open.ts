@@ -4,12 +4,11 @@ import type { RewardGroup, Rewards } from "../../core/reward/reward.js";
 import type { RunSettings } from "../../core/run/settings.js";
 import type { RunStore } from "../../core/run/store.js";
 import type { AnyTask, PlainOptions } from "../../core/task/task.js";
-import { requireClaim } from "./claims.js";
-import { type RulerConfig, requireJudge, runsHere } from "./judge-options.js";
-import type { JudgedContext, RewardContext, RewardKind } from "./kind.js";
+import { runsHere } from "../judging-options.js";
+import type { RulerConfig } from "./judge-options.js";
+import { type JudgedContext, PROGRAM, type RewardContext, type RewardFacts, type RewardKind } from "./kind.js";
 import type { JudgeMachine, LocalJudge, LocalJudgePlan } from "./local-judge.js";
-import { programKind } from "./program.js";
-import { rewardNamed } from "./registry.js";
+import { rewardFacts, rewardNamed } from "./registry.js";
 
 export interface RewardSources {
   readonly settings: RunSettings;
@@ -29,8 +28,8 @@ export interface RewardSources {
 type Settings = Pick<RunSettings, "reward" | "accuracy">;
 
 /** The purpose a judge is needed for; undefined where none is needed. */
-function whyJudge({ reward, accuracy }: Settings, { judged }: RewardKind): string | undefined {
-  if (judged) return `--reward ${reward}`;
+function whyJudge({ reward, accuracy }: Settings): string | undefined {
+  if (rewardFacts(reward).judged) return `--reward ${reward}`;
   return accuracy === "judge" ? "--accuracy judge" : undefined;
 }
 
@@ -38,28 +37,26 @@ function whyJudge({ reward, accuracy }: Settings, { judged }: RewardKind): strin
  * Checks, before anything is loaded, that there is a judge where the settings need one.
  * @throws UsageError when there is none, or the task cannot give it a question
  */
-export function requireRewards(
-  settings: RunSettings,
-  task: AnyTask,
-  kind: RewardKind = rewardNamed(settings.reward),
-): void {
-  kind.requireTask(task);
-  if (settings.accuracy === "judge") requireClaim(task, "--accuracy judge");
-  const why = whyJudge(settings, kind);
-  if (why !== undefined) requireJudge(settings, why);
+export async function requireRewards(settings: RunSettings, task: AnyTask, kind?: RewardKind): Promise<void> {
+  const { requireTask } = kind ?? (await rewardNamed(settings.reward));
+  requireTask(task);
+  if (settings.accuracy === "judge") (await import("./claims.js")).requireClaim(task, "--accuracy judge");
+  const why = whyJudge(settings);
+  if (why !== undefined) (await import("./judge-options.js")).requireJudge(settings, why);
 }
 
 /** Whether the settings need a judge, and hone runs it. */
-export const judgesHere = (settings: RunSettings, kind: RewardKind = rewardNamed(settings.reward)): boolean =>
-  whyJudge(settings, kind) !== undefined && runsHere(settings);
+export const judgesHere = (settings: RunSettings): boolean => whyJudge(settings) !== undefined && runsHere(settings);
 
 /** Whether rewards can be computed again from the rollouts alone: without a judge, and without a program's function. */
-export const isRecomputable = (settings: Settings, kind: RewardKind = rewardNamed(settings.reward)): boolean =>
-  whyJudge(settings, kind) === undefined && kind.name !== programKind.name;
+export const isRecomputable = (settings: Settings): boolean =>
+  whyJudge(settings) === undefined && settings.reward !== PROGRAM;
 
 /** See AdvantageOptions: of the rewards that train. A control's coins have no noise. */
-export const spreadFloorOf = ({ control }: Pick<RunSettings, "control">, kind: RewardKind): number =>
-  control === "random-reward" ? 0 : kind.spreadFloor;
+export const spreadFloorOf = (
+  { control }: Pick<RunSettings, "control">,
+  { spreadFloor }: Pick<RewardFacts, "spreadFloor">,
+): number => (control === "random-reward" ? 0 : spreadFloor);
 
 /** The training reward: a control replaces it; held-out answers are graded as without the control. */
 async function trained(
@@ -74,8 +71,8 @@ async function trained(
 
 export async function openRewards(sources: RewardSources): Promise<Rewards> {
   const { settings, config, log } = sources;
-  const kind = sources.kind ?? rewardNamed(settings.reward);
-  const why = whyJudge(settings, kind);
+  const kind = sources.kind ?? (await rewardNamed(settings.reward));
+  const why = whyJudge(settings);
   const local =
     sources.local && (await (await import("./local-judge.js")).LocalJudge.open(sources.local, config, true, log));
   try {
@@ -92,9 +89,16 @@ async function openWith(
   why: string | undefined,
   local: LocalJudge | undefined,
 ): Promise<Rewards> {
-  const chosen = { ...config, ...settings };
   const judge =
-    why && (await import("./judge.js")).openJudge(chosen, why, store.verdicts(), store.judgeSpending(), log, local);
+    why &&
+    (await import("./judge.js")).openJudge(
+      { ...config, ...settings },
+      why,
+      store.verdicts(),
+      store.judgeSpending(),
+      log,
+      local,
+    );
   const gradesByJudge = settings.accuracy === "judge";
   const needsEnv = kind.needsEnv || gradesByJudge;
   const env = needsEnv ? await task.open(taskOptions) : undefined;

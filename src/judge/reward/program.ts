@@ -2,7 +2,7 @@
 
 import type { RewardGroup } from "../../core/reward/reward.js";
 import { UsageError } from "../../core/util/errors.js";
-import { ordinary, type RewardKind } from "./kind.js";
+import { ordinary, PROGRAM, programFacts, type RewardCode, type RewardKind } from "./kind.js";
 
 function missing(): never {
   throw new UsageError(
@@ -11,17 +11,10 @@ function missing(): never {
 }
 
 /** As a run records it: without the function. */
-export const programKind: RewardKind = {
-  ...ordinary,
-  comparesByWording: false,
-  name: "program",
-  about: "a function of a program of yours that calls trainRun (docs/library.md)",
-  judged: false,
-  requireTask: missing,
-  open: missing,
-};
+export const unknownProgram: RewardCode = { ...ordinary, requireTask: missing, open: missing };
 
 /** With its function. */
 export function programReward(rewardGroup: RewardGroup, spreadFloor: number): RewardKind {
-  return { ...programKind, spreadFloor, requireTask: () => undefined, open: () => rewardGroup };
+  const code = { ...ordinary, open: () => rewardGroup };
+  return { name: PROGRAM, ...programFacts, spreadFloor, ...code };
 }

@@ -1,40 +1,92 @@
-/** The rewards that `--reward` can name. To add one, write a file beside this one (see kind.ts) and an entry here. */
+/**
+ * The rewards that `--reward` can name. To add one, write a file beside this one (see kind.ts) and an entry here, which says what
+ * is known before one is chosen.
+ */
 
 import { UsageError } from "../../core/util/errors.js";
 import { nearest } from "../../core/util/nearest.js";
-import { composedKind } from "./composed.js";
-import type { RewardKind } from "./kind.js";
-import { programKind } from "./program.js";
-import { rulerKind } from "./ruler.js";
-import { shapedKind } from "./shaped.js";
-import { successKind } from "./success.js";
-import { taskKind } from "./task.js";
+import { checkable, PROGRAM, programFacts, type RewardCode, type RewardFacts, type RewardKind } from "./kind.js";
 
-export const rewardKinds: readonly RewardKind[] = [taskKind, successKind, shapedKind, rulerKind, composedKind];
+interface RewardEntry extends RewardFacts {
+  /** Its code, which is loaded when it is chosen. */
+  load(): Promise<RewardCode>;
+}
+
+const judged = { judged: true, accuracy: "task", spreadFloor: 0, comparesByWording: false } as const;
+
+const offered: Readonly<Record<string, RewardEntry>> = {
+  task: {
+    ...checkable,
+    about: "the task's own reward",
+    load: async () => (await import("./task.js")).taskCode,
+  },
+  success: {
+    ...checkable,
+    about: "1 where the task says that the rollout succeeded, else 0: no partial credit",
+    load: async () => (await import("./success.js")).successCode,
+  },
+  shaped: {
+    ...judged,
+    accuracy: "judge",
+    about: "the task's graded reward, for which a judge says whether the answer is right (ART-E's, for email)",
+    load: async () => (await import("./shaped.js")).shapedCode,
+  },
+  ruler: {
+    ...judged,
+    about: "a judge's scores of the group's rollouts (RULER), from 0 to 1",
+    // Below it scores differ by chance.
+    spreadFloor: 0.05,
+    load: async () => (await import("./ruler.js")).rulerCode,
+  },
+  composed: {
+    ...judged,
+    about: "the task's composed reward, with a judge's scores (RULER) as one of its parts",
+    load: async () => (await import("./composed.js")).composedCode,
+  },
+};
+
+const rewards: Readonly<Record<string, RewardEntry>> = {
+  ...offered,
+  [PROGRAM]: { ...programFacts, load: async () => (await import("./program.js")).unknownProgram },
+};
+
+export const rewardNames: readonly string[] = Object.keys(offered);
 
 /**
- * Also the one that no option offers: a run may have recorded it.
+ * Also of the one that no option offers: a run may have recorded it.
  *
  * @throws UsageError when there is no such reward
  */
-export function rewardNamed(name: string): RewardKind {
-  const found = [...rewardKinds, programKind].find((kind) => kind.name === name);
+export function rewardFacts(name: string): RewardFacts {
+  return entryOf(name);
+}
+
+/** As {@link rewardFacts}, with its code. */
+export async function rewardNamed(name: string): Promise<RewardKind> {
+  const { load, ...facts } = entryOf(name);
+  return { name, ...facts, ...(await load()) };
+}
+
+function entryOf(name: string): RewardEntry {
+  const found = Object.hasOwn(rewards, name) ? rewards[name] : undefined;
   if (found) return found;
-  const names = rewardKinds.map((kind) => kind.name);
-  const close = nearest(name, names);
+  const close = nearest(name, rewardNames);
   throw new UsageError(
-    `--reward ${name}: there is no such reward; ${close ? `did you mean ${close}?` : `give one of ${names.join(", ")}`}`,
+    `--reward ${name}: there is no such reward; ${close ? `did you mean ${close}?` : `give one of ${rewardNames.join(", ")}`}`,
   );
 }
 
 /** For help. */
 export function rewardsText(): string {
-  const width = Math.max(...rewardKinds.map(({ name }) => name.length)) + 2;
-  return ["Rewards (--reward):", ...rewardKinds.map(({ name, about }) => `  ${name.padEnd(width)}${about}`)].join("\n");
+  const width = Math.max(...rewardNames.map((name) => name.length)) + 2;
+  return [
+    "Rewards (--reward):",
+    ...Object.entries(offered).map(([name, { about }]) => `  ${name.padEnd(width)}${about}`),
+  ].join("\n");
 }
 
 /** Whether another reward than the task's own trains. */
 export function pushesOther(settings: { readonly reward?: unknown; readonly control?: unknown }): boolean {
-  const { reward = taskKind.name, control = "none" } = settings;
-  return reward !== taskKind.name || control !== "none";
+  const { reward = "task", control = "none" } = settings;
+  return reward !== "task" || control !== "none";
 }

@@ -3,7 +3,7 @@
 import type { RewardGroup } from "../../core/reward/reward.js";
 import { UsageError } from "../../core/util/errors.js";
 import { rulerWeightOf } from "./compose.js";
-import { ordinary, type RewardKind } from "./kind.js";
+import { ordinary, type RewardCode } from "./kind.js";
 
 /** The task's own reward. */
 export const taskReward: RewardGroup = async (group) => ({
@@ -11,11 +11,8 @@ export const taskReward: RewardGroup = async (group) => ({
   rewards: group.map(({ reward }) => reward.reward),
 });
 
-export const taskKind: RewardKind = {
+export const taskCode: RewardCode = {
   ...ordinary,
-  name: "task",
-  about: "the task's own reward",
-  judged: false,
   requireTask: (task) => {
     if (rulerWeightOf(task.reward) === undefined) return;
     throw new UsageError(

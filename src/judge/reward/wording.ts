@@ -1,13 +1,13 @@
 /** What is said before training on answers that the task's own reward compares by their wording. */
 import type { RunSettings } from "../../core/run/settings.js";
-import type { AnyTask, Scenario } from "../../core/task/task.js";
+import type { AnyTask } from "../../core/task/task.js";
 import { UsageError } from "../../core/util/errors.js";
-import { rewardKinds, rewardNamed } from "./registry.js";
+import { rewardFacts, rewardNamed, rewardNames } from "./registry.js";
 
 /** Rewards for which a judge reads the answers of this task. */
-function judgedFor(task: AnyTask): string[] {
-  return rewardKinds.flatMap(({ name, judged, requireTask }) => {
-    if (!judged) return [];
+async function judgedFor(task: AnyTask): Promise<string[]> {
+  const kinds = await Promise.all(rewardNames.filter((name) => rewardFacts(name).judged).map(rewardNamed));
+  return kinds.flatMap(({ name, requireTask }) => {
     try {
       requireTask(task);
       return [`--reward ${name}`];
@@ -18,14 +18,13 @@ function judgedFor(task: AnyTask): string[] {
   });
 }
 
-/** One line; undefined where answers are short and exact, or a judge reads them. */
-export function wordingWarning(
+/** One line, for a task whose answers are free text; undefined where a judge reads them. */
+export async function wordingWarning(
   { reward, accuracy }: Pick<RunSettings, "reward" | "accuracy">,
   task: AnyTask,
-  scenarios: readonly Scenario[],
-): string | undefined {
-  if (!rewardNamed(reward).comparesByWording || !task.freeAnswers?.(scenarios)) return undefined;
-  const rewards = judgedFor(task).join(" or ");
+): Promise<string | undefined> {
+  if (!rewardFacts(reward).comparesByWording) return undefined;
+  const rewards = (await judgedFor(task)).join(" or ");
   const heldOut = accuracy === "task" && task.claim ? "; --accuracy judge for held-out answers" : "";
   return `warning: --reward ${reward} compares answers by their wording, and these are free text: one that is right in other words counts as wrong. A judge reads them with ${rewards}${heldOut}`;
 }

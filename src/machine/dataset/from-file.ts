@@ -58,10 +58,10 @@ interface ReadRow {
 }
 
 /** The rule for the split: the first of options, mapping and task that gives one. */
-function splitRule(chosen: FileOptions, given: FromFile): { column: boolean; share: number | undefined } {
-  const map = chosen.map === undefined ? undefined : readMapping(chosen.map);
+function splitRule(config: FileOptions, given: FromFile): { column: boolean; share: number | undefined } {
+  const map = config.map === undefined ? undefined : readMapping(config.map);
   const layers = [
-    { column: map?.split !== undefined, share: chosen.testShare },
+    { column: map?.split !== undefined, share: config.testShare },
     { column: given.map?.split !== undefined, share: given.testShare },
   ];
   for (const { column, share } of layers) {
@@ -97,14 +97,14 @@ function drawnForTests(rows: readonly ReadRow[], share: number, seed: number): R
   return new Set(order.slice(0, count).map(({ content }) => content));
 }
 
-function splitsOf(rows: readonly ReadRow[], chosen: FileOptions, given: FromFile): Split[] {
-  const { column, share } = splitRule(chosen, given);
+function splitsOf(rows: readonly ReadRow[], config: FileOptions, given: FromFile): Split[] {
+  const { column, share } = splitRule(config, given);
   if (column && rows.some(({ fields }) => fields.split !== undefined)) return rows.map(splitByColumn);
   const byFile = rows.map(({ table }) => splitOfFile(table.file));
   if (share === undefined && byFile.includes("train") && byFile.includes("test")) {
     return byFile.map((split) => split ?? "train");
   }
-  const tests = drawnForTests(rows, share ?? TEST_SHARE, chosen.seed);
+  const tests = drawnForTests(rows, share ?? TEST_SHARE, config.seed);
   return rows.map(({ fields }) => (tests.has(contentOf(fields)) ? "test" : "train"));
 }
 
@@ -139,16 +139,16 @@ export function fromFile<F extends z.ZodObject = z.ZodObject<Record<never, never
 ): FileScenarios<Scenario & z.output<F>> {
   const file = source instanceof URL ? fileURLToPath(source) : source;
   const load = async (all: PlainOptions & CommonOptions, io: ScenarioIo = {}) => {
-    const chosen = all as unknown as FileOptions;
-    const reader = new RowReader({ ...given.map, ...(chosen.map ? readMapping(chosen.map) : {}) }, given.fields);
+    const config = all as unknown as FileOptions;
+    const reader = new RowReader({ ...given.map, ...(config.map ? readMapping(config.map) : {}) }, given.fields);
     const rows: ReadRow[] = [];
-    for (const path of await filesOf(chosen.scenarios, chosen.home, io)) {
+    for (const path of await filesOf(config.scenarios, config.home, io)) {
       const table = await readTable(path, (columns) => reader.columnsIn(columns));
       reader.checkColumns(table);
       for (const row of table.rows) rows.push({ table, row, fields: reader.read(table, row) });
     }
     const ids = idsOf(rows);
-    const splits = splitsOf(rows, chosen, given);
+    const splits = splitsOf(rows, config, given);
     return rows.map(({ fields }, i) => ({ ...fields, id: ids[i], split: splits[i] }) as Scenario & z.output<F>);
   };
   const about = "file with the scenarios (JSONL, CSV, TSV, Parquet), folder of such files, or hf:OWNER/NAME";

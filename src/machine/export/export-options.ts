@@ -2,7 +2,7 @@
 import { declareOptions } from "../../core/config/config.js";
 import { choice, flag, inGroup, text } from "../../core/config/option.js";
 
-export const exportOptions = declareOptions({
+const exportOptions = declareOptions({
   ...inGroup("Export", ["export"], {
     to: choice(
       ["peft", "gguf-lora", "gguf", "safetensors", "ollama"],

@@ -45,7 +45,7 @@ interface Chosen {
 }
 
 /** @param log told where no name was given and the best checkpoint is the base model, so that the latest is taken */
-export async function chosenCheckpoint(
+async function chosenCheckpoint(
   { home, project, run, checkpoint }: Pick<ExportConfig, "home" | "project" | "run" | "checkpoint">,
   log: (line: string) => void,
 ): Promise<Chosen> {
@@ -208,7 +208,13 @@ function card({ opened, step }: Chosen, base: Base, form: Form, type: WeightType
   const reader = RunReader.open(opened.folder);
   try {
     return cardText({
-      ...{ form, type, file, base, step, record: opened.record, settings: settingsOf(opened.record) },
+      form,
+      type,
+      file,
+      base,
+      step,
+      record: opened.record,
+      settings: settingsOf(opened.record),
       run: opened.name,
       validations: reader.validations(),
       devices: reader.devices(),

@@ -16,7 +16,7 @@ export interface FolderKind {
   readonly list: string;
 }
 
-export const EXPORT: FolderKind = { name: "export", list: "hone-export.json" };
+const EXPORT: FolderKind = { name: "export", list: "hone-export.json" };
 
 const isThere = (folder: string) =>
   existsSync(folder) && !(statSync(folder).isDirectory() && readdirSync(folder).length === 0);

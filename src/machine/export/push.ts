@@ -9,7 +9,10 @@ import { run as runProgram } from "../models/program.js";
 /** How to reach the Hub from this network. */
 const NETWORK = [
   ...["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()]),
-  ...["SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"],
+  "SSL_CERT_FILE",
+  "SSL_CERT_DIR",
+  "REQUESTS_CA_BUNDLE",
+  "CURL_CA_BUNDLE",
 ];
 
 const REPOSITORY = /^[\w][\w.-]*\/[\w][\w.-]*$/;

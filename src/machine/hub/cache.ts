@@ -25,7 +25,7 @@ export interface Repository {
   readonly id: string;
 }
 
-export const isCommit = (revision: string) => /^[0-9a-f]{40}$/.test(revision);
+const isCommit = (revision: string) => /^[0-9a-f]{40}$/.test(revision);
 
 /** "models--Qwen--Qwen2.5-0.5B-Instruct" */
 export const folderName = ({ kind, id }: Repository) => `${kind}s--${id.replaceAll("/", "--")}`;

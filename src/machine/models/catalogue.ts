@@ -9,6 +9,7 @@ import { architectureNamed } from "../architectures.js";
 /** Weight types that hone writes and the learner reads. */
 export const WEIGHTS = ["f16", "bf16", "f32", "q8_0"] as const;
 export type Weights = (typeof WEIGHTS)[number];
+export const DEFAULT_WEIGHTS: Weights = "f16";
 
 /** Bytes per weight. q8_0: 32 weights share a scale of two bytes. */
 export const BYTES: Readonly<Record<Weights, number>> = { f16: 2, bf16: 2, f32: 4, q8_0: 34 / 32 };

@@ -187,9 +187,16 @@ function removeParts(target: string): void {
 
 function converterArguments(llama: string, source: ConversionSource, part: string, weights: Weights): string[] {
   return [
-    ...["-m", "learner.convert", join(llama, "convert_hf_to_gguf.py")],
+    "-m",
+    "learner.convert",
+    join(llama, "convert_hf_to_gguf.py"),
     source.folder,
-    ...["--outfile", part, "--outtype", weights, "--model-name", basename(source.name)],
+    "--outfile",
+    part,
+    "--outtype",
+    weights,
+    "--model-name",
+    basename(source.name),
   ];
 }
 

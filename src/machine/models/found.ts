@@ -1,13 +1,13 @@
 /** From a name, a folder or a file with other weights to the GGUF file: found, downloaded or converted. */
 import { basename, join } from "node:path";
 import { currentDevice } from "../../engine/device/device.js";
-import type { Weights } from "./catalogue.js";
+import { DEFAULT_WEIGHTS, type Weights } from "./catalogue.js";
 import type { ConversionSource } from "./convert.js";
 import { checkOneFile, theOneOf } from "./gguf-files.js";
 import type { ModelIo } from "./io.js";
 import { fileLabel, folderLabel, type ModelReference, nameOf, repositoryLabel, wheelLabel } from "./reference.js";
 import { checkAbout, filesOf, ggufFiles, needWeights, readJson, shapeInFolder, weightFiles } from "./source.js";
-import { DEFAULT_WEIGHTS, type ModelConfig, type ResolvedModel, type ResolveOptions } from "./wanted.js";
+import type { ModelConfig, ResolvedModel, ResolveOptions } from "./wanted.js";
 
 /** Compute capability of Ampere, times ten: the first cards that multiply bf16. */
 const AMPERE = 80;

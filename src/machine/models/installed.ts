@@ -8,7 +8,7 @@ import { type ModelShape, modelShape } from "../../engine/models.js";
 import { ARCHITECTURES } from "../architectures.js";
 import { bytesIn, cachedRepositories, RepositoryCache } from "../hub/cache.js";
 import { hubOptionsOf } from "../hub/hub-options.js";
-import { type CatalogueEntry, catalogue, shapeOf, toolCallsOf, type Weights } from "./catalogue.js";
+import { type CatalogueEntry, catalogue, DEFAULT_WEIGHTS, shapeOf, toolCallsOf, type Weights } from "./catalogue.js";
 import { conversionsOf } from "./convert.js";
 import { wheelFile, wheelFolder, wheelLock } from "./from-wheel.js";
 import { isPart } from "./gguf-files.js";
@@ -24,7 +24,7 @@ import {
 } from "./reference.js";
 import { ggufFiles, isComplete, isUsable, shapeInFolder } from "./source.js";
 import { testedOf } from "./tested.js";
-import { DEFAULT_WEIGHTS, type ModelConfig } from "./wanted.js";
+import type { ModelConfig } from "./wanted.js";
 
 export interface ModelRow {
   /** Name as `--model` takes it. */

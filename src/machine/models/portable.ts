@@ -2,11 +2,12 @@
 import { basename, dirname, join, relative } from "node:path";
 import { checksumOfLink, folderName, type Repository, RepositoryCache } from "../hub/cache.js";
 import { hubOptionsOf } from "../hub/hub-options.js";
+import { DEFAULT_WEIGHTS } from "./catalogue.js";
 import type { ModelIo } from "./io.js";
 import { nameOf, readReference } from "./reference.js";
 import { resolveWithSource } from "./resolve.js";
 import { aboutFiles, weightFiles } from "./source.js";
-import { DEFAULT_WEIGHTS, type ModelConfig } from "./wanted.js";
+import type { ModelConfig } from "./wanted.js";
 
 /** Below the folder that hone is started in: its home, the Hub's cache, and files of no repository. */
 export const PORTABLE = { home: ".hone", cache: "hub", models: "models" } as const;

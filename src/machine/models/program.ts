@@ -14,9 +14,27 @@ export interface Outcome {
  * environment holds keys under any name.
  */
 const INHERITED = [
-  ...["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE"],
-  ...["LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "XDG_CACHE_HOME", "PYTHONNOUSERSITE", "CUDA_VISIBLE_DEVICES"],
-  ...["OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"],
+  "PATH",
+  "HOME",
+  "USER",
+  "LOGNAME",
+  "TMPDIR",
+  "TEMP",
+  "TMP",
+  "TZ",
+  "LANG",
+  "LANGUAGE",
+  "LC_ALL",
+  "LC_CTYPE",
+  "LD_LIBRARY_PATH",
+  "DYLD_LIBRARY_PATH",
+  "XDG_CACHE_HOME",
+  "PYTHONNOUSERSITE",
+  "CUDA_VISIBLE_DEVICES",
+  "OMP_NUM_THREADS",
+  "OMP_WAIT_POLICY",
+  "MKL_NUM_THREADS",
+  "OPENBLAS_NUM_THREADS",
 ];
 
 /** Not those of the working folder, which would come first: it may be one that was downloaded. */

@@ -1,9 +1,10 @@
 /** From `--model` to the GGUF file that the engine loads: found, downloaded or converted. */
 import { basename } from "node:path";
+import { DEFAULT_WEIGHTS } from "./catalogue.js";
 import { checkOneFile } from "./gguf-files.js";
 import type { ModelIo } from "./io.js";
 import { readReference } from "./reference.js";
-import { DEFAULT_WEIGHTS, type ModelConfig, type ResolvedModel, type ResolveOptions } from "./wanted.js";
+import type { ModelConfig, ResolvedModel, ResolveOptions } from "./wanted.js";
 
 /**
  * Returns the GGUF file of a model. A complete local copy is used without any request.

@@ -2,12 +2,9 @@
 import type { Config } from "../../core/config/config.js";
 import type { ModelShape } from "../../engine/models.js";
 import type { HubConfig } from "../hub/hub-options.js";
-import type { Weights } from "./catalogue.js";
 
 /** Options for resolving and fetching a model. */
 export type ModelConfig = HubConfig & Pick<Config, "weights" | "home"> & Partial<Pick<Config, "python" | "torchIndex">>;
-
-export const DEFAULT_WEIGHTS: Weights = "f16";
 
 export interface ResolveOptions {
   /** Asks the Hub for a newer commit of the repository even if all files are here. */

@@ -2,7 +2,7 @@
 import { declareOptions } from "../../core/config/config.js";
 import { choice, inGroup, size, text } from "../../core/config/option.js";
 
-export const packOptions = declareOptions({
+const packOptions = declareOptions({
   ...inGroup("Without a network", ["pack"], {
     for: choice(
       ["linux-x64-cpu", "linux-x64-vulkan", "linux-x64-cuda12", "linux-x64-cuda13"],

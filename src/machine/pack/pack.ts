@@ -34,7 +34,7 @@ export interface Packed {
   readonly bytes: number;
 }
 
-export const PACK: FolderKind = { name: "pack", list: MANIFEST };
+const PACK: FolderKind = { name: "pack", list: MANIFEST };
 
 /** Bytes of the Python packages, at most: 0.7 GB were measured, and 2.6 for CUDA 13; CUDA 12 is assumed to need more. */
 const WHEELS_BYTES = { cpu: 1.5e9, cuda12: 5e9, cuda13: 4e9 };
@@ -77,7 +77,11 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
       const { python, torchIndex, learner } = config;
       const unsloth = learner === "unsloth";
       await collectWheels({
-        ...{ folder: wheels, build: target.build, python, torchIndex, unsloth },
+        folder: wheels,
+        build: target.build,
+        python,
+        torchIndex,
+        unsloth,
         onProgress: io.log,
         signal: io.signal,
       });
@@ -90,8 +94,11 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
       io.log(`writing ${entries.length} files in parts of ${config.partSize}`);
       const parts = await writeParts(entries, draft, name, readSize(config.partSize), io.signal);
       const about: Omit<Manifest, "files"> = {
-        ...{ format: FORMAT, target: target.name, hone: own.version },
-        ...{ platform: process.platform, arch: process.arch },
+        format: FORMAT,
+        target: target.name,
+        hone: own.version,
+        platform: process.platform,
+        arch: process.arch,
         node: { abi: process.versions.modules, version: process.versions.node },
         glibc: neededGlibc(entries.flatMap((one) => ("file" in one ? [{ file: one.file, bytes: bytesOf(one) }] : []))),
         python: version.join("."),
@@ -133,7 +140,8 @@ async function packageEntries({ libraries }: Target, { log, signal }: ModelIo): 
   packages.push(...lacking.map((one) => ({ place: `node_modules/${one}`, folder: join(librariesFolder(), one) })));
   return packages.flatMap(({ place, folder }) =>
     (place === INSIDE ? ownFiles() : filesOf(folder)).map((path) => ({
-      ...{ path: `${place}/${path}`, file: join(folder, path) },
+      path: `${place}/${path}`,
+      file: join(folder, path),
       executable: place === INSIDE && path === "dist/src/cli.js",
     })),
   );

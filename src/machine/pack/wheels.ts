@@ -43,7 +43,11 @@ export async function collectWheels(choice: WheelsChoice): Promise<void> {
     const download = [...PIP, "download", "--only-binary", ":all:", "--dest", folder, "--find-links", folder];
     await installPackages({
       command: [join(tools, "bin", "python"), ...download],
-      ...{ list: join(tools, "requirements.txt"), build, torchIndex, onProgress, signal },
+      list: join(tools, "requirements.txt"),
+      build,
+      torchIndex,
+      onProgress,
+      signal,
       extras: unsloth ? ["base", "unsloth"] : ["base"],
     });
   } finally {

@@ -35,7 +35,7 @@ export interface EngineMemory {
 
 const ceil = (value: number, step: number) => Math.ceil(value / step) * step;
 
-export const kvCells = (context: number) => ceil(context, CELL_STEP);
+const kvCells = (context: number) => ceil(context, CELL_STEP);
 
 /** What llama.cpp's contexts depend on. */
 export type ContextInput = Pick<

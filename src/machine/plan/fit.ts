@@ -1,10 +1,9 @@
 /** Makes a run fit the machine before anything is loaded, or names options that would. */
 import { HoneError } from "../../core/util/errors.js";
-import { concurrencyOf, type PlanInput } from "./input.js";
+import { concurrencyOf, learnsOnCuda, type PlanInput } from "./input.js";
 import type { MachineMemory } from "./machine.js";
 import { engineHolds, fullest, planMemory, sumOf } from "./memory.js";
 import { fits, type Room, waysToFit } from "./remedies.js";
-import { withWideRows } from "./rows.js";
 
 /** Settings that the user did not give and the plan may therefore change. */
 export interface Free {
@@ -89,4 +88,24 @@ export function fitToMachine(wanted: PlanInput, free: Free, machine: Machine, lo
   const text = `${gigabytes(memory.available)} of ${gigabytes(memory.total)} are free`;
   log(`memory may run out${gpu ? ` on ${where}` : ""}: ${need}, ${text}; ${remedy}`);
   return input;
+}
+
+/** Longer rows gain nothing more. */
+export const WIDEST_ROW = 65_536;
+/** Share of the free memory: CUDA's own need is assumed (learner-memory.ts), and a run must not fail for longer rows. */
+const SHARE = 0.8;
+
+/**
+ * Makes the learner's rows as long as fit easily: short rows leave most of a card idle, as launching kernels then takes longer than
+ * running them. On CUDA only: a CPU gains nothing by it. Not run on CUDA.
+ */
+function withWideRows(input: PlanInput, room: Room): PlanInput {
+  if (!learnsOnCuda(input)) return input;
+  let wide = input;
+  const less: Room = { host: room.host, gpu: SHARE * room.gpu, learnerGpu: SHARE * (room.learnerGpu ?? 0) };
+  for (;;) {
+    const next = { ...wide, microBatchTokens: 2 * wide.microBatchTokens };
+    if (next.microBatchTokens > WIDEST_ROW || !fits(next, less)) return wide;
+    wide = next;
+  }
 }

@@ -12,7 +12,7 @@ export const MOST_SEQUENCES = 256;
 /** Of a server's key, see `keyFor`. */
 export const OPENAI_KEY = "OPENAI_API_KEY at https://api.openai.com and its regional hosts; none elsewhere";
 
-export const playerOptions = declareOptions({
+const playerOptions = declareOptions({
   ...inGroup("Model and player", ["rollout"], {
     model: text(
       `Model: a name of \`${hone("models")}\`, a Hub repository, hf:REPOSITORY:FILE.gguf, a folder or file.`,

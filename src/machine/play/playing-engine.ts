@@ -58,7 +58,10 @@ export async function openPlaying(
   const urls = config.engineUrl?.map((url) => new URL(url).origin);
   const options: VllmOptions = {
     kind: "vllm",
-    ...{ model, sequences, contextPerSequence, adapterRank },
+    model,
+    sequences,
+    contextPerSequence,
+    adapterRank,
     urls: urls ?? [`http://127.0.0.1:${await freePort()}`],
     adapters: resolve(config.engineAdapters ?? join(config.home, "engine-adapters")),
     gpu: gpuChosen(config),

@@ -123,7 +123,12 @@ async function complete(
   const pip = [interpreter, ...PIP, "install", "--no-compile"] as const;
   await installPackages({
     command: uv ? ["uv", "pip", "install", "--python", interpreter] : pip,
-    ...{ list: join(folder, "requirements.txt"), build, torchIndex, wheels: packed?.folder, onProgress, signal },
+    list: join(folder, "requirements.txt"),
+    build,
+    torchIndex,
+    wheels: packed?.folder,
+    onProgress,
+    signal,
     extras: there ? missing : ["base", ...missing],
   });
   if (!there) {

@@ -9,8 +9,9 @@ import type { Config, GivenOptions, OptionOf } from "../../core/config/config.js
 import type { StepRow } from "../../core/run/records.js";
 import { checkSameRun, type RunSettings, taskOptionsIn } from "../../core/run/settings.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
+import { PROGRAM } from "../../judge/reward/kind.js";
 import { isRecomputable } from "../../judge/reward/open.js";
-import { programKind, programReward } from "../../judge/reward/program.js";
+import { programReward } from "../../judge/reward/program.js";
 import { namedRun } from "../../machine/runs/place.js";
 import { RunReader } from "../../machine/runs/reader.js";
 import { taskDifferences } from "../../scenarios/task-options.js";
@@ -44,7 +45,7 @@ export async function replay(
     const io = { log: logOnce, signal };
     const { step: _, ...others } = given;
     const options = { ...others, home: resolve(folder, "../../.."), project, run };
-    const reward = record.options.reward === programKind.name ? programReward(noFunction, 0) : undefined;
+    const reward = record.options.reward === PROGRAM ? programReward(noFunction, 0) : undefined;
     const plan = await planOf(options, reward, io);
     const { task, settings, contents } = plan;
     checkSameRun(record, settings, contents, folder, taskDifferences(task.task, taskOptionsIn(record), settings.set));

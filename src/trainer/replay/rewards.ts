@@ -6,9 +6,9 @@ import type { GroupReward } from "../../core/reward/reward.js";
 import { STORE_FILE } from "../../core/run/run.js";
 import { RunStore } from "../../core/run/store.js";
 import { type CreditedGroup, creditGroups } from "../../core/train/credit.js";
+import { PROGRAM } from "../../judge/reward/kind.js";
 import { isRecomputable, openRewards, spreadFloorOf } from "../../judge/reward/open.js";
-import { programKind } from "../../judge/reward/program.js";
-import { rewardNamed } from "../../judge/reward/registry.js";
+import { rewardFacts } from "../../judge/reward/registry.js";
 import type { SeenRollout } from "../../machine/runs/reader.js";
 import { chosenScenarios } from "../difficulty.js";
 import { rescore, type TaskOf, whyNotRescored } from "../rescored.js";
@@ -46,7 +46,7 @@ export function replayedGroups(
 ): ReplayedGroups {
   const stored = storedGroups(rollouts);
   // Of a program's reward the floor is not stored; 0 is its default.
-  const spreadFloor = spreadFloorOf(settings, rewardNamed(settings.reward));
+  const spreadFloor = spreadFloorOf(settings, rewardFacts(settings.reward));
   const options = {
     ...{ estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
     maskTruncated: settings.maskTruncated,
@@ -94,7 +94,7 @@ export async function replayRewards(
 ): Promise<ReplayCheck[]> {
   const own = await ownRewards(rollouts, taskOf);
   if (!isRecomputable(settings)) {
-    const who = settings.reward === programKind.name ? "a program's function" : "a judge";
+    const who = settings.reward === PROGRAM ? "a program's function" : "a judge";
     return [own, skipped("training rewards", `${who} gave them; those that are stored are used`)];
   }
   const store = RunStore.read(join(folder, STORE_FILE));

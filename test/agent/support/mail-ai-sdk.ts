@@ -20,7 +20,12 @@ export default defineTask({
   scenarios,
   rollout: async ({ scenario, model, signal }) => {
     const asked = {
-      ...{ model, system, prompt: scenario.question, tools, abortSignal: signal, maxRetries: 0 },
+      model,
+      system,
+      prompt: scenario.question,
+      tools,
+      abortSignal: signal,
+      maxRetries: 0,
       // The built-in loop is asked to stop at a wrong call, too.
       stopWhen: [stepCountIs(MAX_TURNS), hasToolCall(final), wrongCall],
     };

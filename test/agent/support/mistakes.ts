@@ -77,7 +77,10 @@ const moods: Record<string, (context: Context) => unknown> = {
   },
   async "asks the AI SDK for an object"({ model }) {
     await generateObject({
-      ...{ model, prompt: "Hello", maxRetries: 0, maxOutputTokens: 4 },
+      model,
+      prompt: "Hello",
+      maxRetries: 0,
+      maxOutputTokens: 4,
       schema: jsonSchema({ type: "object" }),
     });
     return 1;

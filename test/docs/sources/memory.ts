@@ -36,7 +36,9 @@ const usual = defaultRun(shapeOf(small, "bf16"), "cuda", 1);
 const CONTEXT = 32_768;
 const { weights, adapter, pass } = learnerMemory({
   ...usual,
-  ...{ context: CONTEXT, microBatchTokens: positions, gradientCheckpointing: true },
+  context: CONTEXT,
+  microBatchTokens: positions,
+  gradientCheckpointing: true,
 });
 const gigabytes = (bytes: number) => (bytes / 1e9).toFixed(1);
 const whole = (value: number) => value.toLocaleString("en-US");

@@ -2,7 +2,12 @@
 import type { Declared, Source } from "./source.js";
 
 const page = (name: string, declared: readonly Declared[], plain: readonly string[] = []): Source => ({
-  ...{ page: `docs/${name}.md`, measured: [], tables: [], declared, elsewhere: [], plain },
+  page: `docs/${name}.md`,
+  measured: [],
+  tables: [],
+  declared,
+  elsewhere: [],
+  plain,
 });
 
 export const smallPages: readonly Source[] = [

@@ -7,7 +7,10 @@ const toolOf = ({ name, description, schema, run }) => betaZodTool({ name, descr
 
 const client = new Anthropic();
 const message = await client.beta.messages.toolRunner({
-  ...{ model: "claude-opus-5-5", max_tokens: 1024, system, tools: [toolOf(search), toolOf(read)] },
+  model: "claude-opus-5-5",
+  max_tokens: 1024,
+  system,
+  tools: [toolOf(search), toolOf(read)],
   messages: [{ role: "user", content: question }],
 });
 console.log(message.content);

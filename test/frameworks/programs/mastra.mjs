@@ -9,7 +9,10 @@ const toolOf = ({ name, description, schema, run }) =>
   createTool({ id: name, description, inputSchema: schema, execute: (input) => run(input) });
 
 const agent = new Agent({
-  ...{ id: "mail", name: "Mail", instructions: system, model: openai("gpt-5") },
+  id: "mail",
+  name: "Mail",
+  instructions: system,
+  model: openai("gpt-5"),
   tools: { search_inbox: toolOf(search), read_email: toolOf(read) },
 });
 

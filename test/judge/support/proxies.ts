@@ -54,7 +54,9 @@ const once = (name: string, reply: Reply): Quirk => ({
   gives: "scores",
 });
 const surrounds = (name: string, answer: (request: Request) => Reply, told?: RegExp): Quirk => ({
-  ...{ name, answer, gives: "scores" as const },
+  name,
+  answer,
+  gives: "scores" as const,
   ...(told ? { told } : {}),
 });
 

@@ -24,6 +24,14 @@ export async function runHone(home: string, args: readonly string[], env: Record
 
 /** One step of two rollouts of one short turn, as options of `hone train`. */
 export const smallRun: readonly string[] = [
-  ...["--groups-per-step", "1", "--group-size", "2"],
-  ...["--max-tokens", "8", "--max-turns", "1", "--validate-n", "1"],
+  "--groups-per-step",
+  "1",
+  "--group-size",
+  "2",
+  "--max-tokens",
+  "8",
+  "--max-turns",
+  "1",
+  "--validate-n",
+  "1",
 ];

@@ -15,15 +15,30 @@ const templateFile = (name: string) => join(files, `models/templates/${name}.jin
 
 /** Mistral's control tokens, in the place of Llama's: llama.cpp's files have no vocabulary of Mistral's. */
 const mistralTokens = [
-  ...["[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"],
-  ...["[TOOL_CALLS]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[CALL_ID]", "[ARGS]", "[TOOL_CONTENT]"],
-  ...["[THINK]", "[/THINK]"],
+  "[INST]",
+  "[/INST]",
+  "[AVAILABLE_TOOLS]",
+  "[/AVAILABLE_TOOLS]",
+  "[TOOL_RESULTS]",
+  "[/TOOL_RESULTS]",
+  "[TOOL_CALLS]",
+  "[SYSTEM_PROMPT]",
+  "[/SYSTEM_PROMPT]",
+  "[CALL_ID]",
+  "[ARGS]",
+  "[TOOL_CONTENT]",
+  "[THINK]",
+  "[/THINK]",
 ];
 
 /** Qwen3's tokens that are no control tokens, by their ids; llama.cpp's file has names such as [PAD151657] for them. */
 const qwenTokens: Readonly<Record<number, string>> = {
-  ...{ 151657: "<tool_call>", 151658: "</tool_call>" },
-  ...{ 151665: "<tool_response>", 151666: "</tool_response>", 151667: "<think>", 151668: "</think>" },
+  151657: "<tool_call>",
+  151658: "</tool_call>",
+  151665: "<tool_response>",
+  151666: "</tool_response>",
+  151667: "<think>",
+  151668: "</think>",
 };
 
 const folder = mkdtempSync(join(tmpdir(), "hone-vocabulary-"));
@@ -194,7 +209,10 @@ export function huggingFace(python: string, cases: Case[]): Rendered[] {
   const output = execFileSync(python, [join(packageRoot, "test/rollout/apply_chat_template.py")], {
     input: JSON.stringify(
       cases.map(({ messages, tools, framing = [], ...one }) => ({
-        ...{ ...one, messages: marked(messages, framing), tools: marked(tools, framing), framing },
+        ...one,
+        messages: marked(messages, framing),
+        tools: marked(tools, framing),
+        framing,
       })),
     ),
     maxBuffer: 2 ** 28,

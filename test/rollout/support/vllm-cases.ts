@@ -407,21 +407,30 @@ const qwen3coder: Omit<VllmCase, "format">[] = [
       {
         name: "test_types",
         parameters: object({
-          ...{ int_param: { type: "integer" }, float_param: { type: "float" }, bool_param: { type: "boolean" } },
-          ...{ str_param: string, obj_param: { type: "object" } },
+          int_param: { type: "integer" },
+          float_param: { type: "float" },
+          bool_param: { type: "boolean" },
+          str_param: string,
+          obj_param: { type: "object" },
         }),
       },
     ],
     text: tagged("test_types", {
-      ...{ int_param: "42", float_param: "3.14", bool_param: "true" },
-      ...{ str_param: "hello world", obj_param: '{"key": "value"}' },
+      int_param: "42",
+      float_param: "3.14",
+      bool_param: "true",
+      str_param: "hello world",
+      obj_param: '{"key": "value"}',
     }),
     vllm: [
       [
         "test_types",
         {
-          ...{ int_param: 42, float_param: 3.14, bool_param: true },
-          ...{ str_param: "hello world", obj_param: { key: "value" } },
+          int_param: 42,
+          float_param: 3.14,
+          bool_param: true,
+          str_param: "hello world",
+          obj_param: { key: "value" },
         },
       ],
     ],
@@ -442,15 +451,23 @@ const qwen3coder: Omit<VllmCase, "format">[] = [
       },
     ],
     text: tagged("test_anyof", {
-      ...{ anyof_int: "5", anyof_str: "hello", anyof_array: '["a", "b", "c"]' },
-      ...{ anyof_obj: '{"key": "value"}', type_as_array: "42", multi_non_null: "some text" },
+      anyof_int: "5",
+      anyof_str: "hello",
+      anyof_array: '["a", "b", "c"]',
+      anyof_obj: '{"key": "value"}',
+      type_as_array: "42",
+      multi_non_null: "some text",
     }),
     vllm: [
       [
         "test_anyof",
         {
-          ...{ anyof_int: 5, anyof_str: "hello", anyof_array: ["a", "b", "c"] },
-          ...{ anyof_obj: { key: "value" }, type_as_array: 42, multi_non_null: "some text" },
+          anyof_int: 5,
+          anyof_str: "hello",
+          anyof_array: ["a", "b", "c"],
+          anyof_obj: { key: "value" },
+          type_as_array: 42,
+          multi_non_null: "some text",
         },
       ],
     ],
@@ -509,8 +526,13 @@ const field = (key: string, text: string) => `<parameter=${key}>${text}</paramet
 const call = (name: string, ...fields: string[]) =>
   `<tool_call>\n<function=${name}>\n${fields.join("")}</function>\n</tool_call>`;
 const textual = {
-  ...{ string_field: "hello", int_field: "42", float_field: "3.14", bool_field: "true", null_field: "null" },
-  ...{ array_field: '["a", "b", "c"]', object_field: '{"nested": "value"}' },
+  string_field: "hello",
+  int_field: "42",
+  float_field: "3.14",
+  bool_field: "true",
+  null_field: "null",
+  array_field: '["a", "b", "c"]',
+  object_field: '{"nested": "value"}',
 };
 
 /** Cases of the parser qwen3_xml, which is given no tools. */

@@ -104,11 +104,11 @@ describe("on a database", () => {
 });
 
 /** Plays the expert through the real tools. `text` is all that a chat template would have to write down. */
-function playExpert(asked: EmailScenario, env: EmailEnv): FinishedRollout & { text: string } {
+async function playExpert(asked: EmailScenario, env: EmailEnv): Promise<FinishedRollout & { text: string }> {
   const maxTurns = 10;
   const messages = emailTask.prompt(asked, { maxTurns });
   const calls: CallRecord[] = [];
-  const script = emailTask.expert?.(asked, new Random("expert", asked.id), {});
+  const script = await emailTask.expert?.(asked, new Random("expert", asked.id), {});
   const written = messages.map(({ content }) => content);
   for (let turn = 1, records: CallRecord[] = []; ; turn++) {
     const step = script?.next(records);
@@ -140,7 +140,7 @@ it("a perfect expert solves every synthetic scenario, in conversations that fit 
   const env = await emailTask.open(options);
   const tools = JSON.stringify(emailTask.tools.map(toolSchema));
   for (const asked of scenarios) {
-    const played = playExpert(asked, env);
+    const played = await playExpert(asked, env);
     const { success, reward } = await emailTask.reward(played, asked, env);
     expect([asked.id, success, reward > 0.9]).toEqual([asked.id, true, true]);
     expect(played.text.length).toBeLessThan(2800);

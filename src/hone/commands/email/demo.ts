@@ -3,7 +3,7 @@
  * hone's own tiny model on it, and shows the difference on held-out questions.
  */
 import { existsSync } from "node:fs";
-import { chosen, type GivenOptions } from "../../../core/config/config.js";
+import { type GivenOptions, givenOf } from "../../../core/config/config.js";
 import { DEFAULT_MODEL } from "../../../core/config/defaults.js";
 import type { Trajectory } from "../../../core/rollout/trajectory.js";
 import type { AnyTask } from "../../../core/task/task.js";
@@ -50,10 +50,10 @@ async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {
 
 const isOwn = ({ model = DEFAULT_MODEL }: GivenOptions) => model === DEFAULT_MODEL;
 
-/** The demo's defaults, and those of hone's own model unless another was asked for. */
-function withDefaults(asked: TrainConfig, given: GivenOptions): { config: TrainConfig; given: GivenOptions } {
+/** The demo's defaults, and those of hone's own model unless another was given. */
+function withDefaults(config: TrainConfig, given: GivenOptions): { config: TrainConfig; given: GivenOptions } {
   const own = isOwn(given) && given.onToolError === undefined ? OWN : {};
-  return { config: { ...asked, ...own, run: asked.run ?? RUN }, given: { ...given, ...own } };
+  return { config: { ...config, ...own, run: config.run ?? RUN }, given: { ...given, ...own } };
 }
 
 async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
@@ -75,7 +75,7 @@ async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
 }
 
 const trainDemoOptions = (config: TrainConfig, io: CommandIo) => ({
-  ...chosen(io.given, trainOptions),
+  ...givenOf(io.given, trainOptions),
   run: config.run,
 });
 
@@ -94,7 +94,7 @@ async function compare(config: TrainConfig, io: CommandIo) {
   let tally = new RolloutTally();
   let title = "";
   const shown = () => progress.update(() => `${title} ${tally.line(HELD_OUT)}`);
-  const asked = {
+  const evaluated = {
     ...config,
     checkpoint: ["base", "best"],
     fresh: true,
@@ -107,7 +107,7 @@ async function compare(config: TrainConfig, io: CommandIo) {
     prices: undefined,
   } as const;
   try {
-    const { matrix } = await evaluatePlayers({ ...asked, checkpoint: [...asked.checkpoint] }, io.given, {
+    const { matrix } = await evaluatePlayers({ ...evaluated, checkpoint: [...evaluated.checkpoint] }, io.given, {
       signal: io.signal,
       view: {
         begin: (name) => {
@@ -147,8 +147,8 @@ export const demoCommand = defineCommand({
   like: "train",
   // It is the same in a project with a task of its own.
   configFile: false,
-  async run(asked, plain) {
-    const { config, given } = withDefaults(asked, plain.given);
+  async run(evaluated, plain) {
+    const { config, given } = withDefaults(evaluated, plain.given);
     const io = { ...plain, given };
     await ensureMail(config, io);
     await announce(config, io);

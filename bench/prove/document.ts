@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { packageRoot } from "../../src/core/util/paths.js";
+import type { Fault } from "./fault.js";
 import { faults as all } from "./faults.js";
 import { cleanRuns, faultList, outsideShare, outsideTable, type ProveResults, summary, trlTable } from "./table.js";
 
@@ -12,9 +13,10 @@ const MARKS = {
 } as const;
 
 const keyOf = ({ family, name }: { readonly family: string; readonly name: string }) => `${family} ${name}`;
-const fromOutside = new Set(all.filter(({ outside }) => outside).map(keyOf));
-
-const outsideOf = ({ faults }: ProveResults) => faults.filter((one) => fromOutside.has(keyOf(one)));
+const outsideOf = (kind: Fault["outside"], { faults }: Pick<ProveResults, "faults">) => {
+  const keys = new Set(all.filter(({ outside }) => outside === kind).map(keyOf));
+  return faults.filter((one) => keys.has(keyOf(one)));
+};
 
 export function tables(results: ProveResults): string {
   const { faults, clean, trl } = results;
@@ -24,9 +26,10 @@ export function tables(results: ProveResults): string {
   const without = left.length === 0 ? "" : `\n\nNot tried yet on this machine, ${left.length} faults: ${names}.`;
   const cleanly = clean.length === 0 ? "None was recorded yet." : cleanRuns(clean);
   const beside = trl === undefined ? "" : `\n\n## The same faults in TRL\n\n${trlTable(trl, faults)}`;
-  const own = faults.filter((one) => !fromOutside.has(keyOf(one)));
+  const own = outsideOf(undefined, results);
   return [
-    `### Faults from outside\n\n${outsideTable(outsideOf(results))}`,
+    `### Faults from outside\n\n${outsideTable(outsideOf("unmet", results))}`,
+    `### Faults from outside that guards were written for\n\n${outsideTable(outsideOf("met", results))}`,
     `### Faults from inside\n\nTheir authors knew the guards. ${summary(own)}\n\n${faultList(own)}${without}`,
     `## Runs without a fault\n\n${cleanly}${beside}`,
   ].join("\n\n");
@@ -40,8 +43,7 @@ export function withTables(document: string, results: ProveResults): string {
     if (after === undefined) throw new Error(`docs/trust.md lacks ${begin} or ${end}`);
     return `${before}${begin}\n\n${content}\n\n${end}${after}`;
   };
-  const tried = outsideOf(results);
-  const share = outsideShare(tried, fromOutside.size - tried.length);
+  const share = outsideShare(outsideOf("unmet", results), outsideOf("met", results));
   return put(put(document, MARKS.share, share), MARKS.tables, tables(results));
 }
 

@@ -38,8 +38,8 @@ export interface Fault {
   readonly groups?: number;
   /** Its last step is made by a process of its own, which goes on with the run. */
   readonly resumed?: boolean;
-  /** See outside.ts. */
-  readonly outside?: boolean;
+  /** Its author had not read the guards. Met: guards were written for it since (outside.ts); unmet: none was (unmet.ts). */
+  readonly outside?: "met" | "unmet";
   /** An independent test of what no run can show, since it only sees its own numbers. */
   readonly test?: string;
 }

@@ -1,6 +1,7 @@
 /** The faults of `yarn prove`. To add one: an entry here. test/bench/prove.test.ts checks that every patch still applies. */
 import { at, type Fault } from "./fault.js";
 import { outside } from "./outside.js";
+import { unmet } from "./unmet.js";
 
 const adapterFile = (state: string, config = "config") =>
   at(
@@ -405,4 +406,4 @@ const own: readonly Fault[] = [
   },
 ];
 
-export const faults: readonly Fault[] = [...own, ...outside];
+export const faults: readonly Fault[] = [...own, ...outside, ...unmet];

@@ -158,12 +158,12 @@ try {
   const { only, jobs, clean, trl, help } = parse();
   if (help) {
     say(
-      "yarn prove [--only NAME] [--jobs 2]   who sees each fault; --only takes a part of its name or family; outside: those of outside.ts\nyarn prove --clean N [--jobs 2]   N steps without a fault: alarms are false\nyarn prove --trl                  ten of the faults in TRL's GRPOTrainer",
+      "yarn prove [--only NAME] [--jobs 2]   who sees each fault; --only takes a part of its name or family; outside: those from outside, met: those that guards were written for since\nyarn prove --clean N [--jobs 2]   N steps without a fault: alarms are false\nyarn prove --trl                  ten of the faults in TRL's GRPOTrainer",
     );
   } else {
     const chosen = faults.filter(
       ({ name, family, outside }) =>
-        only === undefined || `${outside ? "outside " : ""}${family} ${name}`.includes(only),
+        only === undefined || `${outside === undefined ? "" : `outside ${outside} `}${family} ${name}`.includes(only),
     );
     if (clean === undefined && chosen.length === 0)
       throw new UsageError(`--only ${only}: no fault's name or family has it`);

@@ -283,4 +283,4 @@ const list: readonly Omit<Fault, "outside">[] = [
   },
 ];
 
-export const outside: readonly Fault[] = list.map((fault) => ({ ...fault, outside: true }));
+export const outside: readonly Fault[] = list.map((fault) => ({ ...fault, outside: "met" }));

@@ -51,11 +51,23 @@ export function faultList(faults: readonly Outcome[]): string {
     .join("\n");
 }
 
-/** Of faults from outside: how many a run sees, and by whom each is seen. */
-export function outsideShare(faults: readonly Outcome[], untried: number): string {
-  const count = (seen: Outcome["seen"]) => faults.filter((one) => one.seen === seen).length;
+/** Of faults from outside: by whom how many are seen. @param met those that guards were written for */
+export function outsideShare(unmet: readonly Outcome[], met: readonly Outcome[]): string {
+  const counts = (faults: readonly Outcome[]) =>
+    (
+      [
+        [BY.run, "run"],
+        [BY.replay, "replay"],
+        [BY.test, "test"],
+        ["by nobody", null],
+      ] as const
+    )
+      .map(([by, seen]) => [by, faults.filter((one) => one.seen === seen).length] as const)
+      .filter(([by, count]) => by === BY.run || count > 0)
+      .map(([by, count]) => `${count} ${by}`)
+      .join(", ");
   return wrapped(
-    `Of ${faults.length} faults whose author had not read the guards, and for which guards were written since, a run of three steps sees ${count("run")}, \`hone replay\` ${count("replay")} more, and nobody ${count(null)}; [who sees which](#faults-from-outside).${untried === 0 ? "" : ` ${untried} more are written and not tried yet.`}`,
+    `Of ${unmet.length} faults whose author had not read the guards, and for which none was written since, are seen ([which](#faults-from-outside)): ${counts(unmet)}. Of ${met.length} earlier ones, for which guards were then written: ${counts(met)}.`,
     128,
   ).join("\n");
 }

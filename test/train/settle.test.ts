@@ -134,7 +134,7 @@ describe("a step whose update is done", () => {
       policy.reading = () => (++looks === 3 ? stale : fine);
     });
     expect(stopped.ended?.message).toMatch(
-      /^the engine still plays the adapter before step 2: .*; the step was taken back\. /,
+      /^the engine still plays the adapter before step 2: .*; the step was taken back\.\s/,
     );
     expect(stopped).toMatchObject({ steps: [0, 1], unsettled: undefined, shown: [1] });
     expect(lines()).toEqual([1]);

@@ -108,7 +108,7 @@ describe("an engine that keeps the adapter of one update before", () => {
   it("is stopped at that update; the step is taken again when the engine is in order", async () => {
     engines.stale = true;
     await expect(trainTo(3)).rejects.toThrow(
-      /^the engine still plays the adapter before step 2: on its probe .*; the step was taken back\. /,
+      /^the engine still plays the adapter before step 2: on its probe .*; the step was taken back\.\s/,
     );
     const stopped = stored();
     expect(stopped.steps.map(({ step }) => step)).toEqual([0, 1]);
@@ -174,7 +174,7 @@ describe("an engine that keeps the adapter of one update before", () => {
     it("is stopped at the first update", async () => {
       engines.deaf = true;
       await expect(trainTo(9, at(1e-5, "deaf"))).rejects.toThrow(
-        /^the engine still plays the adapter before step 1: on its probe loading it did not change a single log-probability; .*; the step was taken back\. /,
+        /^the engine still plays the adapter before step 1: on its probe loading it did not change a single log-probability; .*; the step was taken back\.\s/,
       );
     });
 

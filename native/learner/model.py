@@ -180,8 +180,8 @@ def _refuse_quantised(config: PretrainedConfig, folder: str) -> None:
     kind = dict(quantisation).get("quant_method", "unknown") if isinstance(quantisation, dict) else quantisation
     raise Refused(
         f"{folder} has quantised weights ({kind}), which are not those that the engine plays.\n"
-        "Give a folder with 16-bit weights, or convert the dequantised weights to the GGUF file that is trained and leave "
-        "--hf-weights out"
+        "Give a folder with 16-bit weights, or convert the dequantised weights to the GGUF file that is trained and "
+        "leave --hf-weights out"
     )
 
 

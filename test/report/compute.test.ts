@@ -39,11 +39,10 @@ describe("the line on the engine", () => {
 
   it("warns of layers that stayed on the CPU, with the reason and what helps", () => {
     const text = engineText({ compute: { ...compute, offloadedLayers: 3 }, ...plain });
-    const [line, warning, ...rest] = text.split("\n");
+    const [line, warning, remedy, ...rest] = text.split("\n");
     expect(line).toContain("3 of 5 layers there");
-    expect(warning).toMatch(
-      /^warning: 2 of the model's 5 layers are computed by the CPU, for want of memory on .*--concurrency/s,
-    );
+    expect(warning).toMatch(/^warning: 2 of the model's 5 layers are computed by the CPU, for want of memory on /);
+    expect(remedy).toContain("--concurrency");
     expect(rest).toEqual([]);
   });
 

@@ -125,7 +125,7 @@ describe("the tool-call format of a template", () => {
     expect(() => requireFormat(none, [], "smollm2.gguf")).not.toThrow();
     const refused = () => requireFormat(none, [1], "smollm2.gguf");
     expect(refused).toThrow(HoneError);
-    expect(refused).toThrow(/smollm2\.gguf writes tool calls in no format .*hermes, llama3, mistral.*--tool-format/);
+    expect(refused).toThrow(/smollm2\.gguf writes tool calls in no format .*hermes, llama3, mistral.*--tool-format/s);
     expect(() => requireFormat(chat(withoutTools, { toolFormat: "hermes" }), [1], "smollm2.gguf")).not.toThrow();
   });
 });

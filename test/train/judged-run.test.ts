@@ -297,7 +297,7 @@ describe("judging in the loop", () => {
     const { url } = await serve(() => completion("I would rather not."));
     const { ended } = await trainJudged({ url, steps: 9 });
     expect(ended?.message).toMatch(
-      /no verdict that can be used in 3 steps in a row \(the last: not_json 5\); .*--debug-judge/,
+      /no verdict that can be used in 3 steps in a row \(the last: not_json 5\)\.\n.*--debug-judge/,
     );
   });
 });

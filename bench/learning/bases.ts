@@ -81,6 +81,21 @@ const smollm2 = (name: string): Base => ({
   drawn: false,
 });
 
+const imitating: Settings = { "--update-trajectories": "8", "--max-grad-norm": "1" };
+
+/** The email task from an adapter that imitates its expert. */
+const imitatedEmail = (own: Settings, steps: string, learningRate: string): Settings => ({
+  ...own,
+  "--context": "2048",
+  "--max-tokens": "128",
+  "--groups-per-step": "4",
+  "--steps": steps,
+  "--learning-rate": learningRate,
+  "--max-grad-norm": "1",
+  "--validate-every": "0",
+  "--validate-n": "20",
+});
+
 /** As `yarn start` trains it. */
 const tiny: Settings = { "--on-tool-error": "stop" };
 
@@ -107,19 +122,9 @@ const bases: readonly Base[] = [
     model: "smollm2-135m-q4_1",
     imitation: {
       rollouts: 160,
-      settings: { ...hermes, "--learning-rate": "5e-4", "--update-trajectories": "8", "--max-grad-norm": "1" },
+      settings: { ...hermes, "--learning-rate": "5e-4", ...imitating },
     },
-    settings: {
-      ...hermes,
-      "--context": "2048",
-      "--max-tokens": "128",
-      "--groups-per-step": "4",
-      "--steps": "12",
-      "--learning-rate": "5e-4",
-      "--max-grad-norm": "1",
-      "--validate-every": "0",
-      "--validate-n": "20",
-    },
+    settings: imitatedEmail(hermes, "12", "5e-4"),
     evaluations: ["held-out"],
     seeds: { seeds: [1], coins: [1], success: [] },
     checkpoint: "latest",
@@ -135,19 +140,9 @@ const bases: readonly Base[] = [
     set: "inbox=question",
     imitation: {
       rollouts: 160,
-      settings: { ...qwen, "--learning-rate": "2e-4", "--update-trajectories": "8", "--max-grad-norm": "1" },
+      settings: { ...qwen, "--learning-rate": "2e-4", ...imitating },
     },
-    settings: {
-      ...qwen,
-      "--context": "2048",
-      "--max-tokens": "128",
-      "--groups-per-step": "4",
-      "--steps": "24",
-      "--learning-rate": "2e-4",
-      "--max-grad-norm": "1",
-      "--validate-every": "0",
-      "--validate-n": "20",
-    },
+    settings: imitatedEmail(qwen, "24", "2e-4"),
     evaluations: ["held-out"],
     seeds: { seeds: [1], coins: [1], success: [] },
     checkpoint: "latest",

@@ -22,6 +22,11 @@ export interface Patch {
 
 export const at = (file: string, find: string, replace: string): Patch => ({ file, find, replace });
 
+/** Options of runs in which every step has an update. */
+export const ANY_REWARD = ["--control", "random-reward"];
+/** Of runs whose steps have two updates. */
+export const TWICE = ["--iterations", "2"];
+
 export interface Fault {
   readonly name: string;
   readonly family: Family;

@@ -2,7 +2,7 @@
  * Faults of `yarn prove` that were written from the code of play, reward, batch, learner and storage, by an author who had not read
  * the guards' code, and knew their messages. Guards were written for them since.
  */
-import { at, type Fault } from "./fault.js";
+import { ANY_REWARD, at, type Fault, TWICE } from "./fault.js";
 
 const batch = (find: string, replace: string) => at("src/core/learn/batch.ts", find, replace);
 const credit = (find: string, replace: string) => at("src/core/train/credit.ts", find, replace);
@@ -19,9 +19,6 @@ const packing = (find: string, replace: string) => at("native/learner/packing.py
 const RESUMES = ["--learner-lifetime", "step"];
 /** Every step has several rows. */
 const ROWS = ["--micro-batch-tokens", "512"];
-/** Every step has an update. */
-const ANY_REWARD = ["--control", "random-reward"];
-const TWICE = ["--iterations", "2"];
 
 const list: readonly Omit<Fault, "outside">[] = [
   {

@@ -2,11 +2,7 @@
  * As outside.ts, by another author, who had read neither that list nor the guards, their messages, their tests or docs/trust.md. No
  * guard was written for them.
  */
-import { at, type Fault } from "./fault.js";
-
-/** Every group has a spread, so every step has an update. */
-const ANY_REWARD = ["--control", "random-reward"];
-const TWICE = ["--iterations", "2"];
+import { ANY_REWARD, at, type Fault, TWICE } from "./fault.js";
 
 const list: readonly Omit<Fault, "outside">[] = [
   {

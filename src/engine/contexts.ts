@@ -1,6 +1,6 @@
 /**
  * How an engine's sequences, CPU threads and passes are divided among llama.cpp's contexts, which are its lanes
- * (native/engine/lanes.h). What is wanted for explicitly is obeyed or refused, but
+ * (native/engine/lanes.h). What is wanted explicitly is obeyed or refused, but
  * for threads beyond the cores: there are none.
  */
 import { BATCH } from "../core/config/defaults.js";

@@ -158,7 +158,9 @@ const trainArguments = ({ base, flags }: Experiment, imitated: string) => [
   ...(base.imitation ? ["--fork", imitated] : []),
 ];
 const evalArguments = ({ kind, base }: Experiment, n: number) => {
-  const checkpoints = ["base", ...(base.imitation ? ["0"] : []), isControl(kind) ? "latest" : base.checkpoint];
+  // A control of imitation starts from the adapter of the run beside it, which has the base's figures.
+  const start = base.imitation ? [...(isControl(kind) ? [] : ["base"]), "0"] : ["base"];
+  const checkpoints = [...start, isControl(kind) ? "latest" : base.checkpoint];
   return ["eval", "--checkpoint", checkpoints.join(","), "--n", `${n}`];
 };
 

@@ -76,6 +76,23 @@ def test_a_processor_that_multiplies_otherwise_stays_at_f32_and_it_is_said(opene
     assert note.startswith("the learner computes in f32: with bf16 products hidden states differ by 0.5")
 
 
+def test_a_gradient_that_is_lost_in_bf16_is_seen_beside_all_others(opened, monkeypatch):
+    right = cpu_bf16.computed_rows
+
+    def losing(backend, rows):
+        computed = right(backend, rows)
+        if backend.precision == "bf16":
+            least = min(computed.slopes, key=lambda name: float(computed.slopes[name].norm()))
+            computed.slopes[least].zero_()
+        return computed
+
+    monkeypatch.setattr(cpu_bf16, "computed_rows", losing)
+    backend = opened()
+    assert backend.precision == "f32"
+    (note,) = backend.notes()
+    assert "with bf16 products gradients of layers." in note and note.endswith("differ by 1 (limit 0.9)")
+
+
 @pytest.mark.parametrize("why", [{"precision": "f32"}, {"instructions": None}, {"least": 10**6}])
 def test_without_such_instructions_for_small_models_and_when_asked_it_is_f32(opened, why):
     backend = opened(**why)

@@ -111,7 +111,11 @@ def test_states_and_gradients_are_those_of_the_values_bit_for_bit(
 
 @pytest.mark.parametrize("targets", [LINEAR_LAYERS, ["q_proj", "v_proj", "down_proj"]], ids=["all", "some"])
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
-def test_fused_layers_give_the_same(tmp_path, silent, packs, targets, precision):
+# A compiler takes a minute for the values of these types.
+@pytest.mark.parametrize("compiler", ["eager", pytest.param("inductor", marks=pytest.mark.full)])
+def test_fused_layers_give_the_same(tmp_path, silent, monkeypatch, packs, targets, precision, compiler):
+    monkeypatch.setitem(card.COMPILED, "backend", compiler)
+    torch.compiler.reset()
     lora = {"rank": 5, "alpha": 10, "targets": list(targets)}
     blocks, values = pair(tmp_path, silent, others=MIXED, lora=lora, precision=precision)
     for backend in (blocks, values):

@@ -33,6 +33,7 @@ export default defineConfig({
     setupFiles: ["test/support/environment.ts"],
     maxWorkers: 2,
     testTimeout: 900_000,
+    expect: { poll: { timeout: 300_000 } },
     hookTimeout: 900_000,
   },
 });

@@ -11,6 +11,7 @@ export default defineConfig({
     maxWorkers: process.env.GPU_TEST_SOFTWARE === "1" ? 2 : 1,
     // The first test that needs a kernel waits for its compilation, on a busy machine too.
     testTimeout: 1_800_000,
+    expect: { poll: { timeout: 300_000 } },
     hookTimeout: 1_800_000,
   },
 });

@@ -7,6 +7,7 @@ export default defineConfig({
     globalSetup: ["test/support/temporary-folder.ts"],
     setupFiles: ["test/support/environment.ts"],
     testTimeout: 1_800_000,
+    expect: { poll: { timeout: 300_000 } },
     hookTimeout: 300_000,
   },
 });

@@ -8,6 +8,7 @@ export default defineConfig({
     setupFiles: ["test/support/environment.ts"],
     maxWorkers: 1,
     testTimeout: 1_800_000,
+    expect: { poll: { timeout: 300_000 } },
     hookTimeout: 1_800_000,
   },
 });

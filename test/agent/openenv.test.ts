@@ -1,5 +1,5 @@
 /** Environments of OpenEnv as tasks, with a server that speaks their protocol. The package's own: openenv.full.test.ts. */
-import { afterEach, expect, it, vi } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { openEnv } from "../../src/agent/openenv/task.js";
 import type { AnyTask } from "../../src/core/task/task.js";
 import { loadTask } from "../../src/scenarios/load.js";
@@ -47,7 +47,7 @@ it("plays an episode by the tool of the environment's action, up to its end, for
     'turn 3: count_up({"number":2}): reward 0.5',
     'turn 3: count_up({"number":3}): reward 0.5, done',
   ]);
-  await vi.waitFor(() => expect(server.sessions()).toBe(0));
+  await expect.poll(() => server.sessions()).toBe(0);
 });
 
 it("calls the tools of an environment that has those of an MCP server through steps, which have rewards", async () => {
@@ -100,7 +100,7 @@ it("waits for a session where the server has none left, and says so", async () =
   const context = { ...one, logger: { info: (line: string) => lines.push(line) } } as never;
   const first = await task.setUp?.(context);
   const waiting = task.setUp?.(context) as Promise<unknown>;
-  await vi.waitFor(() => expect(lines).toHaveLength(1));
+  await expect.poll(() => lines).toHaveLength(1);
   expect(lines[0]).toContain(`all 1 sessions of the OpenEnv server at ${server.url} are in use`);
   await task.tearDown?.({ ...(context as object), fixture: first } as never);
   await task.tearDown?.({ ...(context as object), fixture: await waiting } as never);
@@ -120,7 +120,7 @@ it.each<[Fault, RegExp]>([
   server.fault = fault;
   const task = taskOf(server, { seconds: 0.2 });
   await expect(playEpisode(task, [[say(1), say(2), say(3)]])).rejects.toThrow(message);
-  await vi.waitFor(() => expect(server.sessions()).toBe(0));
+  await expect.poll(() => server.sessions()).toBe(0);
 });
 
 it("ends with the rollout's signal, whatever the server does", async () => {
@@ -128,7 +128,7 @@ it("ends with the rollout's signal, whatever the server does", async () => {
   server.fault = "silent";
   const over = new AbortController();
   const playing = playEpisode(taskOf(server), [[say(1)]], { signal: over.signal });
-  await vi.waitFor(() => expect(server.messages.at(-1)?.type).toBe("step"));
+  await expect.poll(() => server.messages.at(-1)?.type).toBe("step");
   over.abort(new Error("the rollout's time is over"));
   await expect(playing).rejects.toThrow("the rollout's time is over");
 });

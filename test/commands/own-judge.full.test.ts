@@ -36,4 +36,4 @@ it("judges answers in training and evaluation, sleeps during the update, and its
   expect(evaluated.status, evaluated.stderr).toBe(0);
   const columns = JSON.parse(evaluated.stdout.trim().split("\n").at(-1) as string).columns;
   expect(columns[0].problem).toBeNull();
-}, 240_000);
+}, 900_000);

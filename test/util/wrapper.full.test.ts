@@ -55,7 +55,7 @@ async function isTold({
     stdio: ["pipe", "ignore", "ignore"],
     detached: true,
   });
-  await vi.waitFor(() => expect(existsSync(join(folder, "pid"))).toBe(true), 30_000);
+  await vi.waitFor(() => expect(existsSync(join(folder, "pid"))).toBe(true), 300_000);
   const pid = Number(readFileSync(join(folder, "pid"), "utf8"));
   const shell = Number(readFileSync(join(folder, "shell"), "utf8"));
   try {

@@ -34,10 +34,10 @@ describe("vLLM servers that die", () => {
     await new Promise((resolve) => setTimeout(resolve, 100));
     await first.kill();
     for (const { tokens, stop } of await Promise.all(turns)) expect([tokens.length, stop]).toEqual([60, "length"]);
-    await expect.poll(() => engine.info.replicas, { timeout: 60_000 }).toBe(1);
+    await expect.poll(() => engine.info.replicas).toBe(1);
 
     const again = await startStandIn({}, Number(new URL(first.url).port));
-    await expect.poll(() => engine.info.replicas, { timeout: 60_000 }).toBe(2);
+    await expect.poll(() => engine.info.replicas).toBe(2);
     const [one, two] = await Promise.all([engine.score(prompt()), engine.score(prompt())]);
     expect(largest(one, two)).toBeLessThan(ROUNDING);
     expect(largest(one, await ours.score(prompt()))).toBeGreaterThan(0.05);
@@ -59,7 +59,7 @@ describe("vLLM servers that die", () => {
     const abort = new AbortController();
     const first = waiting.generate({ ...turn, seconds: 20 });
     const second = aborted.generate({ ...turn, signal: abort.signal });
-    await expect.poll(() => log.join("\n"), { timeout: 60_000 }).toContain("no vLLM server answers: rollouts wait");
+    await expect.poll(() => log.join("\n")).toContain("no vLLM server answers: rollouts wait");
     abort.abort();
     expect((await second).stop).toBe("cancelled");
     const again = await startStandIn({}, Number(new URL(server.url).port));

@@ -104,5 +104,5 @@ it("nothing of hone's own server is left when hone is killed", async () => {
   await until(/^engine: vLLM/m);
   expect(processesWith(`--model ${join(home, "folders")}`)).not.toEqual([]);
   child.kill("SIGKILL");
-  await expect.poll(() => processesWith(`--model ${join(home, "folders")}`), { timeout: 60_000 }).toEqual([]);
+  await expect.poll(() => processesWith(`--model ${join(home, "folders")}`)).toEqual([]);
 });

@@ -32,6 +32,8 @@ export async function openPage(url: string, options: { width?: number; dark?: bo
     viewport: { width: options.width ?? 1280, height: 900 },
     colorScheme: options.dark ? "dark" : "light",
   });
+  // A busy machine draws late; what never comes ends with the test.
+  context.setDefaultTimeout(300_000);
   const page = await context.newPage();
   const requests: string[] = [];
   const complaints: string[] = [];

@@ -4,12 +4,15 @@ import type { Evaluated, Kind, Outcome } from "./experiments.js";
 const percent = (share: number, digits = 1) => `${(100 * share).toFixed(digits)} %`;
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
+const percentOf = (one: Evaluated | undefined) => (one ? percent(one.success) : "–");
+
 /** "73.0 % (66 to 79)" */
 const withInterval = ({ success, low, high }: Evaluated) =>
   `${percent(success)} (${(100 * low).toFixed(0)} to ${(100 * high).toFixed(0)})`;
 
 /** "68.7 % (66.0 to 73.0)": mean, lowest and highest. */
 function ofSeveral(values: readonly number[]): string {
+  if (values.length === 0) return "–";
   if (values.length === 1) return percent(values[0] as number);
   const bounds = [Math.min(...values), Math.max(...values)].map((value) => (100 * value).toFixed(1));
   return `${percent(mean(values))} (${bounds.join(" to ")})`;
@@ -29,9 +32,12 @@ const WAYS: readonly { readonly title: string; readonly of: (outcome: Outcome) =
 
 const waysOf = (outcomes: readonly Outcome[]) => WAYS.filter(({ of }) => outcomes.some((one) => of(one).length > 0));
 
-/** Of an evaluation: the base first, what imitation made of it where there was some, the trained checkpoint last. */
-const before = (list: readonly Evaluated[]) => list[0] as Evaluated;
-const imitated = (list: readonly Evaluated[]) => list.slice(1, -1);
+/**
+ * Of an evaluation: the base first, what imitation made of it where there was some, the trained checkpoint last. A control of
+ * imitation is evaluated without the base.
+ */
+const before = (list: readonly Evaluated[]) => list.find(({ checkpoint }) => checkpoint === "base");
+const imitated = (list: readonly Evaluated[]) => list.slice(before(list) ? 1 : 0, -1);
 const after = (list: readonly Evaluated[]) => list.at(-1) as Evaluated;
 
 /** Success of each run before and after training, with its 95 % interval. */
@@ -43,7 +49,7 @@ export function runsTable(outcomes: readonly Outcome[]): string {
     outcomes.map((one) => [
       one.name,
       ...ways.flatMap(({ of }) => [
-        percent(before(of(one)).success),
+        percentOf(before(of(one))),
         ...imitated(of(one)).map(withInterval),
         withInterval(after(of(one))),
       ]),
@@ -74,9 +80,9 @@ function ofBase(outcomes: readonly Outcome[]): readonly Outcome[] {
 /** Success by what trained: the mean over seeds, the lowest and the highest. */
 export function meansTable(outcomes: readonly Outcome[]): string {
   const ways = waysOf(outcomes);
-  const row = (title: string, own: readonly Outcome[], pick: typeof after) => [
+  const row = (title: string, own: readonly Outcome[], pick: typeof before) => [
     title,
-    ...ways.map(({ of }) => ofSeveral(own.map((one) => pick(of(one)).success))),
+    ...ways.map(({ of }) => ofSeveral(own.flatMap((one) => pick(of(one))?.success ?? []))),
   ];
   return table(
     ["success", ...ways.map(({ title }) => title)],
@@ -123,7 +129,7 @@ export function playTable(outcomes: readonly Outcome[]): string {
     [
       row(
         "before training",
-        ofBase(outcomes).map(({ heldOut }) => before(heldOut)),
+        ofBase(outcomes).flatMap(({ heldOut }) => before(heldOut) ?? []),
       ),
       ...kindsOf(outcomes).map(({ title, own }) =>
         row(

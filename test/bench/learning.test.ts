@@ -74,13 +74,14 @@ it("trains and evaluates SmolLM2 on its own task, without a mailbox", () => {
 });
 
 it("begins the email task of SmolLM2 by imitation, and evaluates what that made too", () => {
-  const [seed] = experiments(baseOf("smollm2-email"));
-  if (!seed) throw new Error("the experiment is missing");
+  const [seed, coins] = experiments(baseOf("smollm2-email"));
+  if (!seed || !coins) throw new Error("two experiments are missing");
   const [play, learn, train, evaluate, ...more] = commandsOf(seed, 200);
   expect(play).toBe("yarn rollout --expert --split train --n 160 --group-size 1 --out expert.jsonl");
   expect(learn).toMatch(/^yarn hone sft expert\.jsonl --model smollm2-135m-q4_1 .* --out imitated$/);
   expect(train).toMatch(/ --seed 1 --fork imitated$/);
   expect(evaluate).toBe("yarn eval --checkpoint base,0,latest --n 200 --fresh");
+  expect(commandsOf(coins, 200).at(-1)).toBe("yarn eval --checkpoint 0,latest --n 200 --fresh");
   expect(more).toEqual([]);
 });
 
@@ -128,11 +129,17 @@ it("prints its tables as the documentation has them", () => {
   expect(play?.[3]).toMatch(/ \| 0.0 \| 0.0 \|$/);
   expect(runs?.[2]).toBe("| seed 1 | 10.0 % | 60.0 % (50 to 70) | 0.0 % | 60.0 % (50 to 70) |");
   const taught = { ...outcome("seed", "seed 1", 0.6), greedy: [] };
-  const [, , begun] = tablesOf([{ ...taught, heldOut: [evaluated(0.1), evaluated(0.2), evaluated(0.6)] }]);
+  const trained = evaluated(0.6, { checkpoint: "latest" });
+  const imitated = evaluated(0.2, { checkpoint: "0" });
+  const [, , begun] = tablesOf([
+    { ...taught, heldOut: [evaluated(0.1), imitated, trained] },
+    { ...taught, kind: "coins", name: "coins 1", heldOut: [imitated, trained] },
+  ]);
   expect(begun?.split("\n")).toEqual([
     "| run | sampled: before | after imitation | after |",
     "| --- | --- | --- | --- |",
     "| seed 1 | 10.0 % | 20.0 % (10 to 30) | 60.0 % (50 to 70) |",
+    "| coins 1 | – | 20.0 % (10 to 30) | 60.0 % (50 to 70) |",
   ]);
   expect(steps?.slice(2, 3)).toEqual(["| seed 1 | 10 | 25 |"]);
 });

@@ -132,7 +132,8 @@ const bases: readonly Base[] = [
     results: "smollm2-email",
     drawn: false,
   },
-  // The mission's model by its sibling; learning rates and sizes were not searched.
+  // The mission's model by its sibling. 160 imitated rollouts solve 17 of 20 questions, which leaves reinforcement little to teach;
+  // after 24 it was 5 of 32. Nothing else was searched.
   {
     name: "qwen2.5-email",
     model: "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF:q4_k_m",
@@ -140,10 +141,10 @@ const bases: readonly Base[] = [
     // What varies stands behind the tools, so that questions share most of their prompts: half the work on a CPU.
     set: "inbox=question",
     imitation: {
-      rollouts: 160,
+      rollouts: 24,
       settings: { ...qwen, "--learning-rate": "2e-4", ...imitating },
     },
-    settings: imitatedEmail(qwen, "24", "2e-4"),
+    settings: { ...imitatedEmail(qwen, "10", "2e-4"), "--max-turns": "6", "--validate-n": "0" },
     evaluations: ["held-out"],
     seeds: { seeds: [1], coins: [1], success: [] },
     checkpoint: "latest",

@@ -77,7 +77,7 @@ def check_packing(backend: Any, lengths: tuple[int, int, int] = LENGTHS) -> torc
         )
     limit = SAME[backend.precision]
     each = Limits(limit, EACH[backend.precision])
-    whole = whole_difference(packed, alone)
+    whole = difference(*(torch.cat([one.flatten() for one in of.slopes.values()]) for of in (packed, alone)))
     apart = [*compared(packed, alone, each), ("gradients", whole, GRADIENTS[backend.precision])]
     differences = [
         *((f"{what} differ packed and alone", much, most) for what, much, most in apart),
@@ -191,12 +191,6 @@ def compared(found: Computed, wanted: Computed, limits: Limits) -> list[tuple[st
     states = ("hidden states", difference(found.states, wanted.states), limits.states)
     apart = {name: difference(slope, wanted.slopes[name]) for name, slope in found.slopes.items()}
     return [states, *((f"gradients of {_short(name)}", much, limits.slopes) for name, much in apart.items())]
-
-
-def whole_difference(found: Computed, wanted: Computed) -> float:
-    """Of the gradients of all parameters, taken as one vector."""
-    ours, theirs = (torch.cat([one.flatten() for one in each.slopes.values()]) for each in (found, wanted))
-    return difference(ours, theirs)
 
 
 def _short(name: str) -> str:

@@ -3,7 +3,7 @@
 The trial is of products, not of the model: hidden states and gradients of random tokens are moved so far by rounding
 alone (single gradients of Qwen2.5-0.5B by 0.3 to 31 times their norm) that they say nothing. Those of text are near: of
 two rollouts of the email task the gradient of all adapters differed by 0.04 of its norm, with adapters that change the
-model much by 0.07. An update took 0.7 times as long with AVX512-BF16. No CPU with AMX has run it.
+model much by 0.07, and a pass took 7.1 s in place of 11.9 with AVX512-BF16. No CPU with AMX has run it.
 """
 
 from collections.abc import Iterator

@@ -76,7 +76,7 @@ const learnerOptions = declareOptions({
     }),
     precision: choice(
       ["auto", "f32", "f16", "bf16"],
-      "Precision of the learner. auto: f32 on a CPU, or bf16 for models above 100 million weights where it has AMX or AVX512-BF16 and a trial agrees (not run); on a GPU f16 for f16 weights or without bf16, else bf16. bf16 replaces f16 that overflows.",
+      "Precision of the learner. auto: f32 on a CPU, or bf16 for models above 100 million weights where it has AVX512-BF16 or AMX (not run) and a trial agrees; on a GPU f16 for f16 weights or without bf16, else bf16. bf16 replaces f16 that overflows.",
       { default: "auto", commands: ["sft", "train", "replay"] },
     ),
     hfWeights: text("Hugging Face folder of the same model, for the learner's weights.", {

@@ -1,7 +1,6 @@
 """Reads the batch file that hone writes (format: src/core/learn/batch.ts)."""
 
 import os
-import socket
 from dataclasses import dataclass, replace
 
 import torch
@@ -73,10 +72,7 @@ class Batch:
 def read_batch(path: str, vocabulary: int) -> Batch:
     """Raises Refused when there is no such file, it is not a batch file, is empty, or has ids that the model lacks."""
     if not os.path.exists(path):
-        raise Refused(
-            f"there is no batch file {path} on {socket.gethostname()}: a learner on several machines needs the run's "
-            "folder on all of them, at the same path"
-        )
+        raise Refused(f"there is no batch file {path}")
     with safe_open(path, framework="pt") as file:
         about = file.metadata() or {}
         if about.get("format") != "hone-batch" or about.get("version") != VERSION:

@@ -1,14 +1,12 @@
-"""Starts the learner's ranks by a command such as torchrun, and joins them to hone: `python -m learner.launch COMMAND
-[ADDRESS]`.
+"""Starts the learner's ranks by a command such as torchrun, and joins them to hone: `python -m learner.launch COMMAND`.
 
     hone ── fd 3, 4 ── this process ── the command ── ranks
                             └───────── a socket ────────┘
 
 The module of the learner and its Python are appended to the command, which sets RANK and WORLD_SIZE for each process
-that it starts. Every rank connects here: over loopback, or to ADDRESS, an address of this machine that those of other
-machines reach. What hone requests goes to all of them, in the same order; hone gets the
-reports of rank 0. A rank that ends or falls silent ends all: what a rank has said on stderr is in the log by then. When
-hone closes its end, all ranks are ended.
+that it starts. Every rank connects here, over loopback. What hone requests goes to all of them, in the same order; hone
+gets the reports of rank 0. A rank that ends or falls silent ends all: what a rank has said on stderr is in the log by
+then. When hone closes its end, all ranks are ended.
 
 Imports no PyTorch, so that it greets hone at once and needs no memory.
 """
@@ -29,7 +27,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from .launched import ADDRESS, LOOPBACK, machine, notice_silence
+from .launched import ADDRESS, LOOPBACK, machine
 from .lifeline import guard
 from .protocol import BEAT_SECONDS, CONTROL_FD, REPORT_FD, VERSION
 
@@ -48,8 +46,6 @@ has not read meanwhile what the ranks have said."""
 READ_BYTES = 65536
 HELLO_BYTES = 4096
 """Of what a stranger may say before it is sent away."""
-EVERY = ("", "0.0.0.0", "::", "*")
-"""What a server listens on that listens everywhere, and nobody can connect to."""
 
 
 @dataclass
@@ -118,25 +114,19 @@ def _path(python: str) -> str:
     return os.pathsep.join([os.path.dirname(python), os.environ.get("PATH", os.defpath)])
 
 
-def _listen(address: str) -> socket.socket:
+def _listen() -> socket.socket:
     """On a free port. Raises _Refusal."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        if address in EVERY:
-            raise OSError("ranks cannot connect to it")
-        return socket.create_server((address, 0), family=family, backlog=64)
+        return socket.create_server((LOOPBACK, 0), backlog=64)
     except OSError as error:
-        raise _Refusal(
-            f"hone cannot listen on {address} ({error.strerror or error}); give --learner-launch-address an address of "
-            "this machine that the ranks reach"
-        ) from error
+        raise _Refusal(f"hone cannot listen on {LOOPBACK} ({error.strerror or error})") from error
 
 
 class Launch:
     """One run of the command. `run` returns the exit code of this process."""
 
-    def __init__(self, text: str, address: str = LOOPBACK) -> None:
-        self._text, self._address = text, address
+    def __init__(self, text: str) -> None:
+        self._text = text
         self._selector = selectors.DefaultSelector()
         self._members: list[_Member] = []
         self._world: int | None = None
@@ -157,7 +147,7 @@ class Launch:
         os.set_inheritable(REPORT_FD, False)
         self._selector.register(CONTROL_FD, selectors.EVENT_READ, self._read_control)
         try:
-            listener = _listen(self._address)
+            listener = _listen()
             self._selector.register(listener, selectors.EVENT_READ, lambda: self._accept(listener))
             self._start(listener.getsockname()[1])
         except _Refusal as error:
@@ -176,11 +166,11 @@ class Launch:
 
     def _start(self, port: int) -> None:
         command = command_of(self._text, sys.executable)
-        environment = os.environ | {ADDRESS: f"{self._address} {port} {self._secret}", "PATH": _path(sys.executable)}
-        with _listen(self._address) as free:
+        environment = os.environ | {ADDRESS: f"{LOOPBACK} {port} {self._secret}", "PATH": _path(sys.executable)}
+        with _listen() as free:
             meeting = free.getsockname()[1]
         # Where the ranks find each other, unless the launcher says it. torchrun would leave a folder for logs behind.
-        environment |= {"MASTER_ADDR": self._address, "MASTER_PORT": str(meeting), "PET_LOG_DIR": os.devnull}
+        environment |= {"MASTER_ADDR": LOOPBACK, "MASTER_PORT": str(meeting), "PET_LOG_DIR": os.devnull}
         try:
             self._command = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
         except OSError as error:
@@ -261,7 +251,6 @@ class Launch:
         except OSError:
             # It has gone already.
             return
-        notice_silence(connection)
         one = _Member(connection, self._clock.now())
         self._members.append(one)
         self._selector.register(connection, selectors.EVENT_READ, lambda: self._read(one))
@@ -383,7 +372,7 @@ def _object(line: bytes) -> dict[str, Any]:
 
 def main() -> None:
     guard(CONTROL_FD, grace=END_SECONDS)
-    sys.exit(Launch(*sys.argv[1:]).run())
+    sys.exit(Launch(sys.argv[1]).run())
 
 
 if __name__ == "__main__":

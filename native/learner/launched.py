@@ -1,5 +1,4 @@
-"""This process as one of several ranks that a launcher has started (launch.py), on its machine or another one. Known
-before PyTorch is imported."""
+"""This process as one of several ranks that a launcher has started (launch.py). Known before PyTorch is imported."""
 
 import contextlib
 import fcntl
@@ -13,8 +12,6 @@ ADDRESS = "HONE_LEARNER_RANKS"
 """Variable in which launch.py tells its ranks where it listens, an address and a port, and a secret."""
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 10
-SILENT_SECONDS = 60
-"""After which the end of another machine is noticed."""
 
 
 @dataclass(frozen=True)
@@ -66,21 +63,6 @@ def machine() -> str:
     return " ".join(parts)
 
 
-def notice_silence(connection: socket.socket) -> None:
-    """Ends a connection whose other side no longer answers, as after a power cut."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    wanted = {
-        "TCP_KEEPIDLE": SILENT_SECONDS // 4,
-        "TCP_KEEPINTVL": SILENT_SECONDS // 4,
-        "TCP_KEEPCNT": 3,
-        "TCP_USER_TIMEOUT": SILENT_SECONDS * 1000,
-    }
-    for name, value in wanted.items():
-        # Not all systems have all of them.
-        if hasattr(socket, name):
-            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
 def enter(control_fd: int, report_fd: int) -> Rank:
     """Connects these file descriptors to the launching process, which has hone's ends. Outside of a launch nothing is
     done and the rank is ALONE. Ends the process where it cannot take part."""
@@ -92,14 +74,8 @@ def enter(control_fd: int, report_fd: int) -> Rank:
         connection = socket.create_connection((host, int(port)), CONNECT_SECONDS)
     except OSError as error:
         here = socket.gethostname()
-        what = (
-            "all ranks must be on its machine, unless --learner-launch-address names an address that others reach"
-            if host == LOOPBACK
-            else "the machines of the ranks must reach that address, on every port"
-        )
-        sys.exit(f"a rank of the learner on {here} cannot reach hone at {host} ({error}): {what}")
+        sys.exit(f"a rank of the learner on {here} cannot reach hone ({error}): all ranks must be on its machine")
     connection.settimeout(None)
-    notice_silence(connection)
     hello: dict[str, object] = {"secret": secret, "pid": os.getpid(), "machine": machine()}
     try:
         rank = rank_of(dict(os.environ))

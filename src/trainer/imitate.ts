@@ -102,7 +102,6 @@ export async function imitate(options: SftOptions, choice: SftChoice): Promise<S
         device,
         precision: config.precision,
         ...(config.learnerLaunch === undefined ? {} : { launch: config.learnerLaunch, cards: learnerCards() }),
-        ...(config.learnerLaunchAddress === undefined ? {} : { launchAddress: config.learnerLaunchAddress }),
         logFile: join(into, "learner.log"),
       },
       { onProgress, signal },

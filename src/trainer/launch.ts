@@ -3,20 +3,14 @@ import { UsageError } from "../core/util/errors.js";
 
 export interface LaunchChoice {
   readonly learnerLaunch?: string | undefined;
-  readonly learnerLaunchAddress?: string | undefined;
   readonly learner: string;
   readonly learnerLifetime?: string;
 }
 
 /** @throws UsageError where another option is given that ranks cannot have */
 export function checkLaunch(choice: LaunchChoice): void {
-  const { learnerLaunch, learnerLaunchAddress, learner, learnerLifetime } = choice;
-  if (learnerLaunch === undefined) {
-    if (learnerLaunchAddress === undefined) return;
-    throw new UsageError(
-      "--learner-launch-address is where hone listens for the processes of --learner-launch; give that too, or leave it out",
-    );
-  }
+  const { learnerLaunch, learner, learnerLifetime } = choice;
+  if (learnerLaunch === undefined) return;
   if (learner === "unsloth") {
     throw new UsageError(
       "--learner-launch starts several processes for an update, and Unsloth computes in one; use --learner peft",

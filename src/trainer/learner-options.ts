@@ -52,10 +52,6 @@ const learnerOptions = declareOptions({
         defaultText: "none: one process computes",
       },
     ),
-    learnerLaunchAddress: text(
-      "Address of this machine for processes on others, in a network that you trust: nothing is encrypted.",
-      { accepts: "a host name or an IP address", defaultText: "127.0.0.1" },
-    ),
     python: text("Python that has the learner's packages.", {
       accepts: "a path",
       defaultText: "hone's own environment, made at first use",

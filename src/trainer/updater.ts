@@ -135,10 +135,7 @@ export interface UpdaterSources {
   /** The model's file. */
   readonly model: string;
   readonly settings: RunSettings;
-  readonly config: Pick<
-    Config,
-    "learner" | "learnerLaunch" | "learnerLaunchAddress" | "learnerLifetime" | "precision" | "hfWeights"
-  >;
+  readonly config: Pick<Config, "learner" | "learnerLaunch" | "learnerLifetime" | "precision" | "hfWeights">;
   /** Values that fit the machine. */
   readonly fitted: {
     readonly microBatchTokens: number;
@@ -157,7 +154,7 @@ export interface UpdaterSources {
 export function openUpdater({ run, model, settings, config, fitted, place, threads, python, log }: UpdaterSources) {
   const { device, card, note } = place;
   if (note) log(note);
-  const { hfWeights, learnerLaunch, learnerLaunchAddress: launchAddress } = config;
+  const { hfWeights, learnerLaunch } = config;
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
   let said = "";
   return new LearnerUpdater({
@@ -195,7 +192,6 @@ export function openUpdater({ run, model, settings, config, fitted, place, threa
           logFile: run.logFile("learner.log"),
           cards: learnerLaunch === undefined ? place.cards : learnerCards(card),
           ...(learnerLaunch === undefined ? {} : { launch: learnerLaunch }),
-          ...(launchAddress === undefined ? {} : { launchAddress }),
           ...(from === undefined ? {} : { resume: from }),
         },
         { signal },

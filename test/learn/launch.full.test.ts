@@ -1,5 +1,5 @@
 /** A learner of several processes, started by PyTorch's torchrun: its updates are those of one, and none of them is left. */
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -74,42 +74,6 @@ describe("a learner of two ranks", () => {
     await again.close();
     expect(adapter("again").equals(adapter("second"))).toBe(true);
     expect(await gone([again.pid, ...closed])).toBe(true);
-  });
-
-  it("has ranks on two machines, each with a launcher, where the command starts both", async () => {
-    const script = join(folder, "two-machines.sh");
-    // A list of processes of its own is what a second machine has here.
-    writeFileSync(
-      script,
-      `on="torchrun --nnodes 2 --nproc-per-node 1 --master-addr $MASTER_ADDR --master-port $MASTER_PORT --no-python"
-apart="unshare -Urpf --kill-child --mount-proc"
-$apart true 2>/dev/null || apart=
-$apart $on --node-rank 1 "$@" &
-exec $on --node-rank 0 "$@"
-`,
-    );
-    const asked = { ...step, batch, minibatches: 2 };
-    const alone = await startLearner(base);
-    const wanted = await alone.step({ ...asked, into: join(folder, "here") });
-    await alone.close();
-    const logFile = join(folder, "two-machines.log");
-    const two = { ...base, logFile, launch: `bash ${script}`, launchAddress: "127.0.0.2" };
-    const ranks = await startLearner(two);
-    expect(ranks.info).toMatchObject({ ranks: 2 });
-    const found = await ranks.step({ ...asked, into: join(folder, "both") });
-    expectAlike(found, wanted);
-    const started = below(ranks.pid).map(({ pid }) => pid);
-    // A rank that does not see the batch.
-    const missing = ranks.step({ ...asked, batch: join(folder, "not-shared"), into: join(folder, "never") });
-    await expect(missing).rejects.toThrow(/there is no batch file .*not-shared on .*the run's folder on all of them/);
-    const dying = ranks.step({ ...asked, epochs: 1000, into: join(folder, "never") }).catch((error: unknown) => error);
-    await sleep(1000);
-    process.kill(Math.max(...ranksBelow(ranks.pid)), "SIGKILL");
-    expect(await dying).toBeInstanceOf(LearnerDied);
-    await ranks.close();
-    expect(await gone([ranks.pid, ...started])).toBe(true);
-    // What the other launcher says of it may come later.
-    expect(readFileSync(logFile, "utf8")).toMatch(/^learner: rank \d of 2 ended$/m);
   });
 
   it.each([

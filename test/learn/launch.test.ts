@@ -11,13 +11,6 @@ describe("a learner of several processes", () => {
     );
   });
 
-  it("has an address where there are several processes alone", () => {
-    checkLaunch({ ...launch, learnerLaunchAddress: "10.0.0.1" });
-    expect(() => checkLaunch({ learner: "peft", learnerLaunchAddress: "10.0.0.1" })).toThrow(
-      /^--learner-launch-address is where .*; give that too, or leave it out$/,
-    );
-  });
-
   it("is nothing to refuse otherwise, and neither is one process", () => {
     checkLaunch(launch);
     checkLaunch({ learner: "peft" });

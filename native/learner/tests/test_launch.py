@@ -39,7 +39,7 @@ def gone(pids):
 class Hone:
     """The ends of a learner that hone holds."""
 
-    def __init__(self, folder, command, limits="", address="127.0.0.1"):
+    def __init__(self, folder, command, limits=""):
         self.log = folder / "log"
         self._number = 0
         self._text = b""
@@ -50,7 +50,7 @@ class Hone:
         given = f'exec 3<&{control} 4>&{reports}; exec {control}<&- {reports}>&-; exec "$0" "$@"'
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
-                ["bash", "-c", given, sys.executable, "-c", program, shlex.join(command), address],
+                ["bash", "-c", given, sys.executable, "-c", program, shlex.join(command)],
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
                 pass_fds=(control, reports),
                 stdout=log,
@@ -250,13 +250,12 @@ def can_go_elsewhere():
 
 
 @pytest.mark.skipif(not can_go_elsewhere(), reason="unshare makes no list of processes here")
-def test_processes_here_are_left_alone_where_ranks_of_another_machine_have_their_numbers(start, tmp_path):
+def test_processes_here_are_left_alone_where_ranks_of_a_container_have_their_numbers(start, tmp_path):
     bystanders = [subprocess.Popen(["sleep", "600"]) for _ in range(12)]
     # Other programs of this machine may have numbers between.
     numbers = [one.pid for one in bystanders]
     try:
-        # Another address of this machine.
-        hone = start(elsewhere(numbers[0], tmp_path), address="127.0.0.2")
+        hone = start(elsewhere(numbers[0], tmp_path))
         hone.ask("step")
         assert hone.answers()[-1]["result"] == [0, 2, 0, 2]
         pids, _ = hone.workers(tmp_path, ranks=2)
@@ -292,15 +291,6 @@ def test_strangers_are_sent_away_and_change_nothing(start):
                 assert stranger.recv(1) == b""
     hone.ask("step")
     assert hone.answers()[-1]["type"] == "done"
-
-
-@pytest.mark.parametrize("address", ["0.0.0.0", "192.0.2.1", "no-such-name.invalid"])
-def test_an_address_that_is_none_of_this_machine_is_refused(start, address):
-    hone = start([*LAUNCHER, "2", *FAKE], address=address)
-    hone.ask("open")
-    (answer,) = hone.answers()
-    assert answer["code"] == "refused" and f"hone cannot listen on {address} (" in answer["message"]
-    assert "\n" not in answer["message"]
 
 
 def test_a_command_that_ends_is_no_launch(start):

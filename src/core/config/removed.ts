@@ -19,6 +19,7 @@ export const removedFlags: Readonly<Record<string, string>> = {
   resultTokens: OF_PLAN,
   judgeSeconds: OF_PLAN,
   assume: OF_PLAN,
+  learnerLaunchAddress: "the processes of --learner-launch are all on this machine",
   learnerShards:
     "each process of --learner-launch has the whole model: where that does not fit, take quantised weights (docs/models.md) or --gradient-checkpointing",
   adamBeta1: "AdamW's numbers go by the model's size; tune --learning-rate and --max-grad-norm",

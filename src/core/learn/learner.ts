@@ -96,7 +96,7 @@ export async function startLearner(
   settings: LearnerSettings,
   { onProgress, module, signal }: StartOptions = {},
 ): Promise<Learner> {
-  const { python, threads, ggml, logFile, deadlines, launch, launchAddress, cards, ...model } = settings;
+  const { python, threads, ggml, logFile, deadlines, launch, cards, ...model } = settings;
   if (model.lora && model.lora.targets.length === 0) {
     throw new LearnerRefused("an adapter needs at least one target layer");
   }
@@ -107,9 +107,7 @@ export async function startLearner(
     logFile,
     ...(deadlines ? { deadlines } : {}),
     cards,
-    ...(launch === undefined
-      ? {}
-      : { module: ["-m", "learner.launch", launch, ...(launchAddress === undefined ? [] : [launchAddress])] }),
+    ...(launch === undefined ? {} : { module: ["-m", "learner.launch", launch] }),
     ...(module ? { module } : {}),
   });
   const stop = () => void child.close();

@@ -139,8 +139,6 @@ export interface LearnerSettings {
    * learner to it. Refused where it cannot be run or sets no RANK and WORLD_SIZE.
    */
   readonly launch?: string;
-  /** With `launch`: address of this machine to which its ranks connect, for those of other machines. Default 127.0.0.1. */
-  readonly launchAddress?: string;
   /** The GPUs that it sees, as CUDA_VISIBLE_DEVICES, in place of the one of this process. */
   readonly cards?: string | undefined;
   /** The engine's ggml base library, which on a CPU computes the values of quantised weights; undefined where it is not installed. */

@@ -15,6 +15,9 @@ export interface Framework {
   readonly rewrites?: true;
 }
 
+/** Where programs are whose packages do not go with those of the others. */
+const AI_6 = "ai-6";
+
 const aiSdk = [
   ["__PROVIDER_IMPORT__;", 'import { openai } from "@ai-sdk/openai";'],
   ["__MODEL__", 'openai("tiny")'],
@@ -265,6 +268,12 @@ export const frameworks: readonly Framework[] = [
   { name: "Anthropic's SDK for Python", program: "anthropic_agent.py" },
   { name: "Strands", program: "strands_agent.py", python: "python-openai-2" },
   { name: "Haystack", program: "haystack_agent.py", python: "python-openai-2" },
+  { name: "LlamaIndex", program: "llamaindex_agent.py", python: "python-openai-2" },
+  { name: "CrewAI", program: "crewai_agent.py", python: "python-crewai" },
+  { name: "Google ADK", program: "adk_agent.py", python: "python-adk" },
+  { name: "AG2", program: "ag2_agent.py" },
+  { name: "VoltAgent", program: `${AI_6}/voltagent.mjs` },
+  { name: "Genkit", program: `${AI_6}/genkit.mjs` },
   ...published,
 ];
 
@@ -279,8 +288,11 @@ export const isPlaced = (framework: Framework, folder: string) => existsSync(joi
 
 /** Puts the programs that there are where modules of JavaScript find the installed packages. */
 export function placePrograms(installed: Installed, folder: string): void {
-  cpSync(join(packageRoot, "test/frameworks/programs"), folder, { recursive: true });
-  symlinkSync(join(installed.folder, "node_modules"), join(folder, "node_modules"));
+  const programs = join(packageRoot, "test/frameworks/programs");
+  cpSync(programs, folder, { recursive: true });
+  for (const name of ["mail.json", "mail.mjs"]) cpSync(join(programs, name), join(folder, AI_6, name));
+  for (const place of ["node_modules", `${AI_6}/node_modules`])
+    symlinkSync(join(installed.folder, place), join(folder, place));
   for (const { name, program } of published) {
     if (!isThere(program, installed)) continue;
     mkdirSync(join(folder, folderOf(name)));

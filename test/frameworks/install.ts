@@ -1,6 +1,6 @@
 /**
  * The frameworks, installed once in hone's folder of caches: none of them is a dependency of hone. JavaScript's versions are
- * packages/package-lock.json's, Python's those of the packages/requirements*.txt.
+ * those of the two package-lock.json of packages/, Python's those of its requirements*.txt.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,28 +15,38 @@ import { findPython, makeVenv } from "../../src/machine/python/interpreter.js";
 
 export interface Installed {
   /**
-   * Has `node_modules`, Python's environments, in `sources` the Python packages that ship examples beside their code, and in `repositories`
+   * Has `node_modules`, here and in `ai-6`, Python's environments, in `sources` the Python packages that ship examples beside their code, and in `repositories`
    * examples that no package ships, where their hosts can be reached.
    */
   readonly folder: string;
-  /** Interpreters that have the packages: some frameworks ask for an older version of OpenAI's client than others. */
+  /** Interpreters that have the packages: some frameworks ask for older versions of others' than the rest. */
   readonly pythons: Readonly<Record<PythonPackages, string>>;
 }
 
 const packages = join(packageRoot, "test/frameworks/packages");
 /** Python's lists of packages, each of an environment of its own. */
-const requirements = { python: "requirements.txt", "python-openai-2": "requirements-openai-2.txt" } as const;
+const requirements = {
+  python: "requirements.txt",
+  "python-openai-2": "requirements-openai-2.txt",
+  "python-adk": "requirements-adk.txt",
+  "python-crewai": "requirements-crewai.txt",
+} as const;
 export type PythonPackages = keyof typeof requirements;
 const pythonNames = Object.keys(requirements) as PythonPackages[];
-const lists = ["package.json", "package-lock.json", ...Object.values(requirements)];
+/** JavaScript's lists, each of a `node_modules` of its own, by folder: frameworks need versions 6 and 7 of the AI SDK. */
+const javaScriptFolders = ["", "ai-6"];
+const javaScriptLists = (folder: string) => ["package.json", "package-lock.json"].map((name) => join(folder, name));
+const lists = [...javaScriptFolders.flatMap(javaScriptLists), ...Object.values(requirements)];
 
 async function must(command: string, args: readonly string[]): Promise<void> {
   const { code, stdout, stderr } = await run(command, args);
   if (code !== 0) throw new HoneError(`${command} ${args.slice(0, 3).join(" ")}: ${lastLine(stderr || stdout)}`);
 }
 
-async function installJavaScript(folder: string): Promise<void> {
-  for (const list of lists) writeFileSync(join(folder, list), readFileSync(join(packages, list)));
+async function installJavaScript(base: string, name: string): Promise<void> {
+  const folder = join(base, name);
+  mkdirSync(folder, { recursive: true });
+  for (const list of javaScriptLists(name)) writeFileSync(join(base, list), readFileSync(join(packages, list)));
   // --force: some ask for a newer Node than the oldest that hone runs on, and run on that one, too.
   const quiet = ["--no-audit", "--no-fund", "--loglevel=error"];
   await must("npm", ["ci", "--prefix", folder, "--force", "--ignore-scripts", ...quiet]);
@@ -101,7 +111,7 @@ export async function installFrameworks(): Promise<Installed> {
       rmSync(folder, { recursive: true, force: true });
       mkdirSync(folder);
       const pythons = pythonNames.map((name) => installPython(folder, name));
-      await Promise.all([installJavaScript(folder), ...pythons]);
+      await Promise.all([...javaScriptFolders.map((name) => installJavaScript(folder, name)), ...pythons]);
       await fetchSources(folder);
       await fetchExamples(folder);
       writeFileSync(stamp, "");

@@ -11,7 +11,7 @@ const interpreters = JSON.parse(pythons) as Installed["pythons"];
 /** The programs ask the model alone: nobody is sent traces or statistics. */
 const env = {
   ...{ OPENAI_AGENTS_DISABLE_TRACING: "1", MASTRA_TELEMETRY_DISABLED: "1", DO_NOT_TRACK: "1" },
-  HAYSTACK_TELEMETRY_ENABLED: "False",
+  ...{ HAYSTACK_TELEMETRY_ENABLED: "False", CREWAI_DISABLE_TELEMETRY: "true", LITELLM_LOCAL_MODEL_COST_MAP: "True" },
 };
 
 export const question = "When is the deadline of the project Falcon?";

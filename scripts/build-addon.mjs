@@ -23,7 +23,7 @@ import { createRequire } from "node:module";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { sourceOf } from "./sources.mjs";
+import { placeMetal, sourceOf } from "./sources.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const require = createRequire(import.meta.url);
@@ -259,6 +259,11 @@ if (process.argv.includes("--print-llama-version")) {
   extractHeaders(folder, packageVersion(folder));
   process.stdout.write(llamaVersion());
 } else {
+  try {
+    placeMetal();
+  } catch (error) {
+    fail(error.message);
+  }
   const noSqlite = whyNotPrebuilt(sqlite, SQLITE_LOADS);
   const noAddon = whyNotPrebuilt("hone_engine.node");
   const jobs = [

@@ -2,13 +2,15 @@
 // loads, and for the conversion of models. A checkout has them; elsewhere npm, with the user's own configuration of it, fetches
 // each from the package that carries it when it is first needed.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const about = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-const versions = { ...about.devDependencies, ...about.dependencies, ...about.sources };
+const METAL = "@node-llama-cpp/mac-arm64-metal";
+const ofLlama = { [METAL]: about.dependencies["node-llama-cpp"] };
+const versions = { ...about.devDependencies, ...about.dependencies, ...about.sources, ...ofLlama };
 
 /** A file of each package that is there only where its sources are. */
 const needed = {
@@ -16,6 +18,7 @@ const needed = {
   "node-addon-api": "napi.h",
   "node-gyp": "bin/node-gyp.js",
   "node-llama-cpp": "llama/gitRelease.bundle",
+  [METAL]: "bins",
 };
 
 function find(name) {
@@ -39,7 +42,7 @@ export function sourceOf(name) {
   const found = find(name);
   if (found !== undefined) return found;
   const wanted = `${name}@${versions[name]}`;
-  process.stderr.write(`hone: fetching ${wanted}, which has sources that the package does without\n`);
+  process.stderr.write(`hone: fetching ${wanted}, which has what is left out here\n`);
   const target = join(root, "build/sources", name);
   // Made aside and renamed, so that no other process sees half of it.
   const aside = `${target}.${process.pid}`;
@@ -68,4 +71,18 @@ export function sourceOf(name) {
     rmSync(aside, { recursive: true, force: true });
   }
   return find(name);
+}
+
+/**
+ * A checkout has an empty package in the place of llama.cpp's libraries for a Mac (package.json's resolutions): yarn 1 would
+ * download them on every system. On a Mac they are put there.
+ *
+ * @throws Error in one line where this is a Mac on which hone cannot run, or npm cannot fetch them
+ */
+export function placeMetal(platform = process.platform, arch = process.arch) {
+  if (platform !== "darwin") return;
+  if (arch !== "arm64") throw new Error("a Mac with Intel's processor has no wheels of PyTorch 2.3 and newer");
+  const empty = join(root, "node_modules", METAL);
+  if (!existsSync(empty) || find(METAL) !== undefined) return;
+  cpSync(sourceOf(METAL), empty, { recursive: true });
 }

@@ -134,3 +134,37 @@ describe("an installed package", () => {
     expect(status).toBe(1);
   });
 });
+
+describe("llama.cpp's libraries for a Mac", () => {
+  const METAL = "@node-llama-cpp/mac-arm64-metal";
+  const version: string = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")).dependencies[
+    "node-llama-cpp"
+  ];
+  /** A checkout with the empty package, and an npm that installs what it is asked for, or refuses. */
+  function placed(npm: string, ...machine: string[]) {
+    const folder = mkdtempSync(join(base, "mac-"));
+    for (const made of ["scripts", "bin", `node_modules/${METAL}`]) mkdirSync(join(folder, made), { recursive: true });
+    for (const file of ["scripts/sources.mjs", "package.json"])
+      copyFileSync(join(packageRoot, file), join(folder, file));
+    writeFileSync(join(folder, "node_modules", METAL, "package.json"), '{ "version": "0.0.0" }');
+    writeFileSync(join(folder, "bin/npm"), `#!/bin/sh\n${npm}\n`, { mode: 0o755 });
+    const program = `(await import("./scripts/sources.mjs")).placeMetal(...${JSON.stringify(machine)})`;
+    const env = { ...process.env, PATH: `${join(folder, "bin")}:${process.env.PATH}` };
+    const args = ["--input-type=module", "-e", program];
+    const { status, stderr } = spawnSync(process.execPath, args, { cwd: folder, env, encoding: "utf8" });
+    return { status, stderr, there: readdirSync(join(folder, "node_modules", METAL)).sort() };
+  }
+  const installs = `mkdir -p node_modules/${METAL}/bins && echo '{ "version": "${version}" }' > node_modules/${METAL}/package.json`;
+
+  it("take the place of the empty package in a checkout on a Mac, and nowhere else", () => {
+    expect(placed(installs, "darwin", "arm64")).toMatchObject({ status: 0, there: ["bins", "package.json"] });
+    expect(placed(installs, "linux", "x64")).toMatchObject({ status: 0, stderr: "", there: ["package.json"] });
+  });
+
+  it("are refused with the reason where there are none", () => {
+    expect(placed("echo 'npm error code ETARGET' >&2; exit 1", "darwin", "arm64").stderr).toContain(
+      `${METAL}@${version} cannot be fetched (code ETARGET)`,
+    );
+    expect(placed(installs, "darwin", "x64").stderr).toContain("a Mac with Intel's processor has no wheels of PyTorch");
+  });
+});

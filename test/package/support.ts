@@ -1,6 +1,7 @@
 /** A folder with hone installed from its tarball, as a stranger has it. */
 import { spawn, spawnSync } from "node:child_process";
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -40,8 +41,8 @@ export async function pack(folder: string): Promise<{ tarball: string; files: st
 export function platformFolder(folder: string, version: string): string {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "package.json"), JSON.stringify({ name: platformPackage, version }));
-  symlinkSync(addonFile(), join(folder, "hone_engine.node"));
-  symlinkSync(sqliteFile(), join(folder, `better_sqlite3-${process.versions.modules}.node`));
+  copyFileSync(addonFile(), join(folder, "hone_engine.node"));
+  copyFileSync(sqliteFile(), join(folder, `better_sqlite3-${process.versions.modules}.node`));
   return folder;
 }
 
@@ -161,9 +162,10 @@ export function run(
   program: string,
   args: readonly string[],
   env = process.env,
+  cwd = packageRoot,
 ): Promise<{ status: number | null; said: string }> {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { cwd: packageRoot, env, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(program, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
     let said = "";
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding("utf8").on("data", (text: string) => {

@@ -89,7 +89,7 @@ describe.skipIf(why !== "")(`hone's packages by other package managers${why}`, (
       const hone = (...args: string[]) => (exec ? by(...exec, ...args) : run(link, args, env, folder));
       const doctor = await hone("doctor", "--gpu", "off");
       expect(doctor.said).toContain("all is well");
-      const checked = await hone("check", "task.ts", "--n", "1", "--gpu", "off");
+      const checked = await hone("check", "task.ts", "--n", "1");
       expect(checked.said).toContain("echo: 2 train and 2 test scenarios");
       const few = ["--n", "1", "--group-size", "1", "--context", "1024", "--max-tokens", "8"];
       const played = await hone("rollout", "--task", "task.ts", "--model", "tiny", "--gpu", "off", ...few);

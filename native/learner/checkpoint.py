@@ -35,7 +35,7 @@ def write(folder: str, backend: Backend, optimizer: Optimizer, probe: dict[str, 
     Raises Refused when the disk is full: every library has an error of its own for that.
     """
     try:
-        _write(Path(folder), backend, optimizer.state(), probe)
+        _write(Path(folder), backend, optimizer, probe)
     except (OSError, RuntimeError, SafetensorError) as error:
         if is_out_of_memory(error):
             raise
@@ -50,7 +50,7 @@ def _paired(weights: dict[str, torch.Tensor], backend: Backend) -> tuple[list[to
     return trained, [weights[names[id(one)]] for one in trained]
 
 
-def _write(path: Path, backend: Backend, moments: dict[str, Any], probe: dict[str, Any] | None) -> None:
+def _write(path: Path, backend: Backend, optimizer: Optimizer, probe: dict[str, Any] | None) -> None:
     path.mkdir(parents=True, exist_ok=True)
     if isinstance(backend.model, PeftModel):
         backend.model.save_pretrained(path / "adapter", safe_serialization=True)
@@ -61,10 +61,10 @@ def _write(path: Path, backend: Backend, moments: dict[str, Any], probe: dict[st
         write_gguf_adapter(state, config, base, path / "adapter.gguf", name="hone")
     else:
         write_model(path, backend.model, backend.base)
-    torch.save(moments, path / "optimizer.pt")
-    if isinstance(backend.model, PeftModel):
-        check_files(path, backend.model, base, moments)
+    torch.save(optimizer.state(), path / "optimizer.pt")
     probe_file.write(path, probe)
+    if isinstance(backend.model, PeftModel):
+        check_files(path, backend.model, base, optimizer.held(), probe)
     sync(path)
 
 
@@ -99,7 +99,7 @@ def resume(folder: str, backend: Backend, optimizer: Optimizer, lora: Lora) -> N
     set_peft_model_state_dict(backend.model, weights)
     if state is not None:
         optimizer.load(state)
-    check_resumed(path, backend.model, optimizer.state())
+    check_resumed(path, backend.model, optimizer.held())
 
 
 def digest(folder: str) -> str | None:

@@ -9,7 +9,7 @@ from .copies import copies, put
 from .errors import Refused
 from .request import AdamSettings
 from .scaling import LossScale
-from .second_path import AdamStep
+from .second_path import AdamStep, check_kept
 
 POLICY = "policy"
 SUPERVISED = "supervised"
@@ -35,6 +35,8 @@ class Optimizer:
         self.updates = 0
         self.objective: str | None = None
         """The objective of the updates so far; None before the first."""
+        self._kept: tuple[str | None, int, dict[str, Any]] | None = None
+        """After the last update: its objective, a parameter's number, and a copy of the moments of that parameter."""
         self._first_random = self._random()
 
     def begin(self, objective: str) -> None:
@@ -65,13 +67,20 @@ class Optimizer:
         return float(torch.nn.utils.clip_grad_norm_(self.parameters, max_norm))
 
     def update(self, learning_rate: float) -> None:
-        """Raises Refused when the step is not AdamW's."""
+        """Raises Refused when the step is not AdamW's, or does not go on from the moments of the one before."""
+        if self._kept is not None and self._kept[0] == self.objective:
+            _, number, kept = self._kept
+            check_kept(kept, self._adam.state.get(self.parameters[number], {}))
         again = AdamStep(self._adam, self.parameters, self.updates, self._settings)
         for group in self._adam.param_groups:
             group["lr"] = learning_rate
         self._adam.step()
         again.check(learning_rate)
         self.updates += 1
+        # In each update another one.
+        number = self.updates % len(self.parameters)
+        state = self._adam.state.get(self.parameters[number], {})
+        self._kept = self.objective, number, {name: one.clone() for name, one in state.items()}
 
     def tensors(self) -> list[torch.Tensor]:
         """All that updates depend on: weights, Adam's state and the random state of the CPU."""
@@ -90,6 +99,12 @@ class Optimizer:
             "loss_scale": self.scale.state(),
         } | self._random()
 
+    def held(self) -> dict[str, Any]:
+        """As `state`, with the tensors that Adam itself goes on with: what is written of `state` is compared with it."""
+        state = self.state()
+        own = {number: self._adam.state[one] for number, one in enumerate(self.parameters) if one in self._adam.state}
+        return state | {"adam": state["adam"] | {"state": own}}
+
     def load(self, state: dict[str, Any]) -> None:
         """Settings are the current ones; moments, counts, loss scale and random state are the file's.
 
@@ -103,6 +118,7 @@ class Optimizer:
         self.objective = state["objective"]
         self.scale.load(state["loss_scale"])
         self._set_random(state)
+        self._kept = None
 
     def snapshot(self) -> dict[str, Any]:
         """A copy of state and weights in memory, for `restore`."""
@@ -115,12 +131,14 @@ class Optimizer:
             number: {name: copied.get(id(value), value) for name, value in one.items()}
             for number, one in adam["state"].items()
         }
-        return {"weights": copies(self.parameters), "state": state | {"adam": adam | {"state": moments}}}
+        state |= {"adam": adam | {"state": moments}}
+        return {"weights": copies(self.parameters), "state": state, "kept": self._kept}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         put(self.parameters, snapshot["weights"])
         # Knowledge about the loss scale gained since then is kept.
         self.load(snapshot["state"] | {"loss_scale": self.scale.state()})
+        self._kept = snapshot["kept"]
 
     def _random(self) -> dict[str, Any]:
         """For the CPU and the current device: querying another GPU for its state would take memory there."""

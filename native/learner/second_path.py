@@ -5,6 +5,7 @@ step is not taken.
 """
 
 import functools
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,12 +24,15 @@ from .errors import Refused
 from .fused_weights import ADAPTER, adapter_of
 from .gguf_adapter import PEFT_TENSOR, Base
 from .packing import Pack
+from .probe import FILE as PROBE
 from .request import AdamSettings, Lora, StepRequest
 
 SAME = 1e-5
 """Relative difference of an adapter's products in f64 from two copies in f32, some 80 roundings."""
 UPDATE = 1e-3
 """The same of an update of Adam, of which f32 keeps fewer digits where the moments are small."""
+MOMENTS = 1e-5
+"""The same of the moments after it: bf16 would leave 1e-3."""
 
 
 class Spent:
@@ -206,13 +210,16 @@ class _Watched:
         )
         self._step = int(state["step"]) + 1 if "step" in state else 1
 
-    def after(self, settings: AdamSettings, epsilon: float, learning_rate: float) -> torch.Tensor:
-        """What the step makes of it."""
+    def after(
+        self, settings: AdamSettings, epsilon: float, learning_rate: float
+    ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """What the step makes of it, and of its moments."""
         first, second = settings.betas
         mean = first * self._mean + (1 - first) * self._gradient
         square = second * self._square + (1 - second) * self._gradient**2
         change = mean / (1 - first**self._step) / ((square / (1 - second**self._step)).sqrt() + epsilon)
-        return self.before * (1 - learning_rate * settings.weight_decay) - learning_rate * change
+        weights = self.before * (1 - learning_rate * settings.weight_decay) - learning_rate * change
+        return weights, {"exp_avg": mean, "exp_avg_sq": square}
 
 
 class AdamStep:
@@ -233,13 +240,13 @@ class AdamStep:
         moved = next((one for one in near if one.grad.any()), None)
         watched = {id(one): one for one in (*near[:1], moved) if one is not None}
         self._watched = [_Watched(one, adam.state.get(one, {})) for one in watched.values()]
-        self._settings, self._epsilon = settings, adam.param_groups[0]["eps"]
+        self._adam, self._settings, self._epsilon = adam, settings, adam.param_groups[0]["eps"]
 
     @timed
     def check(self, learning_rate: float) -> None:
         """After the step."""
         for one in self._watched:
-            wanted = one.after(self._settings, self._epsilon, learning_rate)
+            wanted, moments = one.after(self._settings, self._epsilon, learning_rate)
             apart, moved = one.parameter.detach().double() - wanted, (wanted - one.before).norm()
             rounding = torch.finfo(one.parameter.dtype).eps * wanted.norm()
             limit = UPDATE * moved + rounding
@@ -247,8 +254,17 @@ class AdamStep:
             length = one.before.norm()
             along = (apart * one.before).sum().abs() / length.clamp(min=1e-300)
             limit_along = learning_rate * self._settings.weight_decay / 2 * length + 4 * limit / apart.numel() ** 0.5
+            state = self._adam.state[one.parameter]
+            lost = torch.stack([_lost(state[name], value) for name, value in moments.items()]).amax()
             # The host waits for the device once.
-            found, most, found_along, most_along = torch.stack((apart.norm(), limit, along, limit_along)).tolist()
+            found, most, found_along, most_along, most_lost = torch.stack(
+                (apart.norm(), limit, along, limit_along, lost)
+            ).tolist()
+            if not most_lost <= MOMENTS:
+                raise Refused(
+                    "the update of a parameter by Adam leaves other moments than its gradient and those before give: "
+                    f"{most_lost:.2g} of them apart"
+                )
             if not (found <= most and found_along <= most_along):
                 raise Refused(
                     f"the update of a parameter by Adam is not what its gradient, moments and the learning rate "
@@ -256,20 +272,38 @@ class AdamStep:
                 )
 
 
+def _lost(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """Of a moment: how far apart, as a share of it. Numbers that f32 has as 0 do not count."""
+    rounding = torch.finfo(found.dtype).tiny * found.numel() ** 0.5 / MOMENTS
+    return (found.double() - wanted).norm() / (wanted.norm() + rounding)
+
+
 @timed
-def check_files(path: Path, model: PeftModel, base: Base, optimizer: dict[str, Any]) -> None:
-    """The checkpoint's files have the adapter and the optimizer's state. `optimizer`: that state now."""
+def check_kept(kept: dict[str, Any], now: dict[str, Any]) -> None:
+    """Moments of a parameter are those that the update before left. `kept`: a copy of that time, of any device."""
+    if not _same(dict(zip(kept, on_host(kept.values()), strict=True)), now):
+        raise Refused("Adam's moments of a parameter are not those that the update before left")
+
+
+@timed
+def check_files(
+    path: Path, model: PeftModel, base: Base, optimizer: dict[str, Any], probe: dict[str, Any] | None
+) -> None:
+    """The checkpoint's files have the adapter, the optimizer's state and the probe. `optimizer`: that state now, with
+    the tensors that Adam itself goes on with."""
     _check_same("adapter_model.safetensors", load_file(path / "adapter/adapter_model.safetensors"), adapter_of(model))
     _check_engines(path / "adapter.gguf", model, base)
     # This process has just written it; the restricted unpickler takes twice as long.
     stored = torch.load(path / "optimizer.pt", map_location="cpu", weights_only=False)
     _check_same("optimizer.pt", stored, optimizer)
+    if probe is not None:
+        _check_same(PROBE, json.loads((path / PROBE).read_text()), probe)
 
 
 @timed
 def check_resumed(path: Path, model: PeftModel, optimizer: dict[str, Any]) -> None:
     """A learner that goes on has the adapter, moments and counts of the checkpoint's files, read again. `optimizer`:
-    its state now."""
+    as in `check_files`."""
     stored = load_file(path / "adapter/adapter_model.safetensors")
     now = dict(adapter_of(model))
     if (path / "optimizer.pt").exists():

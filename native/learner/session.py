@@ -7,12 +7,14 @@ from importlib.metadata import version
 from typing import Any
 
 import torch
+from peft import PeftModel
 
 from . import checkpoint, choice
 from .backend import Backend, PeftBackend
 from .batch import Batch, read_batch
 from .errors import Refused
 from .hardware import cuda_of, name_of
+from .in_use import InForce
 from .memory import PeakMemory
 from .optimizer import POLICY, SUPERVISED, Optimizer
 from .products import choose_products
@@ -66,6 +68,7 @@ class Session:
             check_scaled(self._backend.model, settings.lora)
         self._adapter = checkpoint.digest(settings.resume) if settings.resume else None
         """Of the checkpoint whose state the first rank has."""
+        self._in_force = self._see(settings.resume)
         self._rehearsals = Rehearsals()
         self._residence = Residence(self._backend, self._optimizer, self._backend.away)
         device = self._backend.device if self._backend.away else self._backend.placed()
@@ -90,9 +93,17 @@ class Session:
             "seconds": time.monotonic() - started,
         }
 
+    def _see(self, checkpoint_folder: str | None) -> InForce | None:
+        """None where all weights are trained, and on ranks that may be of machines without the files."""
+        model = self._backend.model
+        if not (self._ranks.first and isinstance(model, PeftModel)):
+            return None
+        return InForce(model, checkpoint_folder, self._optimizer.updates)
+
     def step(self, request: StepRequest, progress: Progress) -> dict[str, Any]:
         """A policy-gradient update and its checkpoint."""
-        return self._ranks.together("step", lambda: self._run(policy_update, POLICY, request, progress))
+        update = functools.partial(policy_update, in_force=self._in_force)
+        return self._ranks.together("step", lambda: self._run(update, POLICY, request, progress))
 
     def sft(self, request: SftRequest, progress: Progress) -> dict[str, Any]:
         """Supervised epochs and their checkpoint."""
@@ -123,6 +134,7 @@ class Session:
                 progress("saving", 0, 1)
                 checkpoint.write(request.into, self._backend, self._optimizer, probe)
                 self._adapter = checkpoint.digest(request.into)
+                self._in_force = self._see(request.into)
             metrics["seconds"]["save"] = time.monotonic() - saving
             # After this the checkpoint is written, for all ranks.
             reports = self._ranks.gather(

@@ -19,6 +19,7 @@ from .as_played import Policy
 from .backend import Backend, Repeat
 from .batch import Batch
 from .errors import Refused
+from .in_use import InForce
 from .memory import forget
 from .minibatches import MiniBatch, minibatches_of, scales_of
 from .optimizer import Optimizer
@@ -65,6 +66,7 @@ def policy_update(
     request: StepRequest,
     progress: Progress,
     ranks: Ranks = ALONE,
+    in_force: InForce | None = None,
 ) -> dict[str, Any]:
     """Applies all updates, or none when a loss or gradient of one is not finite. Returns the metrics; if the updates
     were applied, they include the `probe`.
@@ -77,7 +79,8 @@ def policy_update(
     Several ranks compute the same update: each the rows that are its own, with the normaliser of the whole step, and
     everything that follows from the sum of the gradients and from all tokens' log-probabilities.
 
-    Raises Refused when the batch has no advantage to learn from.
+    Raises Refused when the batch has no advantage to learn from, and where it would compute with another adapter than
+    the one `in_force`.
     """
     if not batch.advantages.any() and not request.kl_coefficient:
         raise Refused(
@@ -85,13 +88,13 @@ def policy_update(
         )
     started = time.monotonic()
     played = of_batch(backend, batch, request, ranks)
-    metrics = _updates(backend, optimizer, batch, request, progress, ranks, played)
+    metrics = _updates(backend, optimizer, batch, request, progress, ranks, played, in_force)
     if metrics["skipped"] and backend.precision == "f16":
         overflows = metrics["overflows"] + 1
 
         def again() -> dict[str, Any]:
             checkpointed = replace(request, gradient_checkpointing=True)
-            return _updates(backend, optimizer, batch, checkpointed, progress, ranks, played)
+            return _updates(backend, optimizer, batch, checkpointed, progress, ranks, played, in_force)
 
         metrics = in_bf16(backend, optimizer.scale, again, lambda metrics: not metrics["skipped"])
         metrics["overflows"] = overflows
@@ -106,6 +109,7 @@ def _updates(
     progress: Progress,
     ranks: Ranks,
     played: Version,
+    in_force: InForce | None,
 ) -> dict[str, Any]:
     """One attempt at all updates. Where it fails, weights, optimizer and random state are as before."""
     minibatches = minibatches_of(backend, batch, request, ranks)
@@ -122,6 +126,7 @@ def _updates(
     as_played = as_engine(backend, request)
     try:
         with as_played():
+            types = ranks.together("adapter", lambda: in_force and in_force.types())
             # On each rank: the others would only wait for it.
             probe = ranks.together("probe", lambda: Probe(backend, batch))
             if request.kl_coefficient:
@@ -163,6 +168,7 @@ def _updates(
             "microBatches": len(packs),
             "learningRate": request.learning_rate,
         }
+        | ({"adapterTypes": types} if types else {})
     )
 
 

@@ -11,6 +11,7 @@ from . import head, loss
 from .backend import Backend
 from .batch import Batch
 from .device import on_device
+from .errors import Refused
 from .importance import effective_sample_size, importance_metrics
 from .minibatches import MiniBatch
 from .objective import LossSettings
@@ -18,6 +19,7 @@ from .packing import Pack
 from .probe import Probe
 from .ranks import Ranks
 from .second_path import check_apart, check_old, check_tokens
+from .told import check_told
 from .version import Version
 
 CPU = torch.device("cpu")
@@ -120,6 +122,21 @@ class Passes:
         # No card has measured by how much they differ there.
         if probe.as_sampled is not None and self._device == CPU:
             check_apart(self._tokens.old[probe.slots].cpu(), probe.as_sampled, self._backend.precision)
+
+    def check_told(self) -> list[str]:
+        """Once π_old is known: the engine's log-probabilities of all sizes are those of the policy that played. Raises
+        Refused where rows are computed on a CPU; elsewhere nobody has measured rounding of each size, and it is a note.
+        """
+        own = self._played.logprobs if self._played.older else self._tokens.old
+        if own is None:
+            return []
+        try:
+            check_told(self._batch.on(CPU), own.cpu(), self._backend.precision)
+        except Refused as error:
+            if self._device == CPU:
+                raise
+            return [f"{error}"]
+        return []
 
     def clipped(self, slots: torch.Tensor) -> tuple[int, int]:
         """How many of the tokens the lower and the upper bound of the ratio acted on in the latest pass."""

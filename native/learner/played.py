@@ -170,7 +170,7 @@ def played_by(
             continue
         for one in trajectories:
             slots = torch.arange(one.first_slot, one.first_slot + int(one.sampled.sum()))
-            counted[slots] = _first_of_their_kind(one, seen)
+            counted[slots] = first_of_their_kind(one, seen)
         results = [slope(batch.rollout, current.where(counted, torch.nan), scores) for scores in before]
     return results, current
 
@@ -181,7 +181,7 @@ def _fitting(trajectories: list[Trajectory], room: float, least: int) -> list[Tr
     return trajectories[: max(least, int((ends <= room).sum()))]
 
 
-def _first_of_their_kind(trajectory: Trajectory, seen: set[int]) -> torch.Tensor:
+def first_of_their_kind(trajectory: Trajectory, seen: set[int]) -> torch.Tensor:
     """For each sampled token whether no token before had the same prefix; adds them to `seen`."""
     first = []
     prefix = 0

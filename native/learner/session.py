@@ -142,6 +142,7 @@ class Session:
             )
             metrics["memory"] = _of_all([memory for memory, _ in reports], self._backend.device)
             said, self._notes = self._notes, []
+            said += metrics.pop("notes", [])
             metrics["notes"] = list(dict.fromkeys(said + [note for _, notes in reports for note in notes]))
             metrics |= {"device": name_of(self._backend.placed()), "precision": self._backend.precision}
         metrics["seconds"]["checks"] = Spent.seconds - checks

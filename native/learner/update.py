@@ -205,7 +205,7 @@ def _apply(
         applied.norms.append(norm)
         if first:
             passes.keep_as_old(minibatch.slots)
-            before_metrics = passes.before_metrics()
+            before_metrics = passes.before_metrics() | {"notes": passes.check_told()}
         below, above = passes.clipped(minibatch.slots)
         applied.clipped_below += below
         applied.clipped_above += above

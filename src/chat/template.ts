@@ -42,6 +42,14 @@ export interface TemplateSources {
   readonly tools: string | null;
 }
 
+/** A template's Jinja text and what it is given. */
+export interface AskedTemplate {
+  readonly template: string;
+  readonly variables: Readonly<Record<string, unknown>>;
+  /** Only the text after the last of these is wanted. */
+  readonly behind?: string;
+}
+
 /** What tells a model of tools where its template does not. */
 export interface ToolWriter {
   /** The part of the system prompt that says what tools there are. */
@@ -181,6 +189,7 @@ const keyOf = (messages: readonly ChatMessage[], tools: readonly ToolSchema[]) =
     .digest("base64");
 
 export class ChatTemplate {
+  readonly #sources: TemplateSources;
   readonly #template: JinjaTemplate;
   /** In conversations with tools. */
   readonly #toolTemplate: JinjaTemplate;
@@ -222,6 +231,7 @@ export class ChatTemplate {
     args: Readonly<Record<string, unknown>> = {},
     toolWriter?: ToolWriter,
   ) {
+    this.#sources = sources;
     try {
       this.#template = new JinjaTemplate(sources.chat);
       this.#toolTemplate = sources.tools === null ? this.#template : new JinjaTemplate(sources.tools);
@@ -274,6 +284,13 @@ export class ChatTemplate {
     return text.replace(STAND_IN, (_, index: string) => this.#apart[Number(index)] ?? "");
   }
 
+  /** A text, or an object's keys, unprotected. */
+  #plain(value: unknown): unknown {
+    if (typeof value === "string") return this.#unprotect(value);
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [this.#unprotect(key), item]));
+  }
+
   /** A text in the pieces that are to be tokenised one by one. */
   #pieces(text: string): string[] {
     const cut = text.replace(STAND_IN, (found, index: string) =>
@@ -283,6 +300,18 @@ export class ChatTemplate {
   }
 
   #render(messages: readonly ChatMessage[], tools: readonly ToolSchema[], more: Record<string, unknown>): string {
+    const variables = this.#variables(messages, tools, more);
+    const template = variables.tools === null ? this.#template : this.#toolTemplate;
+    try {
+      return template.render(variables, { strftime_now: now });
+    } catch (error) {
+      if (error instanceof UnsupportedTemplate) throw new UnusableTemplate(error);
+      throw new HoneError(`the model's chat template refuses this conversation: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  /** What the template is given, protected. */
+  #variables(messages: readonly ChatMessage[], tools: readonly ToolSchema[], more: Record<string, unknown>) {
     const writer = tools.length > 0 ? this.#toolWriter : undefined;
     const shown = templateMessages(messages, this.usesIds).map((message, index) => {
       if (message === TURN) return message;
@@ -292,7 +321,7 @@ export class ChatTemplate {
     });
     const apart = tools.length > 0 ? (this.#protect(tools, this.#toKeepApart) as readonly unknown[]) : null;
     const said = writer && this.#resultsOfUser ? withResultsOfUser(shown) : shown;
-    const variables = {
+    return {
       messages: writer && apart ? withSystemText(said, writer.describe(apart)) : said,
       // None where there are none, as in transformers.
       tools: writer ? null : apart,
@@ -303,13 +332,23 @@ export class ChatTemplate {
       ...(this.#protect(this.args, this.#toProtect) as Record<string, unknown>),
       ...more,
     };
-    const template = variables.tools === null ? this.#template : this.#toolTemplate;
-    try {
-      return template.render(variables, { strftime_now: now });
-    } catch (error) {
-      if (error instanceof UnsupportedTemplate) throw new UnusableTemplate(error);
-      throw new HoneError(`the model's chat template refuses this conversation: ${messageOf(error)}`, { cause: error });
-    }
+  }
+
+  /** For another renderer: the Jinja text of a conversation, and its variables as plain texts. */
+  asked(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): AskedTemplate {
+    const { chat, tools: ofTools } = this.#sources;
+    const given = this.#variables(messages, tools, { add_generation_prompt: true });
+    const variables = JSON.parse(JSON.stringify(given), (_, value) => this.#plain(value)) as typeof given;
+    return { template: given.tools === null ? chat : (ofTools ?? chat), variables };
+  }
+
+  /** As {@link asked}, of the messages behind a turn: what is wanted is the text after `behind`. */
+  askedAfter(
+    before: readonly ChatMessage[],
+    tools: readonly ToolSchema[],
+    next: readonly ChatMessage[],
+  ): AskedTemplate {
+    return { ...this.asked([...before, TURN, ...next], tools), behind: TURN.content };
   }
 
   /**

@@ -29,12 +29,12 @@ export interface GivenReader {
 }
 
 /** SentencePiece puts spaces before texts, and where text goes on hone takes them out. */
-const unspaced = (text: string) => Buffer.from(text.replaceAll(" ", "")).toString();
+export const unspaced = (text: string) => Buffer.from(text.replaceAll(" ", "")).toString();
 
 const SHOWN = 40;
 
 /** Where the first difference is, in words. */
-function difference(found: string, wanted: string): string {
+export function difference(found: string, wanted: string): string {
   let at = 0;
   while (at < Math.min(found.length, wanted.length) && found[at] === wanted[at]) at++;
   const from = Math.max(0, at - SHOWN / 2);
@@ -49,7 +49,7 @@ interface Turns {
   readonly between: readonly { readonly last: number; readonly ids: readonly number[] }[];
 }
 
-function turnsOf({ ids, sampled }: TokenRecord): Turns {
+export function turnsOf({ ids, sampled }: TokenRecord): Turns {
   const ends = ids.flatMap((_, i) => (sampled[i] === 1 && sampled[i + 1] !== 1 ? [i] : []));
   const between = ends.slice(0, -1).map((end) => {
     const next = sampled.indexOf(1, end + 1);
@@ -59,7 +59,7 @@ function turnsOf({ ids, sampled }: TokenRecord): Turns {
 }
 
 /** The messages before the first of the model's turns, and those behind each. */
-function conversationOf(messages: readonly ChatMessage[], turns: number): [ChatMessage[], ...ChatMessage[][]] {
+export function conversationOf(messages: readonly ChatMessage[], turns: number): [ChatMessage[], ...ChatMessage[][]] {
   const parts: [ChatMessage[], ...ChatMessage[][]] = [[]];
   // A prompt may have turns of its own: examples.
   let examples = messages.filter(({ role }) => role === "assistant").length - turns;
@@ -90,10 +90,12 @@ function wrongIn({ messages, turns, tokens }: Trajectory, reader: GivenReader): 
   return undefined;
 }
 
+/** Whether hone played it as one sequence. What an agent's own code sent is in its requests. */
+export const isOwn = ({ agent, branches, tokens }: Trajectory) => tokens !== undefined && !agent && !branches;
+
 /** @throws HoneError where the first rollout of a group that hone itself played was given other tokens than its messages are */
 export function checkGiven(group: readonly Trajectory[], reader: GivenReader): void {
-  // What an agent's own code sent is in its requests.
-  const first = group.find(({ agent, branches, tokens }) => tokens && !agent && !branches);
+  const first = group.find(isOwn);
   const wrong = first && wrongIn(first, reader);
   if (wrong === undefined) return;
   throw new HoneError(

@@ -5,6 +5,7 @@
 import { EngineOutOfMemory } from "../core/engine/errors.js";
 import { demanding, type Guard, type Moments } from "../core/train/guard.js";
 import { drawsOf } from "../core/train/metrics.js";
+import { checkAdapterType } from "./adapter-type.js";
 import { checkCredits } from "./credit-check.js";
 import { checkDrawStatistics } from "./draw-statistics.js";
 import { checkDraws } from "./draws.js";
@@ -15,10 +16,11 @@ import { checkMismatch, checkProbe, mismatchNote, probeLimit } from "./mismatch.
 import { checkPolicySlope } from "./policy-slope.js";
 import { checkProgress } from "./progress.js";
 import { checkRate } from "./rate.js";
+import { RENDERED } from "./rendered.js";
 import { checkBatch } from "./second-path.js";
 import { checkSeeds } from "./seeds.js";
 
-/** Those that need nothing of the model; `givenGuard` looks before them. */
+/** Those that need nothing of the model; `givenGuard` and `renderedGuard` look before them. */
 export const guards: readonly Guard[] = [
   {
     name: "the engine's own account",
@@ -69,6 +71,11 @@ export const guards: readonly Guard[] = [
       }),
   },
   {
+    name: "the adapter's numbers",
+    sees: "a learner that computes with its adapter in another type than the engine plays it in",
+    afterUpdate: ({ learnt, settings }) => demanding("refuse", () => checkAdapterType(learnt, settings)),
+  },
+  {
     name: "policy that played",
     sees: "an engine that plays an earlier adapter than the learner trains, or neither",
     afterUpdate: ({ learnt, checkpoint, earlier, lastUpdates }) =>
@@ -111,7 +118,7 @@ export const guards: readonly Guard[] = [
   },
 ];
 
-/** Those of the learner (native/learner/rehearsal.py, second_path.py), which refuse the update: the step is not taken. */
+/** Those of the learner (native/learner/rehearsal.py, second_path.py, in_use.py, told.py), which refuse the update: the step is not taken. */
 export const learnerGuards: readonly Pick<Guard, "name" | "sees">[] = [
   {
     name: "what was asked, by a second path",
@@ -126,6 +133,14 @@ export const learnerGuards: readonly Pick<Guard, "name" | "sees">[] = [
     sees: "another loss or gradient than the objective has: layers, masks, positions, temperature, importance weights, bounds, KL, divisors, the scale of f16",
   },
   {
+    name: "the adapter in use",
+    sees: "an update that computes with another adapter than the checkpoint in force has, and that the engine plays",
+  },
+  {
+    name: "log-probabilities by size",
+    sees: "log-probabilities of the engine that are wrong for unlikely tokens alone, are one value for many, or are not of what was drawn from",
+  },
+  {
     name: "tokens of the updates",
     sees: "tokens whose gradient was added never or twice, and a policy before the step that is made anew between its updates",
   },
@@ -137,7 +152,10 @@ export const learnerGuards: readonly Pick<Guard, "name" | "sees">[] = [
     name: "what an update trains",
     sees: "a parameter that is not trained, dropout, or gradients that an earlier update left",
   },
-  { name: "Adam by a second path", sees: "an update that its gradient, moments and learning rate do not give" },
+  {
+    name: "Adam by a second path",
+    sees: "an update that its gradient, moments and learning rate do not give, and moments that are not those of the update before",
+  },
   { name: "a checkpoint's files, read back", sees: "files that have not what was trained" },
 ];
 
@@ -155,7 +173,7 @@ const MOMENTS: Readonly<Record<keyof Moments, string>> = {
 export function guardsTable(): string {
   const looks = (guard: Guard) => (Object.keys(MOMENTS) as (keyof Moments)[]).filter((moment) => moment in guard);
   const rows = [
-    [GIVEN.name, MOMENTS.afterPlay, GIVEN.sees],
+    ...[GIVEN, RENDERED].map(({ name, sees }) => [name, MOMENTS.afterPlay, sees]),
     ...guards.map((guard) => [
       guard.name,
       looks(guard)

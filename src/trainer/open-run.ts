@@ -21,6 +21,7 @@ import { logEngine } from "../engine/load.js";
 import { decodeThreads, usableCores } from "../engine/threads.js";
 import { type GivenReader, givenGuard } from "../guards/given.js";
 import { guards } from "../guards/guard-list.js";
+import { type RenderedReader, renderedGuard } from "../guards/rendered.js";
 import { openRewards, requireRewards } from "../judge/reward/open.js";
 import { engineFacts, engineText } from "../machine/compute.js";
 import { openPlaying } from "../machine/play/playing-engine.js";
@@ -29,12 +30,16 @@ import { ensurePython, type PythonOptions } from "../machine/python/python.js";
 import { taskDifferences } from "../scenarios/task-options.js";
 import { checkStaleness } from "./apart.js";
 import type { TrainEvents } from "./events.js";
+import { Jinja2 } from "./jinja2.js";
 import { Model } from "./model.js";
 import type { RunPlan } from "./plan-run.js";
 import { loopSettings } from "./settings.js";
 import type { RunEvents } from "./train-options.js";
 import { TrainingRun } from "./training-run.js";
 import { openUpdater, type UpdaterSources } from "./updater.js";
+
+/** What a run opens, in the order in which it ends. A judge of this process may still hold the engine's threads. */
+const ENDS = ["rescoring", "jinja2", "learner", "rewards", "model", "log", "trackers"] as const;
 
 interface Io {
   readonly log: (line: string) => void;
@@ -59,11 +64,10 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
       ? ""
       : await ensurePython({ ...learner, extras: ["trackers", ...(learner.extras ?? [])], needs: trackers, signal });
   const run = await beginRun(plan, await forkOf(plan, io));
-  /** In the order in which they end. A judge of this process may still hold the engine's threads. */
-  const ends: Partial<Record<"rescoring" | "learner" | "rewards" | "model" | "log" | "trackers", () => unknown>> = {};
+  const ends: Partial<Record<(typeof ENDS)[number], () => unknown>> = {};
   const close = async () => {
     let failed: { readonly error: unknown } | undefined;
-    for (const name of ["rescoring", "learner", "rewards", "model", "log", "trackers"] as const) {
+    for (const name of ENDS) {
       try {
         await ends[name]?.();
       } catch (error) {
@@ -114,12 +118,15 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
     if (loading && isLocal(engine) && decodeThreads(config.threads) === usableCores()) leaveCore(engine, loading);
     const chat = chatOf(engine, chatSettings(settings));
     requireFormat(chat, task.task.tools, plan.model);
+    const reader = readerOf(engine, chat, task.task.tools);
+    const jinja2 = new Jinja2(() => python(signal), run.logFile("learner.log"));
+    ends.jinja2 = () => jinja2.close();
     const parts = {
       run,
       updater,
       view,
       lastUpdates: new LastUpdates(),
-      guards: [givenGuard(readerOf(engine, chat, task.task.tools)), ...guards],
+      guards: [givenGuard(reader), renderedGuard(reader, jinja2.render), ...guards],
       settings: loopSettings(settings, config, info, plan.apart),
       policy: await model.policy(task, config.releaseWeights),
     };
@@ -176,7 +183,7 @@ function greet(run: Run, settings: RunSettings, log: (line: string) => void): vo
 }
 
 /** What the model was given is read by this thread's own template and vocabulary: players have theirs. */
-function readerOf(engine: Engine, { template, closing }: Chat, tools: readonly Tool[]): GivenReader {
+function readerOf(engine: Engine, { template, closing }: Chat, tools: readonly Tool[]): GivenReader & RenderedReader {
   return {
     template,
     closing,

@@ -44,8 +44,9 @@ def write_batch(path, rollouts, temperature=1.0, members=None):
     return str(path)
 
 
-def write_random_batch(path, groups=3, size=4, prompt=(8, 20), own=(6, 30), seed=0, temperature=1.0, advantage=None):
-    """Rollouts that share their group's prompt. Returns the file's path. Advantages are random unless given."""
+def write_random_batch(path, groups=3, size=4, prompt=(8, 20), own=(6, 30), seed=0, temperature=1.0, advantage=None, told=None):
+    """Rollouts that share their group's prompt. Returns the file's path. Advantages are random unless given. `told`
+    changes the log-probabilities."""
     generator = torch.Generator().manual_seed(seed)
 
     def number(low_high):
@@ -60,6 +61,7 @@ def write_random_batch(path, groups=3, size=4, prompt=(8, 20), own=(6, 30), seed
             flags[0] = 1
             ids = torch.cat((shared, torch.randint(VOCABULARY, (length,), generator=generator)))
             noise = -torch.rand(length, generator=generator) * 6
+            noise = noise if told is None else told(noise)
             logprobs = torch.cat((torch.zeros(len(shared)), noise * flags))
             sampled = torch.cat((torch.zeros(len(shared), dtype=torch.int), flags))
             value = torch.randn(1, generator=generator).item() if advantage is None else advantage

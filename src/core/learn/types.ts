@@ -286,9 +286,13 @@ export const stepMetrics = z.object({
   }),
   microBatches: z.number(),
   learningRate: z.number(),
-  /** Device of the parameters during the update, "cpu" or the GPU's name, and the precision. */
+  /**
+   * Device of the parameters during the update, "cpu" or the GPU's name, and the precision; types to which the adapter that it
+   * computed with is the one in force, rounded.
+   */
   device: z.string(),
   precision: z.enum(PRECISIONS),
+  adapterTypes: z.array(z.enum(PRECISIONS)).optional(),
   seconds: z.object({ update: z.number(), save: z.number(), checks: z.number(), total: z.number() }),
   /** Highest resident (CPU) or allocated (CUDA) bytes during the update, and those of the loaded model before it. */
   memory: z.object({ peak: z.number(), loaded: z.number() }),
@@ -335,10 +339,7 @@ export type SftMetrics = z.output<typeof sftMetrics>;
 /** The learner's facts once the model is loaded. */
 export const learnerInfo = z.object({
   backend: z.enum(["peft", "unsloth"]),
-  /**
-   * Device of its updates: "cpu", or the GPU's name. With the lifetimes "offload" and "step" the parameters are there during
-   * updates only.
-   */
+  /** Device of its updates, "cpu" or the GPU's name; with "offload" and "step" the parameters are there during updates only. */
   device: z.string(),
   /** The model is in main memory between updates. */
   offloaded: z.boolean(),

@@ -1,0 +1,129 @@
+"""The engine's log-probabilities of sampled tokens, by their size, beside the learner's.
+
+The mean distance of the two hardly has unlikely tokens, of which there are few: what is told wrongly of those alone (a
+floor, a value in place of one that is missing) passes there, and is in importance weights and in KL. With e of the
+engine and c of the learner:
+
+- Rounding moves a log-probability in proportion to 1 - probability (played.py), whatever its size. Where much of a band
+  of sizes is apart by many times what is usual for the step's tokens, it is not rounding.
+- Tokens of different probabilities do not share one, to the last bit, but by chance.
+- e is of the distribution that was drawn from, and c one of a whole distribution: then exp(c - e) has the mean 1, whatever
+  the two are, and its sum is a martingale, which by its own squares is bounded as a normal number is (de la Peña 1999,
+  "A general class of exponential inequalities for martingales and ratios").
+
+The entropy beside the mean of -e tells less: its own spread is a thousand roundings.
+"""
+
+import math
+
+import torch
+
+from .batch import Batch
+from .errors import Refused
+from .played import UNSURE, first_of_their_kind
+from .second_path import timed
+
+BANDS = (0.0, -1.0, -3.0, -math.inf)
+"""Bounds of sizes: of the smaller one of both."""
+USUAL = {"f32": 0.0015, "f16": 0.005, "bf16": 0.02}
+"""Nats, over 1 - probability, that count as usual at least: a step of certain tokens has no distance at all."""
+TIMES = 32
+"""The usual distance."""
+SHARE = 1e-3
+"""Of tokens that are further apart in a step without a fault, at most."""
+ALARM = 1e-9
+"""Of a false alarm in a band of a step."""
+SAME, BELOW = 10, -0.01
+"""Tokens that share a log-probability, and below what: near 0, f32 has few numbers."""
+ERRORS, LEAST = 10, 50
+"""Standard errors of a mean, and of how many tokens: it is taken of skewed numbers."""
+
+
+@timed
+def check_told(batch: Batch, own: torch.Tensor, precision: str) -> None:
+    """`own` [S]: log-probabilities of the batch's tokens under the policy that played, by the learner; NaN where they
+    are not known. Raises Refused where the batch's are not those of the tokens, or of what they were drawn from."""
+    known = own.isfinite()
+    told, found = batch.rollout.where(known, torch.nan).double(), own.double()
+    apart = found - told
+    sizes = torch.minimum(told, found)
+    unsure = 1 - sizes.exp()
+    distance = apart.abs() / unsure.clamp(min=UNSURE)
+    among = distance[unsure >= UNSURE]
+    if len(among):
+        limit = TIMES * max(USUAL[precision], float(among.median()))
+        for high, low in zip(BANDS, BANDS[1:], strict=False):
+            _check_band(batch, (sizes <= high) & (sizes > low), distance > limit, apart, (low, high))
+    _check_shared(batch, told, found)
+    _check_mean(apart[known])
+
+
+def _check_band(
+    batch: Batch, band: torch.Tensor, far: torch.Tensor, apart: torch.Tensor, bounds: tuple[float, float]
+) -> None:
+    # Rollouts of one prompt repeat each other: only where there is something to say are they told apart.
+    if not _many(int((far & band).sum()), int(band.sum())):
+        return
+    once = _once(batch)
+    much, of = far & band & once, band & once
+    if not _many(int(much.sum()), int(of.sum())):
+        return
+    low, high = bounds
+    size = f"below {high:g}" if math.isinf(low) else f"from {low:g} to {high:g}"
+    raise Refused(
+        f"the engine's log-probabilities of tokens {size} are not the learner's: {int(much.sum())} of "
+        f"{int(of.sum())} are apart by more than {TIMES} times as much as is usual for this step's tokens, by "
+        f"{float(apart[much].abs().mean()):.2g} nats on average"
+    )
+
+
+def _many(much: int, of: int) -> bool:
+    """Whether so many would be apart in fewer than ALARM steps. Chernoff's bound of a binomial number."""
+    share = much / of if of else 0.0
+    if share <= SHARE:
+        return False
+    rest = (1 - share) * math.log((1 - share) / (1 - SHARE)) if share < 1 else 0.0
+    return of * (share * math.log(share / SHARE) + rest) > -math.log(ALARM)
+
+
+def _check_shared(batch: Batch, told: torch.Tensor, found: torch.Tensor) -> None:
+    below = told < BELOW
+    if not below.any() or int(_most(told[below])[1]) < SAME:
+        return
+    below &= _once(batch)
+    value, count = _most(told[below]) if below.any() else (0.0, 0)
+    if count < SAME:
+        return
+    shared = found[below & (told == value)]
+    raise Refused(
+        f"the engine told one log-probability, {value:.4g}, of {count} tokens, to which the learner gives "
+        f"{float(shared.min()):.4g} to {float(shared.max()):.4g}"
+    )
+
+
+def _most(values: torch.Tensor) -> tuple[float, int]:
+    """The most frequent value, and how often it is there."""
+    each, counts = values.unique(return_counts=True)
+    at = int(counts.argmax())
+    return float(each[at]), int(counts[at])
+
+
+def _check_mean(apart: torch.Tensor) -> None:
+    excess = torch.expm1(apart)
+    if len(excess) < LEAST:
+        return
+    size = float(excess.square().sum().sqrt())
+    errors = float(excess.sum()) / max(size, 1e-12)
+    # A comparison with NaN is false.
+    if not abs(errors) <= ERRORS:
+        raise Refused(
+            f"the engine's log-probabilities are not those of what its tokens were drawn from: the mean of the ratios "
+            f"of the learner's probabilities to the engine's is {1 + float(excess.mean()):.5g}, {abs(errors):.1f} "
+            "standard errors from 1"
+        )
+
+
+def _once(batch: Batch) -> torch.Tensor:
+    """Tokens [S] that have no other before them with the same tokens before it."""
+    seen: set[int] = set()
+    return torch.cat([first_of_their_kind(one, seen) for one in batch.trajectories]).bool()

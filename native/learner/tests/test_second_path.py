@@ -270,3 +270,43 @@ def test_an_adapter_of_another_scale_is_refused(tmp_path):
     check_scaled(model, settings.lora)
     with pytest.raises(Refused, match="is scaled by"):
         check_scaled(model, dataclasses.replace(settings.lora, alpha=3 * settings.lora.alpha))
+
+
+def test_moments_that_an_update_leaves_rounded_or_that_change_before_the_next_one_are_refused(
+    session, tmp_path, silent, monkeypatch
+):
+    batch = write_random_batch(tmp_path / "batch")
+    optimizer = session._optimizer
+    session.step(step_settings(batch, tmp_path / "0001"), silent)
+    adam, step = optimizer._adam, optimizer._adam.step
+
+    def rounded():
+        step()
+        for state in adam.state.values():
+            state["exp_avg"].copy_(state["exp_avg"].bfloat16())
+
+    with monkeypatch.context() as patch, pytest.raises(Refused, match="by Adam leaves other moments"):
+        patch.setattr(adam, "step", rounded)
+        session.step(step_settings(batch, tmp_path / "0002"), silent)
+    # As they were before the update that was refused.
+    session.step(step_settings(batch, tmp_path / "0002"), silent)
+    for state in adam.state.values():
+        state["exp_avg_sq"].mul_(1.01)
+    with pytest.raises(Refused, match="are not those that the update before left"):
+        session.step(step_settings(batch, tmp_path / "0003"), silent)
+
+
+def test_a_checkpoint_of_rounded_moments_is_refused(session, tmp_path, silent, monkeypatch):
+    state = checkpoint.Optimizer.state
+
+    def rounded(self):
+        whole = state(self)
+        moments = {
+            number: {name: one if name == "step" else one.bfloat16().float() for name, one in own.items()}
+            for number, own in whole["adam"]["state"].items()
+        }
+        return whole | {"adam": whole["adam"] | {"state": moments}}
+
+    monkeypatch.setattr(checkpoint.Optimizer, "state", rounded)
+    with pytest.raises(Refused, match=r"optimizer\.pt of the checkpoint has not what was written to it"):
+        session.step(step_settings(write_random_batch(tmp_path / "batch"), tmp_path / "0001"), silent)

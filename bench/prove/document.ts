@@ -12,7 +12,7 @@ const MARKS = {
   tables: ["<!-- from bench/results/prove.json -->", "<!-- until here -->"],
 } as const;
 
-const keyOf = ({ family, name }: { readonly family: string; readonly name: string }) => `${family} ${name}`;
+export const keyOf = ({ family, name }: { readonly family: string; readonly name: string }) => `${family} ${name}`;
 const outsideOf = (kind: Fault["outside"], { faults }: Pick<ProveResults, "faults">) => {
   const keys = new Set(all.filter(({ outside }) => outside === kind).map(keyOf));
   return faults.filter((one) => keys.has(keyOf(one)));

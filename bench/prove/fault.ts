@@ -43,7 +43,10 @@ export interface Fault {
   readonly groups?: number;
   /** Its last step is made by a process of its own, which goes on with the run. */
   readonly resumed?: boolean;
-  /** Its author had not read the guards. Met: guards were written for it since (outside.ts); unmet: none was (unmet.ts). */
+  /**
+   * Its author had not read the guards. Met: guards were written for it since (outside.ts); unmet: none was when it was first tried,
+   * and that outcome is kept (unmet.ts).
+   */
   readonly outside?: "met" | "unmet";
   /** An independent test of what no run can show, since it only sees its own numbers. */
   readonly test?: string;
@@ -62,4 +65,6 @@ export interface Outcome {
   readonly guard: string | null;
   /** Its message. */
   readonly words: string | null;
+  /** Of one from outside, tried again after guards were written for what nobody saw. */
+  readonly since?: Pick<Outcome, "seen" | "step" | "guard" | "words">;
 }

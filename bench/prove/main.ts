@@ -14,11 +14,11 @@ import { hardwareOf, versionsOf } from "../hardware.js";
 import { runMeasured } from "../process.js";
 import { Checkout } from "./checkout.js";
 import { cleanSettings, deviceOf } from "./clean.js";
-import { writeTables } from "./document.js";
+import { keyOf, writeTables } from "./document.js";
 import type { Fault, Outcome } from "./fault.js";
 import { faults } from "./faults.js";
 import { PROVE_RESULTS } from "./results.js";
-import type { CleanRun, ProveResults } from "./table.js";
+import { again, type CleanRun, type ProveResults } from "./table.js";
 import { type Ground, train, trial } from "./trial.js";
 import { trlOutcomes, trlVersion } from "./trl.js";
 
@@ -70,10 +70,13 @@ function save(changed: Partial<Pick<ProveResults, "faults" | "clean" | "trl">>):
   const before = existsSync(PROVE_RESULTS)
     ? (JSON.parse(readFileSync(PROVE_RESULTS, "utf8")) as ProveResults)
     : undefined;
-  const rows = new Map(
-    [...(before?.faults ?? []), ...(changed.faults ?? [])].map((one) => [`${one.family} ${one.name}`, one]),
-  );
-  const sorted = faults.flatMap(({ family, name }) => rows.get(`${family} ${name}`) ?? []);
+  const rows = new Map((before?.faults ?? []).map((one) => [keyOf(one), one]));
+  const unmet = new Set(faults.filter(({ outside }) => outside === "unmet").map(keyOf));
+  for (const one of changed.faults ?? []) {
+    const first = unmet.has(keyOf(one)) ? rows.get(keyOf(one)) : undefined;
+    rows.set(keyOf(one), first ? again(first, one) : one);
+  }
+  const sorted = faults.flatMap(({ family, name }) => rows.get(keyOf({ family, name })) ?? []);
   const runs = new Map([...(before?.clean ?? []), ...(changed.clean ?? [])].map((one) => [one.seed, one]));
   const trl = changed.trl ?? before?.trl;
   const results: ProveResults = {

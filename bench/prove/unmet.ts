@@ -1,6 +1,7 @@
 /**
  * As outside.ts, by another author, who had read neither that list nor the guards, their messages, their tests or docs/trust.md. No
- * guard was written for them.
+ * guard was written for them when they were first tried: those outcomes are the share in docs/trust.md, and stay. Guards of what
+ * nobody saw were written then; what is seen since stands beside.
  */
 import { ANY_REWARD, at, type Fault, TWICE } from "./fault.js";
 

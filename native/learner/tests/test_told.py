@@ -69,9 +69,9 @@ def coarse(told):
 
 
 FAULTS = {
-    "raised to a floor": (floor, r"of tokens below -3 are not the learner's: \d+ of \d+ are apart"),
+    "raised to a floor": (floor, r"one log-probability, -3, of \d+ tokens, to which the learner gives -\d"),
     "of likely tokens raised to 0": (ceiling, "of tokens from -1 to 0 are not the learner's"),
-    "another value for some": (missing, "are not the learner's"),
+    "another value for some": (missing, "one log-probability, -1, of 50 tokens"),
     "of unlikely tokens halved": (halved, "of tokens below -3 are not the learner's"),
     "all moved by less than rounding": (shifted, "the mean of the ratios of .* standard errors from 1"),
     "of few digits": (coarse, r"one log-probability, -0\.\d+, of \d+ tokens"),
@@ -90,7 +90,7 @@ def test_few_unlikely_tokens_among_certain_ones_suffice():
     generator = torch.Generator().manual_seed(0)
     own = torch.cat((-1e-4 * torch.rand(900, generator=generator), -5 - torch.rand(5, generator=generator)))
     check_told(batch_of(own + 1e-6), own, "f32")
-    with pytest.raises(Refused, match="5 of 5 are apart by more than 32 times"):
+    with pytest.raises(Refused, match="tokens below -3 are not the learner's: 5 of 5 are apart by far"):
         check_told(batch_of(floor(own)), own, "f32")
 
 

@@ -6,7 +6,10 @@ const guards: readonly (readonly [RegExp, string])[] = [
   [/was given another text than Jinja2/, "prompts by another renderer"],
   [/would compute with another adapter/, "the adapter in use"],
   [/the learner computed with an adapter of/, "the adapter's numbers"],
-  [/engine's log-probabilities (of tokens .* are not|are not those of what)|engine told one log-probability/, "log-probabilities by size"],
+  [
+    /engine's log-probabilities (of tokens .* are not|are not those of what)|engine told one log-probability/,
+    "log-probabilities by size",
+  ],
   [/Adam's moments of a parameter are not/, "Adam by a second path"],
   [/would be a mean over/, "the batch by a second path"],
   [/would train at temperature|would go on from|the adapter of .* is scaled by/, "what was asked, by a second path"],

@@ -100,9 +100,9 @@ class Optimizer:
         } | self._random()
 
     def held(self) -> dict[str, Any]:
-        """As `state`, with the tensors that Adam itself goes on with: what is written of `state` is compared with it."""
-        state = self.state()
-        own = {number: self._adam.state[one] for number, one in enumerate(self.parameters) if one in self._adam.state}
+        """As `state`, with the tensors that Adam itself goes on with: what is written is compared with them."""
+        state, adam = self.state(), self._adam.state
+        own = {number: adam[one] for number, one in enumerate(self.parameters) if one in adam}
         return state | {"adam": state["adam"] | {"state": own}}
 
     def load(self, state: dict[str, Any]) -> None:

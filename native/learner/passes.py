@@ -131,7 +131,7 @@ class Passes:
         if own is None:
             return []
         try:
-            check_told(self._batch.on(CPU), own.cpu(), self._backend.precision)
+            check_told(self._batch.on(CPU), own.cpu(), self._backend.precision, self._backend.base.weights)
         except Refused as error:
             if self._device == CPU:
                 raise

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import jinja2
 from jinja2.ext import Extension, loopcontrols
@@ -26,7 +26,7 @@ TODAY = datetime(2024, 7, 26)
 class _Generation(Extension):
     """Of transformers' own tags around what an assistant writes: they leave it as it is."""
 
-    tags = {"generation"}
+    tags: ClassVar[set[str]] = {"generation"}
 
     def parse(self, parser: jinja2.parser.Parser) -> list[jinja2.nodes.Node]:
         next(parser.stream)

@@ -7,14 +7,15 @@ engine and c of the learner:
 - Rounding moves a log-probability in proportion to 1 - probability (played.py), whatever its size. Where much of a band
   of sizes is apart by many times what is usual for the step's tokens, it is not rounding.
 - Tokens of different probabilities do not share one, to the last bit, but by chance.
-- e is of the distribution that was drawn from, and c one of a whole distribution: then exp(c - e) has the mean 1, whatever
-  the two are, and its sum is a martingale, which by its own squares is bounded as a normal number is (de la Peña 1999,
-  "A general class of exponential inequalities for martingales and ratios").
+- e is of the distribution that was drawn from, and c one of a whole distribution: then exp(c - e) has the mean 1,
+  whatever the two are, and its sum is a martingale, which by its own squares is bounded as a normal number is (de la
+  Peña 1999, "A general class of exponential inequalities for martingales and ratios").
 
 The entropy beside the mean of -e tells less: its own spread is a thousand roundings.
 """
 
 import math
+from itertools import pairwise
 
 import torch
 
@@ -25,8 +26,13 @@ from .second_path import timed
 
 BANDS = (0.0, -1.0, -3.0, -math.inf)
 """Bounds of sizes: of the smaller one of both."""
-USUAL = {"f32": 0.0015, "f16": 0.005, "bf16": 0.02}
-"""Nats, over 1 - probability, that count as usual at least: a step of certain tokens has no distance at all."""
+USUAL = {"f32": 0.003, "f16": 0.005, "bf16": 0.02}
+"""Nats, over 1 - probability, that count as usual at least, by the learner's precision: most tokens of a step may be
+certain, and have no distance at all."""
+QUANTISED = 0.02
+"""The same with weights of fewer than 16 bits."""
+FAR = 0.25
+"""Where this is usual, all is apart, as the distance of engine and learner tells."""
 TIMES, MOST = 100, 2.0
 """The usual distance; and nats for unlikely tokens, whatever is usual. SmolLM2 with f16 weights had a mean of 0.001 and
 single tokens at 0.3, with weights of 4 and 8 bits means of 0.05 to 0.07 and no token above 0.93."""
@@ -41,7 +47,7 @@ ERRORS, LEAST = 10, 50
 
 
 @timed
-def check_told(batch: Batch, own: torch.Tensor, precision: str) -> None:
+def check_told(batch: Batch, own: torch.Tensor, precision: str, weights: str) -> None:
     """`own` [S]: log-probabilities of the batch's tokens under the policy that played, by the learner; NaN where they
     are not known. Raises Refused where the batch's are not those of the tokens, or of what they were drawn from."""
     known = own.isfinite()
@@ -51,12 +57,15 @@ def check_told(batch: Batch, own: torch.Tensor, precision: str) -> None:
     unsure = 1 - sizes.exp()
     distance = apart.abs() / unsure.clamp(min=UNSURE)
     _check_shared(batch, told, found)
-    among = distance[unsure >= UNSURE]
-    if len(among):
-        limit = TIMES * max(USUAL[precision], float(among.median()))
-        for high, low in zip(BANDS, BANDS[1:], strict=False):
-            far = distance > (min(limit, MOST) if high < 0 else limit)
-            _check_band(batch, (sizes <= high) & (sizes > low), far, apart, (low, high))
+    if not known.any():
+        return
+    least = USUAL[precision] if weights in USUAL else max(USUAL[precision], QUANTISED)
+    usual = max(least, float(distance[known].median()))
+    if usual > FAR:
+        return
+    for high, low in pairwise(BANDS):
+        far = distance > (min(TIMES * usual, MOST) if high < 0 else TIMES * usual)
+        _check_band(batch, (sizes <= high) & (sizes > low), far, apart, (low, high))
     _check_mean(apart[known])
 
 

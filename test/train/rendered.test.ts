@@ -96,7 +96,10 @@ describe("a rollout of a step", () => {
 });
 
 it("a Python that cannot render is said to be one", async () => {
-  const jinja2 = new Jinja2(() => Promise.resolve("/bin/false"), join(mkdtempSync(join(tmpdir(), "hone-jinja2-")), "log"));
+  const jinja2 = new Jinja2(
+    () => Promise.resolve("/bin/false"),
+    join(mkdtempSync(join(tmpdir(), "hone-jinja2-")), "log"),
+  );
   await expect(jinja2.render([])).rejects.toThrow("/bin/false cannot render it");
   await jinja2.close();
 });

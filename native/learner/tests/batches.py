@@ -44,7 +44,9 @@ def write_batch(path, rollouts, temperature=1.0, members=None):
     return str(path)
 
 
-def write_random_batch(path, groups=3, size=4, prompt=(8, 20), own=(6, 30), seed=0, temperature=1.0, advantage=None, told=None):
+def write_random_batch(
+    path, groups=3, size=4, prompt=(8, 20), own=(6, 30), seed=0, temperature=1.0, advantage=None, told=None
+):
     """Rollouts that share their group's prompt. Returns the file's path. Advantages are random unless given. `told`
     changes the log-probabilities."""
     generator = torch.Generator().manual_seed(seed)

@@ -16,7 +16,7 @@ Tools: {{ tools | tojson }}
     {% if message.role == "odd" %}{% continue %}{% endif %}
 <|{{ message.role }}|>
 {% generation %}{{ message.content | trim }}{% endgeneration %}<|end|>
-{% if message.tool_calls %}{% for call in message.tool_calls %}{{ call.function | tojson(indent=2) }}{% endfor %}{% endif %}
+{% for call in message.tool_calls or [] %}{{ call.function | tojson(indent=2) }}{% endfor %}
 {% endfor %}
 {%- if add_generation_prompt %}
 <|assistant|>

@@ -41,7 +41,7 @@ def batch_of(told, each=50):
 def test_log_probabilities_that_rounding_alone_moves_pass(precision, sharp):
     for seed in range(60):
         told, own = drawn((20, 200, 2000)[seed % 3], ROUNDING[precision], seed, sharp)
-        check_told(batch_of(told), own, precision)
+        check_told(batch_of(told), own, precision, "f16")
 
 
 def floor(told):
@@ -83,15 +83,15 @@ def test_log_probabilities_of_a_size_that_are_told_wrongly_are_refused(fault):
     change, words = FAULTS[fault]
     told, own = drawn(2000, ROUNDING["f32"])
     with pytest.raises(Refused, match=words):
-        check_told(batch_of(change(told)), own, "f32")
+        check_told(batch_of(change(told)), own, "f32", "f16")
 
 
 def test_few_unlikely_tokens_among_certain_ones_suffice():
     generator = torch.Generator().manual_seed(0)
     own = torch.cat((-1e-4 * torch.rand(900, generator=generator), -5 - torch.rand(5, generator=generator)))
-    check_told(batch_of(own + 1e-6), own, "f32")
+    check_told(batch_of(own + 1e-6), own, "f32", "f16")
     with pytest.raises(Refused, match="tokens below -3 are not the learner's: 5 of 5 are apart by far"):
-        check_told(batch_of(floor(own)), own, "f32")
+        check_told(batch_of(floor(own)), own, "f32", "f16")
 
 
 def test_rollouts_that_repeat_each_other_count_once():
@@ -101,12 +101,12 @@ def test_rollouts_that_repeat_each_other_count_once():
     trajectories = [Trajectory(one.ids, one.sampled, 0, 1, 40 * number, number) for number in range(16)]
     owner = torch.arange(16).repeat_interleave(40)
     repeated = Batch(trajectories, told.repeat(16), torch.ones(640), owner, owner, 1.0)
-    check_told(repeated, own.repeat(16), "f32")
+    check_told(repeated, own.repeat(16), "f32", "f16")
 
 
 def test_tokens_that_the_learner_does_not_know_are_left_out():
     told, own = drawn(300, ROUNDING["f32"])
-    check_told(batch_of(floor(told)), own.where(told > -3, torch.nan), "f32")
+    check_told(batch_of(floor(told)), own.where(told > -3, torch.nan), "f32", "f16")
 
 
 def test_a_step_of_log_probabilities_with_a_floor_is_refused(tmp_path, silent):

@@ -61,7 +61,8 @@ def _write(path: Path, backend: Backend, optimizer: Optimizer, probe: dict[str, 
         write_gguf_adapter(state, config, base, path / "adapter.gguf", name="hone")
     else:
         write_model(path, backend.model, backend.base)
-    torch.save(optimizer.state(), path / "optimizer.pt")
+    moments = optimizer.state()
+    torch.save(moments, path / "optimizer.pt")
     probe_file.write(path, probe)
     if isinstance(backend.model, PeftModel):
         check_files(path, backend.model, base, optimizer.held(), probe)

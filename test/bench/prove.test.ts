@@ -7,7 +7,7 @@ import { readDocument, withTables } from "../../bench/prove/document.js";
 import { faults } from "../../bench/prove/faults.js";
 import { alarmIn, guardOf } from "../../bench/prove/guards.js";
 import { PROVE_RESULTS } from "../../bench/prove/results.js";
-import type { ProveResults } from "../../bench/prove/table.js";
+import { again, outsideShare, outsideTable, type ProveResults } from "../../bench/prove/table.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 
 const read = (file: string) => readFileSync(join(packageRoot, file), "utf8");
@@ -49,4 +49,15 @@ it("docs/trust.md has the table of the recorded results, and names the faults wi
   expect(readDocument()).toBe(withTables(readDocument(), results));
   const known = new Set(faults.map(({ family, name }) => `${family} ${name}`));
   for (const { family, name } of results.faults) expect(known).toContain(`${family} ${name}`);
+});
+
+it("a fault from outside that is tried again keeps its first outcome, with the later one beside it", () => {
+  const first = { name: "a fault", family: "storage", seen: null, step: null, guard: null, words: null } as const;
+  const seen = { ...first, seen: "run", step: 1, guard: "a guard", words: "seen" } as const;
+  const both = again(first, seen);
+  expect(again(first, first)).toEqual(first);
+  expect(again(both, first)).toEqual(first);
+  expect(outsideTable([both])).toContain("| **not seen** |  | in the run, step 1: a guard |");
+  const share = outsideShare([both, seen], []).replaceAll("\n", " ");
+  expect(share).toContain("1 in the run, 1 by nobody. Guards were then written for what nobody saw: 1 of these");
 });

@@ -44,6 +44,8 @@ SAME, BELOW = 10, -0.01
 """Tokens that share a log-probability, and below what: near 0, f32 has few numbers."""
 ERRORS, LEAST = 10, 50
 """Standard errors of a mean, and of how many tokens: it is taken of skewed numbers."""
+ROUNDING = 1e-3
+"""That each token has at least, for those errors: of certain tokens f32 rounds all in one direction."""
 
 
 @timed
@@ -123,8 +125,7 @@ def _check_mean(apart: torch.Tensor) -> None:
     excess = torch.expm1(apart)
     if len(excess) < LEAST:
         return
-    size = float(excess.square().sum().sqrt())
-    errors = float(excess.sum()) / max(size, 1e-12)
+    errors = float(excess.sum() / (excess.square() + ROUNDING**2).sum().sqrt())
     # A comparison with NaN is false.
     if not abs(errors) <= ERRORS:
         raise Refused(

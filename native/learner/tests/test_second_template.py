@@ -60,7 +60,12 @@ def test_requests_are_answered_in_turn_until_the_pipe_is_closed():
     # In the program these are 3 and 4, whatever they are here.
     program = f"import os; os.dup2({control}, 103); os.dup2({report}, 104); os.dup2(103, 3); os.dup2(104, 4); "
     program += "os.close(103); os.close(104); from learner.second_template import main; main()"
-    child = subprocess.Popen([sys.executable, "-c", program], pass_fds=(control, report), start_new_session=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", program],
+        pass_fds=(control, report),
+        start_new_session=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     os.close(control)
     os.close(report)
     with os.fdopen(to, "w") as requests, os.fdopen(answers) as lines:

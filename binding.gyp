@@ -2,7 +2,7 @@
   "targets": [
     {
       "target_name": "hone_engine",
-      "sources": ["native/engine/addon_unit.cc", "native/engine/scheduler_unit.cc"],
+      "sources": ["native/engine/addon_unit.cc", "native/engine/own_unit.cc", "native/engine/scheduler_unit.cc"],
       "include_dirs": [
         "<!(node -p \"require('node-addon-api').include_dir\")",
         "build/llama/include",

@@ -10,6 +10,7 @@
 #include "engine_object.h"
 #include "js.h"
 #include "libllama.h"
+#include "own_trial.h"
 #include "port.h"
 #include "preload.h"
 #include "quantize.h"
@@ -30,6 +31,7 @@ EngineSettings settingsOf(const Napi::Value& value) {
   LlamaSettings& llama = settings.llama;
   settings.model = pathOf(object.Get("model"), "model");
   settings.name = textOf(object.Get("name"), "name");
+  settings.own = flagOf(object.Get("ownDecoder"), "ownDecoder");
   llama.useGpu = flagOf(object.Get("useGpu"), "useGpu");
   llama.threads = whole("threads", 1, kMostThreads);
   llama.sequences = whole("sequences", 1, kMost);
@@ -93,6 +95,69 @@ class Loading : public Napi::AsyncWorker {
   Failure failure_;
   std::shared_ptr<Engine> engine_;
 };
+
+/** Compares the two decoders: see own_trial.h. */
+class Comparing : public Napi::AsyncWorker {
+ public:
+  Comparing(Napi::Env env, TrialSettings settings)
+      : AsyncWorker(env), deferred_(Napi::Promise::Deferred::New(env)), settings_(std::move(settings)) {}
+  Napi::Promise promise() const { return deferred_.Promise(); }
+  void Execute() override {
+    try {
+      kinds_ = tryOwn(settings_);
+    } catch (const Unplayable& unplayable) {
+      whyNot_ = unplayable.what();
+    } catch (const std::exception& exception) {
+      failure_ = Failure(exception);
+      SetError(failure_.message);
+    }
+  }
+  void OnOK() override {
+    const auto difference = [&](const Difference& one) {
+      auto object = Napi::Object::New(Env());
+      object.Set("mean", one.mean);
+      object.Set("most", one.most);
+      return object;
+    };
+    auto list = Napi::Array::New(Env(), kinds_.size());
+    for (uint32_t i = 0; i < list.Length(); i++) {
+      auto object = Napi::Object::New(Env());
+      object.Set("kind", kinds_[i].name);
+      object.Set("rows", kinds_[i].rows);
+      object.Set("equal", kinds_[i].equal);
+      object.Set("own", difference(kinds_[i].own));
+      object.Set("llama", difference(kinds_[i].llama));
+      list.Set(i, object);
+    }
+    auto result = Napi::Object::New(Env());
+    result.Set("whyNot", whyNot_);
+    result.Set("kinds", list);
+    deferred_.Resolve(result);
+  }
+  void OnError(const Napi::Error&) override { deferred_.Reject(errorOf(Env(), failure_)); }
+
+ private:
+  Napi::Promise::Deferred deferred_;
+  TrialSettings settings_;
+  std::vector<TrialKind> kinds_;
+  std::string whyNot_;
+  Failure failure_;
+};
+
+Napi::Value tryOwnDecoder(const Napi::CallbackInfo& info) {
+  boundLibrary();
+  const Napi::Object object = objectOf(info[0], "the settings");
+  TrialSettings settings;
+  settings.model = pathOf(object.Get("model"), "model");
+  settings.adapter = pathOf(object.Get("adapter"), "adapter");
+  settings.useGpu = flagOf(object.Get("useGpu"), "useGpu");
+  settings.steady = flagOf(object.Get("steadyShapes"), "steadyShapes");
+  settings.threads = wholeOf(object.Get("threads"), "threads", 1, kMostThreads);
+  auto* const comparing = new Comparing(info.Env(), std::move(settings));
+  const Napi::Promise promise = comparing->promise();
+  comparing->Queue();
+  return promise;
+}
 
 Napi::Value load(const Napi::CallbackInfo& info) {
   boundLibrary();
@@ -213,6 +278,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
     return Napi::String::New(info.Env(), cudaComplaint());
   });
   define(exports, "load", load);
+  define(exports, "tryOwnDecoder", tryOwnDecoder);
   define(exports, "stopAll", stopAll);
   define(exports, "devices", devices);
   define(exports, "onLog", onLog);

@@ -1,4 +1,4 @@
-// The other translation unit, see scheduler_unit.cc: what binds the scheduler to Node and llama.cpp.
+// Another translation unit, see scheduler_unit.cc: what binds the scheduler to Node and llama.cpp.
 #include "addon.cc"
 #include "device_sampler.cc"
 #include "engine_object.cc"

@@ -83,6 +83,7 @@ Napi::Object infoObject(Napi::Env env, const Engine& engine) {
                                  : Napi::Boolean::New(env, report.flashAttention == 1).As<Napi::Value>());
   info.Set("sampling", engine.samplesOnDevice() ? "device" : "host");
   info.Set("whyHost", engine.whyHost());
+  info.Set("whyLlama", engine.whyLlama());
   info.Set("endTokens", arrayOf<Napi::Int32Array>(env, vocabulary.endTokens()));
   return info;
 }

@@ -4,7 +4,9 @@
 
 #include <string>
 
+#include "ggml-alloc.h"
 #include "ggml-backend.h"
+#include "gguf.h"
 #include "llama.h"
 
 namespace hone {
@@ -114,7 +116,69 @@ namespace hone {
   X(ggml_mul)                    \
   X(ggml_sub)                    \
   X(ggml_scale)                  \
-  X(ggml_scale_bias)
+  X(ggml_scale_bias) \
+  X(ggml_backend_dev_buffer_type) \
+  X(ggml_backend_dev_init) \
+  X(ggml_backend_free) \
+  X(ggml_backend_supports_op) \
+  X(ggml_backend_graph_compute) \
+  X(ggml_backend_tensor_get) \
+  X(ggml_backend_tensor_alloc) \
+  X(ggml_backend_buft_alloc_buffer) \
+  X(ggml_backend_buft_name) \
+  X(ggml_backend_buffer_free) \
+  X(ggml_backend_buffer_clear) \
+  X(ggml_backend_buffer_get_size) \
+  X(ggml_backend_buffer_set_usage) \
+  X(ggml_backend_alloc_ctx_tensors_from_buft) \
+  X(ggml_gallocr_new) \
+  X(ggml_gallocr_free) \
+  X(ggml_gallocr_reserve) \
+  X(ggml_gallocr_reserve_n_size) \
+  X(ggml_gallocr_alloc_graph) \
+  X(ggml_gallocr_get_buffer_size) \
+  X(gguf_init_from_file) \
+  X(gguf_free) \
+  X(gguf_find_key) \
+  X(gguf_get_kv_type) \
+  X(gguf_get_val_u32) \
+  X(gguf_get_val_f32) \
+  X(gguf_get_val_str) \
+  X(gguf_find_tensor) \
+  X(gguf_get_n_tensors) \
+  X(gguf_get_tensor_name) \
+  X(gguf_get_tensor_offset) \
+  X(gguf_get_tensor_size) \
+  X(gguf_get_data_offset) \
+  X(ggml_get_tensor) \
+  X(ggml_nbytes) \
+  X(ggml_type_name) \
+  X(ggml_row_size) \
+  X(ggml_fp16_to_fp32_row) \
+  X(ggml_bf16_to_fp32_row) \
+  X(ggml_new_tensor_1d) \
+  X(ggml_new_tensor_4d) \
+  X(ggml_new_graph_custom) \
+  X(ggml_graph_overhead_custom) \
+  X(ggml_graph_n_nodes) \
+  X(ggml_graph_node) \
+  X(ggml_build_forward_expand) \
+  X(ggml_set_output) \
+  X(ggml_mul_mat) \
+  X(ggml_add) \
+  X(ggml_rms_norm) \
+  X(ggml_rope_ext) \
+  X(ggml_set_rows) \
+  X(ggml_cast) \
+  X(ggml_cpy) \
+  X(ggml_reshape_4d) \
+  X(ggml_view_1d) \
+  X(ggml_view_3d) \
+  X(ggml_view_4d) \
+  X(ggml_flash_attn_ext) \
+  X(ggml_prec_set_acc) \
+  X(ggml_swiglu) \
+  X(ggml_swiglu_split)
 
 struct LibLlama {
 #define HONE_MEMBER(name) decltype(&::name) name = nullptr;

@@ -11,6 +11,7 @@
 #include "device_sampler.h"
 #include "libllama.h"
 #include "model.h"
+#include "model_decoder.h"
 #include "report.h"
 #include "weights.h"
 
@@ -44,25 +45,21 @@ int warmingDecoders();
  */
 int64_t totalCells(const LlamaSettings& settings);
 
-class LlamaDecoder final : public Decoder {
+class LlamaDecoder final : public ModelDecoder {
  public:
   /** Loads the weights, unless they are loaded, and allocates the KV. */
   LlamaDecoder(std::shared_ptr<Weights> weights, const LlamaSettings& settings);
 
-  const ModelInfo& info() const { return info_; }
-  /** Bytes; may be called on any thread. */
-  uint64_t kvBytes() const { return kvBytes_; }
-  /** Keys and values have 32 bits. */
-  bool fullKv() const;
+  const ModelInfo& info() const override { return info_; }
+  uint64_t kvBytes() const override { return kvBytes_; }
+  bool fullKv() const override;
   /** Flash attention has K and V in 16 bits, whatever the KV's type. */
   bool mayUseFlashAttention() const { return !settings_.exact && !fullKv(); }
   /** According to the settings, but never for recurrent models, whose state has no cells. */
-  bool pooled() const { return settings_.pooled && !info_.recurrent; }
-  uint64_t kvBytesPerSequence() const;
-  /** How the context was last created, and its current buffers; may be called on any thread. */
-  LlamaReport report() const;
-  /** Why it does not draw where the logits are, though it should; "" where it does, or should not. */
-  const std::string& whyHost() const { return whyHost_; }
+  bool pooled() const override { return settings_.pooled && !info_.recurrent; }
+  uint64_t kvBytesPerSequence() const override;
+  LlamaReport report() const override;
+  const std::string& whyHost() const override { return whyHost_; }
 
   int vocabularySize() const override { return vocabularySize_; }
   bool canTrim() const override { return !info_.recurrent; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <memory>
 #include <stdexcept>
 #include <string_view>
 
@@ -75,6 +76,19 @@ ModelInfo describe(const llama_model* model) {
   const uint64_t heads = static_cast<uint64_t>(lib.llama_model_n_head_kv(model));
   info.kvNumbersPerToken = perHead * heads * static_cast<uint64_t>(lib.llama_model_n_layer(model));
   return info;
+}
+
+ModelInfo describeFile(const std::string& path) {
+  const LibLlama& lib = *libLlama();
+  llama_model_params params = lib.llama_model_default_params();
+  params.no_alloc = true;
+  params.load_mode = LLAMA_LOAD_MODE_NONE;
+  params.n_gpu_layers = 0;
+  forgetLlamaErrors();
+  const std::unique_ptr<llama_model, void (*)(llama_model*)> model(
+      lib.llama_model_load_from_file(path.c_str(), params), [](llama_model* loaded) { libLlama()->llama_model_free(loaded); });
+  if (!model) throwLlamaError(path + " cannot be read");
+  return describe(model.get());
 }
 
 Vocabulary::Vocabulary(const std::string& path)

@@ -34,6 +34,9 @@ struct ModelInfo {
 /** @throws std::runtime_error when this engine cannot run the model */
 ModelInfo describe(const llama_model* model);
 
+/** As of a loaded model, without its weights. @throws std::runtime_error when llama.cpp cannot read the file */
+ModelInfo describeFile(const std::string& path);
+
 /** Whether a model, or its vocabulary alone, has layers with a state that cannot be rolled back. */
 bool carriesState(const llama_model* model);
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "own_decoder.h"
+
 namespace hone {
 namespace {
 
@@ -19,6 +21,7 @@ struct Registry {
   using Key = std::pair<std::string, std::string>;  // model and name
   std::map<Key, std::weak_ptr<Engine>> engines;
   std::map<std::string, std::weak_ptr<Weights>> weights;
+  std::map<std::string, std::weak_ptr<OwnWeightsFile>> ownFiles;
 };
 
 /** Entries of what is freed are removed: a weak pointer keeps the memory of what make_shared allocated. */
@@ -55,20 +58,36 @@ std::string differing(const EngineSettings& before, const EngineSettings& now) {
   compareFlag("drawUntried", have.drawUntried, asked.drawUntried);
   compareFlag("pooledKv", have.pooled, asked.pooled);
   compareFlag("steadyShapes", before.scheduler.steady, now.scheduler.steady);
+  compareFlag("ownDecoder", before.own, now.own);
   return found;
 }
 
 }  // namespace
 
-Engine::Engine(const EngineSettings& asked, std::unique_ptr<Vocabulary> vocabulary, std::shared_ptr<Weights> weights)
+Engine::Engine(const EngineSettings& asked, std::unique_ptr<Vocabulary> vocabulary, std::shared_ptr<Weights> weights,
+               std::shared_ptr<OwnWeightsFile> ownFile)
     : settings(asked),
       vocabulary_(std::move(vocabulary)),
       vocabulary(*vocabulary_),
       weights_(std::move(weights)),
+      ownFile_(std::move(ownFile)),
       lanes(loadLanes()),
       info(decoders_.front()->info()) {}
 
 std::vector<Lane> Engine::loadLanes() {
+  if (!ownFile_) return loadLanes(false);
+  try {
+    return loadLanes(true);
+  } catch (const Unplayable& unplayable) {
+    whyLlama_ = unplayable.what();
+  }
+  decoders_.clear();
+  ownFile_.reset();
+  return loadLanes(false);
+}
+
+std::vector<Lane> Engine::loadLanes(bool own) {
+  const ModelInfo described = own ? describeFile(settings.model) : ModelInfo{};
   std::vector<Lane> loaded;
   for (int index = 0; index < settings.lanes; index++) {
     LlamaSettings llama = settings.llama;
@@ -79,7 +98,9 @@ std::vector<Lane> Engine::loadLanes() {
     scheduler.slots = llama.sequences;
     scheduler.outputs = llama.outputs;
     scheduler.threads = llama.threads;
-    auto decoder = std::make_unique<LlamaDecoder>(weights_, llama);
+    std::unique_ptr<ModelDecoder> decoder;
+    if (own) decoder = std::make_unique<OwnDecoder>(ownFile_, described, llama, scheduler.steady);
+    else decoder = std::make_unique<LlamaDecoder>(weights_, llama);
     scheduler.pooled = decoder->pooled();
     decoders_.push_back(decoder.get());
     loaded.push_back({std::move(decoder), scheduler});
@@ -89,23 +110,23 @@ std::vector<Lane> Engine::loadLanes() {
 
 uint64_t Engine::kvBytes() const {
   uint64_t bytes = 0;
-  for (const LlamaDecoder* decoder : decoders_) bytes += decoder->kvBytes();
+  for (const ModelDecoder* decoder : decoders_) bytes += decoder->kvBytes();
   return bytes;
 }
 
 LlamaReport Engine::report() const {
-  LlamaReport all = weights_->report();
+  LlamaReport all = ownFile_ ? ownFile_->report() : weights_->report();
   all.flashAttention = decoders_.front()->report().flashAttention;
-  for (const LlamaDecoder* decoder : decoders_) addBuffers(all.buffers, decoder->report().buffers);
+  for (const ModelDecoder* decoder : decoders_) addBuffers(all.buffers, decoder->report().buffers);
   return all;
 }
 
 bool Engine::samplesOnDevice() const {
-  return std::all_of(decoders_.begin(), decoders_.end(), [](const LlamaDecoder* one) { return one->samples(); });
+  return std::all_of(decoders_.begin(), decoders_.end(), [](const ModelDecoder* one) { return one->samples(); });
 }
 
 std::string Engine::whyHost() const {
-  for (const LlamaDecoder* decoder : decoders_) {
+  for (const ModelDecoder* decoder : decoders_) {
     if (!decoder->whyHost().empty()) return decoder->whyHost();
   }
   return "";
@@ -128,9 +149,16 @@ std::shared_ptr<Engine> acquireEngine(const EngineSettings& settings) {
   if (!weights) {
     known = weights = std::make_shared<Weights>(settings.model, settings.llama.useGpu, !vocabulary->carriesState());
   }
-  const auto engine = std::make_shared<Engine>(settings, std::move(vocabulary), std::move(weights));
+  std::shared_ptr<OwnWeightsFile> ownFile;
+  if (settings.own) {
+    auto& knownOwn = registry().ownFiles[settings.model];
+    ownFile = knownOwn.lock();
+    if (!ownFile) knownOwn = ownFile = std::make_shared<OwnWeightsFile>(settings.model, settings.llama.useGpu);
+  }
+  const auto engine = std::make_shared<Engine>(settings, std::move(vocabulary), std::move(weights), std::move(ownFile));
   removeExpired(engines);
   removeExpired(registry().weights);
+  removeExpired(registry().ownFiles);
   engines[key] = engine;
   return engine;
 }

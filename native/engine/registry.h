@@ -7,6 +7,8 @@
 #include "lanes.h"
 #include "llama_decoder.h"
 #include "model.h"
+#include "model_decoder.h"
+#include "own_weights.h"
 
 namespace hone {
 
@@ -18,6 +20,8 @@ struct EngineSettings {
   int lanes = 1;
   /** Total of all lanes. */
   LlamaSettings llama;
+  /** The graph of hone's own plays, where it can. */
+  bool own = false;
   /** For each lane; its slots, outputs and threads are its share of `llama`. */
   SchedulerSettings scheduler;
 };
@@ -25,15 +29,18 @@ struct EngineSettings {
 /** Thread-safe. Owns the weights, their contexts and the decode threads. */
 class Engine {
  public:
-  Engine(const EngineSettings& settings, std::unique_ptr<Vocabulary> vocabulary, std::shared_ptr<Weights> weights);
+  Engine(const EngineSettings& settings, std::unique_ptr<Vocabulary> vocabulary, std::shared_ptr<Weights> weights,
+         std::shared_ptr<OwnWeightsFile> ownFile);
 
-  uint64_t weightBytes() const { return weights_->bytes(); }
+  uint64_t weightBytes() const { return weights_->bytes() + (ownFile_ ? ownFile_->bytes() : 0); }
   uint64_t kvBytes() const;
   /** How weights and contexts were created, and all current buffers. */
   LlamaReport report() const;
   /** All lanes draw where the logits are; else `whyHost` says why one does not, unless none should. */
   bool samplesOnDevice() const;
   std::string whyHost() const;
+  /** Why llama.cpp's graph plays, though hone's own should; "" where that plays, or should not. */
+  const std::string& whyLlama() const { return whyLlama_; }
   bool fullKv() const { return decoders_.front()->fullKv(); }
   uint64_t kvBytesPerSequence() const { return decoders_.front()->kvBytesPerSequence(); }
 
@@ -47,8 +54,11 @@ class Engine {
 
  private:
   const std::shared_ptr<Weights> weights_;
+  /** Null where llama.cpp's graph plays. */
+  std::shared_ptr<OwnWeightsFile> ownFile_;
+  std::string whyLlama_;
   /** The lanes own them. */
-  std::vector<const LlamaDecoder*> decoders_;
+  std::vector<const ModelDecoder*> decoders_;
 
  public:
   Lanes lanes;
@@ -56,6 +66,7 @@ class Engine {
 
  private:
   std::vector<Lane> loadLanes();
+  std::vector<Lane> loadLanes(bool own);
 };
 
 /**

@@ -74,7 +74,7 @@ int blockOf(int64_t vocabulary) {
 
 float uniformInput(double uniform) { return std::min(static_cast<float>(uniform), kBelow); }
 
-SamplingGraph buildSampling(ggml_context* context, ggml_tensor* logits) {
+SamplingGraph buildSampling(ggml_context* context, ggml_tensor* logits, ggml_tensor* asked) {
   const LibLlama& lib = *libLlama();
   const int64_t vocabulary = logits->ne[0];
   const int64_t rows = logits->ne[1];
@@ -84,8 +84,8 @@ SamplingGraph buildSampling(ggml_context* context, ggml_tensor* logits) {
   const Builder builder{lib, context, rows};
   SamplingGraph graph;
   graph.rows = static_cast<int>(rows);
-  graph.asked = lib.ggml_new_tensor_2d(context, GGML_TYPE_F32, rows, 2);
-  lib.ggml_set_input(graph.asked);
+  graph.asked = asked ? asked : lib.ggml_new_tensor_2d(context, GGML_TYPE_F32, rows, 2);
+  if (!asked) lib.ggml_set_input(graph.asked);
   // A copy on the device: of views of an input llama.cpp would copy each.
   ggml_tensor* there = lib.ggml_cont(context, graph.asked);
   const auto row = [&](size_t index) { return lib.ggml_view_2d(context, there, 1, rows, sizeof(float), index * there->nb[1]); };

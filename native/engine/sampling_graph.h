@@ -27,8 +27,10 @@ struct SamplingGraph {
  * Adds the operations for logits [vocabulary, N], whose rows are contiguous. A token is found by inversion in two levels: first
  * the block of the vocabulary where the running sum of probabilities passes the uniform number, then the token within
  * it. A running sum over the whole vocabulary would be off by the rounding of so many additions in f32.
+ *
+ * @param asked the input where it is there already; else it is made
  */
-SamplingGraph buildSampling(ggml_context* context, ggml_tensor* logits);
+SamplingGraph buildSampling(ggml_context* context, ggml_tensor* logits, ggml_tensor* asked = nullptr);
 
 /** Number of tokens of a block. */
 int blockOf(int64_t vocabulary);

@@ -1,4 +1,4 @@
-// One of the addon's two translation units, in which headers are parsed once: what needs neither Node nor llama.cpp. The
+// One of the addon's three translation units, in which headers are parsed once: what needs neither Node nor llama.cpp. The
 // sanitizers compile it too (test/Makefile). Names in anonymous namespaces are therefore unique within a unit.
 #include "admission.cc"
 #include "commands.cc"

@@ -1,0 +1,90 @@
+#include "own_adapter.h"
+
+#include <algorithm>
+
+#include "failure.h"
+
+namespace hone {
+
+OwnAdapter::OwnAdapter(const std::string& file, const OwnWeights& weights) : path(file) {
+  const auto refuse = [&](const std::string& why) {
+    throw std::runtime_error("the adapter " + path + " cannot be put on " + weights.path + ": " + why);
+  };
+  try {
+    const GgufFile opened(path);
+    if (opened.text("general.type") != "adapter" || opened.text("adapter.type") != "lora") refuse("it is no LoRA adapter");
+    if (opened.text("general.architecture") != weights.shape.architecture) refuse("it is for another architecture");
+    const double alpha = opened.number("adapter.lora.alpha").value_or(0);
+    for (int group = 0; group < kLinearGroups; group++) factors_[group].resize(weights.layers.size());
+    for (size_t layer = 0; layer < weights.layers.size(); layer++) {
+      for (int group = 0; group < kLinearGroups; group++) {
+        const OwnLinears& linears = weights.layers[layer].linears[group];
+        for (const OwnLinears::Part& part : linears.parts) {
+          Factors& factors = factors_[group][layer].emplace_back();
+          const std::string name = "blk." + std::to_string(layer) + "." + part.name + ".weight.lora_";
+          const ggml_tensor* a = opened.find(name + "a");
+          const ggml_tensor* b = opened.find(name + "b");
+          if (!a && !b) continue;
+          if (!a || !b) refuse(name + (a ? "b" : "a") + " is missing");
+          if (a->ne[0] != linears.inputs || b->ne[1] != part.outputs || a->ne[1] != b->ne[0] || a->ne[2] != 1 || b->ne[2] != 1) {
+            refuse(name + "a and b have not the shapes of the model's layer");
+          }
+          factors.rank = static_cast<int>(a->ne[1]);
+          factors.a = opened.floats(name + "a");
+          factors.b = opened.floats(name + "b");
+          const auto scale = static_cast<float>(alpha > 0 ? alpha / factors.rank : 1);
+          for (float& number : factors.b) number *= scale;
+          rank_ = std::max(rank_, factors.rank);
+        }
+      }
+    }
+    if (const std::string unread = opened.unread(); !unread.empty()) refuse("the model has no layer for its tensor " + unread);
+    if (rank_ == 0) refuse("it changes nothing");
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory("no room for the adapter " + path);
+  }
+}
+
+AdapterRoom::AdapterRoom(const OwnWeights& weights, int rank, ggml_backend_buffer_type_t place, int multiple)
+    : rank_(rank), context_(newContext(2 * kLinearGroups * weights.layers.size())) {
+  const LibLlama& lib = *libLlama();
+  for (const OwnLayer& layer : weights.layers) {
+    Layer& made = pairs_.emplace_back();
+    for (int group = 0; group < kLinearGroups; group++) {
+      const OwnLinears& linears = layer.linears[group];
+      const int rows = (static_cast<int>(linears.parts.size()) * rank + multiple - 1) / multiple * multiple;
+      made.groups[group] = {lib.ggml_new_tensor_2d(context_.get(), GGML_TYPE_F32, linears.inputs, rows),
+                            lib.ggml_new_tensor_2d(context_.get(), GGML_TYPE_F32, rows, linears.outputs())};
+    }
+  }
+  buffer_.reset(lib.ggml_backend_alloc_ctx_tensors_from_buft(context_.get(), place));
+  if (!buffer_) throw OutOfMemory("no room for an adapter of rank " + std::to_string(rank));
+}
+
+void AdapterRoom::upload(const OwnWeights& weights, const OwnAdapter& adapter) {
+  const LibLlama& lib = *libLlama();
+  std::vector<float> a, b;
+  for (size_t layer = 0; layer < pairs_.size(); layer++) {
+    for (int group = 0; group < kLinearGroups; group++) {
+      const OwnLinears& linears = weights.layers[layer].linears[group];
+      const Pair& pair = pairs_[layer].groups[group];
+      const auto rows = static_cast<size_t>(pair.a->ne[1]);
+      // Everywhere, so that nothing is left of the adapter before.
+      a.assign(rows * static_cast<size_t>(linears.inputs), 0);
+      b.assign(rows * static_cast<size_t>(linears.outputs()), 0);
+      size_t row = 0, output = 0;
+      for (size_t part = 0; part < linears.parts.size(); part++) {
+        const OwnAdapter::Factors& factors = adapter.factors_[group][layer][part];
+        const auto rank = static_cast<size_t>(factors.rank);
+        std::copy(factors.a.begin(), factors.a.end(), a.begin() + static_cast<std::ptrdiff_t>(row * static_cast<size_t>(linears.inputs)));
+        for (size_t i = 0; i < factors.b.size(); i++) b[(output + i / rank) * rows + row + i % rank] = factors.b[i];
+        row += static_cast<size_t>(rank_);
+        output += static_cast<size_t>(linears.parts[part].outputs);
+      }
+      lib.ggml_backend_tensor_set(pair.a, a.data(), 0, a.size() * sizeof(float));
+      lib.ggml_backend_tensor_set(pair.b, b.data(), 0, b.size() * sizeof(float));
+    }
+  }
+}
+
+}  // namespace hone

@@ -1,0 +1,217 @@
+#include "own_graph.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sampling_graph.h"
+
+namespace hone {
+namespace {
+
+/** Operations and tensors of a graph at most: of a layer, of a span in a layer, and of the rest with drawing. */
+constexpr size_t kLayerTensors = 48;
+constexpr size_t kSpanTensors = 8;
+constexpr size_t kOtherTensors = 160;
+constexpr size_t kAlign = 256;
+
+size_t tensorsOf(const OwnWeights& weights, const PassShape& shape) {
+  const size_t spans = shape.spans.size();
+  return weights.layers.size() * (kLayerTensors + kSpanTensors * spans) + kOtherTensors + kSpanTensors * spans;
+}
+
+Held<ggml_context> contextFor(size_t tensors) {
+  const LibLlama& lib = *libLlama();
+  const size_t bytes = tensors * lib.ggml_tensor_overhead() + lib.ggml_graph_overhead_custom(tensors, false);
+  Held<ggml_context> context(lib.ggml_init({bytes, nullptr, true}));
+  if (!context) throw std::bad_alloc();
+  return context;
+}
+
+size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+}  // namespace
+
+int PassShape::rows() const {
+  int rows = 0;
+  for (const Span& span : spans) rows += span.slots * span.tokens;
+  return rows;
+}
+
+std::vector<int> PassShape::numbers() const {
+  std::vector<int> numbers{outputs, adapter ? 1 : 0, draws ? 1 : 0};
+  for (const Span& span : spans) numbers.insert(numbers.end(), {span.firstSlot, span.slots, span.tokens, span.window});
+  return numbers;
+}
+
+size_t inputBytes(int rows, int spans) {
+  // Tokens, positions, visible, wanted and two numbers for drawing of 4 bytes, cells of 8.
+  return static_cast<size_t>(rows) * 32 + (8 + static_cast<size_t>(spans)) * kAlign;
+}
+
+OwnGraph::OwnGraph(const OwnWeights& weights, const OwnMemory& memory, const AdapterRoom* room, const PassShape& shape)
+    : lib_(*libLlama()),
+      weights_(weights),
+      memory_(memory),
+      room_(shape.adapter ? room : nullptr),
+      shape_(shape),
+      rows_(shape.rows()),
+      outputs_(shape.outputs),
+      context_(contextFor(tensorsOf(weights, shape))),
+      c_(context_.get()),
+      graph_(lib_.ggml_new_graph_custom(c_, tensorsOf(weights, shape), false)) {
+  build();
+}
+
+/** A tensor whose memory is part of another one's. A view would not do: ggml's fused operations are found by their shape. */
+ggml_tensor* OwnGraph::placed(ggml_type type, int64_t width, int64_t height, ggml_tensor* within, size_t offset) {
+  ggml_tensor* tensor = lib_.ggml_new_tensor_2d(c_, type, width, height);
+  if (lib_.ggml_backend_tensor_alloc(within->buffer, tensor, static_cast<char*>(within->data) + offset) != GGML_STATUS_SUCCESS) {
+    throw std::runtime_error("a tensor of a pass has no place on the device");
+  }
+  return tensor;
+}
+
+OwnGraph::Input OwnGraph::place(ggml_type type, int64_t width, int64_t height) {
+  const Input input{placed(type, width, height, memory_.inputs, used_), used_};
+  used_ = aligned(used_ + lib_.ggml_nbytes(input.tensor));
+  return input;
+}
+
+ggml_tensor* OwnGraph::norm(ggml_tensor* input, ggml_tensor* weight) {
+  return lib_.ggml_mul(c_, lib_.ggml_rms_norm(c_, input, weights_.shape.epsilon), weight);
+}
+
+/** W x + B (A x) + bias: in one tensor for all parts, or in one for each. */
+std::vector<ggml_tensor*> OwnGraph::linear(int layer, LinearGroup group, ggml_tensor* input) {
+  const OwnLinears& linears = weights_.layers[static_cast<size_t>(layer)].linears[group];
+  ggml_tensor* change = nullptr;
+  if (room_) {
+    const AdapterRoom::Pair& pair = room_->of(layer, group);
+    change = lib_.ggml_mul_mat(c_, pair.b, lib_.ggml_mul_mat(c_, pair.a, input));
+  }
+  std::vector<ggml_tensor*> results;
+  int64_t from = 0;
+  for (ggml_tensor* matrix : linears.matrices) {
+    ggml_tensor* result = lib_.ggml_mul_mat(c_, matrix, input);
+    const int64_t outputs = matrix->ne[1];
+    const bool all = linears.matrices.size() == 1;
+    const size_t offset = static_cast<size_t>(from) * sizeof(float);
+    if (change) {
+      result = lib_.ggml_add(c_, result, all ? change : lib_.ggml_view_2d(c_, change, outputs, input->ne[1], change->nb[1], offset));
+    }
+    if (linears.bias) result = lib_.ggml_add(c_, result, all ? linears.bias : lib_.ggml_view_1d(c_, linears.bias, outputs, offset));
+    results.push_back(result);
+    from += outputs;
+  }
+  return results;
+}
+
+/** @param weight of the norm of each head, or null */
+ggml_tensor* OwnGraph::rotated(ggml_tensor* heads, ggml_tensor* weight) {
+  const OwnShape& shape = weights_.shape;
+  if (weight) heads = norm(heads, weight);
+  return lib_.ggml_rope_ext(c_, heads, positions_.tensor, weights_.ropeFactors, shape.headSize, shape.ropeMode, shape.trainedContext,
+                            shape.ropeBase, 1, 0, 1, 32, 1);
+}
+
+/** Writes keys and values of all rows into their cells. */
+void OwnGraph::store(int layer, ggml_tensor* key, ggml_tensor* value) {
+  const OwnShape& shape = weights_.shape;
+  const int64_t span = static_cast<int64_t>(memory_.slots - 1) * 2 * shape.layers * memory_.cells + memory_.cells;
+  const auto write = [&](int which, ggml_tensor* rows) {
+    const size_t from = static_cast<size_t>(2 * layer + which) * memory_.kv->nb[2];
+    ggml_tensor* to = placed(GGML_TYPE_F16, shape.kvWidth(), span, memory_.kv, from);
+    lib_.ggml_build_forward_expand(graph_, lib_.ggml_set_rows(c_, to, rows, cells_.tensor));
+  };
+  write(0, lib_.ggml_view_2d(c_, key, shape.kvWidth(), rows_, key->nb[2], 0));
+  write(1, value);
+}
+
+/** @param query [headSize, heads, rows]. Returns [headSize · heads, rows]. */
+ggml_tensor* OwnGraph::attention(int layer, ggml_tensor* query) {
+  const OwnShape& shape = weights_.shape;
+  const ggml_tensor* kv = memory_.kv;
+  const float scale = 1 / std::sqrt(static_cast<float>(shape.headSize));
+  ggml_tensor* all = nullptr;
+  int row = 0;
+  for (size_t i = 0; i < shape_.spans.size(); i++) {
+    const Span& span = shape_.spans[i];
+    const auto seen = [&](int which) {
+      const size_t from = static_cast<size_t>(span.firstSlot) * kv->nb[3] + static_cast<size_t>(2 * layer + which) * kv->nb[2];
+      return lib_.ggml_view_4d(c_, memory_.kv, shape.headSize, span.window, shape.kvHeads, span.slots, kv->nb[1],
+                               static_cast<size_t>(shape.headSize) * sizeof(ggml_fp16_t), kv->nb[3], from);
+    };
+    ggml_tensor* asking =
+        lib_.ggml_view_4d(c_, query, shape.headSize, span.tokens, shape.heads, span.slots, query->nb[2], query->nb[1],
+                          query->nb[2] * static_cast<size_t>(span.tokens), query->nb[2] * static_cast<size_t>(row));
+    ggml_tensor* heads = lib_.ggml_flash_attn_ext(c_, asking, seen(0), seen(1), masks_[i], scale, 0, 0);
+    lib_.ggml_prec_set_acc(heads, GGML_PREC_F32);
+    const int rows = span.slots * span.tokens;
+    ggml_tensor* result = lib_.ggml_reshape_2d(c_, heads, static_cast<int64_t>(shape.headSize) * shape.heads, rows);
+    all = all ? lib_.ggml_concat(c_, all, result, 1) : result;
+    row += rows;
+  }
+  return all;
+}
+
+void OwnGraph::build() {
+  const OwnShape& shape = weights_.shape;
+  tokens_ = place(GGML_TYPE_I32, rows_, 1);
+  positions_ = place(GGML_TYPE_I32, rows_, 1);
+  cells_ = place(GGML_TYPE_I64, rows_, 1);
+  // Of all spans one behind the other, each of which is a tensor of its own below.
+  visible_ = place(GGML_TYPE_I32, rows_, 1);
+  wanted_ = place(GGML_TYPE_I32, std::max(1, outputs_), 1);
+  asked_ = place(GGML_TYPE_F32, std::max(1, outputs_), 2);
+  bytes_.assign(used_, 0);
+
+  int before = 0;
+  for (const Span& span : shape_.spans) {
+    // A row of the mask is a piece of `visibility`, as if each number of that began a row.
+    ggml_tensor* pieces = placed(GGML_TYPE_F32, span.window, 1, memory_.visibility, 0);
+    pieces->ne[1] = memory_.cells;
+    pieces->nb[1] = sizeof(float);
+    pieces->nb[2] = pieces->nb[3] = sizeof(float) * static_cast<size_t>(memory_.cells);
+    const int rows = span.slots * span.tokens;
+    ggml_tensor* which = lib_.ggml_view_1d(c_, visible_.tensor, rows, sizeof(int32_t) * static_cast<size_t>(before));
+    ggml_tensor* mask = lib_.ggml_cast(c_, lib_.ggml_get_rows(c_, pieces, which), GGML_TYPE_F16);
+    masks_.push_back(lib_.ggml_reshape_4d(c_, mask, span.window, span.tokens, 1, span.slots));
+    before += rows;
+  }
+
+  ggml_tensor* x = lib_.ggml_get_rows(c_, weights_.embeddings, tokens_.tensor);
+  const size_t number = sizeof(float);
+  const int width = shape.headSize;
+  for (int i = 0; i < shape.layers; i++) {
+    const OwnLayer& layer = weights_.layers[static_cast<size_t>(i)];
+    const bool last = i == shape.layers - 1;
+    const std::vector<ggml_tensor*> in = linear(i, kAttentionIn, norm(x, layer.attentionNorm));
+    // Heads from one of the results on; all are in the first where that is of all parts.
+    const auto heads = [&](size_t part, int count, int first) {
+      ggml_tensor* from = in.size() == 1 ? in[0] : in[part];
+      const size_t offset = in.size() == 1 ? static_cast<size_t>(first * width) * number : 0;
+      return lib_.ggml_view_3d(c_, from, width, count, rows_, static_cast<size_t>(width) * number, from->nb[1], offset);
+    };
+    ggml_tensor* key = rotated(heads(1, shape.kvHeads, shape.heads), layer.keyNorm);
+    ggml_tensor* value = heads(2, shape.kvHeads, shape.heads + shape.kvHeads);
+    store(i, key, lib_.ggml_view_2d(c_, value, shape.kvWidth(), rows_, value->nb[2], 0));
+    if (last && outputs_ == 0) return;
+    ggml_tensor* attended = attention(i, rotated(heads(0, shape.heads, 0), layer.queryNorm));
+    if (last && outputs_ < rows_) {
+      attended = lib_.ggml_get_rows(c_, attended, wanted_.tensor);
+      x = lib_.ggml_get_rows(c_, x, wanted_.tensor);
+    }
+    x = lib_.ggml_add(c_, linear(i, kAttentionOut, attended).front(), x);
+    const std::vector<ggml_tensor*> inner = linear(i, kInnerIn, norm(x, layer.innerNorm));
+    ggml_tensor* gated = inner.size() == 1 ? lib_.ggml_swiglu(c_, inner[0]) : lib_.ggml_swiglu_split(c_, inner[0], inner[1]);
+    x = lib_.ggml_add(c_, linear(i, kInnerOut, gated).front(), x);
+  }
+  result_ = lib_.ggml_mul_mat(c_, weights_.output, norm(x, weights_.outputNorm));
+  if (shape_.draws) result_ = buildSampling(c_, result_, asked_.tensor).drawn;
+  lib_.ggml_set_output(result_);
+  lib_.ggml_build_forward_expand(graph_, result_);
+}
+
+void OwnGraph::upload() { lib_.ggml_backend_tensor_set(memory_.inputs, bytes_.data(), 0, bytes_.size()); }
+
+}  // namespace hone

@@ -1,0 +1,40 @@
+// Plays the same tokens by OwnDecoder and by LlamaDecoder, in passes of each kind, and compares what follows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "llama_decoder.h"
+
+namespace hone {
+
+struct TrialSettings {
+  std::string model;
+  /** "" for none. */
+  std::string adapter;
+  bool useGpu = false;
+  bool steady = false;
+  int threads = 1;
+};
+
+/** Of log-probabilities: over the likeliest tokens of each row, nats. */
+struct Difference {
+  double mean = 0;
+  double most = 0;
+};
+
+struct TrialKind {
+  /** prompt, fork, mixed, decode or move. */
+  std::string name;
+  int rows = 0;
+  /** Rows whose logits are llama.cpp's to the last bit. */
+  int equal = 0;
+  Difference own;
+  /** Of llama.cpp from itself, when its passes are cut otherwise. */
+  Difference llama;
+};
+
+/** @throws Unplayable where the graph cannot play the model, another std::exception where nothing can */
+std::vector<TrialKind> tryOwn(const TrialSettings& settings);
+
+}  // namespace hone

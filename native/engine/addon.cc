@@ -32,6 +32,7 @@ EngineSettings settingsOf(const Napi::Value& value) {
   settings.model = pathOf(object.Get("model"), "model");
   settings.name = textOf(object.Get("name"), "name");
   settings.own = flagOf(object.Get("ownDecoder"), "ownDecoder");
+  settings.whyLlama = textOf(object.Get("whyLlama"), "whyLlama");
   llama.useGpu = flagOf(object.Get("useGpu"), "useGpu");
   llama.threads = whole("threads", 1, kMostThreads);
   llama.sequences = whole("sequences", 1, kMost);
@@ -104,7 +105,7 @@ class Comparing : public Napi::AsyncWorker {
   Napi::Promise promise() const { return deferred_.Promise(); }
   void Execute() override {
     try {
-      kinds_ = tryOwn(settings_);
+      trial_ = tryOwn(settings_);
     } catch (const Unplayable& unplayable) {
       whyNot_ = unplayable.what();
     } catch (const std::exception& exception) {
@@ -119,19 +120,20 @@ class Comparing : public Napi::AsyncWorker {
       object.Set("most", one.most);
       return object;
     };
-    auto list = Napi::Array::New(Env(), kinds_.size());
+    auto list = Napi::Array::New(Env(), trial_.kinds.size());
     for (uint32_t i = 0; i < list.Length(); i++) {
       auto object = Napi::Object::New(Env());
-      object.Set("kind", kinds_[i].name);
-      object.Set("rows", kinds_[i].rows);
-      object.Set("equal", kinds_[i].equal);
-      object.Set("own", difference(kinds_[i].own));
-      object.Set("llama", difference(kinds_[i].llama));
+      object.Set("kind", trial_.kinds[i].name);
+      object.Set("rows", trial_.kinds[i].rows);
+      object.Set("equal", trial_.kinds[i].equal);
+      object.Set("own", difference(trial_.kinds[i].own));
+      object.Set("llama", difference(trial_.kinds[i].llama));
       list.Set(i, object);
     }
     auto result = Napi::Object::New(Env());
     result.Set("whyNot", whyNot_);
     result.Set("kinds", list);
+    result.Set("refusal", trial_.refusal);
     deferred_.Resolve(result);
   }
   void OnError(const Napi::Error&) override { deferred_.Reject(errorOf(Env(), failure_)); }
@@ -139,7 +141,7 @@ class Comparing : public Napi::AsyncWorker {
  private:
   Napi::Promise::Deferred deferred_;
   TrialSettings settings_;
-  std::vector<TrialKind> kinds_;
+  OwnTrial trial_;
   std::string whyNot_;
   Failure failure_;
 };

@@ -55,21 +55,22 @@ std::string GgufFile::unread() const {
   return "";
 }
 
-std::vector<char> GgufFile::bytes(const std::string& name) const {
+void GgufFile::read(const std::string& name, std::vector<char>& into) const {
   const LibLlama& lib = *libLlama();
   const int64_t at = lib.gguf_find_tensor(file_, name.c_str());
   if (at < 0) throw std::runtime_error(path_ + " has no tensor " + name);
-  std::vector<char> data(lib.gguf_get_tensor_size(file_, at));
+  const size_t size = lib.gguf_get_tensor_size(file_, at);
+  into.resize(into.size() + size);
   std::ifstream file(path_, std::ios::binary);
   file.seekg(static_cast<std::streamoff>(lib.gguf_get_data_offset(file_) + lib.gguf_get_tensor_offset(file_, at)));
-  file.read(data.data(), static_cast<std::streamsize>(data.size()));
+  file.read(into.data() + into.size() - size, static_cast<std::streamsize>(size));
   if (!file) throw std::runtime_error(path_ + " ends before its tensor " + name + " does");
-  return data;
 }
 
 std::vector<float> GgufFile::floats(const std::string& name) const {
   const LibLlama& lib = *libLlama();
-  const std::vector<char> data = bytes(name);
+  std::vector<char> data;
+  read(name, data);
   const ggml_type type = find(name)->type;
   const auto count = static_cast<int64_t>(data.size()) / (type == GGML_TYPE_F32 ? 4 : 2);
   std::vector<float> numbers(static_cast<size_t>(count));

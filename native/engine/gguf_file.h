@@ -28,8 +28,8 @@ class GgufFile {
   const ggml_tensor* find(const std::string& name) const;
   /** The first tensor that nobody asked for; "" for none. */
   std::string unread() const;
-  /** The bytes of a tensor that is there. @throws std::runtime_error */
-  std::vector<char> bytes(const std::string& name) const;
+  /** Adds the bytes of a tensor that is there. @throws std::runtime_error */
+  void read(const std::string& name, std::vector<char>& into) const;
   /** The numbers of a tensor that is there, of 16 or 32 bits. @throws std::runtime_error */
   std::vector<float> floats(const std::string& name) const;
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <stdexcept>
 
 #include "own_decoder.h"
 
@@ -13,14 +14,17 @@ namespace {
 
 constexpr int kSlots = 4;
 constexpr int kCells = 256;
-constexpr int kPrompt = 48;
+/** No number of rows that passes of steady shapes have: some rows only fill these. */
+constexpr int kPrompt = 45;
 constexpr int kScored = 16;
 /** Two thirds of the prompt. */
 constexpr int kKept = 32;
 constexpr int kAppended = 20;
 constexpr int kSecondPrompt = 12;
-constexpr int kSteps = 32;
-constexpr int kStepsAfterMove = 8;
+constexpr int kSteps = 20;
+/** Rows of logits of a pass at most, besides those of the sequences. */
+constexpr int kScoreRows = 32;
+constexpr int kStepsAfterMove = 6;
 /** Tokens of a row that are compared. */
 constexpr int kLikeliest = 64;
 
@@ -35,7 +39,8 @@ class Trial {
  public:
   Trial(Player own, Player llama, Player other) : players_{std::move(own), std::move(llama), std::move(other)} {}
 
-  std::vector<TrialKind> play() {
+  OwnTrial play() {
+    soil();
     Batch batch;
     for (int i = 0; i < kPrompt; i++) append(batch, 0, i >= kPrompt - kScored);
     evaluate("prompt", batch);
@@ -58,11 +63,16 @@ class Trial {
       for (const int slot : {0, 1, 2}) append(batch, slot, true);
       evaluate("move", batch);
     }
+    OwnTrial trial;
+    trial.refusal = refusal();
+    for (const int slot : {0, 1, 2}) append(batch, slot, true);
+    evaluate("after", batch);
     for (TrialKind& kind : kinds_) {
       kind.own.mean /= kind.rows;
       kind.llama.mean /= kind.rows;
     }
-    return std::move(kinds_);
+    trial.kinds = std::move(kinds_);
+    return trial;
   }
 
  private:
@@ -70,6 +80,34 @@ class Trial {
   void append(Batch& batch, int slot, bool wanted) {
     const auto token = static_cast<Token>((drawn_ = drawn_ * 1103515245 + 12345) >> 16) % players_[0].decoder->vocabularySize();
     batch.add(token, lengths_[slot]++, slot, wanted);
+  }
+
+  /** What other sequences left in the slots, which is nothing to those that follow. */
+  void soil() {
+    Decoder& own = *players_[0].decoder;
+    Batch batch;
+    for (int slot = 0; slot < kSlots; slot++) {
+      for (int i = 0; i < kKept; i++) append(batch, slot, false);
+    }
+    own.decode(batch);
+    for (int slot = 0; slot < kSlots; slot++) own.trim(slot, 0);
+    lengths_.fill(0);
+  }
+
+  /** A prompt with the logits of all its rows, in the slot that is empty now. */
+  std::string refusal() {
+    Decoder& own = *players_[0].decoder;
+    Batch batch;
+    for (int i = 0; i < kCells; i++) append(batch, kSlots - 1, true);
+    lengths_[kSlots - 1] = 0;
+    std::string why;
+    try {
+      own.decode(batch);
+    } catch (const std::runtime_error& error) {
+      why = error.what();
+    }
+    own.trim(kSlots - 1, 0);
+    return why;
   }
 
   void copy(int from, int to) {
@@ -163,14 +201,14 @@ class Trial {
 
 }  // namespace
 
-std::vector<TrialKind> tryOwn(const TrialSettings& settings) {
+OwnTrial tryOwn(const TrialSettings& settings) {
   LlamaSettings llama;
   llama.useGpu = settings.useGpu;
   llama.threads = settings.threads;
   llama.sequences = kSlots;
   llama.contextPerSequence = kCells;
   llama.batch = llama.ubatch = kCells;
-  llama.outputs = kSlots + kCells;
+  llama.outputs = kSlots + kScoreRows;
   const auto weights = std::make_shared<Weights>(settings.model, settings.useGpu, true);
   auto first = std::make_unique<LlamaDecoder>(weights, llama);
   auto other = std::make_unique<LlamaDecoder>(weights, llama);

@@ -24,7 +24,7 @@ struct Difference {
 };
 
 struct TrialKind {
-  /** prompt, fork, mixed, decode or move. */
+  /** prompt, fork, mixed, decode, move, or after: a refusal. */
   std::string name;
   int rows = 0;
   /** Rows whose logits are llama.cpp's to the last bit. */
@@ -34,7 +34,13 @@ struct TrialKind {
   Difference llama;
 };
 
+struct OwnTrial {
+  std::vector<TrialKind> kinds;
+  /** What it says of a pass for which its memory would have to grow; "" where that fits. */
+  std::string refusal;
+};
+
 /** @throws Unplayable where the graph cannot play the model, another std::exception where nothing can */
-std::vector<TrialKind> tryOwn(const TrialSettings& settings);
+OwnTrial tryOwn(const TrialSettings& settings);
 
 }  // namespace hone

@@ -227,10 +227,8 @@ struct OwnWeights::Loading {
     }
     for (const Filling& filling : fillings) {
       std::vector<char> data;
-      for (const std::string& name : filling.names) {
-        const std::vector<char> part = file.bytes(name);
-        data.insert(data.end(), part.begin(), part.end());
-      }
+      data.reserve(lib.ggml_nbytes(filling.tensor));
+      for (const std::string& name : filling.names) file.read(name, data);
       // Whole: a buffer that stores a matrix otherwise takes no parts of it.
       lib.ggml_backend_tensor_set(filling.tensor, data.data(), 0, data.size());
     }

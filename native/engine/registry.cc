@@ -75,13 +75,15 @@ Engine::Engine(const EngineSettings& asked, std::unique_ptr<Vocabulary> vocabula
       info(decoders_.front()->info()) {}
 
 std::vector<Lane> Engine::loadLanes() {
-  if (!ownFile_) return loadLanes(false);
-  try {
-    return loadLanes(true);
-  } catch (const Unplayable& unplayable) {
-    whyLlama_ = unplayable.what();
+  whyLlama_ = settings.whyLlama;
+  if (ownFile_ && whyLlama_.empty()) {
+    try {
+      return loadLanes(true);
+    } catch (const Unplayable& unplayable) {
+      whyLlama_ = unplayable.what();
+      decoders_.clear();
+    }
   }
-  decoders_.clear();
   ownFile_.reset();
   return loadLanes(false);
 }

@@ -22,6 +22,8 @@ struct EngineSettings {
   LlamaSettings llama;
   /** The graph of hone's own plays, where it can. */
   bool own = false;
+  /** Why it does not, as a trial found; "" where it may. */
+  std::string whyLlama;
   /** For each lane; its slots, outputs and threads are its share of `llama`. */
   SchedulerSettings scheduler;
 };

@@ -32,6 +32,9 @@ export interface NativeSettings {
   /** Tokens are drawn where the logits are, where that works. */
   drawOnDevice: boolean;
   drawUntried: boolean;
+  /** hone's own graph plays, where it can; with `whyLlama`, which a trial found, it does not. */
+  ownDecoder: boolean;
+  whyLlama: string;
   /** See `SchedulerSettings::fillGap`. */
   fillGap: number;
   samplingThreads: number;
@@ -115,6 +118,21 @@ export interface NativeScored {
   error: Error | null;
 }
 
+/** Of log-probabilities, nats. */
+export interface Difference {
+  mean: number;
+  most: number;
+}
+
+/** See `native/engine/own_trial.h`. */
+export interface OwnTrial {
+  /** Why hone's own graph cannot play the model, as a clause; "" where it can. */
+  whyNot: string;
+  kinds: { kind: string; rows: number; equal: number; own: Difference; llama: Difference }[];
+  /** What the decoder says of a pass for which its memory would have to grow; "" where that fits. */
+  refusal: string;
+}
+
 export interface NativeInfo {
   architecture: string;
   weightType: string;
@@ -140,6 +158,8 @@ export interface NativeInfo {
   sampling: "host" | "device";
   /** Why the host samples although `drawOnDevice` was given; "" where it does not. */
   whyHost: string;
+  /** Why llama.cpp's graph plays although `ownDecoder` was given; "" where it does not. */
+  whyLlama: string;
   controlTokens: [text: string, id: number][];
   addedTokens: [text: string, id: number][];
   endTokens: Int32Array;
@@ -187,6 +207,10 @@ export interface Addon extends CudaLoader {
   /** Null before `bind`. */
   llamaVersion(): string | null;
   load(settings: NativeSettings): Promise<NativeEngine>;
+  /** Plays some tokens by both decoders. `adapter`: "" for none. */
+  tryOwnDecoder(
+    settings: Pick<NativeSettings, "model" | "useGpu" | "steadyShapes" | "threads"> & { adapter: string },
+  ): Promise<OwnTrial>;
   /** Ends all decode threads of the process permanently; the process itself, with this code, where one does not end in that time. */
   stopAll(code: number, milliseconds: number): void;
   devices(): NativeDevice[];

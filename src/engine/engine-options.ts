@@ -8,6 +8,8 @@ export interface MachineChoice {
   readonly device: string | undefined;
   /** undefined uses the default of {@link LocalEngineOptions.threads}. */
   readonly threads: number | undefined;
+  /** See {@link LocalEngineOptions.decoder}. */
+  readonly decoder?: "llama" | "own" | undefined;
 }
 
 /** Whether tokens are to be drawn on the device: by default on CUDA, where logits would be copied over the bus. */
@@ -21,11 +23,12 @@ export function engineOptions<O extends Omit<LocalEngineOptions, "gpu" | "device
   machine: MachineChoice,
   others: O,
 ) {
-  const { device, threads } = machine;
+  const { device, threads, decoder } = machine;
   return {
     ...others,
     gpu: gpuChosen(machine),
     ...(device === undefined ? {} : { device }),
     ...(threads === undefined ? {} : { threads }),
+    ...(decoder === "own" ? { decoder } : {}),
   };
 }

@@ -14,6 +14,7 @@ import { governorOf } from "./governor.js";
 import { MOST_SECONDS, watchDevice } from "./hang.js";
 import { checkSound, modelShape } from "./models.js";
 import { LlamaEngine } from "./native.js";
+import { whyLlama } from "./own-decoder.js";
 import { sumIn32Bits } from "./sums.js";
 import { usableCores } from "./threads.js";
 
@@ -74,11 +75,23 @@ function settingsOf(options: LocalEngineOptions, addon: Pick<Addon, "devices" | 
   const steadyShapes = options.steadyShapes ?? useGpu;
   const drawOnDevice = drawsOnDevice(options.sampling, gpuOf(devices));
   const drawUntried = options.untriedSampling ?? false;
-  return { ...settings, lanes, pooledKv, steadyShapes, drawOnDevice, drawUntried };
+  const own = { ownDecoder: options.decoder === "own", whyLlama: "" };
+  return { ...settings, lanes, pooledKv, steadyShapes, drawOnDevice, drawUntried, ...own };
 }
 
 function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): LocalEngineInfo {
-  const { bos, eos, eot, pad, controlTokens, addedTokens, endTokens, whyHost: _, ...facts } = native.info();
+  const {
+    bos,
+    eos,
+    eot,
+    pad,
+    controlTokens,
+    addedTokens,
+    endTokens,
+    whyHost: _,
+    whyLlama: __,
+    ...facts
+  } = native.info();
   const { device, offloadedLayers, layers, kv, flashAttention, sampling, ...info } = facts;
   const devices = addon.devices();
   const used = devices.filter((one) => (device === "" ? !one.isGpu : one.name === device)).slice(0, 1);
@@ -130,8 +143,9 @@ export async function loadLocal(options: LocalEngineOptions, log?: (line: string
     const gpu = gpuOf(addon.devices());
     // Before loading, since its warm-up computes.
     if (isMainThread && gpu === "cuda") sumIn32Bits(gpu, (await modelShape(settings.model)).weightType);
+    if (isMainThread && settings.ownDecoder) settings.whyLlama = await whyLlama(addon, settings, log);
     const native = await whileCompiling(addon, log, () => addon.load(settings), basename(settings.model));
-    const { whyHost } = native.info();
+    const { whyHost, whyLlama: why } = native.info();
     if (isMainThread && settings.ubatch < (options.ubatch ?? 0)) {
       log?.(
         `a pass has ${settings.ubatch} tokens at most, not ${options.ubatch}: this device computes longer ones wrongly`,
@@ -141,6 +155,7 @@ export async function loadLocal(options: LocalEngineOptions, log?: (line: string
       log?.(`--threads ${options.threads}: the engine has ${settings.threads}, as many as the cores that hone may use`);
     }
     if (isMainThread && whyHost !== "") log?.(`tokens are sampled on the host, not on the device: ${whyHost}`);
+    if (isMainThread && why !== "") log?.(`llama.cpp's graph plays, and not hone's own (--decoder own): ${why}`);
     // Workers join an engine that the main thread governs. On a GPU threads do little work. Lanes of one thread share the
     // cores with other programs by the system's scheduling.
     const meet = settings.threads > settings.lanes;

@@ -212,7 +212,12 @@ describe("sleep", () => {
     async () => {
       const INNER = 81_920;
       const CONTEXT = 131_072;
-      const large = await loadEngine({ ...few, model: newModel(INNER), contextPerSequence: CONTEXT, pooledKv: false });
+      const large = await loadEngine({
+        ...few,
+        model: newModel({ inner: INNER }),
+        contextPerSequence: CONTEXT,
+        pooledKv: false,
+      });
       // f16: K and V of two layers and two heads of 16 numbers. Two layers of three matrices in f32. A pool has cells of padding too.
       const bytes = { kv: 2 * CONTEXT * 2 * 2 * 32 * 2, weights: 2 * 3 * INNER * 64 * 4 };
       expect(large.memory().kv).toBe(bytes.kv);

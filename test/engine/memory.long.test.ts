@@ -26,7 +26,7 @@ describe("sleep", () => {
 
   it("gives the KV back to the system, with weights also these, and wake takes them again", async () => {
     const engine = await testEngine({
-      model: newModel(INNER),
+      model: newModel({ inner: INNER }),
       sequences: SEQUENCES,
       contextPerSequence: CONTEXT,
       batch: 128,

@@ -5,16 +5,16 @@ import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engi
 import type { NativeSettings } from "../../src/engine/addon.js";
 import { loadEngine } from "../../src/engine/factory.js";
 import { afterFile } from "../support/after-file.js";
-import { writeTinyAdapter, writeTinyModel } from "./tiny-model.js";
+import { type TinyModel, writeTinyAdapter, writeTinyModel } from "./tiny-model.js";
 
 const folder = join(tmpdir(), `hone-engine-test-${process.pid}`);
 
 let models = 0;
 
 /** A new copy of the model. One file is one engine, so tests with different settings need files of their own. */
-export function newModel(inner?: number): string {
+export function newModel(like: TinyModel = {}): string {
   const path = join(folder, `tiny-${models++}.gguf`);
-  writeTinyModel(path, inner);
+  writeTinyModel(path, like);
   return path;
 }
 
@@ -30,8 +30,11 @@ export function options(more: Partial<LocalEngineOptions> = {}): LocalEngineOpti
 
 const open = new Set<LocalEngine>();
 
-export async function testEngine(more: Partial<LocalEngineOptions> = {}): Promise<LocalEngine> {
-  const engine = await loadEngine(options(more));
+export async function testEngine(
+  more: Partial<LocalEngineOptions> = {},
+  log?: (line: string) => void,
+): Promise<LocalEngine> {
+  const engine = await loadEngine(options(more), log);
   open.add(engine);
   return engine;
 }
@@ -70,6 +73,6 @@ export function concat(...parts: Int32Array[]): Int32Array {
 export const nativeSettings = (model: string, more: Partial<NativeSettings> = {}): NativeSettings => ({
   ...{ model, name: "", useGpu: false, lanes: 1, threads: 1, sequences: 2, contextPerSequence: 256 },
   ...{ batch: 64, ubatch: 64, outputs: 8, exact: false, pooledKv: false, steadyShapes: false },
-  ...{ drawOnDevice: false, drawUntried: false, fillGap: 0, samplingThreads: 1 },
+  ...{ drawOnDevice: false, drawUntried: false, ownDecoder: false, whyLlama: "", fillGap: 0, samplingThreads: 1 },
   ...more,
 });

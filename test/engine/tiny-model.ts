@@ -17,6 +17,10 @@ const BYTES = 256;
 
 export const tiny = { vocabulary: BYTES + 5, endOfText: 256, start: 257, end: 258, context: CONTEXT };
 
+/** Types of tensors, as GGUF numbers them. */
+const F32 = 0;
+const BF16 = 30;
+
 type Value =
   | { u32: number }
   | { f32: number }
@@ -81,11 +85,11 @@ class Writer {
   }
 }
 
-/** `shape` as GGUF has it: the fastest dimension first. */
+/** `shape` as GGUF has it: the fastest dimension first. Numbers of 32 bits, or bf16. */
 interface Tensor {
   name: string;
   shape: number[];
-  data: Float32Array;
+  data: Float32Array | Uint16Array;
 }
 
 export function writeGguf(path: string, fields: Record<string, Value>, tensors: Tensor[]): void {
@@ -103,7 +107,7 @@ export function writeGguf(path: string, fields: Record<string, Value>, tensors: 
     out.text(name);
     out.u32(shape.length);
     for (const size of shape) out.u64(size);
-    out.u32(0);
+    out.u32(data instanceof Uint16Array ? BF16 : F32);
     out.u64(offset);
     offset += Math.ceil(data.byteLength / 32) * 32;
   }
@@ -113,12 +117,15 @@ export function writeGguf(path: string, fields: Record<string, Value>, tensors: 
   const file = openSync(`${path}.${process.pid}`, "w");
   writeSync(file, out.concat());
   for (const { data } of tensors) {
-    writeSync(file, new Uint8Array(data.buffer));
+    writeSync(file, new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
     writeSync(file, Buffer.alloc((32 - (data.byteLength % 32)) % 32));
   }
   closeSync(file);
   renameSync(`${path}.${process.pid}`, path);
 }
+
+/** The upper halves of the numbers. */
+const bf16 = (data: Float32Array) => new Uint16Array(data.buffer).filter((_, i) => i % 2 === 1);
 
 /** About normal: the sum of uniform numbers. */
 function noise(random: Random, count: number, deviation: number): Float32Array {
@@ -149,23 +156,32 @@ const feedForward = (inner: number): [name: string, outputs: number, inputs: num
 ];
 const linears = [...attention, ...feedForward(INNER)];
 
-/**
- * @param inner width of the feed-forward layers: of another than the usual one their weights are all the same, so that a
- *   large file is written fast
- */
-export function writeTinyModel(path: string, inner = INNER): void {
+export interface TinyModel {
+  /**
+   * Width of the feed-forward layers: of another than the usual one their weights are all the same, so that a large file is
+   * written fast.
+   */
+  inner?: number;
+  /** Of the matrices. */
+  weights?: "f32" | "bf16";
+  /** Tokens besides those of `tiny`. */
+  words?: number;
+}
+
+export function writeTinyModel(path: string, { inner = INNER, weights = "f32", words = 0 }: TinyModel = {}): void {
   const random = new Random("tiny model");
   const matrix = (name: string, outputs: number, inputs: number, deviation: number): Tensor => ({
     name,
     shape: [inputs, outputs],
-    data: noise(random, outputs * inputs, deviation),
+    data: stored(noise(random, outputs * inputs, deviation)),
   });
+  const stored = (data: Float32Array) => (weights === "bf16" ? bf16(data) : data);
   const vector = (name: string, data: Float32Array): Tensor => ({ name, shape: [data.length], data });
   const wide = new Float32Array(inner === INNER ? 0 : inner * HIDDEN).fill(1e-4);
   const ones = () => new Float32Array(HIDDEN).fill(1);
 
   const tensors = [
-    matrix("token_embd.weight", tiny.vocabulary, HIDDEN, 2 / Math.sqrt(HIDDEN)),
+    matrix("token_embd.weight", tiny.vocabulary + words, HIDDEN, 2 / Math.sqrt(HIDDEN)),
     vector("output_norm.weight", ones()),
   ];
   for (let layer = 0; layer < LAYERS; layer++) {
@@ -173,17 +189,18 @@ export function writeTinyModel(path: string, inner = INNER): void {
     tensors.push(vector(`${prefix}.attn_norm.weight`, ones()), vector(`${prefix}.ffn_norm.weight`, ones()));
     for (const [name, outputs, inputs] of [...attention, ...feedForward(inner)]) {
       if (outputs * inputs === wide.length)
-        tensors.push({ name: `${prefix}.${name}.weight`, shape: [inputs, outputs], data: wide });
+        tensors.push({ name: `${prefix}.${name}.weight`, shape: [inputs, outputs], data: stored(wide) });
       else tensors.push(matrix(`${prefix}.${name}.weight`, outputs, inputs, 1 / Math.sqrt(inputs)));
       if (/attn_[qkv]/.test(name)) tensors.push(vector(`${prefix}.${name}.bias`, noise(random, outputs, 0.1)));
     }
   }
+  const more = Array.from({ length: words }, (_, i) => `w${i}`);
   const control = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
   writeGguf(
     path,
     {
       "general.architecture": { text: "qwen2" },
-      "general.file_type": { u32: 0 },
+      "general.file_type": { u32: weights === "bf16" ? 32 : 0 },
       "qwen2.context_length": { u32: CONTEXT },
       "qwen2.embedding_length": { u32: HIDDEN },
       "qwen2.block_count": { u32: LAYERS },
@@ -194,8 +211,10 @@ export function writeTinyModel(path: string, inner = INNER): void {
       "qwen2.rope.freq_base": { f32: 1e6 },
       "tokenizer.ggml.model": { text: "gpt2" },
       "tokenizer.ggml.pre": { text: "qwen2" },
-      "tokenizer.ggml.tokens": { texts: [...byteTexts(), ...control, "he", "the"] },
-      "tokenizer.ggml.token_type": { i32s: [...Array<number>(BYTES).fill(1), 3, 3, 3, 1, 1] },
+      "tokenizer.ggml.tokens": { texts: [...byteTexts(), ...control, "he", "the", ...more] },
+      "tokenizer.ggml.token_type": {
+        i32s: [...Array<number>(BYTES).fill(1), 3, 3, 3, ...Array<number>(2 + words).fill(1)],
+      },
       "tokenizer.ggml.merges": { texts: ["h e", "t he"] },
       "tokenizer.ggml.eos_token_id": { u32: tiny.end },
       "tokenizer.ggml.bos_token_id": { u32: tiny.endOfText },

@@ -42,11 +42,11 @@ export interface LocalEngineOptions extends CommonOptions {
    * which has all layers, one a lane. A given number does not yield to other programs.
    */
   readonly threads?: number;
+  /** Whose graph computes on llama.cpp's libraries: hone's "own" where it can (docs/engine.md). Default "llama". */
+  readonly decoder?: "llama" | "own";
   /**
-   * Number of llama.cpp contexts that decode in parallel on the same weights, each with its share of threads and sequences;
-   * more than there are of either are refused. Default: on a CPU one per thread where the model is small (its threads would
-   * mostly wait for each other) and each lane has four sequences, else 1. On a GPU one lane's sampling and copies overlap with
-   * another's computation.
+   * Number of contexts that decode in parallel on the same weights, each with its share of threads and sequences. Default: on a CPU
+   * one per thread where the model is small and each lane has four sequences, else 1; see contexts.ts.
    */
   readonly lanes?: number;
   /** Maximum number of tokens of one `llama_decode` call. Default 2048. */

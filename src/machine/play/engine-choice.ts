@@ -34,6 +34,7 @@ const firstSet = (values: Readonly<Record<string, unknown>>) =>
 /** @throws UsageError for addresses that are none, and for options of one engine given to the other */
 export function checkEngineChoice({
   engine,
+  decoder,
   engineUrl,
   engineAdapters,
   enginePython,
@@ -50,6 +51,7 @@ export function checkEngineChoice({
     if (given) throw new UsageError(`${given} is for --engine vllm; give that too, or leave ${given} out`);
     return;
   }
+  if (decoder === "own") throw new UsageError("--decoder own is for --engine llama.cpp; leave it out with vllm");
   if (releaseWeights) throw new UsageError("--release-weights is for --engine llama.cpp; leave it out with vllm");
   if (offForm === "prevent") {
     throw new UsageError("--off-form prevent samples under a grammar, which hone does with --engine llama.cpp alone");

@@ -85,6 +85,11 @@ const playerOptions = declareOptions({
         library: ["model"],
       },
     ),
+    decoder: choice(
+      ["llama", "own"],
+      "Whose graph computes on llama.cpp's libraries. own: hone's, where it can (docs/engine.md#two-decoders).",
+      { default: "llama", commands: ["rollout", "train", "eval", "serve", "chat", "logprobs"], library: ["model"] },
+    ),
     engineUrl: list("vLLM servers that run already, as http://HOST:8000.", {
       accepts: "URLs",
       defaultText: "hone starts a server on this machine",

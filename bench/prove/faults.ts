@@ -30,6 +30,8 @@ const native = (file: string, find: string, replace: string) => at(`native/engin
 const open = (prompt: string) => engine("this.#native.open(prompt, count)", `this.#native.open(${prompt}, count)`);
 const load = (path: string) => engine('this.#native.useAdapter(path ?? "")', `this.#native.useAdapter(${path})`);
 
+const OWN = ["--decoder", "own"];
+
 const own: readonly Fault[] = [
   { name: "adapter not loaded", family: "policy", patch: load('""') },
   {
@@ -403,6 +405,38 @@ const own: readonly Fault[] = [
     family: "engine",
     patch: native("sampling.cc", "drawFromAll(row, draw * total)", "drawFromAll(row, 0.98 * draw * total)"),
     steps: 60,
+  },
+
+  {
+    name: "hone's graph: B of the adapter before",
+    family: "policy",
+    patch: native(
+      "own_adapter.cc",
+      "lib.ggml_backend_tensor_set(pair.b, b.data(),",
+      "static std::map<const void*, std::vector<float>> before; auto& was = before[pair.b->data]; was.resize(b.size()); std::swap(was, b); lib.ggml_backend_tensor_set(pair.b, b.data(),",
+    ),
+    flags: OWN,
+  },
+  {
+    name: "hone's graph: keys and values written into another slot",
+    family: "engine",
+    patch: native(
+      "own_decoder.cc",
+      "memory_.cellOf(row.slot, row.position",
+      "memory_.cellOf(row.slot == 1 ? 0 : row.slot, row.position",
+    ),
+    flags: OWN,
+  },
+  {
+    name: "hone's graph: a row that fills a shape writes into a sequence",
+    family: "engine",
+    patch: native(
+      "own_decoder.cc",
+      "pass.rows.push_back({-1, scratch, 0})",
+      "pass.rows.push_back({-1, spans[0].firstSlot, 0})",
+    ),
+    flags: OWN,
+    test: "test/engine/own-decoder.test.ts",
   },
 ];
 

@@ -286,12 +286,10 @@ export const stepMetrics = z.object({
   }),
   microBatches: z.number(),
   learningRate: z.number(),
-  /**
-   * Device of the parameters during the update, "cpu" or the GPU's name, and the precision; types to which the adapter that it
-   * computed with is the one in force, rounded.
-   */
+  /** Device of the parameters during the update, "cpu" or the GPU's name, and the precision. */
   device: z.string(),
   precision: z.enum(PRECISIONS),
+  /** To which the adapter in force was rounded for the update; several where that is the same. */
   adapterTypes: z.array(z.enum(PRECISIONS)).optional(),
   seconds: z.object({ update: z.number(), save: z.number(), checks: z.number(), total: z.number() }),
   /** Highest resident (CPU) or allocated (CUDA) bytes during the update, and those of the loaded model before it. */

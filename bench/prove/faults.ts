@@ -30,8 +30,6 @@ const native = (file: string, find: string, replace: string) => at(`native/engin
 const open = (prompt: string) => engine("this.#native.open(prompt, count)", `this.#native.open(${prompt}, count)`);
 const load = (path: string) => engine('this.#native.useAdapter(path ?? "")', `this.#native.useAdapter(${path})`);
 
-const OWN = ["--decoder", "own"];
-
 const own: readonly Fault[] = [
   { name: "adapter not loaded", family: "policy", patch: load('""') },
   {
@@ -415,9 +413,10 @@ const own: readonly Fault[] = [
       "lib.ggml_backend_tensor_set(pair.b, b.data(),",
       "static std::map<const void*, std::vector<float>> before; auto& was = before[pair.b->data]; was.resize(b.size()); std::swap(was, b); lib.ggml_backend_tensor_set(pair.b, b.data(),",
     ),
-    flags: OWN,
+    flags: ["--decoder", "own"],
   },
   {
+    // A run would be played by llama.cpp, after the trial.
     name: "hone's graph: keys and values written into another slot",
     family: "engine",
     patch: native(
@@ -425,7 +424,7 @@ const own: readonly Fault[] = [
       "memory_.cellOf(row.slot, row.position",
       "memory_.cellOf(row.slot == 1 ? 0 : row.slot, row.position",
     ),
-    flags: OWN,
+    test: "test/engine/own-decoder.test.ts",
   },
   {
     name: "hone's graph: a row that fills a shape writes into a sequence",
@@ -435,7 +434,6 @@ const own: readonly Fault[] = [
       "pass.rows.push_back({-1, scratch, 0})",
       "pass.rows.push_back({-1, spans[0].firstSlot, 0})",
     ),
-    flags: OWN,
     test: "test/engine/own-decoder.test.ts",
   },
 ];

@@ -37,7 +37,6 @@ const guards: readonly (readonly [RegExp, string])[] = [
   [/differ more than in the run's first steps/, "distance of engine and learner (told)"],
   [/still plays the adapter before|does not play the adapter/, "a checkpoint's probe"],
   [/played this step with an adapter older|engine lags behind|the engine played neither/, "policy that played"],
-  [/hone's own \(--decoder own\): its log-probabilities differ/, "trial of hone's graph"],
   [/cannot be reproduced/, "hone replay"],
 ];
 

@@ -1,5 +1,6 @@
 // Another translation unit, see scheduler_unit.cc: what binds the scheduler to Node and llama.cpp.
 #include "addon.cc"
+#include "cpu_backend.cc"
 #include "device_sampler.cc"
 #include "engine_object.cc"
 #include "grammar.cc"

@@ -1,6 +1,7 @@
 #include "gguf_file.h"
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
@@ -61,7 +62,7 @@ void GgufFile::read(const std::string& name, std::vector<char>& into) const {
   if (at < 0) throw std::runtime_error(path_ + " has no tensor " + name);
   const size_t size = lib.gguf_get_tensor_size(file_, at);
   into.resize(into.size() + size);
-  std::ifstream file(path_, std::ios::binary);
+  std::ifstream file(std::filesystem::u8path(path_), std::ios::binary);
   file.seekg(static_cast<std::streamoff>(lib.gguf_get_data_offset(file_) + lib.gguf_get_tensor_offset(file_, at)));
   file.read(into.data() + into.size() - size, static_cast<std::streamsize>(size));
   if (!file) throw std::runtime_error(path_ + " ends before its tensor " + name + " does");

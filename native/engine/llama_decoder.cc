@@ -5,7 +5,6 @@
 #include <stdexcept>
 
 #include "denormals.h"
-#include "ggml-cpu.h"
 #include "warm_up.h"
 
 namespace hone {
@@ -15,25 +14,6 @@ namespace {
 constexpr int kCellStep = 256;
 
 int cellsOf(int tokens) { return (tokens + kCellStep - 1) / kCellStep * kCellStep; }
-
-/** A function of the CPU backend, which is a library of its own; null when this build lacks it. */
-template <typename F>
-F cpuFunction(const char* name) {
-  const LibLlama& lib = *libLlama();
-  ggml_backend_dev_t cpu = lib.ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
-  if (!cpu) return nullptr;
-  return reinterpret_cast<F>(lib.ggml_backend_reg_get_proc_address(lib.ggml_backend_dev_backend_reg(cpu), name));
-}
-
-/** A persistent thread pool: without one llama.cpp starts new threads for every batch. */
-ggml_threadpool* newPool(int threads) {
-  const auto create = cpuFunction<decltype(&ggml_threadpool_new)>("ggml_threadpool_new");
-  if (!create) return nullptr;
-  const FlushDenormals flushed;
-  ggml_threadpool_params params;
-  libLlama()->ggml_threadpool_params_init(&params, threads);
-  return create(&params);
-}
 
 }  // namespace
 
@@ -60,10 +40,6 @@ LlamaDecoder::LlamaDecoder(std::shared_ptr<Weights> weights, const LlamaSettings
 }
 
 void LlamaDecoder::ContextFree::operator()(llama_context* context) const { libLlama()->llama_free(context); }
-
-void LlamaDecoder::PoolFree::operator()(ggml_threadpool* pool) const {
-  cpuFunction<decltype(&ggml_threadpool_free)>("ggml_threadpool_free")(pool);
-}
 
 // f32 weights on a CPU are used for exact log-probabilities; 16-bit KV would change them by 1e-3.
 bool LlamaDecoder::fullKv() const { return info_.full && !settings_.useGpu; }

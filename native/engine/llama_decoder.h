@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu_backend.h"
 #include "decoder.h"
 #include "device_sampler.h"
 #include "libllama.h"
@@ -90,9 +91,6 @@ class LlamaDecoder final : public ModelDecoder {
   struct ContextFree {
     void operator()(llama_context* context) const;
   };
-  struct PoolFree {
-    void operator()(ggml_threadpool* pool) const;
-  };
 
   void createContext(int sequences);
   void prepareDrawing();
@@ -134,7 +132,7 @@ class LlamaDecoder final : public ModelDecoder {
   std::string whyHost_;
 
   // Objects of llama.cpp. They are freed in reverse order, also when the constructor throws.
-  std::unique_ptr<ggml_threadpool, PoolFree> pool_;
+  HeldPool pool_;
   HeldModel model_;
   const ModelInfo info_;
   const int vocabularySize_;

@@ -5,7 +5,6 @@
 #include <stdexcept>
 
 #include "denormals.h"
-#include "ggml-cpu.h"
 #include "sampling_graph.h"
 #include "sampling_trial.h"
 #include "shape.h"
@@ -27,24 +26,6 @@ constexpr int kAdapterTile = 32;
 
 int roundUp(int number, int step) { return (number + step - 1) / step * step; }
 
-/** A function of the CPU backend, or null. */
-template <typename F>
-F functionOfCpu(const char* name) {
-  const LibLlama& lib = *libLlama();
-  ggml_backend_dev_t cpu = lib.ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
-  if (!cpu) return nullptr;
-  return reinterpret_cast<F>(lib.ggml_backend_reg_get_proc_address(lib.ggml_backend_dev_backend_reg(cpu), name));
-}
-
-ggml_threadpool* poolOf(int threads, bool useGpu) {
-  const auto create = functionOfCpu<decltype(&ggml_threadpool_new)>("ggml_threadpool_new");
-  if (!create || useGpu) return nullptr;
-  const FlushDenormals flushed;
-  ggml_threadpool_params params;
-  libLlama()->ggml_threadpool_params_init(&params, threads);
-  return create(&params);
-}
-
 ggml_backend_t openDevice(bool useGpu) {
   ggml_backend_t backend = libLlama()->ggml_backend_dev_init(deviceFor(useGpu), nullptr);
   if (!backend) throw std::runtime_error("the device cannot be opened");
@@ -61,16 +42,16 @@ OwnDecoder::OwnDecoder(std::shared_ptr<OwnWeightsFile> file, const ModelInfo& in
       steady_(steady),
       threads_(settings.threads),
       slots_(settings.sequences),
-      pool_(poolOf(settings.threads, settings.useGpu)),
+      pool_(settings.useGpu ? nullptr : newPool(settings.threads)),
       backend_(openDevice(settings.useGpu)),
       place_(lib_.ggml_backend_dev_buffer_type(deviceFor(settings.useGpu))),
       weights_(file_->acquire()),
       vocabularySize_(weights_->shape.vocabulary) {
   if (settings.exact) throw Unplayable("it has flash attention alone, and exact sums were asked for");
   if (!settings_.useGpu) {
-    const auto attach = functionOfCpu<decltype(&ggml_backend_cpu_set_threadpool)>("ggml_backend_cpu_set_threadpool");
+    const auto attach = cpuFunction<decltype(&ggml_backend_cpu_set_threadpool)>("ggml_backend_cpu_set_threadpool");
     if (attach && pool_) attach(backend_.get(), pool_.get());
-    const auto onAbort = functionOfCpu<decltype(&ggml_backend_cpu_set_abort_callback)>("ggml_backend_set_abort_callback");
+    const auto onAbort = cpuFunction<decltype(&ggml_backend_cpu_set_abort_callback)>("ggml_backend_set_abort_callback");
     const auto asked = [](void* aborted) { return static_cast<std::atomic<bool>*>(aborted)->load(); };
     if (onAbort) onAbort(backend_.get(), asked, &aborted_);
     setThreads(threads_);
@@ -84,10 +65,6 @@ OwnDecoder::OwnDecoder(std::shared_ptr<OwnWeightsFile> file, const ModelInfo& in
     draws_ = draws_ && whyHost_.empty();
   }
   warmUp();
-}
-
-void OwnDecoder::PoolFree::operator()(ggml_threadpool* pool) const {
-  functionOfCpu<decltype(&ggml_threadpool_free)>("ggml_threadpool_free")(pool);
 }
 
 uint64_t OwnDecoder::kvBytesPerSequence() const {
@@ -260,7 +237,7 @@ void OwnDecoder::warmUp() {
 
 void OwnDecoder::setThreads(int threads) {
   threads_ = threads;
-  const auto set = functionOfCpu<ggml_backend_set_n_threads_t>("ggml_backend_set_n_threads");
+  const auto set = cpuFunction<ggml_backend_set_n_threads_t>("ggml_backend_set_n_threads");
   if (set && !settings_.useGpu) set(backend_.get(), threads);
 }
 

@@ -76,9 +76,6 @@ class OwnDecoder final : public ModelDecoder {
     /** Of `rows`. */
     std::vector<int> wanted;
   };
-  struct PoolFree {
-    void operator()(ggml_threadpool* pool) const;
-  };
 
   void allocate(int slots);
   void reserve();
@@ -120,7 +117,7 @@ class OwnDecoder final : public ModelDecoder {
   Adapter beside_;
 
   // Objects of ggml. They are freed in reverse order, also when the constructor throws.
-  std::unique_ptr<ggml_threadpool, PoolFree> pool_;
+  HeldPool pool_;
   Held<ggml_backend> backend_;
   ggml_backend_buffer_type_t place_;
   std::shared_ptr<const OwnWeights> weights_;

@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 from random_model import in_nf4, make_model, open_file
 
@@ -221,6 +222,9 @@ def make_backend(options, device):
         if device.type == "cuda":
             _linears_to(model, torch.bfloat16)
         backend.model = _with_adapter(model, Lora(**LORA))
+    if not options.weights or options.weights == "nf4":
+        # Of no file.
+        backend.base = SimpleNamespace(weights="f32")
     backend.device, backend.precision = device, "bf16" if device.type == "cuda" else "f32"
     backend._causal = backend.model.base_model.model
     backend.model.train()

@@ -94,7 +94,7 @@ class Session:
         }
 
     def _see(self, checkpoint_folder: str | None) -> InForce | None:
-        """None where all weights are trained, and on ranks that may be of machines without the files."""
+        """None where all weights are trained, and on ranks behind the first, which have its adapter."""
         model = self._backend.model
         if not (self._ranks.first and isinstance(model, PeftModel)):
             return None

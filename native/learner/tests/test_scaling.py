@@ -48,6 +48,7 @@ def opened(gguf, silent, precision="f16", **more):
     with torch.no_grad():
         for parameter in session._backend.trainable():
             parameter.normal_(std=0.1)
+    session._in_force = session._see(None)
     return session
 
 

@@ -14,7 +14,6 @@ import { governorOf } from "./governor.js";
 import { MOST_SECONDS, watchDevice } from "./hang.js";
 import { checkSound, modelShape } from "./models.js";
 import { LlamaEngine } from "./native.js";
-import { whyLlama } from "./own-decoder.js";
 import { sumIn32Bits } from "./sums.js";
 import { usableCores } from "./threads.js";
 
@@ -143,7 +142,10 @@ export async function loadLocal(options: LocalEngineOptions, log?: (line: string
     const gpu = gpuOf(addon.devices());
     // Before loading, since its warm-up computes.
     if (isMainThread && gpu === "cuda") sumIn32Bits(gpu, (await modelShape(settings.model)).weightType);
-    if (isMainThread && settings.ownDecoder) settings.whyLlama = await whyLlama(addon, settings, log);
+    if (isMainThread && settings.ownDecoder) {
+      const { whyLlama } = await import("./own-decoder.js");
+      settings.whyLlama = await whyLlama(addon, settings, log);
+    }
     const native = await whileCompiling(addon, log, () => addon.load(settings), basename(settings.model));
     const { whyHost, whyLlama: why } = native.info();
     if (isMainThread && settings.ubatch < (options.ubatch ?? 0)) {

@@ -5,14 +5,13 @@
 import { EngineOutOfMemory } from "../core/engine/errors.js";
 import { demanding, type Guard, type Moments } from "../core/train/guard.js";
 import { drawsOf } from "../core/train/metrics.js";
-import { checkAdapterType } from "./adapter-type.js";
 import { checkCredits } from "./credit-check.js";
 import { checkDrawStatistics } from "./draw-statistics.js";
 import { checkDraws } from "./draws.js";
 import { checkEvaluated } from "./evaluated.js";
 import { GIVEN } from "./given.js";
 import { checkMean } from "./mean.js";
-import { checkMismatch, checkProbe, mismatchNote, probeLimit } from "./mismatch.js";
+import { checkAdapterType, checkMismatch, checkProbe, mismatchNote, probeLimit } from "./mismatch.js";
 import { checkPolicySlope } from "./policy-slope.js";
 import { checkProgress } from "./progress.js";
 import { checkRate } from "./rate.js";

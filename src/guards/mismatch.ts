@@ -173,3 +173,19 @@ export function checkProbe(reading: ProbeReading | null, limit: number, adapter:
 
 /** Differences of a small update are not "0.0000". */
 const nats = (value: number) => (value === 0 || value >= 0.001 ? value.toFixed(4) : value.toExponential(1));
+
+/**
+ * Whether the learner computed with the numbers that the engine plays: its adapter in the engine's type.
+ *
+ * @throws HoneError where it did not; the step must not be committed then
+ */
+export function checkAdapterType(
+  { adapterTypes: found }: Pick<StepMetrics, "adapterTypes">,
+  { numerics: { engine } }: Pick<MismatchSettings, "numerics">,
+): void {
+  const plays = (/ adapters (\S+)$/.exec(engine)?.[1] ?? "F32").toLowerCase();
+  if (found === undefined || found.some((type) => type === plays)) return;
+  throw new HoneError(
+    `the learner computed with an adapter of ${found.join(" or ")} numbers, and the engine plays it in ${plays}; the step was not taken. The same command tries again`,
+  );
+}

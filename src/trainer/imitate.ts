@@ -21,7 +21,7 @@ import { resolveModel } from "../machine/models/resolve.js";
 import { prepareMachine, pythonFor } from "../machine/python/machine.js";
 import { ensurePython } from "../machine/python/python.js";
 import { loadTask } from "../scenarios/load.js";
-import { checkLaunch } from "./launch.js";
+import { checkLaunch } from "./learner-options.js";
 import { type SftChoice, type SftOption, type SftOptions, type SftSummary, sftOptions } from "./sft-options.js";
 import { openWorkplace, writeImitationBatch } from "./warm-start.js";
 

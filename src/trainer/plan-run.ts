@@ -33,7 +33,7 @@ import { checkEngineChoice } from "../machine/play/engine-choice.js";
 import { scenariosFingerprint } from "../scenarios/held-out.js";
 import { loadTask, scenariosOf } from "../scenarios/load.js";
 import { givenForTask, recordedForTask, resolveTaskOptions } from "../scenarios/task-options.js";
-import { checkLaunch } from "./launch.js";
+import { checkLaunch } from "./learner-options.js";
 import type { Model } from "./model.js";
 import { machineOf, memoryOf } from "./plan-machine.js";
 import { ScenarioSampler } from "./sampler.js";

@@ -4,7 +4,7 @@
  * once, from the checkpoint in force; one that runs out of memory is asked again with smaller micro-batches.
  */
 import type { Config } from "../core/config/config.js";
-import { adamOf } from "../core/learn/adam.js";
+import { adamOf } from "../core/config/sizes.js";
 import { LearnerDied, LearnerOutOfMemory } from "../core/learn/errors.js";
 import { startLearner } from "../core/learn/learner.js";
 import { objectiveOf } from "../core/learn/objectives.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkLaunch } from "../../src/trainer/launch.js";
+import { checkLaunch } from "../../src/trainer/learner-options.js";
 
 describe("a learner of several processes", () => {
   const launch = { learnerLaunch: "torchrun --nproc-per-node 2", learner: "auto", learnerLifetime: "step" };

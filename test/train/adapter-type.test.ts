@@ -1,6 +1,6 @@
 /** The type of the adapter that the learner computed with, beside the engine's. */
 import { expect, it } from "vitest";
-import { checkAdapterType } from "../../src/guards/adapter-type.js";
+import { checkAdapterType } from "../../src/guards/mismatch.js";
 
 const numerics = (adapters = "") => ({ numerics: { engine: `cpu CPU f16 KV f16${adapters}`, hfWeights: false } });
 

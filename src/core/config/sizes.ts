@@ -27,3 +27,14 @@ export function bySizeText(values: BySize<unknown>): string {
   if (small === large) return `${tiny} below ${BELOW.tiny / 1e9} billion parameters, ${small} above`;
   return `${tiny} below ${BELOW.tiny / 1e9} billion parameters, ${small} below ${BELOW.small / 1e9} billion, ${large} above`;
 }
+
+/** AdamW's numbers. Not options: what a run is tuned by are the learning rate and the norm of gradients. */
+export interface Adam {
+  /** Decay of the mean of gradients, and of the mean of their squares. */
+  readonly betas: readonly [number, number];
+  readonly weightDecay: number;
+}
+
+/** ART's, except for models below 0.1 billion parameters, which have far larger rates and few steps. */
+export const adamOf = (parameters: number): Adam =>
+  sizeOf(parameters) === "tiny" ? { betas: [0.9, 0.95], weightDecay: 0 } : { betas: [0.9, 0.99], weightDecay: 0.1 };

@@ -1,6 +1,6 @@
 /** The settings that a run records, and which of them define its identity. */
 import { type Config, type DeterminedOption, flagOf, type KeptOption, keptOptions } from "../config/config.js";
-import { adamOf } from "../learn/adam.js";
+import { adamOf } from "../config/sizes.js";
 import type { PlainOptions } from "../task/task.js";
 import { UsageError } from "../util/errors.js";
 import type { RunRecord } from "./records.js";

@@ -20,7 +20,11 @@ let env: Record<string, string>;
 
 /** @param folder the run's */
 async function replayed(folder: string, ...args: string[]) {
-  const { status, stdout, stderr } = await runHone(home, ["replay", folder, "--gpu", "off", "--json", ...args], env);
+  const { status, stdout, stderr } = await runHone(
+    home,
+    ["replay", folder, "--gpu", "off", "--threads", "1", "--json", ...args],
+    env,
+  );
   const last = stdout.trimEnd().split("\n").at(-1) ?? "";
   const done = (last.startsWith("{") ? JSON.parse(last) : {}) as Partial<Replayed>;
   const { steps = [] } = done;

@@ -77,10 +77,12 @@ class Optimizer:
         self._adam.step()
         again.check(learning_rate)
         self.updates += 1
-        # In each update another one.
+        # In each update another one; on a card nothing is kept beside what it needs.
         number = self.updates % len(self.parameters)
-        state = self._adam.state.get(self.parameters[number], {})
-        self._kept = self.objective, number, {name: one.clone() for name, one in state.items()}
+        one = self.parameters[number]
+        if one.device.type == "cpu":
+            kept = {name: value.clone() for name, value in self._adam.state.get(one, {}).items()}
+            self._kept = self.objective, number, kept
 
     def tensors(self) -> list[torch.Tensor]:
         """All that updates depend on: weights, Adam's state and the random state of the CPU."""

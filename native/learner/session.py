@@ -94,9 +94,10 @@ class Session:
         }
 
     def _see(self, checkpoint_folder: str | None) -> InForce | None:
-        """None where all weights are trained, and on ranks behind the first, which have its adapter."""
+        """None where all weights are trained, on ranks behind the first, which have its adapter, and on a card: how it
+        rounds has not been measured."""
         model = self._backend.model
-        if not (self._ranks.first and isinstance(model, PeftModel)):
+        if not (self._ranks.first and isinstance(model, PeftModel) and self._backend.device.type == "cpu"):
             return None
         return InForce(model, checkpoint_folder, self._optimizer.updates)
 

@@ -133,7 +133,7 @@ const bases: readonly Base[] = [
     drawn: false,
   },
   // The mission's model by its sibling. 160 imitated rollouts solve 17 of 20 questions, which leaves reinforcement little to teach;
-  // after 24 it was 5 of 32. Nothing else was searched; four steps did not change that yet.
+  // after 24 it was 5 of 32. Nothing else was searched.
   {
     name: "qwen2.5-email",
     model: "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF:q4_k_m",

@@ -125,7 +125,6 @@ class Comparing : public Napi::AsyncWorker {
       auto object = Napi::Object::New(Env());
       object.Set("kind", trial_.kinds[i].name);
       object.Set("rows", trial_.kinds[i].rows);
-      object.Set("equal", trial_.kinds[i].equal);
       object.Set("own", difference(trial_.kinds[i].own));
       object.Set("llama", difference(trial_.kinds[i].llama));
       list.Set(i, object);

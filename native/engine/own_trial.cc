@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <stdexcept>
 
@@ -180,13 +179,12 @@ class Trial {
   void evaluate(const char* name, Batch& batch) {
     std::array<Rows, 3> rows;
     for (size_t i = 0; i < players_.size(); i++) rows[i] = rowsOf(players_[i], batch);
-    if (kinds_.empty() || kinds_.back().name != name) kinds_.push_back({name, 0, 0, {}, {}});
+    if (kinds_.empty() || kinds_.back().name != name) kinds_.push_back({name, 0, {}, {}});
     TrialKind& kind = kinds_.back();
     for (size_t row = 0; row < batch.tokens.size(); row++) {
       if (!batch.wanted[row]) continue;
       const std::vector<float>& expected = rows[1][row];
       kind.rows++;
-      kind.equal += std::memcmp(rows[0][row].data(), expected.data(), expected.size() * sizeof(float)) == 0 ? 1 : 0;
       add(kind.own, rows[0][row], expected);
       add(kind.llama, rows[2][row], expected);
     }

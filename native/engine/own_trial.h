@@ -27,8 +27,6 @@ struct TrialKind {
   /** prompt, fork, mixed, decode, move, or after: a refusal. */
   std::string name;
   int rows = 0;
-  /** Rows whose logits are llama.cpp's to the last bit. */
-  int equal = 0;
   Difference own;
   /** Of llama.cpp from itself, when its passes are cut otherwise. */
   Difference llama;

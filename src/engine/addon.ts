@@ -128,7 +128,7 @@ export interface Difference {
 export interface OwnTrial {
   /** Why hone's own graph cannot play the model, as a clause; "" where it can. */
   whyNot: string;
-  kinds: { kind: string; rows: number; equal: number; own: Difference; llama: Difference }[];
+  kinds: { kind: string; rows: number; own: Difference; llama: Difference }[];
   /** What the decoder says of a pass for which its memory would have to grow; "" where that fits. */
   refusal: string;
 }

@@ -84,7 +84,7 @@ it.each(["qwen2", "llama", "qwen3"])("differs with an adapter by no more than ro
 });
 
 describe("a trial's verdict", () => {
-  const kind = { kind: "decode", rows: 100, equal: 0 };
+  const kind = { kind: "decode", rows: 100 };
   const trial = (own: number, llama: number): OwnTrial => ({
     whyNot: "",
     refusal: "",

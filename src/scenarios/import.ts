@@ -111,27 +111,22 @@ function trajectoryOf(call: LoggedCall, scenario: string, index: number, split: 
   };
 }
 
-/** Milliseconds between looks at the signal. */
-const LOOK_MS = 50;
-
 async function masked(
   mask: Mask,
   calls: readonly LoggedCall[],
   signal: AbortSignal | undefined,
 ): Promise<LoggedCall[]> {
   const done: LoggedCall[] = [];
-  let looked = performance.now();
   for (const call of calls) {
+    // The event loop turns once a conversation, which is when a signal of the process arrives.
+    await new Promise((resolve) => setImmediate(resolve));
+    signal?.throwIfAborted();
     done.push({
       ...call,
       id: mask.text(call.id),
       messages: call.messages.map((message) => mask.message(message)),
       tools: call.tools.map((tool) => mask.tool(tool)),
     });
-    if (performance.now() - looked < LOOK_MS) continue;
-    await new Promise((resolve) => setImmediate(resolve));
-    signal?.throwIfAborted();
-    looked = performance.now();
   }
   return done;
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { packageRoot } from "../../src/core/util/paths.js";
 import type { Fault } from "./fault.js";
 import { faults as all } from "./faults.js";
-import { cleanRuns, faultList, outsideShare, outsideTable, type ProveResults, summary, trlTable } from "./table.js";
+import { cleanRuns, familyTable, outsideShare, outsideTable, type ProveResults, trlTable } from "./table.js";
 
 const DOCUMENT = join(packageRoot, "docs/trust.md");
 const MARKS = {
@@ -29,8 +29,7 @@ export function tables(results: ProveResults): string {
   const [own, met] = [outsideOf(undefined, results), outsideOf("met", results)];
   return [
     `### Faults from outside\n\n${outsideTable(outsideOf("unmet", results))}`,
-    `### Faults from outside that guards were written for\n\n${summary(met)}\n\n${faultList(met)}`,
-    `### Faults from inside\n\nTheir authors knew the guards. ${summary(own)}\n\n${faultList(own)}${without}`,
+    `### Earlier faults\n\nFor those from outside guards were written after they were tried; the authors of those from inside knew the guards.\n\n${familyTable(met, own)}${without}`,
     `## Runs without a fault\n\n${cleanly}${beside}`,
   ].join("\n\n");
 }

@@ -44,7 +44,7 @@ const whereOf = ({ seen, step }: Pick<Outcome, "seen" | "step">) =>
 
 const WAYS = ["run", "replay", "test", null] as const;
 
-/** How many faults of each family were seen by whom, and the names of those that no run can see. */
+/** How many faults of each family were seen by whom. */
 export function familyTable(outside: readonly Outcome[], inside: readonly Outcome[]): string {
   const counts = (faults: readonly Outcome[]) =>
     WAYS.map((way) => [way, faults.filter(({ seen }) => seen === way).length] as const)
@@ -54,14 +54,11 @@ export function familyTable(outside: readonly Outcome[], inside: readonly Outcom
   const row = (name: string, of: (one: Outcome) => boolean) =>
     `| ${name} | ${counts(outside.filter(of)) || "–"} | ${counts(inside.filter(of)) || "–"} |`;
   const rows = families.map((family) => row(family, (one) => one.family === family));
-  const tested = [...outside, ...inside].filter(({ seen }) => seen === "test").map(({ name }) => name);
   return [
     "| faults in | from outside, earlier | from inside |",
     "| --- | --- | --- |",
     ...rows,
     row("all", () => true),
-    "",
-    ...wrapped(`Seen by a test alone: ${tested.join("; ")}.`, 128),
   ].join("\n");
 }
 

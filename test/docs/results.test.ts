@@ -114,14 +114,14 @@ describe("docs/speed.md", () => {
     const rows = rowsOf("docs/speed.md", "the notebook").map(([, ...cells]) => cells);
     const whole = (value: number) => Math.round(value).toLocaleString("en-US");
     expect(rows).toEqual([
-      ["20", `the first ${first} of them, for want of hours`],
+      ["20", `the first ${first} of them`],
       [middle(hone).toFixed(1), middle(trl).toFixed(1)],
       [whole(mean(hone.tokens)), whole(mean(trl.tokens))],
       [`${(hone.peak / 1e9).toFixed(2)} GB`, expect.stringContaining(`${(trl.peak / 1e9).toFixed(2)} GB,`)],
       [`${percent(mean(hone.success.slice(0, first)), 1)} %`, `${percent(mean(trl.success), 1)} %`],
     ]);
     expect(textOf("docs/speed.md")).toContain(
-      `That is ${(middle(trl) / middle(hone)).toFixed(1)} times the time a step.`,
+      `TRL takes ${(middle(trl) / middle(hone)).toFixed(1)} times as long for a step.`,
     );
   });
 });

@@ -32,7 +32,7 @@ export const training: Source = {
     ["below ½ by 4 standard errors", "src/core/train/earlier.ts", "SURE = 4;"],
     ["bounded by `` (2)", "src/trainer/objective-options.ts", "default: 2, run"],
     ["A distance above 0.0125 nats in a run's first step", "src/guards/mismatch.ts", "FAR_RECORDED = 0.0125;"],
-    ["are recorded, above 0.2 nats)", "src/guards/mismatch.ts", "FAR = 0.2;"],
+    ["otherwise above 0.2 nats)", "src/guards/mismatch.ts", "FAR = 0.2;"],
     ["one above 0.0015 nats", "src/guards/mismatch.ts", "FLOOR = 0.0015;"],
     ["8 times the first three steps' mean", "src/guards/mismatch.ts", "MULTIPLE = 8;"],
     ["After 10 steps in a row without a group", "src/guards/progress.ts", "STEPS_WITHOUT_SPREAD = 10;"],

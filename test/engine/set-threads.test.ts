@@ -13,7 +13,10 @@ afterAll(() => native.close());
 /** So many that turns of them are not over before a busy machine has let this thread change the threads once. */
 const TOKENS = 4000;
 
-async function twoSequences(maxTokens: number, meanwhile?: (over: Promise<unknown>) => Promise<void>): Promise<number[][]> {
+async function twoSequences(
+  maxTokens: number,
+  meanwhile?: (over: Promise<unknown>) => Promise<void>,
+): Promise<number[][]> {
   const ids = [...native.open(prompt("threads "), 2)];
   const sampling = { temperature: 1, topK: 0, topP: 1, minP: 0 };
   const common = { ...sampling, append: undefined, maxTokens, stop: new Int32Array(), limitMs: 0 };

@@ -198,7 +198,11 @@ describe("the end of a connection", () => {
     // One of its children has left its process group.
     expect(processesWith(`sleep ${seconds("7654")}`)).toHaveLength(2);
     await Promise.all([deaf.close(), family.close()]);
-    await until(() => [markOf("deaf"), `family ${seconds("7654")}`, `sleep ${seconds("7654")}`].every((mark) => processesWith(mark).length === 0));
+    await until(() =>
+      [markOf("deaf"), `family ${seconds("7654")}`, `sleep ${seconds("7654")}`].every(
+        (mark) => processesWith(mark).length === 0,
+      ),
+    );
   });
 
   it("leaves nothing of what a server has started that ended by itself", async () => {

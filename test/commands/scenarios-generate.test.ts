@@ -126,7 +126,7 @@ describe("yarn hone scenarios generate", () => {
     [
       ["--judge-model", "m", "--documents", "docs", "--judge-patience", "0"],
       1,
-      /cannot be asked: it has not answered for 0 s/,
+      /cannot be asked: it has not answered for \d+ s \(--judge-patience\)/,
     ],
     [["--judge-model", "m", "--documents", "docs", "--out", "docs/1.md"], 1, /^hone: .*docs\/1\.md line 1 is not JSON/],
   ])("%j: one line", async (args, status, line) => {

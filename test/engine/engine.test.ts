@@ -113,8 +113,8 @@ describe("loading", () => {
   });
 
   it("ends what runs when it is closed", async () => {
-    const engine = await loadEngine(options());
-    const turn = engine.open(prompt("a")).generate({ maxTokens: 400, sampling, stop: [] });
+    const engine = await loadEngine(options({ contextPerSequence: 8192 }));
+    const turn = engine.open(prompt("a")).generate({ maxTokens: 8000, sampling, stop: [] });
     await engine.close();
     expect((await turn).stop).toBe("cancelled");
   });

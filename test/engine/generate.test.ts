@@ -86,7 +86,7 @@ describe("a turn", async () => {
     await keepsWhatItHasWhenCancelled(long, ROUNDING);
     const aborted = long.open(prompt("cancel me"));
     // So many that the turn has not ended before it hears of its signal.
-    const turn = { maxTokens: 1000, sampling: sampling(7), stop: never, signal: AbortSignal.abort() };
+    const turn = { maxTokens: 4000, sampling: sampling(7), stop: never, signal: AbortSignal.abort() };
     expect((await aborted.generate(turn)).stop).toBe("cancelled");
     aborted.close();
   });
@@ -124,8 +124,8 @@ describe("a turn", async () => {
   });
 
   it("ends when its sequence is closed", async () => {
-    const sequence = engine.open(prompt("closed"));
-    const turn = sequence.generate({ maxTokens: 500, sampling: sampling(9), stop: never });
+    const sequence = long.open(prompt("closed"));
+    const turn = sequence.generate({ maxTokens: 4000, sampling: sampling(9), stop: never });
     sequence.close();
     expect((await turn).stop).toBe("cancelled");
     await expect(sequence.generate({ maxTokens: 1, sampling: sampling(9), stop: never })).rejects.toThrow(
@@ -134,8 +134,8 @@ describe("a turn", async () => {
   });
 
   it("refuses a second turn while one runs, values out of range, and ids that do not exist", async () => {
-    const sequence = engine.open(prompt("twice"));
-    const turn = { maxTokens: 490, sampling: sampling(10), stop: never };
+    const sequence = long.open(prompt("twice"));
+    const turn = { maxTokens: 4000, sampling: sampling(10), stop: never };
     const running = sequence.generate(turn);
     await expect(sequence.generate(turn)).rejects.toThrow("has a turn already");
     expect((await running).stop).toBe("length");
@@ -183,17 +183,22 @@ describe("a group", async () => {
 
 describe("a batch", () => {
   it("holds a token of every sequence that runs: four take a quarter of the batches", async () => {
-    const engine = await testEngine({ sequences: 5 });
+    const engine = await testEngine({ sequences: 5, contextPerSequence: 8192 });
+    const adapter = adapterPath("between");
     const turn = (maxTokens: number, seed: number) => ({ maxTokens, sampling: sampling(seed), stop: never });
-    // The four are asked for behind a turn and the change of adapter that waits for it: they begin together.
-    const before = engine.open(prompt("before ")).generate(turn(400, 0));
-    const changed = engine.useAdapter(adapterPath("between"));
+    // The four are asked for behind a turn, which is ended then, and the change of adapter that waits for it: they begin
+    // together.
+    const asked = new AbortController();
+    const before = engine.open(prompt("before ")).generate({ ...turn(8000, 0), signal: asked.signal });
+    const changed = engine.useAdapter(adapter);
     const four = engine.openGroup(prompt("together "), 4).map((member, seed) => member.generate(turn(100, seed)));
-    await Promise.all([before, changed, ...four]);
+    asked.abort();
+    const { tokens } = await before;
+    await Promise.all([changed, ...four]);
     const { decoded, batches } = engine.stats();
-    expect(decoded).toBe(400 + 4 * 100);
+    expect(decoded).toBe(tokens.length + 4 * 100);
     // Prompts, and each member's last token of it, may take a batch of their own.
-    expect(batches).toBeLessThanOrEqual(400 + 100 + 10);
+    expect(batches).toBeLessThanOrEqual(tokens.length + 100 + 10);
     await close(engine);
   });
 });

@@ -6,26 +6,35 @@ import { nativeSettings, newModel, prompt } from "./support.js";
 
 const addon = await openAddon(false);
 const native: NativeEngine = await addon.load(
-  nativeSettings(newModel(), { threads: 2, contextPerSequence: 512, batch: 256, ubatch: 256 }),
+  nativeSettings(newModel(), { threads: 2, contextPerSequence: 4096, batch: 256, ubatch: 256 }),
 );
 afterAll(() => native.close());
 
-const TOKENS = 300;
+/** So many that turns of them are not over before a busy machine has let this thread change the threads once. */
+const TOKENS = 4000;
 
-async function twoSequences(maxTokens: number, meanwhile?: () => Promise<void>): Promise<number[][]> {
+async function twoSequences(
+  maxTokens: number,
+  meanwhile?: (over: Promise<unknown>) => Promise<void>,
+): Promise<number[][]> {
   const ids = [...native.open(prompt("threads "), 2)];
   const sampling = { temperature: 1, topK: 0, topP: 1, minP: 0 };
   const common = { ...sampling, append: undefined, maxTokens, stop: new Int32Array(), limitMs: 0 };
   const turns = ids.map((id, seed) => native.generate(id, { ...common, seed }).promise);
-  await meanwhile?.();
-  const results = await Promise.all(turns);
+  const over = Promise.all(turns);
+  await meanwhile?.(over);
+  const results = await over;
   for (const id of ids) native.closeSequence(id);
   return results.map(({ tokens }) => [...tokens]);
 }
 
 /** Waits until batches run with so many threads, and says whether turns were still running then. */
-async function reached(threads: number): Promise<boolean> {
-  for (let tries = 0; tries < 5000; tries++) {
+async function reached(threads: number, over: Promise<unknown>): Promise<boolean> {
+  let running = true;
+  void over.then(() => {
+    running = false;
+  });
+  while (running) {
     const stats = native.stats();
     if (stats.threads === threads && stats.sequences.running > 0) return true;
     await sleep(1);
@@ -39,10 +48,10 @@ it("changes threads between two batches without changing a token", async () => {
   expect(undisturbed.map((tokens) => tokens.length)).toEqual([TOKENS, TOKENS]);
 
   let changes = 0;
-  const changed = await twoSequences(TOKENS, async () => {
+  const changed = await twoSequences(TOKENS, async (over) => {
     for (const threads of [1, 2, 1, 2, 1]) {
       native.setThreads(threads);
-      if (await reached(threads)) changes++;
+      if (await reached(threads, over)) changes++;
     }
   });
   // The first is none. On a busy machine the turns may be over before the last.

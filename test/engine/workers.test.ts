@@ -62,7 +62,7 @@ function start(job: Job) {
 
 describe("threads", () => {
   it("share one engine: one copy of the weights, one batch", async () => {
-    const shared = options({ sequences: 8, contextPerSequence: 4096, model: newModel() });
+    const shared = options({ sequences: 8, contextPerSequence: 8192, model: newModel() });
     const engine = await testEngine(shared);
     const text = prompt("shared by two threads ");
     const job = { options: shared, prompt: text, members: 3, tokens: 100 };
@@ -70,7 +70,7 @@ describe("threads", () => {
     await Promise.all([one.ready, two.ready]);
     // The workers' turns wait behind one of this thread and a change of adapter: all six begin together.
     const over = new AbortController();
-    const held = engine.open(text).generate({ maxTokens: 4000, sampling: { seed: 1 }, stop: [], signal: over.signal });
+    const held = engine.open(text).generate({ maxTokens: 8000, sampling: { seed: 1 }, stop: [], signal: over.signal });
     const changed = engine.useAdapter(adapterPath("workers"));
     for (const { worker } of [one, two]) worker.postMessage("go");
     await Promise.all([one.begun, two.begun]);

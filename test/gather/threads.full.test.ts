@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -10,7 +10,7 @@ const taskFile = join(folder, "task.ts");
 writeFileSync(
   taskFile,
   `
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { threadId } from "node:worker_threads";
 import { defineTask, defineTool } from "hone";
 import { z } from "${import.meta.resolve("zod")}";
@@ -37,7 +37,12 @@ export default defineTask({
       final: true,
       execute: async ({ mood }) => {
         if (mood === "slow") await new Promise((resolve) => setTimeout(resolve, 600_000));
-        if (mood === "block later") setTimeout(() => { for (;;); }, 20);
+        if (mood === "block later")
+          setInterval(() => {
+            if (!existsSync(${JSON.stringify(join(folder, "block"))})) return;
+            writeFileSync(${JSON.stringify(join(folder, "blocked"))}, "");
+            for (;;);
+          }, 5);
         return "done";
       },
     }),
@@ -156,7 +161,8 @@ describe("threads of rollouts", () => {
 
   it("are not used again where something that a rollout left behind blocks them", async () => {
     expect(endsOf(await play({ mood: "block later" }))).toEqual(Array(4).fill("answered"));
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    writeFileSync(join(folder, "block"), "");
+    await expect.poll(() => existsSync(join(folder, "blocked"))).toBe(true);
     expect(endsOf(await play())).toEqual(Array(4).fill("answered"));
     expect(kinds()).toEqual(["open", "open"]);
   });

@@ -6,10 +6,12 @@ import { Connection } from "../../src/agent/mcp/connection.js";
 import { ServerFailure } from "../../src/agent/mcp/errors.js";
 import type { ServerSpec } from "../../src/core/task/servers.js";
 import { ToolError } from "../../src/core/task/task.js";
-import { nodeServer, odd, processesWith, temporary, until } from "./support/servers.js";
+import { markOf, nodeServer, odd, processesWith, temporary, until } from "./support/servers.js";
 
 const logs = temporary();
 const never = new AbortController().signal;
+/** How long a program sleeps: no other run of these tests on this machine has one that sleeps as long. */
+const seconds = (fraction: string) => `1000${process.pid}.${fraction}`;
 const opened: Connection[] = [];
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((one) => one.close()));
@@ -46,7 +48,7 @@ describe("a server that does not start", () => {
   });
 
   it("is given up when it says nothing, or nothing that is a message", async () => {
-    const silent = await failureOf(open(odd("silent", "mark-silent"), 0.5));
+    const silent = await failureOf(open(odd("silent", markOf("silent")), 0.5));
     expect(silent.problem).toBe("server_silent");
     expect(silent.message).toMatch(/neither answered nor wrote anything for 0.5 seconds of its start/);
     // How long a program takes to start depends on the machine.
@@ -58,7 +60,7 @@ describe("a server that does not start", () => {
       /neither answered nor wrote anything for .* seconds of its start.*\(stdout\) I do not speak JSON/,
     );
     // Also of one that heeds no end of its input.
-    await until(() => processesWith("mark-silent").length === 0);
+    await until(() => processesWith(markOf("silent")).length === 0);
   });
 
   it("is given up when it writes on and on, and does not answer", async () => {
@@ -183,26 +185,30 @@ describe("a server that answers", () => {
   });
 
   it("is ended when it writes a message without an end", async () => {
-    const connection = await open(nodeServer("odd", [...odd("good", "mark-flood").args]));
+    const connection = await open(nodeServer("odd", [...odd("good", markOf("flood")).args]));
     expect((await failureOf(connection.call("flood", {}, never))).problem).toBe("message_too_long");
-    await until(() => processesWith("mark-flood").length === 0);
+    await until(() => processesWith(markOf("flood")).length === 0);
   });
 });
 
 describe("the end of a connection", () => {
   it("leaves nothing of a server that ignores it, nor of what the server has started", async () => {
-    const deaf = await open(odd("deaf", "mark-deaf"));
-    const family = await open(odd("family", "7654"));
+    const deaf = await open(odd("deaf", markOf("deaf")));
+    const family = await open(odd("family", seconds("7654")));
     // One of its children has left its process group.
-    expect(processesWith("sleep 7654")).toHaveLength(2);
+    expect(processesWith(`sleep ${seconds("7654")}`)).toHaveLength(2);
     await Promise.all([deaf.close(), family.close()]);
-    await until(() => ["mark-deaf", "family 7654", "sleep 7654"].every((mark) => processesWith(mark).length === 0));
+    await until(() =>
+      [markOf("deaf"), `family ${seconds("7654")}`, `sleep ${seconds("7654")}`].every(
+        (mark) => processesWith(mark).length === 0,
+      ),
+    );
   });
 
   it("leaves nothing of what a server has started that ended by itself", async () => {
-    const connection = await open(odd("family", "7655"));
-    expect(processesWith("sleep 7655")).toHaveLength(2);
+    const connection = await open(odd("family", seconds("7655")));
+    expect(processesWith(`sleep ${seconds("7655")}`)).toHaveLength(2);
     await failureOf(connection.call("die", {}, never));
-    await until(() => processesWith("sleep 7655").length === 0);
+    await until(() => processesWith(`sleep ${seconds("7655")}`).length === 0);
   });
 });

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { oddServer, processesWith, temporary, until } from "./support/servers.js";
+import { markOf, oddServer, processesWith, temporary, until } from "./support/servers.js";
 
 const folder = temporary();
 const taskFile = join(folder, "task.ts");
@@ -37,7 +37,7 @@ async function hanging(mark: string): Promise<ChildProcess> {
 }
 
 it.each(["SIGKILL", "SIGINT"] as const)("leaves no server behind when hone gets %s", async (signal) => {
-  const mark = `mark-${signal}`;
+  const mark = markOf(signal);
   const hone = await hanging(mark);
   expect(hone.exitCode).toBeNull();
   hone.kill(signal);

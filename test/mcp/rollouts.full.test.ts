@@ -5,7 +5,7 @@ import { planServers } from "../../src/agent/mcp/plan.js";
 import { type Gathered, gather } from "../../src/core/gather/gather.js";
 import type { ServerPlan } from "../../src/core/task/servers.js";
 import { loadTask } from "../../src/scenarios/load.js";
-import { oddServer, processesWith, temporary, until } from "./support/servers.js";
+import { markOf, oddServer, processesWith, temporary, until } from "./support/servers.js";
 
 const folder = temporary();
 const logs = join(folder, "logs");
@@ -91,15 +91,15 @@ const play = (
 const resultsOf = ({ groups }: Gathered) => groups.map(([one]) => one?.calls.map(({ result }) => result));
 
 it("gives each rollout servers of its own, and ends them with it", async () => {
-  const played = await play(await plan(serversFile("own", "good", "mark-own")), ["count count", "count", "count"]);
+  const played = await play(await plan(serversFile("own", "good", markOf("own"))), ["count count", "count", "count"]);
   expect(resultsOf(played)).toEqual([["call 1", "call 2"], ["call 1"], ["call 1"]]);
   expect(played.groups.every(([one]) => one?.end === "answered" && one.reward.success)).toBe(true);
-  expect(processesWith("mark-own")).toEqual([]);
+  expect(processesWith(markOf("own"))).toEqual([]);
 });
 
 it("lets a thread's rollouts share a server, and starts it anew when it has died", async () => {
   const sharing = taskWith("sharing", {}, { scope: "worker" });
-  const shared = await plan(serversFile("shared", "good", "mark-shared"), {}, sharing);
+  const shared = await plan(serversFile("shared", "good", markOf("shared")), {}, sharing);
   const played = await play(shared, ["count", "count"], { task: sharing });
   expect(resultsOf(played).flat().sort()).toEqual(["call 1", "call 2"]);
   const [before, broken, after, later] = (
@@ -110,7 +110,7 @@ it("lets a thread's rollouts share a server, and starts it anew when it has died
   expect(after).toMatchObject({ end: "answered", servers: { server_restarted: 1 } });
   expect(after?.calls.map(({ result }) => result)).toEqual(["call 1"]);
   expect(later?.calls.map(({ result }) => result)).toEqual(["call 2"]);
-  expect(processesWith("mark-shared")).toEqual([]);
+  expect(processesWith(markOf("shared"))).toEqual([]);
 });
 
 it("costs a rollout of a server that dies its own end and nothing else, with the server's last words", async () => {

@@ -114,8 +114,10 @@ it("leaves nothing behind when the disk is full, and when it is interrupted", as
   expect(kept()).toEqual([]);
   const stop = new AbortController();
   const slow = resolved({ python: inPlaceOfPython('echo x > "$out"; exec sleep 30') }, stop.signal);
-  setTimeout(() => stop.abort(new Error("stopped")), 500);
-  await expect(slow).rejects.toThrow("stopped");
+  const stopped = expect(slow).rejects.toThrow("stopped");
+  await expect.poll(kept).not.toEqual([]);
+  stop.abort(new Error("stopped"));
+  await stopped;
   expect(kept()).toEqual([]);
 });
 

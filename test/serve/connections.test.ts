@@ -68,7 +68,12 @@ test("a client that vanishes takes its turn with it, while it runs and while it 
 
 test("a full queue refuses with 429, and takes more when it is not full", async () => {
   const server = await serveTiny({ sequences: 1 });
-  const { gone } = await streaming(server);
+  // The one seat is taken for as long as the test wants: on a fast machine a turn may end before the queue is full.
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const holding = server.model.seats.run(new AbortController().signal, () => held);
   const many = Array.from({ length: 5 }, () => ask(server.client, { ...endless("x"), n: 128, max_tokens: 1 }));
   const refused = await Promise.any(
     many.map((one) =>
@@ -81,7 +86,8 @@ test("a full queue refuses with 429, and takes more when it is not full", async 
   expect(refused).toBeInstanceOf(APIError);
   const { status, code, headers } = refused as APIError;
   expect([status, code, headers?.get("retry-after")]).toEqual([429, "queue_full", "1"]);
-  gone.abort();
+  release();
+  await holding;
   const settled = await Promise.allSettled(many);
   expect(settled.filter((one) => one.status === "fulfilled")).toHaveLength(4);
   await server.close();
@@ -142,7 +148,7 @@ test("a port in use is told in one line", async () => {
 test("a server that ends lets requests end in its grace, takes none, and leaves no sequence", async () => {
   const server = await serveTiny({ sequences: 2 });
   const { parts } = await streaming(server);
-  const closing = server.close(60);
+  const closing = server.close(600);
   await expect(ask(server.client, { ...endless(), max_tokens: 1 })).rejects.toThrow();
   let last: OpenAI.ChatCompletionChunk | undefined;
   for (let part = await parts.next(); !part.done; part = await parts.next()) last = part.value;
@@ -151,7 +157,7 @@ test("a server that ends lets requests end in its grace, takes none, and leaves 
 });
 
 test("what has not ended after the grace is told that the server ends", async () => {
-  const server = await serveTiny({ sequences: 2 });
+  const server = await serveTiny({ sequences: 2, context: 4096 });
   const { parts } = await streaming(server);
   const closing = server.close(0);
   const read = async () => {

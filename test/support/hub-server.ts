@@ -6,6 +6,7 @@
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { endless } from "./endless.js";
 import { HubUploads } from "./hub-uploads.js";
 
@@ -20,6 +21,8 @@ export interface HubRequest {
 export interface Misbehaviour {
   /** Bytes after which the connection is cut: one number per answer with content, in order. */
   cuts?: number[];
+  /** Bytes that the client has kept of the file: a cut waits for all before it, which it may swallow otherwise. */
+  kept?: () => number;
   /** Status of the next answers, in order. */
   statuses?: number[];
   /** Every answer has the whole file, whatever range was requested. */
@@ -159,6 +162,12 @@ export class HubServer {
     if (this.behave.silent) return void response.flushHeaders();
     const cut = this.behave.cuts?.shift();
     if (cut === undefined) response.end(part);
-    else response.write(part.subarray(0, cut), () => response.destroy());
+    else response.write(part.subarray(0, cut), () => void this.#cut(response, start + cut));
+  }
+
+  async #cut(response: ServerResponse, sent: number): Promise<void> {
+    const { kept } = this.behave;
+    while (kept && kept() < sent && !response.destroyed) await sleep(1);
+    response.destroy();
   }
 }

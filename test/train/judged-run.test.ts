@@ -13,9 +13,10 @@ import type { Played, PlayRequest } from "../../src/core/train/parts.js";
 import { Random } from "../../src/core/util/random.js";
 import { JudgeClient, JudgeStopped } from "../../src/judge/client.js";
 import { Judge } from "../../src/judge/judge.js";
+import type { Clock } from "../../src/judge/limits.js";
 import { judgeLaps, rulerReward } from "../../src/judge/reward/judged.js";
 import { ScenarioSampler } from "../../src/trainer/sampler.js";
-import { clientSettings, fastClock, ruler } from "../judge/support/judging.js";
+import { clientSettings, fastClock, ruler, sleepersClock } from "../judge/support/judging.js";
 import { startLyingJudge } from "../judge/support/lying.js";
 import {
   type ChatServer,
@@ -86,17 +87,20 @@ interface Judged {
   readonly onReward?: (group: readonly Trajectory[], reward: GroupReward) => void;
   readonly learner?: FakeParts["learner"];
   readonly pace?: () => Promise<unknown>;
+  /** The judge's. */
+  readonly clock?: Clock;
 }
 
 /** Trains a run under `base` on the judge at `url`, from wherever it stands. */
-async function trainJudged({ url, groups = 5, steps = 2, signal, patience = 300, onReward, learner, pace }: Judged) {
+async function trainJudged({ url, groups = 5, steps = 2, patience = 300, clock = fastClock(50), ...more }: Judged) {
+  const { signal, onReward, learner, pace } = more;
   const run = await openFake(join(base, "run"));
   open.push(run);
   const said: string[] = [];
   const client = new JudgeClient(
     { ...clientSettings, url, patience, timeout: 2, log: (text) => said.push(text) },
     run.store.judgeSpending(),
-    fastClock(50),
+    clock,
   );
   const judge = new Judge(client, run.store.verdicts());
   const stop = signal ?? new AbortController().signal;
@@ -222,9 +226,18 @@ describe("judging in the loop", () => {
     const { port, close, url } = await serve(truth);
     await close();
     servers.splice(0);
-    // 50 seconds of this judge's clock are one.
-    setTimeout(() => void serve(truth, port), 1200);
-    const { ended, said, rewards } = await trainJudged({ url, groups: 3, steps: 1 });
+    const asleep = sleepersClock();
+    let back: Promise<unknown> | undefined;
+    const clock: Clock = {
+      now: () => asleep.now(),
+      async sleep(milliseconds, signal) {
+        await asleep.sleep(milliseconds, signal);
+        if (asleep.time < 60_000) return;
+        back ??= serve(truth, port);
+        await back;
+      },
+    };
+    const { ended, said, rewards } = await trainJudged({ url, groups: 3, steps: 1, clock });
     expect(ended).toBeUndefined();
     expect(rewards.map(({ reward }) => reward.kind)).toEqual(["rewarded", "rewarded", "rewarded"]);
     expect(said[0]).toMatch(/does not answer \(.*ECONNREFUSED.*\); waiting up to 300 s/);
@@ -235,7 +248,7 @@ describe("judging in the loop", () => {
     const asked = await serve((request, index) =>
       index < 2 ? truth(request) : { status: 503, json: { error: { message: "gone" } } },
     );
-    const first = await trainJudged({ url: asked.url, groups: 5, steps: 1, patience: 30 });
+    const first = await trainJudged({ url: asked.url, groups: 5, steps: 1, patience: 30, clock: sleepersClock() });
     expect(first.ended).toBeInstanceOf(JudgeStopped);
     const [, silent] =
       /cannot be asked: it has not answered for (\d+) s \(--judge-patience\): 503 gone/.exec(

@@ -3,7 +3,7 @@
  * comes once, and the adapters are those of a run that was left alone.
  */
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,6 +18,8 @@ const KILLS = 50;
 const STEPS = 150;
 /** Loading takes most of this: a kill comes at any time of it, or of the steps after it. Milliseconds. */
 const SPAN = 16_000;
+/** Steps after which one comes at the latest: on a fast machine all are done before that many kills otherwise. */
+const MOST_STEPS = 2;
 
 const home = mkdtempSync(join(tmpdir(), "hone-kill-ranks-"));
 const cli = join(packageRoot, "dist/src/cli.js");
@@ -42,11 +44,15 @@ const training = (run: string) => [
 const env = { ...process.env, HONE_HOME: home };
 const folderOf = (run: string) => join(home, "arithmetic", "models", run);
 
+/** What is written of its steps. */
+function linesOf(run: string): string[] {
+  const file = join(folderOf(run), "metrics.jsonl");
+  const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n") : [];
+  return lines.filter((line) => line !== "");
+}
+
 function outcome(run: string) {
-  const lines = readFileSync(join(folderOf(run), "metrics.jsonl"), "utf8")
-    .trimEnd()
-    .split("\n");
-  const rows = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  const rows = linesOf(run).map((line) => JSON.parse(line) as Record<string, unknown>);
   const store = RunStore.read(join(folderOf(run), "run.sqlite"));
   try {
     const adapters = store.steps().map(({ step, adapter }) => ({ step, adapter }));
@@ -71,6 +77,8 @@ it("goes on to the same adapters, whichever of its processes is killed, and leav
 
   const random = new Random(7);
   const killed: string[] = [];
+  /** Steps that were done at the last kill. */
+  let before = 0;
   for (let starts = 0; ; starts++) {
     expect(starts).toBeLessThanOrEqual(KILLS);
     const hone = spawn(process.execPath, [cli, ...training("killed")], { env, stdio: ["ignore", "ignore", "pipe"] });
@@ -84,12 +92,15 @@ it("goes on to the same adapters, whichever of its processes is killed, and leav
       over = true;
     });
     while (!over && killed.length < KILLS) {
-      await Promise.race([end, sleep(random.float() * SPAN)]);
+      const latest = performance.now() + random.float() * SPAN;
+      do await Promise.race([end, sleep(50)]);
+      while (!over && performance.now() < latest && linesOf("killed").length < before + MOST_STEPS);
       const [victim, name] = pick(pid, random);
       if (over || victim === undefined) continue;
       const every = [pid, ...below(pid).map((one) => one.pid)];
       process.kill(victim, "SIGKILL");
       killed.push(name);
+      before = linesOf("killed").length;
       if (name === "hone") expect(await gone(every), `after ${killed.join(", ")}`).toBe(true);
     }
     if ((await end) === 0) break;

@@ -55,7 +55,12 @@ describe("when hone is killed", () => {
       import { spawnTied } from ${moduleAt("core/util/tied.js")};
       const options = { stdio: ["ignore", "ignore", "pipe", "ipc"], ownGroup: true };
       const child = spawnTied(process.execPath, ["-e", ${JSON.stringify(
-        `process.on("message", (pid) => require("node:fs").writeFileSync("${folder}/pids", String(pid))); process.send(process.pid);`,
+        `const { renameSync, writeFileSync } = require("node:fs");
+        process.on("message", (pid) => {
+          writeFileSync("${folder}/new", String(pid));
+          renameSync("${folder}/new", "${folder}/pids");
+        });
+        process.send(process.pid);`,
       )}], options).process;
       child.on("message", (pid) => child.send(pid));`;
     await killed(await started(program));

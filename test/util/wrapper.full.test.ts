@@ -32,7 +32,9 @@ const wrap = `
   const { spawn } = require("node:child_process");
   const { env, line } = JSON.parse(process.argv[1]);
   const shell = spawn("sh", ["-c", line, process.execPath], { stdio: "inherit", env: { ...process.env, ...env } });
-  require("node:fs").writeFileSync("shell", String(shell.pid));
+  const { renameSync, writeFileSync } = require("node:fs");
+  writeFileSync("its shell", String(shell.pid));
+  renameSync("its shell", "shell");
   setInterval(() => undefined, 1000);`;
 
 /** Has the program started by a wrapper, kills that or its shell, and returns whether the program is told. */
@@ -55,7 +57,8 @@ async function isTold({
     stdio: ["pipe", "ignore", "ignore"],
     detached: true,
   });
-  await vi.waitFor(() => expect(existsSync(join(folder, "pid"))).toBe(true), 300_000);
+  const written = () => ["pid", "shell"].every((name) => existsSync(join(folder, name)));
+  await vi.waitFor(() => expect(written()).toBe(true), 300_000);
   const pid = Number(readFileSync(join(folder, "pid"), "utf8"));
   const shell = Number(readFileSync(join(folder, "shell"), "utf8"));
   try {
@@ -70,11 +73,11 @@ async function isTold({
 
 describe.concurrent("a process that a package manager has started", () => {
   it("is told when that is killed", async () => {
-    expect(await isTold({ seconds: 60 })).toBe(true);
+    expect(await isTold({ seconds: 300 })).toBe(true);
   });
 
   it("is told when the shell between them is killed", async () => {
-    expect(await isTold({ kill: "shell", seconds: 60 })).toBe(true);
+    expect(await isTold({ kill: "shell", seconds: 300 })).toBe(true);
   });
 
   it("is not told when it leads a session of its own", async () => {

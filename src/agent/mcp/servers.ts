@@ -86,14 +86,19 @@ export class McpServers {
     const connections = scope === "worker" ? this.#shared : own;
     const label = scope === "worker" ? "worker" : id;
     const call: Call = async (tool, args, { signal }) => {
+      // Counted at once: the rollout may be over before a server that still starts can be asked.
+      const late = () => seen("call_timed_out");
+      if (signal.aborted) late();
+      else signal.addEventListener("abort", late, { once: true });
       try {
         const connection = await this.#connection(connections, tool.server, label, folder, seen);
         const result = await connection.call(tool.toolName, args, signal);
         return resultText(result, this.#plan.resultChars, seen);
       } catch (error) {
-        if (error instanceof ServerFailure) seen(error.problem);
-        else if (signal.aborted) seen("call_timed_out");
+        if (error instanceof ServerFailure && !signal.aborted) seen(error.problem);
         throw error;
+      } finally {
+        signal.removeEventListener("abort", late);
       }
     };
     return {

@@ -36,8 +36,14 @@ interface TensorF32 {
 const HOST = hostname().replace(/[^A-Za-z0-9]+/g, "") || "host";
 const NAME = /^hone-([A-Za-z0-9]+)-(\d+)-[a-z0-9]+-\d+$/;
 
-/** Names of this process: unused on any server, also on one that served an earlier process of this number. */
-export const newPrefix = () => `hone-${HOST}-${process.pid}-${Date.now().toString(36)}`;
+let prefixes = 0;
+
+/**
+ * Names of this process: unused on any server, also on one that served an earlier process of this number, and others than
+ * those of an engine that was loaded in the same millisecond.
+ */
+export const newPrefix = () =>
+  `hone-${HOST}-${process.pid}-${Date.now().toString(36)}${(prefixes++).toString(36).padStart(2, "0")}`;
 
 export const nameIn = (prefix: string, version: number) => `${prefix}-${version}`;
 

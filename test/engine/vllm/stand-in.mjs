@@ -1,7 +1,7 @@
 /**
- * A stand-in for a vLLM server: `node stand-in.mjs '{"model": FILE, "port": N, ...}'`. It speaks as much of vLLM 0.32's
+ * A stand-in for a vLLM server: `node stand-in.mjs '{"model": FILE, "port": N or 0, ...}'`. It speaks as much of vLLM 0.32's
  * protocol as hone uses, with answers as the real one gives them, and computes with hone's own engine, so that its ids,
- * log-probabilities and adapters are real. It prints "ready".
+ * log-probabilities and adapters are real. It prints "ready" and its port.
  *
  * What it does wrong on request: `logprobsMode` "raw_logprobs", `maxLoras`, `maxRank`, `maxLength`, `lora` false (no runtime
  * adapters), `blind` (does not see the folder), `deaf` (answers with the base model where an adapter is asked for), `apart`
@@ -268,4 +268,4 @@ const server = createServer(async (request, response) => {
 server.on("connection", (socket) => {
   socket.number = connections++;
 });
-server.listen(port, "127.0.0.1", () => console.log("ready"));
+server.listen(port, "127.0.0.1", () => console.log(`ready ${server.address().port}`));

@@ -9,7 +9,6 @@ import { safetensors } from "../../../src/core/learn/safetensors.js";
 import { Random } from "../../../src/core/util/random.js";
 import { loadEngine } from "../../../src/engine/factory.js";
 import { modelFile, modelShape } from "../../../src/engine/models.js";
-import { freePort } from "../../support/free-port.js";
 import { writeGguf } from "../tiny-model.js";
 
 export const model = modelFile("tiny");
@@ -21,15 +20,18 @@ export interface StandIn {
   kill(): Promise<void>;
 }
 
-/** @param wrong what it does wrong; see stand-in.mjs */
-export async function startStandIn(wrong: object = {}, port?: number): Promise<StandIn> {
-  const at = port ?? (await freePort());
-  const settings = JSON.stringify({ model, port: at, contextPerSequence: CONTEXT, ...wrong });
+/**
+ * @param wrong what it does wrong; see stand-in.mjs
+ * @param port default one that is free
+ */
+export async function startStandIn(wrong: object = {}, port = 0): Promise<StandIn> {
+  const settings = JSON.stringify({ model, port, contextPerSequence: CONTEXT, ...wrong });
   const child: ChildProcess = spawn(process.execPath, [join(import.meta.dirname, "stand-in.mjs"), settings], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [first] = await Promise.race([once(child.stdout as NodeJS.ReadableStream, "data"), once(child, "exit")]);
-  if (String(first).trim() !== "ready") throw new Error(`the stand-in did not start: ${first}`);
+  const [, at] = /^ready (\d+)\n/.exec(String(first)) ?? [];
+  if (at === undefined) throw new Error(`the stand-in did not start: ${first}`);
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, "exit");

@@ -9,6 +9,9 @@ import type { StdioSpec } from "../../../src/agent/mcp/stdio.js";
 const require = createRequire(import.meta.url);
 export const oddServer = fileURLToPath(new URL("odd-server.mjs", import.meta.url));
 
+/** A word for a command line that no other run of these tests on this machine has. */
+export const markOf = (name: string) => `mark-${process.pid}-${name}`;
+
 export const temporary = () => mkdtempSync(join(tmpdir(), "hone-mcp-"));
 
 /** A program of node's as a server; arguments and environment as given. */

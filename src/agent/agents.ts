@@ -69,8 +69,7 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
     const onTrouble = (error: unknown) => {
       model.trouble = error;
     };
-    const base =
-      frozen && baseLimits && new FrozenModel({ frozen, chat, limits: baseLimits, seed, onTrouble, onNote });
+    const base = frozen && baseLimits && new FrozenModel({ frozen, chat, limits: baseLimits, seed, onTrouble, onNote });
     return playAgent({ ...member, task, env, model, base, host, limits, pauses, programs });
   };
   return {

@@ -29,7 +29,8 @@ export async function openFrozen(options: EngineOptions, beside: Engine, sizes: 
   const { contextPerSequence: context } = sizes;
   if (options.kind === "vllm") {
     const { contextPerSequence: most } = beside.info;
-    if (context > most) throw new HoneError(`a context of ${context} tokens: the vLLM servers have ${most} (--context)`);
+    if (context > most)
+      throw new HoneError(`a context of ${context} tokens: the vLLM servers have ${most} (--context)`);
     const nothing = () => undefined;
     return { engine: (beside as VllmEngine).frozen(context), pace: nothing, close: async () => nothing() };
   }

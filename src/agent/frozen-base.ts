@@ -2,7 +2,7 @@
  * The engine of a thread's frozen base models. It is there while a rollout on the thread is: before the learner has its turn, all
  * of its memory is given back.
  */
-import type { Engine, EngineOptions } from "../core/engine/engine.js";
+import type { Engine, EngineOptions, PolicyEngine } from "../core/engine/engine.js";
 import { HoneError, messageOf } from "../core/util/errors.js";
 import { type Frozen, openFrozen } from "../engine/frozen.js";
 import { type BaseLimits, baseSizes } from "./with-base.js";
@@ -15,7 +15,8 @@ export class FrozenBase {
 
   /** @param beside the engine that plays, loaded with `options` */
   constructor(limits: BaseLimits, options: EngineOptions, beside: Engine) {
-    const sizes = baseSizes(limits, { ...options, gpu: "gpu" in beside.info ? beside.info.gpu : false });
+    const { gpu } = beside.info as PolicyEngine["info"];
+    const sizes = baseSizes(limits, { ...options, gpu });
     this.#open = () => openFrozen(options, beside, sizes);
   }
 

@@ -74,14 +74,21 @@ export function baseLimitsOf(rollout: unknown): CompleteLimits | undefined {
   return { ...DEFAULTS, ...Object.fromEntries(given) };
 }
 
-/** The sizes of its engine, beside one with these. */
-export function baseSizes(
-  { context, atOnce }: BaseLimits,
-  beside: { readonly sequences: number; readonly contextPerSequence: number; readonly gpu: unknown },
-) {
-  const most = beside.gpu === false ? 4 : 16;
-  return {
-    sequences: Math.min(beside.sequences, atOnce ?? most),
-    contextPerSequence: context ?? beside.contextPerSequence,
-  };
+/** An engine that it is beside. */
+interface Beside {
+  readonly sequences: number;
+  readonly contextPerSequence: number;
+  readonly gpu: string | false;
+}
+
+/** The sizes of its own, beside an engine with these. */
+export const baseSizes = ({ context, atOnce }: BaseLimits, { sequences, contextPerSequence, gpu }: Beside) => ({
+  sequences: Math.min(sequences, atOnce ?? (gpu === false ? 4 : 16)),
+  contextPerSequence: context ?? contextPerSequence,
+});
+
+/** The same for a task's rollout; undefined where it has no base model. */
+export function baseSizesOf(rollout: unknown) {
+  const limits = baseLimitsOf(rollout);
+  return limits && ((beside: Beside) => baseSizes(limits, beside));
 }

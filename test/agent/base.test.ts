@@ -3,11 +3,15 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { withBase } from "../../src/agent/with-base.js";
-import type { LocalEngine } from "../../src/core/engine/engine.js";
+import { FrozenModel } from "../../src/agent/frozen-model.js";
+import { type BaseLimits, withBase } from "../../src/agent/with-base.js";
+import { chatOf } from "../../src/chat/chat.js";
+import type { Engine, LocalEngine } from "../../src/core/engine/engine.js";
+import type { Sequence } from "../../src/core/engine/sequence.js";
 import { writeBatch } from "../../src/core/learn/batch.js";
 import type { Trajectory } from "../../src/core/rollout/trajectory.js";
 import { loadEngine } from "../../src/engine/factory.js";
+import { prepareTurns } from "../../src/serve/turns.js";
 import { writeAdapter } from "../engine/vllm/support.js";
 import { opened, playTask, support } from "./support/playing.js";
 
@@ -118,12 +122,37 @@ test("has limits of its own, and says in a line which of them a request has met"
   expect(agent).not.toHaveProperty("refused");
 });
 
+test("a turn that takes longer than its seconds is an error", async () => {
+  const limits = { calls: 2, maxTokens: 5, seconds: 7 };
+  const asked: unknown[] = [];
+  const late: Sequence = {
+    length: 9,
+    generate: async ({ seconds, maxTokens }) => {
+      asked.push({ seconds, maxTokens });
+      const nothing = { tokens: new Int32Array(), logprobs: new Float32Array(), waitedSeconds: 0, usedSeconds: 7 };
+      return { ...nothing, stop: "deadline" };
+    },
+    close: () => undefined,
+  };
+  const slow = { info: engine.info, tokenize: engine.tokenize.bind(engine), open: () => late } as unknown as Engine;
+  const nothing = () => undefined;
+  const frozen = { engine: slow, pace: nothing, close: async () => nothing() };
+  const chat = chatOf(engine, {});
+  const model = new FrozenModel({ frozen, chat, limits, seed: 1, onTrouble: nothing, onNote: nothing });
+  const turns = prepareTurns(model, { model: "base", messages: [{ role: "user", content: "When?" }] });
+  await expect((await turns).sample(0, new AbortController().signal)).rejects.toMatchObject({
+    ...{ status: 400, code: "base_timeout" },
+    message: "The base did not end its turn within 7 s (withBase's seconds).",
+  });
+  expect(asked).toEqual([{ seconds: 7, maxTokens: 5 }]);
+});
+
 test.each([
   [{ calls: 0 }, "withBase: calls is 0; it must be a whole number, at least 1"],
   [{ seconds: 0.5 }, "withBase: seconds is 0.5; it must be a whole number, at least 1"],
   [{ tokens: 3 }, "withBase: there is no limit tokens; there are calls, maxTokens, seconds, context, atOnce"],
 ])("refuses the limit %j", (limits, message) => {
-  expect(() => withBase(limits, () => 0)).toThrow(new TypeError(message));
+  expect(() => withBase(limits as BaseLimits, () => 0)).toThrow(new TypeError(message));
 });
 
 test("has the form that a request asks for: nobody learns from it", async () => {

@@ -8,13 +8,26 @@ const MESSAGES = [
   { role: "user", content: "When is the deadline of the project Falcon?" },
 ];
 
+/** What is read of an answer. */
+interface Answered {
+  readonly choices: readonly {
+    readonly message: { readonly content: string };
+    readonly finish_reason: string;
+    readonly token_ids: readonly number[];
+    readonly hone: unknown;
+  }[];
+  readonly prompt_token_ids: readonly number[];
+  readonly usage: { readonly completion_tokens: number };
+  readonly error: { readonly code: string; readonly message: string };
+}
+
 async function post(url: string, key: string, body: object) {
   const response = await fetch(url, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify(body),
   });
-  return { status: response.status, ...(await response.json()) };
+  return { status: response.status, ...((await response.json()) as Answered) };
 }
 
 const ask = (url: string, key: string, more: object = {}) =>
@@ -25,7 +38,7 @@ async function converse(url: string, key: string, turns: number) {
   const messages: object[] = [{ role: "user", content: "When?" }];
   for (let turn = 0; turn < turns; turn++) {
     const { choices } = await ask(url, key, { messages });
-    messages.push(choices[0].message, { role: "user", content: "Go on." });
+    messages.push({ ...choices[0]?.message }, { role: "user", content: "Go on." });
   }
 }
 
@@ -39,7 +52,7 @@ const moods: Record<string, (context: Context) => unknown> = {
       temperature: 0,
       return_token_ids: true,
     });
-    say(logger, { prompt: prompt_token_ids, tokens: choices[0].token_ids });
+    say(logger, { prompt: prompt_token_ids, tokens: choices[0]?.token_ids });
     await ask(baseUrl, apiKey);
   },
   async "asks the model alone"({ baseUrl, apiKey }) {
@@ -61,7 +74,7 @@ const moods: Record<string, (context: Context) => unknown> = {
     const beyond = await ask(baseUrl, base.apiKey);
     const usage = [long, text].map(({ usage }) => usage.completion_tokens);
     const errors = [full, beyond].map(({ status, error }) => [status, error.code, error.message]);
-    say(logger, { usage, finish: long.choices[0].finish_reason, errors });
+    say(logger, { usage, finish: long.choices[0]?.finish_reason, errors });
     await ask(baseUrl, apiKey);
   },
   async "asks for a form"({ baseUrl, apiKey, base, logger }) {
@@ -73,7 +86,12 @@ const moods: Record<string, (context: Context) => unknown> = {
     };
     const format = { type: "json_schema", json_schema: { name: "grade", schema, strict: true } };
     const { choices } = await ask(baseUrl, base.apiKey, { response_format: format });
-    say(logger, JSON.parse(choices[0].message.content));
+    say(logger, JSON.parse(choices[0]?.message.content ?? ""));
+    await ask(baseUrl, apiKey);
+  },
+  async "asks for a form of its own"({ baseUrl, apiKey, base, logger }) {
+    const { choices } = await ask(baseUrl, base.apiKey, { response_format: { type: "json_object" } });
+    say(logger, choices[0]?.hone);
     await ask(baseUrl, apiKey);
   },
   async "asks by the AI SDK, and by a program"({ base, model, run, logger }) {

@@ -6,7 +6,7 @@ import { beforeAll, expect, test } from "vitest";
 import { FrozenModel } from "../../src/agent/frozen-model.js";
 import { type BaseLimits, withBase } from "../../src/agent/with-base.js";
 import { chatOf } from "../../src/chat/chat.js";
-import type { Engine, LocalEngine } from "../../src/core/engine/engine.js";
+import type { LocalEngine } from "../../src/core/engine/engine.js";
 import type { Sequence } from "../../src/core/engine/sequence.js";
 import { writeBatch } from "../../src/core/learn/batch.js";
 import type { Trajectory } from "../../src/core/rollout/trajectory.js";
@@ -134,7 +134,12 @@ test("a turn that takes longer than its seconds is an error", async () => {
     },
     close: () => undefined,
   };
-  const slow = { info: engine.info, tokenize: engine.tokenize.bind(engine), open: () => late } as unknown as Engine;
+  const slow = {
+    info: engine.info,
+    tokenize: engine.tokenize.bind(engine),
+    detokenize: engine.detokenize.bind(engine),
+    open: () => late,
+  } as unknown as LocalEngine;
   const nothing = () => undefined;
   const frozen = { engine: slow, pace: nothing, close: async () => nothing() };
   const chat = chatOf(engine, {});

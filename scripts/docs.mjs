@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { optionsPage } from "../dist/src/hone/options-page.js";
 // Options of the email task, which the page has too, behind the others.
 import "../dist/src/hone/commands/email/email-options.js";
-import { guardsTable } from "../dist/src/guards/guard-list.js";
+import { guardsList } from "../dist/src/guards/guard-list.js";
 import { cardsTable, modelsByCardTable } from "../dist/src/machine/plan/cards.js";
 
 writeFileSync(new URL("../docs/options.md", import.meta.url), optionsPage());
@@ -18,5 +18,5 @@ function write(page, name, table) {
 }
 
 write("memory.md", "cards", cardsTable());
-write("trust.md", "guards", guardsTable());
+write("trust.md", "guards", guardsList());
 write("gpu.md", "models", modelsByCardTable());

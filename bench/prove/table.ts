@@ -42,43 +42,38 @@ export function again({ since: _, ...first }: Outcome, { seen, step, guard, word
 const whereOf = ({ seen, step }: Pick<Outcome, "seen" | "step">) =>
   seen === null ? "**not seen**" : `${BY[seen]}${step === null ? "" : `, step ${step}`}`;
 
-/** A line for the faults of a family, by who saw them; which guard it was is in the results. */
-export function faultList(faults: readonly Outcome[]): string {
-  return families
-    .flatMap((family) => {
-      const seenBy = (seen: Outcome["seen"]) =>
-        faults.filter((one) => one.family === family && one.seen === seen).map(({ name }) => name);
-      return (["run", "replay", "test", null] as const)
-        .map((seen) => [seen === null ? "**not seen**" : BY[seen], seenBy(seen)] as const)
-        .filter(([, names]) => names.length > 0)
-        .flatMap(([by, names]) => wrapped(`- ${family}, ${by}: ${names.join("; ")}`, 128))
-        .map((line) => (line.startsWith("- ") ? line : `  ${line}`));
-    })
-    .join("\n");
+const WAYS = ["run", "replay", "test", null] as const;
+
+/** How many faults of each family were seen by whom. */
+export function familyTable(outside: readonly Outcome[], inside: readonly Outcome[]): string {
+  const counts = (faults: readonly Outcome[]) =>
+    WAYS.map((way) => [way, faults.filter(({ seen }) => seen === way).length] as const)
+      .filter(([, count]) => count > 0)
+      .map(([way, count]) => `${count} ${way === null ? "**not seen**" : BY[way]}`)
+      .join(", ");
+  const row = (name: string, of: (one: Outcome) => boolean) =>
+    `| ${name} | ${counts(outside.filter(of)) || "–"} | ${counts(inside.filter(of)) || "–"} |`;
+  const rows = families.map((family) => row(family, (one) => one.family === family));
+  return [
+    "| faults in | from outside, earlier | from inside |",
+    "| --- | --- | --- |",
+    ...rows,
+    row("all", () => true),
+  ].join("\n");
 }
 
 /** Of faults from outside: by whom how many are seen. @param met those that guards were written for */
 export function outsideShare(unmet: readonly Outcome[], met: readonly Outcome[]): string {
   const counts = (faults: readonly Outcome[]) =>
-    (
-      [
-        [BY.run, "run"],
-        [BY.replay, "replay"],
-        [BY.test, "test"],
-        ["by nobody", null],
-      ] as const
-    )
-      .map(([by, seen]) => [by, faults.filter((one) => one.seen === seen).length] as const)
-      .filter(([by, count]) => by === BY.run || count > 0)
-      .map(([by, count]) => `${count} ${by}`)
+    WAYS.map((way) => [way, faults.filter(({ seen }) => seen === way).length] as const)
+      .filter(([way, count]) => way === "run" || count > 0)
+      .map(([way, count]) => `${count} ${way === null ? "by nobody" : BY[way]}`)
       .join(", ");
   const since = unmet.filter(({ seen, since }) => seen === null && since?.seen === "run").length;
   const later =
-    since === 0
-      ? ""
-      : ` Guards were then written for what nobody saw: ${since} of these are now seen in the run, which says nothing of faults that nobody has thought of.`;
+    since === 0 ? "" : ` Guards were written afterwards: a run now shows ${since} of those that nobody had seen.`;
   return wrapped(
-    `Of ${unmet.length} faults whose author had not read the guards, and for which none was written before they were tried, were seen ([which](#faults-from-outside)): ${counts(unmet)}.${later} Of ${met.length} earlier ones, for which guards were then written: ${counts(met)}.`,
+    `${unmet.length} faults were written by somebody who had not read the guards, and tried before any guard was written for them ([list](#faults-from-outside)). When first tried they were seen: ${counts(unmet)}.${later} Of ${met.length} earlier faults from outside, for which guards have been written since, are seen: ${counts(met)}.`,
     128,
   ).join("\n");
 }
@@ -91,12 +86,6 @@ export function outsideTable(faults: readonly Outcome[]): string {
   return ["| fault | in | seen, when first tried | by | since then |", "| --- | --- | --- | --- | --- |", ...rows].join(
     "\n",
   );
-}
-
-/** "44 faults: 25 seen in the run, 14 by replay, 4 by a test, 1 not seen." */
-export function summary(faults: readonly Outcome[]): string {
-  const count = (seen: Outcome["seen"]) => faults.filter((one) => one.seen === seen).length;
-  return `${faults.length} faults: ${count("run")} seen in the run, ${count("replay")} by replay, ${count("test")} by a test, ${count(null)} not seen.`;
 }
 
 export function trlTable(

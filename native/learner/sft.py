@@ -48,6 +48,7 @@ def supervised(
     size, epochs = request.update_trajectories, request.epochs
     updates = epochs * math.ceil(len(batch.trajectories) / size)
     losses: list[float] = []
+    """A token's, of each update in order."""
     computed = padding = done = skipped = overflows = 0
 
     def tick() -> None:
@@ -57,7 +58,7 @@ def supervised(
     tick()
     for _ in range(epochs):
         order = torch.randperm(len(batch.trajectories)).tolist()
-        summed, tokens = 0.0, 0
+        taken = False
         for start in range(0, len(order), size):
             chosen = [batch.trajectories[index] for index in order[start : start + size]]
             one = _gradients(backend, optimizer, batch, chosen, request, tick, ranks)
@@ -66,24 +67,23 @@ def supervised(
             if one.finite:
                 optimizer.update(rate(done, updates, request.learning_rate, request.warmup))
                 ranks.check_same(optimizer.tensors)
-                summed, tokens = summed + one.value, tokens + one.count
+                losses.append(one.value / max(1, one.count))
+                taken = True
             else:
                 skipped += 1
             done += 1
             tick()
-        losses.append(summed / tokens if tokens else math.nan)
     optimizer.clear()
-    if math.isnan(losses[-1]):
+    if not taken:
         raise Refused(
             f"loss or gradient was not finite in {skipped} of {updates} updates, in the last epoch in all; "
             "give a lower --learning-rate"
         )
-    first, last = (loss if math.isfinite(loss) else None for loss in (losses[0], losses[-1]))
     return {
         "updates": updates - skipped,
         "skipped": skipped,
         "overflows": overflows,
-        "loss": {"first": first, "last": last},
+        "loss": {"first": losses[0], "last": losses[-1]},
         "trajectories": batch.rollouts,
         "tokens": {"total": batch.tokens, "sampled": batch.sampled_tokens, "computed": computed, "padding": padding},
         "seconds": {"update": time.monotonic() - started},

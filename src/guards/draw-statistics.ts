@@ -30,8 +30,8 @@ export function checkDrawStatistics(steps: readonly (DrawStatistics | null)[], n
   const all = steps.reduce<DrawStatistics>((sum, one) => (one ? addDraws(one, sum) : sum), now);
   const bound = drawsBound(all.variance);
   if (Math.abs(all.deviation) <= bound) return;
-  const { tokens, deviation, variance } = all;
+  const { tokens, deviation } = all;
   throw new HoneError(
-    `tokens are not drawn with the probabilities that are recorded: unlikely ones come too ${deviation < 0 ? "seldom" : "often"}; the step was not taken.\nTheir surprise less the entropy, over ${tokens} draws of this run: ${deviation.toFixed(1)} nats, ${(Math.abs(deviation) / Math.sqrt(variance)).toFixed(1)} standard deviations from 0 (by chance beyond ${bound.toFixed(1)} nats in at most one of ${1 / ALARM} runs)`,
+    `tokens are not drawn with the probabilities that are recorded: over ${tokens} draws of this run unlikely ones come too ${deviation < 0 ? "seldom" : "often"} (by ${Math.abs(deviation).toFixed(1)} nats; beyond ${bound.toFixed(1)} by chance in at most one of ${1 / ALARM} runs); the step was not taken.\nThe same command plays it again`,
   );
 }

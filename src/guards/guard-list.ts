@@ -5,6 +5,7 @@
 import { EngineOutOfMemory } from "../core/engine/errors.js";
 import { demanding, type Guard, type Moments } from "../core/train/guard.js";
 import { drawsOf } from "../core/train/metrics.js";
+import { wrapped } from "../core/util/text.js";
 import { checkCredits } from "./credit-check.js";
 import { checkDrawStatistics } from "./draw-statistics.js";
 import { checkDraws } from "./draws.js";
@@ -38,7 +39,7 @@ export const guards: readonly Guard[] = [
   },
   {
     name: "rewards and advantages by a second path",
-    sees: "a reward or an advantage that is another rollout's or was asked for another, or is computed in another way",
+    sees: "a reward or an advantage that belongs to another rollout, or is computed in another way",
     afterCredit: ({ groups, rewards, credited, options }) =>
       demanding("refuse", () => checkCredits(groups, rewards, credited, options)),
   },
@@ -56,13 +57,13 @@ export const guards: readonly Guard[] = [
   },
   {
     name: "learning rate by a second path",
-    sees: "a learning rate of another step, or a schedule that begins again",
+    sees: "the learning rate of another step, or a schedule that begins again",
     beforeUpdate: ({ steps, learningRate, schedule }) =>
       demanding("refuse", () => checkRate(learningRate, steps.length - 1, schedule)),
   },
   {
     name: "the batch by a second path",
-    sees: "ids, masks or log-probabilities that were written for the learner and were not played, and a mean over another number of rollouts or tokens",
+    sees: "ids, masks or log-probabilities in the learner's file that were not played, and a mean over another number of rollouts or tokens",
     afterBatch: ({ file, batch, groups, further, mean, ...how }) =>
       demanding("refuse", async () => {
         checkMean(groups, further, mean);
@@ -87,7 +88,7 @@ export const guards: readonly Guard[] = [
   },
   {
     name: "distance of engine and learner (told)",
-    sees: "the same, far from the first step on, or grown since",
+    sees: "a distance that is large from the first step on, or has grown since; the run goes on",
     afterUpdate: ({ learnt, before, settings }) => {
       const text = mismatchNote(learnt, before, settings.farMismatch);
       return text === undefined ? undefined : { demand: "note", text };
@@ -95,7 +96,7 @@ export const guards: readonly Guard[] = [
   },
   {
     name: "a checkpoint that cannot be loaded",
-    sees: "an adapter that the engine does not load. A lack of memory says nothing of the adapter, and takes nothing back",
+    sees: "an adapter that the engine cannot load for another reason than a lack of memory",
     afterWaking: ({ loaded }) => {
       if (!("error" in loaded)) return undefined;
       const { error } = loaded;
@@ -137,11 +138,11 @@ export const learnerGuards: readonly Pick<Guard, "name" | "sees">[] = [
   },
   {
     name: "log-probabilities by size",
-    sees: "log-probabilities of the engine that are wrong for unlikely tokens alone, are one value for many, or are not of what was drawn from",
+    sees: "log-probabilities of the engine that are wrong for unlikely tokens alone, are one value for many tokens, or are of another distribution than the one that was drawn from",
   },
   {
     name: "tokens of the updates",
-    sees: "tokens whose gradient was added never or twice, and a policy before the step that is made anew between its updates",
+    sees: "tokens whose gradient was never added, or added twice, and a π_old that changes between the updates of a step",
   },
   {
     name: "a resume, read again",
@@ -155,7 +156,7 @@ export const learnerGuards: readonly Pick<Guard, "name" | "sees">[] = [
     name: "Adam by a second path",
     sees: "an update that its gradient, moments and learning rate do not give, and moments that are not those of the update before",
   },
-  { name: "a checkpoint's files, read back", sees: "files that have not what was trained" },
+  { name: "a checkpoint's files, read back", sees: "files that do not have what was trained" },
 ];
 
 const MOMENTS: Readonly<Record<keyof Moments, string>> = {
@@ -168,21 +169,21 @@ const MOMENTS: Readonly<Record<keyof Moments, string>> = {
   afterSettling: "after the step",
 };
 
-/** For docs/trust.md. */
-export function guardsTable(): string {
-  const looks = (guard: Guard) => (Object.keys(MOMENTS) as (keyof Moments)[]).filter((moment) => moment in guard);
-  const rows = [
-    ...[GIVEN, RENDERED].map(({ name, sees }) => [name, MOMENTS.afterPlay, sees]),
-    ...guards.map((guard) => [
-      guard.name,
-      looks(guard)
-        .map((moment) => MOMENTS[moment])
-        .join(", "),
-      guard.sees,
-    ]),
-    ...learnerGuards.map(({ name, sees }) => [name, "in the learner", sees]),
+/** For docs/trust.md: by the moment at which they look. */
+export function guardsList(): string {
+  const all: readonly (readonly [moment: string, guard: Pick<Guard, "name" | "sees">])[] = [
+    ...[GIVEN, RENDERED].map((guard) => [MOMENTS.afterPlay, guard] as const),
+    ...(Object.keys(MOMENTS) as (keyof Moments)[]).flatMap((moment) =>
+      guards.filter((guard) => moment in guard).map((guard) => [MOMENTS[moment], guard] as const),
+    ),
+    ...learnerGuards.map((guard) => ["in the learner", guard] as const),
   ];
-  return ["| guard | looks | sees |", "| --- | --- | --- |", ...rows.map((row) => `| ${row.join(" | ")} |`), ""].join(
-    "\n",
-  );
+  const item = ({ name, sees }: Pick<Guard, "name" | "sees">) =>
+    wrapped(`- **${name}**: ${sees}`, 128).map((line, index) => (index === 0 ? line : `  ${line}`));
+  return [...new Set(all.map(([moment]) => moment))]
+    .map((moment) => {
+      const title = `${moment.charAt(0).toUpperCase()}${moment.slice(1)}:`;
+      return [title, "", ...all.filter(([when]) => when === moment).flatMap(([, guard]) => item(guard)), ""].join("\n");
+    })
+    .join("\n");
 }

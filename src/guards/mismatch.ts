@@ -106,12 +106,12 @@ export function checkMismatch(
   if (maxMismatch === undefined ? ess >= LEAST_ESS : mismatch.mean <= maxMismatch) return;
   if (maxMismatch === undefined && drift && drift.mean > mismatch.mean) {
     throw new HoneError(
-      `the learner is too far from the policy that played this step ahead: log-probabilities differ by ${drift.mean.toFixed(4)} on average (n=${drift.n}), the effective sample size is ${percent(ess)} of the tokens, below ${percent(LEAST_ESS)}; the step was not taken.\nFork a checkpoint (--run NAME --fork FOLDER) with a lower --learning-rate or less --staleness, or set a limit between engine and learner alone with --max-mismatch`,
+      `the learner is too far from the policy that played this step ahead: log-probabilities differ by ${drift.mean.toFixed(4)} on average (n=${drift.n}), with an effective sample size of ${percent(ess)} of the tokens, below ${percent(LEAST_ESS)}; the step was not taken.\nFork a checkpoint (--run NAME --fork FOLDER) with a lower --learning-rate or less --staleness, or set --max-mismatch`,
     );
   }
   const limit =
     maxMismatch === undefined
-      ? `importance weights cannot correct for that, with an effective sample size of ${percent(ess)} of the tokens, below ${percent(LEAST_ESS)}`
+      ? `the effective sample size is ${percent(ess)} of the tokens, below ${percent(LEAST_ESS)}`
       : `the limit is ${maxMismatch}`;
   throw new HoneError(
     `engine and learner disagree: ${distanceText(mismatch)}; ${limit}; the step was not taken.\n${closer}, or ${maxMismatch === undefined ? "set a limit of your own with" : "raise"} --max-mismatch if you accept it`,

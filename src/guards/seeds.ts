@@ -11,6 +11,6 @@ export function checkSeeds(group: readonly Trajectory[], run: string, step: numb
   const other = group.find(({ scenario, index, seed }) => seed !== deriveSeed(run, step, scenario.id, index));
   if (other === undefined) return;
   throw new HoneError(
-    `the rollout ${other.id} was drawn with the seed ${other.seed}, which is not that of its scenario, index and step; the step was not taken. The same command plays it again`,
+    `the rollout ${other.id} was drawn with the seed ${other.seed}, which is not that of its scenario, index and step; the step was not taken.\nThe same command plays it again`,
   );
 }

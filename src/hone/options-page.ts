@@ -27,7 +27,6 @@ export function optionsPage(): string {
     return wrapped(text.replaceAll("<", "\\<"), 128).map((line, index) => (index === 0 ? line : `  ${line}`));
   };
   const groups = [...new Set(optionNames.map((name) => options[name].group))];
-  const link = (group: string) => `[${group}](#${group.toLowerCase().replaceAll(" ", "-")})`;
   return [
     "# Options",
     "",
@@ -35,8 +34,6 @@ export function optionsPage(): string {
       "Written by `yarn docs`; do not edit. Strongest first: the flag; the environment variable (of `--sent-before` it is `HONE_SENT_BEFORE`); `hone.config.ts` or `hone.config.json` in the current folder (`sentBefore`); the default. `yarn hone COMMAND --help` shows what is set first, `--help all` everything.",
       128,
     ),
-    "",
-    ...wrapped(`${groups.map(link).join(" · ")}`, 128),
     ...groups.flatMap((group) => [
       "",
       `## ${group}`,

@@ -73,7 +73,7 @@ const learnerOptions = declareOptions({
     }),
     precision: choice(
       ["auto", "f32", "f16", "bf16"],
-      "Precision of the learner. auto: f32 on a CPU, or bf16 for models above 100 million weights where it has AVX512-BF16 or AMX (not run) and a trial agrees; on a GPU f16 for f16 weights or without bf16, else bf16. bf16 replaces f16 that overflows.",
+      "Precision of the learner. auto goes by the device, the weights and a trial: docs/gpu.md#precision-of-the-learner.",
       { default: "auto", commands: ["sft", "train", "replay"] },
     ),
     hfWeights: text("Hugging Face folder of the same model, for the learner's weights.", {

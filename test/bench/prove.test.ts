@@ -59,5 +59,5 @@ it("a fault from outside that is tried again keeps its first outcome, with the l
   expect(again(both, first)).toEqual(first);
   expect(outsideTable([both])).toContain("| **not seen** |  | in the run, step 1: a guard |");
   const share = outsideShare([both, seen], []).replaceAll("\n", " ");
-  expect(share).toContain("1 in the run, 1 by nobody. Guards were then written for what nobody saw: 1 of these");
+  expect(share).toContain("1 in the run, 1 by nobody. Guards were written afterwards: a run now shows 1 of those");
 });

@@ -17,6 +17,8 @@ export interface Share {
 export interface Outcome {
   readonly name: string;
   readonly mismatch: { readonly mean: number; readonly p99: number };
+  /** Least effective sample size of a step, as a share of its tokens, where it was recorded. */
+  readonly leastEss?: number;
   /** Seconds of all steps. */
   readonly phases: Readonly<Record<"rollouts" | "update" | "total", number>>;
   readonly validations: readonly Share[];

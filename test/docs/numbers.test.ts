@@ -7,7 +7,7 @@ import { textOf } from "./blocks.js";
 import { rowsOf } from "./figures.js";
 import { gpu } from "./sources/card.js";
 import { memory } from "./sources/memory.js";
-import { declaredElsewhere, measuredElsewhere } from "./sources/others.js";
+import { measuredElsewhere } from "./sources/others.js";
 import { scale } from "./sources/scale.js";
 import { smallPages } from "./sources/small-pages.js";
 import { proseOf, unsourced } from "./sources/source.js";
@@ -39,11 +39,6 @@ describe.each(
 describe("a page of few figures", () => {
   it.each(measuredElsewhere)("%s says as it was measured: %s", (page, phrase) => {
     expect(proseOf(page, [])).toContain(phrase);
-  });
-
-  it.each(declaredElsewhere)("%s says %j, which %s declares", (page, phrase, file, declaration) => {
-    expect(proseOf(page, [])).toContain(phrase);
-    expect(readFileSync(join(packageRoot, file), "utf8")).toContain(declaration);
   });
 });
 

@@ -326,7 +326,7 @@ test("what a model would be is looked at before its weights are downloaded, or c
 
 test("a file whose name says weights that cannot be written as those that were asked for is not downloaded", async () => {
   await expect(resolved("hf:Org/Files:two-f16.gguf", { weights: "q8_0" })).rejects.toThrow(
-    "--weights q8_0: two-f16.gguf is a finished file with f16 weights, which hone writes as f16, bf16 or f32 alone; give one of them, leave it out, or give the model as safetensors",
+    "--weights q8_0: two-f16.gguf is a finished file with f16 weights, which hone writes as f16, bf16 or f32 alone.\nGive one of them, leave it out, or give the model as safetensors",
   );
   expect(fetched()).toEqual([]);
 });

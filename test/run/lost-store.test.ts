@@ -33,7 +33,7 @@ describe("a run that has checkpoints", () => {
     const metrics = existsSync(join(folder, "metrics.jsonl"));
     await expect(openFake(folder)).rejects.toThrow(
       new RegExp(
-        `run.sqlite ${how}, though the run has the checkpoint \\d+: .*--fork .*/checkpoints/\\d{4}, or remove .*`,
+        `run.sqlite ${how}, though the run has the checkpoint \\d+\\.\nBring it back .*--fork .*/checkpoints/\\d{4}, or remove .*`,
       ),
     );
     expect(readdirSync(join(folder, "checkpoints"))).toEqual(before);

@@ -69,7 +69,7 @@ describe("the distance between engine and learner", () => {
     expect(() => checkMismatch(update(0.078, 0.99), auto)).not.toThrow();
     expect(() => checkMismatch(update(0.3, 0.5), auto)).not.toThrow();
     expect(() => checkMismatch(update(0.9, 0.31), auto)).toThrow(
-      "differ by 0.9000 on average (p99 9.000, max 18.000); importance weights cannot correct for that, with an effective sample size of 31 % of the tokens, below 50 %; the step was not taken.\nBegin another run (--run NAME) with --model a.gguf --weights f16",
+      "differ by 0.9000 on average (p99 9.000, max 18.000); the effective sample size is 31 % of the tokens, below 50 %; the step was not taken.\nBegin another run (--run NAME) with --model a.gguf --weights f16",
     );
   });
 

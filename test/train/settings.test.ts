@@ -179,7 +179,7 @@ describe("a run that goes on", () => {
   it("is refused where its model has its name and other weights", () => {
     const recorded = { ...begun({}), contents: { model: "a" } };
     expect(() => check(recorded, {}, { model: "b" })).toThrow(
-      "the run /runs/r was trained from other weights than --model /m/qwen-0.5b.gguf has now, and its adapters fit those alone; begin another run with --run NAME",
+      "the run /runs/r was trained from other weights than --model /m/qwen-0.5b.gguf has now, and its adapters fit those alone.\nBegin another run with --run NAME",
     );
   });
 
@@ -199,7 +199,7 @@ describe("a run that goes on", () => {
     const same = { adamBeta1: 0.9, adamBeta2: 0.99, weightDecay: 0.1, mcpScope: "rollout", mcpResultChars: 8000 };
     expect(resumed(same)).toEqual(resumed({}));
     expect(() => resumed({ ...same, adamBeta2: 0.5 })).toThrow(
-      /^the run was begun with --adam-beta2 0\.5, an option that has been removed \(0\.99 is used now\); start a new run/,
+      /^the run was begun with --adam-beta2 0\.5, an option that has been removed \(0\.99 is used now\)\.\nStart a new run/,
     );
     expect(() => resumed({ mcpScope: "worker" })).toThrow("--mcp-scope worker");
   });

@@ -67,6 +67,16 @@ def test_leaves_weights_gradients_and_random_state_as_they_are(rehearse, peft):
     assert torch.equal(torch.get_rng_state(), random)
 
 
+def test_products_in_16_bits_are_so_again_afterwards(rehearse, silent, qwen2):
+    backend = PeftBackend(open_settings(qwen2, precision="bf16"), silent)
+    products = [module.base_layer for module in backend.model.modules() if hasattr(module, "base_layer")]
+    x = torch.randn(3, products[0].in_features, dtype=torch.bfloat16)
+    before = products[0](x)
+    rehearse(backend=backend, optimizer=Optimizer(backend.trainable(), AdamSettings()))
+    assert backend.precision == "bf16"
+    assert before.dtype == torch.bfloat16 and torch.equal(products[0](x), before)
+
+
 def without_temperature(patch):
     score = head.score
     patch.setattr(head, "score", lambda h, w, s, t, temperature, *more, **named: score(h, w, s, t, 1.0, *more, **named))
@@ -172,5 +182,5 @@ def test_a_card_and_unsloth_have_none(monkeypatch):
 def test_sees_half_a_layers_gradient_in_16_bits_too(rehearse, silent, qwen2, monkeypatch):
     half_a_layer(monkeypatch)
     backend = PeftBackend(open_settings(qwen2, precision="f16"), silent)
-    with pytest.raises(Refused, match="times the plain one"):
+    with pytest.raises(Refused, match="a small step, computed as updates are and plainly, differs"):
         rehearse(backend=backend, optimizer=Optimizer(backend.trainable(), AdamSettings()))

@@ -322,8 +322,8 @@ export const sftMetrics = z.object({
   skipped: z.number(),
   /** As in {@link stepMetrics}. */
   overflows: z.number(),
-  /** Mean negative log-likelihood of a sampled token, nats: over the first and the last epoch, during training. */
-  loss: z.object({ first: z.number().nullable(), last: z.number().nullable() }),
+  /** Mean negative log-likelihood of a sampled token, nats: in the first update and in the last. */
+  loss: z.object({ first: z.number(), last: z.number() }),
   trajectories: z.number(),
   tokens: z.object({ total: z.number(), sampled: z.number(), computed: z.number(), padding: z.number() }),
   seconds: z.object({ update: z.number(), save: z.number(), checks: z.number(), total: z.number() }),

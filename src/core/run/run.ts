@@ -96,7 +96,7 @@ function requireStore(folder: string): void {
   if (last === undefined || !RunStore.isNone(file)) return;
   const what = existsSync(file) ? "is empty" : "is missing";
   throw new HoneError(
-    `${file} ${what}, though the run has the checkpoint ${last}: bring it back from a copy, start another run from the checkpoint with --run NAME --fork ${join(folder, "checkpoints", String(last).padStart(4, "0"))}, or remove ${folder} to begin anew`,
+    `${file} ${what}, though the run has the checkpoint ${last}.\nBring it back from a copy, start another run from the checkpoint with --run NAME --fork ${join(folder, "checkpoints", String(last).padStart(4, "0"))}, or remove ${folder} to begin anew`,
   );
 }
 

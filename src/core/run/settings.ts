@@ -44,7 +44,7 @@ export function checkRemoved({ options }: RunRecord, parameters: number | undefi
     const recorded = (options as Readonly<Record<string, unknown>>)[name];
     if (value === undefined || recorded === undefined || recorded === value) continue;
     throw new UsageError(
-      `the run was begun with ${flagOf(name)} ${show(recorded)}, an option that has been removed (${show(value)} is used now); start a new run from one of its checkpoints with --run NAME --fork`,
+      `the run was begun with ${flagOf(name)} ${show(recorded)}, an option that has been removed (${show(value)} is used now).\nStart a new run from one of its checkpoints with --run NAME --fork`,
     );
   }
 }
@@ -66,7 +66,7 @@ export function checkSameRun(
   const before = (name: KeptOption) => recorded.options[name];
   if (recorded.contents.model !== contents.model && same(before("model"), settings.model)) {
     throw new UsageError(
-      `the run ${folder} was trained from other weights than --model ${settings.model} has now, and its adapters fit those alone; begin another run with --run NAME`,
+      `the run ${folder} was trained from other weights than --model ${settings.model} has now, and its adapters fit those alone.\nBegin another run with --run NAME`,
     );
   }
   const differences = [

@@ -33,7 +33,7 @@ export function learnerPlace(named: string | undefined, backend: "cuda" | "vulka
   const taken = takenCards();
   if (backend !== "cuda" || !taken) {
     throw new UsageError(
-      `--learner-device ${named}: names the learner's card beside an engine on an NVIDIA GPU, and here the engine computes on ${backend === false ? "the CPU" : backend}; leave it out, or give --gpu cuda`,
+      `--learner-device ${named}: names the learner's card beside an engine on an NVIDIA GPU, and here the engine computes on ${backend === false ? "the CPU" : backend}.\nLeave it out, or give --gpu cuda`,
     );
   }
   const { card: engines, visible, nvidia } = taken;
@@ -42,7 +42,7 @@ export function learnerPlace(named: string | undefined, backend: "cuda" | "vulka
   const [major] = cudaFor(engines, nvidia.driver).majors;
   if (major !== undefined && !cudaFor(card, nvidia.driver).majors.includes(major)) {
     throw new HoneError(
-      `--learner-device ${named}: engine and learner load one CUDA, and ${describe(card)} does not run CUDA ${major}, which ${describe(engines)} takes; exchange --device and --learner-device, or give --learner-device cpu`,
+      `--learner-device ${named}: engine and learner load one CUDA, and ${describe(card)} does not run CUDA ${major}, which ${describe(engines)} takes.\nExchange --device and --learner-device, or give --learner-device cpu`,
     );
   }
   return { device: "cuda", card, cards: idOf(card), apart: true };

@@ -23,9 +23,9 @@ export const sftCommand = defineCommand({
         signal: io.signal,
       });
       progress.clear();
-      const loss = (value: number | null) => (value === null ? "–" : value.toFixed(3));
+      const { loss, updates, seconds, written } = summary;
       io.log(
-        `loss ${loss(summary.loss.first)} → ${loss(summary.loss.last)} a token in ${summary.updates} updates, ${summary.seconds.total.toFixed(1)} s\nwritten to ${summary.written}`,
+        `loss a token: ${loss.first.toFixed(3)} in the first update, ${loss.last.toFixed(3)} in the last of ${updates}; ${seconds.total.toFixed(1)} s\nwritten to ${written}`,
       );
       return summary;
     } finally {

@@ -37,7 +37,7 @@ export const written = (place: string, file: string) => `hf:${place}:${file}`;
 
 /** The refusal of --weights for a finished file that has others. */
 export const finishedWith = (file: string, has: string, weights: Weights) =>
-  `${flagOf("weights")} ${weights}: ${file} is a finished file with ${has} weights, which hone writes as f16, bf16 or f32 alone; give one of them, leave it out, or give the model as safetensors`;
+  `${flagOf("weights")} ${weights}: ${file} is a finished file with ${has} weights, which hone writes as f16, bf16 or f32 alone.\nGive one of them, leave it out, or give the model as safetensors`;
 
 /** Checks before the download, if the file's name states its weight type. */
 function checkNamedWeights(file: string, weights: Weights | undefined): void {

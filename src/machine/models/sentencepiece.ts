@@ -19,7 +19,7 @@ export const isSentencePiece = (paths: readonly string[]) => paths.includes(PIEC
 export function needPieces(folder: string, name: string): void {
   if (existsSync(join(folder, PIECES)) || !fallsBack(folder) || hasNeedlessFallback(folder)) return;
   throw new HoneError(
-    `${name} has a SentencePiece vocabulary without ${PIECES}, so llama.cpp would cut text into other tokens; copy that file from the model it was made of, or take a GGUF file`,
+    `${name} has a SentencePiece vocabulary without ${PIECES}, so llama.cpp would cut text into other tokens.\nCopy that file from the model it was made of, or take a GGUF file`,
   );
 }
 

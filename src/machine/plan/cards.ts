@@ -22,16 +22,23 @@ export function onCard(shape: ModelShape, gibibytes: number): string {
 
 const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
 
-/** The table in docs/gpu.md: the catalogue's models by what a card needs for them. */
+/** The table in docs/gpu.md: the catalogue's models, each at the smallest card that trains it. */
 export function modelsByCardTable(): string {
   const models = [...catalogue()].flatMap(([name, entry]): [string, ModelShape][] =>
     "path" in entry ? [] : [[name, shapeOf(entry, "f16")]],
   );
+  const named = { asTheyAre: new Set<string>(), withOptions: new Set<string>() };
   const lines = CARDS.map((card) => {
     const fits = models.map(([name, shape]) => ({ name, fit: fitOf(defaultRun(shape, "cuda", 1), roomOfCard(card)) }));
-    const names = (given: boolean) =>
-      fits.flatMap(({ name, fit }) => (fit !== null && "flags" in fit === given ? [`\`${name}\``] : [])).join(", ");
-    return row([`${card} GB`, names(false), names(true) || "–"]);
+    const cell = (column: keyof typeof named) => {
+      const given = column === "withOptions";
+      const fresh = fits.flatMap(({ name, fit }) =>
+        fit !== null && "flags" in fit === given && !named[column].has(name) ? [name] : [],
+      );
+      for (const name of fresh) named[column].add(name);
+      return fresh.map((name) => `\`${name}\``).join(", ") || "–";
+    };
+    return row([`${card} GB`, cell("asTheyAre"), cell("withOptions")]);
   });
   return `${[row(["card", "train as they are", "train with options"]), row(["---", "---", "---"]), ...lines].join("\n")}\n`;
 }

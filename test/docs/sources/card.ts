@@ -76,6 +76,7 @@ export const gpu: Source = {
     ],
     ["the others, up to 9.0", "src/engine/device/cuda.ts", "learner: { from: 50, below: 100 }"],
     ["up to 65,536", "src/machine/plan/fit.ts", "WIDEST_ROW = 65_536"],
+    ["models above 100 million weights", "native/learner/cpu_bf16.py", "LEAST_WEIGHTS = 100_000_000"],
     ["two lanes from 32 sequences on, if the weights have at most 4 GB", "src/engine/contexts.ts", "modelBytes: 4e9"],
     ["an H200 beside 16 cores, for 15 minutes", "bench/results/cuda-2026-11-26-nvidia-h200.json", '"cores": 16'],
     ["with PyTorch 2.11 in the place of the pinned 2.13", "pyproject.toml", '"torch==2.13.0"'],

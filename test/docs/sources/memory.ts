@@ -2,7 +2,6 @@
 import { type EngineMeasured, type MemoryRow, nameOf, plannedFor } from "../../../bench/planned-memory.js";
 import { catalogue, shapeOf } from "../../../src/machine/models/catalogue.js";
 import { defaultRun } from "../../../src/machine/plan/by-default.js";
-import { learnerMemory } from "../../../src/machine/plan/learner-memory.js";
 import { resultsOf } from "../figures.js";
 import type { Source } from "./source.js";
 
@@ -27,21 +26,9 @@ const copied = rows.find(
 );
 if (!copied || copied.anonymous < copied.shape.bytes) throw new Error("the engine did not copy the weights there");
 
-const counted = resultsOf("card-counts-learner-0.5b-checkpointing-prompt-32400-nvidia-geforce-rtx-4090.json");
-const [{ positions }] = counted.updates;
-const peak = Math.max(...counted.updates.map(({ peakBytes }: { peakBytes: number }) => peakBytes));
 const small = catalogue().get("qwen2.5-0.5b");
 if (!small || "path" in small) throw new Error("qwen2.5-0.5b is not in the catalogue");
 const usual = defaultRun(shapeOf(small, "bf16"), "cuda", 1);
-const CONTEXT = 32_768;
-const { weights, adapter, pass } = learnerMemory({
-  ...usual,
-  context: CONTEXT,
-  microBatchTokens: positions,
-  gradientCheckpointing: true,
-});
-const gigabytes = (bytes: number) => (bytes / 1e9).toFixed(1);
-const whole = (value: number) => value.toLocaleString("en-US");
 
 export const memory: Source = {
   page: "docs/memory.md",
@@ -52,9 +39,8 @@ export const memory: Source = {
     },
   ],
   measured: [
-    `Of the 0.5B shape's engine ${megabytes(copied.anonymous)} belong to no file.`,
+    `Without these it used ${megabytes(copied.anonymous)}.`,
     `(adapters of rank ${usual.loraRank} on all linear layers, context ${usual.context}, micro-batches of ${usual.microBatchTokens} tokens, ${usual.concurrency} rollouts at once)`,
-    `at the end of a context of ${whole(CONTEXT)} tokens (0.5B, bf16, \`\`, a row of ${whole(positions)} positions) took ${gigabytes(peak)} GB on a null card, planned were ${gigabytes(weights + adapter + pass)}.`,
   ],
   declared: [
     ["passes of 512 tokens", "src/engine/contexts.ts", "UBATCH = 512"],

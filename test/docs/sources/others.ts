@@ -1,6 +1,5 @@
-/** Measured numbers of pages that have few of them, and bounds that a test holds. */
+/** Measured numbers of pages that have few of them. */
 import { outcomesOf, resultsOf } from "../figures.js";
-import type { Declared } from "./source.js";
 import { saidOfWeights } from "./trainings.js";
 
 interface Fault {
@@ -22,12 +21,4 @@ export const measuredElsewhere: readonly (readonly [page: string, phrase: string
   ...saidOfWeights.map((phrase) => ["docs/models.md", phrase] as const),
   ["docs/trust.md", `biased by 2 % was seen after ${Number(biased).toLocaleString("en-US")} draws`],
   ["docs/trust.md", `rounding alone was at most ${furthest.toFixed(2)} nats in every type of weights`],
-];
-
-const ENRON = "test/scenarios/enron.full.test.ts";
-
-export const declaredElsewhere: readonly (readonly [page: string, ...Declared])[] = [
-  ["docs/scenarios.md", "at least 95 % of the copies", ENRON, "copiesRemoved).toBeGreaterThanOrEqual(0.95)"],
-  ["docs/scenarios.md", "and 80 % of the faults", ENRON, "unanswerableRemoved).toBeGreaterThanOrEqual(0.8)"],
-  ["docs/scenarios.md", "at most 5 % of the good questions", ENRON, "goodLost).toBeLessThanOrEqual(0.05)"],
 ];

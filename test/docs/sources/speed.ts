@@ -123,16 +123,16 @@ export const speed: Source = {
     {
       header: "hone with",
       rows: [
-        ["PEFT", "TRL's trainer", ...learners("trl"), "1.5, 1.43"],
-        ["Unsloth", "Unsloth's GRPO", ...learners("unsloth"), "1, 1.43"],
-        ["PEFT, prefixes shared", "Unsloth, whole rollouts", ...learners("unsloth shared prefixes"), ""],
-        ["PEFT, rollouts of a run's first step", "TRL's trainer", ...learners("trl/played"), ""],
+        ["PEFT", "TRL's trainer", ...learners("trl")],
+        ["Unsloth", "Unsloth's GRPO", ...learners("unsloth")],
+        ["PEFT, prefixes shared", "Unsloth, whole rollouts", ...learners("unsloth shared prefixes")],
+        ["PEFT, rollouts of a run's first step", "TRL's trainer", ...learners("trl/played")],
       ],
     },
   ],
   measured: [
     `(${row(first, "decode/node-llama-cpp").sequences} sequences) decoding is ${two(row(first, "decode/node-llama-cpp").ratio)} times as fast`,
-    `gives ${two(judged(LARGE).ratio)} times the speed for the 0.5B shape, and ${two(tinyJudged.ratio)} for the tiny model`,
+    `has ${two(judged(LARGE).ratio)} times the speed for the 0.5B shape, and ${two(tinyJudged.ratio)} for the tiny model`,
     `rollouts of ${(tinyJudged.theirs / 1000).toFixed(0)} s a step cannot hide verdicts of ${((tinyJudged.ours - tinyJudged.theirs) / 1000).toFixed(0)} s`,
     lengths(row(third, "learner/trl speed")),
     `have a cosine of ${row(third, "learner/trl gradient").ours.toFixed(0)}:`,
@@ -151,5 +151,5 @@ export const speed: Source = {
     ["limited to 3 rounds", "bench/notebook/main.ts", "TRL_TURNS = 3;"],
   ],
   elsewhere: ["the notebook"],
-  plain: ["That is 4.8 times the time a step."],
+  plain: ["TRL takes 4.8 times as long for a step."],
 };

@@ -58,7 +58,7 @@ export const tinyModel: Source = {
   ],
   measured: [
     `on ${outcomes[0]?.heldOut[0]?.n} test questions that were in no validation`,
-    `on ${outcomes[0]?.unseenNames[0]?.n} of a world`,
+    `on ${outcomes[0]?.unseenNames[0]?.n} whose people`,
     `on ${outcomes[0]?.validations[0]?.n} questions, with`,
   ],
   declared: [

@@ -9,6 +9,7 @@
 /** The very zod that hone checks arguments with: a task file needs no package of its own. */
 export { z } from "zod";
 export { type Episode, type OpenEnvSettings, openEnv } from "./agent/openenv/task.js";
+export { type BaseLimits, type BaseModel, withBase } from "./agent/with-base.js";
 export { jsonSchema } from "./chat/json-schema.js";
 export type { EngineInfo, LocalEngineInfo } from "./core/engine/engine.js";
 export type { Gathered } from "./core/gather/gather.js";

@@ -6,7 +6,7 @@ namespace hone {
 Lanes::Lanes(std::vector<Lane> lanes) : load_(lanes.size()) {
   for (Lane& lane : lanes) {
     slots_.push_back(lane.settings.slots);
-    lanes_.push_back(std::make_unique<Scheduler>(std::move(lane.decoder), lane.settings));
+    lanes_.push_back(std::make_unique<Scheduler>(std::move(lane.decoder), lane.settings, std::move(lane.turnstile)));
   }
 }
 

@@ -29,6 +29,8 @@ inline int shareOf(int all, int lanes, int lane) { return all / lanes + (lane < 
 struct Lane {
   std::unique_ptr<Decoder> decoder;
   SchedulerSettings settings;
+  /** As of a scheduler. */
+  std::shared_ptr<Turnstile> turnstile{};
 };
 
 /** Any thread may call any member. For their contracts see scheduler.h. */

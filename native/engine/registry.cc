@@ -20,8 +20,11 @@ struct Registry {
   std::timed_mutex mutex;
   using Key = std::pair<std::string, std::string>;  // model and name
   std::map<Key, std::weak_ptr<Engine>> engines;
+  // By model.
+  std::map<std::string, std::weak_ptr<const Vocabulary>> vocabularies;
   std::map<std::string, std::weak_ptr<Weights>> weights;
   std::map<std::string, std::weak_ptr<OwnWeightsFile>> ownFiles;
+  std::map<std::string, std::weak_ptr<Turnstile>> turnstiles;
 };
 
 /** Entries of what is freed are removed: a weak pointer keeps the memory of what make_shared allocated. */
@@ -30,6 +33,15 @@ void removeExpired(Map& map) {
   for (auto entry = map.begin(); entry != map.end();) {
     entry = entry->second.expired() ? map.erase(entry) : std::next(entry);
   }
+}
+
+/** What is known of a model, or made now. */
+template <typename T, typename Make>
+std::shared_ptr<T> sharedBy(std::map<std::string, std::weak_ptr<T>>& known, const std::string& model, Make make) {
+  std::weak_ptr<T>& entry = known[model];
+  std::shared_ptr<T> shared = entry.lock();
+  if (!shared) entry = shared = make();
+  return shared;
 }
 
 Registry& registry() {
@@ -62,21 +74,37 @@ std::string differing(const EngineSettings& before, const EngineSettings& now) {
   return found;
 }
 
+OfFile ofFile(const EngineSettings& settings) {
+  Registry& all = registry();
+  const std::string& model = settings.model;
+  const LlamaSettings& llama = settings.llama;
+  OfFile file;
+  file.vocabulary = sharedBy(all.vocabularies, model, [&] { return std::make_shared<const Vocabulary>(model); });
+  file.weights = sharedBy(all.weights, model, [&] {
+    return std::make_shared<Weights>(model, llama.useGpu, !file.vocabulary->carriesState());
+  });
+  if (settings.own) {
+    file.own = sharedBy(all.ownFiles, model, [&] { return std::make_shared<OwnWeightsFile>(model, llama.useGpu); });
+  }
+  // Several lanes are to compute at once; threads that nobody waits for share the cores by themselves.
+  if (!llama.useGpu && settings.lanes == 1 && llama.threads > 1) {
+    file.turnstile = sharedBy(all.turnstiles, model, [] { return std::make_shared<Turnstile>(); });
+  }
+  return file;
+}
+
 }  // namespace
 
-Engine::Engine(const EngineSettings& asked, std::unique_ptr<Vocabulary> vocabulary, std::shared_ptr<Weights> weights,
-               std::shared_ptr<OwnWeightsFile> ownFile)
+Engine::Engine(const EngineSettings& asked, OfFile file)
     : settings(asked),
-      vocabulary_(std::move(vocabulary)),
-      vocabulary(*vocabulary_),
-      weights_(std::move(weights)),
-      ownFile_(std::move(ownFile)),
+      file_(std::move(file)),
+      vocabulary(*file_.vocabulary),
       lanes(loadLanes()),
       info(decoders_.front()->info()) {}
 
 std::vector<Lane> Engine::loadLanes() {
   whyLlama_ = settings.whyLlama;
-  if (ownFile_ && whyLlama_.empty()) {
+  if (file_.own && whyLlama_.empty()) {
     try {
       return loadLanes(true);
     } catch (const Unplayable& unplayable) {
@@ -84,7 +112,7 @@ std::vector<Lane> Engine::loadLanes() {
       decoders_.clear();
     }
   }
-  ownFile_.reset();
+  file_.own.reset();
   return loadLanes(false);
 }
 
@@ -101,11 +129,11 @@ std::vector<Lane> Engine::loadLanes(bool own) {
     scheduler.outputs = llama.outputs;
     scheduler.threads = llama.threads;
     std::unique_ptr<ModelDecoder> decoder;
-    if (own) decoder = std::make_unique<OwnDecoder>(ownFile_, described, llama, scheduler.steady);
-    else decoder = std::make_unique<LlamaDecoder>(weights_, llama);
+    if (own) decoder = std::make_unique<OwnDecoder>(file_.own, described, llama, scheduler.steady);
+    else decoder = std::make_unique<LlamaDecoder>(file_.weights, llama);
     scheduler.pooled = decoder->pooled();
     decoders_.push_back(decoder.get());
-    loaded.push_back({std::move(decoder), scheduler});
+    loaded.push_back({std::move(decoder), scheduler, file_.turnstile});
   }
   return loaded;
 }
@@ -117,7 +145,7 @@ uint64_t Engine::kvBytes() const {
 }
 
 LlamaReport Engine::report() const {
-  LlamaReport all = ownFile_ ? ownFile_->report() : weights_->report();
+  LlamaReport all = file_.own ? file_.own->report() : file_.weights->report();
   all.flashAttention = decoders_.front()->report().flashAttention;
   for (const ModelDecoder* decoder : decoders_) addBuffers(all.buffers, decoder->report().buffers);
   return all;
@@ -145,22 +173,12 @@ std::shared_ptr<Engine> acquireEngine(const EngineSettings& settings) {
     throw std::runtime_error(settings.model + " is loaded already, with " + difference +
                              "; give the same settings, or close the engine first");
   }
-  auto vocabulary = std::make_unique<Vocabulary>(settings.model);
-  auto& known = registry().weights[settings.model];
-  std::shared_ptr<Weights> weights = known.lock();
-  if (!weights) {
-    known = weights = std::make_shared<Weights>(settings.model, settings.llama.useGpu, !vocabulary->carriesState());
-  }
-  std::shared_ptr<OwnWeightsFile> ownFile;
-  if (settings.own) {
-    auto& knownOwn = registry().ownFiles[settings.model];
-    ownFile = knownOwn.lock();
-    if (!ownFile) knownOwn = ownFile = std::make_shared<OwnWeightsFile>(settings.model, settings.llama.useGpu);
-  }
-  const auto engine = std::make_shared<Engine>(settings, std::move(vocabulary), std::move(weights), std::move(ownFile));
+  const auto engine = std::make_shared<Engine>(settings, ofFile(settings));
   removeExpired(engines);
+  removeExpired(registry().vocabularies);
   removeExpired(registry().weights);
   removeExpired(registry().ownFiles);
+  removeExpired(registry().turnstiles);
   engines[key] = engine;
   return engine;
 }

@@ -9,12 +9,13 @@
 #include "model.h"
 #include "model_decoder.h"
 #include "own_weights.h"
+#include "turnstile.h"
 
 namespace hone {
 
 struct EngineSettings {
   std::string model;
-  /** Engines of one model with different names share its weights and nothing else. */
+  /** Engines of one model with different names share what is the file's (`OfFile`), and nothing else. */
   std::string name;
   /** Number of contexts; at most as many as sequences. */
   int lanes = 1;
@@ -28,13 +29,22 @@ struct EngineSettings {
   SchedulerSettings scheduler;
 };
 
+/** What the engines of one model file share. */
+struct OfFile {
+  std::shared_ptr<const Vocabulary> vocabulary;
+  std::shared_ptr<Weights> weights;
+  /** Null where llama.cpp's graph plays. */
+  std::shared_ptr<OwnWeightsFile> own;
+  /** For those that compute on the same cores with threads that spin; null for another. */
+  std::shared_ptr<Turnstile> turnstile;
+};
+
 /** Thread-safe. Owns the weights, their contexts and the decode threads. */
 class Engine {
  public:
-  Engine(const EngineSettings& settings, std::unique_ptr<Vocabulary> vocabulary, std::shared_ptr<Weights> weights,
-         std::shared_ptr<OwnWeightsFile> ownFile);
+  Engine(const EngineSettings& settings, OfFile file);
 
-  uint64_t weightBytes() const { return weights_->bytes() + (ownFile_ ? ownFile_->bytes() : 0); }
+  uint64_t weightBytes() const { return file_.weights->bytes() + (file_.own ? file_.own->bytes() : 0); }
   uint64_t kvBytes() const;
   /** How weights and contexts were created, and all current buffers. */
   LlamaReport report() const;
@@ -49,15 +59,12 @@ class Engine {
   const EngineSettings settings;
 
  private:
-  const std::unique_ptr<const Vocabulary> vocabulary_;
+  OfFile file_;
 
  public:
   const Vocabulary& vocabulary;
 
  private:
-  const std::shared_ptr<Weights> weights_;
-  /** Null where llama.cpp's graph plays. */
-  std::shared_ptr<OwnWeightsFile> ownFile_;
   std::string whyLlama_;
   /** The lanes own them. */
   std::vector<const ModelDecoder*> decoders_;

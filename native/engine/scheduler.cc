@@ -32,9 +32,11 @@ uint64_t newId() {
   return ++last;
 }
 
-Scheduler::Scheduler(std::unique_ptr<Decoder> decoder, const SchedulerSettings& settings)
+Scheduler::Scheduler(std::unique_ptr<Decoder> decoder, const SchedulerSettings& settings,
+                     std::shared_ptr<Turnstile> turnstile)
     : decoder_(std::move(decoder)),
       settings_(checked(settings)),
+      turnstile_(std::move(turnstile)),
       published_(statsBefore(settings_)),
       threads_(settings_.threads),
       slots_(*decoder_, settings_.slots),
@@ -187,7 +189,7 @@ void Scheduler::run() {
     }
     round_ = round;
     const Clock::time_point from = Clock::now();
-    const double inside = stats_.decodeSeconds + stats_.samplingSeconds;
+    const double inside = stats_.decodeSeconds + stats_.samplingSeconds + stats_.waitingSeconds;
     receive(inbox);
     try {
       idle = false;
@@ -200,7 +202,7 @@ void Scheduler::run() {
     publish();
     flush();
     if (!idle) {
-      const double busy = stats_.decodeSeconds + stats_.samplingSeconds - inside;
+      const double busy = stats_.decodeSeconds + stats_.samplingSeconds + stats_.waitingSeconds - inside;
       stats_.schedulingSeconds += seconds(Clock::now() - from) - busy;
     }
   }

@@ -36,6 +36,7 @@
 #include "settings.h"
 #include "slots.h"
 #include "turn.h"
+#include "turnstile.h"
 
 namespace hone {
 
@@ -47,7 +48,9 @@ uint64_t newId();
 
 class Scheduler {
  public:
-  Scheduler(std::unique_ptr<Decoder> decoder, const SchedulerSettings& settings);
+  /** @param turnstile that its batches pass one at a time with those of others; null: they do not wait for any */
+  Scheduler(std::unique_ptr<Decoder> decoder, const SchedulerSettings& settings,
+            std::shared_ptr<Turnstile> turnstile = nullptr);
   /** Ends everything with "cancelled" and joins the decode thread. Must not be called from a callback. */
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
@@ -166,6 +169,7 @@ class Scheduler {
 
   std::unique_ptr<Decoder> decoder_;
   const SchedulerSettings settings_;
+  const std::shared_ptr<Turnstile> turnstile_;
 
   mutable std::mutex mutex_;
   std::condition_variable wakeUp_;

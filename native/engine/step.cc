@@ -25,9 +25,14 @@ void Scheduler::step() {
       decoder_->setThreads(threads);
       stats_.threads = threads;
     }
+    const Clock::time_point asked = Clock::now();
+    std::unique_lock<Turnstile> alone = turnstile_ ? std::unique_lock(*turnstile_) : std::unique_lock<Turnstile>();
+    // Time that others take is none of the batch's: it would count for the limits of its turns, and cut prompts otherwise.
     const Clock::time_point from = Clock::now();
+    stats_.waitingSeconds += seconds(from - asked);
     decoder_->decode(planner_.batch());
     const Clock::time_point decoded = Clock::now();
+    if (alone) alone.unlock();
     planner_.took(decoded - from);
     stats_.decodeSeconds += seconds(decoded - from);
     stats_.batches++;

@@ -9,11 +9,15 @@ import type { RolloutLimits } from "../core/rollout/rollout.js";
 import type { AnyTask, Scenario } from "../core/task/task.js";
 import { messageOf } from "../core/util/errors.js";
 import { loadEngine, outagesOf } from "../engine/factory.js";
+import type { Frozen } from "../engine/frozen.js";
+import { FrozenBase } from "./frozen-base.js";
+import { FrozenModel } from "./frozen-model.js";
 import { Host } from "./host.js";
 import { catchEverything } from "./output.js";
 import { type AgentOutcome, playAgent, type Waited } from "./play.js";
 import type { Programs } from "./programs.js";
 import { RolloutModel } from "./rollout-model.js";
+import { baseLimitsOf } from "./with-base.js";
 
 export interface AgentsSettings {
   readonly task: AnyTask;
@@ -48,12 +52,28 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
   const programs = new Set<Programs>();
   catchEverything((error) => onNote(`an agent left an error that nothing caught: ${messageOf(error)}`));
   const pauses = await outagesOf(player.engine);
+  const baseLimits = baseLimitsOf(task.rollout);
+  const beside = baseLimits && new FrozenBase(baseLimits, player.engine, engine);
+  const playBeside = (member: AgentMember, frozen?: Frozen) => {
+    const { seed, onWaiting } = member;
+    const model = new RolloutModel({
+      name: "hone",
+      engine,
+      chat,
+      sampling: player.sampling,
+      seed,
+      limits,
+      onNote,
+      onWaiting,
+    });
+    const onTrouble = (error: unknown) => {
+      model.trouble = error;
+    };
+    const base = frozen && baseLimits && new FrozenModel({ frozen, chat, limits: baseLimits, seed, onTrouble, onNote });
+    return playAgent({ ...member, task, env, model, base, host, limits, pauses, programs });
+  };
   return {
-    play: (member) => {
-      const about = { seed: member.seed, limits, onNote, onWaiting: member.onWaiting };
-      const model = new RolloutModel({ name: "hone", engine, chat, sampling: player.sampling, ...about });
-      return playAgent({ ...member, task, env, model, host, limits, pauses, programs });
-    },
+    play: (member) => (beside ? beside.during((frozen) => playBeside(member, frozen)) : playBeside(member)),
     close: async () => {
       await Promise.all([...programs].map((all) => all.end()));
       await host.close();

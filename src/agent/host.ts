@@ -1,12 +1,12 @@
 /**
- * The endpoint of a worker thread: its keys name rollouts. A key carries a signature of this endpoint, which
+ * The endpoint of a worker thread: its keys name rollouts, and their base models. A key carries a signature of this endpoint, which
  * distinguishes the key of an ended rollout from an unknown one.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { ApiError } from "../serve/errors.js";
+import type { ServedModel } from "../serve/model.js";
 import { type Endpoint, openEndpoint } from "../serve/server.js";
 import { answerLocally } from "./local.js";
-import type { RolloutModel } from "./rollout-model.js";
 
 const unknown = () =>
   new ApiError(
@@ -18,7 +18,7 @@ const unknown = () =>
 
 export class Host {
   readonly #secret = randomBytes(32);
-  readonly #live = new Map<string, RolloutModel>();
+  readonly #live = new Map<string, ServedModel>();
   #endpoint: Endpoint | undefined;
   #stopLocal: () => void = () => undefined;
   #keys = 0;
@@ -41,7 +41,7 @@ export class Host {
   }
 
   /** @returns the key under which it is reached until `remove` */
-  add(model: RolloutModel): string {
+  add(model: ServedModel): string {
     const number = String(this.#keys++);
     const key = `hone-${number}-${this.#mark(number)}`;
     this.#live.set(key, model);
@@ -57,7 +57,7 @@ export class Host {
   }
 
   /** @throws ApiError: 401 for a key that never was, 410 for one whose rollout has ended */
-  #find(key: string): RolloutModel {
+  #find(key: string): ServedModel {
     const model = this.#live.get(key);
     if (model) return model;
     const [, number, mark = ""] = /^hone-(\d+)-([0-9a-f]{64})$/.exec(key) ?? [];

@@ -15,12 +15,14 @@ import { timed } from "../core/util/watch.js";
 import { inProcess } from "./ai-sdk/in-process.js";
 import { languageModel } from "./ai-sdk/model.js";
 import { type Ending, endingOf } from "./ending.js";
+import type { FrozenModel } from "./frozen-model.js";
 import type { Host } from "./host.js";
 import { mistakeOf } from "./mistakes.js";
 import { loggerTo, Output, onBehalfOf } from "./output.js";
 import { Programs } from "./programs.js";
 import type { RolloutModel } from "./rollout-model.js";
 import { sequencesOf } from "./sequences.js";
+import type { BaseModel } from "./with-base.js";
 
 /** Seconds that the code has to end after its signal is aborted. */
 const GRACE = 5;
@@ -36,6 +38,8 @@ export interface AgentRolloutInput {
   readonly step: number;
   readonly env: unknown;
   readonly model: RolloutModel;
+  /** Of a rollout that asks for it (`withBase`). */
+  readonly base?: FrozenModel | undefined;
   readonly host: Host;
   readonly limits: Pick<RolloutLimits, "maxTurns" | "rolloutSeconds" | "taskSeconds" | "offForm">;
   /** Of the engine that plays: their time is none of the rollout's. */
@@ -74,8 +78,14 @@ class Hung extends HoneError {}
 
 const UNASKED = "the agent ended without a turn of the model: use `model`, or `baseUrl` with `apiKey`";
 
+/** The keys of a rollout at its endpoint. */
+interface Keys {
+  readonly own: string;
+  readonly base: string | undefined;
+}
+
 /** What a part of the task's code gets of the rollout, and the end of that with the programs that it has started. */
-function surround(input: AgentRolloutInput, key: string, output: Output) {
+function surround(input: AgentRolloutInput, { own: key, base }: Keys, output: Output) {
   const { scenario, env, seed, index, step, host } = input;
   const over = new AbortController();
   // Anthropic's clients append `/v1` themselves.
@@ -85,6 +95,7 @@ function surround(input: AgentRolloutInput, key: string, output: Output) {
     OPENAI_API_KEY: key,
     ANTHROPIC_BASE_URL: root,
     ANTHROPIC_API_KEY: key,
+    ...(base === undefined ? {} : { HONE_BASE_API_KEY: base }),
   };
   const programs = new Programs({ env: variables, output, signal: over.signal });
   input.programs.add(programs);
@@ -111,10 +122,10 @@ type Surroundings = ReturnType<typeof surround>;
 
 /** @throws HoneError where the code fails, or hangs */
 export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome> {
-  const { task, model, host, limits, onWaiting } = input;
+  const { task, model, base, host, limits, onWaiting } = input;
   const { taskSeconds = TASK_SECONDS } = limits;
   const output = new Output();
-  const key = host.add(model);
+  const keys: Keys = { own: host.add(model), base: base && host.add(base) };
   const failed = (error: unknown): never => {
     const tail = output.tail();
     const wrote = tail === "" ? "" : `; its last output:\n${tail.replace(/^/gm, "  ")}`;
@@ -127,20 +138,21 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
     return error === undefined ? { returned } : { error: new HoneError(`${who} failed: ${messageOf(error)}`) };
   };
 
-  const around = surround(input, key, output);
+  const around = surround(input, keys, output);
   const prepared = task.setUp ? await beside("its set-up", () => task.setUp?.(around.context)) : {};
   const fixture = prepared.returned;
   let played: PlayedAgent | undefined;
   if (prepared.error === undefined) {
     onWaiting(0, "the agent");
-    played = await playPrepared(input, around, { key, output, fixture });
+    played = await playPrepared(input, around, { keys, output, fixture });
   }
-  host.remove(key);
+  for (const key of Object.values(keys)) host.remove(key);
   model.end();
+  base?.end();
   await around.end();
   if (!played) return failed(prepared.error);
   if (task.tearDown) {
-    const own = surround(input, key, output);
+    const own = surround(input, keys, output);
     const { error } = await beside("its tear-down", () => task.tearDown?.({ ...own.context, fixture }));
     await own.end();
     // The first error is the rollout's.
@@ -160,9 +172,9 @@ interface PlayedAgent {
 }
 
 async function playPrepared(
-  { task, model, host, limits, pauses }: AgentRolloutInput,
+  { task, model, base, host, limits, pauses }: AgentRolloutInput,
   { over, context }: Surroundings,
-  { key, output, fixture }: { readonly key: string; readonly output: Output; readonly fixture: unknown },
+  { keys, output, fixture }: { readonly keys: Keys; readonly output: Output; readonly fixture: unknown },
 ): Promise<PlayedAgent> {
   const started = performance.now();
   const overdue = new HoneError(`the rollout's time is over (${limits.rolloutSeconds} s, --rollout-timeout)`);
@@ -170,7 +182,14 @@ async function playPrepared(
   time.signal.addEventListener("abort", () => over.abort(overdue), { once: true });
   const late = () =>
     new Hung(`the agent did not end within ${GRACE} s after its signal was aborted: ${overdue.message}`);
-  const asked = { ...context, baseUrl: host.url, apiKey: key, fixture, model: languageModel(inProcess(model, false)) };
+  const asked = {
+    ...context,
+    baseUrl: host.url,
+    apiKey: keys.own,
+    fixture,
+    model: languageModel(inProcess(model, false)),
+    ...(base && { base: { model: languageModel(inProcess(base, true)), apiKey: keys.base } as BaseModel }),
+  };
   const result = await ended(() => task.rollout?.(asked), output, { signal: over.signal, late });
   time.clear();
   const total = (performance.now() - started) / 1000;
@@ -179,9 +198,17 @@ async function playPrepared(
   return { result, seconds, overdue: over.signal.aborted ? overdue : undefined };
 }
 
+/** Of the frozen base model, which is trained in no sequence. */
+function baseCounts({ tally: { calls, prompt, sampled, refused } }: FrozenModel) {
+  return {
+    ...(calls > 0 ? { base_calls: calls, base_prompt_tokens: prompt, base_completion_tokens: sampled } : {}),
+    ...(refused > 0 ? { base_refused: refused } : {}),
+  };
+}
+
 /** @throws what `failed` throws */
 function outcomeOf(
-  { task, scenario, model, limits }: AgentRolloutInput,
+  { task, scenario, model, base, limits }: AgentRolloutInput,
   { result, seconds, overdue }: PlayedAgent,
   output: Output,
   failed: (error: unknown) => never,
@@ -241,6 +268,7 @@ function outcomeOf(
       ...(rewritten > 0 ? { history_rewritten: rewritten } : {}),
       ...(model.refused > 0 ? { refused: model.refused } : {}),
       ...(offForm > 0 ? { off_form: offForm } : {}),
+      ...(base && baseCounts(base)),
     },
     ...(output.text === "" ? {} : { output: output.text }),
   };

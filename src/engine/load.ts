@@ -173,7 +173,8 @@ export async function loadLocal(options: LocalEngineOptions, log?: (line: string
             () => endProcess(hangs),
           )
         : undefined;
-    return new LlamaEngine(addon, native, info, { governor, unwatch, log });
+    const decoder = settings.ownDecoder && why === "" ? "own" : "llama";
+    return new LlamaEngine(addon, native, info, { governor, unwatch, log, decoder });
   } catch (error) {
     throw engineError(error);
   }

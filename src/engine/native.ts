@@ -141,10 +141,13 @@ interface Beside {
   /** Ends the watch over its device. */
   readonly unwatch?: (() => void) | undefined;
   readonly log?: ((line: string) => void) | undefined;
+  readonly decoder?: "llama" | "own";
 }
 
 export class LlamaEngine implements LocalEngine {
   readonly info: LocalEngineInfo;
+  /** Whose graph plays. */
+  readonly decoder: "llama" | "own";
   readonly #addon: Addon;
   readonly #native: NativeEngine;
   readonly #beside: Beside;
@@ -154,6 +157,7 @@ export class LlamaEngine implements LocalEngine {
     this.#native = native;
     this.info = info;
     this.#beside = beside;
+    this.decoder = beside.decoder ?? "llama";
   }
 
   get adapter(): string | null {

@@ -11,7 +11,7 @@ import { gpuMemory } from "../engine/load.js";
 import type { ModelShape } from "../engine/models.js";
 import type { LocalJudgePlan } from "../judge/reward/local-judge.js";
 import { fitToMachine } from "../machine/plan/fit.js";
-import type { PlanInput, Served } from "../machine/plan/input.js";
+import type { BaseLoad, PlanInput, Served } from "../machine/plan/input.js";
 import { mainMemory } from "../machine/plan/machine.js";
 import { prepareMachine } from "../machine/python/machine.js";
 import { checkAwake, dividedCores, sharesCard } from "./apart.js";
@@ -35,17 +35,26 @@ export async function machineOf(config: TrainConfig, { staleness }: RunSettings,
   return { config: { ...config, threads: cores.engine }, gpu, backend, place, apart, learnerThreads: cores.learner };
 }
 
+/** The engine beside it. */
+interface Beside {
+  readonly sequences: number;
+  readonly contextPerSequence: number;
+  readonly gpu: PlanInput["gpu"];
+}
+
 interface Fitting {
   readonly settings: RunSettings;
   readonly shape: ModelShape;
   readonly judge: LocalJudgePlan | undefined;
+  /** Sizes of an agent's frozen base. */
+  readonly base: ((beside: Beside) => BaseLoad) | undefined;
   readonly machine: Awaited<ReturnType<typeof machineOf>>;
   /** Loaded. */
   readonly model: Model | undefined;
   readonly log: (line: string) => void;
 }
 
-export function memoryOf({ settings, shape, judge, machine, model, log }: Fitting): PlanInput {
+export function memoryOf({ settings, shape, judge, base, machine, model, log }: Fitting): PlanInput {
   const { config, gpu, place, apart } = machine;
   const most = Math.min(settings.groupsPerStep * settings.groupSize, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
   const concurrency = model?.concurrency ?? config.concurrency ?? most;
@@ -75,6 +84,7 @@ export function memoryOf({ settings, shape, judge, machine, model, log }: Fittin
       ubatch,
       sampling: drawsOnDevice("auto", gpu?.kind ?? false) ? "device" : "host",
       served: servedBy(config, gpu),
+      base: base?.({ sequences: concurrency, contextPerSequence: settings.context, gpu: gpu?.kind ?? false }),
       judge: judge ?? null,
     },
     {

@@ -136,7 +136,8 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
   if (!opened) new ScenarioSampler(read.scenarios, settings);
 
   const machine = await machineOf(config, settings, log);
-  const fitted = memoryOf({ settings, shape, judge, machine, model: opened?.model, log });
+  const base = read.rollout && (await import("../agent/with-base.js")).baseSizesOf(read.rollout);
+  const fitted = memoryOf({ settings, shape, judge, base, machine, model: opened?.model, log });
   const task = await read.withServers(settings, join(folder, "logs", "mcp"));
   if (!opened) {
     await requireRewards(settings, task.task, reward);
@@ -158,6 +159,8 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
 }
 
 interface ReadTask {
+  /** Of a task that its own code plays. */
+  readonly rollout: AnyTask["rollout"];
   /** The task's options that are the run's. */
   readonly set: PlainOptions;
   readonly scenarios: OpenTask["scenarios"];
@@ -167,7 +170,7 @@ interface ReadTask {
 
 function ofOpened(task: OpenTask): ReadTask {
   const { seed: _, home: __, ...set } = task.options;
-  return { set, scenarios: task.scenarios, withServers: async () => task };
+  return { rollout: task.task.rollout, set, scenarios: task.scenarios, withServers: async () => task };
 }
 
 async function readTask(
@@ -185,6 +188,7 @@ async function readTask(
   const options = { ...set, home: config.home, seed: settled("seed") };
   const scenarios = await scenariosOf(plain, options, { hub: config, log, ...(signal ? { signal } : {}) });
   return {
+    rollout: plain.rollout,
     set,
     scenarios,
     withServers: async (settings, logs) => {

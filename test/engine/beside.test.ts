@@ -17,6 +17,26 @@ test("engines of one file with different names share its weights, and have an ad
   await close(base);
 });
 
+test("engines of one file whose threads meet at barriers take turns on a CPU: neither changes the other, or keeps it", async () => {
+  const [model, lane] = [newModel(), { lanes: 1, threads: 2, sequences: 2 }];
+  const one = await testEngine({ model, ...lane });
+  const other = await testEngine({ model, name: "base", ...lane });
+  const play = async (engine: typeof one, seed: number) => {
+    const sequence = engine.open(prompt("Once"));
+    const { tokens } = await sequence.generate({ maxTokens: 8, sampling: { seed }, stop: [] });
+    sequence.close();
+    return [...tokens];
+  };
+  // From whose cells the others begin.
+  await Promise.all([play(one, 1), play(other, 1)]);
+  const alone = [await play(one, 2), await play(other, 3)];
+  expect(await Promise.all([play(one, 2), play(other, 3)])).toEqual(alone);
+  const left = play(one, 2);
+  await close(other);
+  expect(await left).toEqual(alone[0]);
+  await close(one);
+});
+
 test("a turn tells each token before it ends, with the likeliest ones under the raw softmax", async () => {
   const engine = await testEngine(options());
   const start = prompt("Once upon");

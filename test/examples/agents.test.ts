@@ -65,6 +65,23 @@ it("ai-sdk-agent.ts pays for the right temperature, and for the tools that lead 
   }
 });
 
+it("simulated-customer.ts pays for the guest's order alone, whom the base model plays", async () => {
+  const task = await loadTask(join(packageRoot, "examples/simulated-customer.ts"));
+  const [scenario] = (await task.scenarios({ seed: 1 })) as (Scenario & { drink: string; size: string })[];
+  const { drink, size } = scenario as NonNullable<typeof scenario>;
+  const play = (said: readonly string[], answers: readonly string[] = []) => {
+    const [model, guest] = [said, answers].map((texts) => scripted(texts.map((one) => [text(one)])));
+    const context = { scenario, model, base: { model: guest }, signal: new AbortController().signal };
+    return task.rollout?.(context as unknown as AgentContext);
+  };
+  const asked = ["Which drink?", "Which size?"];
+  expect(await play([...asked, `ORDER: ${size} ${drink}`], [drink, size])).toBe(1);
+  const other = drink === "tea" ? "cocoa" : "tea";
+  expect(await play([`ORDER: ${size} ${other}`])).toBe(0.25);
+  expect(await play([`ORDER: ${size} ${drink} ${other}`])).toBe(0);
+  expect(await play(Array(9).fill("Which?"), Array(9).fill("Guess."))).toBe(0);
+});
+
 it("python-agent plays over HTTP, and is paid for what it looked up and summed", async () => {
   const task: AnyTask = await loadTask(join(packageRoot, "examples/python-agent/task.ts"));
   const scenarios = (await task.scenarios({ seed: 1 })) as (Scenario & {

@@ -29,6 +29,21 @@ describe("the memory plan", () => {
     expect(adapterParameters(qwen, 16, ["q_proj", "v_proj"])).toBe(24 * 16 * (896 + 896 + 896 + 128));
   });
 
+  it("counts an agent's frozen base while rollouts are played: a context, and no weights", () => {
+    const base = { sequences: 4, contextPerSequence: 2048 };
+    for (const gpu of [false, "cuda"] as const) {
+      const [without, beside] = [plan({ gpu }), plan({ gpu, base })].map((one) => one.gpu ?? one.host);
+      const added = beside?.playing.filter(({ name }) => name.startsWith("frozen")) ?? [];
+      expect(beside?.playing.filter((row) => !added.includes(row))).toEqual(without?.playing);
+      expect(added.map(({ name }) => name)).toEqual(["frozen base: KV of 4 × 2048 tokens", "frozen base: computing"]);
+      // 24 layers, K and V of 2 heads of 64 numbers in f16; of a pool also a pass.
+      expect(added[0]?.bytes).toBe((4 * 2048 + (gpu ? 512 : 0)) * 24 * 2 * 2 * 64 * 2);
+      expect(beside?.learning).toEqual(without?.learning);
+    }
+    // On servers it is the servers' own.
+    expect(plan({ base, served: { own: null } })).toEqual(plan({ served: { own: null } }));
+  });
+
   it("counts each card by itself where the learner has its own, and the engine whole while it computes", () => {
     const two = plan({ gpu: "cuda", learnerOn: "own card", awake: true });
     const shared = plan({ gpu: "cuda" });

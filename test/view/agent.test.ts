@@ -6,6 +6,7 @@ import { pathToFileURL } from "node:url";
 import { expect, it } from "vitest";
 import { STORE_FILE } from "../../src/core/run/run.js";
 import { RunStore } from "../../src/core/run/store.js";
+import { conversationText } from "../../src/insight/report/conversation.js";
 import { writeReport } from "../../src/insight/view/report-file.js";
 import { bodyOf } from "../../src/insight/view/rows.js";
 import { openRuns } from "../../src/insight/view/runs.js";
@@ -41,7 +42,9 @@ const branches = [
   { ...branch, messages: [...branch.messages, ...more] },
   { ...branch, messages: [...branch.messages, ...more] },
 ];
-store.saveRollout("train", 1, { ...first, branches, tree, output: "looking for Karen" });
+const base = { base_calls: 7, base_prompt_tokens: 1234, base_completion_tokens: 56 };
+const agent = { completions: 5, sequences: 3, ...base };
+store.saveRollout("train", 1, { ...first, branches, tree, agent, output: "looking for Karen" });
 store.close();
 
 it("has its sequences and what the agent wrote", () => {
@@ -62,6 +65,14 @@ it("has its sequences and what the agent wrote", () => {
     expect.anything(),
   ]);
   expect(body.tree).toEqual(tree);
+  expect(body.base).toEqual({ calls: 7, promptTokens: 1234, tokens: 56 });
+});
+
+it("says in a terminal, too, what the frozen base was asked beside it", () => {
+  expect(conversationText({ ...first, agent }, false)).toContain(
+    "not trained: 7 turns of the frozen base, which read 1234 tokens and wrote 56",
+  );
+  expect(conversationText({ ...first, agent: { completions: 5, sequences: 3 } }, false)).not.toContain("frozen");
 });
 
 it.skipIf(lack)(`shows them as a tree, and one after the other${lack}`, async () => {
@@ -86,6 +97,7 @@ it.skipIf(lack)(`shows them as a tree, and one after the other${lack}`, async ()
   expect(await column.getByText("assistant, given here").count()).toBe(1);
   await shown.getByRole("button", { name: "turn 5" }).click();
   if (process.env.SCREENSHOT) await page.screenshot({ path: process.env.SCREENSHOT, fullPage: true });
+  expect(text).toContain("not trained: 7 turns of the frozen base, which read 1,234 tokens and wrote 56");
   expect(text).toContain("the agent's output");
   clean("file://");
 });

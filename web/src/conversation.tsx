@@ -283,6 +283,12 @@ export function Conversation({ run, row }: { readonly run: Run; readonly row: Ro
           )}
         </section>
       ))}
+      {body.base && (
+        <p class="ending">
+          not trained: {body.base.calls === 1 ? "1 turn" : `${number(body.base.calls)} turns`} of the frozen base, which
+          read {number(body.base.promptTokens)} tokens and wrote {number(body.base.tokens)}
+        </p>
+      )}
       {body.output !== "" && (
         <details class="message tool">
           <summary>the agent's output</summary>

@@ -85,6 +85,9 @@ struct FakeCounters {
   std::atomic<int> failingTooSkips{0};
   /** Decoders that sleep. */
   std::atomic<int> asleep{0};
+  /** Decoders that compute, and how many have at once at most. */
+  std::atomic<int> computing{0};
+  std::atomic<int> together{0};
 
   void fail(Call call, int times = 1, int lane = -1) {
     failingLane = lane;
@@ -146,7 +149,9 @@ class FakeDecoder final : public Decoder {
     }
     counters_.largest = std::max(counters_.largest.load(), batch.size());
     const int micros = counters_.microseconds + batch.size() * counters_.microsecondsPerToken;
+    counters_.together = std::max(counters_.together.load(), ++counters_.computing);
     if (micros > 0) std::this_thread::sleep_for(std::chrono::microseconds(micros));
+    counters_.computing--;
     if (aborted_) throw std::runtime_error("aborted");
     maybeFail(Call::decode);
     if (counters_.failIn > 0 && --counters_.failIn == 0) throw std::runtime_error("the fake decoder was told to fail");

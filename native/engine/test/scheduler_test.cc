@@ -447,6 +447,27 @@ void commandsReachAllLanes() {
   CHECK(Fixture::command([&](CommandDone done) { scheduler.wake(0, std::move(done)); }).get() == "the engine was closed");
 }
 
+void batchesPassATurnstileOneAtATime() {
+  std::mt19937_64 random(9);
+  FakeCounters counters;
+  counters.microseconds = 200;
+  std::vector<Lane> made = Fixture::lanesOf(4, true, 1000, 2, {}, counters);
+  const auto turnstile = std::make_shared<Turnstile>();
+  for (Lane& lane : made) lane.turnstile = turnstile;
+  Lanes lanes(std::move(made));
+  std::vector<std::vector<Token>> prompts;
+  std::vector<std::future<TurnResult>> turns;
+  for (int i = 0; i < 6; i++) {
+    prompts.push_back(prompt(random, 20));
+    const auto result = std::make_shared<std::promise<TurnResult>>();
+    turns.push_back(result->get_future());
+    lanes.generate(lanes.open(1, lanes.newGroup(), prompts.back()), request(30, i),
+                   [result](TurnResult answer) { result->set_value(std::move(answer)); });
+  }
+  for (int i = 0; i < 6; i++) CHECK(turns[i].get().tokens == expected(prompts[i], 30, i));
+  CHECK(counters.together == 1);
+}
+
 /** Many owners open, generate, cancel, score and vanish at once, while adapters change and the engine sleeps. */
 void everythingAtOnce(int slots, bool canTrim, int lanes, double forSeconds, Shapes shapes = {}) {
   Fixture fixture(slots, canTrim, 2, lanes, shapes);
@@ -574,6 +595,7 @@ int main(int argc, char** argv) {
   runTest("lanes share the work", lanesShareTheWork);
   runTest("a group stays in a lane while that has room", aGroupStaysInALane);
   runTest("commands reach all lanes", commandsReachAllLanes);
+  runTest("batches pass a turnstile one at a time", batchesPassATurnstileOneAtATime);
   testConstraints();
   testDeviceRows();
   testFailures();

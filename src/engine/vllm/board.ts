@@ -92,6 +92,7 @@ export class Board {
     Atomics.sub(this.#numbers, this.#place(server, SEQUENCES), count);
   }
 
+  /** Not of the base model, which is never unloaded. */
   beginTurn(version: number): void {
     Atomics.add(this.#numbers, this.#turns(version), 1);
   }

@@ -39,12 +39,13 @@ export class VllmEngine extends LocalTokenizer implements Engine {
   readonly #closed = new AbortController();
 
   constructor(
-    options: VllmOptions,
+    options: Pick<VllmOptions, "sequences" | "contextPerSequence" | "urls">,
     shared: VllmShared,
     words: LocalEngine,
     clients: readonly HttpClient[],
     compute: EngineCompute,
     owner?: { readonly fleet: Fleet; readonly own: OwnServer | undefined },
+    version?: number,
   ) {
     super(words);
     const { sequences, contextPerSequence, urls } = options;
@@ -59,6 +60,7 @@ export class VllmEngine extends LocalTokenizer implements Engine {
       vocabularySize: words.info.vocabularySize,
       nameOf: (server, version) => (version === 0 ? (shared.bases[server] as string) : nameIn(shared.prefix, version)),
       saltOf: (version) => nameIn(shared.prefix, version),
+      version: () => version ?? board.version,
     };
     const { gpu } = words.info;
     this.info = {
@@ -76,6 +78,14 @@ export class VllmEngine extends LocalTokenizer implements Engine {
 
   get adapter(): string | null {
     return this.#owner?.fleet.adapter ?? null;
+  }
+
+  /** The base model on the same servers, whatever adapter is in force. It has nothing of its own to close. */
+  frozen(contextPerSequence: number): VllmEngine {
+    const { sequences, servers: urls, compute } = this.info;
+    const { clients } = this.#servers;
+    const options = { sequences, contextPerSequence, urls };
+    return new VllmEngine(options, this.shared, this.words, clients, compute, undefined, 0);
   }
 
   openGroup(prompt: Int32Array, count: number): Sequence[] {
@@ -108,7 +118,7 @@ export class VllmEngine extends LocalTokenizer implements Engine {
 
   /** On the server with the fewest scores; when that is lost, on another one, or on the first that is there again. */
   async #scoreSomewhere(tokens: readonly number[], from: number, ended: AbortSignal): Promise<Float32Array> {
-    const { board, clients, nameOf, saltOf } = this.#servers;
+    const { board, clients, nameOf, saltOf, version: now } = this.#servers;
     for (;;) {
       ended.throwIfAborted();
       const [first, ...others] = board.answering();
@@ -117,7 +127,7 @@ export class VllmEngine extends LocalTokenizer implements Engine {
         continue;
       }
       const server = others.reduce((least, one) => (this.#busy(one) < this.#busy(least) ? one : least), first);
-      const { version } = board;
+      const version = now();
       this.#scoring[server] = this.#busy(server) + 1;
       try {
         const asked = { model: nameOf(server, version), salt: saltOf(version) };

@@ -20,6 +20,8 @@ export interface Servers {
   /** The name by which a server is asked for an adapter, or for the base model (version 0). */
   nameOf(server: number, version: number): string;
   saltOf(version: number): string;
+  /** Of the next turn. */
+  version(): number;
 }
 
 /** Milliseconds between looks at the board while a turn runs, or waits for a server. */
@@ -152,14 +154,14 @@ export class VllmSequence implements Sequence {
         await new Promise((resolve) => setTimeout(resolve, LOOK));
         continue;
       }
-      const { version } = board;
+      const version = this.#servers.version();
       const losses = board.losses(server);
       const given = new AbortController();
       const either = anyOf([ended, given.signal]);
       const watch = setInterval(() => {
         if (overdue() || board.losses(server) !== losses) given.abort();
       }, LOOK);
-      board.beginTurn(version);
+      if (version > 0) board.beginTurn(version);
       try {
         const answer = await complete(
           clients[server] as HttpClient,
@@ -184,7 +186,7 @@ export class VllmSequence implements Sequence {
         else throw error;
       } finally {
         either.release();
-        board.endTurn(version);
+        if (version > 0) board.endTurn(version);
         clearInterval(watch);
       }
     }

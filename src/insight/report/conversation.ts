@@ -55,7 +55,7 @@ export function conversationText(
   detokenize?: (ids: number[]) => string,
 ): string {
   const paint = painter(useColours);
-  const { reward, tokens } = trajectory;
+  const { reward, tokens, agent: asked } = trajectory;
   const calls = callsByMessage(trajectory);
   const parts = Object.entries(reward.parts).map(([name, value]) => `${name} ${Number(value.toFixed(3))}`);
   const blocks = [
@@ -65,6 +65,11 @@ export function conversationText(
       paint("bold", `sequence ${index + 2}`),
       ...messages.map((message, at) => indent(messageText(message, paint, calls[index + 1]?.get(at)))),
     ]),
+    ...(asked?.base_calls === undefined
+      ? []
+      : [
+          `${paint("bold", "not trained")}: ${asked.base_calls} turns of the frozen base, which read ${asked.base_prompt_tokens} tokens and wrote ${asked.base_completion_tokens}`,
+        ]),
     ...(trajectory.output ? [`${paint("bold", "the agent's output")}\n${indent(printable(trajectory.output))}`] : []),
   ];
   if (tokens && detokenize && useColours) {

@@ -1,7 +1,7 @@
 /** Rollouts of a run as the page shows them: rows of its table, and single ones in full. */
 
 import { brokenOff } from "../../core/rollout/deadline.js";
-import { callsIn } from "../../core/rollout/trajectory.js";
+import { type AgentCounts, callsIn } from "../../core/rollout/trajectory.js";
 import type { TokenRecord } from "../../core/rollout/transcript.js";
 import { mapBigints } from "../../core/util/json.js";
 import { cutText } from "../../core/util/text.js";
@@ -73,6 +73,11 @@ function cutTexts<T>(value: T, limit: number): T {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, cutTexts(one, limit)])) as T;
 }
 
+function baseOf({ agent = {} }: { readonly agent?: Partial<AgentCounts> }): Body["base"] {
+  const { base_calls: calls = 0, base_prompt_tokens: promptTokens = 0, base_completion_tokens: tokens = 0 } = agent;
+  return calls === 0 ? null : { calls, promptTokens, tokens };
+}
+
 /** @param limit characters of each text that are kept; undefined: all */
 export function bodyOf({ id, explanation, trajectory }: SeenRollout, limit?: number): Body {
   const { player, seconds, tokens, branches = [], tree = [], output = "", answer, reason, deadlineCause } = trajectory;
@@ -98,6 +103,7 @@ export function bodyOf({ id, explanation, trajectory }: SeenRollout, limit?: num
       tokens: tokensOf(branch.tokens),
     })),
     tree,
+    base: baseOf(trajectory),
     output,
   };
   return limit === undefined ? body : cutTexts(body, limit);

@@ -97,6 +97,8 @@ export interface Body {
   readonly branches: readonly (Pick<Body, "messages" | "calls"> & { readonly tokens: Tokens })[];
   /** Its turns over all sequences; empty where there is one, and in runs of before. */
   readonly tree: readonly PlayedNode[];
+  /** What an agent has asked the frozen base beside the trained model; null: nothing. */
+  readonly base: { readonly calls: number; readonly promptTokens: number; readonly tokens: number } | null;
   /** The end of an agent's output. */
   readonly output: string;
 }

@@ -172,6 +172,22 @@ export function judgeMemory(input: PlanInput): { host: EngineMemory; gpu: Engine
   };
 }
 
+/** A frozen base beside the engine of this process: what a context takes, on weights that are there. */
+export function baseMemory(input: PlanInput): { host: EngineMemory; gpu: EngineMemory | null } | null {
+  const { base, served, gpu } = input;
+  if (!base || served) return null;
+  const { sequences: concurrency, contextPerSequence: context } = base;
+  const alone = { ...input, concurrency, context, lanes: 1, sampling: "host" } as const;
+  const { kv, compute, mask, inputs, outputs } = contextsMemory(alone);
+  const nothing = { weights: 0, process: 0 };
+  if (gpu === false) return { host: { ...nothing, kv, compute: compute + outputs }, gpu: null };
+  const pool = gpu === "cuda" ? CUDA_POOL : 0;
+  return {
+    host: { ...nothing, kv: 0, compute: mask + inputs + outputs },
+    gpu: { ...nothing, kv, compute: compute + convertedMatrix(alone) + pool },
+  };
+}
+
 /** Number of weights in the linear layers between embeddings and output. */
 export function linearParameters(shape: PlanInput["shape"]): number {
   const { layers, embedding: d, feedForward, heads, kvHeads, headSize, convolution } = shape;

@@ -54,8 +54,17 @@ export interface PlanInput {
   readonly sampling: "host" | "device";
   /** Undefined: the engine is in this process. */
   readonly served?: Served | undefined;
+  /** The frozen base that an agent has beside the model; undefined without one. */
+  readonly base?: BaseLoad | undefined;
   /** The judge that hone runs beside the engine; null without one. */
   readonly judge: JudgeLoad | null;
+}
+
+/** A context on the engine's own weights, while rollouts are played. */
+export interface BaseLoad {
+  /** Sequences with KV of their own. */
+  readonly sequences: number;
+  readonly contextPerSequence: number;
 }
 
 export interface JudgeLoad {

@@ -3,7 +3,7 @@
  * the GPU and the host, and a GPU of the learner's own. On a CPU everything is on the host. File caches of the system are not counted.
  * bench/memory-plan.ts compares the plan with measured use.
  */
-import { type EngineMemory, engineMemory, judgeMemory } from "./engine-memory.js";
+import { baseMemory, type EngineMemory, engineMemory, judgeMemory } from "./engine-memory.js";
 import { judgeContext, learnsOnCuda, type PlanInput, type PlanRow } from "./input.js";
 import { learnerHost, learnerMemory } from "./learner-memory.js";
 import { servedRows } from "./served-memory.js";
@@ -46,6 +46,15 @@ function judgeRows({ judge }: PlanInput, memory: EngineMemory | null | undefined
   ];
 }
 
+/** A frozen base's rows while rollouts are played. */
+function baseRows({ base }: PlanInput, memory: EngineMemory | null | undefined): PlanRow[] {
+  if (!base || !memory) return [];
+  return [
+    { name: `frozen base: KV of ${base.sequences} × ${base.contextPerSequence} tokens`, bytes: memory.kv },
+    { name: "frozen base: computing", bytes: memory.compute },
+  ];
+}
+
 /** The engine's rows while it plays, and while it sleeps without its KV and, if requested, its weights. */
 function engineRows(input: PlanInput, { weights, kv, compute, process }: EngineMemory): Rows {
   const held: PlanRow = { name: "engine: weights", bytes: weights };
@@ -64,24 +73,25 @@ interface Rows {
   readonly sleeping: readonly PlanRow[];
 }
 
-/** The rows of the engine, by place, with a judge's beside it. */
+/** The rows of the engine, by place, with a frozen base's and a judge's beside it. */
 function placesOf(input: PlanInput): { host: Rows; gpu: Rows | null } {
   const local = input.served ? undefined : engineMemory(input);
   const { host, gpu } = local
     ? { host: engineRows(input, local.host), gpu: local.gpu && engineRows(input, local.gpu) }
     : servedRows(input);
   const judge = judgeMemory(input);
-  const beside = (rows: Rows, memory: EngineMemory | null | undefined): Rows => {
-    const playing = [...rows.playing, ...judgeRows(input, memory)];
+  const base = baseMemory(input);
+  const beside = (rows: Rows, place: "host" | "gpu"): Rows => {
+    const playing = [...rows.playing, ...baseRows(input, base?.[place]), ...judgeRows(input, judge?.[place])];
     return { playing, sleeping: input.awake ? playing : rows.sleeping };
   };
   const onGpu = gpu ?? (judge?.gpu ? { playing: [], sleeping: [] } : null);
-  return { host: beside(host, judge?.host), gpu: onGpu && beside(onGpu, judge?.gpu) };
+  return { host: beside(host, "host"), gpu: onGpu && beside(onGpu, "gpu") };
 }
 
 /** Bytes of an engine that is loaded and awake. */
 export function engineHolds(input: PlanInput): { readonly host: number; readonly gpu: number } {
-  const { host, gpu } = placesOf({ ...input, judge: null });
+  const { host, gpu } = placesOf({ ...input, base: undefined, judge: null });
   const onGpu = gpu ? sumOf(gpu.playing) : 0;
   return input.gpu === "metal"
     ? { host: sumOf(host.playing) + onGpu, gpu: 0 }

@@ -67,6 +67,21 @@ describe("a sequence on vLLM servers", () => {
     expect(largest(logprobs, scores)).toBeLessThan(ROUNDING);
   });
 
+  it("is the base model's by name where it is to stay that, whatever adapter is loaded", async () => {
+    await engine.useAdapter(await writeAdapter("trained"));
+    const frozen = engine.frozen(512);
+    const expected = await ours.score(prompt());
+    expect(largest(await engine.score(prompt()), expected)).toBeGreaterThan(0.1);
+    expect(largest(await frozen.score(prompt()), expected)).toBeLessThan(ROUNDING);
+    const sequence = frozen.open(prompt());
+    const { tokens, logprobs } = await sequence.generate({ maxTokens: 20, sampling: { seed: 5 }, stop: [] });
+    sequence.close();
+    const scores = await ours.score(Int32Array.from([...prompt(), ...tokens]), { from: prompt().length });
+    expect(largest(logprobs, scores)).toBeLessThan(ROUNDING);
+    expect(frozen.info.contextPerSequence).toBe(512);
+    await engine.useAdapter(null);
+  });
+
   it("repeats with its seed, and differs with another", async () => {
     const draw = async (seed: number) => {
       const sequence = engine.open(prompt());

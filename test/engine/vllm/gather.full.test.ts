@@ -37,6 +37,17 @@ it("an agent of the task plays through its endpoint, token for token", async () 
   }
 });
 
+it("an agent's frozen base is the servers' own base model, in whose turns no form is enforced", async () => {
+  const { engine, player } = await opened();
+  for (const question of ["asks both", "asks for a form of its own"]) {
+    const asked = [{ id: "s", split: "train" as const, question }];
+    const { groups, failures } = await playTask(support("base.ts"), asked, { player });
+    expect(failures).toEqual([]);
+    expect(groups.flat()[0]?.agent).toMatchObject({ completions: 1, base_calls: 1 });
+  }
+  await engine.close();
+});
+
 it("every rollout is played once, whichever server is killed while they run", async () => {
   const { engine, player } = await opened();
   let over = false;

@@ -1,0 +1,116 @@
+/**
+ * The frozen base model of one rollout (`withBase`): its turns are counted against limits of its own, are no part of the rollout's
+ * sequences, and may be sampled as a request likes, since nobody learns from them. It is gone when the rollout ends.
+ */
+import type { Chat } from "../chat/chat.js";
+import { isLocal } from "../core/engine/engine.js";
+import type { SampledTurn } from "../core/rollout/sample.js";
+import { deriveSeed } from "../core/util/random.js";
+import { anyOf } from "../core/util/signals.js";
+import type { Frozen } from "../engine/frozen.js";
+import { ApiError, badRequest, unsupported } from "../serve/errors.js";
+import { type Answer, type Conversation, ServedModel, type Wanted } from "../serve/model.js";
+import type { Asked } from "../serve/requests.js";
+import { Seats } from "../serve/seats.js";
+import type { CompleteLimits } from "./with-base.js";
+
+/** Turns of one rollout that are sampled at once, and that wait beside them; conversations whose KV is kept. */
+const AT_ONCE = 16;
+const WAITING = 48;
+const IDLE = 1;
+
+export interface FrozenModelSettings {
+  readonly frozen: Frozen;
+  readonly chat: Chat;
+  readonly limits: CompleteLimits;
+  /** Of the rollout. */
+  readonly seed: number;
+  /** Called with the error of each request. */
+  readonly onTrouble: (error: unknown) => void;
+  readonly onNote: (text: string) => void;
+}
+
+const ended = () => new ApiError(410, "invalid_request_error", "The rollout of this key has ended.", "rollout_ended");
+
+export class FrozenModel extends ServedModel {
+  /** vLLM samples nothing under a grammar. */
+  override readonly enforces: boolean;
+  override readonly checksForm: boolean;
+  /** Turns, their tokens, and requests that were answered with an error. */
+  readonly tally = { calls: 0, prompt: 0, sampled: 0, refused: 0 };
+  readonly #settings: FrozenModelSettings;
+  readonly #over = new AbortController();
+  #requests = 0;
+
+  constructor(settings: FrozenModelSettings) {
+    const { engine } = settings.frozen;
+    super(["base"], engine, settings.chat, undefined, new Seats(AT_ONCE, WAITING, IDLE));
+    this.#settings = settings;
+    this.enforces = isLocal(engine);
+    this.checksForm = !this.enforces;
+    this.onNote = (text) => settings.onNote(`not enforced of what the agent asks of the base: ${text}`);
+  }
+
+  /** No more turns: those under way end. */
+  end(): void {
+    this.#over.abort(ended());
+    this.close();
+  }
+
+  override onError(error: unknown): void {
+    this.tally.refused++;
+    this.#settings.onTrouble(error);
+  }
+
+  /** Requests without one draw by the rollout's: played again, they draw the same. */
+  override requestSeed({ seed }: Asked): number {
+    return seed ?? deriveSeed(this.#settings.seed, "base", this.#requests++);
+  }
+
+  override answer(conversation: Conversation, wanted: Wanted): Promise<Answer> {
+    return this.#limited(conversation.append.length, wanted, (limited) => super.answer(conversation, limited));
+  }
+
+  override complete(prompt: readonly number[], wanted: Wanted): Promise<SampledTurn> {
+    return this.#limited(prompt.length, wanted, (limited) => super.complete(prompt, limited));
+  }
+
+  override scores(): never {
+    throw unsupported("'echo' with 'logprobs' is refused in a rollout", "echo");
+  }
+
+  async #limited<T extends Pick<SampledTurn, "segment" | "stop">>(
+    given: number,
+    wanted: Wanted,
+    sample: (limited: Wanted) => Promise<T>,
+  ): Promise<T> {
+    const { frozen, limits } = this.#settings;
+    if (this.#over.signal.aborted) throw ended();
+    if (this.tally.calls >= limits.calls) {
+      throw badRequest(
+        `The rollout has had its ${limits.calls} turns of the base (withBase's calls).`,
+        null,
+        "base_call_limit",
+      );
+    }
+    this.tally.calls++;
+    const { signal, release } = anyOf([wanted.signal, this.#over.signal]);
+    try {
+      frozen.pace();
+      const maxTokens = Math.min(wanted.maxTokens ?? limits.maxTokens, limits.maxTokens);
+      const turn = await sample({ ...wanted, maxTokens, seconds: limits.seconds, signal });
+      this.tally.prompt += given;
+      this.tally.sampled += turn.segment.ids.length;
+      if (turn.stop === "deadline") {
+        throw badRequest(
+          `The base did not end its turn within ${limits.seconds} s (withBase's seconds).`,
+          null,
+          "base_timeout",
+        );
+      }
+      return turn;
+    } finally {
+      release();
+    }
+  }
+}

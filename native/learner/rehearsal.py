@@ -187,7 +187,7 @@ def _compare(backend: Backend, optimizer: Optimizer, small: Batch, request: Step
     optimizer.clear()
     norm = sum(float(one.square().sum()) for one in gradients if one is not None) ** 0.5
     if not (now.isfinite().all() and 0 < norm < math.inf):
-        # Outside f16's range, for which an update has its own remedy; or all was masked.
+        # All was masked, or numbers are beyond f32, which an update refuses by itself.
         return
 
     backend.checkpointing(request.gradient_checkpointing)

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from batches import open_settings, sft_settings, step_settings, write_tree_batch
-from learner import loss, scaling, update
+from learner import loss, rehearsal, scaling, update
 from learner.backend import choose_precision
 from learner.batch import read_batch
 from learner.errors import Refused
@@ -107,6 +107,8 @@ def test_f16_gives_the_gradient_of_f32_however_small_it_is(gguf, batch, tmp_path
 
 def test_an_overflow_is_computed_again_at_a_lower_scale_and_counted(gguf, batch, tmp_path, silent, monkeypatch):
     monkeypatch.setattr(scaling, "FIRST", 2.0**40)
+    # It has gradients of its own, in f32.
+    monkeypatch.setattr(rehearsal, "rehearse", lambda *_: None)
     session = opened(gguf, silent)
     watched = Watched(session, monkeypatch)
     metrics = session.step(step_settings(batch, tmp_path / "0001"), silent)

@@ -85,7 +85,7 @@ it("a run forked from imitation starts with a fresh optimizer, a run forked from
     rollouts,
   );
   const said = hone("sft", rollouts, "--out", imitated, "--update-trajectories", "2", "--python", python);
-  expect(said).toContain("in 4 updates");
+  expect(said).toContain("in the last of 4");
 
   const first = trainOneStep("first", imitated);
   expect(await updatesOf(first)).toBe(1);

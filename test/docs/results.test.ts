@@ -5,7 +5,25 @@ import { textOf } from "./blocks.js";
 import { atEnd, atStart, type Outcome, outcomesOf, percent, resultsOf, rowsOf, type Share } from "./figures.js";
 import { saidInResults } from "./sources/trainings.js";
 
-describe("what is said of SmolLM2", () => {
+const QWEN = "qwen2.5-email-2026-11-28-amd-epyc-2-cores.json";
+
+/** A table of the email task in docs/results.md, by the first cell of its header, whose columns are these evaluations. */
+function expectEmailTable(header: string, evaluated: readonly Share[]) {
+  const mean = (name: string) => evaluated.map(({ parts }) => `${percent(parts[name]?.mean ?? Number.NaN, 1)} %`);
+  const failed = evaluated.map(({ n, tool_errors: causes }) => {
+    const calls = Object.values(causes).reduce((sum, count) => sum + count, 0);
+    return calls === 0 ? "–" : `${Math.round((100 * calls) / n)}`;
+  });
+  expect(rowsOf("docs/results.md", header)).toEqual([
+    ["solved", ...evaluated.map((one) => atEnd([one], 0))],
+    ["mean reward", ...evaluated.map(({ reward }) => reward.toFixed(3))],
+    ["found the right mail", ...mean("found")],
+    ["opened it", ...mean("read")],
+    ["calls that did not run, in 100 rollouts", ...failed],
+  ]);
+}
+
+describe("what is said of pretrained models", () => {
   const text = outcomesOf("smollm2-2026-11-24-amd-epyc-2-cores.json");
   const [email, control] = outcomesOf("smollm2-email-2026-11-25-amd-epyc-2-cores.json") as [Outcome, Outcome];
   const of = (kind: string) => text.filter(({ name }) => name.startsWith(kind)).map(({ heldOut }) => heldOut);
@@ -18,9 +36,15 @@ describe("what is said of SmolLM2", () => {
         .join(", "),
     ];
     const [untrained, taught] = email.heldOut as [Share, Share];
-    const figures = rowsOf("README.md", "200 held-out questions").map(([, ...cells]) => cells);
+    const figures = rowsOf("README.md", "held-out questions").map(([, ...cells]) => cells);
+    const qwen = (outcomesOf(QWEN)[0] as Outcome).heldOut;
     const after = `${atEnd(email.heldOut, 0)}; with random rewards ${atEnd(control.heldOut, 0)}`;
-    expect(figures).toEqual([runs("seed"), runs("coins"), [atEnd([untrained, taught], 0), after]]);
+    expect(figures).toEqual([
+      [atEnd([qwen[1] as Share], 0), atEnd(qwen, 0)],
+      runs("seed"),
+      runs("coins"),
+      [atEnd([untrained, taught], 0), after],
+    ]);
   });
 
   it("in docs/results.md was measured", () => {
@@ -33,20 +57,13 @@ describe("what is said of SmolLM2", () => {
         `${mean.toFixed(4)}, ${p99.toFixed(3)}`,
       ]),
     );
-    const evaluated = [...email.heldOut, control.heldOut.at(-1) as Share];
-    const mean = (name: string) => evaluated.map(({ parts }) => `${percent(parts[name]?.mean ?? Number.NaN, 1)} %`);
-    const failed = evaluated.map(({ n, tool_errors: causes }) => {
-      const calls = Object.values(causes).reduce((sum, count) => sum + count, 0);
-      return calls === 0 ? "–" : `${Math.round((100 * calls) / n)}`;
-    });
-    expect(rowsOf("docs/results.md", "200 held-out questions, sampled")).toEqual([
-      ["solved", ...evaluated.map((one) => atEnd([one], 0))],
-      ["mean reward", ...evaluated.map(({ reward }) => reward.toFixed(3))],
-      ["found the right mail", ...mean("found")],
-      ["opened it", ...mean("read")],
-      ["calls that did not run, in 100 rollouts", ...failed],
-    ]);
+    expectEmailTable("200 held-out questions, sampled", [...email.heldOut, control.heldOut.at(-1) as Share]);
   });
+});
+
+it("what docs/results.md says of Qwen2.5 0.5B was measured", () => {
+  const [email] = outcomesOf(QWEN) as [Outcome];
+  expectEmailTable("100 held-out questions, sampled", email.heldOut);
 });
 
 /** Runs of three seeds of SmolLM2: successes at the end in percent, their mean, the mean of the distances, the least effective sample size. */

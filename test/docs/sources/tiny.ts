@@ -74,6 +74,6 @@ export const readme: Source = {
   tables: [],
   measured: [`success before and after (${mean(0)} and ${mean(-1)}, means of`],
   declared: [],
-  elsewhere: ["200 held-out questions"],
+  elsewhere: ["held-out questions"],
   plain: ["8 GB train ``, 12 GB ``, 16 GB ``, 24 GB `` and 80 GB ``"],
 };

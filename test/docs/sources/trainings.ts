@@ -17,7 +17,20 @@ const part = (at: number, name: string) =>
 const right = (at: number) => percent(part(at, "right") / part(at, "named"), 0);
 
 const [email] = resultsOf("smollm2-email-2026-11-25-amd-epyc-2-cores.json").outcomes as [Email];
-const { success } = email.heldOutPairs.find(({ first, second }) => first === "0" && second === "latest") as Pair;
+const [qwen] = resultsOf("qwen2.5-email-2026-11-28-amd-epyc-2-cores.json").outcomes as [Email];
+
+/** What the steps after imitation add, and how many questions are solved after or before them alone. */
+function added({ heldOutPairs }: Email): string[] {
+  const { success } = heldOutPairs.find(({ first, second }) => first === "0" && second === "latest") as Pair;
+  return [
+    `add ${percent(success.difference, 1)} points of success to imitation (95 % interval ${percent(success.low, 1)} to ${percent(success.high, 1)}`,
+    `${success.second} questions are solved after them and not before, ${success.first} before and not after`,
+  ];
+}
+
+/** The share of updates and of rollouts in the time of all steps. */
+const shares = ({ phases }: Email) =>
+  `(${percent(phases.update / phases.total, 0)} % of it updates, ${percent(phases.rollouts / phases.total, 0)} % rollouts)`;
 
 const weights = ["q8_0", "q4_1", "q4_k_m"].map((type) => `SmolLM2-135M ${type}`);
 const speed = resultsOf("speed-2026-11-26-intel-xeon-processor-2-cores.json").rows as readonly Record<
@@ -33,17 +46,17 @@ const [step, rollouts] = [besideF16("step"), besideF16("rollouts")];
 const [update, memory] = [besideF16("update"), besideF16("memory")];
 
 const f16 = speed.find((one) => one.model === weights[0] && one.name === "train/weights memory");
-const { phases } = email;
 
 export const saidInResults: readonly string[] = [
   `before and after ${STEPS} steps of 8 words`,
   `steps took ${Math.min(...stepSeconds)} to ${Math.max(...stepSeconds)} s on average`,
-  `The steps took ${(phases.total / 60).toFixed(0)} minutes (${percent(phases.update / phases.total, 0)} % of it updates, ${percent(phases.rollouts / phases.total, 0)} % rollouts)`,
+  `The steps took ${(email.phases.total / 60).toFixed(0)} minutes ${shares(email)}`,
+  `took ${(qwen.phases.total / 60).toFixed(0)} minutes for the steps ${shares(qwen)}`,
   `of the memory, ${(Number(f16?.theirs) / 1000).toFixed(1)} GB with f16`,
   `${percent(part(0, "named"), 1)} % of the texts name a kind before and ${percent(part(-1, "named"), 1)} % after`,
   `of those ${right(0)} % are right before and ${right(-1)} % after`,
-  `add ${percent(success.difference, 1)} points of success to imitation (95 % interval ${percent(success.low, 1)} to ${percent(success.high, 1)}`,
-  `${success.second} questions are solved after them and not before, ${success.first} before and not after`,
+  ...added(email),
+  ...added(qwen),
   `a step took ${step[0]} (Q8_0), ${step[1]} (Q4_1) and ${step[2]} times (Q4_K_M) as long (rollouts ${rollouts[0]}, ${rollouts[1]} and ${rollouts[2]}, updates ${update[0]}, ${update[1]} and ${update[2]} times), and ${memory[0]}, ${memory[1]} and ${memory[2]} of the memory`,
 ];
 

@@ -169,10 +169,10 @@ async function writeMerged(
   io: ModelIo,
 ): Promise<string | null> {
   needDisk(draft, bytesNeeded(parameters, type), "the export", OUT_ELSEWHERE);
-  const request = { model, adapter: join(folder, "adapter"), source: source ?? null };
   const files = source === undefined ? [] : unchangedFiles(filesOf(source));
+  const request = { model, adapter: join(folder, "adapter"), source: source ?? null, files };
   if (form === "safetensors") {
-    await merge({ ...request, files, form: "safetensors", type, into: draft }, python, io);
+    await merge({ ...request, form: "safetensors", type, into: draft }, python, io);
     return null;
   }
   const name = modelFileName(type);

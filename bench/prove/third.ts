@@ -7,22 +7,6 @@ import { ANY_REWARD, at, type Fault } from "./fault.js";
 
 const list: readonly Omit<Fault, "outside">[] = [
   {
-    name: "two consecutive tokens drawn with the same random number",
-    family: "engine",
-    patch: at("native/engine/sampling.cc", "golden * (position + 1))", "golden * ((position | 1) + 1))"),
-    flags: ANY_REWARD,
-  },
-  {
-    name: "the last 5 % of the probability is never drawn from",
-    family: "engine",
-    patch: at(
-      "native/engine/sampling.cc",
-      "drawn.token = drawFromAll(row, draw * total);",
-      "drawn.token = drawFromAll(row, draw * 0.95 * total);",
-    ),
-    flags: ANY_REWARD,
-  },
-  {
     name: "sampled log-probabilities rounded to two decimals where they are recorded",
     family: "log-probabilities",
     patch: at(
@@ -75,6 +59,22 @@ const list: readonly Omit<Fault, "outside">[] = [
       "src/trainer/sampler.ts",
       "const start = ((step - 1) % this.stepsPerEpoch) * this.#groupsPerStep;",
       "const start = 0;",
+    ),
+    flags: ANY_REWARD,
+  },
+  {
+    name: "two consecutive tokens drawn with the same random number",
+    family: "engine",
+    patch: at("native/engine/sampling.cc", "golden * (position + 1))", "golden * ((position | 1) + 1))"),
+    flags: ANY_REWARD,
+  },
+  {
+    name: "the last 5 % of the probability is never drawn from",
+    family: "engine",
+    patch: at(
+      "native/engine/sampling.cc",
+      "drawn.token = drawFromAll(row, draw * total);",
+      "drawn.token = drawFromAll(row, draw * 0.95 * total);",
     ),
     flags: ANY_REWARD,
   },

@@ -29,7 +29,7 @@ from .protocol import Progress
 from .ranks import ALONE, Ranks
 from .request import StepRequest
 from .scaling import in_bf16
-from .second_path import check_count, check_trained
+from .second_path import check_clear, check_count, check_trained
 from .version import Version, as_engine, of_batch
 
 
@@ -233,6 +233,7 @@ def gradient(
         return float(sum(passes.accumulate(pack, first, optimizer.scale.value) for pack in minibatch.own))
 
     while True:
+        check_clear(optimizer.parameters)
         passes.begin_pass()
         try:
             value = ranks.together("rows", rows)

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import type { RolloutCredit, StepRow } from "../../src/core/run/records.js";
 import { RunStore } from "../../src/core/run/store.js";
 import { type CreditedGroup, creditGroups, creditsOf } from "../../src/core/train/credit.js";
@@ -11,7 +11,10 @@ import { checkStored, type StoredRollout, storedGuard } from "../../src/guards/s
 import { RunReader } from "../../src/machine/runs/reader.js";
 import { trajectoryOf } from "./support/fakes.js";
 
-const folder = mkdtempSync(join(tmpdir(), "hone-stored-"));
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "hone-stored-"));
+});
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const scenario = (name: string) => ({ id: name, split: "train" as const, question: "?" });

@@ -5,7 +5,15 @@ import { packageRoot } from "../../src/core/util/paths.js";
 import { wrapped } from "../../src/core/util/text.js";
 import type { Fault } from "./fault.js";
 import { faults as all } from "./faults.js";
-import { cleanRuns, familyTable, outsideShare, outsideTable, type ProveResults, triedTable, trlTable } from "./table.js";
+import {
+  cleanRuns,
+  familyTable,
+  outsideShare,
+  outsideTable,
+  type ProveResults,
+  triedTable,
+  trlTable,
+} from "./table.js";
 
 const DOCUMENT = join(packageRoot, "docs/trust.md");
 const MARKS = {

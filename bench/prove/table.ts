@@ -80,15 +80,13 @@ const countsOf = (faults: readonly Seen[]) =>
 export function outsideShare(unmet: readonly Outcome[], tried: readonly Outcome[], met: readonly Outcome[]): string {
   const now = tried.map(({ since, ...first }) => since ?? first);
   return wrapped(
-    `${unmet.length} faults were written by somebody who had not read the guards, and no guard was written for them ([list](#faults-from-outside)). They are seen: ${countsOf(unmet)}. Guards were written for faults of two earlier lists, so that those say less of faults that nobody has thought of. Of ${tried.length}, tried before that, were seen: ${countsOf(tried)}; now: ${countsOf(now)}. Of ${met.length} others are seen: ${countsOf(met)}.`,
+    `Faults by an author who had not read the guards, and for which no guard was written ([list](#faults-from-outside)): ${unmet.length} tried, of which are seen: ${countsOf(unmet)}. Guards were written for faults of two earlier lists, so that those say less of faults that nobody has thought of. Of ${tried.length}, tried before that, were seen: ${countsOf(tried)}; now: ${countsOf(now)}. Of ${met.length} others are seen: ${countsOf(met)}.`,
     128,
   ).join("\n");
 }
 
 export function outsideTable(faults: readonly Outcome[]): string {
-  const rows = faults.map(
-    (one) => `| ${one.name} | ${one.family} | ${whereOf(one)} | ${one.guard ?? ""} |`,
-  );
+  const rows = faults.map((one) => `| ${one.name} | ${one.family} | ${whereOf(one)} | ${one.guard ?? ""} |`);
   return ["| fault | in | seen | by |", "| --- | --- | --- | --- |", ...rows].join("\n");
 }
 

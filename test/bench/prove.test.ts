@@ -60,6 +60,6 @@ it("a fault from outside that is tried again keeps its first outcome, with the l
   expect(triedTable([both])).toContain("| **not seen** |  | in the run, step 1: a guard |");
   expect(outsideTable([first])).toContain("| **not seen** |  |");
   const share = outsideShare([first], [both, seen], [seen]).replaceAll("\n", " ");
-  expect(share).toContain("They are seen: 0 in the run, 1 by nobody.");
+  expect(share).toContain("1 tried, of which are seen: 0 in the run, 1 by nobody.");
   expect(share).toContain("Of 2, tried before that, were seen: 1 in the run, 1 by nobody; now: 2 in the run.");
 });

@@ -8,8 +8,8 @@ import type { StepRow } from "../../src/core/run/records.js";
 import type { RunSettings } from "../../src/core/run/settings.js";
 import { batchOf, type CreditedGroup } from "../../src/core/train/credit.js";
 import { rateOfStep } from "../../src/core/train/schedule.js";
-import { stepsToReplay } from "../../src/trainer/replay/replay.js";
 import { replayRate } from "../../src/trainer/replay/rate.js";
+import { stepsToReplay } from "../../src/trainer/replay/replay.js";
 import { replayBatch } from "../../src/trainer/replay/update.js";
 import { trajectoryOf } from "../train/support/fakes.js";
 

@@ -28,7 +28,9 @@ played[2]?.push({ ...trajectoryOf({ scenario: scenario("c"), index: 3, seed: 40 
 const groups: readonly CreditedGroup[] = creditGroups(
   played,
   played.map((group, i) =>
-    i === 2 ? { kind: "no_verdict", reason: "?" } : { kind: "rewarded", rewards: group.map((one) => one.reward.reward) },
+    i === 2
+      ? { kind: "no_verdict", reason: "?" }
+      : { kind: "rewarded", rewards: group.map((one) => one.reward.reward) },
   ),
   { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 },
 );
@@ -54,7 +56,9 @@ it("is what was trained on", () => {
 
 it("is refused where advantages or rewards are another rollout's", () => {
   const before = creditsOf(groups).map((credit) => ({ ...credit, member: Math.max(0, credit.member - 1) }));
-  expect(() => checkStored(1, groups, stored(before))).toThrow(/the store has step 1 otherwise than it was made: .*a\//);
+  expect(() => checkStored(1, groups, stored(before))).toThrow(
+    /the store has step 1 otherwise than it was made: .*a\//,
+  );
 });
 
 it("is refused where a rollout is another, or has another reward, id, mask or log-probability", () => {

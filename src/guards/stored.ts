@@ -48,34 +48,35 @@ function differenceOf(made: Trajectory, found: StoredRollout | undefined): strin
   return whole ? undefined : "has other tokens, masks or log-probabilities there";
 }
 
+interface Made {
+  readonly trajectory: Trajectory;
+  /** null where the group has none of the training's. */
+  readonly reward: number | null;
+  readonly advantage: number;
+}
+
+const madeOf = ({ members, brokenOff, rewarded }: CreditedGroup): readonly Made[] => [
+  ...members.map((member) => ({ ...member, reward: rewarded ? member.reward : null })),
+  ...brokenOff.map((trajectory) => ({ trajectory, reward: null, advantage: 0 })),
+];
+
+function creditDifference({ reward, advantage }: Made, row: StoredRollout | undefined): string | undefined {
+  if (row?.trainingReward !== reward) return `has the training reward ${row?.trainingReward} there, and got ${reward}`;
+  // Of a group without a verdict nothing is noted.
+  if ((row.advantage ?? 0) === advantage) return undefined;
+  return `has the advantage ${row.advantage} there, and was trained with ${advantage}`;
+}
+
 /** @throws HoneError where the store has a rollout, reward or advantage of the step otherwise */
 export function checkStored(step: number, groups: readonly CreditedGroup[], rows: Iterable<StoredRollout>): void {
   const placeOf = (scenario: string, member: number) => `${scenario}/${member}`;
   const stored = new Map([...rows].map((row) => [placeOf(row.scenario, row.member), row]));
-  const refuse = (id: string, difference: string) => {
+  for (const made of groups.flatMap(madeOf)) {
+    const { id, scenario, index } = made.trajectory;
+    const row = stored.get(placeOf(scenario.id, index));
+    const difference = differenceOf(made.trajectory, row) ?? creditDifference(made, row);
+    if (difference === undefined) continue;
     throw new HoneError(`the store has step ${step} otherwise than it was made: the rollout ${id} ${difference}`);
-  };
-  for (const { members, brokenOff, rewarded } of groups) {
-    const each = [
-      ...members.map(({ trajectory, reward, advantage }) => ({
-        trajectory,
-        reward: rewarded ? reward : null,
-        advantage,
-      })),
-      ...brokenOff.map((trajectory) => ({ trajectory, reward: null, advantage: 0 })),
-    ];
-    for (const { trajectory, reward, advantage } of each) {
-      const row = stored.get(placeOf(trajectory.scenario.id, trajectory.index));
-      const difference = differenceOf(trajectory, row);
-      if (difference !== undefined || row === undefined) return refuse(trajectory.id, difference ?? "");
-      if (row.trainingReward !== reward) {
-        return refuse(trajectory.id, `has the training reward ${row.trainingReward} there, and was given ${reward}`);
-      }
-      // Of a group without a verdict nothing is noted.
-      if ((row.advantage ?? 0) !== advantage) {
-        return refuse(trajectory.id, `has the advantage ${row.advantage} there, and was trained with ${advantage}`);
-      }
-    }
   }
 }
 

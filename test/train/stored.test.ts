@@ -84,7 +84,11 @@ it("is refused where a rollout is another, or has another reward, id, mask or lo
 it("is looked at once, after the step is committed, and the commit is taken back", async () => {
   let last = 0;
   const asked: number[] = [];
-  const guard = storedGuard({ last: () => last, rollouts: (step) => (asked.push(step), []) });
+  const rollouts = (step: number) => {
+    asked.push(step);
+    return [];
+  };
+  const guard = storedGuard({ last: () => last, rollouts });
   const seen = { groups, steps: [{ step: 0 }] } as unknown as Moments["beforeUpdate"];
   const waking = {} as Moments["afterWaking"];
   expect(await guard.beforeUpdate?.(seen)).toBeUndefined();

@@ -36,7 +36,7 @@ class Optimizer:
         self.objective: str | None = None
         """The objective of the updates so far; None before the first."""
         self._kept: tuple[str | None, int, dict[str, Any]] | None = None
-        """After the last update, or as loaded: its objective, and of a parameter the number and a copy of its moments."""
+        """After the last update, or as loaded: its objective, and a parameter's number and a copy of its moments."""
         self._first_random = self._random()
 
     def begin(self, objective: str) -> None:

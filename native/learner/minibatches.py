@@ -11,7 +11,7 @@ from .batch import Batch, Trajectory
 from .packing import Pack
 from .ranks import Ranks
 from .request import StepRequest
-from .second_path import check_rows, check_scales
+from .second_path import check_rows
 
 
 @dataclass(frozen=True)
@@ -60,5 +60,4 @@ def scales_of(batch: Batch, minibatches: list[MiniBatch], request: StepRequest) 
             tokens=tokens * len(slots) / batch.sampled_tokens,
         )
         scales[slots] = loss.token_scale(request.objective, batch.member[slots], played, request.max_completion_tokens)
-    check_scales(scales, batch.member, [minibatch.slots for minibatch in minibatches], request)
     return scales

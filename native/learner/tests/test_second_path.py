@@ -374,6 +374,7 @@ def test_the_shares_of_a_mean_are_those_of_the_tokens_own_rollouts(
     dealt = minibatches_of(session._backend, batch, request, ALONE)
     scales = scales_of(batch, dealt, request)
     updates = [one.slots for one in dealt]
+    check_scales(scales, batch.member, updates, request)
     for other in (scales * 1.01, scales.where(batch.member != 2, 0)):
         with pytest.raises(Refused, match="do not weigh in the mean of an update"):
             check_scales(other, batch.member, updates, request)
@@ -381,4 +382,4 @@ def test_the_shares_of_a_mean_are_those_of_the_tokens_own_rollouts(
         scale = loss.token_scale
         monkeypatch.setattr(loss, "token_scale", lambda objective, *rest: scale(objective, *rest).roll(1))
         with pytest.raises(Refused, match="do not weigh in the mean of an update"):
-            scales_of(batch, dealt, request)
+            check_scales(scales_of(batch, dealt, request), batch.member, updates, request)

@@ -1,6 +1,7 @@
 /** The faults of `yarn prove`. To add one: an entry here. test/bench/prove.test.ts checks that every patch still applies. */
 import { at, type Fault } from "./fault.js";
 import { outside } from "./outside.js";
+import { third } from "./third.js";
 import { unmet } from "./unmet.js";
 
 const adapterFile = (state: string, config = "config") =>
@@ -438,4 +439,4 @@ const own: readonly Fault[] = [
   },
 ];
 
-export const faults: readonly Fault[] = [...own, ...outside, ...unmet];
+export const faults: readonly Fault[] = [...own, ...outside, ...unmet, ...third];

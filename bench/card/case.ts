@@ -7,7 +7,7 @@ import { modelPath } from "../models.js";
 import type { Done, Wanted } from "./engine.js";
 import { type About, type Estimate, estimate, fits, type Profile, profileNames } from "./estimate.js";
 import { type Figure, figuresOf } from "./goals.js";
-import { agents, ideal as idealOf, TOKENS } from "./traffic.js";
+import { agents, type Decoder, ideal as idealOf, TOKENS } from "./traffic.js";
 
 export const shapes = ["0.5b", "1.5b", "7b"] as const;
 export const types = ["bf16", "f16"] as const;
@@ -21,6 +21,7 @@ export interface Case {
   readonly sequences: number;
   readonly context: number;
   readonly rollouts: number;
+  readonly decoder: Decoder;
   /** As of {@link Wanted}. */
   readonly pooledKv?: boolean;
 }
@@ -32,11 +33,11 @@ export interface Row extends Case, Done {
 }
 
 /** Agents with a context of 8,192 tokens: twice as many rollouts as sequences at once, or 256 of 256. */
-const AGENTS: readonly Omit<Case, "shape" | "type" | "traffic" | "context">[] = [
+const AGENTS: readonly Omit<Case, "shape" | "type" | "traffic" | "context" | "decoder">[] = [
   { sequences: 8, rollouts: 16 },
   { sequences: 64, rollouts: 128 },
   { sequences: 256, rollouts: 256 },
-  // What the engine did not choose there.
+  // What the engine did not choose there, with llama.cpp's graph.
   { sequences: 8, rollouts: 16, pooledKv: false },
   { sequences: 64, rollouts: 128, pooledKv: true },
 ];
@@ -46,22 +47,28 @@ export interface Choice {
   readonly types: readonly Case["type"][];
   readonly traffic: readonly Case["traffic"][];
   readonly sequences: readonly number[];
+  readonly decoders: readonly Decoder[];
 }
 
 /** Agents are played with bf16 alone, and with the larger models at 64. */
-export function casesOf({ shapes, types, traffic, sequences }: Choice): Case[] {
+export function casesOf({ shapes, types, traffic, sequences, decoders }: Choice): Case[] {
   const decode = sequences.map((count) => ({ sequences: count, context: 1024, rollouts: count }));
   const played = (shape: Case["shape"], type: Case["type"]) =>
     AGENTS.filter((one) => sequences.some((count) => count === one.sequences))
       .filter((one) => type === "bf16" && (shape === "0.5b" || (one.sequences === 64 && one.pooledKv === undefined)))
       .map((one) => ({ ...one, context: 8192 }));
-  return shapes.flatMap((shape) =>
+  const cases = shapes.flatMap((shape) =>
     types.flatMap((type) => [
       ...(traffic.includes("decode") ? decode.map((one) => ({ shape, type, traffic: "decode" as const, ...one })) : []),
       ...(traffic.includes("agents")
         ? played(shape, type).map((one) => ({ shape, type, traffic: "agents" as const, ...one }))
         : []),
     ]),
+  );
+  return decoders.flatMap((decoder) =>
+    cases
+      .map((one): Case => ({ ...one, decoder }))
+      .filter(({ pooledKv }) => decoder === "llama" || pooledKv === undefined),
   );
 }
 

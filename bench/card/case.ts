@@ -1,8 +1,8 @@
 /** An engine on a card that computes nothing, in a process of its own: what is played on it, and its row of the results. */
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { HoneError } from "../../src/core/util/errors.js";
 import { type ModelHeader, modelHeader } from "../../src/engine/models.js";
-import { Machine } from "../../test/null-card/support.js";
+import { Machine, root } from "../../test/null-card/support.js";
 import { modelPath } from "../models.js";
 import type { Done, Wanted } from "./engine.js";
 import { type About, type Estimate, estimate, fits, type Profile, profileNames } from "./estimate.js";
@@ -91,15 +91,21 @@ function adapterNumbers(
   return rank * layers * (attention + 3 * (embedding + feedForward));
 }
 
-export async function run(one: Case, card: Profile): Promise<Row> {
-  const model = modelPath(`card-${one.shape}-${one.type}.gguf`);
+/** @param files of the model and an adapter; without them those of the case's shape and type, which have no weights */
+export async function run(
+  one: Case,
+  card: Profile,
+  {
+    model = modelPath(`card-${one.shape}-${one.type}.gguf`),
+    adapter = modelPath(`card-${one.shape}-adapter-r${RANK}.gguf`),
+  }: { readonly model?: string; readonly adapter?: string } = {},
+): Promise<Row> {
   const header = await modelHeader(model);
   const machine = new Machine([card], { env: { NULLCUDA_NO_DATA: "1" } });
   try {
-    const adapter = modelPath(`card-${one.shape}-adapter-r${RANK}.gguf`);
     const { shape: _, type, ...asked } = one;
     const wanted: Wanted = { model, adapter, layers: header.layers, ...asked };
-    const engine = fileURLToPath(new URL("engine.js", import.meta.url));
+    const engine = join(root, "dist/bench/card/engine.js");
     const { code, stdout, stderr } = await machine.run(process.execPath, [engine, JSON.stringify(wanted)]);
     const last = stdout.trim().split("\n").at(-1);
     if (code !== 0 || !last) throw new HoneError(`an engine ended with code ${code}: ${stderr.trim().slice(-600)}`);

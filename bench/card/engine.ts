@@ -36,11 +36,12 @@ export interface Done {
 }
 
 const next = numbers(12_345);
-const tokens = (length: number) => Int32Array.from({ length }, () => next(100, 100_000));
+const tokens = ({ info }: LocalEngine, length: number) =>
+  Int32Array.from({ length }, () => next(100, Math.min(100_000, info.vocabularySize - 1)));
 
 /** All sequences are evaluated up to their prompt's end before their tokens are counted. */
 async function decode(engine: LocalEngine, wanted: Wanted): Promise<Counts> {
-  const open = Array.from({ length: wanted.sequences }, () => engine.open(tokens(PROMPT)));
+  const open = Array.from({ length: wanted.sequences }, () => engine.open(tokens(engine, PROMPT)));
   const turn = (maxTokens: number) =>
     Promise.all(open.map((one, seed) => one.generate({ maxTokens, sampling: { seed }, stop: [] })));
   await turn(2);
@@ -53,11 +54,11 @@ function play(engine: LocalEngine, { layers, rollouts, sequences }: Wanted): Pro
   const { groups, size, prompt, rollouts: turns } = agents(rollouts, sequences);
   return countsOf(engine, layers, () =>
     Promise.all(
-      Array.from({ length: groups }, () => engine.openGroup(tokens(prompt), size))
+      Array.from({ length: groups }, () => engine.openGroup(tokens(engine, prompt), size))
         .flat()
         .map(async (sequence, index) => {
           for (const [turn, { appended, sampled }] of (turns[index] ?? []).entries()) {
-            const append = appended > 0 ? { append: tokens(appended) } : {};
+            const append = appended > 0 ? { append: tokens(engine, appended) } : {};
             const sampling = { seed: index * 100 + turn };
             await sequence.generate({ ...append, maxTokens: sampled, sampling, stop: [] });
           }

@@ -330,6 +330,9 @@ bool OwnDecoder::takeGrid(const Batch& batch, Pass& pass) const {
   if (slots == 1 || slots == batch.size() || batch.size() > settings_.ubatch) return false;
   int rows = slots;
   while (rows < batch.size()) rows *= 2;
+  pass.reads = std::any_of(batch.wanted.begin(), batch.wanted.end(), [](int8_t wanted) { return wanted != 0; });
+  // Where nothing is read, that one of both which is there already.
+  pass.shape.draws = pass.shape.draws || (draws_ && !pass.reads);
   pass.shape.packed = std::min(rows, settings_.ubatch);
   pass.shape.outputs = slots;
   pass.shape.spans = {{0, slots, mixedTokens(), window}};
@@ -383,9 +386,10 @@ OwnDecoder::Pass OwnDecoder::takePass(const Batch& batch, int& row) const {
 void OwnDecoder::finish(Pass& pass) const {
   std::vector<Span>& spans = pass.shape.spans;
   pass.shape.outputs = static_cast<int>(pass.wanted.size());
+  pass.reads = !pass.wanted.empty();
   if (!steady_ || spans.size() != 1 || spans[0].slots != 1 || spans[0].tokens == 1) return;
   int rows = shapeOf(spans[0].tokens);
-  if (pass.wanted.empty()) {
+  if (!pass.reads) {
     pass.staged = spans[0].firstSlot;
     spans[0].firstSlot = staging();
     for (PassRow& row : pass.rows) row.slot = staging();
@@ -456,8 +460,8 @@ void OwnDecoder::evaluate(const Batch& batch, const Pass& pass) {
   }
   for (size_t i = 0; i < pass.wanted.size(); i++) {
     graph.wanted()[i] = pass.wanted[i];
-    if (batch.draws.empty()) continue;
-    const Draw& draw = batch.draws[pass.rows[pass.wanted[i]].row];
+    if (!pass.shape.draws) continue;
+    const Draw draw = batch.draws.empty() ? Draw{} : batch.draws[pass.rows[pass.wanted[i]].row];
     graph.asked()[i] = uniformInput(draw.uniform);
     graph.asked()[pass.wanted.size() + i] = 1 / draw.temperature;
   }
@@ -470,7 +474,7 @@ void OwnDecoder::evaluate(const Batch& batch, const Pass& pass) {
     lengths_[pass.staged] = std::max(lengths_[pass.staged], first + static_cast<int>(real));
   }
   staged_ = pass.staged;
-  if (!pass.wanted.empty()) return take(batch, pass, graph);
+  if (pass.reads) return take(batch, pass, graph);
   lib_.ggml_backend_synchronize(backend_.get());
 }
 

@@ -75,8 +75,10 @@ class OwnDecoder final : public ModelDecoder {
   struct Pass {
     PassShape shape;
     std::vector<PassRow> rows;
-    /** Of `rows`. */
+    /** Of `rows`: those that have logits. */
     std::vector<int> wanted;
+    /** Whether any of these is read. */
+    bool reads = false;
     /** The slot of a prompt that is evaluated in `staging`; else -1. */
     int staged = -1;
   };

@@ -217,7 +217,7 @@ OwnTrial tryOwn(const TrialSettings& settings) {
   const auto file = std::make_shared<OwnWeightsFile>(settings.model, settings.useGpu);
   auto own = std::make_unique<OwnDecoder>(file, first->info(), llama, settings.steady);
   if (!settings.adapter.empty()) {
-    for (ModelDecoder* decoder : {static_cast<ModelDecoder*>(own.get()), static_cast<ModelDecoder*>(first.get()), static_cast<ModelDecoder*>(other.get())}) {
+    for (ModelDecoder* decoder : std::array<ModelDecoder*, 3>{own.get(), first.get(), other.get()}) {
       decoder->loadAdapter(settings.adapter);
       decoder->swapAdapter();
       decoder->dropAdapter();

@@ -133,6 +133,35 @@ it("is compared with llama.cpp's once for a file", async () => {
   ]);
 });
 
+it("has long prompts alone and pieces of others beside single tokens, where shapes are few", async () => {
+  const engine = await own({ name: "steady", steadyShapes: true, sequences: 4, contextPerSequence: 1024 });
+  const llama = await testEngine({ model: engine.info.model, name: "llama", sequences: 4, contextPerSequence: 1024 });
+  await engine.useAdapter(adapterPath("one"));
+  await llama.useAdapter(adapterPath("one"));
+  // More than a prompt that is mixed with others has, a group, and results of several lengths while others go on.
+  const open = [...engine.openGroup(prompt("x".repeat(300)), 3), engine.open(prompt("y".repeat(90)))];
+  await Promise.all(
+    open.map(async (sequence, index) => {
+      let all = sequence === open[3] ? prompt("y".repeat(90)) : prompt("x".repeat(300));
+      for (const appended of [0, 5 + 33 * index, 70]) {
+        const append = prompt("result ".repeat(appended)).slice(0, appended);
+        const sampling = { seed: index };
+        const turn = await sequence.generate({ ...(appended > 0 ? { append } : {}), maxTokens: 12, sampling, stop: [] });
+        const before = concat(all, append);
+        all = concat(before, turn.tokens);
+        const theirs = await llama.score(all, { from: before.length });
+        expect(largestDifference(turn.logprobs, theirs)).toBeLessThan(ROUNDING);
+      }
+      sequence.close();
+    }),
+  );
+  const { passes, batches, promptPasses } = engine.stats();
+  expect(passes).toBe(batches);
+  expect(promptPasses).toBeGreaterThan(0);
+  await close(engine);
+  await close(llama);
+});
+
 describe("an engine on it", async () => {
   const engine = await own();
 

@@ -22,7 +22,7 @@ constexpr int kMostSpans = 16;
 /** Graphs that are kept: on a GPU shapes are few, on a CPU building one costs less than computing it. */
 constexpr size_t kMostGraphs = 64;
 /** Tokens of a slot in a grid at most, and queries of a grid: its mask has a row for each. */
-constexpr int kMostMixed = 32;
+constexpr int kMostMixed = 128;
 constexpr int kMostQueries = 2048;
 /** Rows of a prompt with steady shapes: powers of two from here on. */
 constexpr int kLeastPrompt = 64;

@@ -5,8 +5,8 @@
 namespace hone {
 namespace {
 
-/** A prompt with as many tokens left as so many mixed passes take has a pass of its own. */
-constexpr int kLongPrompt = 8;
+/** Where passes mix, a prompt with so many tokens left has a pass of its own. */
+constexpr int kLongPrompt = 256;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void Planner::took(Clock::duration time) {
  * where they are neighbours and equally long. Where passes mix, prompts that are alone or long have one.
  */
 bool Planner::planPrompts(const std::vector<Sequence*>& running) {
-  const int least = running.size() == 1 ? 1 : std::max(1, kLongPrompt * decoder_.mixedTokens());
+  const int least = decoder_.mixedTokens() == 0 || running.size() == 1 ? 1 : kLongPrompt;
   const auto left = [&](const Sequence* sequence) {
     const int tokens = sequence->target() - static_cast<int>(slots_.cells(sequence->slot).size()) - 1;
     return tokens < least ? 0 : tokens;

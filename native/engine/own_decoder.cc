@@ -121,23 +121,27 @@ void OwnDecoder::allocate(int slots) {
 void OwnDecoder::reserve() {
   const int rows = std::max(settings_.ubatch, slots_);
   const int most = std::min(rows, settings_.outputs - settings_.sequences + slots_);
-  // One sequence with all rows, all sequences, and as many spans as there may be.
-  std::vector<std::vector<Span>> passes{{{0, 1, rows, memory_.cells}}, {{0, slots_, 1, memory_.cells}}};
-  std::vector<Span> mixed;
-  for (int slot = 0, left = rows; slot < std::min(slots_, kMostSpans) && left > 0; slot++) {
-    const int tokens = slot == std::min(slots_, kMostSpans) - 1 ? left : 1;
-    mixed.push_back({slot, 1, tokens, memory_.cells});
-    left -= tokens;
+  // One sequence with all rows, all sequences, as many spans as there may be, and a grid. With a smaller window a pass may need more.
+  std::vector<std::vector<Span>> passes;
+  for (int window = 2 * memory_.cells; window > kCellStep;) {
+    window = roundUp(window / 2, kCellStep);
+    passes.insert(passes.end(), {{{0, 1, rows, window}}, {{0, slots_, 1, window}}});
+    std::vector<Span> mixed;
+    for (int slot = 0, left = rows; slot < std::min(slots_, kMostSpans) && left > 0; slot++) {
+      const int tokens = slot == std::min(slots_, kMostSpans) - 1 ? left : 1;
+      mixed.push_back({slot, 1, tokens, window});
+      left -= tokens;
+    }
+    passes.push_back(mixed);
+    if (steady_) passes.push_back({{0, slots_, mixedTokens(), window}});
   }
-  passes.push_back(mixed);
-  if (steady_) passes.push_back({{0, slots_, mixedTokens(), memory_.cells}});
   measure_.reset(lib_.ggml_gallocr_new(place_));
   allocator_.reset(lib_.ggml_gallocr_new(place_));
   for (const std::vector<Span>& spans : passes) {
     for (const bool draws : {false, true}) {
       if (draws && !settings_.drawOnDevice) continue;
       PassShape shape{spans, 0, 0, room_ != nullptr, draws};
-      if (steady_ && &spans == &passes.back()) shape.packed = rows;
+      if (slots_ > 1 && spans[0].slots == slots_ && spans[0].tokens > 1) shape.packed = rows;
       shape.outputs = std::min(shape.rows(), draws ? slots_ : most);
       OwnGraph graph(*weights_, memory_, room_.get(), shape);
       for (int i = 0; i < lib_.ggml_graph_n_nodes(graph.graph()); i++) {

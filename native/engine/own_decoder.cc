@@ -121,27 +121,29 @@ void OwnDecoder::allocate(int slots) {
 void OwnDecoder::reserve() {
   const int rows = std::max(settings_.ubatch, slots_);
   const int most = std::min(rows, settings_.outputs - settings_.sequences + slots_);
-  // One sequence with all rows, all sequences, as many spans as there may be, and a grid. With a smaller window a pass may need more.
-  std::vector<std::vector<Span>> passes;
+  // One sequence with all rows, all sequences, as many spans as there may be, and grids. A smaller pass may need more than a larger.
+  std::vector<std::pair<std::vector<Span>, int>> passes;
   for (int window = 2 * memory_.cells; window > kCellStep;) {
     window = roundUp(window / 2, kCellStep);
-    passes.insert(passes.end(), {{{0, 1, rows, window}}, {{0, slots_, 1, window}}});
+    passes.push_back({{{0, 1, rows, window}}, 0});
+    passes.push_back({{{0, slots_, 1, window}}, 0});
     std::vector<Span> mixed;
     for (int slot = 0, left = rows; slot < std::min(slots_, kMostSpans) && left > 0; slot++) {
       const int tokens = slot == std::min(slots_, kMostSpans) - 1 ? left : 1;
       mixed.push_back({slot, 1, tokens, window});
       left -= tokens;
     }
-    passes.push_back(mixed);
-    if (steady_) passes.push_back({{0, slots_, mixedTokens(), window}});
+    passes.push_back({mixed, 0});
+    for (int packed = 2 * slots_; steady_ && packed < 2 * rows; packed *= 2) {
+      passes.push_back({{{0, slots_, mixedTokens(), window}}, std::min(packed, rows)});
+    }
   }
   measure_.reset(lib_.ggml_gallocr_new(place_));
   allocator_.reset(lib_.ggml_gallocr_new(place_));
-  for (const std::vector<Span>& spans : passes) {
+  for (const auto& [spans, packed] : passes) {
     for (const bool draws : {false, true}) {
       if (draws && !settings_.drawOnDevice) continue;
-      PassShape shape{spans, 0, 0, room_ != nullptr, draws};
-      if (slots_ > 1 && spans[0].slots == slots_ && spans[0].tokens > 1) shape.packed = rows;
+      PassShape shape{spans, packed, 0, room_ != nullptr, draws};
       shape.outputs = std::min(shape.rows(), draws ? slots_ : most);
       OwnGraph graph(*weights_, memory_, room_.get(), shape);
       for (int i = 0; i < lib_.ggml_graph_n_nodes(graph.graph()); i++) {

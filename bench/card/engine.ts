@@ -7,8 +7,8 @@
 import type { LocalEngine } from "../../src/core/engine/engine.js";
 import { pooledByDefault } from "../../src/engine/contexts.js";
 import { lookForCuda, takeDevice } from "../../src/engine/device/device.js";
-import type { LlamaEngine } from "../../src/engine/native.js";
 import { loadEngine } from "../../src/engine/factory.js";
+import type { LlamaEngine } from "../../src/engine/native.js";
 import { type Counts, countsOf } from "./counts.js";
 import { agents, type Decoder, numbers, PROMPT, TOKENS } from "./traffic.js";
 

@@ -100,10 +100,7 @@ export function figuresOf(setting: Setting, done: Done): Record<string, Figure> 
       : {}),
     launchesPerPass: told(counts.launches / passes),
     graphLaunchesPerPass: told(counts.graphLaunches / passes),
-    replayedOfPassesWithoutPrompts: atLeast(
-      replayed(counts) / (passes - promptPasses),
-      goals.replayedWithoutPrompts,
-    ),
+    replayedOfPassesWithoutPrompts: atLeast(replayed(counts) / (passes - promptPasses), goals.replayedWithoutPrompts),
     replayedOfAllPasses: traffic === "agents" ? atLeast(replays, goals.replayedOfAll) : told(replays),
     synchronisationsPerPass: atMost(counts.synchronisations / passes, goals.waits),
     copiesPerPass: upTo(counts.copies / passes, goals.copies),

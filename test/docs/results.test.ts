@@ -29,8 +29,7 @@ describe("what is said of hone's own graph", () => {
   const own = rows.filter(({ decoder }) => decoder === "own");
   const valuesOf = (counted: readonly Row[], name: string) =>
     counted.flatMap(({ figures }) => figures[name]?.value ?? []);
-  const range = (values: readonly number[]) =>
-    `${Math.min(...values).toFixed(2)} to ${Math.max(...values).toFixed(2)}`;
+  const range = (values: readonly number[]) => `${Math.min(...values).toFixed(2)} to ${Math.max(...values).toFixed(2)}`;
 
   it("was counted", () => {
     const cells = (decoder: Row["decoder"]) => {

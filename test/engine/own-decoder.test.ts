@@ -63,10 +63,13 @@ describe("hone's own graph computes what llama.cpp's does, but for rounding", ()
   });
 
   // Prompts are evaluated in a slot of their own there, and pieces of some beside a token of every other.
-  it.each(["", modelPath("qwen2-tiny-adapter-1.gguf")])("where rows only fill the shape of a pass (%s)", async (adapter) => {
-    const { kinds } = await tried(modelPath("qwen2-tiny-f16.gguf"), adapter, true);
-    for (const { kind, own: apart } of kinds) expect(apart.most, kind).toBeLessThan(ROUNDING);
-  });
+  it.each(["", modelPath("qwen2-tiny-adapter-1.gguf")])(
+    "where rows only fill the shape of a pass (%s)",
+    async (adapter) => {
+      const { kinds } = await tried(modelPath("qwen2-tiny-f16.gguf"), adapter, true);
+      for (const { kind, own: apart } of kinds) expect(apart.most, kind).toBeLessThan(ROUNDING);
+    },
+  );
 });
 
 it("refuses a pass for which its memory would have to grow, and goes on", async () => {
@@ -146,7 +149,12 @@ it("has long prompts alone and pieces of others beside single tokens, where shap
       for (const appended of [0, 5 + 33 * index, 70]) {
         const append = prompt("result ".repeat(appended)).slice(0, appended);
         const sampling = { seed: index };
-        const turn = await sequence.generate({ ...(appended > 0 ? { append } : {}), maxTokens: 12, sampling, stop: [] });
+        const turn = await sequence.generate({
+          ...(appended > 0 ? { append } : {}),
+          maxTokens: 12,
+          sampling,
+          stop: [],
+        });
         const before = concat(all, append);
         all = concat(before, turn.tokens);
         const theirs = await llama.score(all, { from: before.length });

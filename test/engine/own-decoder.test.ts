@@ -68,9 +68,8 @@ describe("hone's own graph computes what llama.cpp's does, but for rounding", ()
     ["with an adapter", modelPath("qwen2-tiny-adapter-1.gguf")],
   ])("where rows only fill the shape of a pass, %s", async (_, adapter) => {
     const { kinds } = await tried(modelPath("qwen2-tiny-f16.gguf"), adapter, true);
-      for (const { kind, own: apart } of kinds) expect(apart.most, kind).toBeLessThan(ROUNDING);
-    },
-  );
+    for (const { kind, own: apart } of kinds) expect(apart.most, kind).toBeLessThan(ROUNDING);
+  });
 });
 
 it("refuses a pass for which its memory would have to grow, and goes on", async () => {

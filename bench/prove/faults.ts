@@ -432,8 +432,8 @@ const own: readonly Fault[] = [
     family: "engine",
     patch: native(
       "own_decoder.cc",
-      "pass.rows.push_back({-1, scratch, 0})",
-      "pass.rows.push_back({-1, spans[0].firstSlot, 0})",
+      "pass.rows.push_back({-1, memory_.slots - 1, 0})",
+      "pass.rows.push_back({-1, pass.shape.spans[0].firstSlot, 0})",
     ),
     test: "test/engine/own-decoder.test.ts",
   },

@@ -1,5 +1,6 @@
 /** Tables of results in docs: each figure is that of a file in bench/results. */
 import { describe, expect, it } from "vitest";
+import type { Row } from "../../bench/card/case.js";
 import { median } from "../../bench/measure.js";
 import { textOf } from "./blocks.js";
 import { atEnd, atStart, type Outcome, outcomesOf, percent, resultsOf, rowsOf, type Share } from "./figures.js";
@@ -22,6 +23,47 @@ function expectEmailTable(header: string, evaluated: readonly Share[]) {
     ["calls that did not run, in 100 rollouts", ...failed],
   ]);
 }
+
+describe("what is said of hone's own graph", () => {
+  const { rows } = resultsOf("card-counts-engine-nvidia-h100-80gb-hbm3.json") as { rows: Row[] };
+  const own = rows.filter(({ decoder }) => decoder === "own");
+  const valuesOf = (counted: readonly Row[], name: string) =>
+    counted.flatMap(({ figures }) => figures[name]?.value ?? []);
+  const range = (values: readonly number[]) => `${Math.min(...values).toFixed(2)} to ${Math.max(...values).toFixed(2)}`;
+
+  it("was counted", () => {
+    const cells = (decoder: Row["decoder"]) => {
+      const of = (traffic: Row["traffic"]) => {
+        const found = rows.find(
+          (row) =>
+            ["0.5b", "bf16", traffic, 64, decoder, undefined].join() ===
+            [row.shape, row.type, row.traffic, row.sequences, row.decoder, row.pooledKv].join(),
+        );
+        return (name: string) => found?.figures[name]?.value ?? Number.NaN;
+      };
+      const [decode, agents] = [of("decode"), of("agents")];
+      const kernels = [decode("kernelsPerPassWithoutAdapter"), decode("kernelsPerPass")];
+      return [
+        kernels.map((count) => count.toLocaleString("en-US")).join(", "),
+        percent(agents("replayedOfAllPasses"), 0),
+        [agents("synchronisationsPerPass"), agents("copiesPerPass")].map((count) => count.toFixed(1)).join(", "),
+        agents("passesOverIdeal").toFixed(2),
+      ];
+    };
+    const [llama, hone] = [cells("llama"), cells("own")];
+    expect(rowsOf("docs/engine.md", "0.5B in bf16, 64 sequences").map(([, ...row]) => row.slice(0, 2))).toEqual(
+      llama.map((cell, index) => [cell, hone[index]]),
+    );
+    const text = textOf("docs/engine.md").replaceAll("\n", " ");
+    expect(text).toContain(`they are ${range(valuesOf(own, "kernelsWithAdapterByThoseWithout"))} times as many`);
+    const agents = own.filter(({ traffic }) => traffic === "agents");
+    expect(text).toContain(`Passes do not always: ${range(valuesOf(agents, "passesOverIdeal"))} for each ideal one`);
+  });
+
+  it.each(["replayedOfAllPasses", "synchronisationsPerPass", "copiesPerPass"])("reaches its goal: %s", (name) => {
+    expect(own.filter(({ figures }) => figures[name]?.reached === false)).toEqual([]);
+  });
+});
 
 describe("what is said of pretrained models", () => {
   const text = outcomesOf("smollm2-2026-11-24-amd-epyc-2-cores.json");

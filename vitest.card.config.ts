@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Files that take longest, first: the last one of a run has nothing beside it. */
 const FIRST = [
-  "first-hour.full",
+  "hour.full",
   "updates-blocks",
   "updates",
   "update-memory",

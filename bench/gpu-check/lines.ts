@@ -1,6 +1,7 @@
 /** What a card did beside what was expected of it, a line each, for who has run `yarn gpu-check`. */
-import { median } from "../measure.js";
+
 import type { UpdateReport } from "../learner-update.js";
+import { median } from "../measure.js";
 import { cardOf, expectedDecode, updateArithmetic, updateSeconds } from "./estimates.js";
 import type { Checked, Outcome } from "./results.js";
 import type { SpeedRow } from "./speed.js";
@@ -66,7 +67,7 @@ function pairsOf({ sections, hardware, small }: Checked): Pair[] {
   for (const [name, { steps }] of Object.entries(found).filter(([name]) => name.startsWith("step-"))) {
     // The first compiles.
     for (const stage of ["rollouts", "update", "total"]) {
-      const seconds = (steps ?? []).slice(1).map((one) => one.seconds[stage] ?? Number.NaN);
+      const seconds = (steps ?? []).slice(1).flatMap((one) => one.seconds[stage] ?? []);
       if (seconds.length > 0) pairs.push({ what: `${name}: ${stage}`, measured: median(seconds), unit: "s" });
     }
   }

@@ -43,7 +43,8 @@ const CODE = ["src", "native", "bench", ":!bench/results", "package.json", "requ
 /** The last commit of the code, with a hash of what was changed since; "none" of an installed package. */
 function commitOf(): string {
   const git = (...args: string[]) =>
-    spawnSync("git", ["-C", packageRoot, ...args, "--", ...CODE], { encoding: "utf8", maxBuffer: 2 ** 28 }).stdout ?? "";
+    spawnSync("git", ["-C", packageRoot, ...args, "--", ...CODE], { encoding: "utf8", maxBuffer: 2 ** 28 }).stdout ??
+    "";
   const [commit, changes] = [git("log", "-1", "--format=%h").trim(), git("diff", "HEAD")];
   if (commit === "") return "none";
   const changed = createHash("sha256").update(changes).digest("hex").slice(0, 8);

@@ -51,7 +51,12 @@ async function trainBy(check: CheckContext, more: readonly string[]): Promise<ob
     return {
       command: ["yarn", ...args].join(" "),
       peakOfCard: peak === null ? null : peak - before,
-      steps: lines.map(({ seconds, tokens, sampled_tokens: sampled, reward }) => ({ seconds, tokens, sampled, reward })),
+      steps: lines.map(({ seconds, tokens, sampled_tokens: sampled, reward }) => ({
+        seconds,
+        tokens,
+        sampled,
+        reward,
+      })),
     };
   });
 }

@@ -205,7 +205,7 @@ describe("the file of an hour", () => {
   it("says of a section's process that was cut off, or that ended without a word, that it failed", async () => {
     const results = join(newFolder(), "results.json");
     const asked = { results, gpu: false, small: true } as const;
-    // The process needs longer to start; the other one knows no such section.
+    // The process needs longer to start.
     const late = await runSection({ ...asked, section: section("parity"), minutes: 0.0001 });
     expect(late).toMatchObject({ state: "failed", problem: "cut off after 0 minutes" });
     const unknown = await runSection({ ...asked, section: section("unknown"), minutes: 1 });
@@ -245,11 +245,11 @@ describe("what a card did", () => {
 
   it("is a line for each figure, with what was expected of that card", () => {
     const lines = linesOf(known);
-    expect(lines).toContain("parity: own from the CPU, with an adapter: 0.004 nats; 0.01 are 16-bit sums, a ratio of 0.4");
-    expect(lines).toContain("decode 8, llama: 2000 tokens/s; 2500 by llama-batched-bench, a ratio of 0.8");
     expect(lines).toContain(
-      "decode 8, llama, adapter: 1100 tokens/s; 2179 counted for a RTX 4090, a ratio of 0.505",
+      "parity: own from the CPU, with an adapter: 0.004 nats; 0.01 are 16-bit sums, a ratio of 0.4",
     );
+    expect(lines).toContain("decode 8, llama: 2000 tokens/s; 2500 by llama-batched-bench, a ratio of 0.8");
+    expect(lines).toContain("decode 8, llama, adapter: 1100 tokens/s; 2179 counted for a RTX 4090, a ratio of 0.505");
     // Another decoder played than the one asked for.
     expect(lines).toContain("agents 8, own (llama played), adapter: 800 tokens/s");
     expect(lines).toContain("step-8x8: update: 1.5 s");

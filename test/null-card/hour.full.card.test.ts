@@ -50,9 +50,9 @@ it("all sections of the hour run, and leave one file", async () => {
   expect([code, stderr.includes("did not end well")], stdout).toEqual(unsloth ? [0, false] : [1, true]);
 
   const { parity, "speed-8": speed, "step-2x4": step, memory, doctor } = sections;
-  expect(parity.rows.map(({ adapter, decoder, tokens }: Record<string, unknown>) => [adapter, decoder, tokens])).toEqual(
-    ["without", "with"].flatMap((adapter) => ["llama", "own"].map((decoder) => [adapter, decoder, 39])),
-  );
+  expect(
+    parity.rows.map(({ adapter, decoder, tokens }: Record<string, unknown>) => [adapter, decoder, tokens]),
+  ).toEqual(["without", "with"].flatMap((adapter) => ["llama", "own"].map((decoder) => [adapter, decoder, 39])));
   expect(speed.rows.map(({ traffic, decoder }: Record<string, unknown>) => [traffic, decoder])).toEqual(
     ["decode", "agents"].flatMap((traffic) => ["llama", "own"].map((decoder) => [traffic, decoder])),
   );

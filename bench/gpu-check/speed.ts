@@ -20,6 +20,8 @@ export interface SpeedRow {
   /** Tokens/s, of each turn. */
   readonly withoutAdapter: number[];
   readonly withAdapter: number[];
+  /** What the engine said when it was loaded: why another decoder plays, or the host samples. */
+  notes?: readonly string[];
   /** Why it did not play to the end. */
   problem?: string;
 }
@@ -89,8 +91,14 @@ export function speed(shape: Shape, counts: readonly number[], name: string): Se
 /** What one of them cannot do costs its own figures alone. */
 async function measure(context: CheckContext, shape: Shape, counts: readonly number[]): Promise<void> {
   const { gpu, small, log, save } = context;
-  const { model, adapter } = await shapedModel(small ? "tiny" : shape, log);
-  const bench = benchContext(context, gpu, 1);
+  // The tiny model's heads are smaller than those that CUDA's attention takes, without which hone's own graph does not play.
+  const { model, adapter } = await shapedModel(context.standIn ? "card" : small ? "tiny" : shape, log);
+  let notes: string[] = [];
+  const hear = (line: string) => {
+    notes.push(line);
+    log(line);
+  };
+  const bench = benchContext({ log: hear }, gpu, 1);
   const rows: SpeedRow[] = [];
   const theirs: Record<number, number> = {};
   const problems: string[] = [];
@@ -98,11 +106,13 @@ async function measure(context: CheckContext, shape: Shape, counts: readonly num
   const publish = () => save({ model: modelName(model), device, rows, llamaBatchedBench: theirs });
   const inTurn = async (row: SpeedRow, { play }: Traffic) => {
     const { sequences, context: contextPerSequence, decoder } = row;
+    notes = [];
     const engine = await bench.load({ model, sequences, contextPerSequence, decoder });
     try {
       device ??= engine.info.compute;
       row.played = (engine as LlamaEngine).decoder;
       row.lanes = engine.info.lanes;
+      if (notes.length > 0) row.notes = notes;
       for (const [file, speeds] of [[null, row.withoutAdapter] as const, [adapter, row.withAdapter] as const]) {
         await engine.useAdapter(file);
         // Graphs are captured before anything counts.

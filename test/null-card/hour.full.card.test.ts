@@ -53,7 +53,7 @@ it("all sections of the hour run, and leave one file", async () => {
   expect(
     parity.rows.map(({ adapter, decoder, tokens }: Record<string, unknown>) => [adapter, decoder, tokens]),
   ).toEqual(["without", "with"].flatMap((adapter) => ["llama", "own"].map((decoder) => [adapter, decoder, 39])));
-  expect(speed.rows.map(({ traffic, decoder }: Record<string, unknown>) => [traffic, decoder])).toEqual(
+  expect(speed.rows.map(({ traffic, played }: Record<string, unknown>) => [traffic, played])).toEqual(
     ["decode", "agents"].flatMap((traffic) => ["llama", "own"].map((decoder) => [traffic, decoder])),
   );
   for (const { withAdapter, withoutAdapter } of speed.rows) expect([...withAdapter, ...withoutAdapter]).toHaveLength(4);

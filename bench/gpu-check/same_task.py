@@ -1,7 +1,7 @@
 """The task of vowels.ts by TRL's GRPOTrainer, or by it and Unsloth: prompts, rollouts, adapter and objective of hone's.
 
 On a card vLLM plays in the trainer's process ("colocate"; Unsloth's own: fast_inference); with TRL it sleeps during an
-update. On a CPU, a rehearsal, transformers plays. Prints a line of JSON: each step's seconds, tokens and reward, and the
+update. On a CPU, a rehearsal, transformers plays. Prints a line of JSON: seconds, tokens and reward of steps, and
 versions.
 
     python bench/gpu-check/same_task.py trl --model FOLDER --device cuda --groups 8 --size 8 --max-tokens 128 --steps 4

@@ -2,15 +2,7 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Files that take longest, first: the last one of a run has nothing beside it. */
-const FIRST = [
-  "first-hour.full",
-  "updates-blocks",
-  "updates",
-  "update-memory",
-  "train",
-  "doctor-lacking",
-  "updates-unsloth",
-];
+const FIRST = ["hour.full", "updates-blocks", "updates", "update-memory", "train", "doctor-lacking", "updates-unsloth"];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -24,12 +24,12 @@ interface Way {
 const LONG = 2048;
 
 /** Beside the defaults for {@link LENGTH}'s sequences: on CUDA two lanes with a thread each, passes of 512, drawing on the device. */
-const ways = (): Way[] => [
+const ways = (lanes: number): Way[] => [
   { name: "lanes 1", settings: { lanes: 1 }, measured: ["decode", "prompts"] },
-  { name: "lanes 4", settings: { lanes: 4 }, measured: ["decode", "prompts"] },
+  { name: `lanes ${lanes}`, settings: { lanes }, measured: ["decode", "prompts"] },
   { name: `ubatch ${LONG}`, settings: { ubatch: LONG }, measured: ["decode", "prompts"] },
   { name: "sampling host", settings: { sampling: "host" }, measured: ["decode"] },
-  { name: "lanes 4, ubatch 2048", settings: { lanes: 4, ubatch: LONG }, measured: ["decode", "prompts"] },
+  { name: `lanes ${lanes}, ubatch ${LONG}`, settings: { lanes, ubatch: LONG }, measured: ["decode", "prompts"] },
   { name: "threads as on a CPU", settings: { threads: decodeThreads(undefined) }, measured: ["decode", "prompts"] },
   { name: "separate KV", settings: { pooledKv: false }, measured: ["decode", "prompts"] },
 ];
@@ -78,7 +78,7 @@ export const contexts: Section = {
     const publish = () =>
       save({ model: modelName(model), device: plain.info.compute, defaults: { memory }, ways: results });
     try {
-      for (const { name, settings, measured } of ways()) {
+      for (const { name, settings, measured } of ways(Math.min(4, sequences))) {
         const other = await load(name, settings);
         try {
           const rows: Row[] = [];

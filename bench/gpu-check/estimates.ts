@@ -1,5 +1,5 @@
 /**
- * What hone is expected to do on a card, beside which the page of `yarn gpu-check --first` puts what it did. All of it is
+ * What hone is expected to do on a card, beside which `yarn gpu-check` puts what it did. All of it is
  * arithmetic: kernels counted where they do not compute, times what a card's makers say of it.
  */
 import { readFileSync } from "node:fs";

@@ -1,35 +1,46 @@
 /** Starts sections of `yarn gpu-check`, each in a process of its own that is ended when its time is over. */
 import { spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { CheckGpu, Section } from "./context.js";
+import type { Outcome } from "./results.js";
 
 export interface SectionRun {
   readonly section: Section;
-  /** For its results. */
-  readonly file: string;
+  /** Of all sections, for those that compare with an earlier one. */
+  readonly results: string;
   readonly gpu: CheckGpu;
   readonly small: boolean;
   readonly minutes: number;
 }
 
-/** What section.ts writes, and the section's own results. */
-export interface SectionFile {
-  readonly state: "unfinished" | "done" | "failed";
-  readonly seconds: number;
-  readonly problem?: string;
+/** What is not here is named by the section, and not fetched. */
+const OFFLINE = { HF_HUB_OFFLINE: "1", PIP_NO_INDEX: "1", UV_OFFLINE: "1", npm_config_offline: "true" };
+
+export async function runSection({ section, results, gpu, small, minutes }: SectionRun): Promise<Outcome> {
+  const folder = mkdtempSync(join(tmpdir(), "hone-gpu-check-"));
+  const file = join(folder, "section.json");
+  try {
+    const script = fileURLToPath(new URL("./section.js", import.meta.url));
+    const args = [script, section.name, file, gpu === false ? "cpu" : gpu, small ? "1" : "0", results];
+    const { late, code } = await inTime(args, minutes);
+    const found: Outcome = existsSync(file)
+      ? (JSON.parse(readFileSync(file, "utf8")) as Outcome)
+      : { state: "failed", problem: `it ended with code ${code}` };
+    if (late) return { ...found, state: "failed", problem: `cut off after ${Number(minutes.toFixed(1))} minutes` };
+    if (found.state === "running") return { ...found, state: "failed", problem: `it ended with code ${code}` };
+    return found;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
-/** undefined before it has been started. */
-export const sectionFile = (file: string): SectionFile | undefined =>
-  existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as SectionFile) : undefined;
-
-/** @returns "done", "failed", or that it was cut off */
-export function runSection({ section, file, gpu, small, minutes }: SectionRun): Promise<string> {
-  const script = fileURLToPath(new URL("./section.js", import.meta.url));
-  const args = [script, section.name, file, gpu === false ? "cpu" : gpu, small ? "1" : "0"];
+function inTime(args: readonly string[], minutes: number): Promise<{ late: boolean; code: number | null }> {
   // Its own process group, so that all of it can be killed.
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "inherit", "inherit"], detached: true });
+  const env = { ...process.env, ...OFFLINE };
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "inherit", "inherit"], detached: true, env });
   const end = () => {
     try {
       if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
@@ -47,7 +58,7 @@ export function runSection({ section, file, gpu, small, minutes }: SectionRun): 
     child.once("close", (code) => {
       clearTimeout(timer);
       process.off("exit", end);
-      settle(late ? `cut off after ${Number(minutes.toFixed(1))} minutes` : code === 0 ? "done" : "failed");
+      settle({ late, code });
     });
   });
 }

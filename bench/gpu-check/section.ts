@@ -1,50 +1,49 @@
-/** Runs one section in a process started and killed by `yarn gpu-check`; NAME, FILE and GPU are its arguments. */
-import { renameSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+/** Runs one section in a process started and killed by `yarn gpu-check`: NAME, FILE, DEVICE, SMALL and RESULTS are its arguments. */
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { HoneError, messageOf } from "../../src/core/util/errors.js";
 import { gpuMemory } from "../../src/engine/load.js";
-import { hardwareOf, versionsOf } from "../hardware.js";
-import { firstSections } from "./first-sections.js";
-import { sections } from "./sections.js";
+import { NOT_COUNTABLE, NotCountable } from "./context.js";
+import { plan } from "./plan.js";
+import type { Checked, Outcome } from "./results.js";
 
-const [name, file = "", on, small] = process.argv.slice(2);
-const section = [...sections, ...firstSections].find((one) => one.name === name);
+const [name, file = "", on, small, results = ""] = process.argv.slice(2);
+const section = plan.find((one) => one.section.name === name)?.section;
 if (!section || (on !== "cuda" && on !== "vulkan" && on !== "cpu")) throw new Error(`no section ${name} on ${on}`);
 const gpu = on === "cpu" ? false : on;
 
+// Without the command that started it, which a SIGKILL ends at once, nothing of it may keep the card.
+const parent = process.ppid;
+setInterval(() => {
+  if (process.ppid !== parent) process.kill(-process.pid, "SIGKILL");
+}, 500).unref();
+
 const started = performance.now();
-let results: object = {};
-function write(state: "unfinished" | "done" | "failed", problem?: string): void {
+let known: object = {};
+function write(state: Outcome["state"], problem?: string): void {
   const seconds = (performance.now() - started) / 1000;
-  const about = {
-    section: name,
-    gpu,
-    rehearsal: small === "1",
-    hardware: hardwareOf(undefined),
-    versions: versionsOf(undefined),
-  };
-  const text = JSON.stringify({ ...about, state, seconds, ...(problem ? { problem } : {}), ...results }, null, 2);
-  writeFileSync(`${file}.part`, `${text}\n`);
+  writeFileSync(`${file}.part`, JSON.stringify({ state, seconds, ...(problem ? { problem } : {}), ...known }));
   renameSync(`${file}.part`, file);
 }
 
-write("unfinished");
+write("running");
 try {
   // Before models are made: without a usable GPU, doctor reports more.
   if (gpu !== false && name !== "doctor") await gpuMemory(gpu);
   await section.run({
     gpu,
     small: small === "1",
-    folder: dirname(file),
+    standIn: process.env.NULLCUDA_CARD !== undefined,
+    earlier: (one) =>
+      existsSync(results) ? (JSON.parse(readFileSync(results, "utf8")) as Checked).sections[one] : undefined,
     log: (line) => console.error(line),
-    save: (known) => {
-      results = known;
-      write("unfinished");
+    save: (now) => {
+      known = now;
+      write("running");
     },
   });
   write("done");
 } catch (error) {
-  write("failed", messageOf(error));
-  console.error(error instanceof HoneError ? error.message : error);
-  process.exitCode = 1;
+  const [line] = messageOf(error).split("\n");
+  write(error instanceof NotCountable ? NOT_COUNTABLE : "failed", line);
+  if (!(error instanceof HoneError)) console.error(error);
 }

@@ -7,7 +7,8 @@ import { ensurePython } from "../../src/machine/python/python.js";
 import { output } from "../llama-tools.js";
 import { ensureTestModels, modelPath } from "../models.js";
 
-export type Shape = "tiny" | "0.5b" | "1.5b" | "7b-8";
+/** card: in the shape of 0.5b, without weights, for a card that does not compute. */
+export type Shape = "tiny" | "card" | "0.5b" | "1.5b" | "7b-8";
 
 export interface ShapedModel {
   readonly model: string;
@@ -18,6 +19,10 @@ export async function shapedModel(shape: Shape, log: (line: string) => void): Pr
   if (shape === "tiny") {
     await ensureTestModels(["tiny"], log);
     return { model: modelPath("qwen2-tiny-f16.gguf"), adapter: modelPath("qwen2-tiny-adapter-2.gguf") };
+  }
+  if (shape === "card") {
+    await ensureTestModels(["card"], log);
+    return { model: modelPath("card-0.5b-bf16.gguf"), adapter: modelPath("card-0.5b-adapter-r8.gguf") };
   }
   const named = (folder: string) => ({
     model: join(folder, `qwen2-${shape}-shape-f16.gguf`),

@@ -1,65 +1,160 @@
-/** Sections that measure tokens/s by the number of sequences, beside llama-batched-bench. */
+/** Sections that measure tokens/s by the number of sequences, by both decoders by turns, beside llama-batched-bench. */
+import type { LocalEngine } from "../../src/core/engine/engine.js";
 import { HoneError, messageOf } from "../../src/core/util/errors.js";
+import type { LlamaEngine } from "../../src/engine/native.js";
 import { batchedBench } from "../batched-bench.js";
+import { type Agents, agents, PROMPT, TOKENS } from "../card/traffic.js";
 import { buildLlamaTool } from "../llama-tools.js";
-import { decodeSpeed, modelName } from "../measure.js";
+import { decodeSpeed, modelName, randomTokens } from "../measure.js";
 import { benchContext, type CheckContext, type Section } from "./context.js";
 import { type Shape, shapedModel } from "./shapes.js";
 
-/** As many tokens as each sequence samples in the measured time. */
-const LENGTH = { prompt: 256, tokens: 128 };
-const SHORT = { prompt: 16, tokens: 8 };
-
 export interface SpeedRow {
+  readonly traffic: "decode" | "agents";
   readonly sequences: number;
-  readonly without_adapter: number;
-  readonly with_adapter: number;
-  llama_batched_bench?: number;
-  /** Of the speed without an adapter to llama-batched-bench's. */
-  ratio?: number;
+  readonly context: number;
+  /** Asked for, and the one that played. */
+  readonly decoder: "llama" | "own";
+  played?: "llama" | "own";
+  lanes?: number;
+  /** Tokens/s, of each turn. */
+  readonly withoutAdapter: number[];
+  readonly withAdapter: number[];
+  /** What the engine said when it was loaded: why another decoder plays, or the host samples. */
+  notes?: readonly string[];
+  /** Why it did not play to the end. */
+  problem?: string;
+}
+
+/** Llama first, then own first: what came before warms caches. */
+const TURNS = [
+  ["llama", "own"],
+  ["own", "llama"],
+] as const;
+
+interface Traffic {
+  readonly name: SpeedRow["traffic"];
+  readonly context: number;
+  play(engine: LocalEngine): Promise<number>;
+}
+
+/** Groups of rollouts that are played to their ends: tokens that were sampled a second, prompts and results included in the time. */
+async function agentsSpeed(engine: LocalEngine, { groups, size, prompt, rollouts }: Agents): Promise<number> {
+  const started = performance.now();
+  const opened = Array.from({ length: groups }, (_, group) =>
+    engine.openGroup(randomTokens(engine, prompt, group), size),
+  ).flat();
+  let sampled = 0;
+  await Promise.all(
+    opened.map(async (sequence, index) => {
+      for (const [turn, { appended, sampled: most }] of (rollouts[index] ?? []).entries()) {
+        const seed = index * 100 + turn;
+        const append = appended > 0 ? { append: randomTokens(engine, appended, seed) } : {};
+        const { tokens } = await sequence.generate({ ...append, maxTokens: most, sampling: { seed }, stop: [] });
+        sampled += tokens.length;
+      }
+      sequence.close();
+    }),
+  );
+  return sampled / ((performance.now() - started) / 1000);
+}
+
+/** Of `yarn bench:card`; a rehearsal has two sequences of few tokens. */
+function trafficOf(sequences: number, small: boolean): Traffic[] {
+  const length = small ? { prompt: 16, tokens: 8 } : { prompt: PROMPT, tokens: TOKENS };
+  const turns = [
+    { appended: 0, sampled: 4 },
+    { appended: 5, sampled: 4 },
+  ];
+  const played = small
+    ? { groups: 2, size: 2, prompt: 16, rollouts: Array.from({ length: 4 }, () => turns) }
+    : agents(Math.max(sequences, Math.min(2 * sequences, 256)), sequences);
+  return [
+    {
+      name: "decode",
+      context: small ? 128 : 1024,
+      play: (engine) => decodeSpeed(engine, { sequences, ...length }),
+    },
+    { name: "agents", context: small ? 128 : 8192, play: (engine) => agentsSpeed(engine, played) },
+  ];
 }
 
 /** @param counts of sequences */
-export function speed(shape: Shape, counts: readonly number[] = [1, 8, 32, 64, 256], name = `speed-${shape}`): Section {
+export function speed(shape: Shape, counts: readonly number[], name: string): Section {
   return {
     name,
-    about: `tokens/s of the ${shape} shape by sequences, without and with an adapter, beside llama-batched-bench`,
+    about: `tokens/s of the ${shape} shape, ${counts.join(", ")} at once, by both decoders by turns, decoding and as agents`,
     run: (context) => measure(context, shape, counts),
   };
 }
 
-/** What llama-batched-bench cannot do costs its own figures alone. */
+/** What one of them cannot do costs its own figures alone. */
 async function measure(context: CheckContext, shape: Shape, counts: readonly number[]): Promise<void> {
   const { gpu, small, log, save } = context;
-  const { model, adapter } = await shapedModel(small ? "tiny" : shape, log);
+  // The tiny model's heads are smaller than those that CUDA's attention takes, without which hone's own graph does not play.
+  const { model, adapter } = await shapedModel(context.standIn ? "card" : small ? "tiny" : shape, log);
+  let notes: string[] = [];
+  const hear = (line: string) => {
+    notes.push(line);
+    log(line);
+  };
+  const bench = benchContext({ log: hear }, gpu, 1);
   const rows: SpeedRow[] = [];
-  let failed: string | undefined;
-  for (const sequences of small ? [1, 2] : counts) {
-    const engine = await benchContext(context, gpu, 1).load({ model, sequences, contextPerSequence: 512 });
+  const theirs: Record<number, number> = {};
+  const problems: string[] = [];
+  let device: LocalEngine["info"]["compute"] | undefined;
+  const publish = () => save({ model: modelName(model), device, rows, llamaBatchedBench: theirs });
+  const inTurn = async (row: SpeedRow, { play }: Traffic) => {
+    const { sequences, context: contextPerSequence, decoder } = row;
+    notes = [];
+    const engine = await bench.load({ model, sequences, contextPerSequence, decoder });
     try {
-      const settings = { sequences, ...(small ? SHORT : LENGTH) };
-      await decodeSpeed(engine, { ...settings, tokens: 4 });
-      const bare = await decodeSpeed(engine, settings);
-      await engine.useAdapter(adapter);
-      await decodeSpeed(engine, { ...settings, tokens: 4 });
-      const adapted = await decodeSpeed(engine, settings);
-      await engine.useAdapter(null);
-      const row: SpeedRow = { sequences, without_adapter: bare, with_adapter: adapted };
-      rows.push(row);
-      const results = { model: modelName(model), device: engine.info.compute, rows };
-      save(results);
-      log(`${shape} × ${sequences}: ${bare.toFixed(0)} tokens/s, with an adapter ${adapted.toFixed(0)}`);
-      try {
-        const tool = await buildLlamaTool("llama-batched-bench", log);
-        const theirs = await batchedBench(tool, engine, settings);
-        Object.assign(row, { llama_batched_bench: theirs, ratio: bare / theirs });
-        save(results);
-      } catch (error) {
-        failed ??= messageOf(error);
+      device ??= engine.info.compute;
+      row.played = (engine as LlamaEngine).decoder;
+      row.lanes = engine.info.lanes;
+      if (notes.length > 0) row.notes = notes;
+      for (const [file, speeds] of [[null, row.withoutAdapter] as const, [adapter, row.withAdapter] as const]) {
+        await engine.useAdapter(file);
+        // Graphs are captured before anything counts.
+        await decodeSpeed(engine, { sequences, prompt: 16, tokens: 4 });
+        speeds.push(await play(engine));
+      }
+      if (row.traffic === "decode" && theirs[sequences] === undefined) {
+        try {
+          const tool = await buildLlamaTool("llama-batched-bench", log);
+          const length = small ? { prompt: 16, tokens: 8 } : { prompt: PROMPT, tokens: 2 * TOKENS };
+          theirs[sequences] = await batchedBench(tool, engine, { sequences, ...length });
+        } catch (error) {
+          problems.push(messageOf(error));
+        }
       }
     } finally {
       await engine.close();
     }
+  };
+  for (const sequences of small ? [2] : counts) {
+    for (const traffic of trafficOf(sequences, small)) {
+      const both = (["llama", "own"] as const).map((decoder): SpeedRow => {
+        const { name, context } = traffic;
+        return { traffic: name, sequences, context, decoder, withoutAdapter: [], withAdapter: [] };
+      });
+      rows.push(...both);
+      for (const decoder of TURNS.flat()) {
+        const row = both.find((one) => one.decoder === decoder) as SpeedRow;
+        if (row.problem !== undefined) continue;
+        try {
+          await inTurn(row, traffic);
+        } catch (error) {
+          row.problem = messageOf(error);
+          problems.push(`${traffic.name} ${sequences} by ${decoder}: ${row.problem}`);
+        }
+        publish();
+      }
+      for (const { decoder, withoutAdapter, withAdapter } of both) {
+        const told = [withoutAdapter, withAdapter].map((speeds) => speeds.map((one) => one.toFixed(0)).join(", "));
+        log(`${traffic.name} ${sequences} by ${decoder}: ${told.join("; with an adapter ")} tokens/s`);
+      }
+    }
   }
-  if (failed !== undefined) throw new HoneError(failed);
+  if (problems[0] !== undefined) throw new HoneError(problems[0]);
 }

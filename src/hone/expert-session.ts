@@ -35,7 +35,9 @@ export class ExpertSession implements Session {
     // A task file runs without a check of its types.
     const script = Object(this.#script);
     if (!(Symbol.iterator in script && "next" in script))
-      throw new HoneError(`the expert of task ${this.#name} is no generator: write *expert(...), which yields ${FORMS}`);
+      throw new HoneError(
+        `the expert of task ${this.#name} is no generator: write *expert(...), which yields ${FORMS}`,
+      );
     const step = this.#script.next(this.#results);
     const turn = step.done ? [] : step.value;
     const { text, calls } =
@@ -45,7 +47,7 @@ export class ExpertSession implements Session {
           ? { text: "", calls: turn }
           : (turn as Partial<{ text: string; calls: ToolCall[] }>);
     if (typeof text !== "string" || !Array.isArray(calls))
-      throw new HoneError(`the expert of task ${this.#name} yields ${JSON.stringify(turn)?.slice(0, 100)}: yield ${FORMS}`);
+      throw new HoneError(`the expert of task ${this.#name} must yield ${FORMS}`);
     const written = calls.map((call) => ({ kind: "call" as const, call }));
     return { content: text, calls: written, completionTokens: 0, stop: "stop" };
   }

@@ -173,7 +173,7 @@ describe("a defect is found:", () => {
         },
         reward: ({ answer }) => ({ reward: answer?.text === "" ? 0.2 : 0, success: false, parts: {} }),
       },
-      /^error tool_failed: the tool count failed: words is undefined \(in 6 of 24 rollouts: expert, scenario \w+\)$/,
+      /^error tool_failed: the tool count failed: words is undefined; in 6 of 24 rollouts \(expert, scenario \w+\)$/,
     ],
     [
       "an expert that yields a call alone",
@@ -183,7 +183,7 @@ describe("a defect is found:", () => {
         },
         reward: ({ answer }) => ({ reward: answer?.text === "" ? 0.2 : 0, success: false, parts: {} }),
       },
-      /^error task_throws: .*the expert of task words yields \{"name":"answer","arguments":\{\}\}: yield a list of calls,/,
+      /^error task_throws: .*the expert of task words must yield a list of calls, \[{ name, arguments }\], a text, or/,
     ],
     [
       "an expert that is no generator",

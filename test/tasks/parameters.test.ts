@@ -25,7 +25,8 @@ it.each([
   ["a plain object", path],
   ["nothing", undefined],
 ])("refuses parameters of %s, and says what they must be", (_, parameters) => {
-  const define = () => defineTool({ name: "read", description: "", parameters: parameters as never, execute: () => "" });
+  const define = () =>
+    defineTool({ name: "read", description: "", parameters: parameters as never, execute: () => "" });
   expect(define).toThrow("a tool's parameters are a z.object of hone's own `z` (zod 4), or jsonSchema({...})");
 });
 

@@ -113,7 +113,7 @@ function failureFindings(probed: readonly Probed[]): Finding[] {
   return [...new Set(failed.map(({ outcome }) => outcome?.reason))].map((reason) => {
     const where = failed.filter(({ outcome }) => outcome?.reason === reason);
     const at = `${where[0]?.probe}, scenario ${where[0]?.scenario}`;
-    const message = `${reason?.split("\n")[0]} (in ${where.length} of ${probed.length} rollouts: ${at})`;
+    const message = `${reason?.split("\n")[0]}; in ${where.length} of ${probed.length} rollouts (${at})`;
     return { level: "error", kind: "tool_failed", message };
   });
 }

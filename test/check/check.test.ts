@@ -143,7 +143,13 @@ describe("a defect is found:", () => {
     [
       "a number that is the least there is and right now and then, to be looked at",
       {
-        tools: [defineTool({ ...answer, parameters: z.object({ letters: z.int().describe("how many") }) }) as never],
+        tools: [
+          defineTool({
+            ...answer,
+            parameters: z.object({ letters: z.int().describe("how many") }),
+            execute: () => "",
+          }) as never,
+        ],
         reward: ({ answer }, { word }) => {
           const success = answer?.letters === (word === "six" ? 0 : word.length);
           return { reward: success ? 1 : 0, success, parts: {} };

@@ -1,5 +1,5 @@
 // `yarn bench:card`: builds the null card (test/null-card) and the models without weights, and counts on it (bench/card/main.ts, whose
-// options are --shapes, --types, --traffic, --sequences, --card, --learner, --out).
+// options are --shapes, --types, --traffic, --sequences, --decoders, --card, --learner, --out).
 import { developmentPython, run, tool } from "./test-ground.mjs";
 
 const args = process.argv.slice(2);

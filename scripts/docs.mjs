@@ -1,10 +1,10 @@
 // `yarn docs`: writes the documents that are made from code.
 import { readFileSync, writeFileSync } from "node:fs";
-import { optionsPage } from "../dist/src/hone/options-page.js";
+import { optionsPage } from "../dist/bench/docs/options-page.js";
 // Options of the email task, which the page has too, behind the others.
 import "../dist/src/hone/commands/email/email-options.js";
+import { cardsTable, modelsByCardTable } from "../dist/bench/docs/cards.js";
 import { guardsList } from "../dist/src/guards/guard-list.js";
-import { cardsTable, modelsByCardTable } from "../dist/src/machine/plan/cards.js";
 
 writeFileSync(new URL("../docs/options.md", import.meta.url), optionsPage());
 

@@ -1,13 +1,13 @@
 /** An engine on a card that computes nothing, in a process of its own: what is played on it, and its row of the results. */
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { HoneError } from "../../src/core/util/errors.js";
 import { type ModelHeader, modelHeader } from "../../src/engine/models.js";
-import { Machine } from "../../test/null-card/support.js";
+import { Machine, root } from "../../test/null-card/support.js";
 import { modelPath } from "../models.js";
 import type { Done, Wanted } from "./engine.js";
 import { type About, type Estimate, estimate, fits, type Profile, profileNames } from "./estimate.js";
 import { type Figure, figuresOf } from "./goals.js";
-import { agents, ideal as idealOf, TOKENS } from "./traffic.js";
+import { agents, type Decoder, ideal as idealOf, TOKENS } from "./traffic.js";
 
 export const shapes = ["0.5b", "1.5b", "7b"] as const;
 export const types = ["bf16", "f16"] as const;
@@ -21,6 +21,7 @@ export interface Case {
   readonly sequences: number;
   readonly context: number;
   readonly rollouts: number;
+  readonly decoder: Decoder;
   /** As of {@link Wanted}. */
   readonly pooledKv?: boolean;
 }
@@ -32,11 +33,11 @@ export interface Row extends Case, Done {
 }
 
 /** Agents with a context of 8,192 tokens: twice as many rollouts as sequences at once, or 256 of 256. */
-const AGENTS: readonly Omit<Case, "shape" | "type" | "traffic" | "context">[] = [
+const AGENTS: readonly Omit<Case, "shape" | "type" | "traffic" | "context" | "decoder">[] = [
   { sequences: 8, rollouts: 16 },
   { sequences: 64, rollouts: 128 },
   { sequences: 256, rollouts: 256 },
-  // What the engine did not choose there.
+  // What the engine did not choose there, with llama.cpp's graph.
   { sequences: 8, rollouts: 16, pooledKv: false },
   { sequences: 64, rollouts: 128, pooledKv: true },
 ];
@@ -46,22 +47,28 @@ export interface Choice {
   readonly types: readonly Case["type"][];
   readonly traffic: readonly Case["traffic"][];
   readonly sequences: readonly number[];
+  readonly decoders: readonly Decoder[];
 }
 
 /** Agents are played with bf16 alone, and with the larger models at 64. */
-export function casesOf({ shapes, types, traffic, sequences }: Choice): Case[] {
+export function casesOf({ shapes, types, traffic, sequences, decoders }: Choice): Case[] {
   const decode = sequences.map((count) => ({ sequences: count, context: 1024, rollouts: count }));
   const played = (shape: Case["shape"], type: Case["type"]) =>
     AGENTS.filter((one) => sequences.some((count) => count === one.sequences))
       .filter((one) => type === "bf16" && (shape === "0.5b" || (one.sequences === 64 && one.pooledKv === undefined)))
       .map((one) => ({ ...one, context: 8192 }));
-  return shapes.flatMap((shape) =>
+  const cases = shapes.flatMap((shape) =>
     types.flatMap((type) => [
       ...(traffic.includes("decode") ? decode.map((one) => ({ shape, type, traffic: "decode" as const, ...one })) : []),
       ...(traffic.includes("agents")
         ? played(shape, type).map((one) => ({ shape, type, traffic: "agents" as const, ...one }))
         : []),
     ]),
+  );
+  return decoders.flatMap((decoder) =>
+    cases
+      .map((one): Case => ({ ...one, decoder }))
+      .filter(({ pooledKv }) => decoder === "llama" || pooledKv === undefined),
   );
 }
 
@@ -84,15 +91,21 @@ function adapterNumbers(
   return rank * layers * (attention + 3 * (embedding + feedForward));
 }
 
-export async function run(one: Case, card: Profile): Promise<Row> {
-  const model = modelPath(`card-${one.shape}-${one.type}.gguf`);
+/** @param files of the model and an adapter; without them those of the case's shape and type, which have no weights */
+export async function run(
+  one: Case,
+  card: Profile,
+  {
+    model = modelPath(`card-${one.shape}-${one.type}.gguf`),
+    adapter = modelPath(`card-${one.shape}-adapter-r${RANK}.gguf`),
+  }: { readonly model?: string; readonly adapter?: string } = {},
+): Promise<Row> {
   const header = await modelHeader(model);
   const machine = new Machine([card], { env: { NULLCUDA_NO_DATA: "1" } });
   try {
-    const adapter = modelPath(`card-${one.shape}-adapter-r${RANK}.gguf`);
     const { shape: _, type, ...asked } = one;
     const wanted: Wanted = { model, adapter, layers: header.layers, ...asked };
-    const engine = fileURLToPath(new URL("engine.js", import.meta.url));
+    const engine = join(root, "dist/bench/card/engine.js");
     const { code, stdout, stderr } = await machine.run(process.execPath, [engine, JSON.stringify(wanted)]);
     const last = stdout.trim().split("\n").at(-1);
     if (code !== 0 || !last) throw new HoneError(`an engine ended with code ${code}: ${stderr.trim().slice(-600)}`);

@@ -1,15 +1,16 @@
 /**
  * One engine on a card that computes nothing: node engine.js '{"model":FILE,"adapter":FILE,"layers":N,"traffic":"decode","sequences":N,
- * "context":N,"rollouts":N,"pooledKv":true}'. Prints a line of JSON: how it was set up, and its counts without an adapter and with one. Tokens are
- * drawn on the card without the trial, which a card fails that computes nothing.
+ * "context":N,"rollouts":N,"decoder":"llama","pooledKv":true}'. Prints a line of JSON: how it was set up, and its counts without an adapter
+ * and with one. Tokens are drawn on the card, and hone's own graph plays, without the trials, which a card fails that computes nothing.
  */
 
 import type { LocalEngine } from "../../src/core/engine/engine.js";
 import { pooledByDefault } from "../../src/engine/contexts.js";
 import { lookForCuda, takeDevice } from "../../src/engine/device/device.js";
 import { loadEngine } from "../../src/engine/factory.js";
+import type { LlamaEngine } from "../../src/engine/native.js";
 import { type Counts, countsOf } from "./counts.js";
-import { agents, numbers, PROMPT, TOKENS } from "./traffic.js";
+import { agents, type Decoder, numbers, PROMPT, TOKENS } from "./traffic.js";
 
 export interface Wanted {
   readonly model: string;
@@ -20,6 +21,7 @@ export interface Wanted {
   readonly sequences: number;
   readonly context: number;
   readonly rollouts: number;
+  readonly decoder: Decoder;
   /** Whether a lane has one pool of KV; as the engine chooses where it is missing. */
   readonly pooledKv?: boolean;
 }
@@ -34,11 +36,12 @@ export interface Done {
 }
 
 const next = numbers(12_345);
-const tokens = (length: number) => Int32Array.from({ length }, () => next(100, 100_000));
+const tokens = ({ info }: LocalEngine, length: number) =>
+  Int32Array.from({ length }, () => next(100, Math.min(100_000, info.vocabularySize - 1)));
 
 /** All sequences are evaluated up to their prompt's end before their tokens are counted. */
 async function decode(engine: LocalEngine, wanted: Wanted): Promise<Counts> {
-  const open = Array.from({ length: wanted.sequences }, () => engine.open(tokens(PROMPT)));
+  const open = Array.from({ length: wanted.sequences }, () => engine.open(tokens(engine, PROMPT)));
   const turn = (maxTokens: number) =>
     Promise.all(open.map((one, seed) => one.generate({ maxTokens, sampling: { seed }, stop: [] })));
   await turn(2);
@@ -51,11 +54,11 @@ function play(engine: LocalEngine, { layers, rollouts, sequences }: Wanted): Pro
   const { groups, size, prompt, rollouts: turns } = agents(rollouts, sequences);
   return countsOf(engine, layers, () =>
     Promise.all(
-      Array.from({ length: groups }, () => engine.openGroup(tokens(prompt), size))
+      Array.from({ length: groups }, () => engine.openGroup(tokens(engine, prompt), size))
         .flat()
         .map(async (sequence, index) => {
           for (const [turn, { appended, sampled }] of (turns[index] ?? []).entries()) {
-            const append = appended > 0 ? { append: tokens(appended) } : {};
+            const append = appended > 0 ? { append: tokens(engine, appended) } : {};
             const sampling = { seed: index * 100 + turn };
             await sequence.generate({ ...append, maxTokens: sampled, sampling, stop: [] });
           }
@@ -76,16 +79,20 @@ async function main(): Promise<void> {
     contextPerSequence: wanted.context,
     // Two lanes divide passes, whose number is counted.
     lanes: 1,
-    untriedSampling: true,
+    untried: true,
+    decoder: wanted.decoder,
     ...(wanted.pooledKv === undefined ? {} : { pooledKv: wanted.pooledKv }),
   });
+  if ((engine as LlamaEngine).decoder !== wanted.decoder) throw new Error("llama.cpp plays, and not hone's own graph");
   const work = wanted.traffic === "decode" ? decode : play;
   const plain = wanted.traffic === "decode" ? await work(engine, wanted) : null;
   await engine.useAdapter(wanted.adapter);
   const adapter = await work(engine, wanted);
   const { compute, ubatch, lanes, sequences, contextPerSequence } = engine.info;
   const done: Done = {
-    pooled: wanted.pooledKv ?? pooledByDefault({ sequences, contextPerSequence }, lanes, ubatch),
+    pooled:
+      wanted.decoder === "llama" &&
+      (wanted.pooledKv ?? pooledByDefault({ sequences, contextPerSequence }, lanes, ubatch)),
     sampling: compute.sampling,
     weights: compute.weights,
     ubatch,

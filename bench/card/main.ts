@@ -10,7 +10,7 @@ import { versionsOf } from "../hardware.js";
 import { casesOf, type Row, run, shapes, sizes, types } from "./case.js";
 import { cardFacts, constants, formula, type Profile, profileNames } from "./estimate.js";
 import { countLearner } from "./learner.js";
-import { PROMPT, TOKENS } from "./traffic.js";
+import { decoders, PROMPT, TOKENS } from "./traffic.js";
 
 const usage = `yarn bench:card [options]     counts of the engine on a card that computes nothing; a file in bench/results
 
@@ -18,6 +18,7 @@ const usage = `yarn bench:card [options]     counts of the engine on a card that
   --types bf16,f16          of their weights
   --traffic decode,agents   decode: ${TOKENS} tokens of every sequence after a prompt of ${PROMPT}; agents: groups of 8
   --sequences 1,8,64,256    decoded at once
+  --decoders llama,own      whose graph plays
   --card NAME               ${profileNames.join(", ")}: whose properties llama.cpp is told; its kernels depend on them
   --learner                 an update of the learner instead of the engine (bench/learner/card_counts.py)
   --out FOLDER              for the file (default bench/results)
@@ -31,6 +32,7 @@ function parse() {
         types: { type: "string", default: types.join() },
         traffic: { type: "string", default: "decode,agents" },
         sequences: { type: "string", default: sizes.join() },
+        decoders: { type: "string", default: decoders.join() },
         card: { type: "string", default: "h100" },
         learner: { type: "boolean", default: false },
         out: { type: "string", default: join(packageRoot, "bench/results") },
@@ -52,11 +54,12 @@ function parse() {
     types: some("types", types, values.types),
     traffic: some("traffic", ["decode", "agents"] as const, values.traffic),
     sequences: some("sequences", sizes, values.sequences),
+    decoders: some("decoders", decoders, values.decoders),
     out: resolve(values.out),
   };
 }
 
-function describe({ shape, type, traffic, sequences, pooled, figures, estimates }: Row): string {
+function describe({ shape, type, traffic, sequences, decoder, pooled, figures, estimates }: Row): string {
   const told = Object.entries(figures).map(([name, { value, goal, reached, best, rule }]) => {
     if (goal === undefined) return `${name} ${value}`;
     const least = best === undefined ? "" : `; ${best} is the best: ${rule}`;
@@ -64,7 +67,7 @@ function describe({ shape, type, traffic, sequences, pooled, figures, estimates 
   });
   const speeds = estimates.map(({ card, tokensPerSecond }) => `${card} ${tokensPerSecond}`);
   return [
-    `${traffic} ${sequences}, ${shape} ${type}, ${pooled ? "one pool of KV" : "a buffer of KV for each sequence"}`,
+    `${traffic} ${sequences}, ${shape} ${type}, ${decoder === "own" ? "hone's own graph" : "llama.cpp's graph"}, ${pooled ? "one pool of KV" : "a buffer of KV for each sequence"}`,
     ...told,
     `tokens/s, estimated: ${speeds.join(", ")}`,
   ].join("\n  ");
@@ -97,7 +100,7 @@ async function main(): Promise<void> {
 }
 
 const sameCase = (a: Row, b: Row) =>
-  (["shape", "type", "traffic", "sequences", "pooled"] as const).every((key) => a[key] === b[key]);
+  (["shape", "type", "traffic", "sequences", "decoder", "pooled"] as const).every((key) => a[key] === b[key]);
 
 const slug = (name: string) => name.toLowerCase().replaceAll(" ", "-");
 

@@ -4,6 +4,10 @@
 export const PROMPT = 200;
 export const TOKENS = 64;
 
+/** Whose graph plays. */
+export const decoders = ["llama", "own"] as const;
+export type Decoder = (typeof decoders)[number];
+
 /** Numbers of a linear congruential generator (that of ANSI C's rand), from `low` to `high`. */
 export function numbers(seed: number): (low: number, high: number) => number {
   let state = seed;

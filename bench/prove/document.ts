@@ -5,7 +5,15 @@ import { packageRoot } from "../../src/core/util/paths.js";
 import { wrapped } from "../../src/core/util/text.js";
 import type { Fault } from "./fault.js";
 import { faults as all } from "./faults.js";
-import { cleanRuns, familyTable, outsideShare, outsideTable, type ProveResults, trlTable } from "./table.js";
+import {
+  cleanRuns,
+  familyTable,
+  outsideShare,
+  outsideTable,
+  type ProveResults,
+  triedTable,
+  trlTable,
+} from "./table.js";
 
 const DOCUMENT = join(packageRoot, "docs/trust.md");
 const MARKS = {
@@ -34,7 +42,8 @@ export function tables(results: ProveResults): string {
   const beside = trl === undefined ? "" : `\n\n## The same faults in TRL\n\n${trlTable(trl, faults)}`;
   const [own, met] = [outsideOf(undefined, results), outsideOf("met", results)];
   return [
-    `### Faults from outside\n\n${outsideTable(outsideOf("unmet", results))}`,
+    `### Faults from outside\n\n${outsideTable(outsideOf("third", results))}`,
+    `### Faults from outside, tried before guards were written for them\n\n${triedTable(outsideOf("unmet", results))}`,
     `### Earlier faults\n\n${EARLIER}\n\n${familyTable(met, own)}${without}`,
     `## Runs without a fault\n\n${cleanly}${beside}`,
   ].join("\n\n");
@@ -48,7 +57,7 @@ export function withTables(document: string, results: ProveResults): string {
     if (after === undefined) throw new Error(`docs/trust.md lacks ${begin} or ${end}`);
     return `${before}${begin}\n\n${content}\n\n${end}${after}`;
   };
-  const share = outsideShare(outsideOf("unmet", results), outsideOf("met", results));
+  const share = outsideShare(outsideOf("third", results), outsideOf("unmet", results), outsideOf("met", results));
   return put(put(document, MARKS.share, share), MARKS.tables, tables(results));
 }
 

@@ -1,6 +1,7 @@
 /** The faults of `yarn prove`. To add one: an entry here. test/bench/prove.test.ts checks that every patch still applies. */
 import { at, type Fault } from "./fault.js";
 import { outside } from "./outside.js";
+import { third } from "./third.js";
 import { unmet } from "./unmet.js";
 
 const adapterFile = (state: string, config = "config") =>
@@ -431,11 +432,11 @@ const own: readonly Fault[] = [
     family: "engine",
     patch: native(
       "own_decoder.cc",
-      "pass.rows.push_back({-1, scratch, 0})",
-      "pass.rows.push_back({-1, spans[0].firstSlot, 0})",
+      "pass.rows.push_back({-1, memory_.slots - 1, 0})",
+      "pass.rows.push_back({-1, pass.shape.spans[0].firstSlot, 0})",
     ),
     test: "test/engine/own-decoder.test.ts",
   },
 ];
 
-export const faults: readonly Fault[] = [...own, ...outside, ...unmet];
+export const faults: readonly Fault[] = [...own, ...outside, ...unmet, ...third];

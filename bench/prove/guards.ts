@@ -12,7 +12,11 @@ const guards: readonly (readonly [RegExp, string])[] = [
   ],
   [/Adam's moments of a parameter are not/, "Adam by a second path"],
   [/would be a mean over/, "the batch by a second path"],
-  [/would train at temperature|would go on from|the adapter of .* is scaled by/, "what was asked, by a second path"],
+  [
+    /would train at temperature|would go on from|the adapter of .* is scaled by|learner would be asked for/,
+    "what was asked, by a second path",
+  ],
+  [/the store has step .* otherwise/, "what is stored, read again"],
   [/the rollout .* is not what was played/, "the engine's own account"],
   [/is not what was played/, "the batch by a second path"],
   [
@@ -20,7 +24,10 @@ const guards: readonly (readonly [RegExp, string])[] = [
     "rewards and advantages by a second path",
   ],
   [/a small step, computed as updates are/, "a small step computed plainly"],
-  [/were not added .* times each|made anew between its updates|a step of .* updates has made/, "tokens of the updates"],
+  [
+    /were not added .* times each|made anew between its updates|a step of .* updates has made|do not weigh in the mean/,
+    "tokens of the updates",
+  ],
   [/from which it was to go on/, "a resume, read again"],
   [/the rows of an update|a row of an update/, "rows by a second path"],
   [/the update would leave|the model has dropout|gradients of an earlier update/, "what an update trains"],

@@ -98,6 +98,11 @@ class Decoder {
   /** Passes of the last batch for which llama.cpp reused the graph, since the previous one had the same shape. */
   virtual int reusedGraphs() const = 0;
   /**
+   * Tokens of a slot at most, beside one of every other slot, with which a batch is one pass of a steady shape
+   * (SchedulerSettings::steady); 0 where it is not.
+   */
+  virtual int mixedTokens() const { return 0; }
+  /**
    * `vocabularySize` floats for a requested row of the last batch; valid until the next call. Several threads may read
    * them.
    */

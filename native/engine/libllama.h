@@ -121,8 +121,10 @@ namespace hone {
   X(ggml_backend_dev_init) \
   X(ggml_backend_free) \
   X(ggml_backend_supports_op) \
-  X(ggml_backend_graph_compute) \
-  X(ggml_backend_tensor_get) \
+  X(ggml_backend_graph_compute_async) \
+  X(ggml_backend_synchronize) \
+  X(ggml_backend_tensor_set_async) \
+  X(ggml_backend_tensor_get_async) \
   X(ggml_backend_tensor_alloc) \
   X(ggml_backend_buft_alloc_buffer) \
   X(ggml_backend_buft_name) \

@@ -21,6 +21,13 @@ constexpr int kLeastWindow = 1024;
 constexpr int kMostSpans = 16;
 /** Graphs that are kept: on a GPU shapes are few, on a CPU building one costs less than computing it. */
 constexpr size_t kMostGraphs = 64;
+/** Tokens of a slot in a grid at most, and queries of a grid: its mask has a row for each. */
+constexpr int kMostMixed = 128;
+constexpr int kMostQueries = 2048;
+/** Rows of a prompt with steady shapes: powers of two from here on. */
+constexpr int kLeastPrompt = 64;
+/** A token id that every vocabulary has. */
+constexpr Token kAnyToken = 0;
 /** CUDA's matrix products have tiles of so many columns. */
 constexpr int kAdapterTile = 32;
 
@@ -76,11 +83,12 @@ void OwnDecoder::allocate(int slots) {
   const OwnShape& shape = weights_->shape;
   OwnMemory memory;
   memory.cells = roundUp(settings_.contextPerSequence, kCellStep);
-  memory.slots = slots + 1;
+  memory.slots = slots + (steady_ ? 2 : 1);
   Held<ggml_context> context = newContext(4);
   memory.kv = lib_.ggml_new_tensor_4d(context.get(), GGML_TYPE_F16, shape.kvWidth(), memory.cells, 2 * shape.layers, memory.slots);
   memory.visibility = lib_.ggml_new_tensor_1d(context.get(), GGML_TYPE_F32, 2 * memory.cells);
-  const size_t inputs = inputBytes(roundUp(settings_.ubatch, kAdapterTile), kMostSpans);
+  const int rows = roundUp(std::max(settings_.ubatch, slots), kAdapterTile);
+  const size_t inputs = inputBytes(rows, steady_ ? slots * mixedOf(slots) : 0);
   memory.inputs = lib_.ggml_new_tensor_1d(context.get(), GGML_TYPE_I8, static_cast<int64_t>(inputs));
   Held<ggml_backend_buffer> buffer(lib_.ggml_backend_alloc_ctx_tensors_from_buft(context.get(), place_));
   if (!buffer) {
@@ -97,7 +105,8 @@ void OwnDecoder::allocate(int slots) {
   memoryContext_ = std::move(context);
   memoryBuffer_ = std::move(buffer);
   slots_ = slots;
-  lengths_.assign(static_cast<size_t>(slots) + 1, 0);
+  lengths_.assign(static_cast<size_t>(memory.slots), 0);
+  staged_ = -1;
   kvBytes_ = lib_.ggml_nbytes(memory.kv);
   try {
     if (adapter_.factors) use(adapter_);
@@ -112,21 +121,29 @@ void OwnDecoder::allocate(int slots) {
 void OwnDecoder::reserve() {
   const int rows = std::max(settings_.ubatch, slots_);
   const int most = std::min(rows, settings_.outputs - settings_.sequences + slots_);
-  // One sequence with all rows, all sequences, and as many spans as there may be.
-  std::vector<std::vector<Span>> passes{{{0, 1, rows, memory_.cells}}, {{0, slots_, 1, memory_.cells}}};
-  std::vector<Span> mixed;
-  for (int slot = 0, left = rows; slot < std::min(slots_, kMostSpans) && left > 0; slot++) {
-    const int tokens = slot == std::min(slots_, kMostSpans) - 1 ? left : 1;
-    mixed.push_back({slot, 1, tokens, memory_.cells});
-    left -= tokens;
+  // One sequence with all rows, all sequences, as many spans as there may be, and grids. A smaller pass may need more than a larger.
+  std::vector<std::pair<std::vector<Span>, int>> passes;
+  for (int window = 2 * memory_.cells; window > kCellStep;) {
+    window = roundUp(window / 2, kCellStep);
+    passes.push_back({{{0, 1, rows, window}}, 0});
+    passes.push_back({{{0, slots_, 1, window}}, 0});
+    std::vector<Span> mixed;
+    for (int slot = 0, left = rows; slot < std::min(slots_, kMostSpans) && left > 0; slot++) {
+      const int tokens = slot == std::min(slots_, kMostSpans) - 1 ? left : 1;
+      mixed.push_back({slot, 1, tokens, window});
+      left -= tokens;
+    }
+    passes.push_back({mixed, 0});
+    for (int packed = 2 * slots_; steady_ && packed < 2 * rows; packed *= 2) {
+      passes.push_back({{{0, slots_, mixedTokens(), window}}, std::min(packed, rows)});
+    }
   }
-  passes.push_back(mixed);
   measure_.reset(lib_.ggml_gallocr_new(place_));
   allocator_.reset(lib_.ggml_gallocr_new(place_));
-  for (const std::vector<Span>& spans : passes) {
+  for (const auto& [spans, packed] : passes) {
     for (const bool draws : {false, true}) {
       if (draws && !settings_.drawOnDevice) continue;
-      PassShape shape{spans, 0, room_ != nullptr, draws};
+      PassShape shape{spans, packed, 0, room_ != nullptr, draws};
       shape.outputs = std::min(shape.rows(), draws ? slots_ : most);
       OwnGraph graph(*weights_, memory_, room_.get(), shape);
       for (int i = 0; i < lib_.ggml_graph_n_nodes(graph.graph()); i++) {
@@ -195,6 +212,7 @@ void OwnDecoder::swapAdapter() {
 // ---- sleep
 
 void OwnDecoder::sleep(bool weights) {
+  lib_.ggml_backend_synchronize(backend_.get());
   graphs_.clear();
   lately_.clear();
   allocator_.reset();
@@ -232,7 +250,36 @@ void OwnDecoder::warmUp() {
   if (warm) return;
   const int outputs = settings_.outputs - settings_.sequences + slots_;
   evaluateShapes(*this, {slots_, settings_.contextPerSequence, std::min(settings_.batch, settings_.ubatch), outputs});
+  const std::string library = lib_.ggml_backend_reg_name(lib_.ggml_backend_dev_backend_reg(deviceFor(true)));
+  if (steady_ && library == "CUDA") capture();
   warm = true;
+}
+
+/** Evaluates passes of all windows with all slots twice: then CUDA captures one as a graph, which it replays from then on. */
+void OwnDecoder::capture() {
+  const auto twice = [&](Batch batch) {
+    if (draws_ && batch.wanted.back()) batch.draws.resize(batch.tokens.size());
+    for (int i = 0; i < 2; i++) decode(batch);
+  };
+  const int most = std::min(settings_.batch, settings_.ubatch);
+  for (int window = 0; window < memory_.cells;) {
+    window = windowOf(window + 1);
+    for (int rows = slots_; rows <= most; rows *= 2) {
+      Batch batch;
+      for (int slot = 0, left = rows - slots_; slot < slots_; slot++) {
+        const int tokens = 1 + std::min(left, mixedTokens() - 1);
+        left -= tokens - 1;
+        for (int i = 0; i < tokens; i++) batch.add(kAnyToken, window - tokens + i, slot, i == tokens - 1);
+      }
+      if (batch.size() == rows) twice(std::move(batch));
+    }
+    for (const int rows : {most, most / 2}) {
+      Batch batch;
+      for (int i = 0; i < std::min(rows, window); i++) batch.add(kAnyToken, window - std::min(rows, window) + i, 0, false);
+      twice(std::move(batch));
+    }
+  }
+  clear();
 }
 
 void OwnDecoder::setThreads(int threads) {
@@ -265,11 +312,54 @@ int OwnDecoder::windowOf(int cells) const {
   return std::min(window, memory_.cells);
 }
 
+int OwnDecoder::mixedOf(int slots) { return std::clamp(kMostQueries / slots, 2, kMostMixed); }
+
+/**
+ * A batch of one pass: a token of each slot from the first on, and of some up to `mixedTokens`, of which the last may be wanted. False
+ * where it is another one.
+ */
+bool OwnDecoder::takeGrid(const Batch& batch, Pass& pass) const {
+  int window = 0;
+  int first = 0;
+  for (int row = 0; row < batch.size(); row++) {
+    const int slot = batch.slots[row];
+    const bool last = row + 1 == batch.size() || batch.slots[row + 1] != slot;
+    if (slot != static_cast<int>(pass.wanted.size()) || (batch.wanted[row] && !last)) return false;
+    pass.rows.push_back({row, slot, batch.positions[row]});
+    if (!last) continue;
+    if (row - first >= mixedTokens()) return false;
+    first = row + 1;
+    pass.wanted.push_back(row);
+    window = std::max(window, windowOf(batch.positions[row] + 1));
+  }
+  const int slots = static_cast<int>(pass.wanted.size());
+  if (slots == 1 || slots == batch.size() || batch.size() > settings_.ubatch) return false;
+  int rows = slots;
+  while (rows < batch.size()) rows *= 2;
+  pass.reads = std::any_of(batch.wanted.begin(), batch.wanted.end(), [](int8_t wanted) { return wanted != 0; });
+  // Where nothing is read, that one of both which is there already.
+  pass.shape.draws = pass.shape.draws || (draws_ && !pass.reads);
+  pass.shape.packed = std::min(rows, settings_.ubatch);
+  pass.shape.outputs = slots;
+  pass.shape.spans = {{0, slots, mixedTokens(), window}};
+  fill(pass, pass.shape.packed);
+  return true;
+}
+
+/** Rows that only fill a shape write where no sequence reads. */
+void OwnDecoder::fill(Pass& pass, int rows) const {
+  while (static_cast<int>(pass.rows.size()) < rows) pass.rows.push_back({-1, memory_.slots - 1, 0});
+}
+
 /** The pass that begins at a row of the batch, which is moved to the next one's. */
 OwnDecoder::Pass OwnDecoder::takePass(const Batch& batch, int& row) const {
   Pass pass;
   pass.shape.adapter = adapter_.factors != nullptr;
   pass.shape.draws = !batch.draws.empty();
+  if (Pass grid = pass; steady_ && row == 0 && takeGrid(batch, grid)) {
+    row = batch.size();
+    return grid;
+  }
   std::vector<Span>& spans = pass.shape.spans;
   while (row < batch.size()) {
     const int slot = batch.slots[row];
@@ -295,14 +385,24 @@ OwnDecoder::Pass OwnDecoder::takePass(const Batch& batch, int& row) const {
   return pass;
 }
 
-/** With steady shapes a prompt has one of few numbers of rows: those at its end only fill it. */
+/**
+ * With steady shapes a prompt has one of few numbers of rows: those at its end only fill it. It is evaluated in `staging` where no
+ * logits are wanted, so that its graph is the same for all slots.
+ */
 void OwnDecoder::finish(Pass& pass) const {
   std::vector<Span>& spans = pass.shape.spans;
   pass.shape.outputs = static_cast<int>(pass.wanted.size());
+  pass.reads = !pass.wanted.empty();
   if (!steady_ || spans.size() != 1 || spans[0].slots != 1 || spans[0].tokens == 1) return;
-  const int scratch = memory_.slots - 1;
-  const int rows = std::min(shapeOf(spans[0].tokens), settings_.ubatch);
-  for (; spans[0].tokens < rows; spans[0].tokens++) pass.rows.push_back({-1, scratch, 0});
+  int rows = shapeOf(spans[0].tokens);
+  if (!pass.reads) {
+    pass.staged = spans[0].firstSlot;
+    spans[0].firstSlot = staging();
+    for (PassRow& row : pass.rows) row.slot = staging();
+    for (rows = kLeastPrompt; rows < spans[0].tokens;) rows *= 2;
+  }
+  spans[0].tokens = std::max(spans[0].tokens, std::min(rows, settings_.ubatch));
+  fill(pass, spans[0].tokens);
 }
 
 /** Refuses a graph for which the compute buffer would have to grow, since others have addresses in it. */
@@ -338,31 +438,50 @@ OwnGraph& OwnDecoder::graphOf(const PassShape& shape) {
 }
 
 void OwnDecoder::compute(ggml_cgraph* graph) {
-  const ggml_status status = lib_.ggml_backend_graph_compute(backend_.get(), graph);
+  const ggml_status status = lib_.ggml_backend_graph_compute_async(backend_.get(), graph);
   if (status == GGML_STATUS_SUCCESS) return;
   throw std::runtime_error("the device failed to evaluate a pass (code " + std::to_string(status) + ")");
 }
 
 void OwnDecoder::evaluate(const Batch& batch, const Pass& pass) {
+  const int first = pass.rows.front().position;
+  if (pass.staged >= 0 && pass.staged != staged_) copyCells(pass.staged, staging(), 0, first);
   OwnGraph& graph = graphOf(pass.shape);
   for (size_t i = 0; i < pass.rows.size(); i++) {
     const PassRow& row = pass.rows[i];
     graph.tokens()[i] = row.row < 0 ? 0 : batch.tokens[row.row];
     graph.positions()[i] = row.position;
     graph.cells()[i] = memory_.cellOf(row.slot, row.position, weights_->shape.layers);
-    graph.visible()[i] = memory_.cells - 1 - row.position;
+    if (pass.shape.packed == 0) graph.visible()[i] = memory_.cells - 1 - row.position;
+  }
+  for (int query = 0, begin = 0; pass.shape.packed > 0 && query < pass.shape.queries(); query++) {
+    const int tokens = pass.shape.spans[0].tokens;
+    const int end = pass.wanted[query / tokens];
+    // Behind a slot's rows its last one is asked for again.
+    const int row = std::min(begin + query % tokens, end);
+    graph.rowOf()[query] = row;
+    graph.queryOf()[row] = query;
+    graph.visible()[query] = memory_.cells - 1 - pass.rows[row].position;
+    if (query % tokens == tokens - 1) begin = end + 1;
   }
   for (size_t i = 0; i < pass.wanted.size(); i++) {
     graph.wanted()[i] = pass.wanted[i];
-    if (batch.draws.empty()) continue;
-    const Draw& draw = batch.draws[pass.rows[pass.wanted[i]].row];
+    if (!pass.shape.draws) continue;
+    const Draw draw = batch.draws.empty() ? Draw{} : batch.draws[pass.rows[pass.wanted[i]].row];
     graph.asked()[i] = uniformInput(draw.uniform);
     graph.asked()[pass.wanted.size() + i] = 1 / draw.temperature;
   }
-  graph.upload();
+  graph.upload(backend_.get());
   compute(graph.graph());
   for (const PassRow& row : pass.rows) lengths_[row.slot] = std::max(lengths_[row.slot], row.position + 1);
-  if (!pass.wanted.empty()) take(batch, pass, graph);
+  if (pass.staged >= 0) {
+    const auto real = std::count_if(pass.rows.begin(), pass.rows.end(), [](const PassRow& row) { return row.row >= 0; });
+    copyCells(staging(), pass.staged, first, static_cast<int>(real));
+    lengths_[pass.staged] = std::max(lengths_[pass.staged], first + static_cast<int>(real));
+  }
+  staged_ = pass.staged;
+  if (pass.reads) return take(batch, pass, graph);
+  lib_.ggml_backend_synchronize(backend_.get());
 }
 
 /** Copies logits, or what was drawn, to the host. */
@@ -370,7 +489,8 @@ void OwnDecoder::take(const Batch& batch, const Pass& pass, OwnGraph& graph) {
   const size_t numbers = pass.wanted.size() * (pass.shape.draws ? kDrawnNumbers : static_cast<size_t>(vocabularySize_));
   const size_t from = logits_.size();
   logits_.resize(from + numbers);
-  lib_.ggml_backend_tensor_get(graph.result(), logits_.data() + from, 0, numbers * sizeof(float));
+  lib_.ggml_backend_tensor_get_async(backend_.get(), graph.result(), logits_.data() + from, 0, numbers * sizeof(float));
+  lib_.ggml_backend_synchronize(backend_.get());
   copiedBytes_ += numbers * sizeof(float);
   for (size_t i = 0; i < pass.wanted.size(); i++) {
     const int row = pass.rows[pass.wanted[i]].row;
@@ -388,13 +508,19 @@ const float* OwnDecoder::logits(int row) const {
 void OwnDecoder::copy(int from, int to) {
   const int length = lengths_[from];
   lengths_[to] = length;
-  if (length == 0 || from == to) return;
+  staged_ = -1;
+  if (from != to) copyCells(from, to, 0, length);
+}
+
+void OwnDecoder::copyCells(int from, int to, int first, int count) {
+  if (count == 0) return;
   Held<ggml_context> context(lib_.ggml_init({4 * lib_.ggml_tensor_overhead() + lib_.ggml_graph_overhead_custom(4, false), nullptr, true}));
   if (!context) throw std::bad_alloc();
   ggml_cgraph* graph = lib_.ggml_new_graph_custom(context.get(), 4, false);
   ggml_tensor* kv = memory_.kv;
   const auto cellsOf = [&](int slot) {
-    ggml_tensor* cells = lib_.ggml_view_3d(context.get(), kv, kv->ne[0], length, kv->ne[2], kv->nb[1], kv->nb[2], static_cast<size_t>(slot) * kv->nb[3]);
+    ggml_tensor* cells = lib_.ggml_view_3d(context.get(), kv, kv->ne[0], count, kv->ne[2], kv->nb[1], kv->nb[2],
+                                            static_cast<size_t>(slot) * kv->nb[3] + static_cast<size_t>(first) * kv->nb[1]);
     cells->buffer = kv->buffer;
     return cells;
   };
@@ -405,8 +531,14 @@ void OwnDecoder::copy(int from, int to) {
 }
 
 /** A row sees the cells up to its own: what is behind them need not be taken back. */
-void OwnDecoder::trim(int slot, int length) { lengths_[slot] = std::min(lengths_[slot], length); }
+void OwnDecoder::trim(int slot, int length) {
+  if (length < lengths_[slot]) staged_ = -1;
+  lengths_[slot] = std::min(lengths_[slot], length);
+}
 
-void OwnDecoder::clear() { std::fill(lengths_.begin(), lengths_.end(), 0); }
+void OwnDecoder::clear() {
+  std::fill(lengths_.begin(), lengths_.end(), 0);
+  staged_ = -1;
+}
 
 }  // namespace hone

@@ -27,6 +27,7 @@ class OwnDecoder final : public ModelDecoder {
    * @throws Unplayable, or another std::exception when it cannot be set up
    */
   OwnDecoder(std::shared_ptr<OwnWeightsFile> file, const ModelInfo& info, const LlamaSettings& settings, bool steady);
+  ~OwnDecoder() override { lib_.ggml_backend_synchronize(backend_.get()); }
 
   const ModelInfo& info() const override { return info_; }
   uint64_t kvBytes() const override { return kvBytes_; }
@@ -41,6 +42,7 @@ class OwnDecoder final : public ModelDecoder {
   bool canTrim() const override { return true; }
   void decode(const Batch& batch) override;
   int reusedGraphs() const override { return reusedGraphs_; }
+  int mixedTokens() const override { return steady_ ? mixedOf(slots_) : 0; }
   const float* logits(int row) const override;
   bool samples() const override { return draws_; }
   Drawn sampled(int row) const override { return drawn_[static_cast<size_t>(row)]; }
@@ -73,18 +75,28 @@ class OwnDecoder final : public ModelDecoder {
   struct Pass {
     PassShape shape;
     std::vector<PassRow> rows;
-    /** Of `rows`. */
+    /** Of `rows`: those that have logits. */
     std::vector<int> wanted;
+    /** Whether any of these is read. */
+    bool reads = false;
+    /** The slot of a prompt that is evaluated in `staging`; else -1. */
+    int staged = -1;
   };
 
   void allocate(int slots);
   void reserve();
   void use(const Adapter& adapter);
+  static int mixedOf(int slots);
+  int staging() const { return memory_.slots - 2; }
   Pass takePass(const Batch& batch, int& row) const;
+  bool takeGrid(const Batch& batch, Pass& pass) const;
   void finish(Pass& pass) const;
+  void fill(Pass& pass, int rows) const;
+  void capture();
   int windowOf(int cells) const;
   OwnGraph& graphOf(const PassShape& shape);
   void evaluate(const Batch& batch, const Pass& pass);
+  void copyCells(int from, int to, int first, int count);
   void compute(ggml_cgraph* graph);
   void allocateGraph(OwnGraph& graph);
   void take(const Batch& batch, const Pass& pass, OwnGraph& graph);
@@ -126,6 +138,8 @@ class OwnDecoder final : public ModelDecoder {
   std::unique_ptr<AdapterRoom> room_;
   /** Cells of each slot that were written and not taken back. */
   std::vector<int> lengths_;
+  /** Whose first cells `staging` has; -1 where that is not known. */
+  int staged_ = -1;
   OwnMemory memory_;
   Held<ggml_context> memoryContext_;
   /** Null while it sleeps. */

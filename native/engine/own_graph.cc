@@ -9,7 +9,7 @@ namespace hone {
 namespace {
 
 /** Operations and tensors of a graph at most: of a layer, of a span in a layer, and of the rest with drawing. */
-constexpr size_t kLayerTensors = 48;
+constexpr size_t kLayerTensors = 52;
 constexpr size_t kSpanTensors = 8;
 constexpr size_t kOtherTensors = 160;
 constexpr size_t kAlign = 256;
@@ -31,21 +31,21 @@ size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
 }  // namespace
 
-int PassShape::rows() const {
-  int rows = 0;
-  for (const Span& span : spans) rows += span.slots * span.tokens;
-  return rows;
+int PassShape::queries() const {
+  int queries = 0;
+  for (const Span& span : spans) queries += span.slots * span.tokens;
+  return queries;
 }
 
 std::vector<int> PassShape::numbers() const {
-  std::vector<int> numbers{outputs, adapter ? 1 : 0, draws ? 1 : 0};
+  std::vector<int> numbers{packed, outputs, adapter ? 1 : 0, draws ? 1 : 0};
   for (const Span& span : spans) numbers.insert(numbers.end(), {span.firstSlot, span.slots, span.tokens, span.window});
   return numbers;
 }
 
-size_t inputBytes(int rows, int spans) {
-  // Tokens, positions, visible, wanted and two numbers for drawing of 4 bytes, cells of 8.
-  return static_cast<size_t>(rows) * 32 + (8 + static_cast<size_t>(spans)) * kAlign;
+size_t inputBytes(int rows, int queries) {
+  // Tokens, positions, queryOf, wanted and two numbers for drawing of 4 bytes, cells of 8; visible and rowOf of 4.
+  return static_cast<size_t>(rows) * 32 + static_cast<size_t>(std::max(rows, queries)) * 8 + 8 * kAlign;
 }
 
 OwnGraph::OwnGraph(const OwnWeights& weights, const OwnMemory& memory, const AdapterRoom* room, const PassShape& shape)
@@ -127,11 +127,16 @@ void OwnGraph::store(int layer, ggml_tensor* key, ggml_tensor* value) {
   write(1, value);
 }
 
-/** @param query [headSize, heads, rows]. Returns [headSize · heads, rows]. */
+/** @param query [headSize, heads, rows], contiguous. Returns [headSize · heads, rows]. */
 ggml_tensor* OwnGraph::attention(int layer, ggml_tensor* query) {
   const OwnShape& shape = weights_.shape;
   const ggml_tensor* kv = memory_.kv;
   const float scale = 1 / std::sqrt(static_cast<float>(shape.headSize));
+  const int64_t width = static_cast<int64_t>(shape.headSize) * shape.heads;
+  if (shape_.packed > 0) {
+    query = lib_.ggml_get_rows(c_, lib_.ggml_reshape_2d(c_, query, width, rows_), rowOf_.tensor);
+    query = lib_.ggml_reshape_3d(c_, query, shape.headSize, shape.heads, shape_.queries());
+  }
   ggml_tensor* all = nullptr;
   int row = 0;
   for (size_t i = 0; i < shape_.spans.size(); i++) {
@@ -147,11 +152,11 @@ ggml_tensor* OwnGraph::attention(int layer, ggml_tensor* query) {
     ggml_tensor* heads = lib_.ggml_flash_attn_ext(c_, asking, seen(0), seen(1), masks_[i], scale, 0, 0);
     lib_.ggml_prec_set_acc(heads, GGML_PREC_F32);
     const int rows = span.slots * span.tokens;
-    ggml_tensor* result = lib_.ggml_reshape_2d(c_, heads, static_cast<int64_t>(shape.headSize) * shape.heads, rows);
+    ggml_tensor* result = lib_.ggml_reshape_2d(c_, heads, width, rows);
     all = all ? lib_.ggml_concat(c_, all, result, 1) : result;
     row += rows;
   }
-  return all;
+  return shape_.packed > 0 ? lib_.ggml_get_rows(c_, all, queryOf_.tensor) : all;
 }
 
 void OwnGraph::build() {
@@ -160,7 +165,11 @@ void OwnGraph::build() {
   positions_ = place(GGML_TYPE_I32, rows_, 1);
   cells_ = place(GGML_TYPE_I64, rows_, 1);
   // Of all spans one behind the other, each of which is a tensor of its own below.
-  visible_ = place(GGML_TYPE_I32, rows_, 1);
+  visible_ = place(GGML_TYPE_I32, shape_.queries(), 1);
+  if (shape_.packed > 0) {
+    rowOf_ = place(GGML_TYPE_I32, shape_.queries(), 1);
+    queryOf_ = place(GGML_TYPE_I32, rows_, 1);
+  }
   wanted_ = place(GGML_TYPE_I32, std::max(1, outputs_), 1);
   asked_ = place(GGML_TYPE_F32, std::max(1, outputs_), 2);
   bytes_.assign(used_, 0);
@@ -212,6 +221,8 @@ void OwnGraph::build() {
   lib_.ggml_build_forward_expand(graph_, result_);
 }
 
-void OwnGraph::upload() { lib_.ggml_backend_tensor_set(memory_.inputs, bytes_.data(), 0, bytes_.size()); }
+void OwnGraph::upload(ggml_backend_t backend) {
+  lib_.ggml_backend_tensor_set_async(backend, memory_.inputs, bytes_.data(), 0, bytes_.size());
+}
 
 }  // namespace hone

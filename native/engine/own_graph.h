@@ -2,8 +2,9 @@
 //
 //   rows    one for each token; linear layers see all of them at once
 //   spans   neighbouring slots with equally many rows: one attention for each span, over the window of its slots' cells
+//   grid    a span whose slots have fewer rows than it: queries are spread over it, so that the shape does not depend on how many
 //
-// A pass is decoding (a span with a row of each slot), a prompt (a span with many rows of a slot), or both (mixed).
+// A pass is decoding (a span with a row of each slot), a prompt (a span with many rows of a slot), or both (several spans, or a grid).
 //
 // K and V of all layers and slots are one tensor: a slot's are contiguous, so that a copy of its first cells is one operation. A
 // graph refers to tensors by their addresses, which stay: it is built once for a shape, and evaluated again with other inputs,
@@ -30,13 +31,17 @@ struct Span {
 /** By which graphs are found again. */
 struct PassShape {
   std::vector<Span> spans;
+  /** Rows of a grid, which is the only span; else 0. */
+  int packed = 0;
   /** Rows whose logits are wanted. */
   int outputs = 0;
   bool adapter = false;
   /** Tokens are drawn, and logits stay. */
   bool draws = false;
 
-  int rows() const;
+  int rows() const { return packed > 0 ? packed : queries(); }
+  /** Of attention. */
+  int queries() const;
   /** A key. */
   std::vector<int> numbers() const;
 };
@@ -45,7 +50,7 @@ struct PassShape {
 struct OwnMemory {
   /** Of a slot's buffer. */
   int cells = 0;
-  /** With the last one, which is no sequence's: rows that only fill a shape write there. */
+  /** With the last one, which is no sequence's: rows that only fill a shape write there. With steady shapes also one before it. */
   int slots = 0;
   /** [kvWidth, cells, 2 · layers, slots], f16: of each layer the keys, then the values. */
   ggml_tensor* kv = nullptr;
@@ -60,8 +65,8 @@ struct OwnMemory {
   }
 };
 
-/** Bytes of inputs that a pass of so many rows has at most. */
-size_t inputBytes(int rows, int spans);
+/** Bytes of inputs that a pass of so many rows, and queries of a grid, has at most. */
+size_t inputBytes(int rows, int queries);
 
 class OwnGraph {
  public:
@@ -79,13 +84,17 @@ class OwnGraph {
   int32_t* positions() { return at<int32_t>(positions_); }
   /** See OwnMemory::cellOf. */
   int64_t* cells() { return at<int64_t>(cells_); }
-  /** Of a row that sees n cells: `OwnMemory::cells` - n. */
+  /** Of a query that sees n cells: `OwnMemory::cells` - n. */
   int32_t* visible() { return at<int32_t>(visible_); }
+  /** Of a grid: the row of each query, and a query of each row. */
+  int32_t* rowOf() { return at<int32_t>(rowOf_); }
+  int32_t* queryOf() { return at<int32_t>(queryOf_); }
   /** Rows whose logits are wanted. */
   int32_t* wanted() { return at<int32_t>(wanted_); }
   /** See SamplingGraph::asked. */
   float* asked() { return at<float>(asked_); }
-  void upload();
+  /** Before what the backend does next. */
+  void upload(ggml_backend_t backend);
 
  private:
   struct Input {
@@ -115,7 +124,7 @@ class OwnGraph {
   Held<ggml_context> context_;
   ggml_context* const c_;
   ggml_cgraph* graph_;
-  Input tokens_, positions_, cells_, visible_, wanted_, asked_;
+  Input tokens_, positions_, cells_, visible_, rowOf_, queryOf_, wanted_, asked_;
   size_t used_ = 0;
   std::vector<char> bytes_;
   std::vector<ggml_tensor*> masks_;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kSlots = 4;
 constexpr int kCells = 256;
-/** No number of rows that passes of steady shapes have: some rows only fill these. */
+/** In three pieces; no number of rows that passes of steady shapes have: some rows only fill these. */
 constexpr int kPrompt = 45;
 constexpr int kScored = 16;
 /** Two thirds of the prompt. */
@@ -41,14 +41,18 @@ class Trial {
   OwnTrial play() {
     soil();
     Batch batch;
-    for (int i = 0; i < kPrompt; i++) append(batch, 0, i >= kPrompt - kScored);
-    evaluate("prompt", batch);
+    for (int i = 0; i < kPrompt; i++) {
+      append(batch, 0, i >= kPrompt - kScored);
+      if (i == kPrompt / 3 || i == kPrompt / 2 || i == kPrompt - 1) evaluate("prompt", batch);
+    }
     for (const int slot : {1, 2}) copy(0, slot);
     trim(1, kKept);
     for (const int slot : {0, 1, 2}) append(batch, slot, true);
     evaluate("fork", batch);
+    for (int i = 0; i < kSecondPrompt; i++) append(batch, 2, false);
+    evaluate("fork", batch);
     append(batch, 0, true);
-    for (int i = 0; i < kAppended; i++) append(batch, 1, true);
+    for (int i = 0; i < kAppended; i++) append(batch, 1, i == kAppended - 1);
     append(batch, 2, true);
     for (int i = 0; i < kSecondPrompt; i++) append(batch, 3, i == kSecondPrompt - 1);
     evaluate("mixed", batch);
@@ -213,7 +217,7 @@ OwnTrial tryOwn(const TrialSettings& settings) {
   const auto file = std::make_shared<OwnWeightsFile>(settings.model, settings.useGpu);
   auto own = std::make_unique<OwnDecoder>(file, first->info(), llama, settings.steady);
   if (!settings.adapter.empty()) {
-    for (ModelDecoder* decoder : {static_cast<ModelDecoder*>(own.get()), static_cast<ModelDecoder*>(first.get()), static_cast<ModelDecoder*>(other.get())}) {
+    for (ModelDecoder* decoder : std::array<ModelDecoder*, 3>{own.get(), first.get(), other.get()}) {
       decoder->loadAdapter(settings.adapter);
       decoder->swapAdapter();
       decoder->dropAdapter();

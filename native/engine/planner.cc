@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace hone {
+namespace {
+
+/** Where passes mix, a prompt with so many tokens left has a pass of its own. */
+constexpr int kLongPrompt = 256;
+
+}  // namespace
 
 void Planner::plan(const std::vector<Sequence*>& running) {
   batch_.clear();
@@ -12,8 +18,8 @@ void Planner::plan(const std::vector<Sequence*>& running) {
   mixedTokens_ = 0;
   const auto scores = [](const Sequence* sequence) { return sequence->scoring(); };
   if (settings_.steady && decoder_.canTrim() && std::none_of(running.begin(), running.end(), scores)) {
-    if (!planPrompts(running)) planTokens(running);
-    return;
+    if (planPrompts(running)) return;
+    if (decoder_.mixedTokens() == 0) return planTokens(running);
   }
   planMixed(running);
 }
@@ -26,11 +32,13 @@ void Planner::took(Clock::duration time) {
 /**
  * A pass of prompts, but for their last tokens, whose logits are wanted; false where none has more than that, or where
  * it is the turn of those that have not. Without a pool it is one prompt's: those of several slots are in one pass only
- * where they are neighbours and equally long.
+ * where they are neighbours and equally long. Where passes mix, prompts that are alone or long have one.
  */
 bool Planner::planPrompts(const std::vector<Sequence*>& running) {
+  const int least = decoder_.mixedTokens() == 0 || running.size() == 1 ? 1 : kLongPrompt;
   const auto left = [&](const Sequence* sequence) {
-    return sequence->target() - static_cast<int>(slots_.cells(sequence->slot).size()) - 1;
+    const int tokens = sequence->target() - static_cast<int>(slots_.cells(sequence->slot).size()) - 1;
+    return tokens < least ? 0 : tokens;
   };
   const bool waiting = std::any_of(running.begin(), running.end(), [&](const Sequence* one) { return left(one) == 0; });
   int room = std::min({settings_.promptBatch, settings_.batch, settings_.ubatch});
@@ -77,8 +85,8 @@ void Planner::planTokens(const std::vector<Sequence*>& running) {
 void Planner::planMixed(const std::vector<Sequence*>& running) {
   const int steady = steadySlots(running);
   const int shape = pooledRows(running);
-  int prompt = promptRoom(shape);
   const int alone = std::max(static_cast<int>(running.size()), steady);
+  int prompt = promptRoom(shape, alone);
   int outputs = settings_.outputs - (settings_.slots - slots_.count()) - alone;
   std::vector<int> takes;
   const int room = prompt;
@@ -97,11 +105,12 @@ void Planner::planMixed(const std::vector<Sequence*>& running) {
 }
 
 /**
- * Prompt tokens beside a token of every slot; in a pool, where a batch is one pass, beside the rows of `shape` alone. Fewer where a
+ * Prompt tokens beside a token of every slot; where a batch is one pass, beside the rows of `shape` in a pool, or `alone`. Fewer where a
  * pass takes long, unless shapes are kept: a GPU that has compiled a kernel meanwhile is not slow.
  */
-int Planner::promptRoom(int shape) const {
-  const int room = settings_.pooled ? std::min(settings_.batch, settings_.ubatch) - shape : settings_.batch - settings_.slots;
+int Planner::promptRoom(int shape, int alone) const {
+  const int pass = std::min(settings_.batch, settings_.ubatch);
+  const int room = settings_.pooled ? pass - shape : decoder_.mixedTokens() > 0 ? pass - alone : settings_.batch - settings_.slots;
   return std::max(1, std::min(settings_.steady ? settings_.promptBatch : pace_.tokens(), room));
 }
 
@@ -110,6 +119,7 @@ int Planner::takeOf(const Sequence& sequence, int& prompt, int& outputs) const {
   const int cells = static_cast<int>(slots_.cells(sequence.slot).size());
   int take = std::min(sequence.target(), sequence.copiedAt) - cells;
   take = std::min(take, 1 + prompt);
+  if (const int most = decoder_.mixedTokens(); most > 0 && !sequence.scoring()) take = std::min(take, most);
   if (sequence.scoring()) {
     // Rows before `from - 1` are evaluated without logits.
     const int silent = std::max(0, sequence.turn->from - 1 - cells);

@@ -7,6 +7,9 @@
 // apart (llama_context::get_gf_res_prev), and so does CUDA, which finds a graph by the address of its first node: prompts
 // without logits leave the other graph as it is, prompts in the same pass would not.
 //
+// A decoder whose passes have few shapes whatever they mix (Decoder::mixedTokens) has long prompts alone, and pieces of others beside
+// the next token of every sequence.
+//
 // Two settings choose the padding. Without a pool (SchedulerSettings::pooled) the tokens of neighbouring slots make a
 // pass, so gaps are closed; in a pool a batch is one pass in any case. With `steady` shapes are few in both.
 #pragma once
@@ -63,7 +66,7 @@ class Planner {
   bool planPrompts(const std::vector<Sequence*>& running);
   void planTokens(const std::vector<Sequence*>& running);
   void planMixed(const std::vector<Sequence*>& running);
-  int promptRoom(int shape) const;
+  int promptRoom(int shape, int alone) const;
   int takeOf(const Sequence& sequence, int& prompt, int& outputs) const;
   void addRows(Sequence& sequence, int take);
   int steadySlots(const std::vector<Sequence*>& running);

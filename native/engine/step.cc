@@ -36,7 +36,7 @@ void Scheduler::step() {
     planner_.took(decoded - from);
     stats_.decodeSeconds += seconds(decoded - from);
     stats_.batches++;
-    const size_t passes = passesOf(planner_.batch(), settings_.ubatch, settings_.pooled).size();
+    const size_t passes = passesOf(planner_.batch(), settings_.ubatch, settings_.pooled || decoder_->mixedTokens() > 0).size();
     stats_.passes += passes;
     stats_.promptPasses += planner_.promptsAlone() ? passes : 0;
     countCells();

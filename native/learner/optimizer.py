@@ -36,7 +36,7 @@ class Optimizer:
         self.objective: str | None = None
         """The objective of the updates so far; None before the first."""
         self._kept: tuple[str | None, int, dict[str, Any]] | None = None
-        """After the last update: its objective, a parameter's number, and a copy of the moments of that parameter."""
+        """After the last update, or as loaded: its objective, and a parameter's number and a copy of its moments."""
         self._first_random = self._random()
 
     def begin(self, objective: str) -> None:
@@ -77,11 +77,14 @@ class Optimizer:
         self._adam.step()
         again.check(learning_rate)
         self.updates += 1
-        # In each update another one; on a card nothing is kept beside what it needs.
+        # In each update another one.
         number = self.updates % len(self.parameters)
-        one = self.parameters[number]
-        if one.device.type == "cpu":
-            kept = {name: value.clone() for name, value in self._adam.state.get(one, {}).items()}
+        self._keep(number, self._adam.state.get(self.parameters[number], {}))
+
+    def _keep(self, number: int, moments: dict[str, Any]) -> None:
+        """On a card nothing is kept beside what it needs."""
+        if self._device.type == "cpu":
+            kept = {name: value.clone() for name, value in moments.items()}
             self._kept = self.objective, number, kept
 
     def tensors(self) -> list[torch.Tensor]:
@@ -114,13 +117,17 @@ class Optimizer:
         """
         if state.get("bits", 32) != 32:
             raise Refused("the checkpoint has Adam's moments in 8 bits, which hone no longer reads")
+        self._set(state)
+        number = self.updates % len(self.parameters)
+        self._keep(number, state["adam"]["state"].get(number, {}))
+
+    def _set(self, state: dict[str, Any]) -> None:
         now = self._adam.state_dict()["param_groups"]
         self._adam.load_state_dict({"state": state["adam"]["state"], "param_groups": now})
         self.updates = state["updates"]
         self.objective = state["objective"]
         self.scale.load(state["loss_scale"])
         self._set_random(state)
-        self._kept = None
 
     def snapshot(self) -> dict[str, Any]:
         """A copy of state and weights in memory, for `restore`."""
@@ -139,7 +146,7 @@ class Optimizer:
     def restore(self, snapshot: dict[str, Any]) -> None:
         put(self.parameters, snapshot["weights"])
         # Knowledge about the loss scale gained since then is kept.
-        self.load(snapshot["state"] | {"loss_scale": self.scale.state()})
+        self._set(snapshot["state"] | {"loss_scale": self.scale.state()})
         self._kept = snapshot["kept"]
 
     def _random(self) -> dict[str, Any]:

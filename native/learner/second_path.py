@@ -68,6 +68,36 @@ def check_rows(packs: list[Pack], trajectories: list[Trajectory]) -> None:
             _check_path(pack, trajectory, torch.tensor([of_slot[slot] for slot in _slots(trajectory).tolist()]))
 
 
+WEIGHED = 1e-5
+"""Relative difference of a token's weight in f32 that is rounding."""
+
+
+@timed
+def check_scales(scales: torch.Tensor, member: torch.Tensor, updates: list[torch.Tensor], request: StepRequest) -> None:
+    """Each token weighs in the mean of its update what the objective gives it, by the tokens of its rollout.
+
+    `scales` and `member` (each token's rollout) are [S of the batch]; `updates`: the tokens of each update.
+    """
+    whole = len(member.unique())
+    rollouts = whole if request.rollouts is None else request.rollouts
+    tokens = len(member) if request.sampled_tokens is None else request.sampled_tokens
+    for slots in updates:
+        of, counts = member[slots].unique(return_inverse=True, return_counts=True)[1:]
+        # Rollouts of the step that are not in the batch are shared among its updates.
+        played = rollouts * len(counts) / whole
+        divisors = {
+            "tokens": torch.full(counts.shape, tokens * len(slots) / len(member), dtype=torch.float64),
+            "sequences": counts.double() * played,
+            "constant": torch.full(counts.shape, played * (request.max_completion_tokens or 1), dtype=torch.float64),
+        }[request.objective.normaliser]
+        # A comparison with NaN is false.
+        if not ((scales[slots] * divisors[of] - 1).abs() <= WEIGHED).all():
+            raise Refused(
+                "tokens do not weigh in the mean of an update what their rollouts and the objective "
+                f"{request.objective.name} give them"
+            )
+
+
 def _slots(trajectory: Trajectory) -> torch.Tensor:
     return torch.arange(trajectory.first_slot, trajectory.first_slot + int(trajectory.sampled.sum()))
 
@@ -178,7 +208,7 @@ def check_scaled(model: torch.nn.Module, lora: Lora) -> None:
 
 @timed
 def check_trained(model: torch.nn.Module, parameters: list[torch.nn.Parameter]) -> None:
-    """Before an update: all of the adapter is trained, nothing is dropped at random, and no gradient is left."""
+    """Before an update: all of the adapter is trained, and nothing is dropped at random."""
     trained = {id(parameter) for parameter in parameters}
     for name, parameter in model.named_parameters():
         if ".lora_" in name and not (parameter.requires_grad and id(parameter) in trained):
@@ -186,6 +216,11 @@ def check_trained(model: torch.nn.Module, parameters: list[torch.nn.Parameter]) 
     for name, module in model.named_modules():
         if isinstance(module, torch.nn.Dropout) and module.p > 0 and module.training:
             raise Refused(f"the model has dropout in {name}: the engine's policy has none")
+
+
+@timed
+def check_clear(parameters: list[torch.nn.Parameter]) -> None:
+    """Before the rows of each update: no gradient is left."""
     if any(parameter.grad is not None for parameter in parameters):
         raise Refused("gradients of an earlier update are left: they would be added to this one's")
 

@@ -29,7 +29,7 @@ from .protocol import Progress
 from .ranks import ALONE, Ranks
 from .request import StepRequest
 from .scaling import in_bf16
-from .second_path import check_count, check_trained
+from .second_path import check_clear, check_count, check_scales, check_trained
 from .version import Version, as_engine, of_batch
 
 
@@ -117,6 +117,7 @@ def _updates(
     own = [len(minibatch.own) for minibatch in minibatches]
     rows = sum(own) * (request.epochs + (1 if request.kl_coefficient else 0)) + sum(own[1:])
     scales = scales_of(batch, minibatches, request)
+    check_scales(scales, batch.member, [minibatch.slots for minibatch in minibatches], request)
     passes = Passes(backend, batch, request, scales, _ticker(progress, rows), ranks, played)
     backend.checkpointing(request.gradient_checkpointing)
     before = optimizer.snapshot()
@@ -233,6 +234,7 @@ def gradient(
         return float(sum(passes.accumulate(pack, first, optimizer.scale.value) for pack in minibatch.own))
 
     while True:
+        check_clear(optimizer.parameters)
         passes.begin_pass()
         try:
             value = ranks.together("rows", rows)

@@ -73,7 +73,7 @@ function settingsOf(options: LocalEngineOptions, addon: Pick<Addon, "devices" | 
   }
   const steadyShapes = options.steadyShapes ?? useGpu;
   const drawOnDevice = drawsOnDevice(options.sampling, gpuOf(devices));
-  const drawUntried = options.untriedSampling ?? false;
+  const drawUntried = options.untried ?? false;
   const own = { ownDecoder: options.decoder === "own", whyLlama: "" };
   return { ...settings, lanes, pooledKv, steadyShapes, drawOnDevice, drawUntried, ...own };
 }
@@ -142,7 +142,7 @@ export async function loadLocal(options: LocalEngineOptions, log?: (line: string
     const gpu = gpuOf(addon.devices());
     // Before loading, since its warm-up computes.
     if (isMainThread && gpu === "cuda") sumIn32Bits(gpu, (await modelShape(settings.model)).weightType);
-    if (isMainThread && settings.ownDecoder) {
+    if (isMainThread && settings.ownDecoder && !settings.drawUntried) {
       const { whyLlama } = await import("./own-decoder.js");
       settings.whyLlama = await whyLlama(addon, settings, log);
     }

@@ -19,8 +19,9 @@ import { checkRate } from "./rate.js";
 import { RENDERED } from "./rendered.js";
 import { checkBatch } from "./second-path.js";
 import { checkSeeds } from "./seeds.js";
+import { STORED } from "./stored.js";
 
-/** Those that need nothing of the model; `givenGuard` and `renderedGuard` look before them. */
+/** Those that need nothing of the model; `givenGuard` and `renderedGuard` look before them, `storedGuard` after them. */
 export const guards: readonly Guard[] = [
   {
     name: "the engine's own account",
@@ -122,7 +123,7 @@ export const guards: readonly Guard[] = [
 export const learnerGuards: readonly Pick<Guard, "name" | "sees">[] = [
   {
     name: "what was asked, by a second path",
-    sees: "a batch that is trained at another temperature, from another adapter than the run stands at, or with another scale of it",
+    sees: "a batch that is trained at another temperature, from another adapter than the run stands at, with another scale of it, or by another objective, weight of KL or number of updates than the run's options give",
   },
   {
     name: "rows by a second path",
@@ -142,7 +143,7 @@ export const learnerGuards: readonly Pick<Guard, "name" | "sees">[] = [
   },
   {
     name: "tokens of the updates",
-    sees: "tokens whose gradient was never added, or added twice, and a π_old that changes between the updates of a step",
+    sees: "tokens whose gradient was never added, or added twice, that weigh in the mean what another rollout's should, and a π_old that changes between the updates of a step",
   },
   {
     name: "a resume, read again",
@@ -154,7 +155,7 @@ export const learnerGuards: readonly Pick<Guard, "name" | "sees">[] = [
   },
   {
     name: "Adam by a second path",
-    sees: "an update that its gradient, moments and learning rate do not give, and moments that are not those of the update before",
+    sees: "an update that its gradient, moments and learning rate do not give, and moments that are not those of the update or the checkpoint before",
   },
   { name: "a checkpoint's files, read back", sees: "files that do not have what was trained" },
 ];
@@ -176,6 +177,7 @@ export function guardsList(): string {
     ...(Object.keys(MOMENTS) as (keyof Moments)[]).flatMap((moment) =>
       guards.filter((guard) => moment in guard).map((guard) => [MOMENTS[moment], guard] as const),
     ),
+    [MOMENTS.afterWaking, STORED],
     ...learnerGuards.map((guard) => ["in the learner", guard] as const),
   ];
   const item = ({ name, sees }: Pick<Guard, "name" | "sees">) =>

@@ -5,7 +5,7 @@
 import { z } from "zod";
 import type { Claim } from "../core/task/task.js";
 import { type AnswerForm, objectOf, textWithin } from "./form.js";
-import { objectWith } from "./json.js";
+import { readAs } from "./json.js";
 import type { Judge, Question } from "./judge.js";
 import { NoVerdict } from "./no-verdict.js";
 import { tagless } from "./serialise.js";
@@ -50,14 +50,6 @@ const verdictSchema = z.object({
   ),
 });
 
-/** @throws NoVerdict with a message for the judge */
-function readCorrectness(text: string): CorrectnessVerdict {
-  const parsed = verdictSchema.safeParse(objectWith("accept", text));
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw new NoVerdict("wrong_form", `${issue?.path.join(".")}: ${issue?.message}`);
-}
-
 export function correctnessQuestion({ question, golden, given }: Claim): Question<CorrectnessVerdict> {
   return {
     messages: [
@@ -65,7 +57,7 @@ export function correctnessQuestion({ question, golden, given }: Claim): Questio
       { role: "user", content: tagless({ question, golden_answer: golden, agents_answer: given }) },
     ],
     form,
-    read: readCorrectness,
+    read: (text) => readAs(verdictSchema, "accept", text),
   };
 }
 

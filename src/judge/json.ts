@@ -2,6 +2,7 @@
  * Finds the one JSON object in a judge's answer: models without a schema write their thoughts, code fences and text around
  * it.
  */
+import type { z } from "zod";
 import { NoVerdict } from "./no-verdict.js";
 
 /** Levels of lists and objects at most; a verdict has three. */
@@ -175,4 +176,12 @@ function candidatesIn(text: string): Record<string, unknown>[] {
   if (typeof whole === "string") return objectsIn(whole);
   // A list holds no answer, whatever stands in it.
   return isObject(whole) ? objectsIn(text) : [];
+}
+
+/** The object with this key, as a schema has it. @throws NoVerdict with a message for the judge */
+export function readAs<T>(schema: z.ZodType<T>, key: string, text: string): T {
+  const parsed = schema.safeParse(objectWith(key, text));
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new NoVerdict("wrong_form", `${issue?.path.join(".")}: ${issue?.message}`);
 }

@@ -47,11 +47,9 @@ export function engineFacts(info: LocalShown | ServedShown) {
   return { kind: "llama.cpp" as const, ...compute, lanes, threads, ubatch, llamaVersion };
 }
 
-/** What has played a run, each kind once, by what the run records; runs of before recorded no kind. */
+/** What has played a run, each kind once, by what the run records. */
 export function engineKinds(devices: readonly Device[]): string[] {
-  const kinds = devices
-    .filter(({ part }) => part === "engine")
-    .map(({ kind, servers }) => String(kind ?? (servers === undefined ? "llama.cpp" : "vllm")));
+  const kinds = devices.filter(({ part }) => part === "engine").map(({ kind }) => String(kind));
   return [...new Set(kinds)];
 }
 

@@ -7,7 +7,7 @@
  * never tokenised again for it. If a client's copy of a turn differs from the sampled one, it has rewritten its
  * history, and its version counts as given, not sampled.
  */
-import { type Segment, type TokenRecord, Transcript } from "../core/rollout/transcript.js";
+import type { Segment } from "../core/rollout/transcript.js";
 import type { ChatMessage, ToolSchema } from "../core/task/task.js";
 import { hasBigint, mapBigints } from "../core/util/json.js";
 import { firstKey, nextKey } from "./messages.js";
@@ -130,20 +130,9 @@ export class Recorder {
   }
 }
 
-function chain(point: Point | null): Point[] {
-  const points: Point[] = [];
-  for (let at = point; at; at = at.parent) points.push(at);
-  return points.reverse();
-}
-
 /** All tokens of a conversation up to a point. */
 export function idsOf(point: Point | null): number[] {
-  return chain(point).flatMap(({ segment }) => [...segment.ids]);
-}
-
-/** The token record of a conversation up to a point, as in trajectories. */
-export function recordOf(point: Point): TokenRecord {
-  const transcript = new Transcript();
-  for (const { segment } of chain(point)) transcript.add(segment);
-  return transcript.record();
+  const segments: Segment[] = [];
+  for (let at = point; at; at = at.parent) segments.push(at.segment);
+  return segments.reverse().flatMap(({ ids }) => [...ids]);
 }

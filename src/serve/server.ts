@@ -34,7 +34,6 @@ const KEEP_ALIVE = 65;
 
 export interface Endpoint {
   readonly url: string;
-  readonly port: number;
   /** For code on this thread: answers a request to `url` as `fetch` does, without a connection. */
   readonly fetch: LocalFetch;
   /** Stops accepting requests, lets running ones finish, and aborts them after the grace period. */
@@ -217,7 +216,6 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
   });
   const at = (server.address() as AddressInfo).port;
   return {
-    port: at,
     url: `http://${HOST}:${at}/v1`,
     fetch: localFetch(`http://${HOST}:${at}`, (request, response) => {
       const exchange = new Exchange(request, response, cancelled);

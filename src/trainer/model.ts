@@ -16,6 +16,7 @@ import type { Adapter } from "../core/run/records.js";
 import type { EnginePolicy } from "../core/train/engine-policy.js";
 import { HoneError } from "../core/util/errors.js";
 import { sha256OfFile } from "../core/util/files.js";
+import { limitsOf } from "../machine/play/player-options.js";
 import type { Given, Listener } from "./given.js";
 import type { OpenTask } from "./task.js";
 
@@ -66,18 +67,8 @@ export class Model {
 
   /** Limits of every rollout. */
   get limits(): RolloutLimits & { readonly maxTokens: number } {
-    const { maxTurns, maxTokens, turnTimeout, toolTimeout, rolloutTimeout, taskTimeout, onToolError, offForm } =
-      this.config;
-    return {
-      maxTurns,
-      maxTokens: maxTokens ?? sizedDefault("maxTokens", this.info.parameters),
-      turnSeconds: turnTimeout,
-      toolSeconds: toolTimeout,
-      taskSeconds: taskTimeout,
-      rolloutSeconds: rolloutTimeout,
-      onToolError,
-      offForm,
-    };
+    const { maxTokens = sizedDefault("maxTokens", this.info.parameters) } = this.config;
+    return limitsOf({ ...this.config, maxTokens });
   }
 
   /** The description of the player that worker threads get. */

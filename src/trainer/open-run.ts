@@ -22,11 +22,13 @@ import { decodeThreads, usableCores } from "../engine/threads.js";
 import { type GivenReader, givenGuard } from "../guards/given.js";
 import { guards } from "../guards/guard-list.js";
 import { type RenderedReader, renderedGuard } from "../guards/rendered.js";
+import { type StoreReader, storedGuard } from "../guards/stored.js";
 import { openRewards, requireRewards } from "../judge/reward/open.js";
 import { engineFacts, engineText } from "../machine/compute.js";
 import { openPlaying } from "../machine/play/playing-engine.js";
 import { pythonFor } from "../machine/python/machine.js";
 import { ensurePython, type PythonOptions } from "../machine/python/python.js";
+import { RunReader } from "../machine/runs/reader.js";
 import { taskDifferences } from "../scenarios/task-options.js";
 import { checkStaleness } from "./apart.js";
 import type { TrainEvents } from "./events.js";
@@ -126,7 +128,7 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
       updater,
       view,
       lastUpdates: new LastUpdates(),
-      guards: [givenGuard(reader), renderedGuard(reader, jinja2.render), ...guards],
+      guards: [givenGuard(reader), renderedGuard(reader, jinja2.render), ...guards, storedGuard(storeOf(run))],
       settings: loopSettings(settings, config, info, plan.apart),
       policy: await model.policy(task, config.releaseWeights),
     };
@@ -192,6 +194,19 @@ function readerOf(engine: Engine, { template, closing }: Chat, tools: readonly T
     detokenize: (ids) => engine.detokenize(ids, { special: true }),
   };
 }
+
+/** Reads by a connection of its own. */
+const storeOf = ({ folder, store }: Run): StoreReader => ({
+  last: () => store.lastStep().step,
+  rollouts: (step) => {
+    const reader = RunReader.open(folder);
+    try {
+      return [...reader.rollouts({ phase: "train", from: step, to: step })];
+    } finally {
+      reader.close();
+    }
+  },
+});
 
 /** The rewards that the options name, or the program's own. */
 async function rewardsOf({ settings, config, task, reward, judge }: RunPlan, run: Run, io: Io): Promise<Rewards> {

@@ -151,7 +151,7 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
     ...contentsOf(model, task.task, task.scenarios, task.servers),
     ...(await rewardNamed(settings.reward)).contents(settings),
     ...(judge === undefined ? {} : { judge: judge.fingerprint }),
-    ...(await firstAdapter(initial, recorded)),
+    ...(await firstAdapter(initial)),
   };
   const { gpu: _, ...computed } = machine;
   const run = { folder, settings, contents, given, task, model, shape, fitted, initial, judge, reward, trackers };
@@ -209,11 +209,9 @@ async function fileOf(
   return { file, converted: source !== undefined };
 }
 
-/** Runs that programs began before this was recorded go on without it. */
-async function firstAdapter(initial: PeftAdapter | undefined, recorded: RunRecord | undefined) {
-  const name = "first adapter";
-  if (initial === undefined || (recorded && recorded.contents[name] === undefined)) return {};
-  return { [name]: await (await import("../machine/models/adapter.js")).peftFingerprint(initial) };
+async function firstAdapter(initial: PeftAdapter | undefined) {
+  if (initial === undefined) return {};
+  return { "first adapter": await (await import("../machine/models/adapter.js")).peftFingerprint(initial) };
 }
 
 /**

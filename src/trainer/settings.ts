@@ -9,7 +9,7 @@ import { type ObjectiveName, objectiveOf } from "../core/learn/objectives.js";
 import { LINEAR_LAYERS } from "../core/learn/types.js";
 import { adapterTypeOf, engineNumerics } from "../core/run/numerics.js";
 import type { RunRecord } from "../core/run/records.js";
-import { checkRemoved, type RunSettings } from "../core/run/settings.js";
+import type { RunSettings } from "../core/run/settings.js";
 import type { PlainOptions } from "../core/task/task.js";
 import type { LoopSettings } from "../core/train/parts.js";
 import { UsageError } from "../core/util/errors.js";
@@ -40,7 +40,6 @@ export interface SettingsSources {
  * @throws UsageError for options that cannot be trained with
  */
 export function resolveSettings({ given, recorded, model, set = {}, stepsPerEpoch }: SettingsSources): RunSettings {
-  if (recorded) checkRemoved(recorded, model.parameters);
   const loss = (given.loss ?? recorded?.options.loss ?? options.loss.default) as ObjectiveName;
   const objective = objectiveOf(loss);
   const preset = presetOf(given, loss);

@@ -7,7 +7,7 @@ import { readDocument, withTables } from "../../bench/prove/document.js";
 import { faults } from "../../bench/prove/faults.js";
 import { alarmIn, guardOf } from "../../bench/prove/guards.js";
 import { PROVE_RESULTS } from "../../bench/prove/results.js";
-import { again, outsideShare, outsideTable, type ProveResults } from "../../bench/prove/table.js";
+import { again, outsideShare, outsideTable, type ProveResults, triedTable } from "../../bench/prove/table.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 
 const read = (file: string) => readFileSync(join(packageRoot, file), "utf8");
@@ -57,7 +57,9 @@ it("a fault from outside that is tried again keeps its first outcome, with the l
   const both = again(first, seen);
   expect(again(first, first)).toEqual(first);
   expect(again(both, first)).toEqual(first);
-  expect(outsideTable([both])).toContain("| **not seen** |  | in the run, step 1: a guard |");
-  const share = outsideShare([both, seen], []).replaceAll("\n", " ");
-  expect(share).toContain("1 in the run, 1 by nobody. Guards were written afterwards: a run now shows 1 of those");
+  expect(triedTable([both])).toContain("| **not seen** |  | in the run, step 1: a guard |");
+  expect(outsideTable([first])).toContain("| **not seen** |  |");
+  const share = outsideShare([first], [both, seen], [seen]).replaceAll("\n", " ");
+  expect(share).toContain("1 tried, of which are seen: 0 in the run, 1 by nobody.");
+  expect(share).toContain("Of 2, tried before that, were seen: 1 in the run, 1 by nobody; now: 2 in the run.");
 });

@@ -3,13 +3,13 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import { optionsPage } from "../../bench/docs/options-page.js";
 import { givenByProgram, isOwn, optionNames, options, ownOptions, readGiven } from "../../src/core/config/config.js";
 import { text } from "../../src/core/config/option.js";
 import { removedCommands, removedFlags } from "../../src/core/config/removed.js";
 import { UsageError } from "../../src/core/util/errors.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { loadCommands } from "../../src/hone/commands/commands.js";
-import { optionsPage } from "../../src/hone/options-page.js";
 import { loadConfig } from "../support/config.js";
 
 const commands = await loadCommands();

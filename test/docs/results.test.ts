@@ -1,5 +1,6 @@
 /** Tables of results in docs: each figure is that of a file in bench/results. */
 import { describe, expect, it } from "vitest";
+import type { Row } from "../../bench/card/case.js";
 import { median } from "../../bench/measure.js";
 import { textOf } from "./blocks.js";
 import { atEnd, atStart, type Outcome, outcomesOf, percent, resultsOf, rowsOf, type Share } from "./figures.js";
@@ -23,6 +24,47 @@ function expectEmailTable(header: string, evaluated: readonly Share[]) {
   ]);
 }
 
+describe("what is said of hone's own graph", () => {
+  const { rows } = resultsOf("card-counts-engine-nvidia-h100-80gb-hbm3.json") as { rows: Row[] };
+  const own = rows.filter(({ decoder }) => decoder === "own");
+  const valuesOf = (counted: readonly Row[], name: string) =>
+    counted.flatMap(({ figures }) => figures[name]?.value ?? []);
+  const range = (values: readonly number[]) => `${Math.min(...values).toFixed(2)} to ${Math.max(...values).toFixed(2)}`;
+
+  it("was counted", () => {
+    const cells = (decoder: Row["decoder"]) => {
+      const of = (traffic: Row["traffic"]) => {
+        const found = rows.find(
+          (row) =>
+            ["0.5b", "bf16", traffic, 64, decoder, undefined].join() ===
+            [row.shape, row.type, row.traffic, row.sequences, row.decoder, row.pooledKv].join(),
+        );
+        return (name: string) => found?.figures[name]?.value ?? Number.NaN;
+      };
+      const [decode, agents] = [of("decode"), of("agents")];
+      const kernels = [decode("kernelsPerPassWithoutAdapter"), decode("kernelsPerPass")];
+      return [
+        kernels.map((count) => count.toLocaleString("en-US")).join(", "),
+        percent(agents("replayedOfAllPasses"), 0),
+        [agents("synchronisationsPerPass"), agents("copiesPerPass")].map((count) => count.toFixed(1)).join(", "),
+        agents("passesOverIdeal").toFixed(2),
+      ];
+    };
+    const [llama, hone] = [cells("llama"), cells("own")];
+    expect(rowsOf("docs/engine.md", "0.5B in bf16, 64 sequences").map(([, ...row]) => row.slice(0, 2))).toEqual(
+      llama.map((cell, index) => [cell, hone[index]]),
+    );
+    const text = textOf("docs/engine.md").replaceAll("\n", " ");
+    expect(text).toContain(`they are ${range(valuesOf(own, "kernelsWithAdapterByThoseWithout"))} times as many`);
+    const agents = own.filter(({ traffic }) => traffic === "agents");
+    expect(text).toContain(`Passes do not always: ${range(valuesOf(agents, "passesOverIdeal"))} for each ideal one`);
+  });
+
+  it.each(["replayedOfAllPasses", "synchronisationsPerPass", "copiesPerPass"])("reaches its goal: %s", (name) => {
+    expect(own.filter(({ figures }) => figures[name]?.reached === false)).toEqual([]);
+  });
+});
+
 describe("what is said of pretrained models", () => {
   const text = outcomesOf("smollm2-2026-11-24-amd-epyc-2-cores.json");
   const [email, control] = outcomesOf("smollm2-email-2026-11-25-amd-epyc-2-cores.json") as [Outcome, Outcome];
@@ -37,10 +79,10 @@ describe("what is said of pretrained models", () => {
     ];
     const [untrained, taught] = email.heldOut as [Share, Share];
     const figures = rowsOf("README.md", "held-out questions").map(([, ...cells]) => cells);
-    const qwen = (outcomesOf(QWEN)[0] as Outcome).heldOut;
+    const [qwen, random] = outcomesOf(QWEN).map(({ heldOut }) => heldOut) as [Share[], Share[]];
     const after = `${atEnd(email.heldOut, 0)}; with random rewards ${atEnd(control.heldOut, 0)}`;
     expect(figures).toEqual([
-      [atEnd([qwen[1] as Share], 0), atEnd(qwen, 0)],
+      [atEnd([qwen[1] as Share], 0), `${atEnd(qwen, 0)}; with random rewards ${atEnd(random, 0)}`],
       runs("seed"),
       runs("coins"),
       [atEnd([untrained, taught], 0), after],
@@ -62,8 +104,8 @@ describe("what is said of pretrained models", () => {
 });
 
 it("what docs/results.md says of Qwen2.5 0.5B was measured", () => {
-  const [email] = outcomesOf(QWEN) as [Outcome];
-  expectEmailTable("100 held-out questions, sampled", email.heldOut);
+  const [email, control] = outcomesOf(QWEN) as [Outcome, Outcome];
+  expectEmailTable("100 held-out questions, sampled", [...email.heldOut, control.heldOut.at(-1) as Share]);
 });
 
 /** Runs of three seeds of SmolLM2: successes at the end in percent, their mean, the mean of the distances, the least effective sample size. */

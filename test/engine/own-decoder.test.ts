@@ -62,8 +62,12 @@ describe("hone's own graph computes what llama.cpp's does, but for rounding", ()
     for (const { kind, own: apart } of kinds) expect(apart.most, kind).toBeLessThan(ROUNDING);
   });
 
-  it("where rows only fill the shape of a pass", async () => {
-    const { kinds } = await tried(modelPath("qwen2-tiny-f16.gguf"), "", true);
+  // Prompts are evaluated in a slot of their own there, and pieces of some beside a token of every other.
+  it.each([
+    ["without an adapter", ""],
+    ["with an adapter", modelPath("qwen2-tiny-adapter-1.gguf")],
+  ])("where rows only fill the shape of a pass, %s", async (_, adapter) => {
+    const { kinds } = await tried(modelPath("qwen2-tiny-f16.gguf"), adapter, true);
     for (const { kind, own: apart } of kinds) expect(apart.most, kind).toBeLessThan(ROUNDING);
   });
 });
@@ -130,6 +134,40 @@ it("is compared with llama.cpp's once for a file", async () => {
   expect(lines).toEqual([
     expect.stringMatching(/^comparing hone's own graph with llama.cpp's on tiny-\d+\.gguf, once$/),
   ]);
+});
+
+it("has long prompts alone and pieces of others beside single tokens, where shapes are few", async () => {
+  const engine = await own({ name: "steady", steadyShapes: true, sequences: 4, contextPerSequence: 1024 });
+  const llama = await testEngine({ model: engine.info.model, name: "llama", sequences: 4, contextPerSequence: 1024 });
+  await engine.useAdapter(adapterPath("one"));
+  await llama.useAdapter(adapterPath("one"));
+  // More than a prompt that is mixed with others has, a group, and results of several lengths while others go on.
+  const open = [...engine.openGroup(prompt("x".repeat(300)), 3), engine.open(prompt("y".repeat(90)))];
+  await Promise.all(
+    open.map(async (sequence, index) => {
+      let all = sequence === open[3] ? prompt("y".repeat(90)) : prompt("x".repeat(300));
+      for (const appended of [0, 5 + 33 * index, 70]) {
+        const append = prompt("result ".repeat(appended)).slice(0, appended);
+        const sampling = { seed: index };
+        const turn = await sequence.generate({
+          ...(appended > 0 ? { append } : {}),
+          maxTokens: 12,
+          sampling,
+          stop: [],
+        });
+        const before = concat(all, append);
+        all = concat(before, turn.tokens);
+        const theirs = await llama.score(all, { from: before.length });
+        expect(largestDifference(turn.logprobs, theirs)).toBeLessThan(ROUNDING);
+      }
+      sequence.close();
+    }),
+  );
+  const { passes, batches, promptPasses } = engine.stats();
+  expect(passes).toBe(batches);
+  expect(promptPasses).toBeGreaterThan(0);
+  await close(engine);
+  await close(llama);
 });
 
 describe("an engine on it", async () => {

@@ -7,8 +7,8 @@ const judged = { estimator: "grpo", stdFloor: 0, spreadFloor: 0.05 } as const;
 
 describe("group advantages", () => {
   it("are the distance to the mean over standard deviation plus floor", () => {
-    const { advantages, mean, std, spread, trainable } = groupAdvantages([1, 0, 0, 0], checkable);
-    expect({ mean, std, spread, trainable }).toEqual({ mean: 0.25, std: 0.5, spread: 1, trainable: true });
+    const { advantages, trainable } = groupAdvantages([1, 0, 0, 0], checkable);
+    expect(trainable).toBe(true);
     expect(advantages[0]).toBeCloseTo(0.75 / 0.6, 12);
     expect(advantages[1]).toBeCloseTo(-0.25 / 0.6, 12);
   });

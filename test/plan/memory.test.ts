@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
+import { cardsTable, modelsByCardTable, onCard, qwen as qwenModels } from "../../bench/docs/cards.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { type ModelShape, modelFile, modelShape } from "../../src/engine/models.js";
 import { fitHere, fitText, smallestCard } from "../../src/machine/plan/by-default.js";
-import { cardsTable, modelsByCardTable, onCard, qwen as qwenModels } from "../../src/machine/plan/cards.js";
 import { contextsMemory } from "../../src/machine/plan/engine-memory.js";
 import { fitToMachine, WIDEST_ROW } from "../../src/machine/plan/fit.js";
 import { adapterParameters, type PlanInput } from "../../src/machine/plan/input.js";

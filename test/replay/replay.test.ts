@@ -7,6 +7,8 @@ import { writeBatch } from "../../src/core/learn/batch.js";
 import type { StepRow } from "../../src/core/run/records.js";
 import type { RunSettings } from "../../src/core/run/settings.js";
 import { batchOf, type CreditedGroup } from "../../src/core/train/credit.js";
+import { rateOfStep } from "../../src/core/train/schedule.js";
+import { replayRate } from "../../src/trainer/replay/rate.js";
 import { stepsToReplay } from "../../src/trainer/replay/replay.js";
 import { replayBatch } from "../../src/trainer/replay/update.js";
 import { trajectoryOf } from "../train/support/fakes.js";
@@ -60,4 +62,20 @@ it("the first and the newest step are replayed, one or all where they are asked 
   expect(stepsToReplay("all", 3, "run")).toEqual([1, 2, 3]);
   expect(() => stepsToReplay("4", 3, "run")).toThrow("there is no step 4 to replay: run has steps 1 to 3");
   expect(() => stepsToReplay("all", 0, "run")).toThrow("there is no step 1 to replay: run has no step yet");
+});
+
+it("the learning rate is that of the step by the run's schedule, also where the run was given more steps since", () => {
+  const falling = { learningRate: 1e-3, finalLearningRate: 1e-4, warmup: 2 };
+  const result = (schedule: typeof falling, step: number, steps: number, rate: number) =>
+    replayRate({ step, metrics: { learning_rate: rate } } as StepRow, { ...schedule, steps }).result;
+  for (const schedule of [falling, { ...falling, finalLearningRate: 1e-3 }]) {
+    for (const step of [1, 2, 3, 7, 10]) {
+      const rate = rateOfStep(schedule, step, 10);
+      expect(result(schedule, step, 10, rate)).toBe("same");
+      const depends = step > 1 && schedule === falling;
+      expect(result(schedule, step, 25, rate)).toBe(depends ? "skipped" : "same");
+      expect(result(schedule, step, 10, 1.001 * rate)).toBe("differs");
+      expect(result(schedule, step, 10, 0)).toBe("differs");
+    }
+  }
 });

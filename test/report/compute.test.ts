@@ -30,11 +30,11 @@ describe("the line on the engine", () => {
     expect(engineFacts({ compute: served, servers })).toEqual({ kind: "vllm", ...served, servers: 2 });
   });
 
-  it("says which kinds have played a run, also of one whose records have no kind", () => {
-    const engine = { part: "engine" as const, seen: "2026-01-01T00:00:00Z" };
+  it("says which kinds have played a run", () => {
+    const engine = { part: "engine" as const, seen: "2026-01-01T00:00:00Z", kind: "llama.cpp" };
     expect(engineKinds([{ ...engine, part: "learner" }])).toEqual([]);
-    expect(engineKinds([engine, { ...engine, kind: "llama.cpp" }])).toEqual(["llama.cpp"]);
-    expect(engineKinds([engine, { ...engine, servers: 2 }])).toEqual(["llama.cpp", "vllm"]);
+    expect(engineKinds([engine, engine])).toEqual(["llama.cpp"]);
+    expect(engineKinds([engine, { ...engine, kind: "vllm" }])).toEqual(["llama.cpp", "vllm"]);
   });
 
   it("warns of layers that stayed on the CPU, with the reason and what helps", () => {

@@ -122,20 +122,6 @@ describe("the view of training in a log", () => {
     for (const text of written.flatMap((text) => text.split("\n"))) expect(text.length, text).toBeLessThan(80);
   });
 
-  it("says nothing of steps and progress when it is to be quiet, but what it is told to say", () => {
-    const { stream: log, written } = stream(false);
-    const view = new TrainView(log, 20, false, true);
-    view.phase(1, "rollouts", 4);
-    vi.advanceTimersByTime(20_000);
-    view.rollout(rollout);
-    view.progress({ phase: "update", done: 1, total: 4 });
-    view.step(line);
-    view.validation({ step: 0, checkpoint: null, result: evaluate([], 0), seconds: 1 });
-    view.log("warning: slow");
-    view.end();
-    expect(written).toEqual(["warning: slow\n"]);
-  });
-
   it("says why a step changed nothing, and what was reused or failed", () => {
     const { stream: log, written } = stream(false);
     const view = new TrainView(log, 20);

@@ -190,20 +190,6 @@ describe("a run that goes on", () => {
     expect(() => check(recorded, {}, { model: "m" })).toThrow(/other contents of the tools/);
   });
 
-  it("goes on where a removed option had the value that is used now, and is refused where it had another", () => {
-    const before = (more: object) => {
-      const recorded = begun({});
-      return { ...recorded, options: { ...recorded.options, ...more } };
-    };
-    const resumed = (more: object) => resolve({}, { recorded: before(more) });
-    const same = { adamBeta1: 0.9, adamBeta2: 0.99, weightDecay: 0.1, mcpScope: "rollout", mcpResultChars: 8000 };
-    expect(resumed(same)).toEqual(resumed({}));
-    expect(() => resumed({ ...same, adamBeta2: 0.5 })).toThrow(
-      /^the run was begun with --adam-beta2 0\.5, an option that has been removed \(0\.99 is used now\)\.\nStart a new run/,
-    );
-    expect(() => resumed({ mcpScope: "worker" })).toThrow("--mcp-scope worker");
-  });
-
   it("may change what makes it no other run", () => {
     const recorded = begun({});
     const given = { steps: 99, keep: 5, validateEvery: 2, microBatchTokens: 512 };

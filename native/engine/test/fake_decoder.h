@@ -54,6 +54,8 @@ struct FakeCounters {
   std::atomic<int> passes{0};
   /** Slots need not be neighbours, and padding is understood. */
   std::atomic<bool> pooled{false};
+  /** Decoder::mixedTokens. */
+  std::atomic<int> mixed{0};
   /** Batches with rows, and those of them that CUDA would replay: shaped as the last one with rows. */
   std::atomic<int> withRows{0};
   std::atomic<int> replayed{0};
@@ -104,6 +106,7 @@ class FakeDecoder final : public Decoder {
 
   int vocabularySize() const override { return kVocabulary; }
   bool canTrim() const override { return canTrim_; }
+  int mixedTokens() const override { return counters_.mixed; }
 
   void decode(const Batch& batch) override {
     onDecodeThread = true;

@@ -38,6 +38,7 @@ struct Shapes {
   bool samples = false;
   int promptBatch = 32;
   int batchMs = 1000;
+  int mixedTokens = 0;
 };
 
 struct Fixture {
@@ -51,6 +52,7 @@ struct Fixture {
     std::vector<Lane> made;
     counters.pooled = shapes.pooled;
     counters.samples = shapes.samples;
+    counters.mixed = shapes.mixedTokens;
     for (int lane = 0; lane < lanes; lane++) {
       const int own = shareOf(slots, lanes, lane);
       auto decoder = std::make_unique<FakeDecoder>(own, kContext, canTrim, counters, lane);

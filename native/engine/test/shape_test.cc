@@ -96,6 +96,20 @@ void slotsMoveWhereTheShapeShrinks() {
   CHECK(movesAfter({0, 2, 4, 6}) == 2);  // of four, and two are beyond the first four slots
 }
 
+/** Where passes mix, a prompt's pieces are as long as its slot's part of them, beside the token of another sequence. */
+void piecesOfAPromptAreBesideOtherTokens() {
+  Fixture fixture(2, true, 1000, 1, {false, true, false, 32, 1000, 8});
+  fixture.counters.microseconds = 300;
+  const SequenceId one = fixture.scheduler.open(1, 10, {1});
+  std::future<TurnResult> running = fixture.generate(one, request(150, 1));
+  const std::vector<Token> long40(40, 5);
+  const SequenceId other = fixture.scheduler.open(1, 11, long40);
+  CHECK(fixture.generate(other, request(3, 2)).get().tokens == expected(long40, 3, 2));
+  CHECK(running.get().tokens == expected({1}, 150, 1));
+  CHECK(fixture.scheduler.stats().promptPasses == 0);
+  CHECK(fixture.counters.largest == 1 + 8);
+}
+
 /** Prompts come and go between the others: these keep their shape, in one pass each. */
 void promptsLeaveTheShapeOfTheOthers() {
   for (const bool pooled : {false, true}) {
@@ -184,6 +198,7 @@ void scoresThatWaitForRowsLoseNone() {
 
 void testShapes() {
   runTest("passes are counted as llama.cpp cuts", passesAreCountedAsLlamaCuts);
+  runTest("where passes mix, pieces of a prompt are beside other tokens", piecesOfAPromptAreBesideOtherTokens);
   runTest("steady batches have the shape of the one before", steadyBatchesHaveTheShapeOfTheOneBefore);
   runTest("prompts leave the shape of the others", promptsLeaveTheShapeOfTheOthers);
   runTest("slots move where the shape shrinks", slotsMoveWhereTheShapeShrinks);

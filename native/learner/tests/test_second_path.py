@@ -4,20 +4,32 @@ import dataclasses
 
 import pytest
 import torch
-from batches import open_settings, random_batch, step_settings, tree_batch, write_random_batch
-from learner import checkpoint
+from batches import (
+    OBJECTIVES,
+    open_settings,
+    random_batch,
+    step_settings,
+    tree_batch,
+    write_random_batch,
+    write_tree_batch,
+)
+from learner import checkpoint, loss
 from learner.adam import make_adam
 from learner.attention import Layout
 from learner.batch import read_batch
 from learner.errors import Refused
+from learner.minibatches import minibatches_of, scales_of
 from learner.packing import plan_trajectories
+from learner.ranks import ALONE
 from learner.request import AdamSettings
 from learner.second_path import (
     AdamStep,
     check_apart,
+    check_clear,
     check_old,
     check_rows,
     check_scaled,
+    check_scales,
     check_tokens,
     check_trained,
 )
@@ -128,8 +140,9 @@ def test_an_update_that_leaves_a_part_of_the_adapter_drops_at_random_or_keeps_gr
         check_trained(model, [one for one in parameters if one is not parameters[-1]])
     parameters[3].grad = torch.zeros_like(parameters[3])
     with pytest.raises(Refused, match="gradients of an earlier update are left"):
-        check_trained(model, parameters)
+        check_clear(parameters)
     parameters[3].grad = None
+    check_clear(parameters)
     model.add_module("dropped", torch.nn.Dropout(0.1))
     with pytest.raises(Refused, match="the model has dropout in dropped"):
         check_trained(model, parameters)
@@ -310,3 +323,63 @@ def test_a_checkpoint_of_rounded_moments_is_refused(session, tmp_path, silent, m
     monkeypatch.setattr(checkpoint.Optimizer, "state", rounded)
     with pytest.raises(Refused, match=r"optimizer\.pt of the checkpoint has not what was written to it"):
         session.step(step_settings(write_random_batch(tmp_path / "batch"), tmp_path / "0001"), silent)
+
+
+def test_an_update_that_keeps_the_gradients_of_the_one_before_in_its_step_is_refused(
+    session, tmp_path, silent, monkeypatch
+):
+    batch = write_random_batch(tmp_path / "batch")
+    clear, update = session._optimizer.clear, session._optimizer.update
+    lost = []
+
+    def after_update(rate):
+        update(rate)
+        lost.append(rate)
+
+    monkeypatch.setattr(session._optimizer, "update", after_update)
+    # The first after an update.
+    monkeypatch.setattr(session._optimizer, "clear", lambda: lost.pop() if lost else clear())
+    with pytest.raises(Refused, match="gradients of an earlier update are left"):
+        session.step(step_settings(batch, tmp_path / "0001", epochs=2), silent)
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_an_adam_that_begins_anew_in_a_step_is_refused(tmp_path, silent, monkeypatch, fresh):
+    opened = open_settings(write_gguf(make_model("llama"), tmp_path / "model.gguf"))
+    batch = write_random_batch(tmp_path / "batch")
+    learner = Session(opened, silent)
+    learner.step(step_settings(batch, tmp_path / "0001"), silent)
+    if fresh:
+        learner = Session(dataclasses.replace(opened, resume=str(tmp_path / "0001")), silent)
+    begin = learner._optimizer.begin
+
+    def anew(objective):
+        begin(objective)
+        learner._optimizer._adam.state.clear()
+
+    with monkeypatch.context() as patch, pytest.raises(Refused, match="are not those that the update before left"):
+        patch.setattr(learner._optimizer, "begin", anew)
+        learner.step(step_settings(batch, tmp_path / "0002"), silent)
+
+
+@pytest.mark.parametrize("name", list(OBJECTIVES))
+@pytest.mark.parametrize("minibatches", [1, 3])
+@pytest.mark.parametrize("played", [{}, {"rollouts": 40, "sampledTokens": 900}])
+def test_the_shares_of_a_mean_are_those_of_the_tokens_own_rollouts(
+    session, tmp_path, monkeypatch, name, minibatches, played
+):
+    batch = read_batch(write_tree_batch(tmp_path / "batch"), 96)
+    more = {"objective": OBJECTIVES[name], "maxCompletionTokens": 50, "minibatches": minibatches} | played
+    request = step_settings("", tmp_path / "0001", **more)
+    dealt = minibatches_of(session._backend, batch, request, ALONE)
+    scales = scales_of(batch, dealt, request)
+    updates = [one.slots for one in dealt]
+    check_scales(scales, batch.member, updates, request)
+    for other in (scales * 1.01, scales.where(batch.member != 2, 0)):
+        with pytest.raises(Refused, match="do not weigh in the mean of an update"):
+            check_scales(other, batch.member, updates, request)
+    if request.objective.normaliser == "sequences":
+        scale = loss.token_scale
+        monkeypatch.setattr(loss, "token_scale", lambda objective, *rest: scale(objective, *rest).roll(1))
+        with pytest.raises(Refused, match="do not weigh in the mean of an update"):
+            check_scales(scales_of(batch, dealt, request), batch.member, updates, request)

@@ -217,8 +217,7 @@ export const size = <const A extends About<string>>(description: string, about: 
     about,
   );
 
-export const date = <const A extends About<string>>(description: string, about: A = {} as A) =>
-  option("text", z.iso.date(), "a date as YYYY-MM-DD", description, about);
+export const date = (description: string) => option("text", z.iso.date(), "a date as YYYY-MM-DD", description, {});
 
 type CommandsOf<O, C> = O extends { readonly ownCommands: infer Own } ? Own : C;
 

@@ -80,10 +80,10 @@ export interface LocalEngineOptions extends CommonOptions {
    */
   readonly sampling?: SamplingPlace;
   /**
-   * Takes what the device draws without trying it first: only for counting what a card would do that computes nothing, where
-   * the trial cannot pass. No command sets it. Default false.
+   * Takes what the device draws, and hone's own graph, without trying them first: only for counting what a card would do that
+   * computes nothing, where no trial can pass. No command sets it. Default false.
    */
-  readonly untriedSampling?: boolean;
+  readonly untried?: boolean;
 }
 
 /** vLLM servers, for rollouts that outgrow one process. The main thread's engine owns them: it loads adapters on all. */

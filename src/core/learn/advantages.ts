@@ -33,11 +33,6 @@ export interface GroupAdvantages {
   readonly advantages: number[];
   /** False when the group teaches nothing: fewer than two rollouts, or no spread. */
   readonly trainable: boolean;
-  readonly mean: number;
-  /** Sample standard deviation (n − 1), as in TRL; 0 for a single rollout. */
-  readonly std: number;
-  /** Highest reward minus lowest. */
-  readonly spread: number;
 }
 
 /** Differences below this are rounding. */
@@ -63,5 +58,5 @@ export function groupAdvantages(rewards: readonly number[], options: AdvantageOp
   const trainable = spread > TINY && spread >= options.spreadFloor - TINY;
   const scale = { grpo: std + options.stdFloor, "dr-grpo": 1, rloo: (n - 1) / n }[options.estimator];
   const advantages = rewards.map((reward) => (trainable ? (reward - mean) / scale : 0));
-  return { advantages, trainable, mean, std, spread };
+  return { advantages, trainable };
 }

@@ -119,7 +119,7 @@ export class PythonChild {
   /** The last lines that this process wrote to the log; none where it cannot be read. */
   tail(most: number): string[] {
     try {
-      const text = endOf(this.#logFile, this.#logStart);
+      const text = endOf(this.#logFile, TAIL_BYTES, this.#logStart);
       const lines = text.split("\n").filter((line) => line.trim() !== "");
       return lines.slice(-most);
     } catch {
@@ -129,12 +129,12 @@ export class PythonChild {
   }
 }
 
-/** The last bytes of a file, from `start` on at most. */
-function endOf(path: string, start: number): string {
+/** The last bytes of a file, which may have grown to gigabytes; from `start` on. */
+export function endOf(path: string, most: number, start = 0): string {
   const file = openSync(path, "r");
   try {
     const { size } = fstatSync(file);
-    const from = Math.max(start, size - TAIL_BYTES);
+    const from = Math.max(start, size - most);
     const buffer = Buffer.alloc(Math.max(0, size - from));
     readSync(file, buffer, 0, buffer.length, from);
     return buffer.toString("utf8");

@@ -36,10 +36,6 @@ export class Transcript {
   readonly #logprobs: number[] = [];
   readonly #allowed = new AllowedParts();
 
-  get length(): number {
-    return this.#ids.length;
-  }
-
   /** Number of tokens that were given, not sampled. */
   get givenCount(): number {
     return this.#sampled.reduce((count, sampled) => count + 1 - sampled, 0);

@@ -33,14 +33,10 @@ const UNREFERENCED = "unreferenced";
 const NUMBERED = /^\d{4,}$/;
 
 /** Paths of all files below a folder, relative to it, sorted. */
-function filesBelow(folder: string, prefix = ""): string[] {
-  return readdirSync(join(folder, prefix), { withFileTypes: true })
-    .flatMap((entry) => {
-      const path = prefix ? `${prefix}/${entry.name}` : entry.name;
-      return entry.isDirectory() ? filesBelow(folder, path) : [path];
-    })
+const filesBelow = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((path) => !statSync(join(folder, path)).isDirectory())
     .sort();
-}
 
 /** @throws HoneError when the folder is no checkpoint */
 export function readManifest(folder: string): Manifest {

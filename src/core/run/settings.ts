@@ -1,6 +1,5 @@
 /** The settings that a run records, and which of them define its identity. */
 import { type Config, type DeterminedOption, flagOf, type KeptOption, keptOptions } from "../config/config.js";
-import { adamOf } from "../config/sizes.js";
 import type { PlainOptions } from "../task/task.js";
 import { UsageError } from "../util/errors.js";
 import type { RunRecord } from "./records.js";
@@ -24,30 +23,6 @@ const show = (value: unknown) => {
   if (Array.isArray(value)) return value.join(",");
   return typeof value === "object" && value !== null ? JSON.stringify(value) : String(value ?? "unset");
 };
-
-/**
- * Checks that a run was not begun with a removed option's value other than what is now used.
- * @param parameters of its model; undefined where nothing is learnt
- * @throws UsageError
- */
-export function checkRemoved({ options }: RunRecord, parameters: number | undefined): void {
-  const { betas, weightDecay } = parameters === undefined ? { betas: [], weightDecay: undefined } : adamOf(parameters);
-  const used: Readonly<Record<string, unknown>> = {
-    adamBeta1: betas[0],
-    adamBeta2: betas[1],
-    weightDecay,
-    difficultyRollouts: options.groupSize,
-    mcpScope: "rollout",
-    mcpResultChars: 8000,
-  };
-  for (const [name, value] of Object.entries(used)) {
-    const recorded = (options as Readonly<Record<string, unknown>>)[name];
-    if (value === undefined || recorded === undefined || recorded === value) continue;
-    throw new UsageError(
-      `the run was begun with ${flagOf(name)} ${show(recorded)}, an option that has been removed (${show(value)} is used now).\nStart a new run from one of its checkpoints with --run NAME --fork`,
-    );
-  }
-}
 
 /**
  * Checks that the options still describe the recorded run.

@@ -13,6 +13,8 @@ export interface Finished {
 
 export interface RunChoice {
   readonly env?: NodeJS.ProcessEnv | undefined;
+  /** In place of this process's variables. */
+  readonly inherits?: NodeJS.ProcessEnv | undefined;
   /** Gets the lines of both outputs. */
   readonly onLine?: OnLine | undefined;
   /** Ends the program, and what it has started, at once when aborted. */
@@ -23,10 +25,10 @@ export interface RunChoice {
 export function run(
   program: string,
   args: readonly string[],
-  { env, onLine, signal }: RunChoice = {},
+  { env, inherits = process.env, onLine, signal }: RunChoice = {},
 ): Promise<Finished> {
   // PYTHONPATH and the like of the user's shell must not reach hone's environment.
-  const { PYTHONHOME: _home, PYTHONPATH: _path, ...inherited } = process.env;
+  const { PYTHONHOME: _home, PYTHONPATH: _path, ...inherited } = inherits;
   return new Promise((resolve) => {
     const { process: child, kill } = spawnTied(program, args, {
       stdio: ["ignore", "pipe", "pipe"],
@@ -43,7 +45,8 @@ export function run(
       let rest = "";
       (child[stream] as Readable).setEncoding("utf8").on("data", (chunk: string) => {
         text[stream] += chunk;
-        const lines = (rest + chunk).split("\n");
+        // A progress bar ends its lines with a carriage return.
+        const lines = (rest + chunk).split(/[\r\n]+/);
         rest = lines.pop() ?? "";
         for (const line of lines) onLine?.(line.trim());
       });

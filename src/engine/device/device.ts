@@ -27,8 +27,6 @@ export interface DeviceChoice {
 export interface CudaReport {
   /** Versions that card and driver can run, the best first. */
   readonly majors: readonly CudaMajor[];
-  /** CUDA version of PyTorch's build in the environment that was searched; see {@link PythonPackages.torchCuda}. */
-  readonly torchCuda: string | null | undefined;
   /** Libraries for the engine, as far as they were found; undefined where no version fits. */
   readonly runtime: Runtime | undefined;
   /** One line that says why the engine cannot use the card; undefined when nothing is known to be missing. */
@@ -76,15 +74,13 @@ function pick({ gpu, device }: DeviceChoice, machine: Machine): Picked {
 }
 
 function reportCuda(card: NvidiaGpu, nvidia: NvidiaLook, python: PythonPackages, machine: Machine): CudaReport {
-  const { torchCuda } = python;
   const { majors, problem } = cudaFor(card, nvidia.driver);
-  const built = majorOf(torchCuda);
+  const built = majorOf(python.torchCuda);
   // The learner's version is the engine's too; without a learner, the best one whose libraries are installed.
   const runtime = findRuntime(built !== undefined && majors.includes(built) ? [built] : majors, python, machine);
   const lacking = runtime && !isComplete(runtime) ? missingOf(runtime).join(", ") : undefined;
   return {
     majors,
-    torchCuda,
     runtime,
     problem:
       problem ??

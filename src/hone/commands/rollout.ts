@@ -11,6 +11,7 @@ import { compact, ProgressLine } from "../../insight/report/progress-line.js";
 import { UnreadCalls } from "../../insight/report/unread-calls.js";
 import { chooseScenarios, type RolloutsSummary, rolloutsToFile } from "../../insight/rollouts-file.js";
 import { openPlayerFor } from "../../machine/play/choose-player.js";
+import { limitsOf } from "../../machine/play/player-options.js";
 import { loadTask, scenariosOf } from "../../scenarios/load.js";
 import { givenForTask, recordedForTask, taskOptionsOf } from "../../scenarios/task-options.js";
 import { defineCommand } from "../command.js";
@@ -91,16 +92,7 @@ export const rolloutCommand = defineCommand({
           taskOptions,
           servers,
           player: spec,
-          limits: {
-            maxTurns: config.maxTurns,
-            maxTokens: config.maxTokens ?? MAX_TOKENS,
-            turnSeconds: config.turnTimeout,
-            toolSeconds: config.toolTimeout,
-            taskSeconds: config.taskTimeout,
-            rolloutSeconds: config.rolloutTimeout,
-            onToolError: config.onToolError,
-            offForm: config.offForm,
-          },
+          limits: limitsOf({ ...config, maxTokens: config.maxTokens ?? MAX_TOKENS }),
         },
         choice,
         io: { hub: config },

@@ -1,5 +1,6 @@
 /** `yarn hone scenarios review`: a page in the browser on which a person keeps, drops and edits scenarios. */
 
+import { once } from "node:events";
 import { serveReview } from "../../insight/view/review-server.js";
 import { defineCommand } from "../command.js";
 import { reviewed } from "../review.js";
@@ -12,10 +13,7 @@ export const reviewCommand = defineCommand({
     const source = reviewed(scenarios);
     const server = await serveReview(source, port ?? 0);
     io.log(`${source.file}: ${server.url}  (Ctrl-C ends it; every decision is written at once)`);
-    await new Promise<void>((resolve) => {
-      if (io.signal.aborted) resolve();
-      else io.signal.addEventListener("abort", () => resolve(), { once: true });
-    });
+    if (!io.signal.aborted) await once(io.signal, "abort");
     await server.close();
     const { kept, dropped } = source.read();
     return { file: source.file, url: server.url, kept: kept.length, dropped: dropped.length };

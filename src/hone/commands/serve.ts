@@ -1,5 +1,6 @@
 /** `yarn hone serve`: serves a run's model and its base model behind an OpenAI-compatible API. */
 
+import { once } from "node:events";
 import { ROLLOUTS_AT_ONCE } from "../../core/config/defaults.js";
 import { UsageError } from "../../core/util/errors.js";
 import { isCatalogueName, nameOf, readReference } from "../../machine/models/reference.js";
@@ -47,10 +48,7 @@ export const serveCommand = defineCommand({
       const endpoint = await openEndpoint({ port, apiKey, models });
       for (const { names, title } of served) io.log(`model ${names.join(", ")}: ${title}`);
       io.log(`${endpoint.url}  (Ctrl-C ends it)`);
-      await new Promise<void>((resolve) => {
-        if (io.signal.aborted) resolve();
-        else io.signal.addEventListener("abort", () => resolve(), { once: true });
-      });
+      if (!io.signal.aborted) await once(io.signal, "abort");
       await endpoint.close();
       return { url: endpoint.url, models: served.flatMap(({ names }) => names) };
     } finally {

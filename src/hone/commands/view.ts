@@ -1,5 +1,6 @@
 /** `yarn hone view`: serves the web page of runs on this machine. */
 
+import { once } from "node:events";
 import { openRuns } from "../../insight/view/runs.js";
 import { serveRuns } from "../../insight/view/server.js";
 import { defineCommand } from "../command.js";
@@ -13,10 +14,7 @@ export const viewCommand = defineCommand({
       const server = await serveRuns(runs, port ?? 0);
       for (const { problem } of runs) if (problem !== null) io.log(`not shown: ${problem}`);
       io.log(`${runs.map(({ name }) => name).join(", ")}: ${server.url}  (Ctrl-C ends it)`);
-      await new Promise<void>((resolve) => {
-        if (io.signal.aborted) resolve();
-        else io.signal.addEventListener("abort", () => resolve(), { once: true });
-      });
+      if (!io.signal.aborted) await once(io.signal, "abort");
       await server.close();
       return { url: server.url, runs: runs.map(({ name }) => name) };
     } finally {

@@ -5,7 +5,7 @@ import { type GivenOptions, type KeptOption, type OptionOf, withDefaults } from 
 import { CONTEXT } from "../../core/config/defaults.js";
 import type { LocalEngine } from "../../core/engine/engine.js";
 import type { GradeRollout } from "../../core/reward/reward.js";
-import { checkRemoved, type RunSettings, settingsOf } from "../../core/run/settings.js";
+import { type RunSettings, settingsOf } from "../../core/run/settings.js";
 import { openVerdictFile } from "../../core/run/verdicts.js";
 import type { ServerPlan } from "../../core/task/servers.js";
 import type { AnyTask, PlainOptions, Scenario } from "../../core/task/task.js";
@@ -47,7 +47,6 @@ function settingsFor(run: OpenCheckpoints | null, given: GivenOptions): Settings
   const absolute = withAbsolutePaths(given);
   if (run) {
     const changes = changeable().flatMap((name) => (absolute[name] === undefined ? [] : [[name, absolute[name]]]));
-    checkRemoved(run.record, undefined);
     return { ...settingsOf(run.record), ...Object.fromEntries(changes) };
   }
   const {

@@ -4,16 +4,15 @@ import { isLocal } from "../../core/engine/engine.js";
 import { gather } from "../../core/gather/gather.js";
 import { RolloutThreads } from "../../core/gather/threads.js";
 import type { PlayerSpec } from "../../core/rollout/player.js";
-import type { RolloutLimits } from "../../core/rollout/rollout.js";
 import type { Trajectory } from "../../core/rollout/trajectory.js";
 import { evaluate } from "../../core/run/evaluation.js";
-import type { RunSettings } from "../../core/run/settings.js";
 import { EnginePolicy } from "../../core/train/engine-policy.js";
 import { playAndGrade } from "../../core/train/grading.js";
 import type { Played } from "../../core/train/parts.js";
 import { checkProbe, mismatchLimit } from "../../guards/mismatch.js";
 import { costOf, type PriceTable, priceOf } from "../../judge/prices.js";
 import { engineText } from "../../machine/compute.js";
+import { limitsOf } from "../../machine/play/player-options.js";
 import { openPlaying } from "../../machine/play/playing-engine.js";
 import type { Contestant, Effort, Result } from "../report/matrix.js";
 import type { Conditions, Grading } from "./conditions.js";
@@ -37,23 +36,6 @@ type Play = (
   onTrajectory: (trajectory: Trajectory) => void,
   onGroup: (group: readonly Trajectory[]) => void,
 ) => Promise<Played>;
-
-function limitsOf(
-  settings: Pick<RunSettings, "maxTurns" | "maxTokens" | "onToolError" | "offForm">,
-  config: Pick<EvalConfig, "turnTimeout" | "toolTimeout" | "rolloutTimeout" | "taskTimeout">,
-): RolloutLimits {
-  const { maxTurns, maxTokens, onToolError, offForm } = settings;
-  return {
-    maxTurns,
-    maxTokens,
-    onToolError,
-    offForm,
-    turnSeconds: config.turnTimeout,
-    toolSeconds: config.toolTimeout,
-    rolloutSeconds: config.rolloutTimeout,
-    taskSeconds: config.taskTimeout,
-  };
-}
 
 /** The same seeds for every player, so that they differ by their policy alone. */
 const gathering = ({ conditions }: Stage) => ({
@@ -125,7 +107,7 @@ export function playElsewhere(stage: Stage, entrant: Exclude<Entrant, EngineEntr
   return playWith(stage, entrant, (signal, onTrajectory, onGroup) =>
     gather({
       ...gathering(stage),
-      settings: { task: settings.task, taskOptions, servers, player, limits: limitsOf(settings, config) },
+      settings: { task: settings.task, taskOptions, servers, player, limits: limitsOf({ ...config, ...settings }) },
       concurrency: Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length),
       maxExceptions: config.maxExceptions,
       signal,
@@ -179,7 +161,7 @@ export async function openEngine(stage: Stage, wanted: WantedModel): Promise<Eng
         taskOptions,
         servers,
         engine: options,
-        limits: limitsOf(settings, config),
+        limits: limitsOf({ ...config, ...settings }),
         temperature: settings.temperature,
         chat: entrant.chat,
         concurrency: options.sequences,

@@ -78,7 +78,6 @@ export class TrainView {
   readonly #line: ProgressLine;
   readonly #steps: number;
   readonly #judged: boolean;
-  readonly #quiet: boolean;
   readonly #table: StepTable;
   readonly #begun = performance.now();
   /** The steps that this view has shown. */
@@ -95,13 +94,11 @@ export class TrainView {
   /**
    * @param steps number of steps of the whole run
    * @param judged whether another reward than the task's own trains
-   * @param quiet prints only explicit messages
    */
-  constructor(stream: NodeJS.WriteStream, steps: number, judged = false, quiet = false) {
+  constructor(stream: NodeJS.WriteStream, steps: number, judged = false) {
     this.#line = new ProgressLine(stream);
     this.#steps = steps;
     this.#judged = judged;
-    this.#quiet = quiet;
     this.#table = new StepTable(steps, judged);
   }
 
@@ -145,7 +142,6 @@ export class TrainView {
   step(line: MetricsLine): void {
     if (this.#update && this.#update.step <= line.step) this.#update = undefined;
     if (this.#playing <= line.step) this.#title = "";
-    if (this.#quiet) return;
     const legend = this.#rewards.length === 0 ? LEGEND : [];
     if (this.#rewards.length % HEAD_EVERY === 0) this.#line.log([...legend, this.#table.header()].join("\n"));
     this.#rewards.push((this.#judged ? line.training_reward : line.reward) ?? Number.NaN);
@@ -178,7 +174,6 @@ export class TrainView {
 
   /** Draws what is running, and below it the state of the run and its last step. */
   #show(): void {
-    if (this.#quiet) return;
     const lines = () => [
       ...(this.#title === "" ? [] : [`${this.#title} ${this.#tally.line(this.#total)}`]),
       ...(this.#update ? [updateText(this.#update)] : []),
@@ -211,7 +206,6 @@ export class TrainView {
   }
 
   validation({ step, checkpoint, result, seconds }: ValidationRow): void {
-    if (this.#quiet) return;
     // It comes after the row of step 1, and is not of that step.
     const start = checkpoint === null ? "untrained model" : "starting model";
     const title = step === 0 ? start : `after step ${step}`;

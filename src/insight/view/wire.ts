@@ -95,7 +95,7 @@ export interface Body {
   readonly tokens: Tokens | null;
   /** An agent's further sequences. */
   readonly branches: readonly (Pick<Body, "messages" | "calls"> & { readonly tokens: Tokens })[];
-  /** Its turns over all sequences; empty where there is one, and in runs of before. */
+  /** Its turns over all sequences; empty where there is one. */
   readonly tree: readonly PlayedNode[];
   /** What an agent has asked the frozen base beside the trained model; null: nothing. */
   readonly base: { readonly calls: number; readonly promptTokens: number; readonly tokens: number } | null;

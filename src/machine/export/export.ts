@@ -7,6 +7,7 @@ import { HoneError, UsageError } from "../../core/util/errors.js";
 import { packageRoot } from "../../core/util/paths.js";
 import { chatTemplatesOf, modelFingerprint, modelShape } from "../../engine/models.js";
 import { quantizeModel } from "../../engine/quantize.js";
+import { needDisk } from "../hub/download.js";
 import { hubOptionsOf } from "../hub/hub-options.js";
 import type { ModelIo } from "../models/io.js";
 import { run as runProgram } from "../models/program.js";
@@ -20,7 +21,7 @@ import { type Base, baseOf, peftBaseName } from "./base.js";
 import { cardText } from "./card.js";
 import { bytesNeeded, checkType, type Form, isAdapter, modelFileName, type WeightType, weightTypeOf } from "./form.js";
 import { modelfileText, ollamaTemplate } from "./modelfile.js";
-import { checkPlace, needDisk, writeFolder } from "./place.js";
+import { checkPlace, OUT_ELSEWHERE, writeFolder } from "./place.js";
 import { checkPush, push } from "./push.js";
 
 export type ExportConfig = Omit<Config<OptionOf<"export">>, "to"> & { readonly to: Form };
@@ -168,7 +169,7 @@ async function writeMerged(
   python: string,
   io: ModelIo,
 ): Promise<string | null> {
-  needDisk(draft, bytesNeeded(parameters, type));
+  needDisk(draft, bytesNeeded(parameters, type), "the export", OUT_ELSEWHERE);
   const files = source === undefined ? [] : unchangedFiles(filesOf(source));
   const request = { model, adapter: join(folder, "adapter"), source: source ?? null, files };
   if (form === "safetensors") {
@@ -202,7 +203,7 @@ interface MergeRequest {
 
 async function merge(request: MergeRequest, python: string, io: ModelIo): Promise<void> {
   const args = ["-m", "learner.export", JSON.stringify(request)];
-  const outcome = await runProgram(python, args, io, undefined, { PYTHONPATH: join(packageRoot, "native") });
+  const outcome = await runProgram(python, args, io);
   if (outcome.code !== 0)
     throw new HoneError(`the model cannot be exported: ${outcome.said.at(-1) ?? "no reason given"}`);
 }

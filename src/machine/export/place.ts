@@ -7,7 +7,6 @@ import { basename, dirname, join, resolve } from "node:path";
 import { codeOf, HoneError, messageOf, UsageError } from "../../core/util/errors.js";
 import { flush, moveDurably, sha256OfFile } from "../../core/util/files.js";
 import { freeBytes } from "../hub/download.js";
-import { sizeText } from "../hub/progress.js";
 
 export interface FolderKind {
   /** For messages: "export". */
@@ -31,14 +30,8 @@ export function checkPlace(folder: string, force: boolean, { name, list } = EXPO
   if (!force) throw new UsageError(`--out ${folder} is an earlier ${name}; --force replaces it`);
 }
 
-/** @throws HoneError when the disk has less free space */
-export function needDisk(folder: string, bytes: number, { name } = EXPORT): void {
-  const free = freeBytes(folder);
-  if (free >= bytes) return;
-  throw new HoneError(
-    `the ${name} needs ${sizeText(bytes)} of free disk in ${folder}, which has ${sizeText(free)}; free some, or give --out on a larger disk`,
-  );
-}
+/** What helps where its disk is too small. */
+export const OUT_ELSEWHERE = "give --out on a larger disk";
 
 function isAlive(pid: number): boolean {
   try {

@@ -1,7 +1,5 @@
 /** Pushes a folder to a repository of the Hub, with Hugging Face's own library in the learner's environment. */
-import { join } from "node:path";
 import { HoneError, UsageError } from "../../core/util/errors.js";
-import { packageRoot } from "../../core/util/paths.js";
 import type { HubOptions } from "../hub/hub-options.js";
 import type { ModelIo } from "../models/io.js";
 import { run as runProgram } from "../models/program.js";
@@ -43,7 +41,6 @@ export async function push(
   const network = NETWORK.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]));
   const env = {
     ...(Object.fromEntries(network) as Record<string, string>),
-    PYTHONPATH: join(packageRoot, "native"),
     HF_HUB_OFFLINE: "0",
     HF_ENDPOINT: endpoint,
     // In the environment, not among the arguments, which other users of the machine can read.

@@ -69,13 +69,8 @@ export class RepositoryCache {
   /** Paths of a commit's files that are present, sorted. Broken links do not count. */
   files(commit: string): string[] {
     const root = this.snapshot(commit);
-    const below = (prefix: string): string[] =>
-      readdirSync(join(root, prefix), { withFileTypes: true }).flatMap((entry) => {
-        const path = prefix ? `${prefix}/${entry.name}` : entry.name;
-        if (entry.isDirectory()) return below(path);
-        return existsSync(join(root, path)) ? [path] : [];
-      });
-    return existsSync(root) ? below("").sort() : [];
+    const paths = existsSync(root) ? readdirSync(root, { recursive: true, encoding: "utf8" }) : [];
+    return paths.filter((path) => statSync(join(root, path), { throwIfNoEntry: false })?.isFile()).sort();
   }
 
   blob(checksum: string): string {

@@ -34,7 +34,8 @@ export async function downloadFiles(listing: Listing, paths: readonly string[], 
     for (const path of paths) files.push(await describe(listing, path, options));
     const have = await Promise.all(files.map((file) => bytesHere(cache, commit, file)));
     const missing = sum(files.map(({ size }, index) => size - (have[index] as number)));
-    needDisk(options, repository.id, missing);
+    if (missing > 0)
+      needDisk(options.cache, missing, repository.id, "set HF_HOME to a folder of a larger disk", options.freeBytes);
     if (missing >= WORTH_SAYING)
       options.log?.(`downloading ${sizeText(missing)} of ${repository.id} from ${rootOf(options)}`);
     const total = sum(files.map(({ size }) => size));
@@ -71,13 +72,18 @@ const isWhole = async (path: string, size: number) => (await sizeOf(path)) === s
  */
 const partOf = (cache: RepositoryCache, { checksum }: RemoteFile) => cache.blob(`${checksum}.hone.incomplete`);
 
-function needDisk(options: HubOptions, name: string, bytes: number): void {
-  if (bytes === 0) return;
-  mkdirSync(options.cache, { recursive: true });
-  const free = (options.freeBytes ?? freeBytes)(options.cache);
+/**
+ * @param folder which is made
+ * @param what needs the room
+ * @param remedy beside freeing some
+ * @throws HoneError when its disk has less free
+ */
+export function needDisk(folder: string, bytes: number, what: string, remedy: string, freeIn = freeBytes): void {
+  mkdirSync(folder, { recursive: true });
+  const free = freeIn(folder);
   if (free >= bytes) return;
   throw new HoneError(
-    `${name} needs ${sizeText(bytes)} of free disk in ${options.cache}, which has ${sizeText(free)}; free some, or set HF_HOME to a folder of a larger disk`,
+    `${what} needs ${sizeText(bytes)} of free disk in ${folder}, which has ${sizeText(free)}; free some, or ${remedy}`,
   );
 }
 

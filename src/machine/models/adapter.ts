@@ -3,21 +3,17 @@
  * and converts them for hone's engine and learner.
  */
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { z } from "zod";
-import type { Config } from "../../core/config/config.js";
 import { LINEAR_LAYERS, type LoraSettings } from "../../core/learn/types.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
-import { moveDurably, sha256OfFile } from "../../core/util/files.js";
-import { withLock } from "../../core/util/lock.js";
-import { packageRoot } from "../../core/util/paths.js";
+import { sha256OfFile } from "../../core/util/files.js";
 import { type ModelShape, modelFingerprint } from "../../engine/models.js";
 import { targetsOf } from "../architectures.js";
 import { adaptedLinears } from "../linears.js";
-import { ensurePython } from "../python/python.js";
 import type { ModelIo } from "./io.js";
-import { run } from "./program.js";
+import { converterPython, type FolderOptions, folderOnce, run } from "./program.js";
 import { readHead } from "./safetensors-head.js";
 
 const CONFIG = "adapter_config.json";
@@ -187,39 +183,18 @@ export const ADOPTED_FILES = [`adapter/${WEIGHTS}`, `adapter/${CONFIG}`, "adapte
 export async function adopted(
   adapter: PeftAdapter,
   model: string,
-  { home, python, torchIndex }: Pick<Config, "home" | "python"> & Partial<Pick<Config, "torchIndex">>,
+  options: FolderOptions,
   io: ModelIo,
 ): Promise<string> {
   const key = createHash("sha256")
     .update(`${await peftFingerprint(adapter)} ${modelFingerprint(model)}`)
     .digest("hex");
-  const target = resolve(home, "adapters", key.slice(0, 12));
-  const isThere = () => existsSync(target) && statSync(target).isDirectory();
-  if (isThere()) return target;
-  const waiting = () => io.log("waiting for another process that reads an adapter");
-  const adopt = async () => {
-    if (isThere()) return;
-    const aside = `${target}.${process.pid}.part`;
-    rmSync(aside, { recursive: true, force: true });
-    mkdirSync(aside, { recursive: true });
-    try {
-      const interpreter = await ensurePython({
-        onProgress: io.log,
-        anyBuild: true,
-        torchIndex,
-        python,
-        signal: io.signal,
-      });
-      const args = ["-m", "learner.adopt", adapter.folder, model, aside];
-      const outcome = await run(interpreter, args, io, undefined, { PYTHONPATH: join(packageRoot, "native") });
-      if (outcome.code !== 0) {
-        throw new HoneError(`${basename(adapter.folder)} cannot be made an adapter of hone's: ${outcome.said.at(-1)}`);
-      }
-      moveDurably(aside, target);
-    } finally {
-      rmSync(aside, { recursive: true, force: true });
-    }
-  };
-  await withLock(resolve(home, "adapters", ".lock"), waiting, adopt, io.signal);
-  return target;
+  const target = resolve(options.home, "adapters", key.slice(0, 12));
+  return await folderOnce(target, "reads an adapter", io, async (aside) => {
+    mkdirSync(aside);
+    const args = ["-m", "learner.adopt", adapter.folder, model, aside];
+    const outcome = await run(await converterPython(options, io), args, io);
+    if (outcome.code === 0) return;
+    throw new HoneError(`${basename(adapter.folder)} cannot be made an adapter of hone's: ${outcome.said.at(-1)}`);
+  });
 }

@@ -3,7 +3,7 @@
  * kept in the home folder under a name with a hash of its source, so each model is converted once.
  */
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { HoneError } from "../../core/util/errors.js";
 import { flush, moveDurably, sha256OfFile } from "../../core/util/files.js";
@@ -12,13 +12,12 @@ import { packageRoot } from "../../core/util/paths.js";
 import { hone } from "../../core/util/program.js";
 import { modelFingerprint, modelShape } from "../../engine/models.js";
 import { checksumOfLink } from "../hub/cache.js";
-import { checksumOf, freeBytes } from "../hub/download.js";
+import { checksumOf, needDisk } from "../hub/download.js";
 import { sizeText } from "../hub/progress.js";
-import { ensurePython } from "../python/python.js";
 import { BYTES, WEIGHTS, type Weights } from "./catalogue.js";
 import type { ModelIo } from "./io.js";
 import { withKnownFiles } from "./known-files.js";
-import { run } from "./program.js";
+import { converterPython, run } from "./program.js";
 import { isSentencePiece, spaceBefore } from "./sentencepiece.js";
 import { aboutFiles, chatTemplateIn, readJson, weigh, weightFiles } from "./source.js";
 
@@ -116,7 +115,7 @@ export async function converted(source: ConversionSource, options: ConversionOpt
   return await madeOnce(target, name, io, async (part) => {
     const parameters = weigh(source.folder, source.paths, name);
     await checkDownloads(source);
-    needDisk(dirname(target), parameters * BYTES[weights], name);
+    needDiskFor(name, target, parameters * BYTES[weights]);
     const python = await converterPython(options, io);
     io.log(`converting ${name} to GGUF with ${weights} weights, once`);
     const llama = await llamaSource(io);
@@ -125,24 +124,14 @@ export async function converted(source: ConversionSource, options: ConversionOpt
       if (isSentencePiece(source.paths)) {
         setTokenizer({ add_prefix_space: await spaceBefore(folder, name, python, io) });
       }
-      return await run(
-        python,
-        converterArguments(llama, { ...source, folder }, part, weights),
-        io,
-        (line) => {
-          const percent = /Writing:\s+(\d+)%/.exec(line)?.[1];
-          if (percent !== undefined) io.update(() => `converting ${name} ${percent} %`);
-        },
-        { PYTHONPATH: join(packageRoot, "native") },
-      );
+      return await run(python, converterArguments(llama, { ...source, folder }, part, weights), io, (line) => {
+        const percent = /Writing:\s+(\d+)%/.exec(line)?.[1];
+        if (percent !== undefined) io.update(() => `converting ${name} ${percent} %`);
+      });
     });
     if (outcome.code !== 0) throw conversionError(name, outcome.said);
   });
 }
-
-/** The Python environment with the packages that read and write GGUF. */
-export const converterPython = ({ python, torchIndex }: ConversionOptions, io: ModelIo) =>
-  ensurePython({ onProgress: io.log, anyBuild: true, torchIndex, python, signal: io.signal });
 
 /**
  * Returns the file `target`, made by `write` where it is missing. A lock makes two processes make it once; it gets its
@@ -212,15 +201,9 @@ async function checkDownloads({ folder, paths, name }: ConversionSource): Promis
   }
 }
 
-/** @throws HoneError when the disk of `folder`, which is made, has less than this free */
-export function needDisk(folder: string, bytes: number, name: string): void {
-  mkdirSync(folder, { recursive: true });
-  const free = freeBytes(folder);
-  if (free >= bytes) return;
-  throw new HoneError(
-    `converting ${name} needs ${sizeText(bytes)} of free disk in ${folder}, which has ${sizeText(free)}; free some, or set --home to a folder of a larger disk`,
-  );
-}
+/** @throws HoneError when the disk of the new file has less than this free */
+export const needDiskFor = (name: string, target: string, bytes: number) =>
+  needDisk(dirname(target), bytes, `converting ${name}`, "set --home to a folder of a larger disk");
 
 /** The source of llama.cpp that node-llama-cpp contains. */
 async function llamaSource(io: ModelIo): Promise<string> {

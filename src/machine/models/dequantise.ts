@@ -3,26 +3,24 @@
  * numbers. The result is kept beside the conversions of convert.ts.
  */
 import { createHash } from "node:crypto";
-import { basename, dirname, join } from "node:path";
+import { basename } from "node:path";
 import { flagOf } from "../../core/config/config.js";
 import { READABLE_WEIGHTS } from "../../core/learn/types.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
-import { packageRoot } from "../../core/util/paths.js";
 import { type ModelHeader, modelHeader } from "../../engine/models.js";
 import { BYTES, type Weights } from "./catalogue.js";
 import {
   type ConversionOptions,
   contentKey,
   conversionFile,
-  converterPython,
   diskFull,
   isDiskFull,
   madeOnce,
-  needDisk,
+  needDiskFor,
 } from "./convert.js";
 import { finishedWith } from "./gguf-files.js";
 import type { ModelIo } from "./io.js";
-import { run } from "./program.js";
+import { converterPython, run } from "./program.js";
 
 /** Types that no weight is rounded to in blocks. */
 const WHOLE = ["F16", "BF16", "F32"];
@@ -72,20 +70,14 @@ export async function withWeights(
   const target = conversionFile(label, weights, key, home);
   const name = basename(file);
   return await madeOnce(target, name, io, async (part) => {
-    needDisk(dirname(target), bytes, name);
+    needDiskFor(name, target, bytes);
     const python = await converterPython(options, io);
     io.log(`writing the ${has} weights of ${name} as ${weights}, once`);
     const args = ["-m", "learner.dequantise", file, part, weights];
-    const outcome = await run(
-      python,
-      args,
-      io,
-      (line) => {
-        const percent = /^Writing: (\d+)%/.exec(line)?.[1];
-        if (percent !== undefined) io.update(() => `writing ${name} ${percent} %`);
-      },
-      { PYTHONPATH: join(packageRoot, "native") },
-    );
+    const outcome = await run(python, args, io, (line) => {
+      const percent = /^Writing: (\d+)%/.exec(line)?.[1];
+      if (percent !== undefined) io.update(() => `writing ${name} ${percent} %`);
+    });
     if (outcome.code === 0) return;
     const reason = outcome.said.at(-1) ?? "no reason given";
     throw isDiskFull(outcome.said.join("\n"))

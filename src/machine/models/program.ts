@@ -1,10 +1,16 @@
-/** Runs external programs to their end. */
-import type { Readable } from "node:stream";
-import { spawnTied } from "../../core/util/tied.js";
+/** Runs the programs that read and write models. */
+import { mkdirSync, rmSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Config } from "../../core/config/config.js";
+import { moveDurably } from "../../core/util/files.js";
+import { withLock } from "../../core/util/lock.js";
+import { packageRoot } from "../../core/util/paths.js";
+import { run as runToEnd } from "../../core/util/run.js";
+import { ensurePython, type PythonOptions } from "../python/python.js";
 import type { ModelIo } from "./io.js";
 
 export interface Outcome {
-  readonly code: number | null;
+  readonly code: number;
   /** The last lines of its output. */
   readonly said: readonly string[];
 }
@@ -29,7 +35,6 @@ const INHERITED = [
   "LD_LIBRARY_PATH",
   "DYLD_LIBRARY_PATH",
   "XDG_CACHE_HOME",
-  "PYTHONNOUSERSITE",
   "CUDA_VISIBLE_DEVICES",
   "OMP_NUM_THREADS",
   "OMP_WAIT_POLICY",
@@ -37,55 +42,76 @@ const INHERITED = [
   "OPENBLAS_NUM_THREADS",
 ];
 
-/** Not those of the working folder, which would come first: it may be one that was downloaded. */
-const OWN_MODULES = { PYTHONSAFEPATH: "1" };
-
 /**
- * Runs a program without network access, and without the keys of this one. It ends, with all that it has started, when the
- * signal is aborted or this process does.
+ * Runs a program of hone's, a module of native/ where it is Python, without network access, and without the keys of this process.
+ * It ends, with all that it has started, when the signal is aborted or this process does.
  */
 export async function run(
   program: string,
   args: readonly string[],
-  { signal }: ModelIo,
+  { signal = new AbortController().signal }: ModelIo,
   onLine: (line: string) => void = () => undefined,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Outcome> {
-  signal?.throwIfAborted();
-  const inherited = Object.fromEntries(INHERITED.map((name) => [name, process.env[name]]));
+  signal.throwIfAborted();
   const said: string[] = [];
-  return await new Promise<Outcome>((settle, reject) => {
-    const { process: child, kill } = spawnTied(program, args, {
-      stdio: ["ignore", "pipe", "pipe"],
-      ownGroup: true,
-      env: {
-        ...inherited,
-        ...OWN_MODULES,
-        HF_HUB_OFFLINE: "1",
-        PYTHONUNBUFFERED: "1",
-        TOKENIZERS_PARALLELISM: "false",
-        ...env,
-      },
-    });
-    signal?.addEventListener("abort", kill, { once: true });
-    for (const stream of [child.stdout as Readable, child.stderr as Readable]) {
-      let rest = "";
-      stream.setEncoding("utf8").on("data", (chunk: string) => {
-        // A progress bar ends its lines with a carriage return.
-        const lines = (rest + chunk).split(/[\r\n]+/);
-        rest = lines.pop() ?? "";
-        for (const line of lines.filter((one) => one.trim() !== "")) {
-          said.push(line);
-          if (said.length > 50) said.shift();
-          onLine(line);
-        }
-      });
-    }
-    child.once("error", (error) => settle({ code: 127, said: [error.message] }));
-    child.once("close", (code) => {
-      signal?.removeEventListener("abort", kill);
-      if (signal?.aborted) reject(signal.reason);
-      else settle({ code, said });
-    });
+  const { code, stderr } = await runToEnd(program, args, {
+    inherits: Object.fromEntries(INHERITED.map((name) => [name, process.env[name]])),
+    env: {
+      PYTHONPATH: join(packageRoot, "native"),
+      PYTHONNOUSERSITE: process.env.PYTHONNOUSERSITE,
+      PYTHONUNBUFFERED: "1",
+      HF_HUB_OFFLINE: "1",
+      TOKENIZERS_PARALLELISM: "false",
+      ...env,
+    },
+    signal,
+    onLine: (line) => {
+      if (line === "") return;
+      said.push(line);
+      if (said.length > 50) said.shift();
+      onLine(line);
+    },
   });
+  signal.throwIfAborted();
+  return { code, said: code === 127 && said.length === 0 ? [stderr] : said };
+}
+
+/** The Python environment with the packages that read and write GGUF. */
+export const converterPython = (
+  { python, torchIndex }: Pick<PythonOptions, "python" | "torchIndex">,
+  io: ModelIo,
+): Promise<string> => ensurePython({ onProgress: io.log, anyBuild: true, torchIndex, python, signal: io.signal });
+
+export type FolderOptions = Pick<Config, "home" | "python"> & Partial<Pick<Config, "torchIndex">>;
+
+/**
+ * The folder `target`, made where it is missing, once by two processes.
+ *
+ * @param what another process does that is waited for
+ * @param write makes the folder that it is given
+ */
+export async function folderOnce(
+  target: string,
+  what: string,
+  io: ModelIo,
+  write: (aside: string) => Promise<void>,
+): Promise<string> {
+  const isThere = () => statSync(target, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (isThere()) return target;
+  const make = async () => {
+    if (isThere()) return;
+    const aside = `${target}.${process.pid}.part`;
+    rmSync(aside, { recursive: true, force: true });
+    try {
+      await write(aside);
+      moveDurably(aside, target);
+    } finally {
+      rmSync(aside, { recursive: true, force: true });
+    }
+  };
+  const waiting = () => io.log(`waiting for another process that ${what}`);
+  mkdirSync(dirname(target), { recursive: true });
+  await withLock(join(dirname(target), ".lock"), waiting, make, io.signal);
+  return target;
 }

@@ -6,7 +6,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { HoneError } from "../../core/util/errors.js";
-import { packageRoot } from "../../core/util/paths.js";
 import { fallsBack, hasNeedlessFallback } from "./byte-level.js";
 import type { ModelIo } from "./io.js";
 import { run } from "./program.js";
@@ -31,15 +30,9 @@ export function needPieces(folder: string, name: string): void {
  */
 export async function spaceBefore(folder: string, name: string, python: string, io: ModelIo): Promise<boolean> {
   const answers: string[] = [];
-  const outcome = await run(
-    python,
-    ["-m", "learner.spelling", folder],
-    io,
-    (line) => {
-      if (line.startsWith('{"space"')) answers.push(line);
-    },
-    { PYTHONPATH: join(packageRoot, "native") },
-  );
+  const outcome = await run(python, ["-m", "learner.spelling", folder], io, (line) => {
+    if (line.startsWith('{"space"')) answers.push(line);
+  });
   const [answer] = answers;
   if (outcome.code !== 0 || answer === undefined) {
     throw new HoneError(`${name} cannot be converted: its tokenizer cannot be read: ${outcome.said.at(-1)}`);

@@ -10,7 +10,8 @@ import { packageRoot } from "../../core/util/paths.js";
 import { isInstalled, reinstall } from "../../core/util/program.js";
 import { WHEELS_FOLDER } from "../../engine/device/environment.js";
 import { fetchLibraries, librariesFolder } from "../../engine/libraries.js";
-import { checkPlace, type FolderKind, needDisk, writeFolder } from "../export/place.js";
+import { checkPlace, type FolderKind, OUT_ELSEWHERE, writeFolder } from "../export/place.js";
+import { needDisk } from "../hub/download.js";
 import type { ModelIo } from "../models/io.js";
 import { PORTABLE, type PortableModel, portableModel } from "../models/portable.js";
 import { archiveBytes, bytesOf, type Entry, writeParts } from "./archive.js";
@@ -71,7 +72,8 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
     config.force,
     async (draft) => {
       const known = dedupe([...projectEntries(own.version), ...packages, ...models.flatMap((one) => one.files)]);
-      needDisk(dirname(out), archiveBytes(known) + 2 * WHEELS_BYTES[target.build], PACK);
+      const needRoom = (room: number) => needDisk(dirname(out), room, "the pack", OUT_ELSEWHERE);
+      needRoom(archiveBytes(known) + 2 * WHEELS_BYTES[target.build]);
       const wheels = join(draft, WHEELS_FOLDER);
       mkdirSync(wheels);
       const { python, torchIndex, learner } = config;
@@ -88,7 +90,7 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
       const names = readdirSync(wheels);
       const packed = names.map((name): Entry => ({ path: `${INSIDE}/wheels/${name}`, file: join(wheels, name) }));
       const entries = [...known, ...packed];
-      needDisk(dirname(out), archiveBytes(entries), PACK);
+      needRoom(archiveBytes(entries));
       const name = `hone-${own.version}-${target.name}`;
       bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
       io.log(`writing ${entries.length} files in parts of ${config.partSize}`);

@@ -20,19 +20,6 @@ export const roomOfCard = (gibibytes: number): Room => ({
   gpu: gibibytes * 2 ** 30 * USABLE,
 });
 
-/**
- * Bits a weight of llama.cpp's Q4_K_M, counted for the 7B: a fifth of its weights (the output layer, and in half of the layers
- * the values' and the last matrix) has 6.56 bits, the others 4.5.
- */
-const Q4_K_M = 4.9;
-
-/** The same model in 4 bits. */
-export const in4Bits = (shape: ModelShape): ModelShape => ({
-  ...shape,
-  weightType: "Q4_K",
-  bytes: (shape.parameters * Q4_K_M) / 8,
-});
-
 /** A run with default settings only. */
 export function defaultRun(shape: ModelShape, gpu: PlanInput["gpu"], threads: number): PlanInput {
   const { groupsPerStep, groupSize, loraRank, microBatchTokens } = sizedDefaults(shape.parameters);

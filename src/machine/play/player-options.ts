@@ -1,6 +1,6 @@
 /** Options of the model, and of how it plays. Part of options.ts. */
 
-import { declareOptions } from "../../core/config/config.js";
+import { type Config, declareOptions } from "../../core/config/config.js";
 import { CONTEXT, ROLLOUTS_AT_ONCE } from "../../core/config/defaults.js";
 import { choice, flag, inGroup, list, pairs, real, text, whole } from "../../core/config/option.js";
 import { hone } from "../../core/util/program.js";
@@ -236,3 +236,24 @@ type Own = typeof playerOptions;
 declare module "../../core/config/config.js" {
   interface OptionTable extends Own {}
 }
+
+type Limiting =
+  | "maxTurns"
+  | "turnTimeout"
+  | "toolTimeout"
+  | "rolloutTimeout"
+  | "taskTimeout"
+  | "onToolError"
+  | "offForm";
+
+/** What a rollout may take, by the options. */
+export const limitsOf = (config: Pick<Config, Limiting> & { readonly maxTokens: number }) => ({
+  maxTurns: config.maxTurns,
+  maxTokens: config.maxTokens,
+  turnSeconds: config.turnTimeout,
+  toolSeconds: config.toolTimeout,
+  rolloutSeconds: config.rolloutTimeout,
+  taskSeconds: config.taskTimeout,
+  onToolError: config.onToolError,
+  offForm: config.offForm,
+});

@@ -1,7 +1,8 @@
 /** Read access to a run: its steps, and every rollout with its reward and advantage in the update. Changes nothing. */
-import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type Database from "better-sqlite3";
+import { endOf } from "../../core/learn/python-child.js";
 import type { Trajectory } from "../../core/rollout/trajectory.js";
 import { Checkpoints, verifyCheckpoint } from "../../core/run/checkpoints.js";
 import { ownerOf } from "../../core/run/lock.js";
@@ -67,18 +68,6 @@ export interface LogTail {
 
 const LOG_BYTES = 16_384;
 const LOG_LINES = 40;
-
-/** The last bytes of a log, which may have grown to gigabytes. */
-function endOf(file: string): string {
-  const log = openSync(file, "r");
-  try {
-    const bytes = Buffer.alloc(LOG_BYTES);
-    const from = Math.max(0, fstatSync(log).size - LOG_BYTES);
-    return bytes.toString("utf8", 0, readSync(log, bytes, 0, LOG_BYTES, from));
-  } finally {
-    closeSync(log);
-  }
-}
 
 export class RunReader {
   readonly folder: string;
@@ -228,7 +217,7 @@ export class RunReader {
     if (!existsSync(folder)) return [];
     return readdirSync(folder)
       .filter((name) => name.endsWith(".log") && statSync(join(folder, name)).size > 0)
-      .map((name) => ({ name, lines: endOf(join(folder, name)).trimEnd().split("\n").slice(-LOG_LINES) }));
+      .map((name) => ({ name, lines: endOf(join(folder, name), LOG_BYTES).trimEnd().split("\n").slice(-LOG_LINES) }));
   }
 
   close(): void {

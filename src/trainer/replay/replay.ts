@@ -15,6 +15,7 @@ import { programReward } from "../../judge/reward/program.js";
 import { namedRun } from "../../machine/runs/place.js";
 import { RunReader } from "../../machine/runs/reader.js";
 import { taskDifferences } from "../../scenarios/task-options.js";
+import { replayRate } from "./rate.js";
 import { compareAdvantages, replayedGroups, replayRewards } from "./rewards.js";
 import type { KeptStep, PlanReplay, ReplayCheck, Replayed, ReplayedStep, ReplayIo, ReplayPlan } from "./types.js";
 import { replayBatch, replayUpdate } from "./update.js";
@@ -70,6 +71,7 @@ async function replayStep(kept: KeptStep, plan: ReplayPlan, io: ReplayIo): Promi
   const scratch = mkdtempSync(join(tmpdir(), "hone-replay-"));
   try {
     return [
+      replayRate(kept.at, plan.settings),
       ...(await replayRewards(kept, plan, io)),
       compareAdvantages(kept, replayed),
       await replayBatch(kept, replayed, plan.settings, scratch),
@@ -105,7 +107,7 @@ export function stepsToReplay(text: string | undefined, last: number, folder: st
 const notRebuilt = (settings: RunSettings): string[] => [
   "the play: tokens, which of them were sampled, and their log-probabilities are those stored",
   ...(isRecomputable(settings) ? [] : ["the training rewards: those stored are used"]),
-  "the step's learning rate, and the step's measurements other than its gradient",
+  "the step's measurements other than its gradient and its learning rate",
 ];
 
 function keptStep(reader: RunReader, steps: readonly StepRow[], folder: string, step: number): KeptStep {

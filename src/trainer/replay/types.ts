@@ -12,7 +12,7 @@ import type { UpdaterSources } from "../updater.js";
 
 /** One part of the step. */
 export interface ReplayCheck {
-  readonly part: "task rewards" | "training rewards" | "advantages" | "batch" | "update";
+  readonly part: "learning rate" | "task rewards" | "training rewards" | "advantages" | "batch" | "update";
   /** same: every bit. close: to rounding. skipped: it cannot be recomputed. */
   readonly result: "same" | "close" | "differs" | "skipped";
   /** What was compared, or why it was not. */

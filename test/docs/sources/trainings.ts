@@ -1,10 +1,13 @@
 /** What docs/results.md, docs/serve.md and docs/models.md say of trainings beside their tables. */
-import { type Outcome, outcomesOf, percent, resultsOf } from "../figures.js";
+import { atEnd, type Outcome, outcomesOf, percent, resultsOf, type Share } from "../figures.js";
 
 interface Pair {
   readonly first: string;
   readonly second: string;
-  readonly success: { readonly first: number; readonly second: number } & Record<"difference" | "low" | "high", number>;
+  readonly success: { readonly first: number; readonly second: number } & Record<
+    "difference" | "low" | "high" | "p",
+    number
+  >;
 }
 type Email = Outcome & { readonly heldOutPairs: readonly Pair[] };
 
@@ -17,11 +20,15 @@ const part = (at: number, name: string) =>
 const right = (at: number) => percent(part(at, "right") / part(at, "named"), 0);
 
 const [email] = resultsOf("smollm2-email-2026-11-25-amd-epyc-2-cores.json").outcomes as [Email];
-const [qwen] = resultsOf("qwen2.5-email-2026-11-28-amd-epyc-2-cores.json").outcomes as [Email];
+const [qwen, random] = resultsOf("qwen2.5-email-2026-11-28-amd-epyc-2-cores.json").outcomes as [Email, Email];
 
-/** What the steps after imitation add, and how many questions are solved after or before them alone. */
-function added({ heldOutPairs }: Email): string[] {
-  const { success } = heldOutPairs.find(({ first, second }) => first === "0" && second === "latest") as Pair;
+/** What the steps after imitation change. */
+const changed = ({ heldOutPairs }: Email) =>
+  (heldOutPairs.find(({ first, second }) => first === "0" && second === "latest") as Pair).success;
+
+/** What they add, and how many questions are solved after or before them alone. */
+function added(outcome: Email): string[] {
+  const success = changed(outcome);
   return [
     `add ${percent(success.difference, 1)} points of success to imitation (95 % interval ${percent(success.low, 1)} to ${percent(success.high, 1)}`,
     `${success.second} questions are solved after them and not before, ${success.first} before and not after`,
@@ -57,6 +64,7 @@ export const saidInResults: readonly string[] = [
   `of those ${right(0)} % are right before and ${right(-1)} % after`,
   ...added(email),
   ...added(qwen),
+  `imitation solved ${atEnd([random.heldOut[0] as Share], 0)}, and steps with random rewards took ${percent(-changed(random).difference, 1)} points from that (${percent(-changed(random).high, 1)} to ${percent(-changed(random).low, 1)}, p = ${changed(random).p.toFixed(3)})`,
   `a step took ${step[0]} (Q8_0), ${step[1]} (Q4_1) and ${step[2]} times (Q4_K_M) as long (rollouts ${rollouts[0]}, ${rollouts[1]} and ${rollouts[2]}, updates ${update[0]}, ${update[1]} and ${update[2]} times), and ${memory[0]}, ${memory[1]} and ${memory[2]} of the memory`,
 ];
 

@@ -23,6 +23,12 @@ export async function replayed(home: string, env: Record<string, string>, name: 
 
 /** Of a step that is rebuilt bit for bit. */
 export const whole = {
-  ...{ "task rewards": "same", "training rewards": "same", advantages: "same", update: "same" },
+  ...{
+    "learning rate": "same",
+    "task rewards": "same",
+    "training rewards": "same",
+    advantages: "same",
+    update: "same",
+  },
   batch: expect.stringMatching(/^(same|skipped)$/),
 };

@@ -1,8 +1,8 @@
 /** docs/options.md, which `yarn docs` writes. */
-import { flagOf, type OptionName, optionNames, options } from "../core/config/config.js";
-import { defaultTextFor } from "../core/config/option.js";
-import { wrapped } from "../core/util/text.js";
-import "./options.js";
+import { flagOf, type OptionName, optionNames, options } from "../../src/core/config/config.js";
+import { defaultTextFor } from "../../src/core/config/option.js";
+import { wrapped } from "../../src/core/util/text.js";
+import "../../src/hone/options.js";
 
 /** Every option by heading, made from the schema. */
 export function optionsPage(): string {

@@ -1,10 +1,23 @@
 /** Which models fit which cards with default settings, for the documentation. Planned; not run on CUDA. */
-import type { ModelShape } from "../../engine/models.js";
-import { catalogue, shapeOf } from "../models/catalogue.js";
-import { defaultRun, fitOf, fitText, in4Bits, roomOfCard } from "./by-default.js";
+import type { ModelShape } from "../../src/engine/models.js";
+import { catalogue, shapeOf } from "../../src/machine/models/catalogue.js";
+import { defaultRun, fitOf, fitText, roomOfCard } from "../../src/machine/plan/by-default.js";
 
 /** Of a card's memory, in GiB. */
 const CARDS = [8, 12, 16, 24, 80];
+
+/**
+ * Bits a weight of llama.cpp's Q4_K_M, counted for the 7B: a fifth of its weights (the output layer, and in half of the layers
+ * the values' and the last matrix) has 6.56 bits, the others 4.5.
+ */
+const Q4_K_M = 4.9;
+
+/** The same model in 4 bits. */
+const in4Bits = (shape: ModelShape): ModelShape => ({
+  ...shape,
+  weightType: "Q4_K",
+  bytes: (shape.parameters * Q4_K_M) / 8,
+});
 
 /** Qwen2.5 in f16, by size ("0.5B"). */
 export const qwen = (): [string, ModelShape][] =>

@@ -1,0 +1,26 @@
+/** What hone's own graph asks of a card, by count: goals of `yarn bench:card` on one small shape. */
+import { describe, expect, it } from "vitest";
+import { type Case, run } from "../../bench/card/case.js";
+import { modelPath } from "../../bench/models.js";
+
+const files = { model: modelPath("qwen3-tiny-f16.gguf"), adapter: modelPath("qwen3-tiny-adapter-1.gguf") };
+const LAYERS = 4;
+const count = (played: Pick<Case, "traffic" | "rollouts" | "context">) =>
+  run({ shape: "0.5b", type: "f16", sequences: 8, decoder: "own", ...played }, "h100", files);
+
+describe("hone's own graph on a card", () => {
+  it("replays the passes of agents' traffic, and waits and copies at most twice and three times in each", async () => {
+    const { figures } = await count({ traffic: "agents", rollouts: 16, context: 2048 });
+    for (const name of ["replayedOfAllPasses", "synchronisationsPerPass", "copiesPerPass"]) {
+      expect(figures[name], name).toMatchObject({ reached: true });
+    }
+  });
+
+  it("has for an adapter two products for each input of a layer, and sums", async () => {
+    const { plain, adapter } = await count({ traffic: "decode", rollouts: 8, context: 1024 });
+    if (!plain) throw new Error("decoding was not counted without an adapter");
+    const more = adapter.kernels / adapter.passes - plain.kernels / plain.passes;
+    expect(more / LAYERS).toBeLessThanOrEqual(4 * 2 + 2);
+    expect(adapter.launches).toBe(0);
+  });
+});

@@ -192,6 +192,7 @@ describe("the command line", () => {
     [["models", "pull"], /models pull needs --model/],
     [["models", "pull", "a/b", "c/d"], /models pull does not know what to do with "c\/d"/],
     [["rolout"], /there is no command rolout; did you mean rollout\?/],
+    [["chat", "--run", "demo"], /--run: chat takes a run without a flag: yarn hone chat demo/],
     [["rollout", "--grup-size", "3"], /--grup-size: rollout has no such option; did you mean --group-size\?/],
     [
       ["train", "--zzzzzzzzzz", "3"],

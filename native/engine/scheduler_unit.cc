@@ -1,5 +1,9 @@
 // One of the addon's three translation units, in which headers are parsed once: what needs neither Node nor llama.cpp. The
 // sanitizers compile it too (test/Makefile). Names in anonymous namespaces are therefore unique within a unit.
+//
+// First, since clang takes no `target_clones` after a use of the function.
+#include "vector_math.cc"
+
 #include "admission.cc"
 #include "commands.cc"
 #include "constraint.cc"
@@ -17,5 +21,4 @@
 #include "shape.cc"
 #include "slots.cc"
 #include "step.cc"
-#include "vector_math.cc"
 #include "warm_up.cc"

@@ -22,6 +22,8 @@ export class Host {
   #endpoint: Endpoint | undefined;
   #stopLocal: () => void = () => undefined;
   #keys = 0;
+  /** Requests whose key is no rollout's. */
+  strangers = 0;
 
   /** At any free port of loopback. */
   static async open(): Promise<Host> {
@@ -61,7 +63,10 @@ export class Host {
     const model = this.#live.get(key);
     if (model) return model;
     const [, number, mark = ""] = /^hone-(\d+)-([0-9a-f]{64})$/.exec(key) ?? [];
-    if (number === undefined || !timingSafeEqual(Buffer.from(mark), Buffer.from(this.#mark(number)))) throw unknown();
+    if (number === undefined || !timingSafeEqual(Buffer.from(mark), Buffer.from(this.#mark(number)))) {
+      this.strangers++;
+      throw unknown();
+    }
     throw new ApiError(410, "invalid_request_error", "The rollout of this key has ended.", "rollout_ended");
   }
 

@@ -78,6 +78,15 @@ class Hung extends HoneError {}
 
 const UNASKED = "the agent ended without a turn of the model: use `model`, or `baseUrl` with `apiKey`";
 
+const KEYLESS = "a request came without the rollout's key: send `apiKey` as a bearer token";
+
+/** A program's error, with what its endpoint knows of the cause. */
+function explained(error: unknown, { turns, trouble }: RolloutModel, keyless: boolean) {
+  const keyMissing = keyless && turns.length === 0 ? KEYLESS : undefined;
+  const why = trouble === undefined ? keyMissing : `its last request was answered with: ${messageOf(trouble)}`;
+  return why === undefined ? error : new HoneError(`${messageOf(error)}; ${why}`, { cause: error });
+}
+
 /** The keys of a rollout at its endpoint. */
 interface Keys {
   readonly own: string;
@@ -169,6 +178,8 @@ interface PlayedAgent {
   readonly seconds: RolloutOutcome["seconds"];
   /** The error of the rollout's time, where that was over. */
   readonly overdue: HoneError | undefined;
+  /** Whether a request came meanwhile whose key is no rollout's. */
+  readonly keyless: boolean;
 }
 
 async function playPrepared(
@@ -190,12 +201,14 @@ async function playPrepared(
     model: languageModel(inProcess(model, false)),
     ...(base && { base: { model: languageModel(inProcess(base, true)), apiKey: keys.base } as BaseModel }),
   };
+  const before = host.strangers;
   const result = await ended(() => task.rollout?.(asked), output, { signal: over.signal, late });
   time.clear();
   const total = (performance.now() - started) / 1000;
   const { player, queue } = model.seconds;
   const seconds = { total, player, queue, tools: Math.max(0, total - player) };
-  return { result, seconds, overdue: over.signal.aborted ? overdue : undefined };
+  const keyless = host.strangers > before;
+  return { result, seconds, overdue: over.signal.aborted ? overdue : undefined, keyless };
 }
 
 /** Of the frozen base model, which is trained in no sequence. */
@@ -209,7 +222,7 @@ function baseCounts({ tally: { calls, prompt, sampled, refused } }: FrozenModel)
 /** @throws what `failed` throws */
 function outcomeOf(
   { task, scenario, model, base, limits }: AgentRolloutInput,
-  { result, seconds, overdue }: PlayedAgent,
+  { result, seconds, overdue, keyless }: PlayedAgent,
   output: Output,
   failed: (error: unknown) => never,
 ): AgentOutcome {
@@ -225,7 +238,7 @@ function outcomeOf(
     else {
       const { error } = result;
       const mistake = onBehalfOf({ output, fail: () => undefined }, () => mistakeOf(error, model, task, scenario));
-      if (!mistake) throw error;
+      if (!mistake) throw explained(error, model, keyless);
       ending = mistake;
       reward = mistake.reward;
     }

@@ -34,6 +34,8 @@ function flagsOf(command: Command, argv: Record<string, unknown>, names: readonl
       const removed = removedOption(key, flag, command.name);
       if (removed) throw removed;
       const close = nearest(flag, known.map(flagOf));
+      const bare = key === "run" && command.positional && `${command.name} ${value}`;
+      if (bare) throw new UsageError(`${flag}: ${command.name} takes a run without a flag: ${program()} ${bare}`);
       const hint = close ? `did you mean ${close}?` : `\`${program()} ${command.name} --help all\` lists the options`;
       throw new UsageError(`${flag}: ${command.name} has no such option; ${hint}`);
     }

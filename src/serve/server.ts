@@ -167,7 +167,8 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
     if (Object.hasOwn(routes, name)) return [name, model === undefined ? "" : decode(model)];
     const others = Object.keys(routes).filter((route) => route.endsWith(` ${plain}`));
     if (path.startsWith("/api/")) throw notFound(`${path} is Ollama's: ${OLLAMA}`);
-    if (others.length === 0) throw notFound(`Invalid URL (${method} ${path})`);
+    const meant = Object.hasOwn(routes, `${method} /v1${path}`) ? `; it is /v1${path}` : "";
+    if (others.length === 0) throw notFound(`Invalid URL (${method} ${path})${meant}`);
     const methods = others.map((route) => route.split(" ")[0]).join(", ");
     throw new ApiError(405, "invalid_request_error", `Not allowed: ${method} ${path}; it takes ${methods}`);
   };

@@ -33,7 +33,7 @@ const faults = {
   "has a defect": /^the agent's own$/,
   "has a defect while it handles the model's": /ended with code 1: KeyError: 'defect'/,
   "imports what is not there": /ImportError: cannot import name 'MaxTurnsExceeded'/,
-  "is refused, and gives up": /^after a refusal$/,
+  "is refused, and gives up": /^after a refusal; its last request was answered with: /,
   "runs a program that is killed": /was ended by SIGKILL/,
   "returns nothing": /rollout returned undefined/,
   "gives up before it has asked": /^Max turns \(0\) exceeded$/,

@@ -73,3 +73,28 @@ test("errors that are taken for mistakes of the model", async () => {
     "warning model_mistake: in 2 of 3 rollouts an error of the agent is taken for a mistake of the model (one/0): there is no tool look; such rollouts are trained with 0: is it no fault of the agent?",
   );
 });
+
+test.each([
+  ["without its key", "{}", "a request came without the rollout's key: send `apiKey` as a bearer token"],
+  ["refused", '{ authorization: "Bearer " + apiKey }', "its last request was answered with: 'top_p' is refused"],
+])("a request %s, whose answer the agent did not look at, is said beside its own error", async (name, headers, why) => {
+  const { findings } = await checked(
+    `${name.replaceAll(" ", "-")}.ts`,
+    `
+import { defineTask } from "@hone-rl/hone";
+
+export default defineTask({
+  name: "unseeing",
+  scenarios: () => ["train", "test"].map((split) => ({ id: split, split, question: split })),
+  rollout: async ({ baseUrl, apiKey }) => {
+    const body = JSON.stringify({ model: "any", messages: [{ role: "user", content: "Hello" }], top_p: 0.5 });
+    const headers = ${headers};
+    const { choices } = await (await fetch(baseUrl + "/chat/completions", { method: "POST", headers, body })).json();
+    return choices[0].message.content ? 1 : 0;
+  },
+});
+`,
+  );
+  const failed = findings.map(said).filter((line) => line.includes("the agent failed"));
+  expect(failed).toEqual([expect.stringContaining(`Cannot read properties of undefined (reading '0'); ${why}`)]);
+});

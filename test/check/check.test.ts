@@ -128,7 +128,7 @@ describe("a defect is found:", () => {
           return { reward: success ? 1 : 0, success, parts: {} };
         },
       },
-      /^error empty_answer_wins: an empty answer earns 1 on average, no less than the expert$/,
+      /^error empty_answer_wins: an empty answer, \{"text":""\}, earns 1 on average, no less than the expert$/,
     ],
     [
       "a reward that an empty answer wins now and then",
@@ -138,7 +138,66 @@ describe("a defect is found:", () => {
           return { reward: success ? 1 : 0, success, parts: {} };
         },
       },
-      /^error empty_answer_wins: an empty answer solves 1 of 6 scenarios$/,
+      /^error empty_answer_wins: an empty answer, \{"text":""\}, solves 1 of 6 scenarios; is it right there\? six$/,
+    ],
+    [
+      "a number that is the least there is and right now and then, to be looked at",
+      {
+        tools: [
+          defineTool({
+            ...answer,
+            parameters: z.object({ letters: z.int().describe("how many") }),
+            execute: () => "",
+          }) as never,
+        ],
+        reward: ({ answer }, { word }) => {
+          const success = answer?.letters === (word === "six" ? 0 : word.length);
+          return { reward: success ? 1 : 0, success, parts: {} };
+        },
+        *expert({ word }) {
+          yield [{ name: "answer", arguments: { letters: word === "six" ? 0 : word.length } }];
+        },
+      },
+      /^warning empty_answer_wins: an empty answer, \{"letters":0\}, solves 1 of 6 scenarios; is it right there\? six$/,
+    ],
+    [
+      "a tool that throws, and the expert's calls of it",
+      {
+        tools: [
+          answer,
+          defineTool({
+            name: "count",
+            description: "Count the words.",
+            parameters: z.object({}),
+            execute: () => {
+              throw new TypeError("words is undefined");
+            },
+          }),
+        ] as never,
+        *expert() {
+          yield [{ name: "count", arguments: {} }];
+        },
+        reward: ({ answer }) => ({ reward: answer?.text === "" ? 0.2 : 0, success: false, parts: {} }),
+      },
+      /^error tool_failed: the tool count failed: words is undefined; in 6 of 24 rollouts \(expert, scenario \w+\)$/,
+    ],
+    [
+      "an expert that yields a call alone",
+      {
+        *expert() {
+          yield { name: "answer", arguments: {} } as never;
+        },
+        reward: ({ answer }) => ({ reward: answer?.text === "" ? 0.2 : 0, success: false, parts: {} }),
+      },
+      /^error task_throws: .*the expert of task words must yield a list of calls, \[{ name, arguments }\], a text, or/,
+    ],
+    [
+      "an expert that is no generator",
+      {
+        expert: (() => [[{ name: "answer", arguments: {} }]]) as never,
+        reward: ({ answer }) => ({ reward: answer?.text === "" ? 0.2 : 0, success: false, parts: {} }),
+      },
+      /^error task_throws: .*the expert of task words is no generator: write \*expert\(\.\.\.\)/,
     ],
     [
       "a tool without a description",

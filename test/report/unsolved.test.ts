@@ -26,6 +26,12 @@ describe("a training that has solved nothing", () => {
     ]);
   });
 
+  test("takes another model first where the tiny one does not know the tools", () => {
+    expect(told({ model: "tiny", reference: "task.ts" }).split("\n")[1]).toMatch(
+      /^- another model: the tiny model knows the tools of the mail task alone.*`yarn train --task task\.ts --model qwen2\.5-0\.5b .*--run small-qwen/,
+    );
+  });
+
   test("takes the format that reads its calls before all others", () => {
     const unread = {
       text: "no tool call in any of 16 turns; --tool-format json reads calls in 15 of them",

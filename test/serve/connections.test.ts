@@ -115,6 +115,8 @@ test("what is wrong with a request is told by OpenAI's status codes", async () =
   expect(await codeOf(post("/chat/completions", chat.replace("tiny", "huge")))).toEqual([404, "model_not_found"]);
   expect(await codeOf(post("/embeddings", "{}"))).toEqual([404, "unsupported_endpoint"]);
   expect(await codeOf(post("/images", "{}"))).toEqual([404, null]);
+  const short = await fetch(url.replace("/v1", "/chat/completions"), { method: "POST", headers: key, body: "{}" });
+  expect([short.status, await short.text()]).toEqual([404, expect.stringContaining("it is /v1/chat/completions")]);
   expect(await codeOf(fetch(`${url}/chat/completions`, { headers: key }))).toEqual([405, null]);
   expect(await codeOf(post("/chat/completions", `"${"x".repeat(17 << 20)}"`))).toEqual([413, "request_too_large"]);
   const page = { ...key, origin: "https://pages.example" };

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
+import { z as zod3 } from "zod/v3";
 import { jsonSchema } from "../../src/chat/json-schema.js";
 import { runCall } from "../../src/core/rollout/calls.js";
 import { checkArguments, parameterNames } from "../../src/core/task/parameters.js";
@@ -17,6 +18,16 @@ it("shows the model a JSON Schema as it stands, but for the line that names its 
   const tool = defineTool({ name: "read", description: "Read.", parameters: jsonSchema(schema), execute: () => "" });
   const { $schema: _, ...shown } = schema;
   expect(toolSchema(tool).function.parameters).toEqual(shown);
+});
+
+it.each([
+  ["zod 3", zod3.object({ path: zod3.string() })],
+  ["a plain object", path],
+  ["nothing", undefined],
+])("refuses parameters of %s, and says what they must be", (_, parameters) => {
+  const define = () =>
+    defineTool({ name: "read", description: "", parameters: parameters as never, execute: () => "" });
+  expect(define).toThrow("a tool's parameters are a z.object of hone's own `z` (zod 4), or jsonSchema({...})");
 });
 
 it("holds arguments to a JSON Schema, and says in one line what is wrong", () => {

@@ -18,11 +18,14 @@ export type ToolParameters = z.ZodObject | JsonSchemaParameters;
 /** The type of the arguments that `execute` gets. */
 export type ArgumentsOf<P extends ToolParameters> = P extends z.ZodObject ? z.output<P> : Record<string, unknown>;
 
-const isJsonSchema = (parameters: ToolParameters): parameters is JsonSchemaParameters => "jsonSchema" in parameters;
+const isJsonSchema = (given: ToolParameters): given is JsonSchemaParameters => "jsonSchema" in Object(given);
 
 /** A misspelt argument is refused, not dropped, so that the model can correct it. */
-export const strictParameters = <P extends ToolParameters>(parameters: P): P =>
-  isJsonSchema(parameters) ? parameters : (parameters.strict() as unknown as P);
+export function strictParameters<P extends ToolParameters>(parameters: P): P {
+  if (parameters instanceof z.ZodObject) return parameters.strict() as unknown as P;
+  if (isJsonSchema(parameters)) return parameters;
+  throw new TypeError("a tool's parameters are a z.object of hone's own `z` (zod 4), or jsonSchema({...})");
+}
 
 /** A bigint is an integer to the model. @throws Error for types that JSON does not have */
 const schemaOfZod = (parameters: z.ZodObject): Record<string, unknown> =>
@@ -77,10 +80,7 @@ export function checkArguments(
   }
   const parsed = parameters.safeParse(args);
   if (parsed.success) return { args: parsed.data };
-  const { issues } = parsed.error;
-  const again = issues.some((one) => one.code === "invalid_type" && one.expected === "bigint")
-    ? parameters.safeParse(asBigints(args, issues))
-    : parsed;
+  const again = parameters.safeParse(asBigints(args, parsed.error.issues));
   if (again.success) return { args: again.data };
   const [issue] = again.error.issues;
   const where = issue?.path.join(".");

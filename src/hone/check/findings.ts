@@ -20,6 +20,7 @@ export interface Finding {
     | "reward_constant"
     | "empty_answer_wins"
     | "expert_fails"
+    | "tool_failed"
     | "prompt_too_long"
     | "server_failed"
     | "tool_left_out"
@@ -103,8 +104,22 @@ export function toolFindings(task: Pick<AnyTask, "tools">): Finding[] {
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const show = (value: number) => String(Number(value.toFixed(3)));
 
+/** Whether an empty answer may well be right: a number, a truth value or one of an enum, which a question can ask for. */
+const mayBeRight = (answer: Readonly<Record<string, unknown>> = {}) =>
+  Object.values(answer).some((value) => value !== "" && typeof value !== "object");
+
+function failureFindings(probed: readonly Probed[]): Finding[] {
+  const failed = probed.filter(({ outcome }) => outcome?.end === "tool_failure");
+  return [...new Set(failed.map(({ outcome }) => outcome?.reason))].map((reason) => {
+    const where = failed.filter(({ outcome }) => outcome?.reason === reason);
+    const at = `${where[0]?.probe}, scenario ${where[0]?.scenario}`;
+    const message = `${reason?.split("\n")[0]}; in ${where.length} of ${probed.length} rollouts (${at})`;
+    return { level: "error", kind: "tool_failed", message };
+  });
+}
+
 export function rewardFindings(probed: readonly Probed[]): Finding[] {
-  const findings: Finding[] = [];
+  const findings = failureFindings(probed);
   const errors = new Map<string, { error: string; where: Probed[] }>();
   for (const one of probed) {
     if (one.error === undefined) continue;
@@ -120,7 +135,8 @@ export function rewardFindings(probed: readonly Probed[]): Finding[] {
     findings.push({ level: "error", kind: "task_throws", message });
   }
   const played = probed.flatMap(({ probe, scenario, outcome }) =>
-    outcome ? [{ probe, scenario, ...outcome.reward }] : [],
+    // What a failing tool ended says nothing of the reward.
+    outcome && outcome.end !== "tool_failure" ? [{ probe, scenario, answer: outcome.answer, ...outcome.reward }] : [],
   );
   const of = (probe: Probe) => played.filter((one) => one.probe === probe);
   const [expert, empty] = [of("expert"), of("empty answer")];
@@ -132,17 +148,18 @@ export function rewardFindings(probed: readonly Probed[]): Finding[] {
       message: `every rollout earned ${show(first.reward)}${expert.length > 0 ? ", the expert's too" : "; give the task an expert, and check sees whether a right answer earns more"}: only differences teach`,
     });
   } else if (empty.length > 0) {
-    const won = empty.filter(({ success }) => success).length;
-    const pays =
-      expert.length > 0 && mean(empty.map(({ reward }) => reward)) >= mean(expert.map(({ reward }) => reward));
-    if (won > 0 || pays) {
-      findings.push({
-        level: "error",
-        kind: "empty_answer_wins",
-        message: pays
-          ? `an empty answer earns ${show(mean(empty.map(({ reward }) => reward)))} on average, no less than the expert`
-          : `an empty answer solves ${won} of ${empty.length} scenarios`,
-      });
+    const won = empty.filter(({ success }) => success);
+    const earned = mean(empty.map(({ reward }) => reward));
+    const pays = expert.length > 0 && earned >= mean(expert.map(({ reward }) => reward));
+    const written = `an empty answer${empty[0]?.answer ? `, ${JSON.stringify(empty[0].answer)},` : ""}`;
+    if (pays) {
+      const message = `${written} earns ${show(earned)} on average, no less than the expert`;
+      findings.push({ level: "error", kind: "empty_answer_wins", message });
+    } else if (won.length > 0) {
+      const level = won.every(({ answer }) => mayBeRight(answer)) ? "warning" : "error";
+      const names = some(won.map(({ scenario }) => scenario));
+      const message = `${written} solves ${won.length} of ${empty.length} scenarios; is it right there? ${names}`;
+      findings.push({ level, kind: "empty_answer_wins", message });
     }
   }
   const failed = expert.filter(({ success }) => !success);

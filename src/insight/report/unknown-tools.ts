@@ -6,6 +6,10 @@ import { modelFile } from "../../engine/models.js";
 /** Names that are told. */
 const SHOWN = 3;
 
+/** Of the model `tiny`, in a task that is not about mail. */
+export const TINY_KNOWS =
+  "the tiny model knows the tools of the mail task alone, and calls them whatever tools there are; the smallest model that plays others is qwen2.5-0.5b";
+
 export class UnknownTools {
   readonly #names = new Set<string>();
   #rollouts = 0;
@@ -26,7 +30,7 @@ export class UnknownTools {
     const names = [...this.#names];
     const more = names.length > SHOWN ? ` and ${names.length - SHOWN} more` : "";
     const why = this.#tiny
-      ? "the tiny model knows the tools of the mail task alone, and calls them whatever tools there are; the smallest model that plays others is qwen2.5-0.5b (--model qwen2.5-0.5b)"
+      ? `${TINY_KNOWS} (--model qwen2.5-0.5b)`
       : "--show has what it reads and writes; a larger model makes up fewer names";
     return `in ${this.#calling} of ${this.#rollouts} rollouts the model calls tools that the agent has not (${names.slice(0, SHOWN).join(", ")}${more}): ${why}`;
   }

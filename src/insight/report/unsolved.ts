@@ -3,6 +3,7 @@ import { type GivenOptions, type OptionName, optionsOf } from "../../core/config
 import type { AnyTask } from "../../core/task/task.js";
 import { hone } from "../../core/util/program.js";
 import { typed } from "../typed.js";
+import { TINY_KNOWS } from "./unknown-tools.js";
 
 export interface Unsolved {
   /** Options of the training as they were given. */
@@ -42,6 +43,9 @@ function meansOf({ given: asked, model, run, reference, task, unread, offForm }:
     `\`${hone("sft")} ${file}${typed(given, forImitation)} --out imitated\`, then ${train({ fork: "imitated" }, "imitated")}`;
   const format = unread.format && train({ toolFormat: unread.format }, unread.format);
   return [
+    ...(model === "tiny" && !isBuiltIn
+      ? [`another model: ${TINY_KNOWS}: ${train({ model: "qwen2.5-0.5b" }, "qwen")}`]
+      : []),
     ...(unread.text === undefined ? [] : [`${unread.text}${format ? `: ${format}` : ""}`]),
     ...(offForm > 0 && given.offForm !== "prevent"
       ? [

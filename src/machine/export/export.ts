@@ -64,11 +64,12 @@ async function chosenCheckpoint(
   if (chosen?.adapter && chosen.step !== null) {
     return { opened, step: chosen.step, folder: dirname(chosen.adapter.path) };
   }
-  const made = name === "best" ? "no checkpoint that is better than its base" : "no checkpoint yet";
+  const made = name === "best" ? "no checkpoint that is better than its base" : "no update";
+  const instead = name === "best" ? "give a number, or" : "let it train on, or give";
   throw new UsageError(
     name === "base"
       ? "--checkpoint base: it is the base model, without an adapter; give a number"
-      : `--checkpoint ${name}: the run ${opened.name} has made ${made}, so that there is no adapter; give a number, or another run with --run`,
+      : `--checkpoint ${name}: the run ${opened.name} has made ${made}, so that there is no adapter; ${instead} another run with --run`,
   );
 }
 
@@ -189,7 +190,18 @@ async function writeMerged(
   return name;
 }
 
-async function merge(request: object, python: string, io: ModelIo): Promise<void> {
+/** As native/learner/export.py reads it. */
+interface MergeRequest {
+  readonly form: "gguf" | "safetensors";
+  readonly type: WeightType | "f32";
+  readonly model: string;
+  readonly adapter: string;
+  readonly source: string | null;
+  readonly files: readonly string[];
+  readonly into: string;
+}
+
+async function merge(request: MergeRequest, python: string, io: ModelIo): Promise<void> {
   const args = ["-m", "learner.export", JSON.stringify(request)];
   const outcome = await runProgram(python, args, io);
   if (outcome.code !== 0)

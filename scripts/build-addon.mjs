@@ -154,25 +154,25 @@ function headersIn(folder) {
   return existsSync(file) ? readFileSync(file, "utf8").match(/NODE_MAJOR_VERSION (\d+)/)?.[1] : undefined;
 }
 
-/** The argument that names Node's headers: those beside the binary need no download. None where node-gyp finds them itself. */
-function headersArgument(what) {
+/** Names Node's headers for node-gyp: those beside the binary need no download. Empty where it finds them itself. */
+function headersSetting(what) {
   const major = process.versions.node.split(".")[0];
   const given = process.env.npm_config_nodedir;
   const of = given && headersIn(given);
-  if (given && (of === undefined || of === major)) return [];
+  if (given && (of === undefined || of === major)) return {};
   const prefix = dirname(dirname(process.execPath));
-  if (headersIn(prefix) === major) return [`--nodedir=${prefix}`];
+  if (headersIn(prefix) === major) return { npm_config_nodedir: prefix };
   if (given)
     fail(`npm's nodedir, ${given}, has the headers of Node ${of}, not ${major}: npm config delete nodedir`, what);
-  return [];
+  return {};
 }
 
 /** Runs node-gyp in a package. Returns why it did not make the file; undefined where it did. */
 async function compile(what, folder, made, log, env = process.env) {
   const gyp = join(sourcesOf("node-gyp"), "bin/node-gyp.js");
-  const args = [gyp, "configure", "build", "--release", "--jobs=2", ...headersArgument(what)];
+  const args = [gyp, "configure", "build", "--release", "--jobs=2"];
   // Where binding.gyp finds node-addon-api.
-  const beyond = { ...env, NODE_PATH: dirname(sourcesOf("node-addon-api")) };
+  const beyond = { ...env, NODE_PATH: dirname(sourcesOf("node-addon-api")), ...headersSetting(what) };
   const child = spawn(process.execPath, args, { cwd: folder, env: beyond, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   for (const stream of [child.stdout, child.stderr])

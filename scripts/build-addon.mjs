@@ -134,7 +134,8 @@ function fingerprint(llamaPackageVersion) {
     if (/\.(cc|h)$/.test(name)) hash.update(`${name}\0`).update(readFileSync(join(sources, name)));
   }
   for (const file of ["binding.gyp", "scripts/build-addon.mjs"]) hash.update(readFileSync(join(root, file)));
-  const versions = [process.version, process.arch, llamaPackageVersion, packageVersion(sourcesOf("node-addon-api"))];
+  // Not Node's version: Node-API is the same in all.
+  const versions = [process.arch, llamaPackageVersion, packageVersion(sourcesOf("node-addon-api"))];
   return hash.update(JSON.stringify(versions)).digest("hex");
 }
 
@@ -147,15 +148,31 @@ function checkCompiler(what) {
   if (!works(compiler, ["--version"])) fail(`${compiler} is missing; install a C++ compiler (build-essential)`, what);
 }
 
-/** Runs node-gyp in a package. Returns why it did not make the file; undefined where it did. */
-async function compile(folder, made, log, env = process.env) {
-  // Headers beside the node binary need no download.
+/** The major version of the Node whose headers are in a folder; undefined where there are none. */
+function headersIn(folder) {
+  const file = join(folder, "include/node/node_version.h");
+  return existsSync(file) ? readFileSync(file, "utf8").match(/NODE_MAJOR_VERSION (\d+)/)?.[1] : undefined;
+}
+
+/** Names Node's headers for node-gyp: those beside the binary need no download. Empty where it finds them itself. */
+function headersSetting(what) {
+  const major = process.versions.node.split(".")[0];
+  const given = process.env.npm_config_nodedir;
+  const of = given && headersIn(given);
+  if (given && (of === undefined || of === major)) return {};
   const prefix = dirname(dirname(process.execPath));
-  const beside = existsSync(join(prefix, "include/node/node_api.h")) && !process.env.npm_config_nodedir;
+  if (headersIn(prefix) === major) return { npm_config_nodedir: prefix };
+  if (given)
+    fail(`npm's nodedir, ${given}, has the headers of Node ${of}, not ${major}: npm config delete nodedir`, what);
+  return {};
+}
+
+/** Runs node-gyp in a package. Returns why it did not make the file; undefined where it did. */
+async function compile(what, folder, made, log, env = process.env) {
   const gyp = join(sourcesOf("node-gyp"), "bin/node-gyp.js");
-  const args = [gyp, "configure", "build", "--release", "--jobs=2", ...(beside ? [`--nodedir=${prefix}`] : [])];
+  const args = [gyp, "configure", "build", "--release", "--jobs=2"];
   // Where binding.gyp finds node-addon-api.
-  const beyond = { ...env, NODE_PATH: dirname(sourcesOf("node-addon-api")) };
+  const beyond = { ...env, NODE_PATH: dirname(sourcesOf("node-addon-api")), ...headersSetting(what) };
   const child = spawn(process.execPath, args, { cwd: folder, env: beyond, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   for (const stream of [child.stdout, child.stderr])
@@ -178,7 +195,7 @@ function addonHere(why) {
   say(`compiling ${ADDON}, which takes a minute: ${why}`);
   checkCompiler(ADDON);
   const work = async () => {
-    const failed = await compile(root, addon, "addon-build.log");
+    const failed = await compile(ADDON, root, addon, "addon-build.log");
     if (failed === undefined) writeFileSync(stamp, now);
     return failed;
   };
@@ -197,8 +214,8 @@ function sqliteHere(why) {
   const kept = join(root, "build/Release", sqlite);
   const found = [kept, own].find((file) => existsSync(file) && whyNot(file, SQLITE_LOADS) === undefined);
   if (found !== undefined) {
-    // yarn takes away what is no package's when it links anew.
-    if (!existsSync(own)) copy(found, own);
+    // The first is what hone loads; the second yarn takes away when it links anew.
+    for (const file of [kept, own]) if (!existsSync(file)) copy(found, file);
     return undefined;
   }
   say(`compiling ${SQLITE}, which takes a minute: ${why}`);
@@ -206,10 +223,14 @@ function sqliteHere(why) {
   const ground = sourcesOf("better-sqlite3", SQLITE);
   const made = join(ground, "build/Release/better_sqlite3.node");
   const work = async () => {
+    // Objects of another Node: make may take its headers, which are as old as their release, for unchanged.
+    rmSync(join(ground, "build"), { recursive: true, force: true });
     // As SQLite's authors compile it: the -O3 of better-sqlite3 takes 40 % more CPU time, and searches are no faster for it.
     const env = { ...process.env, CFLAGS: `-O2 ${process.env.CFLAGS ?? ""}` };
-    const failed = await compile(ground, made, "sqlite-build.log", env);
+    const failed = await compile(SQLITE, ground, made, "sqlite-build.log", env);
     if (failed !== undefined) return failed;
+    const wrong = whyNot(made, SQLITE_LOADS);
+    if (wrong !== undefined) return `what was compiled does not load: ${wrong}`;
     copy(made, kept);
     return undefined;
   };

@@ -1,5 +1,5 @@
 // Compiles src/ and bench/ to dist/ and the addon to build/, which the scripts of package.json do before they start something of
-// them: a pull may have changed either. Does nothing where no file has changed since: asking tsc takes seconds.
+// them: a pull may have changed either. Does nothing where neither a file nor Node has changed since: asking tsc takes seconds.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -9,14 +9,14 @@ import { fileURLToPath } from "node:url";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const stamp = join(root, "dist/.compiled");
 
-/** Of the compiler's settings, the packages, and all sources; bench/ imports some of test/. */
+/** Of Node's binary interface, the compiler's settings, the packages, and all sources; bench/ imports some of test/. */
 function fingerprint() {
   const sources = ["src", "bench", "test", "native/engine"].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
       .filter((name) => /(ts|\.cc|\.h)$/.test(name))
       .map((name) => join(folder, name)),
   );
-  const hash = createHash("sha256");
+  const hash = createHash("sha256").update(process.versions.modules);
   for (const name of ["tsconfig.json", "tsconfig.build.json", "package.json", "yarn.lock", ...sources.sort()]) {
     const { mtimeMs, size } = statSync(join(root, name));
     hash.update(`${name} ${mtimeMs} ${size}\n`);

@@ -52,6 +52,24 @@ describe("a build that failed", () => {
     expect(readFileSync(log, "utf8")).toContain("gyp");
   });
 
+  it("says that npm's nodedir has the headers of another Node, where none lie beside this one", () => {
+    const headers = join(base, "node-4");
+    mkdirSync(join(headers, "include/node"), { recursive: true });
+    writeFileSync(join(headers, "include/node/node_version.h"), "#define NODE_MAJOR_VERSION 4\n");
+    const alone = join(base, "alone/bin/node");
+    mkdirSync(join(alone, ".."), { recursive: true });
+    symlinkSync(process.execPath, alone);
+    const folder = brokenPackage();
+    const program = `Object.defineProperty(process, "execPath", { value: ${JSON.stringify(alone)} });`;
+    writeFileSync(join(base, "alone.mjs"), program);
+    const args = ["--import", join(base, "alone.mjs"), join(folder, "scripts/build-addon.mjs")];
+    const env = { ...process.env, npm_config_nodedir: headers };
+    const { status, stderr } = spawnSync(process.execPath, args, { cwd: folder, env, encoding: "utf8" });
+    rmSync(folder, { recursive: true });
+    const major = process.versions.node.split(".")[0];
+    expect([status, stderr]).toEqual([1, expect.stringContaining(`has the headers of Node 4, not ${major}`)]);
+  });
+
   it("is a log in the temporary folder where the cache cannot be written", () => {
     const occupied = join(base, "occupied");
     writeFileSync(occupied, "");

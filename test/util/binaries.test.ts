@@ -47,17 +47,18 @@ describe("the engine's addon", () => {
 });
 
 describe("SQLite", () => {
-  it("is that of the platform's package for this Node, before better-sqlite3's own", () => {
-    put("sqlite/build/Release/better_sqlite3.node");
+  it("is that of the platform's package for this Node", () => {
     const { sqlite } = platform("1.2.3");
     expect(sqliteFile(places)).toBe(sqlite);
   });
 
-  it("is better-sqlite3's own in a checkout", () => {
-    const own = put("sqlite/build/Release/better_sqlite3.node");
-    expect(
-      sqliteFile({ ...places, folderOf: (name) => (name === platformPackage ? undefined : places.folderOf(name)) }),
-    ).toBe(own);
+  it("is the one compiled here for this Node, never better-sqlite3's own, which may be another Node's", () => {
+    put("sqlite/build/Release/better_sqlite3.node");
+    platform("1.2.4");
+    const compiled = put(`hone/build/Release/${sqlite}`);
+    expect(sqliteFile(places)).toBe(compiled);
+    rmSync(compiled);
+    expect(() => sqliteFile(places)).toThrow("there is no SQLite for Node");
   });
 
   it("that is missing is one line, with Node's version and where it was looked for", () => {

@@ -56,10 +56,7 @@ export function addonFile(places = installed): string {
  * @throws HoneError where there is none for this Node
  */
 export function sqliteFile(places = installed): string {
-  const ours = candidates(`better_sqlite3-${process.versions.modules}.node`, places);
-  // In a checkout, better-sqlite3 has been installed by its own script.
-  const own = places.folderOf("better-sqlite3");
-  const files = own === undefined ? ours : [...ours, join(own, "build/Release/better_sqlite3.node")];
+  const files = candidates(`better_sqlite3-${process.versions.modules}.node`, places);
   const found = files.find((file) => existsSync(file));
   if (found !== undefined) return found;
   throw new HoneError(

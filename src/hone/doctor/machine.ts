@@ -9,6 +9,9 @@ import { type Check, note, ok, wrong } from "./check.js";
 /** With fewer free bytes, a run's checkpoints may fill the disk. */
 const DISK = 2e9;
 
+/** The oldest Node that still gets fixes. */
+const SUPPORTED_NODE = "22";
+
 const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
 
 /** Whether a version is at least the required one; both as "20.19" or "v20.20.2". */
@@ -30,9 +33,14 @@ export function checkNode(version = process.version): Check {
   const wanted = about.engines.node.replace(/[^\d.]/g, "");
   const found = `Node ${version}, hone ${about.version}, ${process.platform} ${process.arch}`;
   const facts = { node: version, wanted, hone: about.version, platform: process.platform, arch: process.arch };
-  return atLeast(version, wanted)
-    ? ok("node", found, facts)
-    : wrong("node", found, `install Node ${wanted} or newer`, facts);
+  if (!atLeast(version, wanted)) return wrong("node", found, `install Node ${wanted} or newer`, facts);
+  if (atLeast(version, SUPPORTED_NODE)) return ok("node", found, facts);
+  return note(
+    "node",
+    found,
+    `it works, and gets no more fixes of security: Node ${SUPPORTED_NODE} and newer do`,
+    facts,
+  );
 }
 
 export function checkMemory(): Check {

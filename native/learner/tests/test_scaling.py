@@ -97,6 +97,8 @@ def test_f16_gives_the_gradient_of_f32_however_small_it_is(gguf, batch, tmp_path
         watched = Watched(session, monkeypatch)
         request = step_settings(batch, tmp_path, learningRate=0.0)
         monkeypatch.setattr(loss, "token_scale", lambda _, owner, *__: torch.full((len(owner),), 1e-7))
+        # A guard would refuse shares that the objective does not give.
+        monkeypatch.setattr(update, "check_scales", lambda *_: None)
         metrics = update.policy_update(session._backend, session._optimizer, read_batch(batch, 96), request, silent)
         assert metrics["overflows"] == 0
         found[name] = watched.gradients[0]

@@ -3,8 +3,12 @@
  * the log-probabilities of their tokens: too small a one means that they were not drawn independently (one seed for all, or a
  * result that was given twice).
  */
+
+import { addDraws } from "../core/engine/evaluated.js";
+import type { DrawStatistics } from "../core/engine/sequence.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import { HoneError } from "../core/util/errors.js";
+import { deriveSeed } from "../core/util/random.js";
 
 /** Of a coincidence, in one group. With 100 groups a step a false alarm in 100,000 steps. */
 const LEAST_PROBABILITY = 1e-7;
@@ -52,4 +56,51 @@ export function checkDraws(group: readonly Trajectory[]): void {
       `${count} of ${group.length} rollouts of the scenario ${first.scenario.id} drew the same tokens, of probability e^${logprob.toFixed(1)}: not independently (by chance at most once in e^${(-chance).toFixed(0)} groups); the step was not taken.\nThe same command plays it again`,
     );
   }
+}
+
+// Whether the engine draws tokens with the probabilities that it records. Of each draw the engine measures -log p of the token less
+// the entropy of the distribution: its expected value is 0 whatever the distribution is, and its variance is known. So the sums over
+// all draws of a run are a martingale, and stay within a bound that holds at all steps together: the normal mixture of Robbins (1970,
+// "Statistical methods related to the law of the iterated logarithm"; Howard et al. 2021, arXiv 1810.08240, equation 14).
+// Conditioning on outcomes would spoil that: it is counted over all rollouts that were played, not over the batch.
+
+/** Of a false alarm in a whole run, whatever its length. */
+const ALARM = 1e-6;
+/** Variance, in squared nats, at which the bound is nearest to that of a test made once: some 10,000 draws. */
+const INTRINSIC = 300;
+
+/** How far the sum of the deviations may be from 0 at this variance, in nats. */
+export function drawsBound(variance: number): number {
+  const scale = variance + INTRINSIC;
+  return Math.sqrt(scale * (Math.log(scale / INTRINSIC) + 2 * Math.log(1 / ALARM)));
+}
+
+/**
+ * @param steps of the run's steps so far; null where nothing was measured
+ * @param now of the rollouts that were just played
+ * @throws HoneError when they are not drawn with their probabilities
+ */
+export function checkDrawStatistics(steps: readonly (DrawStatistics | null)[], now: DrawStatistics | null): void {
+  if (!now) return;
+  const all = steps.reduce<DrawStatistics>((sum, one) => (one ? addDraws(one, sum) : sum), now);
+  const bound = drawsBound(all.variance);
+  if (Math.abs(all.deviation) <= bound) return;
+  const { tokens, deviation } = all;
+  throw new HoneError(
+    `tokens are not drawn with the probabilities that are recorded: over ${tokens} draws of this run unlikely ones come too ${deviation < 0 ? "seldom" : "often"} (by ${Math.abs(deviation).toFixed(1)} nats; beyond ${bound.toFixed(1)} by chance in at most one of ${1 / ALARM} runs); the step was not taken.\nThe same command plays it again`,
+  );
+}
+
+// Every rollout has the seed of its own place: the same draws in several groups or steps teach less than they seem to.
+
+/**
+ * @param run the first of the names from which seeds are derived, then the step
+ * @throws HoneError for a rollout with the seed of another place
+ */
+export function checkSeeds(group: readonly Trajectory[], run: string, step: number): void {
+  const other = group.find(({ scenario, index, seed }) => seed !== deriveSeed(run, step, scenario.id, index));
+  if (other === undefined) return;
+  throw new HoneError(
+    `the rollout ${other.id} was drawn with the seed ${other.seed}, which is not that of its scenario, index and step; the step was not taken.\nThe same command plays it again`,
+  );
 }

@@ -6,19 +6,16 @@ import { EngineOutOfMemory } from "../core/engine/errors.js";
 import { demanding, type Guard, type Moments } from "../core/train/guard.js";
 import { drawsOf } from "../core/train/metrics.js";
 import { wrapped } from "../core/util/text.js";
-import { checkCredits } from "./credit-check.js";
-import { checkDrawStatistics } from "./draw-statistics.js";
-import { checkDraws } from "./draws.js";
+import { checkCredits, checkMean } from "./credit-check.js";
+import { checkDrawStatistics, checkDraws, checkSeeds } from "./draws.js";
 import { checkEvaluated } from "./evaluated.js";
 import { GIVEN } from "./given.js";
-import { checkMean } from "./mean.js";
 import { checkAdapterType, checkMismatch, checkProbe, mismatchNote, probeLimit } from "./mismatch.js";
 import { checkPolicySlope } from "./policy-slope.js";
 import { checkProgress } from "./progress.js";
 import { checkRate } from "./rate.js";
 import { RENDERED } from "./rendered.js";
 import { checkBatch } from "./second-path.js";
-import { checkSeeds } from "./seeds.js";
 import { STORED } from "./stored.js";
 
 /** Those that need nothing of the model; `givenGuard` and `renderedGuard` look before them, `storedGuard` after them. */

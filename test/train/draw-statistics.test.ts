@@ -5,7 +5,7 @@ import type { DrawStatistics } from "../../src/core/engine/sequence.js";
 import { drawsOf } from "../../src/core/train/metrics.js";
 import { Random } from "../../src/core/util/random.js";
 import { loadAddon } from "../../src/engine/addon.js";
-import { checkDrawStatistics, drawsBound } from "../../src/guards/draw-statistics.js";
+import { checkDrawStatistics, drawsBound } from "../../src/guards/draws.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 const addon = loadAddon();

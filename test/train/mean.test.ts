@@ -1,7 +1,7 @@
 /** What a step's loss is a mean over, by a second path. */
 import { expect, it } from "vitest";
 import { creditGroups, playedIn } from "../../src/core/train/credit.js";
-import { checkMean } from "../../src/guards/mean.js";
+import { checkMean } from "../../src/guards/credit-check.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 const group = (scenario: number, rewards: readonly number[], limit = false) =>

@@ -1,7 +1,7 @@
 /** Seeds of rollouts: those of their place, and of no other. */
 import { expect, it } from "vitest";
 import { deriveSeed } from "../../src/core/util/random.js";
-import { checkSeeds } from "../../src/guards/seeds.js";
+import { checkSeeds } from "../../src/guards/draws.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 const played = (step: number, run = "3/train") =>

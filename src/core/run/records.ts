@@ -127,7 +127,7 @@ export interface StepMetricsRow {
   reward_spread: number | null;
   spread_n: number;
   /**
-   * How the draws of all rollouts agree with their probabilities (guards/draw-statistics.ts): their number, the sum of surprise less
+   * How the draws of all rollouts agree with their probabilities (guards/draws.ts): their number, the sum of surprise less
    * entropy in nats, and its variance. null where the engine measures none.
    */
   draws: DrawStatistics | null;

@@ -72,7 +72,7 @@ async function prepare(gpu: CheckGpu, small: boolean): Promise<void> {
   await inFolder((folder) => hone(folder, "doctor", "--install", "--gpu", gpuOption(gpu)));
   for (const extra of ["dev", "unsloth", "vllm"] as const) {
     try {
-      await ensurePython({ extras: ["dev", extra], onProgress: log });
+      await ensurePython({ extras: [extra], onProgress: log });
     } catch (error) {
       log(`without ${extra}: ${messageOf(error)}`);
     }

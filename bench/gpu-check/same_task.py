@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import ClassVar
 
-sys.path[:0] = [str(Path(__file__).parents[2] / "native")]
+sys.path[:0] = [str(Path(__file__).parents[2] / "native"), str(Path(__file__).parents[1])]
 
 RANK = 16
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -75,6 +75,7 @@ def main() -> None:
     from peft import LoraConfig
     from transformers import AutoTokenizer, TrainerCallback
     from trl import GRPOConfig, GRPOTrainer
+    from trl_settings import AS_HONE, UNTRUNCATED
 
     model, tokenizer = loaded or (options.model, AutoTokenizer.from_pretrained(options.model))
     questions = [f"Write vowels, {i}. " * 25 for i in range(56)]
@@ -93,16 +94,9 @@ def main() -> None:
         num_generations=options.size,
         max_completion_length=options.max_tokens,
         learning_rate=1e-5,
-        lr_scheduler_type="constant",
-        temperature=1.0,
-        top_k=0,
-        loss_type="dapo",
-        beta=0.0,
-        gradient_checkpointing=False,
-        save_strategy="no",
-        report_to=[],
-        logging_steps=1,
         **plays,
+        **AS_HONE,
+        **UNTRUNCATED,
     )
 
     class Steps(TrainerCallback):

@@ -69,7 +69,7 @@ export const byHone: Section = {
     const problems: string[] = [];
     for (const [side, more] of Object.entries(SIDES)) {
       const vllm = more[0] === "--engine";
-      if (vllm && check.standIn) throw new NotCountable(ON_STAND_IN);
+      if (vllm && check.standIn) continue;
       try {
         if (vllm && !vllmIsReady(learnerGpu(check) === "cuda")) throw new HoneError(NO_VLLM);
         rows.push({ side, ...(await trainBy(check, more)) });
@@ -79,6 +79,7 @@ export const byHone: Section = {
       check.save({ rows });
     }
     if (problems[0] !== undefined) throw new HoneError(problems[0]);
+    if (check.standIn) throw new NotCountable(ON_STAND_IN);
   },
 };
 

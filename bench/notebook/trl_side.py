@@ -19,7 +19,7 @@ import urllib.request
 from pathlib import Path
 from typing import ClassVar
 
-sys.path[:0] = [str(Path(__file__).parents[2] / "native")]
+sys.path[:0] = [str(Path(__file__).parents[2] / "native"), str(Path(__file__).parents[1])]
 
 
 def parse() -> argparse.Namespace:
@@ -156,6 +156,7 @@ def main() -> None:
     from datasets import Dataset
     from transformers import TrainerCallback
     from trl import GRPOConfig, GRPOTrainer
+    from trl_settings import AS_HONE, UNTRUNCATED
 
     torch.set_num_threads(OPTIONS.threads)
     # As hone's learner: numbers below 1.2e-38 are slow.
@@ -175,20 +176,13 @@ def main() -> None:
         num_generations=OPTIONS.size,
         shuffle_dataset=False,
         learning_rate=OPTIONS.learning_rate,
-        lr_scheduler_type="constant",
         max_grad_norm=OPTIONS.max_grad_norm,
         # TRL's own limit is one of all turns together.
         max_completion_length=longest,
         generation_kwargs={"max_new_tokens": OPTIONS.max_tokens},
         max_tool_calling_iterations=OPTIONS.max_turns,
-        temperature=1.0,
-        top_k=0,
-        loss_type="dapo",
-        beta=0.0,
-        gradient_checkpointing=False,
-        save_strategy="no",
-        report_to=[],
-        logging_steps=1,
+        **AS_HONE,
+        **UNTRUNCATED,
     )
 
     class Steps(TrainerCallback):

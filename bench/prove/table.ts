@@ -90,17 +90,6 @@ export function outsideTable(faults: readonly Outcome[]): string {
   return ["| fault | in | seen | by |", "| --- | --- | --- | --- |", ...rows].join("\n");
 }
 
-/** Of those that guards were written for after they were tried. */
-export function triedTable(faults: readonly Outcome[]): string {
-  const rows = faults.map(
-    ({ since, ...one }) =>
-      `| ${one.name} | ${one.family} | ${whereOf(one)} | ${one.guard ?? ""} | ${since ? `${whereOf(since)}: ${since.guard ?? ""}` : ""} |`,
-  );
-  return ["| fault | in | seen, when first tried | by | since then |", "| --- | --- | --- | --- | --- |", ...rows].join(
-    "\n",
-  );
-}
-
 export function trlTable(
   { version, faults: theirs }: NonNullable<ProveResults["trl"]>,
   ours: readonly Outcome[],

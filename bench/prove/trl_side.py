@@ -17,7 +17,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parents[2] / "native")]
+sys.path[:0] = [str(Path(__file__).parents[2] / "native"), str(Path(__file__).parents[1])]
 
 GROUPS, SIZE, STEPS = 2, 4, 3
 
@@ -137,6 +137,7 @@ def trained(gguf: str, fault: str) -> None:
     import torch
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
+    from trl_settings import AS_HONE
 
     torch.set_num_threads(1)
     torch.manual_seed(1)
@@ -150,14 +151,8 @@ def trained(gguf: str, fault: str) -> None:
         per_device_train_batch_size=GROUPS * SIZE,
         num_generations=SIZE,
         learning_rate=RATE,
-        lr_scheduler_type="constant",
         max_completion_length=24,
-        temperature=1.0,
-        beta=0.0,
-        gradient_checkpointing=False,
-        save_strategy="no",
-        report_to=[],
-        logging_steps=1,
+        **AS_HONE,
     )
 
     def letters(completions, **_):

@@ -1,5 +1,5 @@
 /**
- * Rewards and advantages of a step, computed again by another way than the one that made them (credit.ts): each rollout has the
+ * Rewards, advantages and the mean of a step, computed again by another way than the one that made them (credit.ts): each rollout has the
  * reward that was asked for it and that the reward stage gave to its place, and its advantage follows from the pairwise
  * differences of its group's rewards.
  */

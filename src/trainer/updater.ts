@@ -16,7 +16,7 @@ import { deriveSeed } from "../core/util/random.js";
 import { learnerCards } from "../engine/device/device.js";
 import type { LearnerPlace } from "../engine/device/learner-place.js";
 import { ggmlBase } from "../engine/missing.js";
-import { checkAsked } from "../guards/rate.js";
+import { checkAsked } from "../guards/asked.js";
 import { learnerFacts, learnerText } from "../machine/compute.js";
 
 /** The part of the learner's interface that is used. */

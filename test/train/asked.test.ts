@@ -1,7 +1,7 @@
 /** What the learner is asked for, beside the run's options. */
 import { expect, it } from "vitest";
 import { objectiveOf } from "../../src/core/learn/objectives.js";
-import { type AskedOptions, checkAsked } from "../../src/guards/rate.js";
+import { type AskedOptions, checkAsked } from "../../src/guards/asked.js";
 
 const run: AskedOptions = {
   ...{ loss: "gspo", clipLow: 3e-4, clipHigh: 4e-4, temperature: 0.8, kl: 0.05, iterations: 2, minibatches: 3 },

@@ -1,7 +1,7 @@
 /** The learning rate by a second path: it is that of the step, whatever the schedule, and no other step's. */
 import { expect, it } from "vitest";
 import { rateOfStep } from "../../src/core/train/schedule.js";
-import { checkRate } from "../../src/guards/rate.js";
+import { checkRate } from "../../src/guards/asked.js";
 
 const schedules = [
   { learningRate: 5e-4, finalLearningRate: 5e-4, warmup: 0, steps: 6 },

@@ -35,12 +35,7 @@ export function checkNode(version = process.version): Check {
   const facts = { node: version, wanted, hone: about.version, platform: process.platform, arch: process.arch };
   if (!atLeast(version, wanted)) return wrong("node", found, `install Node ${wanted} or newer`, facts);
   if (atLeast(version, SUPPORTED_NODE)) return ok("node", found, facts);
-  return note(
-    "node",
-    found,
-    `it works, and gets no more fixes of security: Node ${SUPPORTED_NODE} and newer do`,
-    facts,
-  );
+  return note("node", found, `it works, but gets no more security fixes; Node ${SUPPORTED_NODE} and newer do`, facts);
 }
 
 export function checkMemory(): Check {

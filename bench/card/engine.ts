@@ -10,7 +10,7 @@ import { lookForCuda, takeDevice } from "../../src/engine/device/device.js";
 import { loadEngine } from "../../src/engine/factory.js";
 import type { LlamaEngine } from "../../src/engine/native.js";
 import { type Counts, countsOf } from "./counts.js";
-import { agents, type Decoder, numbers, PROMPT, TOKENS } from "./traffic.js";
+import { agents, type Decoder, numbers, PROMPT, playAgents, TOKENS } from "./traffic.js";
 
 export interface Wanted {
   readonly model: string;
@@ -51,21 +51,8 @@ async function decode(engine: LocalEngine, wanted: Wanted): Promise<Counts> {
 }
 
 function play(engine: LocalEngine, { layers, rollouts, sequences }: Wanted): Promise<Counts> {
-  const { groups, size, prompt, rollouts: turns } = agents(rollouts, sequences);
-  return countsOf(engine, layers, () =>
-    Promise.all(
-      Array.from({ length: groups }, () => engine.openGroup(tokens(engine, prompt), size))
-        .flat()
-        .map(async (sequence, index) => {
-          for (const [turn, { appended, sampled }] of (turns[index] ?? []).entries()) {
-            const append = appended > 0 ? { append: tokens(engine, appended) } : {};
-            const sampling = { seed: index * 100 + turn };
-            await sequence.generate({ ...append, maxTokens: sampled, sampling, stop: [] });
-          }
-          sequence.close();
-        }),
-    ),
-  );
+  const played = agents(rollouts, sequences);
+  return countsOf(engine, layers, () => playAgents(engine, played, (length) => tokens(engine, length)));
 }
 
 async function main(): Promise<void> {

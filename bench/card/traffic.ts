@@ -1,4 +1,5 @@
 /** What is asked of an engine on a card that computes nothing: the same tokens and lengths in every run. */
+import type { LocalEngine } from "../../src/core/engine/engine.js";
 
 /** Of decoding alone: tokens of every sequence's prompt, and those that it samples. */
 export const PROMPT = 200;
@@ -43,6 +44,33 @@ export function agents(rollouts: number, sequences: number): Agents {
   const groups = Math.ceil(rollouts / size);
   const all = Array.from({ length: groups * size }, () => Array.from({ length: TURNS }, turn));
   return { groups, size, prompt: 600, rollouts: all };
+}
+
+/**
+ * Plays them to their ends.
+ *
+ * @param tokens for a prompt or a result of this length
+ * @returns how many tokens were sampled
+ */
+export async function playAgents(
+  engine: LocalEngine,
+  { groups, size, prompt, rollouts }: Agents,
+  tokens: (length: number, seed: number) => Int32Array,
+): Promise<number> {
+  const opened = Array.from({ length: groups }, (_, group) => engine.openGroup(tokens(prompt, group), size)).flat();
+  let count = 0;
+  await Promise.all(
+    opened.map(async (sequence, index) => {
+      for (const [turn, { appended, sampled }] of (rollouts[index] ?? []).entries()) {
+        const seed = index * 100 + turn;
+        const append = appended > 0 ? { append: tokens(appended, seed) } : {};
+        count += (await sequence.generate({ ...append, maxTokens: sampled, sampling: { seed }, stop: [] })).tokens
+          .length;
+      }
+      sequence.close();
+    }),
+  );
+  return count;
 }
 
 /** What an engine does to which padding, shapes and buffers of KV mean nothing. */

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { packageRoot } from "../../src/core/util/paths.js";
 import type { CheckGpu, Section } from "./context.js";
 import type { Outcome } from "./results.js";
 
@@ -23,7 +23,7 @@ export async function runSection({ section, results, gpu, small, minutes }: Sect
   const folder = mkdtempSync(join(tmpdir(), "hone-gpu-check-"));
   const file = join(folder, "section.json");
   try {
-    const script = fileURLToPath(new URL("./section.js", import.meta.url));
+    const script = join(packageRoot, "dist/bench/gpu-check/section.js");
     const args = [script, section.name, file, gpu === false ? "cpu" : gpu, small ? "1" : "0", results];
     const { late, code } = await inTime(args, minutes);
     const found: Outcome = existsSync(file)

@@ -3,7 +3,7 @@ import type { LocalEngine } from "../../src/core/engine/engine.js";
 import { HoneError, messageOf } from "../../src/core/util/errors.js";
 import type { LlamaEngine } from "../../src/engine/native.js";
 import { batchedBench } from "../batched-bench.js";
-import { type Agents, agents, PROMPT, TOKENS } from "../card/traffic.js";
+import { type Agents, agents, PROMPT, playAgents, TOKENS } from "../card/traffic.js";
 import { buildLlamaTool } from "../llama-tools.js";
 import { decodeSpeed, modelName, randomTokens } from "../measure.js";
 import { benchContext, type CheckContext, type Section } from "./context.js";
@@ -38,24 +38,10 @@ interface Traffic {
   play(engine: LocalEngine): Promise<number>;
 }
 
-/** Groups of rollouts that are played to their ends: tokens that were sampled a second, prompts and results included in the time. */
-async function agentsSpeed(engine: LocalEngine, { groups, size, prompt, rollouts }: Agents): Promise<number> {
+/** Tokens that were sampled a second, prompts and results included in the time. */
+async function agentsSpeed(engine: LocalEngine, played: Agents): Promise<number> {
   const started = performance.now();
-  const opened = Array.from({ length: groups }, (_, group) =>
-    engine.openGroup(randomTokens(engine, prompt, group), size),
-  ).flat();
-  let sampled = 0;
-  await Promise.all(
-    opened.map(async (sequence, index) => {
-      for (const [turn, { appended, sampled: most }] of (rollouts[index] ?? []).entries()) {
-        const seed = index * 100 + turn;
-        const append = appended > 0 ? { append: randomTokens(engine, appended, seed) } : {};
-        const { tokens } = await sequence.generate({ ...append, maxTokens: most, sampling: { seed }, stop: [] });
-        sampled += tokens.length;
-      }
-      sequence.close();
-    }),
-  );
+  const sampled = await playAgents(engine, played, (length, seed) => randomTokens(engine, length, seed));
   return sampled / ((performance.now() - started) / 1000);
 }
 

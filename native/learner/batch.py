@@ -1,5 +1,6 @@
 """Reads the batch file that hone writes (format: src/core/learn/batch.ts)."""
 
+import json
 import os
 from dataclasses import dataclass, replace
 
@@ -28,6 +29,8 @@ class Trajectory:
     """Number of its rollout in the batch."""
     allowed: torch.Tensor | None = None
     """Number of the set that a token was drawn from, -1 where every token could come; None: everywhere."""
+    seed: int | None = None
+    """From which hone's own engine drew its tokens, each from the whole distribution; None where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +96,13 @@ def read_batch(path: str, vocabulary: int) -> Batch:
         )
 
     of_each = [None] * len(lengths) if allowed is None else allowed.split(lengths)
+    seeds = json.loads(about.get("seeds", "null")) or [None] * len(lengths)
     trajectories: list[Trajectory] = []
     slot = 0
-    for part_ids, part_sampled, group, prompt, member, part_allowed in zip(
-        ids.split(lengths), sampled.split(lengths), groups, prompts, rollouts, of_each, strict=True
+    for part_ids, part_sampled, group, prompt, member, part_allowed, seed in zip(
+        ids.split(lengths), sampled.split(lengths), groups, prompts, rollouts, of_each, seeds, strict=True
     ):
-        trajectories.append(Trajectory(part_ids, part_sampled, group, prompt, slot, member, part_allowed))
+        trajectories.append(Trajectory(part_ids, part_sampled, group, prompt, slot, member, part_allowed, seed))
         slot += int(part_sampled.sum())
     owner = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))[sampled]
     member = torch.tensor(rollouts)[owner]

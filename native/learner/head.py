@@ -248,6 +248,26 @@ def _add_weight_gradient(
 
 
 @torch.no_grad()
+def cumulated(
+    hidden: torch.Tensor, weight: torch.Tensor, sources: torch.Tensor, targets: torch.Tensor, temperature: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """For each of few `targets` [S], as in `score`, the probability of all tokens with a lower id, and with its own or
+    a lower one, [S] on the CPU."""
+    positions, sources = sources.unique(return_inverse=True)
+    layer = _Layer(hidden[on_device(positions, hidden.device)], weight, temperature, None, None)
+    ids = torch.arange(len(weight), device=hidden.device)
+    below, upto = [], []
+    for part, probabilities, _ in layer.chunks():
+        inside = (sources >= part.start) & (sources < part.stop)
+        rows = probabilities[on_device(sources[inside] - part.start, hidden.device)]
+        rows = rows.div_(rows.sum(1, keepdim=True))
+        own = on_device(targets[inside], hidden.device)[:, None]
+        below.append(rows.where(ids < own, 0.0).sum(1).cpu())
+        upto.append(rows.where(ids <= own, 0.0).sum(1).cpu())
+    return torch.cat(below), torch.cat(upto)
+
+
+@torch.no_grad()
 def divergences(
     hidden: torch.Tensor,
     others: Sequence[torch.Tensor],

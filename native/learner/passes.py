@@ -18,8 +18,8 @@ from .objective import LossSettings
 from .packing import Pack
 from .probe import Probe
 from .ranks import Ranks
-from .second_path import check_apart, check_old, check_tokens
-from .told import check_told
+from .second_path import check_apart, check_base, check_old, check_ratios, check_tokens
+from .told import CERTAIN, MOST_DRAWN, check_drawn, check_told, random_of
 from .version import Version
 
 CPU = torch.device("cpu")
@@ -72,10 +72,20 @@ class Passes:
         new, old, entropy, first = (unknown.clone() for _ in range(4))
         added, trained = torch.zeros(batch.sampled_tokens), torch.zeros(batch.sampled_tokens)
         self._tokens = _Tokens(new, old, entropy, None, added, trained, first)
+        # By which its tokens were drawn, [S]; NaN where that is not known.
+        self._random = random_of(batch)
+        # Of each update but the first: whether the policy was still π_old.
+        self._later: list[bool] = []
+        self._watched: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
 
     def score_base(self, minibatches: list[MiniBatch]) -> None:
         with self._backend.base_policy():
             self._tokens.base, _ = self._score(minibatches)
+
+    def check_base(self) -> None:
+        """Once π_old is known, before the first update. Raises Refused."""
+        base, old = self._tokens.base, self._tokens.old
+        check_base(self._backend.model, base is not None and torch.equal(base, old))
 
     def score_old(self, minibatches: list[MiniBatch]) -> None:
         """The policy is the one before any update."""
@@ -107,21 +117,59 @@ class Passes:
             self._ranks.collect([counts], minibatch.own, minibatch.slots)
             tokens.added.copy_(counts)
         tokens.trained[minibatch.slots] += tokens.added[minibatch.slots]
+        if not first:
+            slots = on_device(minibatch.slots, self._device)
+            self._later.append(torch.equal(tokens.new[slots], tokens.old[slots]))
 
     def begin_pass(self) -> None:
         """Gradients are clear."""
         self._tokens.added.zero_()
+        self._watched = []
 
     def check_tokens(self, times: int) -> None:
         """After all updates: each token's gradient was added so often, and π_old is what it was. Raises Refused."""
         check_tokens(self._tokens.trained, times)
         check_old(self._tokens.old.cpu(), self._tokens.first.cpu())
 
+    def check_moved(self, learning_rate: float, first_norm: float) -> None:
+        """After all updates: those before the last have moved the policy. Raises Refused."""
+        check_ratios(self._later, learning_rate, first_norm)
+
     def check_apart(self, probe: Probe) -> None:
         """The rows' π_old of the probe's tokens is that of the probe, which is in a row of its own. Raises Refused."""
         # No card has measured by how much they differ there.
         if probe.as_sampled is not None and self._device == CPU:
             check_apart(self._tokens.old[probe.slots].cpu(), probe.as_sampled, self._backend.precision)
+
+    def check_drawn(self) -> list[str]:
+        """Once π_old is known: of the tokens of `_watch`. Raises Refused, or gives a note, as `check_told`."""
+        if not self._watched:
+            return []
+        slots, below, upto = (torch.cat(parts) for parts in zip(*self._watched, strict=True))
+        told, own = self._batch.rollout.cpu()[slots], self._tokens.old.cpu()[slots]
+        return self._refused_or_noted(lambda: check_drawn(self._random[slots], below, upto, told, own))
+
+    def _watch(self, pack: Pack, hidden: torch.Tensor, logprobs: torch.Tensor) -> None:
+        """Of a row's tokens that are not certain, until there are MOST_DRAWN, where the distribution has the random
+        numbers by which they were drawn."""
+        left = MOST_DRAWN - sum(len(slots) for slots, _, _ in self._watched)
+        known = self._random[pack.slots].isfinite()
+        if left <= 0 or self._played.older or not known.any():
+            return
+        chosen = (known & (logprobs.cpu() < CERTAIN)).nonzero().flatten()[:left]
+        if len(chosen):
+            weight, temperature = self._backend.output_weight(), self._batch.temperature
+            places = head.cumulated(hidden, weight, pack.sources[chosen], pack.targets[chosen], temperature)
+            self._watched.append((pack.slots[chosen], *places))
+
+    def _refused_or_noted(self, check: Callable[[], None]) -> list[str]:
+        try:
+            check()
+        except Refused as error:
+            if self._device == CPU:
+                raise
+            return [f"{error}"]
+        return []
 
     def check_told(self) -> list[str]:
         """Once π_old is known: the engine's log-probabilities of all sizes are those of the policy that played. Raises
@@ -130,13 +178,10 @@ class Passes:
         own = self._played.logprobs if self._played.older else self._tokens.old
         if own is None:
             return []
-        try:
-            check_told(self._batch.on(CPU), own.cpu(), self._backend.precision, self._backend.base.weights)
-        except Refused as error:
-            if self._device == CPU:
-                raise
-            return [f"{error}"]
-        return []
+        backend = self._backend
+        return self._refused_or_noted(
+            lambda: check_told(self._batch.on(CPU), own.cpu(), backend.precision, backend.base.weights)
+        )
 
     def clipped(self, slots: torch.Tensor) -> tuple[int, int]:
         """How many of the tokens the lower and the upper bound of the ratio acted on in the latest pass."""
@@ -183,6 +228,7 @@ class Passes:
         tokens.new[slots] = scores.logprobs
         if first:
             tokens.entropy[slots] = scores.entropy
+            self._watch(pack, hidden.detach(), scores.logprobs)
         self._tick()
         return value.detach()
 

@@ -63,6 +63,8 @@ class Probe:
         self.slots = self._pack.slots
         """Their indices among the batch's."""
         self._base = self._base_states()
+        self.is_base = self._base is not None and torch.equal(self._hidden, self._base)
+        """Whether the policy before the update is that of the base model, to the last bit."""
 
     def finished(self) -> tuple[dict[str, Any] | None, dict[str, Any]]:
         """After the update: the content of the file, or None when a log-probability is not a finite number; and mean KL

@@ -153,6 +153,38 @@ def check_old(old: torch.Tensor, first: torch.Tensor) -> None:
         raise Refused("log-probabilities of the policy before the step were made anew between its updates")
 
 
+MOVES, SLOPE = 1e-9, 1e-4
+"""A learning rate and a gradient's norm from which on an update moves the policy: Adam's step has the size of the rate
+whatever the gradient is, and of a million numbers some are rounded otherwise."""
+ADAPTED = 1e-6
+"""Largest number of an adapter's B from which on it moves the policy."""
+
+
+@timed
+def check_ratios(same: list[bool], learning_rate: float, first_norm: float) -> None:
+    """After the updates of a step: `same` says of each but the first whether the policy's log-probabilities were those
+    of π_old, to the last bit."""
+    if same and all(same) and learning_rate >= MOVES and first_norm >= SLOPE:
+        raise Refused(
+            f"the ratio of the policy to the one before the step was exactly 1 in all of {len(same)} updates after the "
+            "first: the updates of the step do not move the policy"
+        )
+
+
+@timed
+def check_base(model: torch.nn.Module, is_base: bool) -> None:
+    """Before the first update of a step: its policy is not the base model's, to the last bit, where its adapter is not
+    0."""
+    if not is_base:
+        return
+    largest = [one.detach().abs().amax() for name, one in model.named_parameters() if ".lora_B." in name]
+    if largest and float(torch.stack(largest).amax()) > ADAPTED:
+        raise Refused(
+            "the policy is the base model, with a KL divergence of exactly 0, though its adapter is not 0: one of "
+            "the two was computed as the other"
+        )
+
+
 TOGETHER = {"f32": 2e-3, "f16": 0.02, "bf16": 0.3}
 """Mean difference in nats of a rollout's tokens, computed in a row with others and in one of its own. Siblings that see
 each other were at 0.044, positions that go on after a fork at 0.15."""

@@ -29,7 +29,7 @@ from .protocol import Progress
 from .ranks import ALONE, Ranks
 from .request import StepRequest
 from .scaling import in_bf16
-from .second_path import check_clear, check_count, check_scales, check_trained
+from .second_path import check_base, check_clear, check_count, check_scales, check_trained
 from .version import Version, as_engine, of_batch
 
 
@@ -130,6 +130,7 @@ def _updates(
             types = ranks.together("adapter", lambda: in_force and in_force.types())
             # On each rank: the others would only wait for it.
             probe = ranks.together("probe", lambda: Probe(backend, batch))
+            check_base(backend.model, probe.is_base)
             if request.kl_coefficient:
                 passes.score_base(minibatches)
             if len(minibatches) > 1:
@@ -139,6 +140,7 @@ def _updates(
             optimizer.restore(before)
         else:
             passes.check_tokens(request.epochs)
+            passes.check_moved(request.learning_rate, applied.norms[0])
             passes.check_apart(probe)
             check_count(optimizer.updates - before["state"]["updates"], len(minibatches) * request.epochs)
             with as_played():
@@ -206,7 +208,8 @@ def _apply(
         applied.norms.append(norm)
         if first:
             passes.keep_as_old(minibatch.slots)
-            before_metrics = passes.before_metrics() | {"notes": passes.check_told()}
+            passes.check_base()
+            before_metrics = passes.before_metrics() | {"notes": passes.check_told() + passes.check_drawn()}
         below, above = passes.clipped(minibatch.slots)
         applied.clipped_below += below
         applied.clipped_above += above

@@ -1,6 +1,8 @@
 """An update's rows, its Adam and its files, checked by a second path: silent where nothing is wrong, only there."""
 
+import contextlib
 import dataclasses
+import functools
 
 import pytest
 import torch
@@ -383,3 +385,35 @@ def test_the_shares_of_a_mean_are_those_of_the_tokens_own_rollouts(
         monkeypatch.setattr(loss, "token_scale", lambda objective, *rest: scale(objective, *rest).roll(1))
         with pytest.raises(Refused, match="do not weigh in the mean of an update"):
             check_scales(scales_of(batch, dealt, request), batch.member, updates, request)
+
+
+def test_updates_of_a_step_that_do_not_move_its_policy_are_refused(session, tmp_path, silent, monkeypatch):
+    batch = write_random_batch(tmp_path / "still")
+    adam = session._optimizer
+    update, rates = adam.update, []
+
+    def last_alone(rate):
+        rates.append(rate)
+        update(rate if len(rates) == 3 else 0.0)
+
+    monkeypatch.setattr(adam, "update", last_alone)
+    with pytest.raises(Refused, match="exactly 1 in all of 2 updates after the first"):
+        session.step(step_settings(batch, tmp_path / "still1", epochs=3), silent)
+    monkeypatch.undo()
+    # A rate of 0, as at the end of a schedule, moves nothing.
+    session.step(step_settings(batch, tmp_path / "still2", epochs=3, learningRate=0.0), silent)
+    session.step(step_settings(batch, tmp_path / "still3", epochs=3), silent)
+
+
+@pytest.mark.parametrize("kl", [0.0, 0.1])
+def test_a_policy_that_is_the_base_model_though_its_adapter_is_not_0_is_refused(
+    session, tmp_path, silent, monkeypatch, kl
+):
+    batch = write_random_batch(tmp_path / "base")
+    # A new adapter is 0: then the two are one.
+    settings = functools.partial(step_settings, batch, klCoefficient=kl)
+    session.step(settings(tmp_path / "base1"), silent)
+    session.step(settings(tmp_path / "base2"), silent)
+    monkeypatch.setattr(session._backend, "base_policy", contextlib.nullcontext)
+    with pytest.raises(Refused, match="the policy is the base model"):
+        session.step(settings(tmp_path / "base3"), silent)

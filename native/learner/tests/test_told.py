@@ -3,10 +3,11 @@
 import pytest
 import torch
 from batches import open_settings, step_settings, write_random_batch
+from learner import head
 from learner.batch import Batch, Trajectory
 from learner.errors import Refused
 from learner.session import Session
-from learner.told import check_told
+from learner.told import check_drawn, check_told, random_of, uniforms
 
 from models import make_model, write_gguf
 
@@ -120,3 +121,104 @@ def test_a_step_of_log_probabilities_with_a_floor_is_refused(tmp_path, silent):
         session.step(step_settings(low, tmp_path / "0002"), silent)
     assert not (tmp_path / "0002").exists()
     assert any(not torch.equal(one, other) for one, other in zip(before, session._backend.trainable(), strict=True))
+
+
+def decimals(count):
+    return lambda told: (told * 10**count).round() / 10**count
+
+
+def halves(dtype):
+    return lambda told: told.to(dtype).float()
+
+
+@pytest.mark.parametrize("rounded", [*map(decimals, (1, 2, 4)), *map(halves, (torch.float16, torch.bfloat16))])
+def test_rounded_log_probabilities_are_refused(rounded):
+    for seed in range(20):
+        told, own = drawn(100, 5e-3, seed)
+        with pytest.raises(Refused, match=r"log-probabilities are rounded|told one log-probability"):
+            check_told(batch_of(rounded(told)), own, "f16", "f16")
+
+
+def test_few_log_probabilities_and_certain_ones_may_be_round():
+    told = torch.tensor([-0.5, -1.25, -2.0] + [-1e-7 * number for number in range(60)])
+    check_told(batch_of(told), told, "f32", "f16")
+
+
+def by_inversion(count, rounding, seed, sharp=2.0, vocabulary=300, random=lambda uniform: uniform):
+    """Tokens that an engine drew by the random numbers of a seed: what check_drawn is given of them."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = sharp * torch.randn(count, vocabulary, generator=generator)
+    places = torch.arange(5, 5 + count)
+    uniform = uniforms(seed, places)
+    engine = logits.double().softmax(-1)
+    ids = torch.searchsorted(engine.cumsum(-1), random(uniform)[:, None], right=True).clamp(max=vocabulary - 1)
+    learner = (logits + rounding * torch.randn(logits.shape, generator=generator)).double().softmax(-1)
+    told, own = (one.log().gather(1, ids)[:, 0] for one in (engine, learner))
+    upto = learner.cumsum(-1).gather(1, ids)[:, 0]
+    return uniform, upto - own.exp(), upto, told, own
+
+
+def test_the_random_numbers_are_the_engines():
+    """Of native/engine/sampling.cc, by whole numbers of any size."""
+    most, golden = (1 << 64) - 1, 0x9E3779B97F4A7C15
+
+    def mixed(x):
+        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & most
+        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & most
+        return x ^ (x >> 31)
+
+    for seed in (0, 7, 2**53 - 1):
+        wanted = [
+            (mixed((mixed((seed + golden) & most) + golden * (at + 1)) & most) >> 11) * 2.0**-53 for at in range(40)
+        ]
+        assert uniforms(seed, torch.arange(40)).tolist() == wanted
+
+
+@pytest.mark.parametrize("sharp", [0.1, 2.0, 8.0])
+@pytest.mark.parametrize("rounding", [1e-5, 1e-3, 0.01, 0.1])
+def test_tokens_that_their_random_numbers_give_pass(sharp, rounding):
+    for seed in range(100):
+        check_drawn(*by_inversion(64, rounding, seed, sharp))
+
+
+def next_ones(uniform):
+    return uniform.roll(-1)
+
+
+def doubled(uniform):
+    return uniform.reshape(-1, 2)[:, :1].expand(-1, 2).flatten()
+
+
+def tailless(uniform):
+    return 0.95 * uniform
+
+
+@pytest.mark.parametrize("random", [next_ones, doubled, tailless])
+@pytest.mark.parametrize("rounding", [1e-5, 1e-3, 0.01])
+def test_tokens_of_other_random_numbers_are_refused(random, rounding):
+    for seed in range(20):
+        with pytest.raises(Refused, match="tokens are not those that the random numbers of their seed give"):
+            check_drawn(*by_inversion(64, rounding, seed, random=random))
+
+
+def test_the_bounds_of_a_token_are_sums_of_the_distribution():
+    generator = torch.Generator().manual_seed(0)
+    hidden, weight = torch.randn(5, 16, generator=generator), torch.randn(40, 16, generator=generator)
+    sources, targets = torch.tensor([0, 2, 2, 4]), torch.tensor([39, 0, 7, 20])
+    sums = (hidden @ weight.T / 0.7).double().softmax(-1).cumsum(-1)[sources]
+    upto = sums.gather(1, targets[:, None])[:, 0]
+    below = torch.cat((torch.zeros(len(sums), 1), sums), 1).gather(1, targets[:, None])[:, 0]
+    found = head.cumulated(hidden, weight, sources, targets, 0.7)
+    for one, wanted in zip(found, (below, upto), strict=True):
+        assert torch.allclose(one.double(), wanted, atol=1e-5)
+
+
+def test_only_tokens_from_the_whole_distribution_by_a_known_seed_have_random_numbers():
+    ids, sampled = torch.arange(6), torch.tensor([0, 0, 1, 1, 0, 1]).bool()
+    allowed = torch.tensor([-1, -1, -1, 3, -1, -1])
+    own = Trajectory(ids, sampled, 0, 2, 0, 0, allowed, 77)
+    other = Trajectory(ids, sampled, 0, 2, 3, 1)
+    owner = torch.tensor([0, 0, 0, 1, 1, 1])
+    found = random_of(Batch([own, other], torch.zeros(6), torch.ones(6), owner, owner, 1.0))
+    first, _, third = uniforms(77, torch.tensor([2, 3, 5])).tolist()
+    assert found.nan_to_num(9).tolist() == [first, 9, third, 9, 9, 9]

@@ -1,7 +1,8 @@
 /**
  * The batch file: the input of one update, as flat arrays in a safetensors file. It includes the temperature, because
- * the learner must know the distribution the tokens were sampled from; and a run's step, as an update that is interrupted leaves a
- * batch of a step that the run does not have.
+ * the learner must know the distribution the tokens were sampled from; for each sequence the seed of its draws where hone's own engine
+ * drew from the whole distribution, else null; and a run's step, as an update that is interrupted leaves a batch of a step that the
+ * run does not have.
  *
  * | tensor | type, shape | |
  * | --- | --- | --- |
@@ -29,6 +30,8 @@ export interface BatchTrajectory {
   readonly branches?: readonly TokenRecord[] | undefined;
   /** From {@link groupAdvantages}. */
   readonly advantage: number;
+  /** From which all of its draws follow. */
+  readonly seed?: number | undefined;
 }
 
 export type BatchGroup = readonly BatchTrajectory[];
@@ -156,6 +159,7 @@ export async function writeBatch(
     rollouts: [] as number[],
     prompts: [] as number[],
     advantages: [] as number[],
+    seeds: [] as (number | null)[],
   };
   const summary: BatchSummary = {
     groups: 0,
@@ -171,7 +175,7 @@ export async function writeBatch(
   for (const group of groups) {
     for (const { tokens, branches = [] } of group) [tokens, ...branches].forEach(check);
     const members = group
-      .map((member) => ({ advantage: member.advantage, sequences: sequencesOf(member) }))
+      .map((member) => ({ ...member, sequences: sequencesOf(member) }))
       .filter(({ sequences }) => sequences.length > 0);
     summary.emptyTrajectories += group.length - members.length;
     if (members.length === 0 || (!keepFlat && members.every(({ advantage }) => advantage === 0))) {
@@ -179,7 +183,7 @@ export async function writeBatch(
       continue;
     }
     const prompt = sharedPrompt(members.flatMap(({ sequences }) => sequences));
-    for (const { sequences, advantage } of members) {
+    for (const { sequences, advantage, seed } of members) {
       for (const sequence of sequences) {
         const { ids, sampled, logprobs } = sequence;
         const allowed = sets.of(sequence);
@@ -196,6 +200,9 @@ export async function writeBatch(
         each.rollouts.push(summary.trajectories);
         each.prompts.push(prompt);
         each.advantages.push(advantage);
+        // Other engines measure no draws.
+        const isOwn = sequence.evaluated?.draws !== undefined && !sequence.evaluated.truncated;
+        each.seeds.push(isOwn ? (seed ?? null) : null);
         summary.longest = Math.max(summary.longest, ids.length);
       }
       summary.trajectories++;
@@ -222,6 +229,7 @@ export async function writeBatch(
       format: "hone-batch",
       version: String(BATCH_VERSION),
       temperature: String(temperature),
+      ...(each.seeds.some((seed) => seed !== null) ? { seeds: JSON.stringify(each.seeds) } : {}),
       ...(step === undefined ? {} : { step: String(step) }),
     },
   );

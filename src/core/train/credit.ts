@@ -163,7 +163,9 @@ export function batchOf(groups: readonly CreditedGroup[], { kl, further = 0 }: {
         .map(({ trajectory, advantage }) => {
           if (!trajectory.tokens) throw new HoneError(`the rollout ${trajectory.id} has no tokens to train on`);
           const branches = trajectory.branches?.map(({ tokens }) => tokens);
-          return { tokens: trajectory.tokens, branches, advantage };
+          // An agent's sequences draw with several.
+          const seed = trajectory.agent || branches ? undefined : trajectory.seed;
+          return { tokens: trajectory.tokens, branches, advantage, seed };
         }),
   );
 }

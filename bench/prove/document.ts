@@ -51,7 +51,8 @@ export function withTables(document: string, results: ProveResults): string {
     if (after === undefined) throw new Error(`docs/trust.md lacks ${begin} or ${end}`);
     return `${before}${begin}\n\n${content}\n\n${end}${after}`;
   };
-  const share = outsideShare(outsideOf("third", results), outsideOf("unmet", results), outsideOf("met", results));
+  const lists = [outsideOf("third", results), outsideOf("unmet", results)];
+  const share = outsideShare(lists, outsideOf("met", results));
   return put(put(document, MARKS.share, share), MARKS.tables, tables(results));
 }
 

@@ -1,5 +1,5 @@
 /** The faults of `yarn prove`. To add one: an entry here. test/bench/prove.test.ts checks that every patch still applies. */
-import { at, type Fault } from "./fault.js";
+import { ANY_REWARD, at, type Fault, TWICE } from "./fault.js";
 import { outside } from "./outside.js";
 import { third } from "./third.js";
 import { unmet } from "./unmet.js";
@@ -415,6 +415,26 @@ const own: readonly Fault[] = [
       "static std::map<const void*, std::vector<float>> before; auto& was = before[pair.b->data]; was.resize(b.size()); std::swap(was, b); lib.ggml_backend_tensor_set(pair.b, b.data(),",
     ),
     flags: ["--decoder", "own"],
+  },
+  {
+    name: "the KL divergence to the base model measured from the policy itself",
+    family: "learner",
+    patch: at(
+      "native/learner/probe.py",
+      "            with self._backend.base_policy():\n                return self._states()",
+      "            return self._states()",
+    ),
+    flags: ANY_REWARD,
+  },
+  {
+    name: "of a step's updates only the last moves the policy",
+    family: "learner",
+    patch: at(
+      "native/learner/update.py",
+      "optimizer.update(request.learning_rate)\n",
+      "optimizer.update(request.learning_rate * (number + 1 == len(minibatches)))\n",
+    ),
+    flags: [...TWICE, ...ANY_REWARD],
   },
   {
     // A run would be played by llama.cpp, after the trial.

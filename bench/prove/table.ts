@@ -71,23 +71,31 @@ const countsOf = (faults: readonly Seen[]) =>
     .map(([way, count]) => `${count} ${way === null ? "by nobody" : BY[way]}`)
     .join(", ");
 
+/** What was seen of a fault last. */
+const now = ({ since, ...first }: Outcome): Seen & Pick<Outcome, "step" | "guard"> => since ?? first;
+
 /**
  * Of faults from outside: by whom how many are seen.
- * @param unmet those that no guard was written for
- * @param tried those that were tried before guards were written for them
+ * @param lists those that were tried before guards were written for them, the last list first
  * @param met those that were not
  */
-export function outsideShare(unmet: readonly Outcome[], tried: readonly Outcome[], met: readonly Outcome[]): string {
-  const now = tried.map(({ since, ...first }) => since ?? first);
+export function outsideShare(lists: readonly (readonly Outcome[])[], met: readonly Outcome[]): string {
+  const [last = [], ...earlier] = lists;
+  const tried = (list: readonly Outcome[]) =>
+    `${list.length} tried, of which were seen: ${countsOf(list)}; now: ${countsOf(list.map(now))}`;
+  const before = earlier.map((list) => ` Of the list before it, ${tried(list)}.`).join("");
   return wrapped(
-    `Faults by an author who had not read the guards, and for which no guard was written ([list](#faults-from-outside)): ${unmet.length} tried, of which are seen: ${countsOf(unmet)}. Guards were written for faults of two earlier lists, so that those say less of faults that nobody has thought of. Of ${tried.length}, tried before that, were seen: ${countsOf(tried)}; now: ${countsOf(now)}. Of ${met.length} others are seen: ${countsOf(met)}.`,
+    `Faults by an author who had not read the guards, before a guard was written for them ([list](#faults-from-outside)): ${tried(last)}.${before} Guards were written for them since, so that what is seen now says less of faults that nobody has thought of: that takes a list by somebody else. Of ${met.length} others are seen: ${countsOf(met)}.`,
     128,
   ).join("\n");
 }
 
 export function outsideTable(faults: readonly Outcome[]): string {
-  const rows = faults.map((one) => `| ${one.name} | ${one.family} | ${whereOf(one)} | ${one.guard ?? ""} |`);
-  return ["| fault | in | seen | by |", "| --- | --- | --- | --- |", ...rows].join("\n");
+  const rows = faults.map((one) => {
+    const latest = now(one);
+    return `| ${one.name} | ${one.family} | ${whereOf(one)} | ${whereOf(latest)} | ${latest.guard ?? ""} |`;
+  });
+  return ["| fault | in | at first | now | by |", "| --- | --- | --- | --- | --- |", ...rows].join("\n");
 }
 
 export function trlTable(

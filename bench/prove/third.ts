@@ -1,7 +1,7 @@
 /**
  * As unmet.ts, a third list, by an author who had read the learner's update, its backend, the core's step, sampling and storage, and
  * neither of the other lists, nor src/guards, nor docs/trust.md. Two of his turned out to be in those lists, and were replaced, after he
- * had read the guards, by two that he had thought of before.
+ * had read the guards, by two that he had thought of before. Guards of what nobody saw were written then.
  */
 import { ANY_REWARD, at, type Fault } from "./fault.js";
 

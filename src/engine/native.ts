@@ -3,6 +3,7 @@
 import { type Allowed, packSet } from "../core/engine/allowed.js";
 import type { EngineMemory, EngineStats, LocalEngine, LocalEngineInfo } from "../core/engine/engine.js";
 import { engineError } from "../core/engine/errors.js";
+import { digestOfLogprobs } from "../core/engine/evaluated.js";
 import type { Generated, GenerateOptions, Grammar, Sampling, ScoredToken, Sequence } from "../core/engine/sequence.js";
 import { HoneError } from "../core/util/errors.js";
 import type { Addon, NativeAllowed, NativeEngine, NativeGrammar, NativeSampling, NativeScored } from "./addon.js";
@@ -120,7 +121,7 @@ class NativeSequence implements Sequence {
     this.#length = result.length || this.#length;
     if (result.error) throw engineError(result.error);
     const { tokens, logprobs, length, digest, temperature, truncated, foreign, seed, draws } = result;
-    const drawn = [[length - tokens.length, length]] as const;
+    const drawn = [[length - tokens.length, length, digestOfLogprobs(logprobs)]] as const;
     const evaluated = { tokens: length, digest, temperature, truncated, foreign, seed, drawn, draws };
     const allowed = result.allowed && allowedOf(result.allowed);
     const { waitedMs, usedMs } = result;

@@ -7,8 +7,10 @@
 import { addDraws } from "../core/engine/evaluated.js";
 import type { DrawStatistics } from "../core/engine/sequence.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
+import type { CreditedGroup } from "../core/train/credit.js";
+import { demanding, type Guard } from "../core/train/guard.js";
 import { HoneError } from "../core/util/errors.js";
-import { deriveSeed } from "../core/util/random.js";
+import { deriveSeed, Random } from "../core/util/random.js";
 
 /** Of a coincidence, in one group. With 100 groups a step a false alarm in 100,000 steps. */
 const LEAST_PROBABILITY = 1e-7;
@@ -104,3 +106,69 @@ export function checkSeeds(group: readonly Trajectory[], run: string, step: numb
     `the rollout ${other.id} was drawn with the seed ${other.seed}, which is not that of its scenario, index and step; the step was not taken.\nThe same command plays it again`,
   );
 }
+
+// Which scenarios a step plays follows from the seed and the step: each epoch deals the train split anew.
+
+export interface Dealt {
+  /** Ids of the train split, in the task's order. */
+  readonly train: readonly string[];
+  readonly groupsPerStep: number;
+  readonly seed: number;
+  /** Whether scenarios are left out by what came of them (--rest, --difficulty): then the order does not follow. */
+  readonly chosen: boolean;
+}
+
+/** Of a step, counted from 1, by going through the steps before it. */
+function dealtTo(step: number, { train, groupsPerStep, seed }: Dealt): ReadonlySet<string> {
+  let epoch = 0;
+  let at = 0;
+  for (let before = 1; before < step; before++) {
+    at += groupsPerStep;
+    // What does not fill a step is left out.
+    if (at + groupsPerStep <= train.length) continue;
+    epoch++;
+    at = 0;
+  }
+  const order = new Random("epoch", seed, epoch).shuffle(train);
+  return new Set(order.slice(at, at + groupsPerStep));
+}
+
+/**
+ * @param groups of the step: first its own, then those that were played in place of others (--refill)
+ * @throws HoneError where they are of other scenarios
+ */
+export function checkScenarios(step: number, groups: readonly CreditedGroup[], dealt: Dealt): void {
+  // Of a group whose rollouts all failed nothing is there.
+  const played = groups.map(({ members, brokenOff }) => (members[0]?.trajectory ?? brokenOff[0])?.scenario.id);
+  const own = dealt.chosen ? undefined : dealtTo(step, dealt);
+  const train = new Set(dealt.train);
+  const seen = new Set<string>();
+  for (const [number, id] of played.entries()) {
+    if (id === undefined) continue;
+    const again = seen.has(id);
+    seen.add(id);
+    const isOwn = number < dealt.groupsPerStep;
+    const wrong = again
+      ? `the scenario ${id} twice`
+      : !train.has(id)
+        ? `the scenario ${id}, which is not of the train split`
+        : own && own.has(id) !== isOwn
+          ? `the scenario ${id}, which the seed ${isOwn ? "deals to another step" : "has dealt to it already"}`
+          : undefined;
+    if (wrong === undefined) continue;
+    throw new HoneError(
+      `step ${step} played ${wrong}; the step was not taken.\nThe same command plays it again with the scenarios of its place`,
+    );
+  }
+}
+
+export const SCENARIOS = {
+  name: "scenarios by a second path",
+  sees: "a step that plays the scenarios of another step or epoch, one of them twice, or one that is held out",
+} as const;
+
+export const scenariosGuard = (dealt: Dealt): Guard => ({
+  ...SCENARIOS,
+  beforeUpdate: ({ groups, steps }) =>
+    demanding("drop these rollouts", () => checkScenarios((steps.at(-1)?.step ?? -1) + 1, groups, dealt)),
+});

@@ -2,7 +2,7 @@
  * A rollout's record compared with what the engine says that it evaluated and how it sampled: what is learnt from must be what
  * was played, token for token, from one distribution.
  */
-import { digestOf } from "../core/engine/evaluated.js";
+import { digestOf, digestOfLogprobs } from "../core/engine/evaluated.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { TokenRecord } from "../core/rollout/transcript.js";
 import { HoneError } from "../core/util/errors.js";
@@ -21,7 +21,7 @@ function isItsSeed(drawn: number, { seed, maxTurns, agent }: Trajectory): boolea
 }
 
 function differenceOf(
-  { ids, sampled, evaluated }: TokenRecord,
+  { ids, sampled, logprobs, evaluated }: TokenRecord,
   temperature: number,
   played: Trajectory,
 ): string | undefined {
@@ -40,6 +40,13 @@ function differenceOf(
   if (other >= 0) {
     const [was, is] = sampled[other] === 1 ? ["did not draw", "sampled"] : ["drew", "given"];
     return `the engine ${was} token ${other}, which is recorded as ${is}`;
+  }
+  const retold = drawn.find(
+    ([from, to, told]) => told !== undefined && told !== digestOfLogprobs(logprobs.slice(from, to)),
+  );
+  if (retold) {
+    const [from, to] = retold;
+    return `the log-probabilities of its tokens ${from} to ${to - 1} are recorded otherwise than the engine told them`;
   }
   if (!isItsSeed(evaluated.seed, played)) {
     return `the engine drew with the seed ${evaluated.seed}, and it is recorded with ${played.seed}`;

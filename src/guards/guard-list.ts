@@ -8,7 +8,7 @@ import { drawsOf } from "../core/train/metrics.js";
 import { wrapped } from "../core/util/text.js";
 import { checkRate } from "./asked.js";
 import { checkCredits, checkMean } from "./credit-check.js";
-import { checkDrawStatistics, checkDraws, checkSeeds } from "./draws.js";
+import { checkDrawStatistics, checkDraws, checkSeeds, SCENARIOS } from "./draws.js";
 import { checkEvaluated } from "./evaluated.js";
 import { GIVEN } from "./given.js";
 import { checkAdapterType, checkMismatch, checkProbe, mismatchNote, probeLimit } from "./mismatch.js";
@@ -18,11 +18,11 @@ import { RENDERED } from "./rendered.js";
 import { checkBatch } from "./second-path.js";
 import { STORED } from "./stored.js";
 
-/** Those that need nothing of the model; `givenGuard` and `renderedGuard` look before them, `storedGuard` after them. */
+/** Those that need nothing of the model; `givenGuard` and `renderedGuard` look before them, `storedGuard` and `scenariosGuard` after them. */
 export const guards: readonly Guard[] = [
   {
     name: "the engine's own account",
-    sees: "the engine evaluated or drew other tokens than are recorded, from another adapter's keys and values, or in another way than the step trains",
+    sees: "the engine evaluated or drew other tokens than are recorded, with other log-probabilities, from another adapter's keys and values, or in another way than the step trains",
     afterPlay: ({ group, temperature }) => demanding("drop these rollouts", () => checkEvaluated(group, temperature)),
   },
   {
@@ -132,15 +132,19 @@ export const learnerGuards: readonly Pick<Guard, "name" | "sees">[] = [
   },
   {
     name: "the adapter in use",
-    sees: "an update that computes with another adapter than the checkpoint in force has, and that the engine plays",
+    sees: "an update that computes with another adapter than the checkpoint in force has, and that the engine plays, and a policy that is the base model though its adapter is not 0",
   },
   {
     name: "log-probabilities by size",
-    sees: "log-probabilities of the engine that are wrong for unlikely tokens alone, are one value for many tokens, or are of another distribution than the one that was drawn from",
+    sees: "log-probabilities of the engine that are wrong for unlikely tokens alone, are one value for many tokens, are rounded, or are of another distribution than the one that was drawn from",
+  },
+  {
+    name: "tokens by their random numbers",
+    sees: "tokens that the random numbers of their rollout's seed do not give under the learner's distribution: numbers of other positions or seeds, a sampler that never draws from a part of it",
   },
   {
     name: "tokens of the updates",
-    sees: "tokens whose gradient was never added, or added twice, that weigh in the mean what another rollout's should, and a π_old that changes between the updates of a step",
+    sees: "tokens whose gradient was never added, or added twice, that weigh in the mean what another rollout's should, a π_old that changes between the updates of a step, and updates that do not move the policy from it",
   },
   {
     name: "a resume, read again",
@@ -174,6 +178,7 @@ export function guardsList(): string {
     ...(Object.keys(MOMENTS) as (keyof Moments)[]).flatMap((moment) =>
       guards.filter((guard) => moment in guard).map((guard) => [MOMENTS[moment], guard] as const),
     ),
+    [MOMENTS.beforeUpdate, SCENARIOS],
     [MOMENTS.afterWaking, STORED],
     ...learnerGuards.map((guard) => ["in the learner", guard] as const),
   ];

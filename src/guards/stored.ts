@@ -1,9 +1,11 @@
 /**
  * What the run's store has of a committed step, read again beside what the step was made of: replay, the page and a repetition of
- * the step take it from there.
+ * the step take it from there. What it measured is computed again from the rollouts that are stored, and beside what the learner said.
  */
+import type { StepMetrics } from "../core/learn/types.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { TokenRecord } from "../core/rollout/transcript.js";
+import type { StepMetricsRow } from "../core/run/records.js";
 import type { CreditedGroup } from "../core/train/credit.js";
 import { demanding, type Guard } from "../core/train/guard.js";
 import { HoneError } from "../core/util/errors.js";
@@ -22,6 +24,8 @@ export interface StoreReader {
   /** The last step that is committed. */
   last(): number;
   rollouts(step: number): Iterable<StoredRollout>;
+  /** null where the step has none. */
+  metrics(step: number): StepMetricsRow | null;
 }
 
 const recordsOf = ({ tokens, branches = [] }: Trajectory): readonly TokenRecord[] =>
@@ -67,40 +71,127 @@ function creditDifference({ reward, advantage }: Made, row: StoredRollout | unde
   return `has the advantage ${row.advantage} there, and was trained with ${advantage}`;
 }
 
+const placeOf = (scenario: string, member: number) => `${scenario}/${member}`;
+
+const otherwise = (step: number, what: string) =>
+  new HoneError(`the store has step ${step} otherwise than it was made: ${what}`);
+
 /** @throws HoneError where the store has a rollout, reward or advantage of the step otherwise */
 export function checkStored(step: number, groups: readonly CreditedGroup[], rows: Iterable<StoredRollout>): void {
-  const placeOf = (scenario: string, member: number) => `${scenario}/${member}`;
   const stored = new Map([...rows].map((row) => [placeOf(row.scenario, row.member), row]));
   for (const made of groups.flatMap(madeOf)) {
     const { id, scenario, index } = made.trajectory;
     const row = stored.get(placeOf(scenario.id, index));
     const difference = differenceOf(made.trajectory, row) ?? creditDifference(made, row);
-    if (difference === undefined) continue;
-    throw new HoneError(`the store has step ${step} otherwise than it was made: the rollout ${id} ${difference}`);
+    if (difference !== undefined) throw otherwise(step, `the rollout ${id} ${difference}`);
+  }
+}
+
+/** Of a mean, relative to it: sums in another order; log-probabilities are stored in f32. */
+const ROUNDING = 1e-6;
+
+const isNear = (found: unknown, wanted: number | null) =>
+  found === wanted ||
+  (typeof found === "number" && wanted !== null && Math.abs(found - wanted) <= ROUNDING * (1 + Math.abs(wanted)));
+
+/** What the rollouts of a step give, each number by the name that it has among the metrics. */
+function measured(rows: readonly StoredRollout[]): Partial<Record<keyof StepMetricsRow, number | null>> {
+  const sums = { reward: 0, success: 0, turns: 0, completion_tokens: 0, training: 0, n: 0, surprise: 0, sampled: 0 };
+  const trained = new Set<string>();
+  for (const { scenario, trainingReward, advantage, trajectory } of rows) {
+    sums.reward += trajectory.reward.reward;
+    sums.success += Number(trajectory.reward.success);
+    sums.turns += trajectory.turns;
+    sums.completion_tokens += trajectory.completionTokens;
+    if (trainingReward !== null) {
+      sums.training += trainingReward;
+      sums.n++;
+    }
+    if (advantage) trained.add(scenario);
+    for (const { sampled, logprobs } of recordsOf(trajectory)) {
+      for (let i = 0; i < sampled.length; i++) {
+        if (sampled[i] !== 1) continue;
+        sums.surprise -= logprobs[i] as number;
+        sums.sampled++;
+      }
+    }
+  }
+  const over = (sum: number, n: number) => (n === 0 ? null : sum / n);
+  const all = Math.max(1, rows.length);
+  return {
+    rollouts: rows.length,
+    reward: sums.reward / all,
+    success: sums.success / all,
+    turns: sums.turns / all,
+    completion_tokens: sums.completion_tokens / all,
+    groups_trainable: trained.size,
+    training_reward: over(sums.training, sums.n),
+    training_n: sums.n,
+    entropy: over(sums.surprise, sums.sampled),
+  };
+}
+
+/** As the learner named it; of a step without an update there is nothing. */
+const toldBy = (learnt: StepMetrics | undefined): Partial<Record<keyof StepMetricsRow, number | null>> => ({
+  loss: learnt?.loss ?? null,
+  grad_norm: learnt?.gradNorm ?? null,
+  kl_base: learnt?.klBase ?? null,
+  entropy_trained: learnt?.entropy ?? null,
+  updates: learnt?.updates ?? 0,
+  sampled_tokens: learnt?.tokens.sampled ?? 0,
+});
+
+/** @throws HoneError where the metrics of the step are not those of its rollouts, or of its update */
+export function checkMeasured(
+  step: number,
+  groups: readonly CreditedGroup[],
+  learnt: StepMetrics | undefined,
+  rows: Iterable<StoredRollout>,
+  metrics: StepMetricsRow,
+): void {
+  const made = new Set(
+    groups.flatMap(madeOf).map(({ trajectory: { scenario, index } }) => placeOf(scenario.id, index)),
+  );
+  const own = [...rows].filter(({ scenario, member }) => made.has(placeOf(scenario, member)));
+  for (const [name, wanted] of Object.entries({ ...measured(own), ...toldBy(learnt) })) {
+    const found = metrics[name as keyof StepMetricsRow];
+    if (isNear(found, wanted)) continue;
+    const whose = name in toldBy(learnt) ? "its update" : "its rollouts";
+    throw otherwise(step, `${name} is ${found} there, and ${whose} had ${wanted}`);
   }
 }
 
 export const STORED = {
   name: "what is stored, read again",
-  sees: "a committed step whose rollouts, tokens, rewards or advantages the run's store has otherwise than they were trained on",
+  sees: "a committed step whose rollouts, tokens, rewards or advantages the run's store has otherwise than they were trained on, and metrics that are not those of its rollouts and its update",
 } as const;
 
 export function storedGuard(reader: StoreReader): Guard {
-  const made = new Map<number, readonly CreditedGroup[]>();
+  const made = new Map<number, { readonly groups: readonly CreditedGroup[]; learnt?: StepMetrics }>();
+  let latest = 0;
   return {
     ...STORED,
     beforeUpdate: ({ groups, steps }) => {
-      made.set((steps.at(-1)?.step ?? -1) + 1, groups);
+      latest = (steps.at(-1)?.step ?? -1) + 1;
+      made.set(latest, { groups });
+      return undefined;
+    },
+    afterUpdate: ({ learnt }) => {
+      const one = made.get(latest);
+      if (one) one.learnt = learnt;
       return undefined;
     },
     afterWaking: () =>
       demanding("take the commit back", () => {
         const last = reader.last();
         // With --staleness several steps may be committed before one of them wakes the engine.
-        for (const [step, groups] of made) {
+        for (const [step, { groups, learnt }] of made) {
           if (step > last) continue;
           made.delete(step);
-          checkStored(step, groups, reader.rollouts(step));
+          const rows = [...reader.rollouts(step)];
+          checkStored(step, groups, rows);
+          const metrics = reader.metrics(step);
+          if (metrics !== null) checkMeasured(step, groups, learnt, rows, metrics);
         }
       }),
   };

@@ -198,15 +198,18 @@ function readerOf(engine: Engine, { template, closing }: Chat, tools: readonly T
 /** Reads by a connection of its own. */
 const storeOf = ({ folder, store }: Run): StoreReader => ({
   last: () => store.lastStep().step,
-  rollouts: (step) => {
-    const reader = RunReader.open(folder);
-    try {
-      return [...reader.rollouts({ phase: "train", from: step, to: step })];
-    } finally {
-      reader.close();
-    }
-  },
+  rollouts: (step) => readStore(folder, (reader) => [...reader.rollouts({ phase: "train", from: step, to: step })]),
+  metrics: (step) => readStore(folder, (reader) => reader.steps().find((row) => row.step === step)?.metrics ?? null),
 });
+
+function readStore<T>(folder: string, read: (reader: RunReader) => T): T {
+  const reader = RunReader.open(folder);
+  try {
+    return read(reader);
+  } finally {
+    reader.close();
+  }
+}
 
 /** The rewards that the options name, or the program's own. */
 async function rewardsOf({ settings, config, task, reward, judge }: RunPlan, run: Run, io: Io): Promise<Rewards> {

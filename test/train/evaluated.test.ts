@@ -1,6 +1,6 @@
 /** A rollout's record against what the engine says that it evaluated. */
 import { describe, expect, it } from "vitest";
-import { afterTurn, digestOf } from "../../src/core/engine/evaluated.js";
+import { afterTurn, digestOf, digestOfLogprobs } from "../../src/core/engine/evaluated.js";
 import type { Evaluated } from "../../src/core/engine/sequence.js";
 import type { TokenRecord } from "../../src/core/rollout/transcript.js";
 import { deriveSeed } from "../../src/core/util/random.js";
@@ -69,6 +69,22 @@ describe("a rollout", () => {
     checkEvaluated(group(record({ evaluated: said })), 1);
     const first: Evaluated = { ...evaluated, tokens: 5, drawn: [[2, 5]] };
     expect(afterTurn(first, said)).toEqual(evaluated);
+  });
+
+  it("with other log-probabilities than the engine told is refused; one that lay above 0, or told nothing, is taken", () => {
+    const told = digestOfLogprobs([-1, Math.fround(-0.123456), 2e-4]);
+    const said: Evaluated = {
+      ...evaluated,
+      drawn: [
+        [2, 5, told],
+        [6, 8],
+      ],
+    };
+    const recorded = (logprobs: number[]) => group(record({ logprobs, evaluated: said }));
+    checkEvaluated(recorded([0, 0, -1, Math.fround(-0.123456), 0, 0, -3, -4]), 1);
+    const words = "the log-probabilities of its tokens 2 to 4 are recorded otherwise than the engine told them";
+    expect(() => checkEvaluated(recorded([0, 0, -1, -0.12, 0, 0, -3, -4]), 1)).toThrow(words);
+    expect(() => checkEvaluated(recorded([0, 0, Math.fround(-0.123456), -1, 0, 0, -3, -4]), 1)).toThrow(words);
   });
 
   it("that goes on from keys and values of another adapter is refused, in a later turn too", () => {

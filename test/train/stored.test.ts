@@ -2,14 +2,15 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RolloutCredit, StepRow } from "../../src/core/run/records.js";
 import { RunStore } from "../../src/core/run/store.js";
 import { type CreditedGroup, creditGroups, creditsOf } from "../../src/core/train/credit.js";
 import type { Moments } from "../../src/core/train/guard.js";
-import { checkStored, type StoredRollout, storedGuard } from "../../src/guards/stored.js";
+import { stepMetricsRow } from "../../src/core/train/metrics.js";
+import { checkMeasured, checkStored, type StoredRollout, storedGuard } from "../../src/guards/stored.js";
 import { RunReader } from "../../src/machine/runs/reader.js";
-import { trajectoryOf } from "./support/fakes.js";
+import { metricsOf, trajectoryOf } from "./support/fakes.js";
 
 let folder: string;
 beforeEach(() => {
@@ -88,7 +89,7 @@ it("is looked at once, after the step is committed, and the commit is taken back
     asked.push(step);
     return [];
   };
-  const guard = storedGuard({ last: () => last, rollouts });
+  const guard = storedGuard({ last: () => last, rollouts, metrics: () => null });
   const seen = { groups, steps: [{ step: 0 }] } as unknown as Moments["beforeUpdate"];
   const waking = {} as Moments["afterWaking"];
   expect(await guard.beforeUpdate?.(seen)).toBeUndefined();
@@ -97,4 +98,37 @@ it("is looked at once, after the step is committed, and the commit is taken back
   expect(await guard.afterWaking?.(waking)).toMatchObject({ demand: "take the commit back" });
   expect(await guard.afterWaking?.(waking)).toBeUndefined();
   expect(asked).toEqual([1]);
+});
+
+describe("what a step measured", () => {
+  const learnt = metricsOf();
+  const row = stepMetricsRow(groups, [], 0.1, learnt);
+  let rows: readonly StoredRollout[];
+  beforeEach(() => {
+    rows = stored(creditsOf(groups));
+  });
+
+  it("is what its rollouts and its update give", () => {
+    expect(row).toMatchObject({ groups_trainable: 1, training_n: 6, rollouts: 10 });
+    checkMeasured(1, groups, learnt, rows, row);
+    const without = stepMetricsRow(groups, [], 0.1, null);
+    checkMeasured(1, groups, undefined, rows, without);
+    // A group whose rollouts all failed.
+    const none = stepMetricsRow([], [], 0.1, null);
+    checkMeasured(1, [], undefined, [], none);
+  });
+
+  it.each([
+    ["reward", { reward: 0.5 }, "reward is 0.5 there, and its rollouts had 0.7"],
+    ["success", { success: 0.9 }, "success is 0.9 there"],
+    ["tokens", { completion_tokens: 1 }, "completion_tokens is 1 there"],
+    ["groups", { groups_trainable: 2 }, "groups_trainable is 2 there, and its rollouts had 1"],
+    ["training reward", { training_reward: null }, "training_reward is null there"],
+    ["entropy", { entropy: 7 }, "entropy is 7 there"],
+    ["loss", { loss: 0.4 }, "loss is 0.4 there, and its update had 0.5"],
+    ["norm", { grad_norm: null }, "grad_norm is null there, and its update had 1"],
+    ["a number that is none", { reward: Number.NaN }, "reward is NaN there"],
+  ])("is refused where another %s is noted", (_, changed, words) => {
+    expect(() => checkMeasured(1, groups, learnt, rows, { ...row, ...changed })).toThrow(words);
+  });
 });

@@ -11,6 +11,10 @@ export function digestOf(ids: ArrayLike<number>): number {
   return digest >>> 0;
 }
 
+/** The same of the bits of log-probabilities in f32, as they are recorded: at most 0, which has no sign. */
+export const digestOfLogprobs = (logprobs: ArrayLike<number>): number =>
+  digestOf(new Int32Array(Float32Array.from(logprobs, (value) => Math.min(value, 0) + 0).buffer));
+
 /** Of the draws of both. */
 export function addDraws(one: DrawStatistics, other: DrawStatistics | undefined): DrawStatistics {
   if (!other) return one;

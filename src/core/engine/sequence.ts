@@ -116,8 +116,11 @@ export interface Evaluated {
   readonly foreign: boolean;
   /** From which its draws follow. */
   readonly seed: number;
-  /** Where it drew tokens: positions of the sequence, each from the first to the one behind the last; of several turns in order. */
-  readonly drawn: readonly (readonly [from: number, to: number])[];
+  /**
+   * Where it drew tokens: positions of the sequence, each from the first to the one behind the last; of several turns in order. With
+   * `digestOfLogprobs` of what it told of them.
+   */
+  readonly drawn: readonly (readonly [from: number, to: number, logprobs?: number])[];
   /** Missing where the engine does not measure them. */
   readonly draws?: DrawStatistics;
 }

@@ -1,6 +1,6 @@
 /** One conversation on vLLM servers: each turn is a request with all token ids so far, whose prefix the server has cached. */
 
-import { digestOf } from "../../core/engine/evaluated.js";
+import { digestOf, digestOfLogprobs } from "../../core/engine/evaluated.js";
 import type { Evaluated, Generated, GenerateOptions, Sampling, Sequence } from "../../core/engine/sequence.js";
 import { HoneError } from "../../core/util/errors.js";
 import { deriveSeed } from "../../core/util/random.js";
@@ -57,6 +57,7 @@ export class Group {
 const evaluatedOf = (
   prompt: readonly number[],
   tokens: readonly number[],
+  logprobs: Float32Array,
   { temperature = 1, topK = 0, topP = 1, minP = 0, seed }: Sampling,
 ): Evaluated => {
   const ids = [...prompt, ...tokens];
@@ -68,7 +69,7 @@ const evaluatedOf = (
     truncated: topK > 0 || topP < 1 || minP > 0,
     // The cache is salted by the adapter (`saltOf`).
     foreign: false,
-    drawn: [[prompt.length, ids.length]],
+    drawn: [[prompt.length, ids.length, digestOfLogprobs(logprobs)]],
   };
 };
 
@@ -113,12 +114,13 @@ export class VllmSequence implements Sequence {
         `the vLLM server ended a turn after ${tokens.length} tokens by token ${last}, which ends none here; start it with --generation-config vllm`,
       );
     }
+    const told = Float32Array.from(logprobs);
     const generated = {
       tokens,
-      logprobs: Float32Array.from(logprobs),
+      logprobs: told,
       stop: stopped ? ("stop" as const) : full && tokens.length < options.maxTokens ? "context" : "length",
       ...times,
-      ...(turn.prompt ? { evaluated: evaluatedOf(turn.prompt, turn.tokens, options.sampling) } : {}),
+      ...(turn.prompt ? { evaluated: evaluatedOf(turn.prompt, turn.tokens, told, options.sampling) } : {}),
     } satisfies Generated;
     tokens.forEach((token, i) => {
       onToken?.({ token, logprob: generated.logprobs[i] as number });

@@ -38,20 +38,18 @@ const mean = (at: 0 | -1) =>
   meanOf(ofKind("seed").map(({ heldOut }) => (heldOut.at(at) as Share).success)).split(" (")[0];
 
 /** Before training, then after it, by what trained. */
-const rowsBy = (row: (label: string, runs: readonly Outcome[], at: 0 | -1) => string[]) => [
-  row("before training", ofKind("seed"), 0),
+const byReward = [
+  successes("before training", ofKind("seed"), 0),
   ...Object.entries({
     seed: "the task's reward",
     success: "rewards 0 and 1 alone",
     coins: "control: random rewards",
-  }).map(([kind, title]) => row(`${title}, ${ofKind(kind).length} seeds`, ofKind(kind), -1)),
+  }).map(([kind, title]) => successes(`${title}, ${ofKind(kind).length} seeds`, ofKind(kind), -1)),
 ];
 
 export const tinyModel: Source = {
   page: "docs/tiny-model.md",
-  tables: [
-    { header: "success", rows: rowsBy(successes) },
-  ],
+  tables: [{ header: "success", rows: byReward }],
   measured: [
     `on ${outcomes[0]?.heldOut[0]?.n} test questions that were in no validation`,
     `on ${outcomes[0]?.unseenNames[0]?.n} whose people`,

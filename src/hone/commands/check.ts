@@ -27,7 +27,9 @@ const SCENARIOS = 16;
 const PLAYED_BY_AGENTS = 2;
 
 const findingLines = (findings: readonly Finding[]) =>
-  findings.length === 0 ? ["  nothing found"] : findings.map(({ level, message }) => `  ${level.padEnd(8)} ${message}`);
+  findings.length === 0
+    ? ["  nothing found"]
+    : findings.map(({ level, message }) => `  ${level.padEnd(8)} ${message.replaceAll("\n", `\n${" ".repeat(11)}`)}`);
 
 const serverLines = (servers: readonly CheckedServer[]) =>
   servers.flatMap(({ name, transport, version, tools }) => {

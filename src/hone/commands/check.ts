@@ -46,7 +46,7 @@ const serverLines = (servers: readonly CheckedServer[]) =>
 function checkText({ task, scenarios, played, longest_prompt: longest, servers, findings }: CheckResult): string {
   return [
     ...serverLines(servers),
-    `${task}: ${scenarios.train} train and ${scenarios.test} test scenarios, ${played} rollouts played, longest prompt ${longest ?? "–"} tokens`,
+    `${task}: ${scenarios.train} train and ${scenarios.test} test scenarios, ${played} ${played === 1 ? "rollout" : "rollouts"} played${longest === null ? "" : `, longest prompt ${longest} tokens`}`,
     ...findingLines(findings),
   ].join("\n");
 }

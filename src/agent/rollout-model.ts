@@ -92,6 +92,8 @@ export class RolloutModel extends ServedModel {
   readonly #seeds = new Map<Point, number>();
   /** Points that have been gone on from. */
   readonly #continued = new Set<Point>();
+  /** Seeds of sequences whose first turn was not answered. */
+  readonly #unused: number[] = [];
   readonly #clock = { running: 0, since: 0, busy: 0, queued: 0 };
   #sequences = 0;
   #begun = 0;
@@ -180,7 +182,7 @@ export class RolloutModel extends ServedModel {
       throw badRequest(`The rollout has had its ${limits.maxTurns} turns (--max-turns).`, null, "turn_limit");
     }
     const number = this.#begun++;
-    const seed = this.#seedOf(conversation.point);
+    const { seed, giveBack } = this.#seedFor(conversation.point);
     const { signal, release } = anyOf([wanted.signal, this.#over.signal]);
     this.#begin();
     try {
@@ -206,6 +208,9 @@ export class RolloutModel extends ServedModel {
       this.trouble = undefined;
       if (answer.stop === "deadline") throw outOfTime(limits.turnSeconds);
       return answer;
+    } catch (error) {
+      if (!this.turns.some((turn) => turn.number === number)) giveBack();
+      throw error;
     } finally {
       release();
       this.#rest();
@@ -214,13 +219,19 @@ export class RolloutModel extends ServedModel {
 
   /**
    * A sequence draws by one seed, the first by the rollout's own, as the built-in loop does. A conversation that begins anew, or goes
-   * on from a turn in a second way, draws by another: the same again would teach nothing.
+   * on from a turn in a second way, draws by another: the same again would teach nothing. A turn that was not answered gives its seed
+   * back: where the code asks again, it draws the same.
    */
-  #seedOf(point: Point | null): number {
+  #seedFor(point: Point | null): { readonly seed: number; readonly giveBack: () => void } {
     if (point && !this.#continued.has(point)) {
       this.#continued.add(point);
-      return this.#seeds.get(point) as number;
+      return { seed: this.#seeds.get(point) as number, giveBack: () => this.#continued.delete(point) };
     }
+    const seed = this.#unused.shift() ?? this.#newSeed();
+    return { seed, giveBack: () => this.#unused.push(seed) };
+  }
+
+  #newSeed(): number {
     const number = this.#sequences++;
     return number === 0 ? this.#settings.seed : deriveSeed(this.#settings.seed, "sequence", number);
   }

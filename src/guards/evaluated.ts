@@ -6,11 +6,24 @@ import { digestOf } from "../core/engine/evaluated.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { TokenRecord } from "../core/rollout/transcript.js";
 import { HoneError } from "../core/util/errors.js";
+import { deriveSeed } from "../core/util/random.js";
+
+/**
+ * Whether hone derives it for a sequence of this rollout: that of the built-in loop draws by the rollout's seed, those of an agent by
+ * seeds that follow from it. No more can have begun than there are turns.
+ */
+function isItsSeed(drawn: number, { seed, maxTurns, agent }: Trajectory): boolean {
+  if (drawn === seed) return true;
+  for (let number = 1; agent && number < maxTurns; number++) {
+    if (drawn === deriveSeed(seed, "sequence", number)) return true;
+  }
+  return false;
+}
 
 function differenceOf(
   { ids, sampled, evaluated }: TokenRecord,
   temperature: number,
-  seed: number | undefined,
+  played: Trajectory,
 ): string | undefined {
   if (!evaluated) return undefined;
   const { tokens, digest, temperature: used, truncated, foreign, drawn } = evaluated;
@@ -28,8 +41,8 @@ function differenceOf(
     const [was, is] = sampled[other] === 1 ? ["did not draw", "sampled"] : ["drew", "given"];
     return `the engine ${was} token ${other}, which is recorded as ${is}`;
   }
-  if (seed !== undefined && evaluated.seed !== seed) {
-    return `the engine drew with the seed ${evaluated.seed}, and it is recorded with ${seed}`;
+  if (!isItsSeed(evaluated.seed, played)) {
+    return `the engine drew with the seed ${evaluated.seed}, and it is recorded with ${played.seed}`;
   }
   if (foreign) return "some of its keys and values were computed with another adapter than the one that played";
   // The engine divides in f32.
@@ -46,10 +59,10 @@ function differenceOf(
  * @throws HoneError where they differ
  */
 export function checkEvaluated(group: readonly Trajectory[], temperature: number): void {
-  for (const { id, seed, tokens, branches = [] } of group) {
-    // A branch that is a sequence of its own draws with a seed of its own.
-    for (const [number, record] of [tokens, ...branches.map((branch) => branch.tokens)].entries()) {
-      const difference = record && differenceOf(record, temperature, number === 0 ? seed : undefined);
+  for (const played of group) {
+    const { id, tokens, branches = [] } = played;
+    for (const record of [tokens, ...branches.map((branch) => branch.tokens)]) {
+      const difference = record && differenceOf(record, temperature, played);
       if (difference === undefined) continue;
       throw new HoneError(
         `the rollout ${id} is not what was played: ${difference}; the step was not taken. The same command plays it again`,

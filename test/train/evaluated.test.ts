@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { afterTurn, digestOf } from "../../src/core/engine/evaluated.js";
 import type { Evaluated } from "../../src/core/engine/sequence.js";
 import type { TokenRecord } from "../../src/core/rollout/transcript.js";
+import { deriveSeed } from "../../src/core/util/random.js";
 import { checkEvaluated } from "../../src/guards/evaluated.js";
 import { trajectoryOf } from "./support/fakes.js";
 
@@ -72,13 +73,21 @@ describe("a rollout", () => {
 
   it("that goes on from keys and values of another adapter is refused, in a later turn too", () => {
     const words = "keys and values were computed with another adapter than the one that played";
-    const drawn = { ...evaluated, seed: 9 };
-    expect(() => checkEvaluated(group(record({ evaluated: drawn })), 1)).toThrow("drew with the seed 9");
-    // A further sequence draws with its own.
-    checkEvaluated(group(record(), [record({ evaluated: drawn })]), 1);
     const foreign = { ...evaluated, foreign: true };
     expect(() => checkEvaluated(group(record({ evaluated: foreign })), 1)).toThrow(words);
     expect(afterTurn(foreign, evaluated)?.foreign).toBe(true);
+  });
+
+  it("that drew with another seed than hone gave is refused; sequences of an agent have one each, in any order", () => {
+    const seeded = (seed: number) => record({ evaluated: { ...evaluated, seed } });
+    const further = (number: number) => seeded(deriveSeed(1, "sequence", number));
+    const ofAgent = (tokens: TokenRecord, ...branches: TokenRecord[]) =>
+      group(tokens, branches).map((one) => ({ ...one, agent: { completions: 3, sequences: 3 } }));
+    const words = /drew with the seed \d+, and it is recorded with 1/;
+    expect(() => checkEvaluated(group(seeded(9)), 1)).toThrow(words);
+    expect(() => checkEvaluated(group(further(1)), 1)).toThrow(words);
+    checkEvaluated(ofAgent(further(2), record(), further(1)), 1);
+    expect(() => checkEvaluated(ofAgent(record(), seeded(9)), 1)).toThrow(words);
   });
 
   it("of another distribution than the step trains on is refused", () => {

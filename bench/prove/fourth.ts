@@ -71,7 +71,7 @@ export const fourth: readonly Omit<Fault, "outside">[] = [
     groups: 4,
   },
   {
-    name: "where rollouts part, the gradient of a token goes to the one before it among those of its position",
+    name: "where rollouts part, the last of the tokens that a position predicts has the gradient of the first",
     family: "learner",
     patch: at(
       "native/learner/head.py",

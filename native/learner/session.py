@@ -15,7 +15,7 @@ from .batch import Batch, read_batch
 from .errors import Refused
 from .hardware import cuda_of, name_of
 from .in_use import InForce
-from .memory import PeakMemory
+from .memory import PeakMemory, forget
 from .optimizer import POLICY, SUPERVISED, Optimizer
 from .products import choose_products
 from .protocol import Progress, Telling
@@ -129,18 +129,25 @@ class Session:
                 rehearsed = functools.partial(self._rehearsals.before, self._backend, self._optimizer, batch, request)
                 self._ranks.together("rehearsed", rehearsed)
             metrics = work(self._backend, self._optimizer, batch, request, telling, self._ranks)
-            probe = metrics.pop("probe", None)
+            probe, before = metrics.pop("probe", None), metrics.pop("before", None)
             saving = time.monotonic()
-            if metrics.get("applied", True) and self._ranks.first:
-                progress("saving", 0, 1)
-                checkpoint.write(request.into, self._backend, self._optimizer, probe)
-                self._adapter = checkpoint.digest(request.into)
-                self._in_force = self._see(request.into)
-            metrics["seconds"]["save"] = time.monotonic() - saving
-            # After this the checkpoint is written, for all ranks.
-            reports = self._ranks.gather(
-                self._ranks.together("saved", lambda: (memory.report(), self._backend.notes()))
-            )
+            try:
+                if metrics.get("applied", True) and self._ranks.first:
+                    progress("saving", 0, 1)
+                    checkpoint.write(request.into, self._backend, self._optimizer, probe)
+                    self._adapter = checkpoint.digest(request.into)
+                    self._in_force = self._see(request.into)
+                metrics["seconds"]["save"] = time.monotonic() - saving
+                # After this the checkpoint is written, for all ranks.
+                reports = self._ranks.gather(
+                    self._ranks.together("saved", lambda: (memory.report(), self._backend.notes()))
+                )
+            except BaseException as error:
+                # hone may ask for the step again, for lack of memory: it must not be made on top of this one.
+                if before is not None:
+                    forget(error)
+                    self._optimizer.restore(before)
+                raise
             metrics["memory"] = _of_all([memory for memory, _ in reports], self._backend.device)
             said, self._notes = self._notes, []
             said += metrics.pop("notes", [])

@@ -69,7 +69,7 @@ def policy_update(
     in_force: InForce | None = None,
 ) -> dict[str, Any]:
     """Applies all updates, or none when a loss or gradient of one is not finite. Returns the metrics; if the updates
-    were applied, they include the `probe`.
+    were applied, they include the `probe`, and under `before` what the optimizer restores if they cannot be saved.
 
     A gradient that overflows in f16 is recomputed at a lower scale. Where that does not help, because activations
     exceed f16's range, everything is repeated in bf16, and stays in bf16 if that helps.
@@ -145,6 +145,7 @@ def _updates(
             check_count(optimizer.updates - before["state"]["updates"], len(minibatches) * request.epochs)
             with as_played():
                 probe_metrics["probe"], probe_metrics["probeKl"] = ranks.together("probed", probe.finished)
+            probe_metrics["before"] = before
     except BaseException as error:
         # A lack of memory, for example: the next attempt must start from the same state, and restoring needs memory
         # too.

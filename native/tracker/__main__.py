@@ -40,9 +40,11 @@ def sink_of(name: str) -> Sink:
         from tracker.tensorboard_sink import TensorBoardSink
 
         return TensorBoardSink()
-    from tracker.wandb_sink import WandbSink
+    if name == "wandb":
+        from tracker.wandb_sink import WandbSink
 
-    return WandbSink()
+        return WandbSink()
+    raise ValueError(f"there is no tracker {name}")
 
 
 class State:

@@ -7,6 +7,7 @@ import type { Scenario, ScenarioIo, Split } from "../core/task/task.js";
 import { HoneError, UsageError } from "../core/util/errors.js";
 import { LineFile } from "../core/util/files.js";
 import { toJson } from "../core/util/json.js";
+import { nearest } from "../core/util/nearest.js";
 import { hone } from "../core/util/program.js";
 import { Random } from "../core/util/random.js";
 import { loadTask, scenariosOf } from "../scenarios/load.js";
@@ -21,6 +22,9 @@ export interface ScenarioChoice {
   readonly seed: number;
 }
 
+/** Ids that are named where another was asked for. */
+const SHOWN = 3;
+
 /**
  * @throws UsageError when the id is unknown
  * @throws HoneError when there is nothing to choose from
@@ -28,8 +32,14 @@ export interface ScenarioChoice {
 export function chooseScenarios(all: readonly Scenario[], choice: ScenarioChoice): Scenario[] {
   if (choice.scenario !== undefined) {
     const found = all.find((scenario) => scenario.id === choice.scenario);
-    if (!found)
-      throw new UsageError(`--scenario: there is no scenario ${choice.scenario}; \`${hone("scenarios")}\` lists them`);
+    if (!found) {
+      const ids = all.map(({ id }) => id);
+      const close = nearest(choice.scenario, ids);
+      const some = `there are ${ids.slice(0, SHOWN).join(", ")}${ids.length > SHOWN ? ` and ${ids.length - SHOWN} more` : ""}`;
+      throw new UsageError(
+        `--scenario: there is no scenario ${choice.scenario}; ${close ? `did you mean ${close}?` : some}`,
+      );
+    }
     return [found];
   }
   const ofSplit = choice.split ? all.filter((scenario) => scenario.split === choice.split) : [...all];

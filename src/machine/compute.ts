@@ -8,6 +8,7 @@ import { gpuTitles } from "../engine/missing.js";
 
 type LocalShown = Pick<LocalEngineInfo, "compute" | "lanes" | "threads" | "ubatch" | "llamaVersion">;
 type ServedShown = Pick<ServedEngineInfo, "compute" | "servers">;
+type Recorded = Pick<LocalEngineInfo, "trainedContext">;
 
 const isServed = (info: LocalShown | ServedShown): info is ServedShown => "servers" in info;
 
@@ -40,11 +41,12 @@ function localText({ compute, lanes, threads, ubatch, llamaVersion }: LocalShown
 const onCpu = ({ backend }: LocalEngineInfo["compute"]) => backend === "cpu";
 
 /** What a run records. */
-export function engineFacts(info: LocalShown | ServedShown) {
+export function engineFacts(info: (LocalShown | ServedShown) & Recorded) {
+  const { trainedContext } = info;
   // Addresses may change while a run goes on.
-  if (isServed(info)) return { kind: "vllm" as const, ...info.compute, servers: info.servers.length };
+  if (isServed(info)) return { kind: "vllm" as const, ...info.compute, trainedContext, servers: info.servers.length };
   const { compute, lanes, threads, ubatch, llamaVersion } = info;
-  return { kind: "llama.cpp" as const, ...compute, lanes, threads, ubatch, llamaVersion };
+  return { kind: "llama.cpp" as const, ...compute, trainedContext, lanes, threads, ubatch, llamaVersion };
 }
 
 /** What has played a run, each kind once, by what the run records. */

@@ -54,7 +54,7 @@ test("it is trained, and its failed calls are counted", () => {
   expect(outcomes).toContain("search_inbox unknown_tool");
   expect(outcomes).toContain("read_email bad_arguments");
   expect(errors).toEqual(callErrors(rollouts.map(({ trajectory }) => trajectory)));
-  expect(said).toMatch(/the model calls tools that the agent has not \(search_inbox.*qwen2\.5-0\.5b/);
+  expect(said).toMatch(/the model calls tools that the agent has not \(search_inbox[\s\S]*qwen2\.5-0\.5b/);
 });
 
 test("its own limit is an end of its own", () => {

@@ -70,7 +70,7 @@ test("errors that are taken for mistakes of the model", async () => {
   const error = `Object.assign(new Error("there is no tool look"), { name: "ModelBehaviorError" })`;
   const { findings } = await checked("mistaken.ts", task.replace("return 0.5;", `throw ${error};`));
   expect(findings.map(said)).toContain(
-    "warning model_mistake: in 2 of 3 rollouts an error of the agent is taken for a mistake of the model (one/0): there is no tool look; such rollouts are trained with 0: is it no fault of the agent?",
+    "warning model_mistake: in 2 of 3 rollouts an error of the agent is taken for a mistake of the model (one/0): there is no tool look\nSuch rollouts are trained with 0: see that it is no fault of the agent",
   );
 });
 

@@ -61,6 +61,9 @@ describe("yarn hone play", () => {
   it("refuses a scenario that is not there", () => {
     const { status, stderr } = play("", "--scenario", "sum-1-9999");
     expect(status).toBe(2);
-    expect(stderr).toContain("there is no scenario sum-1-9999");
+    expect(stderr).toMatch(/there is no scenario sum-1-9999; did you mean sum-1-\d+\?/);
+    expect(play("", "--scenario", "elephants").stderr).toMatch(
+      /there is no scenario elephants; there are sum-\S+, sum-\S+, sum-\S+ and \d+ more/,
+    );
   });
 });

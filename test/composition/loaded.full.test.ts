@@ -37,7 +37,7 @@ it("`train --reward success` loads no judge, no server, no agents and no servers
     "--validate-every",
     "0",
   );
-  expect(stdout).toContain("1 steps");
+  expect(stdout).toContain(": 1 step, ");
   expect(files).toContain("core/train/step.js");
   expect(files.length).toBeLessThanOrEqual(260);
   expect(files.filter((file) => /^serve\/(?!openai\/)|^insight\/track|vllm/.test(file))).toEqual([]);

@@ -272,7 +272,8 @@ export const frameworks: readonly Framework[] = [
   { name: "CrewAI", program: "crewai_agent.py", python: "python-crewai" },
   { name: "Google ADK", program: "adk_agent.py", python: "python-adk" },
   { name: "AG2", program: "ag2_agent.py" },
-  { name: "VoltAgent", program: `${AI_6}/voltagent.mjs` },
+  // It sends a call back without the arguments that its tool does not know.
+  { name: "VoltAgent", program: `${AI_6}/voltagent.mjs`, rewrites: true },
   { name: "Genkit", program: `${AI_6}/genkit.mjs` },
   ...published,
 ];

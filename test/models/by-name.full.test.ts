@@ -54,7 +54,7 @@ test("train --model Org/Name downloads, converts, plays and updates; offline it 
   expect(online.status, online.stderr).toBe(0);
   expect(online.stdout).toMatch(/downloading 11\.\d MB of Org\/Small-Instruct from http:\/\/127/);
   expect(online.stdout).toContain("converting Org/Small-Instruct to GGUF with f16 weights, once");
-  expect(online.stdout).toMatch(/Small-Instruct: 1 steps/);
+  expect(online.stdout).toMatch(/Small-Instruct: 1 step,/);
   expect(converted()).toEqual([expect.stringMatching(/^Org--Small-Instruct-f16-[0-9a-f]{12}\.gguf$/)]);
   // What nobody needs is not fetched.
   expect(server.requests.filter(({ path }) => /README|gitattributes/.test(path))).toEqual([]);

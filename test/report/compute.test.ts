@@ -5,7 +5,8 @@ import { engineFacts, engineKinds, engineText, learnerFacts, learnerText } from 
 import { onVulkan } from "../support/compute.js";
 
 const compute = onVulkan;
-const plain = { lanes: 1, threads: 1, ubatch: 512, llamaVersion: "0.5.0" };
+const trainedContext = 4096;
+const plain = { trainedContext, lanes: 1, threads: 1, ubatch: 512, llamaVersion: "0.5.0" };
 
 describe("the line on the engine", () => {
   it("names the device, the layers there, the numbers' types and llama.cpp", () => {
@@ -27,7 +28,12 @@ describe("the line on the engine", () => {
     const line = "engine: vLLM 0.32.0 at http://127.0.0.1:8000 and http://127.0.0.1:8001";
     expect(engineText({ compute: served, servers })).toBe(line);
     expect(engineText({ compute: { ...served, adapters: "BF16" }, servers })).toBe(`${line}, adapters in BF16`);
-    expect(engineFacts({ compute: served, servers })).toEqual({ kind: "vllm", ...served, servers: 2 });
+    expect(engineFacts({ compute: served, trainedContext, servers })).toEqual({
+      kind: "vllm",
+      ...served,
+      trainedContext,
+      servers: 2,
+    });
   });
 
   it("says which kinds have played a run", () => {

@@ -29,10 +29,10 @@ test("the tiny model is named with what plays instead, any other with where to l
   tools.add({ calls: [wrong, wrong], branches, player: player(modelFile("tiny")) });
   tools.add({ calls: [call("weather", "bad_arguments")], player: player(modelFile("tiny")) });
   expect(tools.text()).toMatch(
-    /^in 1 of 2 rollouts the model calls tools that the agent has not \(search_inbox, read_email\): the tiny model .*\(--model qwen2.5-0.5b\)$/,
+    /^in 1 of 2 rollouts the model calls tools that the agent has not \(search_inbox, read_email\):\nthe tiny model .*\(--model qwen2.5-0.5b\)$/,
   );
   const made = ["a", "b", "c", "d"].map((name) => call(name, "unknown_tool"));
-  expect(told("other.gguf", made)).toMatch(/ \(a, b, c and 1 more\): --show has what/);
+  expect(told("other.gguf", made)).toMatch(/ \(a, b, c and 1 more\):\n--show has what/);
 });
 
 test("a slip now and then is nothing to tell", () => {

@@ -26,7 +26,7 @@ describe("the learning rate of a run that goes on", () => {
 
   it("is said to rise again with more steps, and how it is kept", () => {
     expect(risingRateText(schedule, 20, standing(10, 10))).toBe(
-      "warning: the learning rate falls over all 20 steps, so it rises again: from 0.0003 in step 10 to 0.000632 in step 11, and down to 0.0003 in step 20. " +
+      "warning: the learning rate falls over all 20 steps, so it rises again: from 0.0003 in step 10 to 0.000632 in step 11, and down to 0.0003 in step 20.\n" +
         "To keep 0.0003, go on in a run of its own, with this one's other options: yarn train --run mail-on --fork runs/mail/checkpoints/10 --steps 10 --learning-rate 0.0003 --final-learning-rate 0.0003 --warmup 0",
     );
     // Also from the middle of its line.

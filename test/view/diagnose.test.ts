@@ -105,6 +105,7 @@ describe("steps with the same trouble", () => {
       name: "mine",
       problem: null,
       program: "hone",
+      home: "",
       running: false,
       counts: [],
       checkpoints: [],
@@ -157,6 +158,9 @@ describe("steps with the same trouble", () => {
     ]);
     expect(problemsOf(run(lost, { options: { reward: "program" } }))[0]?.next).toEqual([
       "hone rollouts mine --step 1 --failed --show",
+    ]);
+    expect(problemsOf(run(lost, { home: " --home /runs", options: { reward: "program" } }))[0]?.next).toEqual([
+      "hone rollouts mine --home /runs --step 1 --failed --show",
     ]);
   });
 

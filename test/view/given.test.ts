@@ -37,6 +37,12 @@ it("are those that neither the option, the model's size, the loss nor the reward
   });
 });
 
+it("a context as long as the model was trained with is the default, where that is less", () => {
+  const engine = { part: "engine" as const, seen: "2026-01-01T00:00:00Z", trainedContext: 4096 };
+  expect(givenIn({ options: { ...tiny, context: 4096 } }, [engine])).toEqual({});
+  expect(givenIn({ options: { ...tiny, context: 2048 } }, [engine])).toEqual({ context: " --context 2048" });
+});
+
 it("a task's file has its options by --set", () => {
   const given = givenIn({ options: { ...tiny, task: "/t.ts", set: { level: "hard" } } });
   expect(given).toEqual({ task: " --task /t.ts", set: " --set level=hard" });

@@ -125,18 +125,23 @@ function build(spec: ChartSpec, runs: readonly Run[], smoothing: number) {
   return { data: data as uPlot.AlignedData, series, bands, drawn, steps };
 }
 
-/** Beside each other where several lines have one at a step. */
+/** At the point, and beside each other where several lines have one at a step. */
 function drawErrorBars(u: uPlot, drawn: readonly Drawn[]): void {
   const { ctx } = u;
   const pixel = devicePixelRatio;
   ctx.save();
   ctx.lineWidth = 1.5 * pixel;
-  for (const [i, { line, colour, bars }] of drawn.entries()) {
-    if (!bars) continue;
-    ctx.strokeStyle = colour;
-    for (const { step, low, high } of line.points) {
+  const at = new Map<number, { colour: string; low: number; high: number }[]>();
+  for (const { line, colour, bars } of drawn) {
+    for (const { step, low, high } of bars ? line.points : []) {
       if (typeof low !== "number" || typeof high !== "number") continue;
-      const x = u.valToPos(step, "x", true) + 3 * pixel * (i - (drawn.length - 1) / 2);
+      at.set(step, [...(at.get(step) ?? []), { colour, low, high }]);
+    }
+  }
+  for (const [step, beside] of at) {
+    for (const [i, { colour, low, high }] of beside.entries()) {
+      ctx.strokeStyle = colour;
+      const x = u.valToPos(step, "x", true) + 4 * pixel * (i - (beside.length - 1) / 2);
       if (x < u.bbox.left - 8 * pixel || x > u.bbox.left + u.bbox.width + 8 * pixel) continue;
       const [top, bottom] = [u.valToPos(high, "y", true), u.valToPos(low, "y", true)];
       ctx.beginPath();

@@ -19,8 +19,10 @@ export const signed = (value: number | null | undefined): string =>
 export const gigabytes = (bytes: number | null | undefined): string =>
   typeof bytes === "number" ? `${number(bytes / 1e9)} GB` : NONE;
 
-export const seconds = (value: number | null | undefined): string =>
-  typeof value === "number" ? `${number(value)} s` : NONE;
+export const seconds = (value: number | null | undefined): string => {
+  if (typeof value !== "number") return NONE;
+  return value > 0 && value < 0.001 ? "under 0.001 s" : `${number(value)} s`;
+};
 
 /** "45 s", "3:20 min", "2:05 h": how long something took. */
 export function clock(value: number): string {

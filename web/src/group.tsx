@@ -28,6 +28,7 @@ function Members({
   readonly onToggle: (member: number) => void;
 }) {
   const most = Math.max(0, ...rows.map(({ advantage }) => Math.abs(advantage ?? 0)));
+  const other = rows.some(({ trained, reward }) => trained !== null && trained !== reward);
   return (
     <div class="scroll">
       <table class="members">
@@ -37,7 +38,7 @@ function Members({
             <th>rollout</th>
             <th>solved</th>
             <th title="the task's own">reward</th>
-            <th title="the reward that the update used">trained with</th>
+            {other && <th title="the reward that the update used">trained with</th>}
             <th colSpan={2} title="what the update used: above 0 makes the rollout likelier">
               advantage
             </th>
@@ -64,7 +65,7 @@ function Members({
                 <Solved success={row.success} />
               </td>
               <td class="n reward">{number(row.reward)}</td>
-              <td class="n">{number(row.trained)}</td>
+              {other && <td class="n">{number(row.trained)}</td>}
               <td class={`n advantage ${(row.advantage ?? 0) < 0 ? "minus" : (row.advantage ?? 0) > 0 ? "plus" : ""}`}>
                 {signed(row.advantage)}
               </td>

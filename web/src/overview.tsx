@@ -32,12 +32,29 @@ function Standing({
   );
 }
 
-/** What a run of which nothing stands out did. */
-function calmText(runs: readonly Run[]): string {
+/** Runs whose steps all taught something: what was unusual in some is shown with the steps. */
+function Calm({ runs }: { readonly runs: readonly Run[] }) {
   const steps = runs.flatMap(({ view }) => view.steps.filter(({ metrics }) => metrics !== null));
-  return steps.length === 1
-    ? "Nothing stands out: the step taught something."
-    : "Nothing stands out: every step taught something.";
+  const taught = steps.length === 1 ? "the step taught something" : "every step taught something";
+  const odd = runs.flatMap(({ view }) => {
+    const of = view.steps.filter((step) => findingsOf(step, view).some(({ level }) => level !== "note"));
+    return of.length > 0 ? [{ view, steps: of.map(({ step }) => step) }] : [];
+  });
+  if (odd.length === 0) return <p class="well">Nothing stands out: {taught}.</p>;
+  return (
+    <p class="well">
+      {taught.replace(/^./, (letter) => letter.toUpperCase())}; unusual:{" "}
+      {odd.map(({ view, steps: of }, i) => (
+        <span key={view.id}>
+          {i > 0 ? ", " : ""}
+          <a href={link("steps", { run: view.id })}>
+            {runs.length > 1 ? `${view.name} ` : ""}
+            {stepsText(of)}
+          </a>
+        </span>
+      ))}
+    </p>
+  );
 }
 
 function Problems({ runs }: { readonly runs: readonly Run[] }) {
@@ -48,7 +65,7 @@ function Problems({ runs }: { readonly runs: readonly Run[] }) {
       ),
     [runs],
   );
-  if (problems.length === 0) return <p class="well">{calmText(runs)}</p>;
+  if (problems.length === 0) return <Calm runs={runs} />;
   return (
     <section class="problems" aria-label="What stands out">
       <h2>What stands out</h2>

@@ -94,11 +94,11 @@ const LIMITS: Readonly<Record<string, readonly [option: string, flag: string]>> 
 
 /** What fits steps with a finding of this kind; a run that a program trains is mended in the program. */
 function nextOf(view: RunView, kind: string, steps: readonly Step[], all: readonly Metrics[]): string[] {
-  const { program, name, options, given } = view;
-  const one = `${program} rollouts ${name} --step ${steps[0]?.step} --failed --show`;
+  const { program, home, name, options, given } = view;
+  const one = `${program} rollouts ${name}${home} --step ${steps[0]?.step} --failed --show`;
   if (options.reward === "program") return [one];
   const train = (suffix: string, change: Readonly<Record<string, string>>) =>
-    `${program} train${Object.values({ ...given, ...change }).join("")} --run ${name}-${suffix}`;
+    `${program} train${home}${Object.values({ ...given, ...change }).join("")} --run ${name}-${suffix}`;
   const twice = (limit: readonly [string, string]) =>
     train("longer", { [limit[0]]: ` --${limit[1]} ${2 * Number(options[limit[0]])}` });
   const [end = ""] = ranked(total(all.map(({ ends }) => ends)))[0] ?? [];
@@ -124,8 +124,8 @@ function nextOf(view: RunView, kind: string, steps: readonly Step[], all: readon
     return [train("larger", { model: " --model qwen2.5-0.5b", context: "" })];
   const player = task === "" ? "--expert" : "--player-url URL --player-model NAME";
   return [
-    `${program} rollout${task} ${player} --split train --n 160 --group-size 1 --out played.jsonl`,
-    `${program} sft played.jsonl${task}${given.model ?? ""} --out imitated`,
+    `${program} rollout${home}${task} ${player} --split train --n 160 --group-size 1 --out played.jsonl`,
+    `${program} sft played.jsonl${home}${task}${given.model ?? ""} --out imitated`,
     train("imitated", { fork: " --fork imitated" }),
   ];
 }
@@ -138,7 +138,7 @@ export function problemsOf(view: RunView, rows: readonly Row[] = []): Problem[] 
   const again =
     view.options.reward === "program"
       ? []
-      : [`${view.program} train${Object.values(view.given).join("")} --run ${view.name}`];
+      : [`${view.program} train${view.home}${Object.values(view.given).join("")} --run ${view.name}`];
   const open = unfinishedStep(view);
   if (open && !view.running) {
     const text = `It was begun and not finished: ${open.n} of its rollouts are kept, and no process is training the run. Training it again goes on with it.`;

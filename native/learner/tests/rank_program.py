@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import torch
 from batches import VOCABULARY, open_settings
+from learner import products
 from learner.backend import Repeat
 from learner.batch import read_batch
 from learner.card import Rows, Way
@@ -38,6 +39,8 @@ def in_f64(model):
     torch.set_default_dtype(torch.float64)
     torch.float32 = torch.float64
     torch.Tensor.float = torch.Tensor.double
+    # oneDNN's products are of f32 alone.
+    products._fits = lambda *operands: False
     model.double()
 
 
@@ -66,7 +69,8 @@ def compute(session, ranks, batch, message):
         return {"error": type(error).__name__, "said": str(error), "memory": is_out_of_memory(error)}
     finally:
         optimizer.clip = clip
-    metrics.pop("seconds")
+    for name in ("seconds", "before"):
+        metrics.pop(name, None)
     return {"gradients": gradients, "metrics": metrics}
 
 

@@ -7,6 +7,7 @@ import learner.__main__ as program
 import pytest
 import torch
 from batches import open_settings, step_settings, write_random_batch
+from learner import checkpoint
 from learner.errors import Refused, is_out_of_memory
 from learner.memory import forget, give_back
 from learner.optimizer import Optimizer
@@ -94,6 +95,28 @@ def test_an_update_goes_back_only_when_its_activations_are_gone(tmp_path, silent
         # After the first row: before it nothing is there to go back from.
         session.step(step_settings(batch, tmp_path / "0001"), lambda _, done, __: done and failing(refs))
     assert alive == [[False, False]]
+
+
+@pytest.mark.parametrize("failure", [MemoryError(), Refused("is the disk full?")], ids=["memory", "disk"])
+def test_a_step_whose_checkpoint_could_not_be_written_is_made_again_from_the_same_state(
+    tmp_path, silent, monkeypatch, failure
+):
+    def refuse(*_):
+        raise failure
+
+    model = write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+
+    def adapter_of(into, failures):
+        session = Session(open_settings(model), silent)
+        for _ in range(failures):
+            with monkeypatch.context() as patched, pytest.raises(type(failure)):
+                patched.setattr(checkpoint, "write", refuse)
+                session.step(step_settings(batch, tmp_path / "lost"), silent)
+        session.step(step_settings(batch, into), silent)
+        return (into / "adapter.gguf").read_bytes()
+
+    assert adapter_of(tmp_path / "after failures", 2) == adapter_of(tmp_path / "at once", 0)
 
 
 class Conversation:

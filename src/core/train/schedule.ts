@@ -44,5 +44,5 @@ export function risingRateText(schedule: Schedule, steps: number, run: Standing)
   return [
     `warning: the learning rate falls over all ${steps} steps, so it rises again: from ${shown(rate)} in step ${step} to ${shown(next)} in step ${step + 1}, and down to ${shown(schedule.finalLearningRate)} in step ${steps}.`,
     `To keep ${shown(rate)}, go on in a run of its own, with this one's other options: ${keep}`,
-  ].join(" ");
+  ].join("\n");
 }

@@ -93,7 +93,7 @@ export function agentFindings({ trajectories, failures, notes }: PlayedAgents, c
     findings.push({
       level: "warning",
       kind: "model_mistake",
-      message: `in ${mistaken.length} of ${all} rollouts an error of the agent is taken for a mistake of the model (${one.id}): ${one.reason}; such rollouts are trained with ${one.reward.reward}: is it no fault of the agent?`,
+      message: `in ${mistaken.length} of ${all} rollouts an error of the agent is taken for a mistake of the model (${one.id}): ${one.reason}\nSuch rollouts are trained with ${one.reward.reward}: see that it is no fault of the agent`,
     });
   }
   const unknown = new UnknownTools();

@@ -27,7 +27,9 @@ const SCENARIOS = 16;
 const PLAYED_BY_AGENTS = 2;
 
 const findingLines = (findings: readonly Finding[]) =>
-  findings.length === 0 ? ["  nothing found"] : findings.map(({ level, message }) => `  ${level.padEnd(8)} ${message}`);
+  findings.length === 0
+    ? ["  nothing found"]
+    : findings.map(({ level, message }) => `  ${level.padEnd(8)} ${message.replaceAll("\n", `\n${" ".repeat(11)}`)}`);
 
 const serverLines = (servers: readonly CheckedServer[]) =>
   servers.flatMap(({ name, transport, version, tools }) => {
@@ -44,7 +46,7 @@ const serverLines = (servers: readonly CheckedServer[]) =>
 function checkText({ task, scenarios, played, longest_prompt: longest, servers, findings }: CheckResult): string {
   return [
     ...serverLines(servers),
-    `${task}: ${scenarios.train} train and ${scenarios.test} test scenarios, ${played} rollouts played, longest prompt ${longest ?? "–"} tokens`,
+    `${task}: ${scenarios.train} train and ${scenarios.test} test scenarios, ${played} ${played === 1 ? "rollout" : "rollouts"} played${longest === null ? "" : `, longest prompt ${longest} tokens`}`,
     ...findingLines(findings),
   ].join("\n");
 }

@@ -6,7 +6,7 @@ import { type AnswersSummary, judgeAnswers } from "../../insight/judged/answers-
 import { independentReward, type JudgeSummary, judgeFile } from "../../insight/judged/judge-file.js";
 import { correctnessQualityText } from "../../insight/report/correctness-quality.js";
 import { groupVerdictText, usageText } from "../../insight/report/judge-report.js";
-import { bar, ProgressLine } from "../../insight/report/progress-line.js";
+import { bar, clock, ProgressLine } from "../../insight/report/progress-line.js";
 import { Mean } from "../../insight/report/rollout-report.js";
 import { judgeQualityText } from "../../judge/quality.js";
 import { defineCommand } from "../command.js";
@@ -59,6 +59,9 @@ export const judgeCommand = defineCommand({
   async run(config, io) {
     const progress = new ProgressLine(io.stream);
     const log = (text: string) => progress.log(text);
+    const begun = performance.now();
+    const took = () => clock((performance.now() - begun) / 1000);
+    progress.update(() => `judging  ${took()}`);
     if (config.correctness) {
       try {
         const summary = await judgeAnswers(config, {
@@ -71,7 +74,7 @@ export const judgeCommand = defineCommand({
                 `${printable(id)}: ${says}, by the task ${task ? "right" : "wrong"}: ${printable(reasoning)}`,
               );
             }
-            progress.update(() => `judging ${bar(done / answers, 20)} ${done}/${answers} answers`);
+            progress.update(() => `judging ${bar(done / answers, 20)} ${done}/${answers} answers  ${took()}`);
           },
         });
         progress.clear();
@@ -100,7 +103,8 @@ export const judgeCommand = defineCommand({
           for (const one of verdict?.scores ?? []) score.add(one.score);
           if (verdict?.scores) for (const trajectory of members) own.add(independentReward(trajectory));
           progress.update(
-            () => `judging ${bar(done / groups, 20)} ${done}/${groups} groups  reward ${score}  left out ${noVerdict}`,
+            () =>
+              `judging ${bar(done / groups, 20)} ${done}/${groups} groups  reward ${score}  left out ${noVerdict}  ${took()}`,
           );
         },
       });

@@ -11,7 +11,7 @@ export const packCommand = defineCommand({
   name: "pack",
   required: ["for", "out"],
   epilogue:
-    "--out is the folder to make. --model takes several models with commas; hone's own need not be named. --python names a Python of the version that the other machine has. --learner unsloth packs Unsloth too. docs/pack.md says what the other machine must have.",
+    "--out is the folder to make. --model takes several models with commas; hone's own need not be named.\n--python names a Python of the version that the other machine has. --learner unsloth packs Unsloth too.\ndocs/pack.md says what the other machine must have.",
   async run(config, io) {
     const done = await pack(config, linesTo(io.log, io.signal));
     io.log(`${done.folder}: ${done.files.length} files, ${sizeText(done.bytes)} unpacked`);

@@ -46,7 +46,9 @@ export const runsCommand = defineCommand({
       }
       const success = best ? `best after step ${best.step}: success ${shareText(best)}` : "not validated yet";
       const played = engines.length > 0 ? `  played by ${engines.join(", ")}` : "";
-      io.log(`${project}/${run}  ${steps} steps  ${success}${played}  ${changed.slice(0, 16).replace("T", " ")}`);
+      io.log(
+        `${project}/${run}  ${steps} ${steps === 1 ? "step" : "steps"}  ${success}${played}  ${changed.slice(0, 16).replace("T", " ")}`,
+      );
     }
     return runs;
   },

@@ -26,7 +26,7 @@ function summaryText({
 }: TrainSummary): string {
   const share = (value: TrainSummary["before"]) => (value ? shareText(value) : "–");
   return [
-    `${run}: ${steps} steps, ${seconds.toFixed(0)} s in this call, kept in ${folder}`,
+    `${run}: ${steps} ${steps === 1 ? "step" : "steps"}, ${seconds.toFixed(0)} s in this call, kept in ${folder}`,
     ...(difficulty ? [`  ${difficultyText(difficulty)}`] : []),
     `  held-out success before  ${share(before)}`,
     `  held-out success after   ${share(after)}`,

@@ -32,6 +32,6 @@ export class UnknownTools {
     const why = this.#tiny
       ? `${TINY_KNOWS} (--model qwen2.5-0.5b)`
       : "--show has what it reads and writes; a larger model makes up fewer names";
-    return `in ${this.#calling} of ${this.#rollouts} rollouts the model calls tools that the agent has not (${names.slice(0, SHOWN).join(", ")}${more}): ${why}`;
+    return `in ${this.#calling} of ${this.#rollouts} rollouts the model calls tools that the agent has not (${names.slice(0, SHOWN).join(", ")}${more}):\n${why}`;
   }
 }

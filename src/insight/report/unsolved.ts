@@ -30,41 +30,58 @@ const OWN: readonly OptionName[] = ["seed", "learningRate", "maxGradNorm", "json
 /** Rollouts that are imitated; as many taught SmolLM2 the form of the email task's calls (docs/results.md). */
 const IMITATED = "--split train --n 160 --group-size 1";
 
-/** Each with the reason first. */
-function meansOf({ given: asked, model, run, reference, task, unread, offForm }: Unsolved): string[] {
+/** A reason, and the commands in their order. */
+type Means = readonly [reason: string, ...commands: string[]];
+
+function meansOf({ given: asked, model, run, reference, task, unread, offForm }: Unsolved): Means[] {
   const isBuiltIn = reference === "email";
   const given = { ...asked, model, ...(isBuiltIn ? {} : { task: reference }) };
   const train = (change: GivenOptions, suffix: string) =>
-    `\`${hone("train")}${typed({ ...given, ...change, run: `${run}-${suffix}` }, optionsOf("train"))}\``;
+    `${hone("train")}${typed({ ...given, ...change, run: `${run}-${suffix}` }, optionsOf("train"))}`;
   const play = (player: string, out: string) =>
-    `\`${hone("rollout")}${typed(given, OF_TASK)} ${player} ${IMITATED} --out ${out}\``;
+    `${hone("rollout")}${typed(given, OF_TASK)} ${player} ${IMITATED} --out ${out}`;
   const forImitation = optionsOf("sft").filter((name) => !OWN.includes(name));
-  const imitate = (file: string) =>
-    `\`${hone("sft")} ${file}${typed(given, forImitation)} --out imitated\`, then ${train({ fork: "imitated" }, "imitated")}`;
-  const format = unread.format && train({ toolFormat: unread.format }, unread.format);
-  return [
-    ...(model === "tiny" && !isBuiltIn
-      ? [`another model: ${TINY_KNOWS}: ${train({ model: "qwen2.5-0.5b" }, "qwen")}`]
-      : []),
-    ...(unread.text === undefined ? [] : [`${unread.text}${format ? `: ${format}` : ""}`]),
-    ...(offForm > 0 && given.offForm !== "prevent"
-      ? [
-          `${offForm} turns had not the form that the agent asks for; under a grammar they have it: ${train({ offForm: "prevent" }, "prevent")}`,
-        ]
-      : []),
-    task.rollout
-      ? `imitation of what a better model wrote, from its logs: \`${hone("scenarios import")} LOGS --out imported\`, ${imitate("imported/trajectories.jsonl")}`
-      : task.expert
-        ? `imitation of the task's expert: ${play("--expert", "expert.jsonl")}, ${imitate("expert.jsonl")}`
-        : `imitation of a better model: ${play("--player-url URL --player-model NAME", "played.jsonl")}, ${imitate("played.jsonl --successes")}`,
-    ...(isBuiltIn
-      ? []
-      : [`worked examples in the prompt of ${reference}: pairs of user and assistant messages before the question`]),
+  const imitate = (file: string) => [
+    `${hone("sft")} ${file}${typed(given, forImitation)} --out imitated`,
+    train({ fork: "imitated" }, "imitated"),
   ];
+  const imitation = (): Means => {
+    if (task.rollout)
+      return [
+        "imitation of what a better model wrote, from its logs",
+        `${hone("scenarios import")} LOGS --out imported`,
+        ...imitate("imported/trajectories.jsonl"),
+      ];
+    if (task.expert)
+      return ["imitation of the task's expert", play("--expert", "expert.jsonl"), ...imitate("expert.jsonl")];
+    return [
+      "imitation of a better model",
+      play("--player-url URL --player-model NAME", "played.jsonl"),
+      ...imitate("played.jsonl --successes"),
+    ];
+  };
+  const means: Means[] = [];
+  if (model === "tiny" && !isBuiltIn)
+    means.push([`another model: ${TINY_KNOWS}`, train({ model: "qwen2.5-0.5b" }, "qwen")]);
+  if (unread.text !== undefined)
+    means.push([unread.text, ...(unread.format ? [train({ toolFormat: unread.format }, unread.format)] : [])]);
+  if (offForm > 0 && given.offForm !== "prevent")
+    means.push([
+      `${offForm} turns had not the form that the agent asks for; under a grammar they have it`,
+      train({ offForm: "prevent" }, "prevent"),
+    ]);
+  means.push(imitation());
+  if (!isBuiltIn)
+    means.push([
+      `worked examples in the prompt of ${reference}: pairs of user and assistant messages before the question`,
+    ]);
+  return means;
 }
 
 export const unsolvedText = (step: number, about: Unsolved): string =>
   [
     `step ${step}: nothing was solved, and only differences of rewards teach. What fits such a beginning:`,
-    ...meansOf(about).map((one) => `- ${one}`),
+    ...meansOf(about).map(([reason, ...commands]) =>
+      [`- ${reason}${commands.length > 0 ? ":" : ""}`, ...commands.map((one) => `    ${one}`)].join("\n"),
+    ),
   ].join("\n");

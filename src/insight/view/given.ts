@@ -3,7 +3,7 @@ import { keptOptions, type OptionName, options } from "../../core/config/config.
 import { CONTEXT, DEFAULT_MODEL } from "../../core/config/defaults.js";
 import type { Size } from "../../core/config/sizes.js";
 import { type ObjectiveName, objectiveOf } from "../../core/learn/objectives.js";
-import type { RunRecord } from "../../core/run/records.js";
+import type { Device, RunRecord } from "../../core/run/records.js";
 import { typed } from "../typed.js";
 
 const SIZES: readonly Size[] = ["tiny", "small", "large"];
@@ -13,9 +13,13 @@ const sized = (name: OptionName, size: Size): unknown => options[name].bySize?.[
 /**
  * A run has no number of parameters: its size is the one whose defaults most of its options have.
  *
+ * @param devices What played it, which says how long a context the model was trained with.
  * @returns by option " --steps 3"
  */
-export function givenIn({ options: kept }: Pick<RunRecord, "options">): Record<string, string> {
+export function givenIn(
+  { options: kept }: Pick<RunRecord, "options">,
+  devices: readonly Device[] = [],
+): Record<string, string> {
   const names: readonly OptionName[] = keptOptions();
   const isSame = (name: string, value: unknown) => JSON.stringify(kept[name]) === JSON.stringify(value);
   const fits = (size: Size) => names.filter((name) => options[name].bySize && isSame(name, sized(name, size))).length;
@@ -23,7 +27,7 @@ export function givenIn({ options: kept }: Pick<RunRecord, "options">): Record<s
   const objective = objectiveOf((kept.loss ?? options.loss.default) as ObjectiveName);
   const determined: Readonly<Record<string, unknown>> = {
     model: DEFAULT_MODEL,
-    context: CONTEXT,
+    context: Math.min(CONTEXT, ...devices.flatMap(({ trainedContext: one }) => (typeof one === "number" ? [one] : []))),
     temperature: 1,
     advantages: objective.advantages,
     clipLow: objective.clipLow ?? undefined,

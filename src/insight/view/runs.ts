@@ -1,11 +1,14 @@
 /** The runs of a page, open for reading. A run that cannot be read is listed with its error message. */
 
+import { resolve } from "node:path";
+import { options } from "../../core/config/config.js";
 import { HoneError, refusalOf, UsageError } from "../../core/util/errors.js";
 import { program } from "../../core/util/program.js";
 import { modelFile } from "../../engine/models.js";
 import { tokenBytes } from "../../engine/vocabulary.js";
 import { type FoundRun, namedRun } from "../../machine/runs/place.js";
 import { RunReader, type SeenRollout } from "../../machine/runs/reader.js";
+import { typed } from "../typed.js";
 import { givenIn } from "./given.js";
 import { bodyOf, questionOf, rowOf } from "./rows.js";
 import type { BodyAnswer, Pieces, Row, Rows, RunView } from "./wire.js";
@@ -18,6 +21,10 @@ const problemOf = (error: unknown): string => {
   if (known === undefined) throw error;
   return known;
 };
+
+/** " --home FOLDER" where commands that are typed here would look in another. */
+const homeText = (home: string): string =>
+  home === resolve(String(options.home.default)) ? "" : typed({ home }, ["home"]);
 
 /** A run as the page has it. */
 export class SeenRun {
@@ -63,6 +70,7 @@ export class SeenRun {
       options: {},
       given: {},
       program: program(),
+      home: homeText(resolve(folder, "../../..")),
       contents: {},
       devices: [],
       steps: [],
@@ -80,14 +88,15 @@ export class SeenRun {
       // The revision is read first, so that a write in between is seen at the next request.
       const revision = reader.revision();
       const steps = reader.steps();
+      const devices = reader.devices();
       return {
         ...nothing,
         created: record.created,
         options: record.options,
         contents: record.contents,
-        given: givenIn(record),
+        given: givenIn(record, devices),
         revision,
-        devices: reader.devices(),
+        devices,
         steps,
         validations: reader.validations(),
         checkpoints: await this.#checked(reader, steps.length),

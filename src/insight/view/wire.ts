@@ -23,6 +23,8 @@ export interface RunView {
   readonly given: Readonly<Record<string, string>>;
   /** How hone is called where the page comes from: "yarn hone". */
   readonly program: string;
+  /** What commands need to find the run: " --home FOLDER", or nothing. */
+  readonly home: string;
   readonly contents: Readonly<Record<string, string>>;
   readonly devices: readonly Device[];
   readonly steps: readonly StepRow[];

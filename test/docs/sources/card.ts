@@ -66,8 +66,6 @@ export const gpu: Source = {
     ["groups of 8 with prompts of 600", "bench/card/traffic.ts", "groups of 8 with prompts of 600"],
     ["three turns of 20 to 80 tokens", "bench/card/traffic.ts", "sampled: next(20, 80)"],
     ["results of 50 to 250", "bench/card/traffic.ts", "next(50, 250)"],
-    ["8, 64 and 256 at once", "bench/gpu-check/plan.ts", "[8, 64, 256].map("],
-    ["with 2 groups of 4, 8 of 8 and 32 of 8", "bench/gpu-check/plan.ts", "step(32, 8)"],
     ["`` (60) is of one call", "bench/gpu-check/plan.ts", "MINUTES = 60;"],
     ["590 and newer | 13 | 7.5 (Turing) and newer", "src/engine/device/cuda.ts", "ptx: 75, ptxDriver: 590"],
     ["580 | 13 | 8.6, 8.9 and 12.x", "src/engine/device/cuda.ts", "machineCode: [86, 89, 120, 121]"],

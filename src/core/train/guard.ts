@@ -20,7 +20,7 @@ export interface OnlyReward {
 }
 
 export type Demand =
-  /** The run stops before the commit; the next attempt at the step uses what was played. */
+  /** The run stops. Before the commit the next attempt at the step uses what was played; a commit stays. */
   | "refuse"
   /** The run stops before the commit; the step's rollouts are not used again. */
   | "drop these rollouts"
@@ -48,7 +48,7 @@ export interface MismatchSettings {
 
 /** What there is to see at each moment of a step, in the order of the moments. */
 export interface Moments {
-  /** A group, as it was played. */
+  /** A group, as it was played, once all that are played with it are; their rewards may have been asked for by then. */
   readonly afterPlay: {
     readonly group: readonly Trajectory[];
     readonly temperature: number;
@@ -56,7 +56,7 @@ export interface Moments {
     readonly run: string;
     readonly step: number;
   };
-  /** The groups of a step with what they earned. */
+  /** Groups with what they earned: the step's own, and then those that replace some of them (--refill). */
   readonly afterCredit: {
     readonly groups: readonly (readonly Trajectory[])[];
     readonly rewards: readonly GroupReward[];

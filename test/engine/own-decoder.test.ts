@@ -65,6 +65,7 @@ describe("hone's own graph computes what llama.cpp's does, but for rounding", ()
   // Prompts are evaluated in a slot of their own there, and pieces of some beside a token of every other.
   it.each([
     ["without an adapter", ""],
+    // A's rows are behind those of the weights there, rounded to their type.
     ["with an adapter", modelPath("qwen2-tiny-adapter-1.gguf")],
   ])("where rows only fill the shape of a pass, %s", async (_, adapter) => {
     const { kinds } = await tried(modelPath("qwen2-tiny-f16.gguf"), adapter, true);

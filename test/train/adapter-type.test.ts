@@ -19,5 +19,7 @@ it("is refused where it is another", () => {
     "the learner computed with an adapter of bf16 numbers, and the engine plays it in f32",
   );
   expect(() => checkAdapterType({ adapterTypes: ["f32"] }, numerics(" adapters F16"))).toThrow("plays it in f16");
-  expect(() => checkAdapterType({ adapterTypes: ["bf16"] }, numerics(" adapters BF16-A"))).toThrow("plays it in bf16-a");
+  expect(() => checkAdapterType({ adapterTypes: ["bf16"] }, numerics(" adapters BF16-A"))).toThrow(
+    "plays it in bf16-a",
+  );
 });

@@ -5,7 +5,16 @@ import { type ModelHeader, modelHeader } from "../../src/engine/models.js";
 import { Machine, root } from "../../test/null-card/support.js";
 import { modelPath } from "../models.js";
 import type { Done, Wanted } from "./engine.js";
-import { type About, bandwidthOf, constants, type Estimate, estimate, fits, type Profile, profileNames } from "./estimate.js";
+import {
+  type About,
+  bandwidthOf,
+  constants,
+  type Estimate,
+  estimate,
+  fits,
+  type Profile,
+  profileNames,
+} from "./estimate.js";
 import { type Figure, figuresOf } from "./goals.js";
 import { agents, type Decoder, ideal as idealOf, TOKENS } from "./traffic.js";
 

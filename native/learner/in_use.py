@@ -1,8 +1,9 @@
 """The adapter that an update computes with, beside the one that the engine plays.
 
-An engine plays the file of the checkpoint in force, in f32 or with both factors or A alone rounded to 16 bits. What that leaves of some layers'
-factors is computed here apart from as_played.py, by NumPy, and compared with the numbers in the model while the update
-computes with them; other layers in each step. hone then asks whether the type is the engine's.
+An engine plays the file of the checkpoint in force, in f32 or with both factors or A alone rounded to 16 bits. What
+that leaves of some layers' factors is computed here apart from as_played.py, by NumPy, and compared with the numbers in
+the model while the update computes with them; other layers in each step. hone then asks whether the type is the
+engine's.
 """
 
 from pathlib import Path

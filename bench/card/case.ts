@@ -5,7 +5,16 @@ import { type ModelHeader, modelHeader } from "../../src/engine/models.js";
 import { Machine, root } from "../../test/null-card/support.js";
 import { modelPath } from "../models.js";
 import type { Done, Wanted } from "./engine.js";
-import { type About, type Estimate, estimate, fits, type Profile, profileNames } from "./estimate.js";
+import {
+  type About,
+  bandwidthOf,
+  constants,
+  type Estimate,
+  estimate,
+  fits,
+  type Profile,
+  profileNames,
+} from "./estimate.js";
 import { type Figure, figuresOf } from "./goals.js";
 import { agents, type Decoder, ideal as idealOf, TOKENS } from "./traffic.js";
 
@@ -101,7 +110,13 @@ export async function run(
   }: { readonly model?: string; readonly adapter?: string } = {},
 ): Promise<Row> {
   const header = await modelHeader(model);
-  const machine = new Machine([card], { env: { NULLCUDA_NO_DATA: "1" } });
+  // In a card's time the host answers turns that have ended; in none it would be late for a pass.
+  const env = {
+    NULLCUDA_NO_DATA: "1",
+    NULLCUDA_KERNEL_NS: String(constants.inGraph * 1e9),
+    NULLCUDA_BYTES_PER_NS: String(bandwidthOf(card) / 1e9),
+  };
+  const machine = new Machine([card], { env });
   try {
     const { shape: _, type, ...asked } = one;
     const wanted: Wanted = { model, adapter, layers: header.layers, ...asked };

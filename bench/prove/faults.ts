@@ -451,7 +451,7 @@ const own: readonly Fault[] = [
     name: "hone's graph: a row that fills a shape writes into a sequence",
     family: "engine",
     patch: native(
-      "own_decoder.cc",
+      "own_passes.cc",
       "pass.rows.push_back({-1, memory_.slots - 1, 0})",
       "pass.rows.push_back({-1, pass.shape.spans[0].firstSlot, 0})",
     ),

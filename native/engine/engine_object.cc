@@ -81,6 +81,7 @@ Napi::Object infoObject(Napi::Env env, const Engine& engine) {
   info.Set("flashAttention", report.flashAttention < 0
                                  ? env.Null()
                                  : Napi::Boolean::New(env, report.flashAttention == 1).As<Napi::Value>());
+  info.Set("adapters", report.adapters);
   info.Set("sampling", engine.samplesOnDevice() ? "device" : "host");
   info.Set("whyHost", engine.whyHost());
   info.Set("whyLlama", engine.whyLlama());

@@ -90,6 +90,7 @@ namespace hone {
   X(ggml_backend_buft_get_device) \
   X(ggml_backend_dev_supports_op) \
   X(ggml_backend_tensor_set)     \
+  X(ggml_backend_tensor_get)     \
   X(ggml_init)                   \
   X(ggml_free)                   \
   X(ggml_tensor_overhead)        \
@@ -157,8 +158,11 @@ namespace hone {
   X(ggml_type_name) \
   X(ggml_row_size) \
   X(ggml_fp16_to_fp32_row) \
+  X(ggml_fp32_to_fp16_row) \
+  X(ggml_fp32_to_bf16_row) \
   X(ggml_bf16_to_fp32_row) \
   X(ggml_new_tensor_1d) \
+  X(ggml_new_tensor_3d) \
   X(ggml_new_tensor_4d) \
   X(ggml_new_graph_custom) \
   X(ggml_graph_overhead_custom) \
@@ -168,6 +172,7 @@ namespace hone {
   X(ggml_set_output) \
   X(ggml_mul_mat) \
   X(ggml_add) \
+  X(ggml_repeat_4d) \
   X(ggml_rms_norm) \
   X(ggml_rope_ext) \
   X(ggml_set_rows) \

@@ -5,6 +5,26 @@
 #include "failure.h"
 
 namespace hone {
+namespace {
+
+/** Rounds numbers to a type of 16 bits, and returns them in that; nothing where it has 32. */
+std::vector<ggml_fp16_t> round(std::vector<float>& numbers, ggml_type type) {
+  const LibLlama& lib = *libLlama();
+  if (type == GGML_TYPE_F32) return {};
+  std::vector<ggml_fp16_t> half(numbers.size());
+  const auto count = static_cast<int64_t>(numbers.size());
+  if (type == GGML_TYPE_F16) {
+    lib.ggml_fp32_to_fp16_row(numbers.data(), half.data(), count);
+    lib.ggml_fp16_to_fp32_row(half.data(), numbers.data(), count);
+  } else {
+    auto* const rounded = reinterpret_cast<ggml_bf16_t*>(half.data());
+    lib.ggml_fp32_to_bf16_row(numbers.data(), rounded, count);
+    lib.ggml_bf16_to_fp32_row(rounded, numbers.data(), count);
+  }
+  return half;
+}
+
+}  // namespace
 
 OwnAdapter::OwnAdapter(const std::string& file, const OwnWeights& weights) : path(file) {
   const auto refuse = [&](const std::string& why) {
@@ -46,19 +66,38 @@ OwnAdapter::OwnAdapter(const std::string& file, const OwnWeights& weights) : pat
 }
 
 AdapterRoom::AdapterRoom(const OwnWeights& weights, int rank, ggml_backend_buffer_type_t place, int multiple)
-    : rank_(rank), context_(newContext(2 * kLinearGroups * weights.layers.size())) {
+    : rank_(rank),
+      room_(weights.typeOfA != GGML_TYPE_F32 && rank <= OwnWeights::kJointRank ? weights.takeRoom() : nullptr),
+      context_(newContext(3 * kLinearGroups * weights.layers.size() + 1)) {
   const LibLlama& lib = *libLlama();
   for (const OwnLayer& layer : weights.layers) {
     Layer& made = pairs_.emplace_back();
     for (int group = 0; group < kLinearGroups; group++) {
       const OwnLinears& linears = layer.linears[group];
       const int rows = (static_cast<int>(linears.parts.size()) * rank + multiple - 1) / multiple * multiple;
-      made.groups[group] = {lib.ggml_new_tensor_2d(context_.get(), GGML_TYPE_F32, linears.inputs, rows),
-                            lib.ggml_new_tensor_2d(context_.get(), GGML_TYPE_F32, rows, linears.outputs())};
+      Pair& pair = made.groups[group];
+      pair.b = lib.ggml_new_tensor_2d(context_.get(), GGML_TYPE_F32, rows, linears.outputs());
+      if (room_ && linears.spare() > 0) {
+        ggml_tensor* matrix = linears.matrices[0];
+        const int first = linears.outputs() + *room_ * linears.spare() / OwnWeights::kRooms;
+        pair.a = placed(context_.get(), matrix->type, linears.inputs, rows, matrix, static_cast<size_t>(first) * matrix->nb[1]);
+        pair.joint = placed(context_.get(), matrix->type, linears.inputs, first + rows, matrix, 0);
+      } else {
+        pair.a = lib.ggml_new_tensor_2d(context_.get(), GGML_TYPE_F32, linears.inputs, rows);
+      }
     }
+  }
+  const OwnLinears& first = weights.layers[0].linears[kAttentionIn];
+  if (room_ && first.bias) {
+    biases_ = lib.ggml_new_tensor_3d(context_.get(), GGML_TYPE_F32, first.outputs(), 1, static_cast<int64_t>(weights.layers.size()));
   }
   buffer_.reset(lib.ggml_backend_alloc_ctx_tensors_from_buft(context_.get(), place));
   if (!buffer_) throw OutOfMemory("no room for an adapter of rank " + std::to_string(rank));
+  std::vector<char> bias(biases_ ? biases_->nb[2] : 0);
+  for (size_t layer = 0; biases_ && layer < weights.layers.size(); layer++) {
+    lib.ggml_backend_tensor_get(weights.layers[layer].linears[kAttentionIn].bias, bias.data(), 0, bias.size());
+    lib.ggml_backend_tensor_set(biases_, bias.data(), layer * bias.size(), bias.size());
+  }
 }
 
 void AdapterRoom::upload(const OwnWeights& weights, const OwnAdapter& adapter) {
@@ -81,7 +120,9 @@ void AdapterRoom::upload(const OwnWeights& weights, const OwnAdapter& adapter) {
         row += static_cast<size_t>(rank_);
         output += static_cast<size_t>(linears.parts[part].outputs);
       }
-      lib.ggml_backend_tensor_set(pair.a, a.data(), 0, a.size() * sizeof(float));
+      const std::vector<ggml_fp16_t> half = round(a, weights.typeOfA);
+      if (pair.joint) lib.ggml_backend_tensor_set(pair.a, half.data(), 0, half.size() * sizeof(ggml_fp16_t));
+      else lib.ggml_backend_tensor_set(pair.a, a.data(), 0, a.size() * sizeof(float));
       lib.ggml_backend_tensor_set(pair.b, b.data(), 0, b.size() * sizeof(float));
     }
   }

@@ -60,6 +60,13 @@ class OwnDecoder final : public ModelDecoder {
   void abort() override { aborted_ = true; }
 
  private:
+  /** As llama.cpp's: cells of a buffer, and of a window on a CPU. */
+  static constexpr int kCellStep = 256;
+  /** Spans of a pass. With more, which is rare, a batch is several passes. */
+  static constexpr int kMostSpans = 16;
+
+  static int roundUp(int number, int step) { return (number + step - 1) / step * step; }
+
   struct Adapter {
     /** "" for none. */
     std::string path;

@@ -9,7 +9,7 @@ namespace hone {
 namespace {
 
 /** Operations and tensors of a graph at most: of a layer, of a span in a layer, and of the rest with drawing. */
-constexpr size_t kLayerTensors = 52;
+constexpr size_t kLayerTensors = 64;
 constexpr size_t kSpanTensors = 8;
 constexpr size_t kOtherTensors = 160;
 constexpr size_t kAlign = 256;
@@ -62,17 +62,8 @@ OwnGraph::OwnGraph(const OwnWeights& weights, const OwnMemory& memory, const Ada
   build();
 }
 
-/** A tensor whose memory is part of another one's. A view would not do: ggml's fused operations are found by their shape. */
-ggml_tensor* OwnGraph::placed(ggml_type type, int64_t width, int64_t height, ggml_tensor* within, size_t offset) {
-  ggml_tensor* tensor = lib_.ggml_new_tensor_2d(c_, type, width, height);
-  if (lib_.ggml_backend_tensor_alloc(within->buffer, tensor, static_cast<char*>(within->data) + offset) != GGML_STATUS_SUCCESS) {
-    throw std::runtime_error("a tensor of a pass has no place on the device");
-  }
-  return tensor;
-}
-
 OwnGraph::Input OwnGraph::place(ggml_type type, int64_t width, int64_t height) {
-  const Input input{placed(type, width, height, memory_.inputs, used_), used_};
+  const Input input{placed(c_, type, width, height, memory_.inputs, used_), used_};
   used_ = aligned(used_ + lib_.ggml_nbytes(input.tensor));
   return input;
 }
@@ -81,17 +72,38 @@ ggml_tensor* OwnGraph::norm(ggml_tensor* input, ggml_tensor* weight) {
   return lib_.ggml_mul(c_, lib_.ggml_rms_norm(c_, input, weights_.shape.epsilon), weight);
 }
 
+/** W x + B (A x) + bias, where W x and A x are one product. What is added follows it, so that a device does that at once. */
+ggml_tensor* OwnGraph::jointly(int layer, LinearGroup group, const AdapterRoom::Pair& pair, ggml_tensor* input) {
+  const OwnLinears& linears = weights_.layers[static_cast<size_t>(layer)].linears[group];
+  const int64_t rows = input->ne[1];
+  ggml_tensor* both = lib_.ggml_mul_mat(c_, pair.joint, input);
+  const auto part = [&](int64_t from, int64_t outputs) {
+    return lib_.ggml_view_2d(c_, both, outputs, rows, both->nb[1], static_cast<size_t>(from) * sizeof(float));
+  };
+  const int64_t rank = pair.b->ne[0];
+  ggml_tensor* change = lib_.ggml_mul_mat(c_, pair.b, part(pair.joint->ne[1] - rank, rank));
+  ggml_tensor* bias = linears.bias;
+  if (biases_ && group == kAttentionIn) {
+    bias = lib_.ggml_view_2d(c_, biases_, biases_->ne[0], rows, biases_->nb[1], static_cast<size_t>(layer) * biases_->nb[2]);
+  }
+  for (ggml_tensor* added : {change, bias}) {
+    if (added) lib_.ggml_build_forward_expand(graph_, added);
+  }
+  ggml_tensor* result = lib_.ggml_add(c_, part(0, linears.outputs()), change);
+  return bias ? lib_.ggml_add(c_, result, bias) : result;
+}
+
 /** W x + B (A x) + bias: in one tensor for all parts, or in one for each. */
 std::vector<ggml_tensor*> OwnGraph::linear(int layer, LinearGroup group, ggml_tensor* input) {
   const OwnLinears& linears = weights_.layers[static_cast<size_t>(layer)].linears[group];
+  const AdapterRoom::Pair* pair = room_ ? &room_->of(layer, group) : nullptr;
+  if (pair && pair->joint) return {jointly(layer, group, *pair, input)};
   ggml_tensor* change = nullptr;
-  if (room_) {
-    const AdapterRoom::Pair& pair = room_->of(layer, group);
-    change = lib_.ggml_mul_mat(c_, pair.b, lib_.ggml_mul_mat(c_, pair.a, input));
-  }
+  if (pair) change = lib_.ggml_mul_mat(c_, pair->b, lib_.ggml_mul_mat(c_, pair->a, input));
   std::vector<ggml_tensor*> results;
   int64_t from = 0;
   for (ggml_tensor* matrix : linears.matrices) {
+    if (linears.spare() > 0) matrix = placed(c_, matrix->type, linears.inputs, linears.outputs(), matrix, 0);
     ggml_tensor* result = lib_.ggml_mul_mat(c_, matrix, input);
     const int64_t outputs = matrix->ne[1];
     const bool all = linears.matrices.size() == 1;
@@ -120,7 +132,7 @@ void OwnGraph::store(int layer, ggml_tensor* key, ggml_tensor* value) {
   const int64_t span = static_cast<int64_t>(memory_.slots - 1) * 2 * shape.layers * memory_.cells + memory_.cells;
   const auto write = [&](int which, ggml_tensor* rows) {
     const size_t from = static_cast<size_t>(2 * layer + which) * memory_.kv->nb[2];
-    ggml_tensor* to = placed(GGML_TYPE_F16, shape.kvWidth(), span, memory_.kv, from);
+    ggml_tensor* to = placed(c_, GGML_TYPE_F16, shape.kvWidth(), span, memory_.kv, from);
     lib_.ggml_build_forward_expand(graph_, lib_.ggml_set_rows(c_, to, rows, cells_.tensor));
   };
   write(0, lib_.ggml_view_2d(c_, key, shape.kvWidth(), rows_, key->nb[2], 0));
@@ -177,7 +189,7 @@ void OwnGraph::build() {
   int before = 0;
   for (const Span& span : shape_.spans) {
     // A row of the mask is a piece of `visibility`, as if each number of that began a row.
-    ggml_tensor* pieces = placed(GGML_TYPE_F32, span.window, 1, memory_.visibility, 0);
+    ggml_tensor* pieces = placed(c_, GGML_TYPE_F32, span.window, 1, memory_.visibility, 0);
     pieces->ne[1] = memory_.cells;
     pieces->nb[1] = sizeof(float);
     pieces->nb[2] = pieces->nb[3] = sizeof(float) * static_cast<size_t>(memory_.cells);
@@ -188,6 +200,11 @@ void OwnGraph::build() {
     before += rows;
   }
 
+  // Few rows, as those of a pass that decodes: for many the copies of the biases would be large.
+  if (room_ && room_->biases() && shape_.packed == 0 && shape_.spans.size() == 1 && shape_.spans[0].tokens == 1) {
+    const ggml_tensor* all = room_->biases();
+    biases_ = lib_.ggml_repeat_4d(c_, room_->biases(), all->ne[0], rows_, all->ne[2], 1);
+  }
   ggml_tensor* x = lib_.ggml_get_rows(c_, weights_.embeddings, tokens_.tensor);
   const size_t number = sizeof(float);
   const int width = shape.headSize;

@@ -106,8 +106,8 @@ class OwnGraph {
     return reinterpret_cast<T*>(bytes_.data() + input.offset);
   }
   Input place(ggml_type type, int64_t width, int64_t height);
-  ggml_tensor* placed(ggml_type type, int64_t width, int64_t height, ggml_tensor* within, size_t offset);
   ggml_tensor* norm(ggml_tensor* input, ggml_tensor* weight);
+  ggml_tensor* jointly(int layer, LinearGroup group, const AdapterRoom::Pair& pair, ggml_tensor* input);
   std::vector<ggml_tensor*> linear(int layer, LinearGroup group, ggml_tensor* input);
   ggml_tensor* rotated(ggml_tensor* heads, ggml_tensor* weight);
   ggml_tensor* attention(int layer, ggml_tensor* query);
@@ -128,6 +128,8 @@ class OwnGraph {
   size_t used_ = 0;
   std::vector<char> bytes_;
   std::vector<ggml_tensor*> masks_;
+  /** [outputs, rows, layers]: AdapterRoom::biases for each row, since only equal shapes are added at once; or null. */
+  ggml_tensor* biases_ = nullptr;
   ggml_tensor* result_ = nullptr;
 };
 

@@ -214,7 +214,7 @@ OwnTrial tryOwn(const TrialSettings& settings) {
   const auto weights = std::make_shared<Weights>(settings.model, settings.useGpu, true);
   auto first = std::make_unique<LlamaDecoder>(weights, llama);
   auto other = std::make_unique<LlamaDecoder>(weights, llama);
-  const auto file = std::make_shared<OwnWeightsFile>(settings.model, settings.useGpu);
+  const auto file = std::make_shared<OwnWeightsFile>(settings.model, settings.useGpu, settings.steady);
   auto own = std::make_unique<OwnDecoder>(file, first->info(), llama, settings.steady);
   if (!settings.adapter.empty()) {
     for (ModelDecoder* decoder : std::array<ModelDecoder*, 3>{own.get(), first.get(), other.get()}) {

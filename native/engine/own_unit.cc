@@ -3,5 +3,6 @@
 #include "own_adapter.cc"
 #include "own_decoder.cc"
 #include "own_graph.cc"
+#include "own_passes.cc"
 #include "own_trial.cc"
 #include "own_weights.cc"

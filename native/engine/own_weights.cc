@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "failure.h"
 
@@ -28,6 +29,15 @@ Held<ggml_context> newContext(size_t tensors) {
   Held<ggml_context> context(lib.ggml_init({tensors * lib.ggml_tensor_overhead(), nullptr, true}));
   if (!context) throw std::bad_alloc();
   return context;
+}
+
+ggml_tensor* placed(ggml_context* context, ggml_type type, int64_t width, int64_t height, ggml_tensor* within, size_t offset) {
+  const LibLlama& lib = *libLlama();
+  ggml_tensor* tensor = lib.ggml_new_tensor_2d(context, type, width, height);
+  if (lib.ggml_backend_tensor_alloc(within->buffer, tensor, static_cast<char*>(within->data) + offset) != GGML_STATUS_SUCCESS) {
+    throw std::runtime_error("a tensor has no place on the device");
+  }
+  return tensor;
 }
 
 ggml_backend_dev_t deviceFor(bool useGpu) {
@@ -176,13 +186,28 @@ struct OwnWeights::Loading {
     }
     if (first->type == GGML_TYPE_F32) throw Unplayable("it plays weights of 16 bits and fewer, and " + names.front() + " has 32");
     if (alike) {
-      made.matrices = {add(first->type, inputs, made.outputs(), Role::product, names)};
+      const bool usual = placeOf(first->type, inputs, made.outputs(), Role::product) == lib.ggml_backend_dev_buffer_type(device);
+      const int spare = weights.typeOfA == GGML_TYPE_F32 || !usual ? 0 : kRooms * kJointRank * static_cast<int>(names.size());
+      made.matrices = {add(first->type, inputs, made.outputs() + spare, Role::product, names)};
     } else {
       for (size_t i = 0; i < names.size(); i++) made.matrices.push_back(matrix(names[i], inputs, made.parts[i].outputs, Role::product));
     }
     if (biased == 0) return;
     if (biased != static_cast<int>(made.parts.size())) throw Unplayable("some of " + prefix + "'s linear layers have a bias, and some none");
     made.bias = add(GGML_TYPE_F32, made.outputs(), 1, Role::other, biases);
+  }
+
+  /** Of the layers' matrices, if it is one of 16 bits. */
+  ggml_type commonType() const {
+    std::set<ggml_type> types;
+    for (int i = 0; i < weights.shape.layers; i++) {
+      for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"}) {
+        const ggml_tensor* found = file.find("blk." + std::to_string(i) + "." + name + ".weight");
+        types.insert(found ? found->type : GGML_TYPE_F32);
+      }
+    }
+    const ggml_type type = types.size() == 1 ? *types.begin() : GGML_TYPE_F32;
+    return type == GGML_TYPE_F16 || type == GGML_TYPE_BF16 ? type : GGML_TYPE_F32;
   }
 
   void describe() {
@@ -229,28 +254,43 @@ struct OwnWeights::Loading {
       std::vector<char> data;
       data.reserve(lib.ggml_nbytes(filling.tensor));
       for (const std::string& name : filling.names) file.read(name, data);
-      // Whole: a buffer that stores a matrix otherwise takes no parts of it.
+      // Whole: a buffer that stores a matrix otherwise takes no parts of it. Rows for A are 0.
+      data.resize(lib.ggml_nbytes(filling.tensor));
       lib.ggml_backend_tensor_set(filling.tensor, data.data(), 0, data.size());
     }
   }
 };
 
-OwnWeights::OwnWeights(const std::string& file, ggml_backend_dev_t device) : path(file), shape(ownShapeOf(GgufFile(file))) {
+OwnWeights::OwnWeights(const std::string& file, ggml_backend_dev_t device, bool joint) : path(file), shape(ownShapeOf(GgufFile(file))) {
   const LibLlama& lib = *libLlama();
   const GgufFile opened(file);
   Loading loading{*this, opened, device};
+  if (joint) typeOfA = loading.commonType();
   loading.describe();
   loading.load();
   const bool gpu = lib.ggml_backend_dev_type(device) != GGML_BACKEND_DEVICE_TYPE_CPU;
   if (gpu) report.device = lib.ggml_backend_dev_name(device);
+  // A alone is rounded.
+  if (typeOfA != GGML_TYPE_F32) report.adapters = typeOfA == GGML_TYPE_F16 ? "F16-A" : "BF16-A";
   report.layers = shape.layers + 1;
   report.offloadedLayers = gpu ? report.layers : 0;
+}
+
+std::shared_ptr<const int> OwnWeights::takeRoom() const {
+  const std::lock_guard<std::mutex> lock(rooms_);
+  for (int i = 0; i < kRooms; i++) {
+    if (!taken_[i].expired()) continue;
+    const auto room = std::make_shared<const int>(i);
+    taken_[i] = room;
+    return room;
+  }
+  return nullptr;
 }
 
 std::shared_ptr<const OwnWeights> OwnWeightsFile::acquire() {
   const std::lock_guard<std::mutex> lock(loading_);
   if (std::shared_ptr<const OwnWeights> weights = held()) return weights;
-  const auto weights = std::make_shared<const OwnWeights>(path_, deviceFor(useGpu_));
+  const auto weights = std::make_shared<const OwnWeights>(path_, deviceFor(useGpu_), joint_);
   const std::lock_guard<std::mutex> stored(mutex_);
   loaded_ = weights;
   return weights;

@@ -34,6 +34,9 @@ using Held = std::unique_ptr<T, GgmlFree>;
 /** A context for the descriptions of so many tensors. */
 Held<ggml_context> newContext(size_t tensors);
 
+/** A tensor whose memory is part of another one's. A view would not do: ggml's fused operations are found by their shape. */
+ggml_tensor* placed(ggml_context* context, ggml_type type, int64_t width, int64_t height, ggml_tensor* within, size_t offset);
+
 struct OwnShape {
   /** Of a kind that the graph knows. */
   std::string architecture;
@@ -64,12 +67,14 @@ struct OwnLinears {
   };
   int inputs = 0;
   std::vector<Part> parts;
-  /** Of all parts in one, [inputs, outputs]; or of each part, where they differ in type or in their place. */
+  /** Of all parts in one, [inputs, outputs], with `spare` rows; or of each part, where they differ in type or in their place. */
   std::vector<ggml_tensor*> matrices;
   /** Of all parts, or null. */
   ggml_tensor* bias = nullptr;
 
   int outputs() const;
+  /** Rows behind those of the parts: for A of each of `kRooms` adapters. */
+  int spare() const { return matrices.size() == 1 ? static_cast<int>(matrices[0]->ne[1]) - outputs() : 0; }
 };
 
 /** Of a layer, in the order in which they are used. */
@@ -86,8 +91,16 @@ struct OwnLayer {
 
 class OwnWeights {
  public:
-  /** @throws Unplayable, or std::runtime_error when they cannot be loaded */
-  OwnWeights(const std::string& path, ggml_backend_dev_t device);
+  /** Adapters whose A can be rows of the matrices at a time: of two lanes. */
+  static constexpr int kRooms = 2;
+  /** Of these adapters, at most. */
+  static constexpr int kJointRank = 32;
+
+  /**
+   * @param joint the matrices have rows for A, if they are all of one type of 16 bits
+   * @throws Unplayable, or std::runtime_error when they cannot be loaded
+   */
+  OwnWeights(const std::string& path, ggml_backend_dev_t device, bool joint);
   OwnWeights(const OwnWeights&) = delete;
   OwnWeights& operator=(const OwnWeights&) = delete;
 
@@ -101,17 +114,25 @@ class OwnWeights {
   std::vector<OwnLayer> layers;
   uint64_t bytes = 0;
   LlamaReport report;
+  /** To which A is rounded, whether it has rows here or not: that of all matrices; else 32 bits. */
+  ggml_type typeOfA = GGML_TYPE_F32;
+
+  /** One of the `kRooms`, while the number is held; null where all are. Thread-safe. */
+  std::shared_ptr<const int> takeRoom() const;
 
  private:
   struct Loading;
   std::vector<Held<ggml_context>> contexts_;
   std::vector<Held<ggml_backend_buffer>> buffers_;
+  mutable std::mutex rooms_;
+  mutable std::weak_ptr<const int> taken_[kRooms];
 };
 
 /** The weights of one file, in memory while a decoder holds them. Thread-safe. */
 class OwnWeightsFile {
  public:
-  OwnWeightsFile(std::string path, bool useGpu) : path_(std::move(path)), useGpu_(useGpu) {}
+  /** @param joint see OwnWeights */
+  OwnWeightsFile(std::string path, bool useGpu, bool joint) : path_(std::move(path)), useGpu_(useGpu), joint_(joint) {}
 
   std::shared_ptr<const OwnWeights> acquire();
   /** While they are held; else 0. */
@@ -123,6 +144,7 @@ class OwnWeightsFile {
 
   const std::string path_;
   const bool useGpu_;
+  const bool joint_;
   std::mutex loading_;
   mutable std::mutex mutex_;
   std::weak_ptr<const OwnWeights> loaded_;

@@ -84,7 +84,7 @@ OfFile ofFile(const EngineSettings& settings) {
     return std::make_shared<Weights>(model, llama.useGpu, !file.vocabulary->carriesState());
   });
   if (settings.own) {
-    file.own = sharedBy(all.ownFiles, model, [&] { return std::make_shared<OwnWeightsFile>(model, llama.useGpu); });
+    file.own = sharedBy(all.ownFiles, model, [&] { return std::make_shared<OwnWeightsFile>(model, llama.useGpu, llama.useGpu); });
   }
   // Several lanes are to compute at once; threads that nobody waits for share the cores by themselves.
   if (!llama.useGpu && settings.lanes == 1 && llama.threads > 1) {

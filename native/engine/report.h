@@ -26,6 +26,8 @@ struct LlamaReport {
   int layers = -1;
   /** -1: unknown. */
   int flashAttention = -1;
+  /** How adapters are rounded, as engineNumerics has it; "" where they are not. */
+  std::string adapters;
   /** By the name of the buffer's kind: "CUDA0", "CUDA_Host", "CPU" ... */
   std::map<std::string, BufferBytes> buffers;
 };

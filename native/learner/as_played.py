@@ -1,6 +1,7 @@
-"""The policy as an engine plays it that keeps adapters in 16 bits (vLLM, where it computes in 16 bits).
+"""The policy as an engine plays it that keeps adapters in 16 bits.
 
-It rounds both factors to its type, multiplies B by alpha / rank and rounds again (lora/lora_weights.py, `optimize`).
+vLLM, where it computes in 16 bits, rounds both factors to its type, multiplies B by alpha / rank and rounds again
+(lora/lora_weights.py, `optimize`). hone's own graph on a GPU has A as rows of the weights' matrices, and B in f32.
 Updates compute with these numbers, so that π_old is the policy that was played. The gradient at them is applied to the
 learner's own factors, which stay in f32 (straight-through estimation: Bengio et al. 2013, arXiv:1308.3432): steps that
 are smaller than a rounding add up.
@@ -18,7 +19,7 @@ from .errors import Refused
 from .fused_weights import ADAPTER
 
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
-"""The types of 16 bits, by their names in requests."""
+"""The types of 16 bits, by their names in requests; with "-a" behind it the type of A alone."""
 Policy = Callable[[], AbstractContextManager[None]]
 
 
@@ -29,7 +30,8 @@ def rounding(backend: Backend, kind: str) -> Policy:
     """
     if kind == "f32":
         return _unchanged
-    if kind not in TYPES:
+    name = kind.removesuffix("-a")
+    if name not in TYPES:
         raise Refused(f"adapterType: {kind} is not accepted; there are f32, {', '.join(TYPES)}")
 
     @contextmanager
@@ -38,7 +40,7 @@ def rounding(backend: Backend, kind: str) -> Policy:
         factors = [factor for a, b, _ in own for factor in (a, b)]
         present = copies(factors)
         try:
-            _round(own, TYPES[kind])
+            _round(own, TYPES[name], both=kind == name)
             yield
         finally:
             put(factors, present)
@@ -70,8 +72,12 @@ def _factors(model: Any) -> Iterator[tuple[torch.nn.Parameter, torch.nn.Paramete
 
 
 @torch.no_grad()
-def _round(factors: list[tuple[torch.nn.Parameter, torch.nn.Parameter, float]], dtype: torch.dtype) -> None:
+def _round(
+    factors: list[tuple[torch.nn.Parameter, torch.nn.Parameter, float]], dtype: torch.dtype, *, both: bool
+) -> None:
     for a, b, scaling in factors:
         a.copy_(a.to(dtype))
+        if not both:
+            continue
         scaled = b.to(dtype) * scaling
         b.copy_(scaled.float() / scaling)

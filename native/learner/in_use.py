@@ -1,8 +1,9 @@
 """The adapter that an update computes with, beside the one that the engine plays.
 
-An engine plays the file of the checkpoint in force, in f32 or rounded to 16 bits. What that leaves of some layers'
-factors is computed here apart from as_played.py, by NumPy, and compared with the numbers in the model while the update
-computes with them; other layers in each step. hone then asks whether the type is the engine's.
+An engine plays the file of the checkpoint in force, in f32 or with both factors or A alone rounded to 16 bits. What
+that leaves of some layers' factors is computed here apart from as_played.py, by NumPy, and compared with the numbers in
+the model while the update computes with them; other layers in each step. hone then asks whether the type is the
+engine's.
 """
 
 from pathlib import Path
@@ -40,13 +41,14 @@ class InForce:
 
     @timed
     def types(self) -> list[str]:
-        """To which the numbers in the model are those in force, rounded: "f32", where they are the same, "f16", "bf16".
+        """To which the numbers in the model are those in force, rounded: "f32", where they are the same, "f16",
+        "bf16", or A alone "f16-a", "bf16-a".
 
         Raises Refused where they are to none.
         """
         factors = [factor for a, b, _ in self._layers.values() for factor in (a, b)]
         now = [one.float().numpy() for one in on_host(factors)]
-        fitting = dict.fromkeys(("f32", "f16", "bf16"), True)
+        fitting = dict.fromkeys(("f32", "f16", "bf16", "f16-a", "bf16-a"), True)
         for number, (name, (_, _, scaling)) in enumerate(self._layers.items()):
             stored, found = self._stored[2 * number : 2 * number + 2], now[2 * number : 2 * number + 2]
             of_layer = [kind for kind in fitting if _are(found, stored, scaling, kind)]
@@ -70,6 +72,9 @@ def _are(found: list[Any], stored: list[Any], scaling: float, kind: str) -> bool
     if kind == "f32":
         return all(map(numpy.array_equal, found, stored))
     a, b = stored
+    if kind.endswith("-a"):
+        rounded_a = _rounded(a, kind.removesuffix("-a"))
+        return numpy.array_equal(found[1], b) and numpy.allclose(found[0], rounded_a, rtol=ROUNDING, atol=0)
     scale = numpy.float32(scaling)
     rounded = _rounded(a, kind), _rounded(_rounded(b, kind) * scale, kind) / scale
     return all(numpy.allclose(one, other, rtol=ROUNDING, atol=0) for one, other in zip(found, rounded, strict=True))

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { isMainThread } from "node:worker_threads";
-import type { EngineMemory, EngineStats, Gpu } from "../core/engine/engine.js";
+import type { EngineCompute, EngineMemory, EngineStats, Gpu } from "../core/engine/engine.js";
 import type { DrawStatistics, SampledToken } from "../core/engine/sequence.js";
 import { addonFile } from "../core/util/binaries.js";
 import { HoneError, messageOf } from "../core/util/errors.js";
@@ -155,6 +155,8 @@ export interface NativeInfo {
   layers: number;
   kv: "F16" | "F32";
   flashAttention: boolean | null;
+  /** "" where they are not rounded. */
+  adapters: NonNullable<EngineCompute["adapters"]> | "";
   sampling: "host" | "device";
   /** Why the host samples although `drawOnDevice` was given; "" where it does not. */
   whyHost: string;

@@ -91,7 +91,7 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): L
     whyLlama: __,
     ...facts
   } = native.info();
-  const { device, offloadedLayers, layers, kv, flashAttention, sampling, ...info } = facts;
+  const { device, offloadedLayers, layers, kv, flashAttention, sampling, adapters, ...info } = facts;
   const devices = addon.devices();
   const used = devices.filter((one) => (device === "" ? !one.isGpu : one.name === device)).slice(0, 1);
   return {
@@ -119,6 +119,7 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): L
       kv,
       flashAttention,
       sampling,
+      ...(adapters === "" ? {} : { adapters }),
     },
     llamaVersion: addon.llamaVersion() ?? "",
   };

@@ -55,14 +55,20 @@ describe("what is said of hone's own graph", () => {
       llama.map((cell, index) => [cell, hone[index]]),
     );
     const text = textOf("docs/engine.md").replaceAll("\n", " ");
-    expect(text).toContain(`they are ${range(valuesOf(own, "kernelsWithAdapterByThoseWithout"))} times as many`);
+    const kernels = (some: (row: Row) => boolean) =>
+      `they are ${range(valuesOf(own.filter(some), "kernelsWithAdapterByThoseWithout"))} times as many`;
+    expect(text).toContain(kernels(({ sequences }) => sequences >= 64));
+    expect(text).toContain(kernels(({ sequences }) => sequences < 64));
     const agents = own.filter(({ traffic }) => traffic === "agents");
-    expect(text).toContain(`Passes do not always: ${range(valuesOf(agents, "passesOverIdeal"))} for each ideal one`);
+    expect(text).toContain(`takes ${range(valuesOf(agents, "passesOverIdeal"))} passes for each ideal one`);
   });
 
-  it.each(["replayedOfAllPasses", "synchronisationsPerPass", "copiesPerPass"])("reaches its goal: %s", (name) => {
-    expect(own.filter(({ figures }) => figures[name]?.reached === false)).toEqual([]);
-  });
+  it.each(["replayedOfAllPasses", "synchronisationsPerPass", "copiesPerPass", "passesOverIdeal"])(
+    "reaches its goal: %s",
+    (name) => {
+      expect(own.filter(({ figures }) => figures[name]?.reached === false)).toEqual([]);
+    },
+  );
 });
 
 describe("what is said of pretrained models", () => {

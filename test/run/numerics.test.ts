@@ -23,11 +23,12 @@ describe("what rounds a step's numbers", () => {
     expect(learnerPart(numericsOf(engine, null))).toBeNull();
   });
 
-  it("names the type of a server's adapters, which a replay of the step needs", () => {
-    const engine = (adapters?: "BF16") =>
+  it("names the type of an engine's adapters, which a replay of the step needs", () => {
+    const engine = (adapters?: "BF16" | "F16-A") =>
       engineNumerics({ compute: { ...compute, device: "H100, H100", ...(adapters ? { adapters } : {}) } });
     expect(adapterTypeIn(numericsOf(engine("BF16"), "cpu f32"))).toBe("bf16");
     expect(adapterTypeIn(numericsOf(engine("BF16"), null))).toBe("bf16");
+    expect(adapterTypeIn(numericsOf(engine("F16-A"), "cuda bf16"))).toBe("f16-a");
     expect(adapterTypeIn(numericsOf(engine(), "cpu bf16"))).toBe("f32");
   });
 });

@@ -9,6 +9,7 @@ it("is that in which the engine plays it", () => {
   checkAdapterType({ adapterTypes: ["bf16"] }, numerics(" flash attention adapters BF16"));
   // Numbers that 16 bits have too.
   checkAdapterType({ adapterTypes: ["f32", "f16"] }, numerics(" adapters F16"));
+  checkAdapterType({ adapterTypes: ["bf16-a"] }, numerics(" adapters BF16-A"));
   // A rank that has no files says nothing.
   checkAdapterType({}, numerics());
 });
@@ -18,4 +19,7 @@ it("is refused where it is another", () => {
     "the learner computed with an adapter of bf16 numbers, and the engine plays it in f32",
   );
   expect(() => checkAdapterType({ adapterTypes: ["f32"] }, numerics(" adapters F16"))).toThrow("plays it in f16");
+  expect(() => checkAdapterType({ adapterTypes: ["bf16"] }, numerics(" adapters BF16-A"))).toThrow(
+    "plays it in bf16-a",
+  );
 });

@@ -113,6 +113,16 @@ def test_the_policy_and_its_gradient_are_those_of_the_rounded_adapter(kind, back
     assert torch.equal(flat(backend.trainable()), own)
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_of_an_engine_that_has_a_alone_in_16_bits_b_is_what_it_was(kind, backend):
+    own = {name: one.detach().clone() for name, one in backend.model.named_parameters() if one.requires_grad}
+    with rounding(backend, f"{kind}-a")():
+        for name, one in backend.model.named_parameters():
+            if name in own:
+                assert torch.equal(one, own[name].to(TYPES[kind]).float() if "lora_A" in name else own[name])
+    assert all(torch.equal(one, own[name]) for name, one in backend.model.named_parameters() if name in own)
+
+
 def test_steps_smaller_than_a_rounding_add_up(backend, tmp_path, silent):
     path = write_random_batch(tmp_path / "batch.safetensors")
     before = flat(backend.trainable())

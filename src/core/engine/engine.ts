@@ -149,8 +149,8 @@ export interface EngineCompute {
   readonly flashAttention: boolean | null;
   /** Where tokens are drawn: see {@link EngineOptions.sampling}. */
   readonly sampling: "host" | "device";
-  /** Type to which adapters are rounded; absent where they are kept in f32. */
-  readonly adapters?: "F16" | "BF16";
+  /** Type to which adapters are rounded, or of each pair of factors A alone ("F16-A"); absent where they are kept in f32. */
+  readonly adapters?: "F16" | "BF16" | "F16-A" | "BF16-A";
 }
 
 export interface EngineInfo {

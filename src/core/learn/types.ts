@@ -6,6 +6,8 @@ import type { Progress } from "./protocol.js";
 /** Precisions that the learner can compute in. */
 export const PRECISIONS = ["f32", "f16", "bf16"] as const;
 export type Precision = (typeof PRECISIONS)[number];
+/** Of an adapter as an engine plays it: both factors, or A alone and B in f32. */
+export const ADAPTER_TYPES = ["f32", "f16", "bf16", "f16-a", "bf16-a"] as const;
 
 /** The model to train. */
 export interface BaseModel {
@@ -207,10 +209,10 @@ export interface StepSettings {
   /** An earlier policy, which may have played the batch instead (`played` of the metrics). */
   readonly earlier?: { readonly checkpoint: string | null };
   /**
-   * Type to which the engine rounds adapters. The policy is computed with rounded ones; the learner's own, which is updated and
+   * Type to which the engine rounds adapters, or A alone. The policy is computed with rounded ones; the learner's own, which is updated and
    * saved, stays in f32. Default "f32".
    */
-  readonly adapterType?: "f32" | "f16" | "bf16";
+  readonly adapterType?: (typeof ADAPTER_TYPES)[number];
   /** The policy of one update before the one that is to have played, where `earlier` is another. */
   readonly previous?: { readonly checkpoint: string | null };
   readonly onProgress?: OnProgress;
@@ -290,7 +292,7 @@ export const stepMetrics = z.object({
   device: z.string(),
   precision: z.enum(PRECISIONS),
   /** To which the adapter in force was rounded for the update; several where that is the same. */
-  adapterTypes: z.array(z.enum(PRECISIONS)).optional(),
+  adapterTypes: z.array(z.enum(ADAPTER_TYPES)).optional(),
   seconds: z.object({ update: z.number(), save: z.number(), checks: z.number(), total: z.number() }),
   /** Highest resident (CPU) or allocated (CUDA) bytes during the update, and those of the loaded model before it. */
   memory: z.object({ peak: z.number(), loaded: z.number() }),

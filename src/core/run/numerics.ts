@@ -16,7 +16,7 @@ export function engineNumerics({ compute }: Pick<PolicyEngine["info"], "compute"
   return `${backend} ${device}${part} ${weights} KV ${kv}${more}`;
 }
 
-const ADAPTER_TYPES = { F16: "f16", BF16: "bf16" } as const;
+const ADAPTER_TYPES = { F16: "f16", BF16: "bf16", "F16-A": "f16-a", "BF16-A": "bf16-a" } as const;
 type Rounded = keyof typeof ADAPTER_TYPES;
 type AdapterType = NonNullable<StepSettings["adapterType"]>;
 
@@ -25,7 +25,7 @@ export const adapterTypeOf = (rounded?: Rounded): AdapterType => (rounded ? ADAP
 
 /** The same of a step that was made, from its {@link numericsOf}. */
 export const adapterTypeIn = (numerics: string): AdapterType =>
-  adapterTypeOf(/ adapters (F16|BF16)(?:, learner |$)/.exec(numerics)?.[1] as Rounded | undefined);
+  adapterTypeOf(/ adapters (B?F16(?:-A)?)(?:, learner |$)/.exec(numerics)?.[1] as Rounded | undefined);
 
 /** @param hfWeights whether its base weights came from --hf-weights instead of the engine's file */
 export function learnerNumerics(update: Pick<StepMetrics, "device" | "precision">, hfWeights: boolean): string {

@@ -1,6 +1,7 @@
 // Counters, and the report of this process.
 #include <unistd.h>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -87,7 +88,22 @@ void count(const std::string& what, uint64_t n) {
   counters()[what] += n;
 }
 
+namespace {
+std::atomic<uint64_t> busy_for{0}; // nanoseconds
+
+double number_of(const char* variable) {
+  const char* text = getenv(variable);
+  return text ? atof(text) : 0;
+}
+} // namespace
+
+void occupy(const Work& work) {
+  static const double kernel = number_of("NULLCUDA_KERNEL_NS"), bytes = number_of("NULLCUDA_BYTES_PER_NS");
+  busy_for += uint64_t(work.launches * kernel + (bytes > 0 ? work.weights / bytes : 0));
+}
+
 void synchronised(const char* by) {
+  if (uint64_t left = busy_for.exchange(0)) std::this_thread::sleep_for(std::chrono::nanoseconds(left));
   count(std::string("sync ") + by);
   count("syncs");
 }

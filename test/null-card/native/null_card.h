@@ -39,6 +39,7 @@ int attribute(int* value, int which, int device);
 
 // Counters, written as JSON to NULLCUDA_LOG.<pid> every second and at the end of the process.
 void count(const std::string& what, uint64_t n = 1);
+// Also waits for what `occupy` was told of.
 void synchronised(const char* by);
 
 // Memory of the card that is current: charged in a file that all processes on the same machine share (NULLCUDA_SHM).
@@ -75,6 +76,8 @@ struct Work {
 Work work_of(const char* kernel, const Launch& shape, void** arguments);
 Work work_of_product(const void* left, uint64_t bytes); // of cuBLAS, by its left operand
 void count(const Work& work);
+// The card works for NULLCUDA_KERNEL_NS a kernel, and reads NULLCUDA_BYTES_PER_NS of weights: by default no time.
+void occupy(const Work& work);
 int launch(const char* library, const char* name, void* stream, const Launch* shape = nullptr, const Work& work = {}); // 0 or INVALID_VALUE
 void begin_capture(void* stream);
 Work end_capture(void* stream); // of all launches in it

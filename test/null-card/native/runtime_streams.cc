@@ -70,6 +70,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t runnable, cudaStream_t) {
   const Work& work = ((Graph*)runnable)->work;
   count("kernels in launched graphs", work.launches);
   count(work);
+  occupy(work);
   return cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete (Graph*)graph, cudaSuccess; }

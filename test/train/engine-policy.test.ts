@@ -96,6 +96,25 @@ describe("the engine's policy", () => {
     expect(asked.at(-1)).toBe("adapter null");
   });
 
+  it("scores the probe of an update that left the adapter as it was, and not the one before", async () => {
+    const { policy, asked } = policyOf({ for: 8 });
+    const probed = async (scored: number[]) => {
+      const { path } = adapterWithProbe("same");
+      const values = { logprobs: [-1, -2], before: [-1, -2] };
+      writeFileSync(join(folder, "probe.json"), JSON.stringify({ version: 1, ids: [5, 6, 7, 8], scored, ...values }));
+      await policy.use(null);
+      await policy.use({ path, sha256: "same" });
+      asked.length = 0;
+      expect(await policy.probe()).toEqual({ after: 0, before: 0, n: 2, moved: null });
+      return asked;
+    };
+    const [probe, start] = ["score 4 from 2", "score 4 from 1"];
+    expect(await probed([2, 3])).toEqual([probe, start]);
+    // Loaded again, it only has to be there.
+    expect(await probed([2, 3])).toEqual([start]);
+    expect(await probed([1, 2])).toEqual([start, start]);
+  });
+
   it("wakes with half the sequences where memory does not suffice, and plays no more at once from then on", async () => {
     const room = { for: 8 };
     const { policy, asked, said, play } = policyOf(room);

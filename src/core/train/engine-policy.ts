@@ -1,4 +1,5 @@
 /** The engine and its rollout workers, with the interface that the training loop uses. */
+import { isDeepStrictEqual } from "node:util";
 import type { EngineOptions, PolicyEngine } from "../engine/engine.js";
 import { fitting } from "../engine/fitting.js";
 import { gather } from "../gather/gather.js";
@@ -43,9 +44,11 @@ interface Unseen {
   readonly earlier: ProbeScores;
 }
 
-/** The adapter that the engine was last seen to load, by its file's digest, and its scores of the probe with it. */
+/** The adapter that the engine was last seen to load, by its file's digest, and its scores of a probe with it. */
 interface Seen {
   readonly sha256: string;
+  /** An update at a learning rate of 0 makes the same adapter with another. */
+  readonly probe: Probe;
   readonly scores: ProbeScores;
 }
 
@@ -88,10 +91,11 @@ export class EnginePolicy implements Policy {
     this.#unseen = undefined;
     const sha256 = this.#adapter?.sha256 as string;
     // Loaded again, as after a validation of another policy, it only has to be there.
-    const now = this.#seen?.sha256 === sha256 ? this.#seen.scores : await scoreProbe(this.#engine, probe);
+    const isSeen = this.#seen?.sha256 === sha256 && isDeepStrictEqual(this.#seen.probe, probe);
+    const now = isSeen ? this.#seen?.scores : await scoreProbe(this.#engine, probe);
     if (!now) return null;
     const reading = readingOf(probe, now, { earlier, now: await scoreStart(this.#engine, probe) });
-    if (reading.moved !== 0) this.#seen = { sha256, scores: now };
+    if (reading.moved !== 0) this.#seen = { sha256, probe, scores: now };
     // A fork's first checkpoint has the same adapter as the one that it was copied from.
     const same = reading.moved === 0 && from !== null && (await sha256OfFile(from)) === sha256;
     return same ? { ...reading, moved: null } : reading;

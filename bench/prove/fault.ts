@@ -44,10 +44,10 @@ export interface Fault {
   /** Its last step is made by a process of its own, which goes on with the run. */
   readonly resumed?: boolean;
   /**
-   * Its author had not read the guards. Met: guards were written for it (outside.ts); unmet and third: none was when it was first tried,
-   * and that outcome is kept (unmet.ts, third.ts).
+   * Its author had not read the guards. Met: guards were written for it (outside.ts); the others: none was when it was first tried, and
+   * that outcome is kept (unmet.ts, third.ts, fourth.ts).
    */
-  readonly outside?: "met" | "unmet" | "third";
+  readonly outside?: "met" | "unmet" | "third" | "fourth";
   /** An independent test of what no run can show, since it only sees its own numbers. */
   readonly test?: string;
 }

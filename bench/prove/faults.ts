@@ -1,5 +1,6 @@
 /** The faults of `yarn prove`. To add one: an entry here. test/bench/prove.test.ts checks that every patch still applies. */
 import { ANY_REWARD, at, type Fault, TWICE } from "./fault.js";
+import { fourth } from "./fourth.js";
 import { outside } from "./outside.js";
 import { third } from "./third.js";
 import { unmet } from "./unmet.js";
@@ -459,4 +460,4 @@ const own: readonly Fault[] = [
   },
 ];
 
-export const faults: readonly Fault[] = [...own, ...outside, ...unmet, ...third];
+export const faults: readonly Fault[] = [...own, ...outside, ...unmet, ...third, ...fourth];

@@ -71,7 +71,7 @@ function save(changed: Partial<Pick<ProveResults, "faults" | "clean" | "trl">>):
     ? (JSON.parse(readFileSync(PROVE_RESULTS, "utf8")) as ProveResults)
     : undefined;
   const rows = new Map((before?.faults ?? []).map((one) => [keyOf(one), one]));
-  const unmet = new Set(faults.filter(({ outside }) => outside === "unmet" || outside === "third").map(keyOf));
+  const unmet = new Set(faults.filter(({ outside }) => outside !== undefined && outside !== "met").map(keyOf));
   for (const one of changed.faults ?? []) {
     const first = unmet.has(keyOf(one)) ? rows.get(keyOf(one)) : undefined;
     rows.set(keyOf(one), first ? again(first, one) : one);

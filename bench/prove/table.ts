@@ -76,26 +76,26 @@ const now = ({ since, ...first }: Outcome): Seen & Pick<Outcome, "step" | "guard
 
 /**
  * Of faults from outside: by whom how many are seen.
- * @param lists those that were tried before guards were written for them, the last list first
- * @param met those that were not
+ * @param last the list for which no guard was written
+ * @param earlier those for which guards were written since
  */
-export function outsideShare(lists: readonly (readonly Outcome[])[], met: readonly Outcome[]): string {
-  const [last = [], ...earlier] = lists;
-  const tried = (list: readonly Outcome[]) =>
-    `${list.length} tried, of which were seen: ${countsOf(list)}; now: ${countsOf(list.map(now))}`;
-  const before = earlier.map((list) => ` Of the list before it, ${tried(list)}.`).join("");
+export function outsideShare(last: readonly Outcome[], earlier: readonly Outcome[]): string {
   return wrapped(
-    `Faults by an author who had not read the guards, before a guard was written for them ([list](#faults-from-outside)): ${tried(last)}.${before} Guards were written for them since, so that what is seen now says less of faults that nobody has thought of: that takes a list by somebody else. Of ${met.length} others are seen: ${countsOf(met)}.`,
+    `Faults by an author who had not read the guards, before a guard was written for them ([list](#faults-from-outside)): ${last.length} tried, of which were seen: ${countsOf(last)}. Of ${earlier.length} of earlier lists were seen when they were first tried: ${countsOf(earlier)}; guards were written for them since: ${countsOf(earlier.map(now))}.`,
     128,
   ).join("\n");
 }
 
 export function outsideTable(faults: readonly Outcome[]): string {
+  const again = faults.some(({ since }) => since !== undefined);
   const rows = faults.map((one) => {
     const latest = now(one);
-    return `| ${one.name} | ${one.family} | ${whereOf(one)} | ${whereOf(latest)} | ${latest.guard ?? ""} |`;
+    const seen = again ? `${whereOf(one)} | ${whereOf(latest)}` : whereOf(one);
+    return `| ${one.name} | ${one.family} | ${seen} | ${latest.guard ?? ""} |`;
   });
-  return ["| fault | in | at first | now | by |", "| --- | --- | --- | --- | --- |", ...rows].join("\n");
+  const head = again ? ["at first", "now"] : ["seen"];
+  const columns = ["fault", "in", ...head, "by"];
+  return [`| ${columns.join(" | ")} |`, `|${" --- |".repeat(columns.length)}`, ...rows].join("\n");
 }
 
 export function trlTable(

@@ -24,6 +24,29 @@ function expectEmailTable(header: string, evaluated: readonly Share[]) {
   ]);
 }
 
+it("says of small judges what was measured", () => {
+  interface Quality
+    extends Record<"accuracy" | "order" | "flat", { share: number; low: number; high: number; n: number }> {}
+  const { rollouts, judges } = resultsOf("judges-2026-11-28-amd-epyc-2-cores.json") as {
+    rollouts: { n: number };
+    judges: { model: string; groups: number; quality: Quality }[];
+  };
+  const cell = ({ share, low, high }: Quality["order"]) =>
+    `${percent(share, 0)} % (${percent(low, 0)} to ${percent(high, 0)})`;
+  expect(rowsOf("docs/results.md", "judge, Q4_K_M")).toEqual(
+    judges.map(({ model, quality: { order, flat, accuracy } }) => [
+      model.replace("-Coder-", "-Coder ").replace("-Instruct, Q4_K_M", ""),
+      cell(order),
+      `${Math.round(flat.n * (1 - flat.share))} of ${flat.n}`,
+      cell(accuracy),
+    ]),
+  );
+  const groups = judges.map((judge) => judge.groups);
+  expect(textOf("docs/results.md").replaceAll("\n", " ")).toContain(
+    `${rollouts.n} rollouts of two of these steps, in ${groups[0]} groups`,
+  );
+});
+
 describe("what is said of hone's own graph", () => {
   const { rows } = resultsOf("card-counts-engine-nvidia-h100-80gb-hbm3.json") as { rows: Row[] };
   const own = rows.filter(({ decoder }) => decoder === "own");

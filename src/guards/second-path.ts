@@ -32,7 +32,7 @@ const ROUNDING = 1e-5;
 
 const differs = (what: string) => {
   throw new HoneError(
-    `what was written for the learner is not what was played: ${what}; the step was not taken. The same command plays it again`,
+    `what was written for the learner is not what was played: ${what}; the step was not taken. The same command learns from the same rollouts again`,
   );
 };
 

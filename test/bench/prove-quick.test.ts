@@ -37,8 +37,15 @@ const turns = (first: readonly number[], second: readonly number[]) => {
     logprobs: sampled.map((flag, i) => (flag ? -0.125 * (i + 1) - (first[0] as number) / 64 : 0)),
   };
 };
-const records = [turns([20, 21, 22], [23]), turns([30], [31, 32]), turns([40, 41], [42, 43, 44]), turns([50], [51])];
-const rewards = [1, 0, 0.5, 0.25];
+const [last, ...others] = [
+  turns([50], [51]),
+  turns([20, 21, 22], [23]),
+  turns([30], [31, 32]),
+  turns([40, 41], [42, 43, 44]),
+];
+/** Two of them wrote the same. */
+const records = [...others, last, last];
+const rewards = [1, 0, 0.5, 0.25, 0.25];
 
 /** What the guards said, by the seed that chooses the rollout that is compared; "" where nothing. */
 async function guarded(batchFault?: Fault, advantagesFault?: Fault): Promise<string[]> {

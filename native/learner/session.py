@@ -148,6 +148,9 @@ class Session:
                     forget(error)
                     self._optimizer.restore(before)
                 raise
+            finally:
+                # On a card nothing of it is left when the learner goes to rest.
+                before = None
             metrics["memory"] = _of_all([memory for memory, _ in reports], self._backend.device)
             said, self._notes = self._notes, []
             said += metrics.pop("notes", [])

@@ -1,6 +1,7 @@
 /**
  * A fourth list, by an author who had read neither guards nor earlier lists, nor docs/trust.md: he had read the core, the engine, the
- * learner but for its checks, the trainer and the email task. One fault for each part of a step, in the order in which a step has them.
+ * learner but for its checks, the trainer and the email task. One fault for each part of a step, in the order in which a step has them. A
+ * tenth was one of unmet.ts.
  */
 import { ANY_REWARD, at, type Fault } from "./fault.js";
 
@@ -45,16 +46,6 @@ const list: readonly Omit<Fault, "outside">[] = [
     ),
     flags: [...ANY_REWARD, ...WARM],
     groups: 4,
-  },
-  {
-    name: "the floor of the standard deviation bounds it from below, instead of being added to it",
-    family: "advantages",
-    patch: at(
-      "src/core/learn/advantages.ts",
-      "grpo: std + options.stdFloor,",
-      "grpo: Math.max(std, options.stdFloor),",
-    ),
-    flags: ANY_REWARD,
   },
   {
     name: "of a group's rollouts with the same tokens the batch has the first alone",

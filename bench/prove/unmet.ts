@@ -133,7 +133,7 @@ const list: readonly Omit<Fault, "outside">[] = [
     family: "policy",
     patch: at(
       "src/core/run/numerics.ts",
-      '(rounded ? ADAPTER_TYPES[rounded] : "f32")',
+      '(rounded ? TYPE_OF_ROUNDED[rounded] : "f32")',
       'ADAPTER_TYPES[rounded ?? "BF16"]',
     ),
     flags: ANY_REWARD,

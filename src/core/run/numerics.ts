@@ -16,12 +16,12 @@ export function engineNumerics({ compute }: Pick<PolicyEngine["info"], "compute"
   return `${backend} ${device}${part} ${weights} KV ${kv}${more}`;
 }
 
-const ADAPTER_TYPES = { F16: "f16", BF16: "bf16", "F16-A": "f16-a", "BF16-A": "bf16-a" } as const;
-type Rounded = keyof typeof ADAPTER_TYPES;
+const TYPE_OF_ROUNDED = { F16: "f16", BF16: "bf16", "F16-A": "f16-a", "BF16-A": "bf16-a" } as const;
+type Rounded = keyof typeof TYPE_OF_ROUNDED;
 type AdapterType = NonNullable<StepSettings["adapterType"]>;
 
 /** The type that an engine computes its adapters in, by the learner's name. @param rounded absent where they are not */
-export const adapterTypeOf = (rounded?: Rounded): AdapterType => (rounded ? ADAPTER_TYPES[rounded] : "f32");
+export const adapterTypeOf = (rounded?: Rounded): AdapterType => (rounded ? TYPE_OF_ROUNDED[rounded] : "f32");
 
 /** The same of a step that was made, from its {@link numericsOf}. */
 export const adapterTypeIn = (numerics: string): AdapterType =>

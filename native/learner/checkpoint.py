@@ -61,7 +61,7 @@ def _write(path: Path, backend: Backend, optimizer: Optimizer, probe: dict[str, 
         write_gguf_adapter(state, config, base, path / "adapter.gguf", name="hone")
     else:
         write_model(path, backend.model, backend.base)
-    moments = optimizer.state()
+    moments = optimizer.written()
     torch.save(moments, path / "optimizer.pt")
     probe_file.write(path, probe)
     if isinstance(backend.model, PeftModel):

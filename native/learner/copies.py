@@ -30,13 +30,14 @@ def put(into: Sequence[torch.Tensor], values: Sequence[torch.Tensor]) -> None:
         torch._foreach_copy_(targets, given)
 
 
-def on_host(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-    """The tensors on the CPU. The host waits once for all those of a card and of one type, which have one buffer."""
+def on_host(tensors: Iterable[torch.Tensor], joined: bool = False) -> list[torch.Tensor]:
+    """The tensors on the CPU. The host waits once for all those of a card and of one type, which have one buffer;
+    `joined`: copies of those on the CPU have one too."""
     given = [one.detach() for one in tensors]
     found = list(given)
     away: dict[tuple[torch.device, torch.dtype], list[int]] = {}
     for number, one in enumerate(given):
-        if one.device.type != HOST:
+        if joined or one.device.type != HOST:
             away.setdefault((one.device, one.dtype), []).append(number)
     for (device, dtype), numbers in away.items():
         sizes = [given[number].numel() for number in numbers]

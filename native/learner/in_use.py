@@ -15,7 +15,7 @@ from safetensors import safe_open
 
 from .copies import on_host
 from .errors import Refused
-from .fused_weights import ADAPTER, adapter_of
+from .fused_weights import ADAPTER, adapted, adapter_of
 from .second_path import timed
 
 LAYERS = 2
@@ -30,7 +30,7 @@ class InForce:
     @timed
     def __init__(self, model: torch.nn.Module, checkpoint: str | None, number: int) -> None:
         """`number`: of the updates so far, which chooses the layers."""
-        layers = [(name, one) for name, one in model.named_modules() if ADAPTER in getattr(one, "lora_A", ())]
+        layers = adapted(model)
         chosen = [layers[(LAYERS * number + one) % len(layers)] for one in range(min(LAYERS, len(layers)))]
         self._layers: dict[str, tuple[torch.nn.Parameter, torch.nn.Parameter, float]] = {}
         for name, module in chosen:

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from .adam import make_adam
-from .copies import copies, put
+from .copies import copies, on_host, put
 from .errors import Refused
 from .request import AdamSettings
 from .scaling import LossScale
@@ -103,6 +103,15 @@ class Optimizer:
             "objective": self.objective,
             "loss_scale": self.scale.state(),
         } | self._random()
+
+    def written(self) -> dict[str, Any]:
+        """As `state`, for a file: moments of one type share a buffer, which is one record there. A thousand records
+        take three times as long to read."""
+        state = self.state()
+        moments = state["adam"]["state"]
+        parts = iter(on_host((value for one in moments.values() for value in one.values()), joined=True))
+        buffered = {number: {name: next(parts) for name in one} for number, one in moments.items()}
+        return state | {"adam": state["adam"] | {"state": buffered}}
 
     def held(self) -> dict[str, Any]:
         """As `state`, with the tensors that Adam itself goes on with: what is written is compared with them."""

@@ -21,7 +21,7 @@ from .architectures import LAYERS, interleave_heads, is_interleaved
 from .batch import Batch, Trajectory
 from .copies import on_host
 from .errors import Refused
-from .fused_weights import ADAPTER, adapter_of
+from .fused_weights import ADAPTER, adapted, adapter_of
 from .gguf_adapter import PEFT_TENSOR, Base
 from .packing import Pack
 from .probe import FILE as PROBE
@@ -233,8 +233,8 @@ def _adapter(digest: str | None) -> str:
 def check_scaled(model: torch.nn.Module, lora: Lora) -> None:
     """The adapter's output is scaled as asked."""
     wanted = lora.alpha / lora.rank
-    for name, module in model.named_modules():
-        if ADAPTER in getattr(module, "lora_A", ()) and module.scaling[ADAPTER] != wanted:
+    for name, module in adapted(model):
+        if module.scaling[ADAPTER] != wanted:
             raise Refused(f"the adapter of {name} is scaled by {module.scaling[ADAPTER]:g}, not by {wanted:g}")
 
 
@@ -242,8 +242,8 @@ def check_scaled(model: torch.nn.Module, lora: Lora) -> None:
 def check_trained(model: torch.nn.Module, parameters: list[torch.nn.Parameter]) -> None:
     """Before an update: all of the adapter is trained, and nothing is dropped at random."""
     trained = {id(parameter) for parameter in parameters}
-    for name, parameter in model.named_parameters():
-        if ".lora_" in name and not (parameter.requires_grad and id(parameter) in trained):
+    for name, parameter in adapter_of(model).items():
+        if not (parameter.requires_grad and id(parameter) in trained):
             raise Refused(f"the update would leave {name} as it is: it is not trained")
     for name, module in model.named_modules():
         if isinstance(module, torch.nn.Dropout) and module.p > 0 and module.training:
@@ -421,7 +421,7 @@ def _check_engines(file: Path, model: PeftModel, base: Base) -> None:
     tensors = {one.name: one.data for one in reader.tensors}
     alpha = reader.fields[gguf.Keys.Adapter.LORA_ALPHA].contents()
     generator = torch.Generator().manual_seed(0)
-    layers = {name: module for name, module in model.named_modules() if hasattr(module, "lora_A")}
+    layers = dict(adapted(model))
     if len(tensors) != 2 * len(layers):
         raise Refused(f"{file.name} of the checkpoint has {len(tensors)} tensors for {len(layers)} layers")
     factors = on_host(part[ADAPTER].weight for one in layers.values() for part in (one.lora_A, one.lora_B))

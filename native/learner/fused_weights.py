@@ -21,7 +21,7 @@ ADAPTER = "default"
 
 
 def adapted(model: torch.nn.Module) -> list[tuple[str, Any]]:
-    """Layers with the adapter, by name. PyTorch's own walk looks into them, and takes as long as reading the adapter."""
+    """Layers with the adapter, by name. PyTorch's own walk looks into them, and takes as long as reading a file."""
     found: list[tuple[str, Any]] = []
     left: list[tuple[str, torch.nn.Module]] = [("", model)]
     while left:

@@ -1,10 +1,11 @@
-"""Reading a GGUF file without its vocabulary, of which gguf-py makes three objects a word: seconds of a start, where
-models have 150,000 words, and more where cores are busy."""
+"""Reading a GGUF file in a quarter of gguf-py's time, and without its vocabulary, of which that makes three objects a
+word: seconds of a start, where models have 150,000 words, and more where cores are busy."""
 
 import struct
 from typing import Any
 
 import gguf
+import numpy
 from gguf import GGUFValueType
 
 MANY = 4096
@@ -15,6 +16,12 @@ ARRAY = struct.Struct("=IQ")
 
 class HeaderReader(gguf.GGUFReader):
     """As gguf-py's, but long arrays among the fields are empty."""
+
+    def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
+        if override_order is None and self.byte_order == "I":
+            # A part of a mapped file is an object of NumPy's that takes five times as long to make.
+            return numpy.frombuffer(self.data, dtype, int(count), int(offset))
+        return super()._get(offset, dtype, count, override_order)
 
     def _get_field_parts(self, orig_offs: int, raw_type: int) -> tuple[int, list[Any], list[int], list[Any]]:
         if raw_type == GGUFValueType.ARRAY and self.byte_order == "I":

@@ -23,6 +23,7 @@ from .copies import on_host
 from .errors import Refused
 from .fused_weights import ADAPTER, adapted, adapter_of
 from .gguf_adapter import PEFT_TENSOR, Base
+from .gguf_header import HeaderReader
 from .packing import Pack
 from .probe import FILE as PROBE
 from .request import AdamSettings, Lora, StepRequest
@@ -417,7 +418,7 @@ def _alike(stored: Any, now: Any, pairs: list[tuple[torch.Tensor, torch.Tensor]]
 def _check_engines(file: Path, model: PeftModel, base: Base) -> None:
     """llama.cpp adds alpha / rank · B·A·x to a layer's output: the same factors as PEFT's layers have, or else that
     product of a random x, against theirs."""
-    reader = gguf.GGUFReader(file)
+    reader = HeaderReader(file)
     tensors = {one.name: one.data for one in reader.tensors}
     alpha = reader.fields[gguf.Keys.Adapter.LORA_ALPHA].contents()
     generator = torch.Generator().manual_seed(0)

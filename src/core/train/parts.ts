@@ -57,7 +57,7 @@ export interface Policy {
 export interface UpdateRequest {
   /** Batch file. */
   readonly batch: string;
-  /** Empty folder for the new checkpoint's files. */
+  /** Folder for the new checkpoint's files, which the update makes with them. */
   readonly into: string;
   /** Checkpoint folder in force; undefined while the adapter is new. */
   readonly from: string | undefined;

@@ -77,6 +77,8 @@ export interface UpdateRequest {
   /** See StepSettings. */
   readonly adapterType: NonNullable<StepSettings["adapterType"]>;
   readonly signal: AbortSignal;
+  /** Called with each request for the learner before it is sent. Rejects where it must not be. */
+  readonly onAsk: (asked: StepSettings) => Promise<void>;
   readonly onProgress: (progress: Progress) => void;
 }
 

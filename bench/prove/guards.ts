@@ -12,10 +12,8 @@ const guards: readonly (readonly [RegExp, string])[] = [
   ],
   [/Adam's moments of a parameter are not/, "Adam by a second path"],
   [/would be a mean over/, "the batch by a second path"],
-  [
-    /would train at temperature|would go on from|the adapter of .* is scaled by|learner would be asked for/,
-    "what was asked, by a second path",
-  ],
+  [/would train at temperature|would go on from|the adapter of .* is scaled by/, "what was asked, by a second path"],
+  [/learner would be asked for/, "what is asked, by the run's options"],
   [/random numbers of their seed/, "tokens by their random numbers"],
   [/the ratio of the policy to the one before/, "tokens of the updates"],
   [/the policy is the base model/, "the adapter in use"],

@@ -2,6 +2,7 @@
 
 import type { StepSettings } from "../core/learn/types.js";
 import type { RunSettings } from "../core/run/settings.js";
+import { demanding, type Guard } from "../core/train/guard.js";
 import type { Schedule } from "../core/train/schedule.js";
 import { HoneError } from "../core/util/errors.js";
 
@@ -87,3 +88,9 @@ export function checkAsked(asked: Asked, run: AskedOptions): void {
     `the learner would be asked for ${option} ${found ?? "unset"}, and the run has ${wanted ?? "unset"}; the step was not taken. The same command tries again`,
   );
 }
+
+export const askedGuard = (run: AskedOptions): Guard => ({
+  name: "what is asked, by the run's options",
+  sees: "an update by another objective, weight of KL, temperature, clipping or number of updates than the run's options give",
+  beforeAsking: ({ asked }) => demanding("refuse", () => checkAsked(asked, run)),
+});

@@ -162,13 +162,10 @@ export function checkScenarios(step: number, groups: readonly CreditedGroup[], d
   }
 }
 
-export const SCENARIOS = {
+/** @param dealt undefined where a program chooses what is played */
+export const scenariosGuard = (dealt: Dealt | undefined): Guard => ({
   name: "scenarios by a second path",
   sees: "a step that plays the scenarios of another step or epoch, one of them twice, or one that is held out",
-} as const;
-
-export const scenariosGuard = (dealt: Dealt): Guard => ({
-  ...SCENARIOS,
   beforeUpdate: ({ groups, steps }) =>
-    demanding("drop these rollouts", () => checkScenarios((steps.at(-1)?.step ?? -1) + 1, groups, dealt)),
+    dealt && demanding("drop these rollouts", () => checkScenarios((steps.at(-1)?.step ?? -1) + 1, groups, dealt)),
 });

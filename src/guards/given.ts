@@ -103,12 +103,8 @@ export function checkGiven(group: readonly Trajectory[], reader: GivenReader): v
   );
 }
 
-export const GIVEN = {
+export const givenGuard = (reader: GivenReader): Guard => ({
   name: "prompts by a second path",
   sees: "a prompt, or text between two turns, that is not the conversation's",
-} as const;
-
-export const givenGuard = (reader: GivenReader): Guard => ({
-  ...GIVEN,
   afterPlay: ({ group }) => demanding("drop these rollouts", () => checkGiven(group, reader)),
 });

@@ -6,19 +6,19 @@ import { EngineOutOfMemory } from "../core/engine/errors.js";
 import { demanding, type Guard, type Moments } from "../core/train/guard.js";
 import { drawsOf } from "../core/train/metrics.js";
 import { wrapped } from "../core/util/text.js";
-import { checkRate } from "./asked.js";
+import { type AskedOptions, askedGuard, checkRate } from "./asked.js";
 import { checkCredits, checkMean } from "./credit-check.js";
-import { checkDrawStatistics, checkDraws, checkSeeds, SCENARIOS } from "./draws.js";
+import { checkDrawStatistics, checkDraws, checkSeeds, type Dealt, scenariosGuard } from "./draws.js";
 import { checkEvaluated } from "./evaluated.js";
-import { GIVEN } from "./given.js";
+import { type GivenReader, givenGuard } from "./given.js";
 import { checkAdapterType, checkMismatch, checkProbe, mismatchNote, probeLimit } from "./mismatch.js";
 import { checkPolicySlope } from "./policy-slope.js";
 import { checkProgress } from "./progress.js";
-import { RENDERED } from "./rendered.js";
+import { type RenderedReader, type Renderer, renderedGuard } from "./rendered.js";
 import { checkBatch } from "./second-path.js";
-import { STORED } from "./stored.js";
+import { type StoreReader, storedGuard } from "./stored.js";
 
-/** Those that need nothing of the model; `givenGuard` and `renderedGuard` look before them, `storedGuard` and `scenariosGuard` after them. */
+/** Those that need no more than a moment has: all but the first two and the last three of `guardsOf`. */
 export const guards: readonly Guard[] = [
   {
     name: "the engine's own account",
@@ -116,11 +116,32 @@ export const guards: readonly Guard[] = [
   },
 ];
 
+/** What guards look at beside the moments of a step. */
+interface Sources {
+  readonly reader: GivenReader & RenderedReader;
+  readonly render: Renderer;
+  readonly store: StoreReader;
+  /** The run's. */
+  readonly settings: AskedOptions;
+  /** undefined where a program chooses what is played. */
+  readonly dealt: Dealt | undefined;
+}
+
+/** The guards of a run. */
+export const guardsOf = ({ reader, render, store, settings, dealt }: Sources): readonly Guard[] => [
+  givenGuard(reader),
+  renderedGuard(reader, render),
+  ...guards,
+  scenariosGuard(dealt),
+  askedGuard(settings),
+  storedGuard(store),
+];
+
 /** Those of the learner (native/learner/rehearsal.py, second_path.py, in_use.py, told.py), which refuse the update: the step is not taken. */
 export const learnerGuards: readonly Pick<Guard, "name" | "sees">[] = [
   {
     name: "what was asked, by a second path",
-    sees: "a batch that is trained at another temperature, from another adapter than the run stands at, with another scale of it, or by another objective, weight of KL or number of updates than the run's options give",
+    sees: "a batch that is trained at another temperature than it was played at, from another adapter than the run stands at, or with another scale of it",
   },
   {
     name: "rows by a second path",
@@ -166,20 +187,21 @@ const MOMENTS: Readonly<Record<keyof Moments, string>> = {
   afterCredit: "after its rewards are credited",
   beforeUpdate: "before the update",
   afterBatch: "after the batch is written",
+  beforeAsking: "before the learner is asked",
   afterUpdate: "after the update",
+  afterCommit: "after the step is committed",
   afterWaking: "after the engine has woken",
   afterSettling: "after the step",
 };
 
 /** For docs/trust.md: by the moment at which they look. */
 export function guardsList(): string {
+  // For their names alone: what they look at they need when they are asked.
+  const named = guardsOf({} as Sources);
   const all: readonly (readonly [moment: string, guard: Pick<Guard, "name" | "sees">])[] = [
-    ...[GIVEN, RENDERED].map((guard) => [MOMENTS.afterPlay, guard] as const),
     ...(Object.keys(MOMENTS) as (keyof Moments)[]).flatMap((moment) =>
-      guards.filter((guard) => moment in guard).map((guard) => [MOMENTS[moment], guard] as const),
+      named.filter((guard) => moment in guard).map((guard) => [MOMENTS[moment], guard] as const),
     ),
-    [MOMENTS.beforeUpdate, SCENARIOS],
-    [MOMENTS.afterWaking, STORED],
     ...learnerGuards.map((guard) => ["in the learner", guard] as const),
   ];
   const item = ({ name, sees }: Pick<Guard, "name" | "sees">) =>

@@ -61,16 +61,12 @@ export async function checkRendered(
   }
 }
 
-export const RENDERED = {
-  name: "prompts by another renderer",
-  sees: "a chat template that is rendered otherwise than transformers does, in one rollout of each step",
-} as const;
-
 export function renderedGuard(reader: RenderedReader, render: Renderer): Guard {
   let latest: number | undefined;
   let told = false;
   return {
-    ...RENDERED,
+    name: "prompts by another renderer",
+    sees: "a chat template that is rendered otherwise than transformers does, in one rollout of each step",
     afterPlay: async ({ group, run, step }) => {
       if (told || latest === step) return undefined;
       const own = group.filter(isOwn);

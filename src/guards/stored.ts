@@ -21,8 +21,6 @@ export interface StoredRollout {
 
 /** Another reader of the store than the one that writes it. */
 export interface StoreReader {
-  /** The last step that is committed. */
-  last(): number;
   rollouts(step: number): Iterable<StoredRollout>;
   /** null where the step has none. */
   metrics(step: number): StepMetricsRow | null;
@@ -132,7 +130,7 @@ function measured(rows: readonly StoredRollout[]): Partial<Record<keyof StepMetr
 }
 
 /** As the learner named it; of a step without an update there is nothing. */
-const toldBy = (learnt: StepMetrics | undefined): Partial<Record<keyof StepMetricsRow, number | null>> => ({
+const toldBy = (learnt: StepMetrics | null): Partial<Record<keyof StepMetricsRow, number | null>> => ({
   loss: learnt?.loss ?? null,
   grad_norm: learnt?.gradNorm ?? null,
   kl_base: learnt?.klBase ?? null,
@@ -145,7 +143,7 @@ const toldBy = (learnt: StepMetrics | undefined): Partial<Record<keyof StepMetri
 export function checkMeasured(
   step: number,
   groups: readonly CreditedGroup[],
-  learnt: StepMetrics | undefined,
+  learnt: StepMetrics | null,
   rows: Iterable<StoredRollout>,
   metrics: StepMetricsRow,
 ): void {
@@ -161,38 +159,14 @@ export function checkMeasured(
   }
 }
 
-export const STORED = {
+export const storedGuard = (reader: StoreReader): Guard => ({
   name: "what is stored, read again",
   sees: "a committed step whose rollouts, tokens, rewards or advantages the run's store has otherwise than they were trained on, and metrics that are not those of its rollouts and its update",
-} as const;
-
-export function storedGuard(reader: StoreReader): Guard {
-  const made = new Map<number, { readonly groups: readonly CreditedGroup[]; learnt?: StepMetrics }>();
-  let latest = 0;
-  return {
-    ...STORED,
-    beforeUpdate: ({ groups, steps }) => {
-      latest = (steps.at(-1)?.step ?? -1) + 1;
-      made.set(latest, { groups });
-      return undefined;
-    },
-    afterUpdate: ({ learnt }) => {
-      const one = made.get(latest);
-      if (one) one.learnt = learnt;
-      return undefined;
-    },
-    afterWaking: () =>
-      demanding("take the commit back", () => {
-        const last = reader.last();
-        // With --staleness several steps may be committed before one of them wakes the engine.
-        for (const [step, { groups, learnt }] of made) {
-          if (step > last) continue;
-          made.delete(step);
-          const rows = [...reader.rollouts(step)];
-          checkStored(step, groups, rows);
-          const metrics = reader.metrics(step);
-          if (metrics !== null) checkMeasured(step, groups, learnt, rows, metrics);
-        }
-      }),
-  };
-}
+  afterCommit: ({ step, groups, learnt }) =>
+    demanding("take the commit back", () => {
+      const rows = [...reader.rollouts(step)];
+      checkStored(step, groups, rows);
+      const metrics = reader.metrics(step);
+      if (metrics !== null) checkMeasured(step, groups, learnt, rows, metrics);
+    }),
+});

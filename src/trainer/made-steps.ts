@@ -1,7 +1,6 @@
 /** The steps of a run that hone makes: its scenarios, its rewards, and what is told of a beginning. */
 
 import type { StepRow } from "../core/run/records.js";
-import { scenariosGuard } from "../guards/draws.js";
 import { pushesOther } from "../judge/reward/registry.js";
 import { trainSteps } from "./loop.js";
 import type { Opened } from "./opened.js";
@@ -13,22 +12,22 @@ export async function* madeSteps({ plan, parts, loading, ...opened }: Opened): A
   const { run } = parts;
   const { spreadFloor, judgeBeside: _, close: __, ...rewards } = await opened.rewards();
   const unsolved = run.store.steps().every(({ metrics }) => !metrics?.success);
+  const train = task.scenarios.filter(({ split }) => split === "train").map(({ id }) => id);
+  const chosen = settings.difficulty !== undefined || settings.rest > 0;
+  const { steps, groupsPerStep, seed } = settings;
   const making = {
     ...parts,
     ...rewards,
+    guards: opened.guards({ train, groupsPerStep, seed, chosen }),
     signal: opened.events.signal,
     settings: { ...parts.settings, advantages: { ...parts.settings.advantages, spreadFloor } },
     view: await telling(parts.view, { given, settings, task: task.task, run: run.name, unsolved }),
   };
-  const { steps, groupsPerStep, seed } = settings;
   const { step } = run.store.lastStep();
   opened.events.onStart?.({ folder: run.folder, step, steps, judged: pushesOther(settings) });
   const all = new ScenarioSampler(task.scenarios, settings);
-  const chosen = settings.difficulty !== undefined || settings.rest > 0;
   const scenarios = chosen
     ? await (await import("./difficulty.js")).withinDifficulty(making, all, settings, loading)
     : all;
-  const train = task.scenarios.filter(({ split }) => split === "train").map(({ id }) => id);
-  const dealt = scenariosGuard({ train, groupsPerStep, seed, chosen });
-  yield* trainSteps({ ...making, guards: [...making.guards, dealt], scenarios });
+  yield* trainSteps({ ...making, scenarios });
 }

@@ -19,10 +19,11 @@ import { StepClock } from "../core/train/step-clock.js";
 import { gpuChosen } from "../engine/engine-options.js";
 import { logEngine } from "../engine/load.js";
 import { decodeThreads, usableCores } from "../engine/threads.js";
-import { type GivenReader, givenGuard } from "../guards/given.js";
-import { guards } from "../guards/guard-list.js";
-import { type RenderedReader, renderedGuard } from "../guards/rendered.js";
-import { type StoreReader, storedGuard } from "../guards/stored.js";
+import type { Dealt } from "../guards/draws.js";
+import type { GivenReader } from "../guards/given.js";
+import { guardsOf } from "../guards/guard-list.js";
+import type { RenderedReader } from "../guards/rendered.js";
+import type { StoreReader } from "../guards/stored.js";
 import { openRewards, requireRewards } from "../judge/reward/open.js";
 import { engineFacts, engineText } from "../machine/compute.js";
 import { openPlaying } from "../machine/play/playing-engine.js";
@@ -123,18 +124,19 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
     const reader = readerOf(engine, chat, task.task.tools);
     const jinja2 = new Jinja2(() => python(signal), run.logFile("learner.log"));
     ends.jinja2 = () => jinja2.close();
+    const { render } = jinja2;
+    const guards = (dealt: Dealt | undefined) => guardsOf({ reader, render, store: storeOf(run), settings, dealt });
     const parts = {
       run,
       updater,
       view,
       lastUpdates: new LastUpdates(),
-      guards: [givenGuard(reader), renderedGuard(reader, jinja2.render), ...guards, storedGuard(storeOf(run))],
       settings: loopSettings(settings, config, info, plan.apart),
       policy: await model.policy(task, config.releaseWeights),
     };
     // A program plays what it likes next.
     if (given && settings.staleness === 0) {
-      const settling = { ...parts, signal };
+      const settling = { ...parts, guards: guards(undefined) };
       await use(settling, await settleLast(settling, new StepClock()));
     }
     const rewardsBeside = async () => {
@@ -143,7 +145,7 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
       return opened;
     };
     const about = { rewards: rewardsBeside, loading, events: { ...events, ...io }, close };
-    return new TrainingRun({ plan, model, parts, ...about });
+    return new TrainingRun({ plan, model, parts, guards, ...about });
   } catch (error) {
     await close();
     throw error;
@@ -196,8 +198,7 @@ function readerOf(engine: Engine, { template, closing }: Chat, tools: readonly T
 }
 
 /** Reads by a connection of its own. */
-const storeOf = ({ folder, store }: Run): StoreReader => ({
-  last: () => store.lastStep().step,
+const storeOf = ({ folder }: Run): StoreReader => ({
   rollouts: (step) => readStore(folder, (reader) => [...reader.rollouts({ phase: "train", from: step, to: step })]),
   metrics: (step) => readStore(folder, (reader) => reader.steps().find((row) => row.step === step)?.metrics ?? null),
 });

@@ -52,7 +52,7 @@ export async function train(
   groups: readonly Group[],
   { rewards, signal = new AbortController().signal, ...choice }: TrainChoice = {},
 ): Promise<MetricsLine> {
-  const { parts, plan, rewards: ofRun } = openedOf(run);
+  const { parts, plan, guards, rewards: ofRun } = openedOf(run);
   const { run: kept, settings } = parts;
   const at = kept.store.lastStep();
   const step = at.step + 1;
@@ -79,6 +79,7 @@ export async function train(
     ...parts,
     settings: { ...settings, advantages: { ...settings.advantages, spreadFloor } },
     scenarios: { groupsPerStep: played.length, next: () => [], resting: () => 0, ofValidation: () => [] },
+    guards: guards(undefined),
     rewardGroup: async () => ({ kind: "rewarded", rewards: [] }) as const,
     signal,
   };

@@ -16,7 +16,6 @@ import { deriveSeed } from "../core/util/random.js";
 import { learnerCards } from "../engine/device/device.js";
 import type { LearnerPlace } from "../engine/device/learner-place.js";
 import { ggmlBase } from "../engine/missing.js";
-import { checkAsked } from "../guards/asked.js";
 import { learnerFacts, learnerText } from "../machine/compute.js";
 
 /** The part of the learner's interface that is used. */
@@ -32,8 +31,6 @@ export interface UpdaterSettings {
   readonly step: Omit<StepSettings, keyof UpdateRequest>;
   /** Starts a learner from a checkpoint folder, or with a new adapter. Aborting the signal ends it while it loads. */
   readonly start: (from: string | undefined, signal: AbortSignal) => Promise<LearnerLike>;
-  /** Looks at what is asked. @throws HoneError where the update must not be made */
-  readonly check?: (asked: StepSettings) => void;
   readonly log: (text: string) => void;
 }
 
@@ -113,13 +110,13 @@ export class LearnerUpdater implements Updater {
   }
 
   async #fitting(request: UpdateRequest): Promise<StepMetrics> {
-    const { from, signal, ...asked } = request;
+    const { from, signal, onAsk, ...asked } = request;
     for (;;) {
       const learner = this.#learner ?? (await this.#start(from, signal));
       const microBatchTokens = this.#microBatchTokens;
       try {
         const settings = { ...this.#settings.step, ...asked, microBatchTokens };
-        this.#settings.check?.(settings);
+        await onAsk(settings);
         const metrics = await learner.step(settings);
         this.#note(metrics.notes ?? []);
         return metrics;
@@ -179,7 +176,6 @@ export function openUpdater({ run, model, settings, config, fitted, place, threa
       gradientCheckpointing: fitted.gradientCheckpointing,
       maxCompletionTokens: settings.maxTokens * settings.maxTurns,
     },
-    check: (asked) => checkAsked(asked, settings),
     start: async (from, signal) => {
       const learner = await startLearner(
         {

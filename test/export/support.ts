@@ -65,7 +65,7 @@ export async function trainedRun(home: string, name: string, options: object = {
   };
   const checkpoints = new Checkpoints(join(folder, "checkpoints"));
   const draft = checkpoints.draft(4);
-  mkdirSync(join(draft, "adapter"));
+  mkdirSync(join(draft, "adapter"), { recursive: true });
   for (const file of ["adapter_config.json", "adapter_model.safetensors"]) {
     cpSync(join(adapterOf(), file), join(draft, "adapter", file));
   }

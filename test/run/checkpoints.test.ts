@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -14,8 +14,15 @@ beforeEach(() => {
 
 const about = { run: "r", ...shape };
 
-async function publish(step: number): Promise<string> {
+function drafted(step: number): string {
   const draft = checkpoints.draft(step);
+  expect(existsSync(draft)).toBe(false);
+  mkdirSync(draft, { recursive: true });
+  return draft;
+}
+
+async function publish(step: number): Promise<string> {
+  const draft = drafted(step);
   writeFileSync(join(draft, "adapter.gguf"), `adapter ${step}`);
   writeFileSync(join(draft, "optimizer.pt"), `optimizer ${step}`);
   return (await checkpoints.publish(step, about)).adapter;
@@ -23,7 +30,7 @@ async function publish(step: number): Promise<string> {
 
 describe("checkpoints", () => {
   it("get their number when they are whole, with a manifest of hashes", async () => {
-    checkpoints.draft(21);
+    drafted(21);
     expect(checkpoints.list()).toEqual([]);
     const adapter = await publish(21);
     expect(checkpoints.list()).toEqual([21]);
@@ -36,7 +43,7 @@ describe("checkpoints", () => {
   });
 
   it("are not made of an update that wrote no adapter", async () => {
-    writeFileSync(join(checkpoints.draft(1), "optimizer.pt"), "o");
+    writeFileSync(join(drafted(1), "optimizer.pt"), "o");
     await expect(checkpoints.publish(1, about)).rejects.toThrow("wrote no adapter.gguf");
     expect(checkpoints.list()).toEqual([]);
   });
@@ -59,7 +66,7 @@ describe("checkpoints", () => {
 
   it("that no committed step names are set aside until they are made again", async () => {
     for (const step of [1, 2, 3]) await publish(step);
-    checkpoints.draft(4);
+    drafted(4);
     expect(checkpoints.setAside(new Set([1, 2]))).toEqual([3]);
     expect(checkpoints.list()).toEqual([1, 2]);
     expect(readdirSync(join(folder, "unreferenced"))).toEqual(["0003"]);

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -6,8 +6,9 @@ import { LearnerRefused } from "../../src/core/learn/errors.js";
 import type { StepMetrics } from "../../src/core/learn/types.js";
 import type { RewardGroup } from "../../src/core/reward/reward.js";
 import { bestOf, Run } from "../../src/core/run/run.js";
+import type { Demand, Guard } from "../../src/core/train/guard.js";
 import type { Updater } from "../../src/core/train/parts.js";
-import { UsageError } from "../../src/core/util/errors.js";
+import { HoneError, UsageError } from "../../src/core/util/errors.js";
 import { randomReward } from "../../src/judge/reward/control.js";
 import { trainSteps } from "../../src/trainer/loop.js";
 import { summarise } from "../../src/trainer/summary.js";
@@ -236,7 +237,8 @@ describe("the training loop", () => {
     const [, one, two, three] = run.store.steps();
     expect(two).toMatchObject({ checkpoint: 1, adapter: one?.adapter, metrics: { skipped: "gradient" } });
     expect(three?.checkpoint).toBe(3);
-    expect(run.checkpoints.list()).toEqual([1, 3]);
+    // Nor is there a folder that was begun for it.
+    expect(readdirSync(join(folder, "checkpoints")).sort()).toEqual(["0001", "0003"]);
   });
 
   it("stops when updates are never finite", async () => {
@@ -262,6 +264,26 @@ describe("the training loop", () => {
       "engine and learner disagree",
     );
     expect(run.store.lastStep().step).toBe(1);
+  });
+
+  it("asks guards before the learner, and once the step is committed, which they may take back", async () => {
+    const refusing = (moment: "beforeAsking" | "afterCommit", demand: Demand): Guard => ({
+      name: moment,
+      sees: "",
+      [moment]: async () => ({ demand, error: new HoneError(`looked: ${moment}`) }),
+    });
+    const guarded = async (guard: Guard, learner?: NonNullable<FakeParts["learner"]>) => {
+      const run = await opened();
+      const parts = partsOf(run, { settings: { steps: 1 }, change: { guards: [guard] }, ...(learner && { learner }) });
+      await expect(train(parts)).rejects.toThrow(`looked: ${guard.name}`);
+      const { step } = run.store.lastStep();
+      close(run);
+      return { step, played: parts.policy.played.length };
+    };
+    const unasked = () => ({ step: () => expect.unreachable(), close: async () => undefined });
+    expect(await guarded(refusing("beforeAsking", "refuse"), unasked)).toMatchObject({ step: 0 });
+    expect(await guarded(refusing("afterCommit", "take the commit back"))).toEqual({ step: 0, played: 0 });
+    expect(await guarded(refusing("afterCommit", "refuse"))).toEqual({ step: 1, played: 0 });
   });
 
   it("under random rewards trains on coins and reports the task's own reward", async () => {

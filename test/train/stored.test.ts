@@ -6,7 +6,6 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RolloutCredit, StepRow } from "../../src/core/run/records.js";
 import { RunStore } from "../../src/core/run/store.js";
 import { type CreditedGroup, creditGroups, creditsOf } from "../../src/core/train/credit.js";
-import type { Moments } from "../../src/core/train/guard.js";
 import { stepMetricsRow } from "../../src/core/train/metrics.js";
 import { checkMeasured, checkStored, type StoredRollout, storedGuard } from "../../src/guards/stored.js";
 import { RunReader } from "../../src/machine/runs/reader.js";
@@ -82,22 +81,11 @@ it("is refused where a rollout is another, or has another reward, id, mask or lo
   for (const one of cases) expect(() => checkStored(1, groups, one)).toThrow("the store has step 1 otherwise");
 });
 
-it("is looked at once, after the step is committed, and the commit is taken back", async () => {
-  let last = 0;
-  const asked: number[] = [];
-  const rollouts = (step: number) => {
-    asked.push(step);
-    return [];
-  };
-  const guard = storedGuard({ last: () => last, rollouts, metrics: () => null });
-  const seen = { groups, steps: [{ step: 0 }] } as unknown as Moments["beforeUpdate"];
-  const waking = {} as Moments["afterWaking"];
-  expect(await guard.beforeUpdate?.(seen)).toBeUndefined();
-  expect(await guard.afterWaking?.(waking)).toBeUndefined();
-  last = 1;
-  expect(await guard.afterWaking?.(waking)).toMatchObject({ demand: "take the commit back" });
-  expect(await guard.afterWaking?.(waking)).toBeUndefined();
-  expect(asked).toEqual([1]);
+it("takes the commit back", async () => {
+  const looked = async (rows: readonly StoredRollout[]) =>
+    storedGuard({ rollouts: () => rows, metrics: () => null }).afterCommit?.({ step: 1, groups, learnt: null });
+  expect(await looked(stored(creditsOf(groups)))).toBeUndefined();
+  expect(await looked([])).toMatchObject({ demand: "take the commit back" });
 });
 
 describe("what a step measured", () => {
@@ -112,10 +100,10 @@ describe("what a step measured", () => {
     expect(row).toMatchObject({ groups_trainable: 1, training_n: 6, rollouts: 10 });
     checkMeasured(1, groups, learnt, rows, row);
     const without = stepMetricsRow(groups, [], 0.1, null);
-    checkMeasured(1, groups, undefined, rows, without);
+    checkMeasured(1, groups, null, rows, without);
     // A group whose rollouts all failed.
     const none = stepMetricsRow([], [], 0.1, null);
-    checkMeasured(1, [], undefined, [], none);
+    checkMeasured(1, [], null, [], none);
   });
 
   it.each([

@@ -22,6 +22,7 @@ const request = {
   sampledTokens: 16,
   seed: 5,
   adapterType: "f32" as const,
+  onAsk: async () => undefined,
   onProgress: () => undefined,
 };
 
@@ -56,7 +57,7 @@ describe("the learner between steps", () => {
   it("is told of the step and what every step shares", async () => {
     const { update, asked } = updaterOf("run", [good]);
     await update();
-    const { from: _, ...told } = request;
+    const { from: _, onAsk: __, ...told } = request;
     expect(asked).toEqual([{ ...stepSettings, ...told }]);
   });
 
@@ -139,6 +140,7 @@ describe("the learner between steps", () => {
       seed: 1,
       adapterType: "f32" as const,
       signal,
+      onAsk: async () => undefined,
       onProgress,
     };
     await expect(updater.update(request)).rejects.toThrow("the learner's model does not fit into memory");
@@ -158,6 +160,16 @@ describe("the learner between steps", () => {
   it("is not asked again what it refused", async () => {
     const { update, log } = updaterOf("run", [fails(new LearnerRefused("no"))]);
     await expect(update()).rejects.toThrow("no");
+    expect(log).toEqual(["start c", "step 1024"]);
+  });
+
+  it("is not asked what a guard refuses, though it had been asked before", async () => {
+    const { updater, log } = updaterOf("run", [fails(new LearnerOutOfMemory("full")), good]);
+    const onAsk = async ({ microBatchTokens }: StepSettings) => {
+      if (microBatchTokens < 1024) throw new HoneError("not that");
+    };
+    const { signal } = new AbortController();
+    await expect(updater.update({ ...request, onAsk, signal })).rejects.toThrow("not that");
     expect(log).toEqual(["start c", "step 1024"]);
   });
 

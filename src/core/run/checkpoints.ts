@@ -127,11 +127,10 @@ export class Checkpoints {
       .sort((a, b) => a - b);
   }
 
-  /** An empty folder for the files of a step, until `publish` gives it its number. */
+  /** A folder for the files of a step, which whoever writes them makes, until `publish` gives it its number. */
   draft(step: number): string {
     const folder = this.#draftOf(step);
     rmSync(folder, { recursive: true, force: true });
-    mkdirSync(folder, { recursive: true });
     return folder;
   }
 

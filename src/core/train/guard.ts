@@ -4,7 +4,7 @@
  */
 import type { AdvantageOptions } from "../learn/advantages.js";
 import type { BatchGroup } from "../learn/batch.js";
-import type { StepMetrics } from "../learn/types.js";
+import type { StepMetrics, StepSettings } from "../learn/types.js";
 import type { GroupReward } from "../reward/reward.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import type { ProbeReading, StepMetricsRow, StepRow } from "../run/records.js";
@@ -84,6 +84,8 @@ export interface Moments {
     /** What the learner is told that the loss is a mean over. */
     readonly mean: { readonly rollouts: number; readonly sampledTokens: number };
   };
+  /** What the learner is about to be asked for; also where it is asked once more. */
+  readonly beforeAsking: { readonly asked: StepSettings };
   /** What the learner says of its update. */
   readonly afterUpdate: {
     readonly learnt: StepMetrics;
@@ -92,6 +94,12 @@ export interface Moments {
     readonly lastUpdates: LastUpdates;
     readonly settings: MismatchSettings;
     readonly before: readonly StepMetrics["mismatch"][];
+  };
+  /** The step that was just committed, and what it was made of. */
+  readonly afterCommit: {
+    readonly step: number;
+    readonly groups: readonly CreditedGroup[];
+    readonly learnt: StepMetrics | null;
   };
   /** The engine, awake, with the adapter that it was told to load; or the error of that. */
   readonly afterWaking: {

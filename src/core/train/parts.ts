@@ -57,7 +57,7 @@ export interface Policy {
 export interface UpdateRequest {
   /** Batch file. */
   readonly batch: string;
-  /** Empty folder for the new checkpoint's files. */
+  /** Folder for the new checkpoint's files, which the update makes with them. */
   readonly into: string;
   /** Checkpoint folder in force; undefined while the adapter is new. */
   readonly from: string | undefined;
@@ -77,6 +77,8 @@ export interface UpdateRequest {
   /** See StepSettings. */
   readonly adapterType: NonNullable<StepSettings["adapterType"]>;
   readonly signal: AbortSignal;
+  /** Called with each request for the learner before it is sent. Rejects where it must not be. */
+  readonly onAsk: (asked: StepSettings) => Promise<void>;
   readonly onProgress: (progress: Progress) => void;
 }
 

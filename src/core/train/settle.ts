@@ -45,7 +45,7 @@ async function lookAtProgress(parts: Parts, row: StepRow): Promise<void> {
 }
 
 /** What guards may demand once a step is committed. */
-const actsAfter = ({ run, view }: Parts, unsettled?: number) => ({
+export const actsAfter = ({ run, view }: Parts, unsettled?: number) => ({
   note: (text: string) => view.log(text),
   dropRollouts: () => undefined,
   takeBack: () => {

@@ -20,7 +20,7 @@ import { stepMetricsRow } from "./metrics.js";
 import type { LoopParts } from "./parts.js";
 import { interruptible, playContextOf, playedAs, playSaved } from "./saved-play.js";
 import { rateOfStep } from "./schedule.js";
-import { wakeWith } from "./settle.js";
+import { actsAfter, wakeWith } from "./settle.js";
 import type { ClockPhase, StepClock } from "./step-clock.js";
 import { policiesSince } from "./version.js";
 
@@ -60,7 +60,7 @@ export interface LearnStages {
   update(groups: readonly CreditedGroup[]): Promise<StepMetrics | null>;
   /** Gives the new checkpoint its number. */
   publish(learnt: StepMetrics | null): Promise<Published>;
-  commit(done: DoneStep): StepRow;
+  commit(done: DoneStep): Promise<StepRow>;
 }
 
 /** In order of their calls, see {@link trainStep}. Each throws HoneError when the run cannot continue. */
@@ -177,7 +177,7 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
       return { checkpoint, adapter };
     },
 
-    commit: ({ played, groups, learnt, policy: now }) => {
+    commit: async ({ played, groups, learnt, policy: now }) => {
       const failures = played.flatMap((round) => round.failures);
       const further = groups.length - scenarios.groupsPerStep;
       const resting = scenarios.resting(step);
@@ -203,6 +203,8 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
       // Where steps are played ahead, each waits for the engine to play its policy.
       const settled = settings.staleness === 0 && row.checkpoint === at.checkpoint;
       run.store.commitStep(row, creditsOf(groups), settled);
+      const after = actsAfter(parts, settled ? undefined : step);
+      await timed("checkpoint", () => heed(guards, "afterCommit", { step, groups, learnt }, after));
       return row;
     },
   };
@@ -248,6 +250,7 @@ async function updateOn(
     seed: deriveSeed("minibatches", settings.seed, step),
     adapterType: settings.adapterType,
     signal,
+    onAsk: (asked) => heed(guards, "beforeAsking", { asked }, acts),
     onProgress: (progress) => view.progress(progress),
   });
 }

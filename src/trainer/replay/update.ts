@@ -10,6 +10,7 @@ import type { RunSettings } from "../../core/run/settings.js";
 import { batchOf, playedIn } from "../../core/train/credit.js";
 import { sha256OfFile } from "../../core/util/files.js";
 import { deriveSeed } from "../../core/util/random.js";
+import { checkAsked } from "../../guards/asked.js";
 import { pythonFor } from "../../machine/python/machine.js";
 import { ensurePython } from "../../machine/python/python.js";
 import { openUpdater } from "../updater.js";
@@ -94,6 +95,7 @@ export async function replayUpdate(
       adapterType: adapterTypeIn(at.timing?.numerics ?? ""),
       seed: deriveSeed("minibatches", settings.seed, at.step),
       signal,
+      onAsk: async (asked) => checkAsked(asked, settings),
       onProgress: () => undefined,
     });
     if (!learnt.applied) return { part, result: "differs", text: `it was not applied now: ${learnt.skipped}` };

@@ -157,13 +157,11 @@ async function playAhead(parts: LoopParts, { committed, played, clockOf, settled
     let at = row;
     if (version < unsettled) await use(parts, row);
     else {
-      const before = version <= last ? row.timing?.seconds : undefined;
-      at = await settleNext(
-        parts,
-        row,
-        clockOf(version),
-        () => before ?? { ...clockOf(version).read(), total: laps.lap().total },
-      );
+      const now = () => {
+        const { seconds, checks } = clockOf(version).read();
+        return { seconds: { ...seconds, total: laps.lap().seconds.total }, checks };
+      };
+      at = await settleNext(parts, row, clockOf(version), version <= last ? () => undefined : now);
     }
     if (isDue(settings, version)) await validateAt(row);
     pruneCheckpoints(run, settings.keep, staleness);

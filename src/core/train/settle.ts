@@ -10,7 +10,7 @@ import { HoneError } from "../util/errors.js";
 import { heed } from "./guard.js";
 import { taught } from "./metrics.js";
 import type { LoopParts } from "./parts.js";
-import type { StepClock } from "./step-clock.js";
+import type { ClockTiming, StepClock } from "./step-clock.js";
 
 type Parts = Pick<LoopParts, "run" | "settings" | "policy" | "guards" | "view">;
 
@@ -61,21 +61,21 @@ export async function settleLast(parts: Parts, clock: StepClock): Promise<StepRo
   const row = parts.run.store.unsettledStep();
   if (!row) return parts.run.store.lastStep();
   const probe = await clock.measure("swap", () => loadStep(parts, row));
-  return finish(parts, row, probe, row.timing?.seconds ?? {});
+  return finish(parts, row, probe);
 }
 
 /**
  * Loads the adapter of the first committed step that is not settled into the policy, which is awake, and settles it.
- * @param seconds of the step, asked for when the adapter is loaded
+ * @param timing of the step, asked for when the adapter is loaded
  */
 export async function settleNext(
   parts: Parts,
   row: StepRow,
   clock: StepClock,
-  seconds: () => Record<string, number>,
+  timing: () => ClockTiming | undefined,
 ): Promise<StepRow> {
   const probe = await clock.measure("swap", () => loadStep(parts, row));
-  const settled = finish(parts, row, probe, seconds());
+  const settled = finish(parts, row, probe, timing());
   await lookAtProgress(parts, row);
   return settled;
 }
@@ -137,9 +137,10 @@ function withStepKept(error: unknown, { step }: StepRow): unknown {
   return new HoneError(message, { cause: error });
 }
 
-function finish({ run, view }: Parts, row: StepRow, probe: ProbeReading | null, seconds: Record<string, number>) {
+/** @param now by default the step's timing is that of its commit */
+function finish({ run, view }: Parts, row: StepRow, probe: ProbeReading | null, now?: ClockTiming) {
   const { metrics, timing } = row;
-  const settled = { ...row, metrics: metrics && { ...metrics, probe }, timing: timing && { ...timing, seconds } };
+  const settled = { ...row, metrics: metrics && { ...metrics, probe }, timing: timing && { ...timing, ...now } };
   run.store.settleStep(settled);
   run.appendMetrics(metricsLine(settled));
   view.step(metricsLine(settled));

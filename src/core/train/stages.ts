@@ -131,7 +131,7 @@ export function playStages(parts: LoopParts, step: number, version: StepRow, clo
     advantages: async (groups, rewards) => {
       const { advantages: options, maskTruncated } = settings;
       const credited = creditGroups(groups, rewards, { ...options, maskTruncated });
-      await heed(guards, "afterCredit", { groups, rewards, credited, options }, acts);
+      await clock.check(() => heed(guards, "afterCredit", { groups, rewards, credited, options }, acts));
       return credited;
     },
   };
@@ -168,7 +168,8 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
       const { lastUpdates } = parts;
       const before = mismatchesOf(run.store.steps(), numericsWith(learnt));
       const { checkpoint } = version;
-      await heed(guards, "afterUpdate", { learnt, checkpoint, earlier, lastUpdates, settings, before }, acts);
+      const told = { learnt, checkpoint, earlier, lastUpdates, settings, before };
+      await clock.check(() => heed(guards, "afterUpdate", told, acts));
       return learnt;
     },
 
@@ -192,8 +193,7 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
           staleness: policiesSince(run.store.steps(), version.step),
         }),
         timing: {
-          seconds: clock.read(),
-          checks: clock.checks,
+          ...clock.read(),
           reused: played.reduce((sum, round) => sum + round.reused, 0),
           memory: learnt?.memory ?? null,
           judge: parts.judgeLap?.() ?? null,
@@ -204,7 +204,8 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
       const settled = settings.staleness === 0 && row.checkpoint === at.checkpoint;
       run.store.commitStep(row, creditsOf(groups), settled);
       const after = actsAfter(parts, settled ? undefined : step);
-      await timed("checkpoint", () => heed(guards, "afterCommit", { step, groups, learnt }, after));
+      const looked = () => heed(guards, "afterCommit", { step, groups, learnt }, after);
+      await timed("checkpoint", () => clock.check(looked));
       return row;
     },
   };

@@ -4,6 +4,13 @@ export type ClockPhase = "rollouts" | "rewards" | "swap" | "update" | "checkpoin
 
 const PHASES: readonly ClockPhase[] = ["rollouts", "rewards", "swap", "update", "checkpoint", "validation"];
 
+export interface ClockTiming {
+  /** By phase, and in all. */
+  readonly seconds: Record<ClockPhase | "total", number>;
+  /** Seconds in which what is learnt was checked by a second path. */
+  readonly checks: number;
+}
+
 export class StepClock {
   #started = performance.now();
   #seconds = new Map<ClockPhase, number>();
@@ -20,11 +27,6 @@ export class StepClock {
     }
   }
 
-  /** Seconds of the phases in which what is learnt was checked by a second path. */
-  get checks(): number {
-    return this.#checks;
-  }
-
   addChecks(seconds: number): void {
     this.#checks += seconds;
   }
@@ -39,19 +41,20 @@ export class StepClock {
     }
   }
 
-  /** Seconds by phase and in all since the last lap. */
-  read(now = performance.now()): Record<ClockPhase | "total", number> {
+  /** Since the last lap. */
+  read(now = performance.now()): ClockTiming {
     const phases = PHASES.map((phase) => [phase, this.#seconds.get(phase) ?? 0] as const);
-    return { ...(Object.fromEntries(phases) as Record<ClockPhase, number>), total: (now - this.#started) / 1000 };
+    const seconds = Object.fromEntries(phases) as Record<ClockPhase, number>;
+    return { seconds: { ...seconds, total: (now - this.#started) / 1000 }, checks: this.#checks };
   }
 
   /** The same, and starts a new lap: time between two laps belongs to one of them. */
-  lap(): Record<ClockPhase | "total", number> {
+  lap(): ClockTiming {
     const now = performance.now();
-    const seconds = this.read(now);
+    const timing = this.read(now);
     this.#started = now;
     this.#seconds = new Map();
     this.#checks = 0;
-    return seconds;
+    return timing;
   }
 }

@@ -7,6 +7,7 @@ import { demanding, type Guard, type Moments } from "../core/train/guard.js";
 import { drawsOf } from "../core/train/metrics.js";
 import { wrapped } from "../core/util/text.js";
 import { type AskedOptions, askedGuard, checkRate } from "./asked.js";
+import { checkBatch } from "./batch-check.js";
 import { checkCredits, checkMean } from "./credit-check.js";
 import { checkDrawStatistics, checkDraws, checkSeeds, type Dealt, scenariosGuard } from "./draws.js";
 import { checkEvaluated } from "./evaluated.js";
@@ -15,7 +16,6 @@ import { checkAdapterType, checkMismatch, checkProbe, mismatchNote, probeLimit }
 import { checkPolicySlope } from "./policy-slope.js";
 import { checkProgress } from "./progress.js";
 import { type RenderedReader, type Renderer, renderedGuard } from "./rendered.js";
-import { checkBatch } from "./second-path.js";
 import { type StoreReader, storedGuard } from "./stored.js";
 
 /** Those that need no more than a moment has: all but the first two and the last three of `guardsOf`. */

@@ -3,8 +3,8 @@
  * tests that plant the fault, and an entry here; docs/trust.md follows from the list (`yarn docs`).
  */
 import { EngineOutOfMemory } from "../core/engine/errors.js";
+import { drawsOf } from "../core/train/credit.js";
 import { demanding, type Guard, type Moments } from "../core/train/guard.js";
-import { drawsOf } from "../core/train/metrics.js";
 import { wrapped } from "../core/util/text.js";
 import { type AskedOptions, askedGuard, checkRate } from "./asked.js";
 import { checkBatch } from "./batch-check.js";
@@ -46,11 +46,7 @@ export const guards: readonly Guard[] = [
     sees: "tokens that are not drawn with the probabilities that are recorded",
     beforeUpdate: ({ groups, steps }) => {
       const before = steps.map(({ metrics }) => metrics?.draws ?? null);
-      const now = groups.flatMap(({ members, brokenOff }) => [
-        ...members.map(({ trajectory }) => trajectory),
-        ...brokenOff,
-      ]);
-      return demanding("drop these rollouts", () => checkDrawStatistics(before, drawsOf(now)));
+      return demanding("drop these rollouts", () => checkDrawStatistics(before, drawsOf(groups)));
     },
   },
   {

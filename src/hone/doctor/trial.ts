@@ -7,7 +7,6 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { chatOf } from "../../chat/chat.js";
 import type { LocalEngine } from "../../core/engine/engine.js";
-import { groupAdvantages } from "../../core/learn/advantages.js";
 import { type BatchGroup, writeBatch } from "../../core/learn/batch.js";
 import { startLearner } from "../../core/learn/learner.js";
 import { objectiveOf } from "../../core/learn/objectives.js";
@@ -98,12 +97,11 @@ async function tryEngine(engine: LocalEngine, seconds: number, loadSeconds: numb
   return played.records;
 }
 
-/** A batch in which every other rollout has the higher reward. */
+/** A batch in which every other rollout is the better one. */
 async function writeTrialBatch(file: string, records: readonly TokenRecord[]): Promise<void> {
-  const chosen = records.slice(0, LEARNT);
-  const rewards = chosen.map((_, index) => index % 2);
-  const { advantages } = groupAdvantages(rewards, { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 });
-  const group: BatchGroup = chosen.map((tokens, index) => ({ tokens, advantage: advantages[index] as number }));
+  const group: BatchGroup = records
+    .slice(0, LEARNT)
+    .map((tokens, index) => ({ tokens, advantage: index % 2 === 0 ? -1 : 1 }));
   await writeBatch(file, [group], { temperature: 1 });
 }
 

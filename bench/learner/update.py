@@ -111,7 +111,7 @@ def read_rollouts(path):
     advantages = {int(owner): float(value) for owner, value in zip(batch.owner, batch.advantages, strict=True)}
     return [
         (one.group, one.prompt, one.ids, one.sampled[one.prompt :].int(), advantages[number])
-        for number, one in enumerate(batch.trajectories)
+        for number, one in enumerate(batch.sequences)
     ]
 
 
@@ -243,7 +243,7 @@ def run_hone(options):
     device = choose_device(options.device)
     shape = shape_of(options)
     backend = make_backend(options, device)
-    from learner.batch import Batch, Trajectory
+    from learner.batch import Batch, BatchSequence
     from learner.optimizer import Optimizer
     from learner.request import AdamSettings, StepRequest, read
     from learner.update import policy_update
@@ -262,7 +262,7 @@ def run_hone(options):
     rollouts = make_rollouts(options, shape["vocab_size"])
     for number, (group, prompt, ids, flags, advantage) in enumerate(rollouts):
         sampled = torch.cat((torch.zeros(prompt, dtype=torch.bool), flags.bool()))
-        trajectories.append(Trajectory(ids, sampled, group, prompt, slot, number))
+        trajectories.append(BatchSequence(ids, sampled, group, prompt, slot, number))
         count = int(flags.sum())
         slot += count
         advantages.append(torch.full((count,), advantage))

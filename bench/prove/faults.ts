@@ -137,7 +137,7 @@ const own: readonly Fault[] = [
         "    import torch",
         "    from .packing import plan_trajectories",
         "    with backend.base_policy():",
-        "        packs = plan_trajectories(batch.trajectories, request.micro_batch_tokens, backend.shares)",
+        "        packs = plan_trajectories(batch.sequences, request.micro_batch_tokens, backend.shares)",
         "        every = torch.ones(batch.sampled_tokens)",
         "        scored = Passes(backend, batch, request, every, lambda: None, ranks, None)._score_rows(packs)[0]",
         '    batch = __import__("dataclasses").replace(batch, rollout=scored.cpu())',

@@ -75,7 +75,7 @@ const list: readonly Omit<Fault, "outside">[] = [
   {
     name: "the shares of the mean in the order of the batch, not of the rows",
     family: "learner",
-    patch: at("native/learner/minibatches.py", "batch.member[slots], played", "batch.member, played"),
+    patch: at("native/learner/minibatches.py", "batch.of_rollout[slots], played", "batch.of_rollout, played"),
     flags: ["--loss", "grpo", ...ANY_REWARD],
   },
   {

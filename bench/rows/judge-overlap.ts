@@ -10,7 +10,6 @@ import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engi
 import { GroupWork } from "../../src/core/reward/group-work.js";
 import type { GroupReward, RewardGroup } from "../../src/core/reward/reward.js";
 import type { Scenario } from "../../src/core/task/task.js";
-import { EnginePolicy } from "../../src/core/train/engine-policy.js";
 import { buildMailDatabase } from "../../src/email/building/build.js";
 import { emailTask } from "../../src/email/email-task.js";
 import { openMailDatabase } from "../../src/email/reader.js";
@@ -20,6 +19,7 @@ import { Judge } from "../../src/judge/judge.js";
 import { rulerReward } from "../../src/judge/reward/judged.js";
 import { defaultRubric } from "../../src/judge/reward/rubric.js";
 import { taskReward } from "../../src/judge/reward/task.js";
+import { EnginePolicy } from "../../src/machine/play/engine-policy.js";
 import { ScenarioSampler } from "../../src/trainer/sampler.js";
 import { compare, modelName } from "../measure.js";
 import { modelPath } from "../models.js";

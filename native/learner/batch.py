@@ -14,7 +14,7 @@ VERSION = "3"
 
 
 @dataclass(frozen=True)
-class Trajectory:
+class BatchSequence:
     """One sequence of a rollout, which has one unless an agent played it. Tensors have its length."""
 
     ids: torch.Tensor
@@ -25,7 +25,7 @@ class Trajectory:
     """Tokens at the start that the group shares; none of them is sampled."""
     first_slot: int
     """Index of its first sampled token among the sampled tokens of the batch."""
-    member: int = 0
+    of_rollout: int = 0
     """Number of its rollout in the batch."""
     allowed: torch.Tensor | None = None
     """Number of the set that a token was drawn from, -1 where every token could come; None: everywhere."""
@@ -35,24 +35,24 @@ class Trajectory:
 
 @dataclass(frozen=True)
 class Batch:
-    """Input of one update. Tensors over S, the sampled tokens of all trajectories in order."""
+    """Input of one update. Tensors over S, the sampled tokens of all sequences in order."""
 
-    trajectories: list[Trajectory]
+    sequences: list[BatchSequence]
     rollout: torch.Tensor
     """Log-probability under the policy that sampled it, [S]."""
     advantages: torch.Tensor
-    """Of the token's trajectory, [S]."""
+    """Of the token's rollout, [S]."""
     owner: torch.Tensor
-    """Number of the token's trajectory, [S]."""
-    member: torch.Tensor
+    """Number of the token's sequence, [S]."""
+    of_rollout: torch.Tensor
     """Number of the token's rollout, [S]. The sequences of one rollout share its advantage."""
     temperature: float
     sets: torch.Tensor | None = None
     """uint8 [sets, vocabulary / 8]: a bit for each token that could come, the lowest of a byte first."""
 
     def on(self, device: torch.device) -> "Batch":
-        """With the tensors over S there; trajectories stay."""
-        names = ("rollout", "advantages", "owner", "member", *(() if self.sets is None else ("sets",)))
+        """With the tensors over S there; sequences stay."""
+        names = ("rollout", "advantages", "owner", "of_rollout", *(() if self.sets is None else ("sets",)))
         return replace(self, **{name: on_device(getattr(self, name), device) for name in names})
 
     @property
@@ -61,15 +61,15 @@ class Batch:
 
     @property
     def tokens(self) -> int:
-        return sum(len(trajectory.ids) for trajectory in self.trajectories)
+        return sum(len(one.ids) for one in self.sequences)
 
     @property
     def rollouts(self) -> int:
-        return len({trajectory.member for trajectory in self.trajectories})
+        return len({one.of_rollout for one in self.sequences})
 
     @property
     def groups(self) -> int:
-        return len({trajectory.group for trajectory in self.trajectories})
+        return len({one.group for one in self.sequences})
 
 
 def read_batch(path: str, vocabulary: int) -> Batch:
@@ -97,14 +97,14 @@ def read_batch(path: str, vocabulary: int) -> Batch:
 
     of_each = [None] * len(lengths) if allowed is None else allowed.split(lengths)
     seeds = json.loads(about.get("seeds", "null")) or [None] * len(lengths)
-    trajectories: list[Trajectory] = []
+    sequences: list[BatchSequence] = []
     slot = 0
-    for part_ids, part_sampled, group, prompt, member, part_allowed, seed in zip(
+    for part_ids, part_sampled, group, prompt, rollout, part_allowed, seed in zip(
         ids.split(lengths), sampled.split(lengths), groups, prompts, rollouts, of_each, seeds, strict=True
     ):
-        trajectories.append(Trajectory(part_ids, part_sampled, group, prompt, slot, member, part_allowed, seed))
+        sequences.append(BatchSequence(part_ids, part_sampled, group, prompt, slot, rollout, part_allowed, seed))
         slot += int(part_sampled.sum())
     owner = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))[sampled]
-    member = torch.tensor(rollouts)[owner]
+    of_rollout = torch.tensor(rollouts)[owner]
     temperature = float(about["temperature"])
-    return Batch(trajectories, logprobs[sampled], advantages[owner], owner, member, temperature, sets)
+    return Batch(sequences, logprobs[sampled], advantages[owner], owner, of_rollout, temperature, sets)

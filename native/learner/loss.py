@@ -73,22 +73,22 @@ class Played:
 
 
 def token_scale(
-    objective: Objective, member: torch.Tensor, played: Played, max_completion_tokens: int | None
+    objective: Objective, of_rollout: torch.Tensor, played: Played, max_completion_tokens: int | None
 ) -> torch.Tensor:
     """Factor of each token's loss in the sum, [S], for the tokens of one update.
 
-    `member` is the number of each token's rollout. A rollout counts as one however many sequences it has: its sampled
-    tokens share what it weighs, and each is in one sequence alone.
+    `of_rollout` is the number of each token's rollout. A rollout counts as one however many sequences it has: its
+    sampled tokens share what it weighs, and each is in one sequence alone.
 
     Of an update, never of a micro-batch, so that packing changes nothing.
     """
     if objective.normaliser == "tokens":
-        return torch.full((len(member),), 1 / played.tokens)
+        return torch.full((len(of_rollout),), 1 / played.tokens)
     if objective.normaliser == "sequences":
-        return 1 / (member.bincount()[member] * played.rollouts)
+        return 1 / (of_rollout.bincount()[of_rollout] * played.rollouts)
     if not max_completion_tokens:
         raise ValueError(f"{objective.name} needs maxCompletionTokens, the constant it divides by")
-    return torch.full((len(member),), 1 / (played.rollouts * max_completion_tokens))
+    return torch.full((len(of_rollout),), 1 / (played.rollouts * max_completion_tokens))
 
 
 def k3(logprobs: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:

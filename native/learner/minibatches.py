@@ -7,7 +7,7 @@ import torch
 
 from . import loss
 from .backend import Backend
-from .batch import Batch, Trajectory
+from .batch import Batch, BatchSequence
 from .packing import Pack
 from .ranks import Ranks
 from .request import StepRequest
@@ -26,14 +26,14 @@ class MiniBatch:
     rollouts: int
 
 
-def deal(batch: Batch, count: int, seed: int) -> list[list[Trajectory]]:
+def deal(batch: Batch, count: int, seed: int) -> list[list[BatchSequence]]:
     """Assigns whole groups to mini-batches, as evenly as possible; never more mini-batches than groups."""
-    groups = sorted({trajectory.group for trajectory in batch.trajectories})
+    groups = sorted({trajectory.group for trajectory in batch.sequences})
     count = min(count, len(groups))
     if count > 1:
         random.Random(seed).shuffle(groups)
     hands = [set(groups[number::count]) for number in range(count)]
-    return [[trajectory for trajectory in batch.trajectories if trajectory.group in hand] for hand in hands]
+    return [[trajectory for trajectory in batch.sequences if trajectory.group in hand] for hand in hands]
 
 
 def minibatches_of(backend: Backend, batch: Batch, request: StepRequest, ranks: Ranks) -> list[MiniBatch]:
@@ -43,7 +43,7 @@ def minibatches_of(backend: Backend, batch: Batch, request: StepRequest, ranks: 
         packs, own = ranks.plan(backend, trajectories, request.micro_batch_tokens)
         check_rows(packs, trajectories)
         slots = torch.cat([pack.slots for pack in packs])
-        minibatches.append(MiniBatch(packs, own, slots, len({trajectory.member for trajectory in trajectories})))
+        minibatches.append(MiniBatch(packs, own, slots, len({trajectory.of_rollout for trajectory in trajectories})))
     return minibatches
 
 
@@ -59,5 +59,7 @@ def scales_of(batch: Batch, minibatches: list[MiniBatch], request: StepRequest) 
             rollouts=rollouts * (minibatch.rollouts / batch.rollouts),
             tokens=tokens * len(slots) / batch.sampled_tokens,
         )
-        scales[slots] = loss.token_scale(request.objective, batch.member[slots], played, request.max_completion_tokens)
+        scales[slots] = loss.token_scale(
+            request.objective, batch.of_rollout[slots], played, request.max_completion_tokens
+        )
     return scales

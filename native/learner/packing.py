@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .batch import Batch, Trajectory
+from .batch import Batch, BatchSequence
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Pack:
 class _Member:
     """A trajectory as far as it is computed."""
 
-    trajectory: Trajectory
+    trajectory: BatchSequence
     ids: torch.Tensor
     shared: int
     """Number of positions that the member before it has computed for it."""
@@ -61,16 +61,16 @@ class _Member:
 
 def plan(batch: Batch, budget: int) -> list[Pack]:
     """Rows of at most `budget` positions (a single trajectory may be longer), with as few positions as possible."""
-    return plan_trajectories(batch.trajectories, budget)
+    return plan_trajectories(batch.sequences, budget)
 
 
-def plan_trajectories(trajectories: list[Trajectory], budget: int, shares: bool = True) -> list[Pack]:
+def plan_trajectories(trajectories: list[BatchSequence], budget: int, shares: bool = True) -> list[Pack]:
     """As `plan`. Without `shares` rows hold whole trajectories one after the other."""
     members = _sorted(trajectories, shares)
     return [_pack(members[start:end]) for start, end in _rows(members, budget)]
 
 
-def _sorted(trajectories: list[Trajectory], shares: bool) -> list[_Member]:
+def _sorted(trajectories: list[BatchSequence], shares: bool) -> list[_Member]:
     """Sorted by their ids: trajectories with a common prefix are neighbours, in the depth-first order of the trie."""
     computed = []
     for trajectory in trajectories:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from .batch import Trajectory
+from .batch import BatchSequence
 from .errors import Refused
 from .fused_weights import ADAPTER
 from .packing import plan_trajectories
@@ -134,33 +134,33 @@ def _size(values: torch.Tensor) -> torch.Tensor:
     return torch.linalg.vector_norm(values, dtype=torch.float32).clamp(min=1e-12) / values.numel() ** 0.5
 
 
-def _other_tokens(trajectory: Trajectory) -> Trajectory:
+def _other_tokens(trajectory: BatchSequence) -> BatchSequence:
     """With the prompt of its group changed as theirs is, and its position in the row kept."""
     ids, prompt = trajectory.ids, trajectory.prompt
     parts = (ids[:1], ids[1:prompt].flip(0), ids[prompt : prompt + 1], ids[prompt + 1 :].flip(0))
     return replace(trajectory, ids=torch.cat(parts))
 
 
-def trial_rows(vocabulary: int, prompt: int, lengths: tuple[int, int, int]) -> list[Trajectory]:
+def trial_rows(vocabulary: int, prompt: int, lengths: tuple[int, int, int]) -> list[BatchSequence]:
     """Every token after the prompt is predicted. The third trajectory is in a group of its own.
 
     A row sorts them by their ids (packing.py): by their groups' first tokens, then by their own first tokens.
     """
     generator = torch.Generator().manual_seed(0)
     shared = torch.randint(vocabulary, (prompt,), generator=generator)
-    made: list[Trajectory] = []
+    made: list[BatchSequence] = []
     slot = 0
     for number, (group, length) in enumerate(zip((0, 0, 1), lengths, strict=True)):
         ids = torch.randint(vocabulary, (length,), generator=generator)
         if group == 0:
             ids[:prompt] = shared
         ids[0], ids[prompt] = group, number
-        made.append(Trajectory(ids, torch.arange(length) >= prompt, group, prompt, slot))
+        made.append(BatchSequence(ids, torch.arange(length) >= prompt, group, prompt, slot))
         slot += length - prompt
     return made
 
 
-def computed_rows(backend: Any, rows: list[list[Trajectory]], learns: bool = True) -> Computed:
+def computed_rows(backend: Any, rows: list[list[BatchSequence]], learns: bool = True) -> Computed:
     """Without `learns` hidden states alone, computed without gradients."""
     parameters = {name: one for name, one in backend.model.named_parameters() if one.requires_grad and learns}
     for parameter in parameters.values():

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from .backend import TYPES, Backend
-from .batch import Batch, Trajectory
+from .batch import Batch, BatchSequence
 from .request import StepRequest
 
 
@@ -20,12 +20,12 @@ def logprobs(backend: Backend, batch: Batch) -> list[torch.Tensor]:
     """Of the sampled tokens of each trajectory, with a graph if gradients are on."""
     device = backend.device
     # Filled up on the right: no position sees what is behind it.
-    ids = torch.nn.utils.rnn.pad_sequence([one.ids for one in batch.trajectories], batch_first=True).to(device)
+    ids = torch.nn.utils.rnn.pad_sequence([one.ids for one in batch.sequences], batch_first=True).to(device)
     halves = torch.autocast(device.type, TYPES[backend.precision], enabled=backend.precision != "f32")
     with _own_attention(backend.model), halves:
         logits = backend.model(input_ids=ids, use_cache=False).logits
     scaled = logits.float() / batch.temperature
-    return [_of_trajectory(rows, batch, one) for rows, one in zip(scaled, batch.trajectories, strict=True)]
+    return [_of_trajectory(rows, batch, one) for rows, one in zip(scaled, batch.sequences, strict=True)]
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def _own_attention(model: Any) -> Iterator[None]:
             config._attn_implementation = name
 
 
-def _of_trajectory(logits: torch.Tensor, batch: Batch, one: Trajectory) -> torch.Tensor:
+def _of_trajectory(logits: torch.Tensor, batch: Batch, one: BatchSequence) -> torch.Tensor:
     """logits [T or more, vocabulary]"""
     found = []
     for place in one.sampled.nonzero().flatten().tolist():
@@ -90,8 +90,8 @@ def loss(
         if objective.normaliser == "tokens":
             divisor = tokens
         elif objective.normaliser == "sequences":
-            member = batch.trajectories[number].member
-            divisor = rollouts * int((batch.member == member).sum())
+            rollout = batch.sequences[number].of_rollout
+            divisor = rollouts * int((batch.of_rollout == rollout).sum())
         else:
             divisor = rollouts * request.max_completion_tokens
         total = total + losses.sum() / divisor

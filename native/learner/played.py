@@ -24,7 +24,7 @@ import torch
 
 from . import head
 from .backend import Backend
-from .batch import Batch, Trajectory
+from .batch import Batch, BatchSequence
 from .packing import Pack
 from .ranks import ALONE, Ranks
 
@@ -147,7 +147,7 @@ def played_by(
     results: list[Slope | None] = [None for _ in earlier]
     done = spent = 0
     # A short row occupies a card's host for as long as a whole one.
-    first = len(_fitting(batch.trajectories, budget, least=1)) if backend.device.type == "cuda" else 1
+    first = len(_fitting(batch.sequences, budget, least=1)) if backend.device.type == "cuda" else 1
     while True:
         unsure = any(one is None or one.error > ENOUGH for one in results)
         if not unsure and not score:
@@ -155,7 +155,7 @@ def played_by(
         room = (SHARE if all(results) else 2 * SHARE) * batch.tokens - spent
         # 1, 1, 2, 4, ... (or `first`, as many again, ...) in the batch's order, in which sequences of a group are
         # neighbours.
-        trajectories = _fitting(batch.trajectories[done : max(first, 2 * done)], room, least=0 if done else 1)
+        trajectories = _fitting(batch.sequences[done : max(first, 2 * done)], room, least=0 if done else 1)
         if not trajectories:
             break
         done += len(trajectories)
@@ -175,13 +175,13 @@ def played_by(
     return results, current
 
 
-def _fitting(trajectories: list[Trajectory], room: float, least: int) -> list[Trajectory]:
+def _fitting(trajectories: list[BatchSequence], room: float, least: int) -> list[BatchSequence]:
     """The first ones with at most so many tokens together, and at least `least` of them."""
     ends = torch.tensor([len(one.ids) for one in trajectories]).cumsum(0)
     return trajectories[: max(least, int((ends <= room).sum()))]
 
 
-def first_of_their_kind(trajectory: Trajectory, seen: set[int]) -> torch.Tensor:
+def first_of_their_kind(trajectory: BatchSequence, seen: set[int]) -> torch.Tensor:
     """For each sampled token whether no token before had the same prefix; adds them to `seen`."""
     first = []
     prefix = 0

@@ -18,7 +18,7 @@ import torch
 
 from . import head
 from .backend import Backend
-from .batch import Batch, Trajectory
+from .batch import Batch, BatchSequence
 from .errors import Refused
 from .packing import plan_trajectories
 
@@ -30,20 +30,20 @@ ENOUGH_SAMPLED = 32
 """The mean of fewer tokens says little: a longer trajectory is used then."""
 
 
-def choose(batch: Batch) -> Trajectory:
+def choose(batch: Batch) -> BatchSequence:
     """The shortest trajectory with enough sampled tokens, else the one with the most; truncated."""
-    cut = [_cut(trajectory) for trajectory in batch.trajectories]
+    cut = [_cut(trajectory) for trajectory in batch.sequences]
     enough = [trajectory for trajectory in cut if int(trajectory.sampled.sum()) >= ENOUGH_SAMPLED]
     if enough:
         return min(enough, key=lambda trajectory: len(trajectory.ids))
     return max(cut, key=lambda trajectory: int(trajectory.sampled.sum()))
 
 
-def _cut(trajectory: Trajectory) -> Trajectory:
+def _cut(trajectory: BatchSequence) -> BatchSequence:
     # Not the group's prompt: the sequences of an agent may share less than their own.
     most = max(MOST_TOKENS, int(trajectory.sampled.nonzero()[0]) + LEAST_AFTER_PROMPT)
     ids, sampled = trajectory.ids[:most], trajectory.sampled[:most]
-    return Trajectory(ids, sampled, trajectory.group, trajectory.prompt, trajectory.first_slot)
+    return BatchSequence(ids, sampled, trajectory.group, trajectory.prompt, trajectory.first_slot)
 
 
 class Probe:

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import torch
 
 from .backend import Backend, Repeat
-from .batch import Trajectory
+from .batch import BatchSequence
 from .device import choose_device
 from .errors import Refused, is_out_of_memory
 from .launched import Rank
@@ -65,7 +65,7 @@ class Ranks:
         all raise: Repeat, Refused, an error of memory, or another one, whichever is the last in this order."""
         return work()
 
-    def plan(self, backend: Backend, trajectories: list[Trajectory], budget: int) -> tuple[list[Pack], list[Pack]]:
+    def plan(self, backend: Backend, trajectories: list[BatchSequence], budget: int) -> tuple[list[Pack], list[Pack]]:
         """Rows of trajectories, of at most `budget` positions as in packing.py; and those that this rank computes."""
         packs = plan_trajectories(trajectories, budget, backend.shares)
         return packs, packs
@@ -142,7 +142,7 @@ class JoinedRanks(Ranks):
         self._agree(name, failure)
         return result
 
-    def plan(self, backend: Backend, trajectories: list[Trajectory], budget: int) -> tuple[list[Pack], list[Pack]]:
+    def plan(self, backend: Backend, trajectories: list[BatchSequence], budget: int) -> tuple[list[Pack], list[Pack]]:
         cost = row_cost(backend)
         packs = plan_for(self.world, trajectories, budget, backend.shares, cost)
         own = dealt([cost(pack) for pack in packs], self.world)[self._number]

@@ -24,7 +24,7 @@ import torch
 
 from . import plain
 from .backend import Backend
-from .batch import Batch, Trajectory
+from .batch import Batch, BatchSequence
 from .errors import Refused
 from .minibatches import minibatches_of, scales_of
 from .optimizer import Optimizer
@@ -90,7 +90,7 @@ def rehearse(backend: Backend, optimizer: Optimizer, batch: Batch, request: Step
         rollouts=None if request.rollouts is None else small.rollouts + 1,
         sampled_tokens=None if request.sampled_tokens is None else small.sampled_tokens + 5,
         # Two rows: one of each group.
-        micro_batch_tokens=max(len(one.ids) for one in plan_trajectories(small.trajectories[:2], 10**6)),
+        micro_batch_tokens=max(len(one.ids) for one in plan_trajectories(small.sequences[:2], 10**6)),
     )
     scale = optimizer.scale.state()
     with untouched(backend), in_f32(backend):
@@ -138,22 +138,22 @@ def small_batch(batch: Batch, number: int) -> Batch:
     """Of two rollouts the last tokens before the first that was sampled, and the first from there on, each in a group
     with a rollout that leaves it after half of its tokens. Advantages are made up; log-probabilities are set by who
     knows the policy."""
-    picked = [batch.trajectories[(2 * number + one) % len(batch.trajectories)] for one in range(2)]
-    trajectories: list[Trajectory] = []
+    picked = [batch.sequences[(2 * number + one) % len(batch.sequences)] for one in range(2)]
+    trajectories: list[BatchSequence] = []
     slot = 0
     for group, one in enumerate(picked):
         start = int(one.sampled.nonzero()[0])
         first = max(0, start - PROMPT)
         ids = one.ids[first : start + OWN]
         # The groups differ in their first token, whatever the prompts: a row holds one of them.
-        ids = torch.cat((ids[:1] if group == 0 else batch.trajectories[0].ids[start : start + 1], ids[1:]))
+        ids = torch.cat((ids[:1] if group == 0 else batch.sequences[0].ids[start : start + 1], ids[1:]))
         sampled = one.sampled[first : start + OWN].clone()
         prompt = start - first
         half = prompt + max(1, (len(ids) - prompt) // 2)
         other = torch.cat((ids[:half], ids[half:].flip(0)))
         allowed = None if one.allowed is None else one.allowed[first : start + OWN]
         for branch, sets in ((ids, allowed), (other, None)):
-            trajectories.append(Trajectory(branch, sampled, group, prompt, slot, len(trajectories), sets))
+            trajectories.append(BatchSequence(branch, sampled, group, prompt, slot, len(trajectories), sets))
             slot += int(sampled.sum())
     counts = torch.tensor([int(one.sampled.sum()) for one in trajectories])
     owner = torch.repeat_interleave(torch.arange(len(trajectories)), counts)

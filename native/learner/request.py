@@ -53,7 +53,7 @@ class Policy:
 
 
 @dataclass(frozen=True)
-class UpdateRequest:
+class TrainingRequest:
     batch: str
     into: str
     learning_rate: float
@@ -63,7 +63,7 @@ class UpdateRequest:
 
 
 @dataclass(frozen=True)
-class StepRequest(LossSettings, UpdateRequest):
+class StepRequest(LossSettings, TrainingRequest):
     max_completion_tokens: int | None = None
     temperature: float | None = None
     """Of the batch, once more; None: not said."""
@@ -81,7 +81,7 @@ class StepRequest(LossSettings, UpdateRequest):
 
 
 @dataclass(frozen=True)
-class SftRequest(UpdateRequest):
+class SftRequest(TrainingRequest):
     warmup: float
     epochs: int
     update_trajectories: int
@@ -90,7 +90,7 @@ class SftRequest(UpdateRequest):
 REQUESTS = {"open": OpenRequest, "step": StepRequest, "sft": SftRequest}
 
 
-def read_request(message: dict[str, Any]) -> OpenRequest | UpdateRequest:
+def read_request(message: dict[str, Any]) -> OpenRequest | TrainingRequest:
     """Raises Misunderstood for an unknown request and where a field is missing or of another type, Refused for a value
     that the learner does not have."""
     kind = REQUESTS.get(message.get("type"))

@@ -18,7 +18,7 @@ from peft import PeftModel
 from safetensors.torch import load_file
 
 from .architectures import LAYERS, interleave_heads, is_interleaved
-from .batch import Batch, Trajectory
+from .batch import Batch, BatchSequence
 from .copies import on_host
 from .errors import Refused
 from .fused_weights import ADAPTER, adapted, adapter_of
@@ -55,7 +55,7 @@ def timed(check: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @timed
-def check_rows(packs: list[Pack], trajectories: list[Trajectory]) -> None:
+def check_rows(packs: list[Pack], trajectories: list[BatchSequence]) -> None:
     """Every sampled token is predicted once, by the position before it, which sees the trajectory up to there and
     nothing else: by the mask (`ends`) and by the segments."""
     found = torch.cat([pack.slots for pack in packs]).sort().values
@@ -74,20 +74,22 @@ WEIGHED = 1e-5
 
 
 @timed
-def check_scales(scales: torch.Tensor, member: torch.Tensor, updates: list[torch.Tensor], request: StepRequest) -> None:
+def check_scales(
+    scales: torch.Tensor, of_rollout: torch.Tensor, updates: list[torch.Tensor], request: StepRequest
+) -> None:
     """Each token weighs in the mean of its update what the objective gives it, by the tokens of its rollout.
 
-    `scales` and `member` (each token's rollout) are [S of the batch]; `updates`: the tokens of each update.
+    `scales` and `of_rollout` (each token's) are [S of the batch]; `updates`: the tokens of each update.
     """
-    whole = len(member.unique())
+    whole = len(of_rollout.unique())
     rollouts = whole if request.rollouts is None else request.rollouts
-    tokens = len(member) if request.sampled_tokens is None else request.sampled_tokens
+    tokens = len(of_rollout) if request.sampled_tokens is None else request.sampled_tokens
     for slots in updates:
-        of, counts = member[slots].unique(return_inverse=True, return_counts=True)[1:]
+        of, counts = of_rollout[slots].unique(return_inverse=True, return_counts=True)[1:]
         # Rollouts of the step that are not in the batch are shared among its updates.
         played = rollouts * len(counts) / whole
         divisors = {
-            "tokens": torch.full(counts.shape, tokens * len(slots) / len(member), dtype=torch.float64),
+            "tokens": torch.full(counts.shape, tokens * len(slots) / len(of_rollout), dtype=torch.float64),
             "sequences": counts.double() * played,
             "constant": torch.full(counts.shape, played * (request.max_completion_tokens or 1), dtype=torch.float64),
         }[request.objective.normaliser]
@@ -99,11 +101,11 @@ def check_scales(scales: torch.Tensor, member: torch.Tensor, updates: list[torch
             )
 
 
-def _slots(trajectory: Trajectory) -> torch.Tensor:
+def _slots(trajectory: BatchSequence) -> torch.Tensor:
     return torch.arange(trajectory.first_slot, trajectory.first_slot + int(trajectory.sampled.sum()))
 
 
-def _check_path(pack: Pack, trajectory: Trajectory, own: torch.Tensor) -> None:
+def _check_path(pack: Pack, trajectory: BatchSequence, own: torch.Tensor) -> None:
     """`own`: indices of the trajectory's tokens in the row."""
     sampled = trajectory.sampled.nonzero().flatten()
     predicting = pack.predicting[pack.sources[own]]

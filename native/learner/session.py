@@ -22,7 +22,7 @@ from .protocol import Progress, Telling
 from .quantised import has_blocks, weights_in
 from .ranks import ALONE, Ranks
 from .rehearsal import Rehearsals
-from .request import OpenRequest, SftRequest, StepRequest, UpdateRequest
+from .request import OpenRequest, SftRequest, StepRequest, TrainingRequest
 from .residence import Residence
 from .scaling import LossScale
 from .second_path import Spent, check_adapter, check_asked, check_scaled
@@ -115,7 +115,7 @@ class Session:
         if self._ranks.first:
             check_adapter(self._adapter, request.adapter)
 
-    def _run(self, work: Any, objective: str, request: UpdateRequest, progress: Progress) -> dict[str, Any]:
+    def _run(self, work: Any, objective: str, request: TrainingRequest, progress: Progress) -> dict[str, Any]:
         started, checks = time.monotonic(), Spent.seconds
         batch = read_batch(request.batch, self._backend.vocabulary)
         if isinstance(request, StepRequest):

@@ -11,7 +11,7 @@ import torch
 
 from . import head
 from .backend import Backend, Repeat
-from .batch import Batch, Trajectory
+from .batch import Batch, BatchSequence
 from .device import on_device
 from .errors import Refused
 from .optimizer import Optimizer
@@ -46,7 +46,7 @@ def supervised(
     started = time.monotonic()
     backend.checkpointing(request.gradient_checkpointing)
     size, epochs = request.update_trajectories, request.epochs
-    updates = epochs * math.ceil(len(batch.trajectories) / size)
+    updates = epochs * math.ceil(len(batch.sequences) / size)
     losses: list[float] = []
     """A token's, of each update in order."""
     computed = padding = done = skipped = overflows = 0
@@ -57,10 +57,10 @@ def supervised(
 
     tick()
     for _ in range(epochs):
-        order = torch.randperm(len(batch.trajectories)).tolist()
+        order = torch.randperm(len(batch.sequences)).tolist()
         taken = False
         for start in range(0, len(order), size):
-            chosen = [batch.trajectories[index] for index in order[start : start + size]]
+            chosen = [batch.sequences[index] for index in order[start : start + size]]
             one = _gradients(backend, optimizer, batch, chosen, request, tick, ranks)
             computed, padding = computed + one.positions, padding + one.padding
             overflows += one.overflows
@@ -113,7 +113,7 @@ def _gradients(
     backend: Backend,
     optimizer: Optimizer,
     batch: Batch,
-    chosen: list[Trajectory],
+    chosen: list[BatchSequence],
     request: SftRequest,
     tick: Callable[[], None],
     ranks: Ranks,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from .backend import Backend
-from .batch import Trajectory
+from .batch import BatchSequence
 from .packing import Pack, plan_trajectories
 from .quantised import weights_in
 
@@ -48,7 +48,7 @@ def dealt(costs: list[float], world: int) -> list[list[int]]:
 
 
 def plan_for(
-    world: int, trajectories: list[Trajectory], budget: int, shares: bool, cost: Callable[[Pack], float]
+    world: int, trajectories: list[BatchSequence], budget: int, shares: bool, cost: Callable[[Pack], float]
 ) -> list[Pack]:
     """As `plan_trajectories`, with smaller rows where the last rank would then end sooner; rows of few rollouts
     compute prefixes again that others have, too."""

@@ -177,7 +177,7 @@ def random_of(batch: Batch) -> torch.Tensor:
     """The random number by which each token of the batch was drawn, [S]; NaN where that is not known: of other engines,
     agents' sequences, and tokens that a grammar restricted."""
     found = torch.full((batch.sampled_tokens,), torch.nan, dtype=torch.float64)
-    for one in batch.trajectories:
+    for one in batch.sequences:
         if one.seed is None or batch.temperature <= 0:
             continue
         places = one.sampled.nonzero().flatten()
@@ -225,4 +225,4 @@ def _check_mean(apart: torch.Tensor) -> None:
 def _once(batch: Batch) -> torch.Tensor:
     """Tokens [S] that have no other before them with the same tokens before it."""
     seen: set[int] = set()
-    return torch.cat([first_of_their_kind(one, seen) for one in batch.trajectories]).bool()
+    return torch.cat([first_of_their_kind(one, seen) for one in batch.sequences]).bool()

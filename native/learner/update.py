@@ -117,7 +117,7 @@ def _updates(
     own = [len(minibatch.own) for minibatch in minibatches]
     rows = sum(own) * (request.epochs + (1 if request.kl_coefficient else 0)) + sum(own[1:])
     scales = scales_of(batch, minibatches, request)
-    check_scales(scales, batch.member, [minibatch.slots for minibatch in minibatches], request)
+    check_scales(scales, batch.of_rollout, [minibatch.slots for minibatch in minibatches], request)
     passes = Passes(backend, batch, request, scales, _ticker(progress, rows), ranks, played)
     backend.checkpointing(request.gradient_checkpointing)
     before = optimizer.snapshot()
@@ -162,7 +162,7 @@ def _updates(
         | {
             "groups": batch.groups,
             "trajectories": batch.rollouts,
-            "sequences": len(batch.trajectories),
+            "sequences": len(batch.sequences),
             "tokens": {
                 "total": batch.tokens,
                 "sampled": batch.sampled_tokens,

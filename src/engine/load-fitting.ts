@@ -1,7 +1,7 @@
 /** Loads the engine with fewer sequences where memory is short. */
 import type { LocalEngine, LocalEngineOptions } from "../core/engine/engine.js";
-import { fitting } from "../core/engine/fitting.js";
 import { loadEngine } from "./factory.js";
+import { fitting } from "./fitting.js";
 
 /** Loads an engine with as many of the sequences as fit in memory. Returns the options it was loaded with. */
 export async function loadFitting(

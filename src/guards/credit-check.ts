@@ -3,12 +3,14 @@
  * reward that was asked for it and that the reward stage gave to its place, and its advantage follows from the pairwise
  * differences of its group's rewards.
  */
-import type { AdvantageOptions } from "../core/learn/advantages.js";
 import { comparable } from "../core/reward/comparable.js";
 import type { GroupReward } from "../core/reward/reward.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { CreditedGroup } from "../core/train/credit.js";
+import type { Moments } from "../core/train/guard.js";
 import { HoneError } from "../core/util/errors.js";
+
+type AdvantageOptions = Moments["afterCredit"]["options"];
 
 /**
  * Of an advantage, relative to the larger of itself and 1: rounding in f64 of sums over a group, more where rewards are large beside

@@ -3,10 +3,11 @@
  * tests that plant the fault, and an entry here; docs/trust.md follows from the list (`yarn docs`).
  */
 import { EngineOutOfMemory } from "../core/engine/errors.js";
+import { drawsOf } from "../core/train/credit.js";
 import { demanding, type Guard, type Moments } from "../core/train/guard.js";
-import { drawsOf } from "../core/train/metrics.js";
 import { wrapped } from "../core/util/text.js";
 import { type AskedOptions, askedGuard, checkRate } from "./asked.js";
+import { checkBatch } from "./batch-check.js";
 import { checkCredits, checkMean } from "./credit-check.js";
 import { checkDrawStatistics, checkDraws, checkSeeds, type Dealt, scenariosGuard } from "./draws.js";
 import { checkEvaluated } from "./evaluated.js";
@@ -15,7 +16,6 @@ import { checkAdapterType, checkMismatch, checkProbe, mismatchNote, probeLimit }
 import { checkPolicySlope } from "./policy-slope.js";
 import { checkProgress } from "./progress.js";
 import { type RenderedReader, type Renderer, renderedGuard } from "./rendered.js";
-import { checkBatch } from "./second-path.js";
 import { type StoreReader, storedGuard } from "./stored.js";
 
 /** Those that need no more than a moment has: all but the first two and the last three of `guardsOf`. */
@@ -46,11 +46,7 @@ export const guards: readonly Guard[] = [
     sees: "tokens that are not drawn with the probabilities that are recorded",
     beforeUpdate: ({ groups, steps }) => {
       const before = steps.map(({ metrics }) => metrics?.draws ?? null);
-      const now = groups.flatMap(({ members, brokenOff }) => [
-        ...members.map(({ trajectory }) => trajectory),
-        ...brokenOff,
-      ]);
-      return demanding("drop these rollouts", () => checkDrawStatistics(before, drawsOf(now)));
+      return demanding("drop these rollouts", () => checkDrawStatistics(before, drawsOf(groups)));
     },
   },
   {

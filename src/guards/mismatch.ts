@@ -5,7 +5,7 @@
  */
 import type { StepMetrics } from "../core/learn/types.js";
 import type { ProbeReading } from "../core/run/records.js";
-import { type Slope, verdictOf } from "../core/train/earlier.js";
+import { type Slope, whoPlayed } from "../core/train/earlier.js";
 import type { MismatchSettings } from "../core/train/guard.js";
 import { HoneError } from "../core/util/errors.js";
 import { hone } from "../core/util/program.js";
@@ -151,7 +151,7 @@ export function mismatchNote(
   const first = before.slice(0, FIRST_STEPS);
   const usual = first.reduce((sum, { mean }) => sum + mean, 0) / first.length;
   const adapter =
-    played && verdictOf(played) === "current"
+    played && whoPlayed(played) === "current"
       ? `the engine plays the learner's adapter (slope ${slopeText(played)})`
       : "whether the engine plays the learner's adapter cannot be told from this step's tokens";
   return `engine and learner differ more than in the run's first steps (${usual.toFixed(4)} nats): ${distanceText(mismatch)}.\nImportance weights correct for it (effective sample size: ${percent(importance.ess)} of the tokens), and ${adapter}`;

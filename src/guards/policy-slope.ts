@@ -7,7 +7,7 @@
  * too, and these slopes are pooled.
  */
 import type { StepMetrics } from "../core/learn/types.js";
-import { type EarlierPolicy, type LastUpdates, type Slope, verdictOf } from "../core/train/earlier.js";
+import { type EarlierPolicy, type LastUpdates, type Slope, whoPlayed } from "../core/train/earlier.js";
 import { HoneError } from "../core/util/errors.js";
 
 const AGAIN = "the step was not taken.\nThe same command plays it again";
@@ -30,20 +30,20 @@ export function checkPolicySlope(
   lastUpdates: LastUpdates,
 ): void {
   if (!played || !earlier) return;
-  if (verdictOf(played) === "earlier") {
+  if (whoPlayed(played) === "earlier") {
     throw new HoneError(
       `the engine played this step with an adapter older than ${named(current)}: the log-probabilities of its tokens follow ${named(earlier.checkpoint)} (slope ${slopeText(played)}, n=${played.tokens}; 1 is ${named(current)}, 0 is ${named(earlier.checkpoint)}); ` +
         AGAIN,
     );
   }
-  if (drift === null && verdictOf(played) === "neither") {
+  if (drift === null && whoPlayed(played) === "neither") {
     throw new HoneError(
       `the engine played neither ${named(current)} nor ${named(earlier.checkpoint)} (slope ${slopeText(played)}, n=${played.tokens}; 1 is ${named(current)}, 0 is ${named(earlier.checkpoint)}): the learner trains another adapter than the one that played; ${AGAIN}`,
     );
   }
   if (played.previous) lastUpdates.add(played.previous);
   const { pooled } = lastUpdates;
-  if (!pooled || verdictOf(pooled) !== "earlier") return;
+  if (!pooled || whoPlayed(pooled) !== "earlier") return;
   throw new HoneError(
     `the engine lags behind the learner: over the last ${pooled.steps} steps it played the policies of one update before (slope ${slopeText(pooled)}, n=${pooled.tokens}; 1 is the learner's policy, 0 that of one update before); ` +
       AGAIN,

@@ -4,9 +4,8 @@
  */
 
 import { countsText } from "../core/run/evaluation.js";
-import type { StepMetricsRow } from "../core/run/records.js";
+import { type StepMetricsRow, taught } from "../core/run/records.js";
 import type { OnlyReward } from "../core/train/guard.js";
-import { taught } from "../core/train/metrics.js";
 import { HoneError } from "../core/util/errors.js";
 import { hone } from "../core/util/program.js";
 

@@ -1,5 +1,5 @@
 /** Events of `trainRun`. */
-import type { Progress } from "../core/learn/protocol.js";
+import type { OnProgress } from "../core/learn/types.js";
 import type { GroupReward } from "../core/reward/reward.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { MetricsLine, ValidationRow } from "../core/run/records.js";
@@ -27,7 +27,7 @@ export interface TrainEvents extends Listener {
   /** A group's rewards are known. Those of its rollouts that ended by no fault of the model are left out. */
   readonly onRewarded?: (group: readonly Trajectory[], reward: GroupReward) => void;
   /** How far an update is. */
-  readonly onProgress?: (progress: Progress) => void;
+  readonly onProgress?: OnProgress;
   /** A step is done and kept: its figures. */
   readonly onStep?: (line: MetricsLine) => void;
   readonly onValidation?: (row: ValidationRow) => void;

@@ -13,9 +13,9 @@ import { RolloutThreads } from "../core/gather/threads.js";
 import type { EnginePlayer } from "../core/rollout/player.js";
 import type { RolloutLimits } from "../core/rollout/rollout.js";
 import type { Adapter } from "../core/run/records.js";
-import type { EnginePolicy } from "../core/train/engine-policy.js";
 import { HoneError } from "../core/util/errors.js";
 import { sha256OfFile } from "../core/util/files.js";
+import type { EnginePolicy } from "../machine/play/engine-policy.js";
 import { limitsOf } from "../machine/play/player-options.js";
 import type { Given, Listener } from "./given.js";
 import type { OpenTask } from "./task.js";
@@ -89,7 +89,7 @@ export class Model {
   async policy(task: OpenTask, releaseWeights: boolean): Promise<EnginePolicy> {
     const { config, log } = this;
     const [{ EnginePolicy }, { chatSettings }] = await Promise.all([
-      import("../core/train/engine-policy.js"),
+      import("../machine/play/engine-policy.js"),
       import("../core/rollout/conversation.js"),
     ]);
     return new EnginePolicy(this.engine, {

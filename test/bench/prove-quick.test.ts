@@ -13,7 +13,7 @@ import { faults } from "../../bench/prove/faults.js";
 import type { groupAdvantages } from "../../src/core/learn/advantages.js";
 import type { BatchGroup, writeBatch } from "../../src/core/learn/batch.js";
 import { packageRoot } from "../../src/core/util/paths.js";
-import { checkBatch } from "../../src/guards/second-path.js";
+import { checkBatch } from "../../src/guards/batch-check.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-prove-"));
 

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
 import { EngineOutOfMemory, engineError } from "../../src/core/engine/errors.js";
-import { fitting } from "../../src/core/engine/fitting.js";
 import { HoneError } from "../../src/core/util/errors.js";
+import { fitting } from "../../src/engine/fitting.js";
 import { loadFitting } from "../../src/engine/load-fitting.js";
 
 const loaded = vi.hoisted(() => [] as LocalEngineOptions[]);

@@ -19,7 +19,7 @@ warnings.simplefilter("ignore")
 import torch  # noqa: E402
 from learner import attention, convolution, head, quantised  # noqa: E402
 from learner.backend import LINEAR_LAYERS, TYPES, PeftBackend, _linears_to, _with_adapter  # noqa: E402
-from learner.batch import Trajectory  # noqa: E402
+from learner.batch import BatchSequence  # noqa: E402
 from learner.packing import plan_trajectories  # noqa: E402
 from learner.request import Lora  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
@@ -69,7 +69,7 @@ def make_row(prompt: int, completions: tuple[int, ...]):
         own = torch.cat((torch.tensor([number]), torch.randint(SHAPE["vocab_size"], (length,))))
         ids = torch.cat((shared, own))
         sampled = torch.arange(len(ids)) > prompt
-        members.append(Trajectory(ids, sampled, 0, prompt, slot))
+        members.append(BatchSequence(ids, sampled, 0, prompt, slot))
         slot += length
     (pack,) = plan_trajectories(members, prompt + sum(completions))
     return pack

@@ -2,13 +2,15 @@
 import { describe, expect, it } from "vitest";
 import { addDraws } from "../../src/core/engine/evaluated.js";
 import type { DrawStatistics } from "../../src/core/engine/sequence.js";
-import { drawsOf } from "../../src/core/train/metrics.js";
+import type { Trajectory } from "../../src/core/rollout/trajectory.js";
+import { creditGroups, drawsOf } from "../../src/core/train/credit.js";
 import { Random } from "../../src/core/util/random.js";
 import { loadAddon } from "../../src/engine/addon.js";
 import { checkDrawStatistics, drawsBound } from "../../src/guards/draws.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 const addon = loadAddon();
+const options = { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 } as const;
 const plain = { temperature: 1, topK: 0, topP: 1, minP: 0 };
 
 const logitsOf = (seed: number, size: number, spread: number) => {
@@ -121,11 +123,13 @@ describe("a run's draws", () => {
       draws,
     };
     const measured = { ...tokens, evaluated };
+    const creditOf = (group: readonly Trajectory[]) =>
+      creditGroups([group], [{ kind: "rewarded", rewards: group.map(() => 1) }], options);
     const rollouts = [
       { ...trajectoryOf({}), tokens: measured, branches: [{ messages: [], tokens: measured }] },
       { ...trajectoryOf({}), tokens },
     ];
-    expect(drawsOf(rollouts)).toEqual({ tokens: 4, deviation: 1, variance: 2 });
-    expect(drawsOf([{ ...trajectoryOf({}), tokens }])).toBeNull();
+    expect(drawsOf(creditOf(rollouts))).toEqual({ tokens: 4, deviation: 1, variance: 2 });
+    expect(drawsOf(creditOf([{ ...trajectoryOf({}), tokens }]))).toBeNull();
   });
 });

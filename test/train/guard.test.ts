@@ -45,7 +45,7 @@ describe("what guards demand", () => {
     expect(await acted(list, "afterUpdate", update)).toEqual({ did: ["look"], error: "HoneError: after it" });
   });
 
-  it("a fault of a guard's own is no verdict: nothing is dropped", async () => {
+  it("a fault of a guard's own is no finding: nothing is dropped", async () => {
     const broken = says("a", () =>
       demanding("drop these rollouts", () => {
         throw new TypeError("mine");

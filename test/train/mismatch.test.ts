@@ -6,8 +6,6 @@ import type { Engine, LocalEngine } from "../../src/core/engine/engine.js";
 import type { StepMetrics } from "../../src/core/learn/types.js";
 import type { ProbeReading } from "../../src/core/run/records.js";
 import type { Run } from "../../src/core/run/run.js";
-import { EnginePolicy, type EnginePolicySettings } from "../../src/core/train/engine-policy.js";
-import { readingOf, readProbe, scoreProbe } from "../../src/core/train/probe.js";
 import { sha256OfFile } from "../../src/core/util/files.js";
 import { bringCloser } from "../../src/guards/closer.js";
 import {
@@ -19,6 +17,8 @@ import {
   noticeable,
   probeLimit,
 } from "../../src/guards/mismatch.js";
+import { readingOf, readProbe, scoreProbe } from "../../src/guards/probe.js";
+import { EnginePolicy, type EnginePolicySettings } from "../../src/machine/play/engine-policy.js";
 import { FakeLearner, openFake, partsOf, train } from "./support/fakes.js";
 
 const mismatch = (mean: number, p99: number) => ({ mean, p99, max: 2 * p99 });

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { StepMetrics, StepSettings } from "../../src/core/learn/types.js";
 import type { StepMetricsRow } from "../../src/core/run/records.js";
 import type { Run } from "../../src/core/run/run.js";
-import { earlierThan, LastUpdates, verdictOf } from "../../src/core/train/earlier.js";
+import { earlierThan, LastUpdates, whoPlayed } from "../../src/core/train/earlier.js";
 import { versionOf } from "../../src/core/train/version.js";
 import { FakeLearner, openFake, partsOf, train } from "./support/fakes.js";
 
@@ -15,13 +15,13 @@ const played = (one: ReturnType<typeof slope> | null, previous = one) => one && 
 
 it("is decided where its interval leaves out one half", () => {
   // Measured on the tiny model at 1e-5 and at 1e-3, with the right adapter.
-  expect([slope(1.16, 0.14), slope(1.29, 0.12), slope(0.9998, 4e-5)].map(verdictOf)).toEqual(Array(3).fill("current"));
+  expect([slope(1.16, 0.14), slope(1.29, 0.12), slope(0.9998, 4e-5)].map(whoPlayed)).toEqual(Array(3).fill("current"));
   // The same engine with the adapter of one update before.
-  expect([slope(0.02, 0.09), slope(-0.6, 0.12), slope(2e-4, 4e-5)].map(verdictOf)).toEqual(Array(3).fill("earlier"));
+  expect([slope(0.02, 0.09), slope(-0.6, 0.12), slope(2e-4, 4e-5)].map(whoPlayed)).toEqual(Array(3).fill("earlier"));
   // As far from either as rounding allows.
-  expect([slope(0.7, 0.24), slope(-0.5, 0.9), slope(0, 0.126)].map(verdictOf)).toEqual(Array(3).fill("undecided"));
+  expect([slope(0.7, 0.24), slope(-0.5, 0.9), slope(0, 0.126)].map(whoPlayed)).toEqual(Array(3).fill("undecided"));
   // A learner whose adapter is twice the one that played, and half of it.
-  expect([slope(0.5, 0.05), slope(2, 0.1)].map(verdictOf)).toEqual(Array(2).fill("neither"));
+  expect([slope(0.5, 0.05), slope(2, 0.1)].map(whoPlayed)).toEqual(Array(2).fill("neither"));
 });
 
 describe("the policy that a step is compared with", () => {
@@ -90,9 +90,9 @@ describe("slopes of single updates", () => {
     const errors = [0.3, 0.4, 0.25, 0.3, 0.35, 0.3, 0.3, 0.25];
     const noise = [0.2, -0.3, 0.1, -0.1, 0.3, -0.2, 0.1, -0.1];
     const around = (value: number) => noise.map((by, i) => [value + by, errors[i] as number] as const);
-    for (const [value, error] of [...around(0), ...around(1)]) expect(verdictOf(slope(value, error))).toBe("undecided");
+    for (const [value, error] of [...around(0), ...around(1)]) expect(whoPlayed(slope(value, error))).toBe("undecided");
     const [lags, follows] = [pooled(around(0)), pooled(around(1))];
-    expect([lags, follows].map((one) => one && verdictOf(one))).toEqual(["earlier", "current"]);
+    expect([lags, follows].map((one) => one && whoPlayed(one))).toEqual(["earlier", "current"]);
     expect(lags).toMatchObject({
       tokens: 1600,
       steps: 8,
@@ -103,7 +103,7 @@ describe("slopes of single updates", () => {
 
   it("of rounding alone, which is in both policies, decide nothing", () => {
     const noise = pooled(Array.from({ length: 40 }, (_, i) => [0.5 + 0.2 * Math.sin(i), 0.2] as const));
-    expect(noise && verdictOf(noise)).not.toBe("earlier");
+    expect(noise && whoPlayed(noise)).not.toBe("earlier");
   });
 
   it("begin anew after an update that was seen to be played", () => {

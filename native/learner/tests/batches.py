@@ -119,13 +119,13 @@ def restricted(batch, seed=0) -> Batch:
     generator = torch.Generator().manual_seed(seed)
     allowed = torch.rand(5, VOCABULARY, generator=generator) < 0.4
     trajectories = []
-    for one in batch.trajectories:
+    for one in batch.sequences:
         numbers = torch.randint(-2, len(allowed), (len(one.ids),), generator=generator).clamp(min=-1)
         numbers[~one.sampled] = -1
         allowed[numbers[numbers >= 0], one.ids[numbers >= 0]] = True
         trajectories.append(replace(one, allowed=numbers))
     bits = allowed.view(len(allowed), -1, 8).to(torch.uint8) << torch.arange(8, dtype=torch.uint8)
-    return replace(batch, trajectories=trajectories, sets=bits.sum(-1, dtype=torch.uint8))
+    return replace(batch, sequences=trajectories, sets=bits.sum(-1, dtype=torch.uint8))
 
 
 def restricted_tree(folder, **settings) -> Batch:

@@ -12,7 +12,7 @@ from launches import ONE_CALL as ATTENTION
 from launches import counted, counted_compiled
 from learner import attention
 from learner.backend import LINEAR_LAYERS, TYPES, PeftBackend, _linears_to, _with_adapter
-from learner.batch import Trajectory
+from learner.batch import BatchSequence
 from learner.card import BLOCKS, ON_A_CARD, Rows, Way
 from learner.flex import padded
 from learner.packing import plan_trajectories
@@ -52,7 +52,7 @@ def row(groups, size, prompt, own):
         shared = torch.randint(96, (prompt,), generator=generator)
         for _ in range(size):
             ids = torch.cat((shared, torch.randint(96, (own,), generator=generator)))
-            members.append(Trajectory(ids, torch.arange(len(ids)) >= prompt, group, prompt, slot))
+            members.append(BatchSequence(ids, torch.arange(len(ids)) >= prompt, group, prompt, slot))
             slot += own
     (pack,) = plan_trajectories(members, 10**6)
     return pack

@@ -4,7 +4,7 @@ import pytest
 from fake_card import CARD, fake_card
 from learner import attention
 from learner.backend import LINEAR_LAYERS, TYPES, PeftBackend, _linears_to, _with_adapter
-from learner.batch import Trajectory
+from learner.batch import BatchSequence
 from learner.card import ON_A_CARD, Rows
 from learner.packing import plan_trajectories
 from learner.request import Lora
@@ -40,7 +40,7 @@ def backend_of(shape, precision):
 
 def row():
     ids = randint(96, (700,))
-    (pack,) = plan_trajectories([Trajectory(ids, arange(len(ids)) >= 100, 0, 100, 0)], 10**6)
+    (pack,) = plan_trajectories([BatchSequence(ids, arange(len(ids)) >= 100, 0, 100, 0)], 10**6)
     return pack
 
 

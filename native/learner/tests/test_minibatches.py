@@ -36,7 +36,7 @@ def chosen(rows, numbers):
 
 
 def numbers_of(batch, trajectories):
-    places = {trajectory.first_slot: number for number, trajectory in enumerate(batch.trajectories)}
+    places = {trajectory.first_slot: number for number, trajectory in enumerate(batch.sequences)}
     return [places[trajectory.first_slot] for trajectory in trajectories]
 
 

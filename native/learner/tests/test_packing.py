@@ -32,7 +32,7 @@ def plain(backend, batch, temperature):
     model = backend.model
     model.config._attn_implementation = "eager"
     parts = []
-    for trajectory in batch.trajectories:
+    for trajectory in batch.sequences:
         logits = model(input_ids=trajectory.ids[None], use_cache=False).logits[0, :-1].float() / temperature
         if trajectory.allowed is not None:
             logits = logits.masked_fill(refused(batch, trajectory.allowed[1:]), float("-inf"))
@@ -147,16 +147,16 @@ def test_packed_rows_give_the_loss_and_gradients_of_the_plain_path(
 
 def test_rows_keep_the_set_of_each_token_also_where_a_position_predicts_from_several(tmp_path):
     batch = restricted_tree(tmp_path)
-    sets = torch.cat([one.allowed[one.sampled] for one in batch.trajectories])
+    sets = torch.cat([one.allowed[one.sampled] for one in batch.sequences])
     several = 0
     for pack in plan(batch, 4096):
         assert torch.equal(pack.allowed[pack.sources], sets[pack.slots])
         several += len(pack.predicting) - len(set(pack.predicting.tolist()))
     assert several > 0
-    second_path.check_rows(plan(batch, 60), batch.trajectories)
+    second_path.check_rows(plan(batch, 60), batch.sequences)
     (pack,) = plan(batch, 4096)
     with pytest.raises(Refused, match="allowed tokens than its own"):
-        second_path.check_rows([replace(pack, allowed=pack.allowed.roll(1))], batch.trajectories)
+        second_path.check_rows([replace(pack, allowed=pack.allowed.roll(1))], batch.sequences)
 
 
 def prefixes(trajectories):
@@ -193,26 +193,26 @@ def test_every_prefix_is_computed_once_a_row_and_predicts_all_its_tokens(tmp_pat
     packs = plan(batch, budget)
     slots = torch.cat([pack.slots for pack in packs])
     assert torch.equal(slots.sort().values, torch.arange(batch.sampled_tokens))
-    tokens = torch.cat([one.ids[one.sampled] for one in batch.trajectories])
-    before = [tuple(one.ids[:place].tolist()) for one in batch.trajectories for place in one.sampled.nonzero()]
+    tokens = torch.cat([one.ids[one.sampled] for one in batch.sequences])
+    before = [tuple(one.ids[:place].tolist()) for one in batch.sequences for place in one.sampled.nonzero()]
     for pack in packs:
         seen = paths(pack)
         members = {int(batch.owner[slot]) for slot in pack.slots}
-        assert sorted(seen) == sorted(prefixes([batch.trajectories[number] for number in members]))
+        assert sorted(seen) == sorted(prefixes([batch.sequences[number] for number in members]))
         assert [len(path) - 1 for path in seen] == pack.positions.tolist()
         assert torch.equal(pack.targets, tokens[pack.slots])
         assert len(set(pack.predicting.tolist())) == len(pack.predicting)
         predicted = pack.predicting[pack.sources].tolist()
         assert [seen[place] for place in predicted] == [before[slot] for slot in pack.slots]
-        longest = max(len(batch.trajectories[number].ids) for number in members)
+        longest = max(len(batch.sequences[number].ids) for number in members)
         assert len(pack.ids) <= max(budget, longest)
     if budget == 4096:
-        assert len(packs) == 1 and len(packs[0].ids) == len(prefixes(batch.trajectories)) < batch.tokens
+        assert len(packs) == 1 and len(packs[0].ids) == len(prefixes(batch.sequences)) < batch.tokens
 
 
 def test_rows_are_cut_where_the_fewest_positions_are_computed_twice(tmp_path):
     batch = tree_batch(tmp_path, groups=2)
-    trajectories = sorted(batch.trajectories, key=lambda one: one.ids.tolist())
+    trajectories = sorted(batch.sequences, key=lambda one: one.ids.tolist())
     computed_in = functools.cache(lambda first, end: len(prefixes(trajectories[first:end])))
     for budget in (40, 60, 90):
         sizes = []
@@ -227,10 +227,10 @@ def test_rows_are_cut_where_the_fewest_positions_are_computed_twice(tmp_path):
 
 def test_a_trajectory_longer_than_the_budget_gets_a_row_of_its_own(tmp_path):
     batch = random_batch(tmp_path, groups=1, size=2, prompt=(20, 20), own=(30, 30))
-    lengths = sorted(int(one.sampled.nonzero().max()) for one in batch.trajectories)
+    lengths = sorted(int(one.sampled.nonzero().max()) for one in batch.sequences)
     assert sorted(len(pack.ids) for pack in plan(batch, 10)) == lengths
     # What it contains needs no other.
-    twice = Batch([batch.trajectories[0]] * 2, batch.rollout, batch.advantages, batch.owner, batch.member, 1.0)
+    twice = Batch([batch.sequences[0]] * 2, batch.rollout, batch.advantages, batch.owner, batch.of_rollout, 1.0)
     assert len(plan(twice, 10)) == 1
 
 

@@ -85,7 +85,7 @@ def scored(session, batch):
 def played_with(path, batch, logprobs):
     """The batch with the log-probabilities of its sampled tokens."""
     rollouts, at = [], 0
-    for one in batch.trajectories:
+    for one in batch.sequences:
         values = torch.zeros(len(one.ids))
         count = int(one.sampled.sum())
         values[one.sampled] = logprobs[at : at + count]
@@ -226,7 +226,7 @@ def test_on_a_card_rollouts_that_fill_a_row_are_computed_at_once(base, tmp_path,
 
 def test_tokens_with_the_same_tokens_before_them_count_once(base, tmp_path, silent):
     session = Session(open_settings(base), silent)
-    one = random_batch(tmp_path, groups=1, size=1, own=(60, 60)).trajectories[0]
+    one = random_batch(tmp_path, groups=1, size=1, own=(60, 60)).sequences[0]
     rollout = (0, one.prompt, one.ids, one.sampled, torch.zeros(len(one.ids)), 1.0)
     file = write_batch(tmp_path / "same", [rollout] * 8)
     batch = read_batch(file, VOCABULARY)

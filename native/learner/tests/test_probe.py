@@ -110,10 +110,10 @@ def test_an_update_that_is_not_applied_leaves_none(base, tmp_path, silent):
 def test_the_shortest_trajectory_with_enough_tokens_is_taken(tmp_path):
     batch = random_batch(tmp_path, own=(10, 90), groups=6)
     chosen = choose(batch)
-    enough = [len(one.ids) for one in batch.trajectories if int(one.sampled.sum()) >= 32]
+    enough = [len(one.ids) for one in batch.sequences if int(one.sampled.sum()) >= 32]
     assert len(chosen.ids) == min(enough)
     short = random_batch(tmp_path, own=(2, 20))
-    assert int(choose(short).sampled.sum()) == max(int(one.sampled.sum()) for one in short.trajectories)
+    assert int(choose(short).sampled.sum()) == max(int(one.sampled.sum()) for one in short.sequences)
 
 
 def test_a_long_one_is_cut_after_its_first_tokens(tmp_path):

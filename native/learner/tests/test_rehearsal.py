@@ -40,7 +40,7 @@ def test_loss_and_gradient_are_the_plain_ones(rehearse, name, mode):
 @pytest.mark.parametrize("make", [tree_batch, lambda path: restricted(random_batch(path))])
 def test_of_trees_and_of_tokens_under_a_grammar_too(rehearse, tmp_path, make):
     batch = make(tmp_path)
-    for number in range(0, len(batch.trajectories), 4):
+    for number in range(0, len(batch.sequences), 4):
         rehearse(batch, number)
 
 

@@ -44,7 +44,7 @@ from models import make_model, write_gguf
 @pytest.mark.parametrize("shares", [True, False])
 @pytest.mark.parametrize("budget", [20, 4096])
 def test_rows_of_rollouts_and_of_trees_are_what_they_should_be(tmp_path, make, shares, budget):
-    trajectories = make(tmp_path).trajectories
+    trajectories = make(tmp_path).sequences
     check_rows(plan_trajectories(trajectories, budget, shares), trajectories)
 
 
@@ -70,14 +70,14 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_rows_with_another_path_are_refused(tmp_path, fault):
-    trajectories = tree_batch(tmp_path).trajectories
+    trajectories = tree_batch(tmp_path).sequences
     packs = [FAULTS[fault](pack) for pack in plan_trajectories(trajectories, 4096)]
     with pytest.raises(Refused, match="positions, predecessors or allowed tokens than its own"):
         check_rows(packs, trajectories)
 
 
 def test_rows_that_lack_a_rollout_or_have_one_twice_are_refused(tmp_path):
-    trajectories = random_batch(tmp_path).trajectories
+    trajectories = random_batch(tmp_path).sequences
     for other in (trajectories[1:], [*trajectories, trajectories[0]]):
         with pytest.raises(Refused, match="not each of"):
             check_rows(plan_trajectories(other, 4096), trajectories)
@@ -376,15 +376,15 @@ def test_the_shares_of_a_mean_are_those_of_the_tokens_own_rollouts(
     dealt = minibatches_of(session._backend, batch, request, ALONE)
     scales = scales_of(batch, dealt, request)
     updates = [one.slots for one in dealt]
-    check_scales(scales, batch.member, updates, request)
-    for other in (scales * 1.01, scales.where(batch.member != 2, 0)):
+    check_scales(scales, batch.of_rollout, updates, request)
+    for other in (scales * 1.01, scales.where(batch.of_rollout != 2, 0)):
         with pytest.raises(Refused, match="do not weigh in the mean of an update"):
-            check_scales(other, batch.member, updates, request)
+            check_scales(other, batch.of_rollout, updates, request)
     if request.objective.normaliser == "sequences":
         scale = loss.token_scale
         monkeypatch.setattr(loss, "token_scale", lambda objective, *rest: scale(objective, *rest).roll(1))
         with pytest.raises(Refused, match="do not weigh in the mean of an update"):
-            check_scales(scales_of(batch, dealt, request), batch.member, updates, request)
+            check_scales(scales_of(batch, dealt, request), batch.of_rollout, updates, request)
 
 
 def test_updates_of_a_step_that_do_not_move_its_policy_are_refused(session, tmp_path, silent, monkeypatch):

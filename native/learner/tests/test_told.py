@@ -4,7 +4,7 @@ import pytest
 import torch
 from batches import open_settings, step_settings, write_random_batch
 from learner import head
-from learner.batch import Batch, Trajectory
+from learner.batch import Batch, BatchSequence
 from learner.errors import Refused
 from learner.session import Session
 from learner.told import check_drawn, check_told, random_of, uniforms
@@ -32,7 +32,7 @@ def batch_of(told, each=50):
     for number, part in enumerate(told.split(each)):
         ids = torch.randint(1000, (len(part) + 1,), generator=generator)
         sampled = torch.arange(len(ids)) > 0
-        trajectories.append(Trajectory(ids, sampled, number, 1, number * each, number))
+        trajectories.append(BatchSequence(ids, sampled, number, 1, number * each, number))
     owner = torch.arange(len(told)) // each
     return Batch(trajectories, told, torch.ones(len(told)), owner, owner, 1.0)
 
@@ -98,8 +98,8 @@ def test_few_unlikely_tokens_among_certain_ones_suffice():
 def test_rollouts_that_repeat_each_other_count_once():
     told, own = drawn(40, ROUNDING["f32"])
     own[7] -= 0.5
-    one = batch_of(told).trajectories[0]
-    trajectories = [Trajectory(one.ids, one.sampled, 0, 1, 40 * number, number) for number in range(16)]
+    one = batch_of(told).sequences[0]
+    trajectories = [BatchSequence(one.ids, one.sampled, 0, 1, 40 * number, number) for number in range(16)]
     owner = torch.arange(16).repeat_interleave(40)
     repeated = Batch(trajectories, told.repeat(16), torch.ones(640), owner, owner, 1.0)
     check_told(repeated, own.repeat(16), "f32", "f16")
@@ -216,8 +216,8 @@ def test_the_bounds_of_a_token_are_sums_of_the_distribution():
 def test_only_tokens_from_the_whole_distribution_by_a_known_seed_have_random_numbers():
     ids, sampled = torch.arange(6), torch.tensor([0, 0, 1, 1, 0, 1]).bool()
     allowed = torch.tensor([-1, -1, -1, 3, -1, -1])
-    own = Trajectory(ids, sampled, 0, 2, 0, 0, allowed, 77)
-    other = Trajectory(ids, sampled, 0, 2, 3, 1)
+    own = BatchSequence(ids, sampled, 0, 2, 0, 0, allowed, 77)
+    other = BatchSequence(ids, sampled, 0, 2, 3, 1)
     owner = torch.tensor([0, 0, 0, 1, 1, 1])
     found = random_of(Batch([own, other], torch.zeros(6), torch.ones(6), owner, owner, 1.0))
     first, _, third = uniforms(77, torch.tensor([2, 3, 5])).tolist()

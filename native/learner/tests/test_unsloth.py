@@ -16,7 +16,7 @@ from batches import open_settings, sft_settings, step_settings, write_random_bat
 from conftest import leaks
 from learner import choice, head, scaling, unsloth_backend
 from learner.backend import TYPES, PeftBackend, _with_adapter
-from learner.batch import Trajectory, read_batch
+from learner.batch import BatchSequence, read_batch
 from learner.errors import Refused
 from learner.gguf_model import read_gguf
 from learner.model import load_base
@@ -113,7 +113,7 @@ def test_whole_trajectories_in_place_of_shared_prefixes_give_the_same_updates(ba
         ours = alone.step(step_settings(batch, tmp_path / "alone" / str(update)), silent)
         theirs = shared.step(step_settings(batch, tmp_path / "shared" / str(update)), silent)
     # Each as far as its last sampled token, from whose place nothing is predicted.
-    whole = sum(int(one.sampled.nonzero().max()) for one in read_batch(batch, 96).trajectories)
+    whole = sum(int(one.sampled.nonzero().max()) for one in read_batch(batch, 96).sequences)
     assert ours["tokens"]["computed"] == whole > theirs["tokens"]["computed"]
     assert furthest(alone, shared) < 1e-3
 
@@ -225,7 +225,7 @@ def test_rows_of_whole_trajectories_are_told_apart_by_their_lengths(base, tmp_pa
     states = {}
     for name, one in (("shared", reference), ("whole", backend)):
         states[name] = torch.zeros(batch.sampled_tokens, 32)
-        for pack in plan_trajectories(batch.trajectories, 200, one.shares):
+        for pack in plan_trajectories(batch.sequences, 200, one.shares):
             with torch.no_grad():
                 states[name][pack.slots] = one.hidden(pack)[pack.sources]
     assert torch.allclose(states["whole"], states["shared"], atol=1e-4)
@@ -233,7 +233,7 @@ def test_rows_of_whole_trajectories_are_told_apart_by_their_lengths(base, tmp_pa
 
 def test_a_row_that_shares_a_prefix_is_never_given_to_a_backend_that_cannot_share(peft, tmp_path):
     batch = read_batch(write_random_batch(tmp_path / "batch.safetensors"), 96)
-    (pack,) = plan_trajectories(batch.trajectories, 4096)
+    (pack,) = plan_trajectories(batch.sequences, 4096)
     with pytest.raises(ValueError, match="shares a prefix"):
         as_on_a_gpu(peft).hidden(pack)
 
@@ -252,7 +252,7 @@ def test_a_mask_that_is_ignored_is_caught_before_anything_is_trained(peft, tmp_p
 
 @pytest.fixture
 def pack():
-    (pack,) = plan_trajectories([Trajectory(torch.arange(9), torch.arange(9) > 3, 0, 4, 0)], 64, False)
+    (pack,) = plan_trajectories([BatchSequence(torch.arange(9), torch.arange(9) > 3, 0, 4, 0)], 64, False)
     return pack
 
 

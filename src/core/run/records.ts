@@ -195,6 +195,10 @@ export interface StepMetricsRow {
   overflows: number;
 }
 
+/** Whether rewards had a part in the step's update: where none differ, `--kl` alone may make one. */
+export const taught = ({ skipped, groups_trainable }: StepMetricsRow): boolean =>
+  skipped === null && groups_trainable > 0;
+
 /** Values that depend on the machine and its load. */
 export interface StepTiming {
   /** By phase, and `total`, which includes the time between phases. */

@@ -1,4 +1,6 @@
 /** From finished groups to the input of the update: rewards, then advantages, then the batch. */
+import { addDraws } from "../engine/evaluated.js";
+import type { DrawStatistics } from "../engine/sequence.js";
 import { type AdvantageOptions, groupAdvantages } from "../learn/advantages.js";
 import type { BatchGroup } from "../learn/batch.js";
 import type { StepSettings } from "../learn/types.js";
@@ -45,6 +47,22 @@ export interface CreditedGroup {
 export interface CreditOptions extends AdvantageOptions {
   /** Leaves out rollouts that a limit ended (DAPO's overlong filtering; TRL's mask_truncated_completions). */
   readonly maskTruncated?: boolean;
+}
+
+/** All that were played in these groups. */
+export const rolloutsOf = (groups: readonly CreditedGroup[]): Trajectory[] =>
+  groups.flatMap(({ members, brokenOff }) => [...members.map(({ trajectory }) => trajectory), ...brokenOff]);
+
+/** Of their draws; null where the engine has measured none. */
+export function drawsOf(groups: readonly CreditedGroup[]): DrawStatistics | null {
+  let sum: DrawStatistics | undefined;
+  for (const { tokens, branches = [] } of rolloutsOf(groups)) {
+    for (const record of [tokens, ...branches.map((branch) => branch.tokens)]) {
+      const draws = record?.evaluated?.draws;
+      if (draws && draws.tokens > 0) sum = addDraws(draws, sum);
+    }
+  }
+  return sum ?? null;
 }
 
 /** Ends by a limit: the rollout was cut off before its own end. */

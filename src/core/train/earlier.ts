@@ -12,7 +12,7 @@ const SURE = 4;
 
 export type Slope = PolicySlope;
 
-export type Verdict = "current" | "earlier" | "neither" | "undecided";
+export type WhoPlayed = "current" | "earlier" | "neither" | "undecided";
 
 /**
  * Distance from 0 and 1 from which on an engine is known to play neither policy: half of an update, and twice the adapter, are at 0.5
@@ -21,7 +21,7 @@ export type Verdict = "current" | "earlier" | "neither" | "undecided";
 const NEITHER = 0.25;
 
 /** The learner's own rounding, which is in both policies and would move the slope towards 1/2, is taken out of it by the learner. */
-export function verdictOf({ slope, error }: Pick<Slope, "slope" | "error">): Verdict {
+export function whoPlayed({ slope, error }: Pick<Slope, "slope" | "error">): WhoPlayed {
   if (Math.abs(slope - 1) - SURE * error > NEITHER && Math.abs(slope) - SURE * error > NEITHER) return "neither";
   if (slope + SURE * error < 0.5) return "earlier";
   return slope - SURE * error > 0.5 ? "current" : "undecided";
@@ -35,7 +35,7 @@ export class LastUpdates {
   #slopes: Slope[] = [];
 
   add(slope: Slope): void {
-    if (verdictOf(slope) === "current") this.#slopes = [];
+    if (whoPlayed(slope) === "current") this.#slopes = [];
     else this.#slopes.push(slope);
   }
 
@@ -76,7 +76,7 @@ export function earlierThan(
 ): EarlierPolicy | undefined {
   const current = steps[version]?.checkpoint ?? null;
   if (current === null) return undefined;
-  const last = steps.findLast(({ metrics }) => metrics?.played && verdictOf(metrics.played) === "current");
+  const last = steps.findLast(({ metrics }) => metrics?.played && whoPlayed(metrics.played) === "current");
   const known = steps[last?.metrics?.version ?? -1]?.checkpoint ?? null;
   const checkpoint = known !== null && known !== current && exists(known) ? known : null;
   const before = steps.slice(0, version).findLast((row) => row.checkpoint !== current)?.checkpoint ?? null;

@@ -27,7 +27,7 @@ export type Demand =
   /** The run stops; a commit that is not settled is undone. */
   | "take the commit back";
 
-export type Verdict =
+export type Finding =
   | { readonly demand: Demand; readonly error: unknown }
   /** Told, and the step goes on. */
   | { readonly demand: "note"; readonly text: string };
@@ -118,7 +118,7 @@ export interface Moments {
 }
 
 /** undefined where there is nothing to say. */
-type Look<M> = (seen: M) => Verdict | undefined | Promise<Verdict | undefined>;
+type Look<M> = (seen: M) => Finding | undefined | Promise<Finding | undefined>;
 
 export type Guard = {
   readonly name: string;
@@ -126,8 +126,8 @@ export type Guard = {
   readonly sees: string;
 } & { readonly [M in keyof Moments]?: Look<Moments[M]> };
 
-/** The verdict of a check that throws HoneError. */
-export async function demanding(demand: Demand, check: () => void | Promise<void>): Promise<Verdict | undefined> {
+/** The finding of a check that throws HoneError. */
+export async function demanding(demand: Demand, check: () => void | Promise<void>): Promise<Finding | undefined> {
   try {
     await check();
     return undefined;
@@ -157,14 +157,14 @@ export async function heed<M extends keyof Moments>(
   acts: Acts,
 ): Promise<void> {
   for (const guard of guards) {
-    const verdict = await (guard[moment] as Look<Moments[M]> | undefined)?.(seen);
-    if (verdict === undefined) continue;
-    if (verdict.demand === "note") {
-      acts.note(verdict.text);
+    const finding = await (guard[moment] as Look<Moments[M]> | undefined)?.(seen);
+    if (finding === undefined) continue;
+    if (finding.demand === "note") {
+      acts.note(finding.text);
       continue;
     }
-    if (verdict.demand === "drop these rollouts") acts.dropRollouts();
-    if (verdict.demand === "take the commit back") acts.takeBack();
-    throw verdict.error;
+    if (finding.demand === "drop these rollouts") acts.dropRollouts();
+    if (finding.demand === "take the commit back") acts.takeBack();
+    throw finding.error;
   }
 }

@@ -1,6 +1,4 @@
 /** The metrics of a step, from its groups and its update. */
-import { addDraws } from "../engine/evaluated.js";
-import type { DrawStatistics } from "../engine/sequence.js";
 import { deviation } from "../learn/advantages.js";
 import type { StepMetrics } from "../learn/types.js";
 import { brokenOff } from "../rollout/deadline.js";
@@ -8,7 +6,7 @@ import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
 import { callErrors, count, mean, meansOf } from "../run/evaluation.js";
 import { clustered, clustersOf } from "../run/interval.js";
 import type { SkipReason, StepMetricsRow } from "../run/records.js";
-import { type CreditedGroup, isIdle } from "./credit.js";
+import { type CreditedGroup, drawsOf, isIdle, rolloutsOf } from "./credit.js";
 import type { EarlierPolicy } from "./earlier.js";
 
 /**
@@ -34,10 +32,7 @@ export function stepMetricsRow(
     staleness?: number;
   } = {},
 ): StepMetricsRow {
-  const trajectories: Trajectory[] = groups.flatMap(({ members, brokenOff }) => [
-    ...members.map(({ trajectory }) => trajectory),
-    ...brokenOff,
-  ]);
+  const trajectories = rolloutsOf(groups);
   const broken = trajectories.flatMap((trajectory) => brokenOff(trajectory) ?? []);
   const tooFew = groups.filter((group) => group.tooFew).length;
   const noVerdict = groups.flatMap((group) => group.noVerdict ?? []);
@@ -75,7 +70,7 @@ export function stepMetricsRow(
       ...groups.flatMap(({ brokenOff }) => brokenOff.map(({ reward }) => reward.parts)),
     ]),
     ...spreadOf(groups),
-    draws: drawsOf(trajectories),
+    draws: drawsOf(groups),
     judge_agreement: agreements.length === 0 ? null : mean(agreements),
     learning_rate: learningRate,
     version,
@@ -103,22 +98,6 @@ export function stepMetricsRow(
     importance_ess: update?.importance.ess ?? null,
     overflows: update?.overflows ?? 0,
   };
-}
-
-/** Whether rewards had a part in the step's update: where none differ, `--kl` alone may make one. */
-export const taught = ({ skipped, groups_trainable }: StepMetricsRow): boolean =>
-  skipped === null && groups_trainable > 0;
-
-/** Of the draws of these rollouts; null where the engine has measured none. */
-export function drawsOf(rollouts: readonly Trajectory[]): DrawStatistics | null {
-  let sum: DrawStatistics | undefined;
-  for (const { tokens, branches = [] } of rollouts) {
-    for (const record of [tokens, ...branches.map((branch) => branch.tokens)]) {
-      const draws = record?.evaluated?.draws;
-      if (draws && draws.tokens > 0) sum = addDraws(draws, sum);
-    }
-  }
-  return sum ?? null;
 }
 
 function successInterval(trajectories: readonly Trajectory[]) {

@@ -5,10 +5,9 @@
  */
 import { EngineOutOfMemory } from "../engine/errors.js";
 import { learnerPart, numericsOf } from "../run/numerics.js";
-import { metricsLine, mismatchesOf, type ProbeReading, type StepRow } from "../run/records.js";
+import { metricsLine, mismatchesOf, type ProbeReading, type StepRow, taught } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
 import { heed } from "./guard.js";
-import { taught } from "./metrics.js";
 import type { LoopParts } from "./parts.js";
 import type { ClockTiming, StepClock } from "./step-clock.js";
 

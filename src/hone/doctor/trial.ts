@@ -7,13 +7,11 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { chatOf } from "../../chat/chat.js";
 import type { LocalEngine } from "../../core/engine/engine.js";
-import { groupAdvantages } from "../../core/learn/advantages.js";
 import { type BatchGroup, writeBatch } from "../../core/learn/batch.js";
 import { startLearner } from "../../core/learn/learner.js";
 import { objectiveOf } from "../../core/learn/objectives.js";
 import { LINEAR_LAYERS } from "../../core/learn/types.js";
 import type { TokenRecord } from "../../core/rollout/transcript.js";
-import { readingOf, readProbe, scoreProbe } from "../../core/train/probe.js";
 import { messageOf } from "../../core/util/errors.js";
 import { learnerDevice } from "../../engine/device/build.js";
 import { lookForCuda, takeDevice } from "../../engine/device/device.js";
@@ -22,6 +20,7 @@ import { engineOptions } from "../../engine/engine-options.js";
 import { loadEngine } from "../../engine/factory.js";
 import { ggmlBase } from "../../engine/missing.js";
 import { mismatchLimit } from "../../guards/mismatch.js";
+import { readingOf, readProbe, scoreProbe } from "../../guards/probe.js";
 import { engineText } from "../../machine/compute.js";
 import { packagesOfPython } from "../../machine/python/given.js";
 import { type EngineTrial, LEARNER_LOG, type TrialMessage, type TrialRequest } from "./trial-words.js";
@@ -98,12 +97,11 @@ async function tryEngine(engine: LocalEngine, seconds: number, loadSeconds: numb
   return played.records;
 }
 
-/** A batch in which every other rollout has the higher reward. */
+/** A batch in which every other rollout is the better one. */
 async function writeTrialBatch(file: string, records: readonly TokenRecord[]): Promise<void> {
-  const chosen = records.slice(0, LEARNT);
-  const rewards = chosen.map((_, index) => index % 2);
-  const { advantages } = groupAdvantages(rewards, { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 });
-  const group: BatchGroup = chosen.map((tokens, index) => ({ tokens, advantage: advantages[index] as number }));
+  const group: BatchGroup = records
+    .slice(0, LEARNT)
+    .map((tokens, index) => ({ tokens, advantage: index % 2 === 0 ? -1 : 1 }));
   await writeBatch(file, [group], { temperature: 1 });
 }
 

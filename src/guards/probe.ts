@@ -6,9 +6,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import type { Engine } from "../engine/engine.js";
-import type { ProbeReading } from "../run/records.js";
-import { HoneError } from "../util/errors.js";
+import type { Engine } from "../core/engine/engine.js";
+import type { ProbeReading } from "../core/run/records.js";
+import { HoneError } from "../core/util/errors.js";
 
 const PROBE_FILE = "probe.json";
 

@@ -1,5 +1,5 @@
 /** When memory is short, an engine gets fewer sequences: half as many, repeatedly. */
-import { EngineOutOfMemory } from "./errors.js";
+import { EngineOutOfMemory } from "../core/engine/errors.js";
 
 /**
  * Runs `attempt` with a number of sequences, halved each time that memory does not suffice.

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { packSet } from "../../src/core/engine/allowed.js";
 import { type BatchGroup, writeBatch } from "../../src/core/learn/batch.js";
-import { checkBatch } from "../../src/guards/second-path.js";
+import { checkBatch } from "../../src/guards/batch-check.js";
 
 const path = () => join(mkdtempSync(join(tmpdir(), "hone-second-")), "batch.safetensors");
 const record = (sampled: number[]) => ({

@@ -1,18 +1,18 @@
 /** The engine and its rollout workers, with the interface that the training loop uses. */
 import { isDeepStrictEqual } from "node:util";
-import type { EngineOptions, PolicyEngine } from "../engine/engine.js";
-import { fitting } from "../engine/fitting.js";
-import { gather } from "../gather/gather.js";
-import type { RolloutThreads } from "../gather/threads.js";
-import type { ChatSettings } from "../rollout/conversation.js";
-import type { RolloutLimits } from "../rollout/rollout.js";
-import type { RolloutFailure } from "../rollout/trajectory.js";
-import type { Adapter, ProbeReading } from "../run/records.js";
-import type { ServerPlan } from "../task/servers.js";
-import type { PlainOptions } from "../task/task.js";
-import { sha256OfFile } from "../util/files.js";
-import type { Played, PlayRequest, Policy } from "./parts.js";
-import { type Probe, type ProbeScores, readingOf, readProbe, scoreProbe, scoreStart } from "./probe.js";
+import type { EngineOptions, PolicyEngine } from "../../core/engine/engine.js";
+import { gather } from "../../core/gather/gather.js";
+import type { RolloutThreads } from "../../core/gather/threads.js";
+import type { ChatSettings } from "../../core/rollout/conversation.js";
+import type { RolloutLimits } from "../../core/rollout/rollout.js";
+import type { RolloutFailure } from "../../core/rollout/trajectory.js";
+import type { Adapter, ProbeReading } from "../../core/run/records.js";
+import type { ServerPlan } from "../../core/task/servers.js";
+import type { PlainOptions } from "../../core/task/task.js";
+import type { Played, PlayRequest, Policy } from "../../core/train/parts.js";
+import { sha256OfFile } from "../../core/util/files.js";
+import { fitting } from "../../engine/fitting.js";
+import { type Probe, type ProbeScores, readingOf, readProbe, scoreProbe, scoreStart } from "../../guards/probe.js";
 
 export interface EnginePolicySettings {
   readonly engine: EngineOptions;

@@ -6,8 +6,8 @@ import { afterAll, describe, expect, it, vi } from "vitest";
 import type { LocalEngine } from "../../src/core/engine/engine.js";
 import { EngineOutOfMemory } from "../../src/core/engine/errors.js";
 import type { GatherOptions } from "../../src/core/gather/gather.js";
-import { EnginePolicy } from "../../src/core/train/engine-policy.js";
-import { scenarios } from "./support/fakes.js";
+import { EnginePolicy } from "../../src/machine/play/engine-policy.js";
+import { scenarios } from "../train/support/fakes.js";
 
 const gathered = vi.hoisted(() => [] as GatherOptions[]);
 vi.mock("../../src/core/gather/gather.js", async (load) => ({

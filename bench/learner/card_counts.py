@@ -49,6 +49,7 @@ def parse():
     parser.add_argument("--checkpointing", action="store_true")
     parser.add_argument("--side", choices=["hone", "hone-unsloth", "trl"], default="hone")
     parser.add_argument("--weights", choices=["F16", "Q8_0", "Q4_0", "nf4"], help="as of update.py")
+    parser.add_argument("--expanded", action="store_true", help="as of update.py")
     parser.add_argument("--vary", action="store_true", help="other lengths in each update")
     parser.add_argument("--kernels", type=int, default=0, help="lists so many, most launched first")
     parser.add_argument("--out", type=Path, help="a folder for a file of the results")
@@ -129,7 +130,8 @@ def kernels_of(counts):
 def given(options):
     """What update.py is told."""
     fixed = dict(device="cuda", apart=False, batch=None, gradients=None, rows=8, threads=1, repeats=1)
-    same = {name: getattr(options, name) for name in ("side", "weights", "shape", "groups", "size", "checkpointing")}
+    names = ("side", "weights", "shape", "groups", "size", "checkpointing", "expanded")
+    same = {name: getattr(options, name) for name in names}
     more = dict(completion=(100, 200), row_tokens=options.tokens, prompt=options.prompt or (300, 600))
     return SimpleNamespace(**fixed, **same, **more)
 
@@ -264,6 +266,7 @@ def main():
         ways += [f"prompt-{options.prompt[1]}"] if options.prompt else []
         ways += [options.weights.lower()] if options.weights else []
         ways += [options.side] if options.side != "hone" else []
+        ways += ["expanded"] if options.expanded else []
         ways += [f"{options.groups}x{options.size}"] if (options.groups, options.size) != (4, 8) else []
         file = (
             options.out

@@ -6,6 +6,7 @@ import { cardOf, expectedDecode, updateArithmetic, updateSeconds } from "./estim
 import type { Checked, Outcome } from "./results.js";
 import type { SpeedRow } from "./speed.js";
 import type { Trained } from "./steps.js";
+import type { HeadsRow } from "./updates.js";
 
 interface ParityRow {
   readonly adapter: "with" | "without";
@@ -77,6 +78,12 @@ function pairsOf({ sections, hardware, small }: Checked): Pair[] {
     const what = `update of ${update.tokens} tokens by ${by}`;
     const expected = card && updateSeconds(card, update);
     pairs.push({ what, measured: update.seconds, expected, from: `by ${updateArithmetic}`, unit: "s" });
+  }
+  for (const { keys, kept, update } of (found["update-heads"]?.rows ?? []) as readonly HeadsRow[]) {
+    const what = `update with keys ${keys}`;
+    pairs.push({ what, measured: update.seconds, unit: "s" });
+    const first = `${what}, the first, ${kept ? "of code that was kept" : "compiled"}`;
+    pairs.push({ what: first, measured: update.firstSeconds, unit: "s" });
   }
   type Row = Trained & { readonly learnerLifetime: string };
   for (const { learnerLifetime, learner, card: whole } of (found.memory?.rows ?? []) as readonly Row[]) {

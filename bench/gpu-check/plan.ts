@@ -5,7 +5,7 @@ import { doctor, parity, prepare } from "./numbers.js";
 import { speed } from "./speed.js";
 import { kill, memory, step } from "./steps.js";
 import { byHone, byTrl, byUnsloth } from "./task.js";
-import { peft, unsloth } from "./updates.js";
+import { heads, peft, unsloth } from "./updates.js";
 
 /** Minutes of all sections together, where nobody says otherwise. */
 export const MINUTES = 60;
@@ -22,6 +22,7 @@ export const plan: readonly Planned[] = [
   { section: peft, least: 1, most: 4 },
   { section: unsloth, least: 1, most: 5 },
   { section: memory, least: 2, most: 5 },
+  { section: heads, least: 2, most: 5 },
   { section: byHone, least: 3, most: 8 },
   { section: byTrl, least: 2, most: 6 },
   { section: byUnsloth, least: 2, most: 6 },

@@ -1,9 +1,12 @@
 """Counts what one update of hone's learner asks of a card: launches, copies, waits of the host, compilations.
 
-On a card that does not compute (test/null-card), whose driver counts instead. So no figure here is a time, and what
-depends on numbers is taken as well: the trials of ways to compute rows (native/learner/card.py) and the check of
+On a card that does not compute (test/null-card), whose driver counts instead. So no figure here is a card's time, and
+what depends on numbers is taken as well: the trials of ways to compute rows (native/learner/card.py) and the check of
 Adam's step pass whatever they give, and the output layer is taken to be exact in 16 bits, as the weights of Qwen2.5 and
 Llama 3 are. The model has the shape alone. The first update compiles; goals are for the third and later ones.
+
+`host` are the seconds of CPU time that the process used: since kernels take none, all that the card would wait for, in
+the whole update and in its parts. `kept` counts what PyTorch's compiler loaded of an earlier process, and what it made.
 
     python bench/learner/card_counts.py --shape 0.5b --out bench/results
 
@@ -14,9 +17,11 @@ The rollouts are those of update.py: --groups of --size that share a prompt. --v
 
 import argparse
 import ctypes
+import functools
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -44,6 +49,7 @@ def parse():
     parser.add_argument("--checkpointing", action="store_true")
     parser.add_argument("--side", choices=["hone", "hone-unsloth", "trl"], default="hone")
     parser.add_argument("--weights", choices=["F16", "Q8_0", "Q4_0", "nf4"], help="as of update.py")
+    parser.add_argument("--expanded", action="store_true", help="as of update.py")
     parser.add_argument("--vary", action="store_true", help="other lengths in each update")
     parser.add_argument("--kernels", type=int, default=0, help="lists so many, most launched first")
     parser.add_argument("--out", type=Path, help="a folder for a file of the results")
@@ -69,6 +75,54 @@ class Counters:
         return {name: value - before.get(name, 0) for name, value in self.now().items() if isinstance(value, int)}
 
 
+class Parts:
+    """What parts of an update launch, copy and wait for, and the host's seconds in them."""
+
+    def __init__(self, counters):
+        self._counters = counters
+        self._open = False
+        self.now = {}
+
+    def watch(self, name, owner, function):
+        inner = getattr(owner, function)
+
+        @functools.wraps(inner)
+        def watched(*arguments, **more):
+            # Of a part within another one it is part of that.
+            if self._open:
+                return inner(*arguments, **more)
+            self._open = True
+            before, used = self._counters.now(), time.process_time()
+            try:
+                return inner(*arguments, **more)
+            finally:
+                self._open = False
+                used = time.process_time() - used
+                counted = asked_of(self._counters.since(before)) | {"host": round(used, 4)}
+                had = self.now.get(name, dict.fromkeys(counted, 0))
+                self.now[name] = {key: had[key] + value for key, value in counted.items()}
+
+        setattr(owner, function, watched)
+
+
+def asked_of(counts):
+    return {
+        "launches": counts.get("launch direct", 0),
+        "copies": sum(n for name, n in counts.items() if name.startswith("copy") and name.endswith("calls")),
+        "waits": counts.get("syncs", 0),
+    }
+
+
+def kept_of(compiler):
+    """Of PyTorch's compiler: what it found in the folder of an earlier process, and what it had to make."""
+    traced, made = compiler["aot_autograd"], compiler["inductor"]
+    return {
+        "loaded": traced["autograd_cache_hit"] + made["fxgraph_cache_hit"],
+        "compiled": made["fxgraph_cache_miss"] + made["fxgraph_cache_bypass"],
+        "unkept": traced["autograd_cache_bypass"],
+    }
+
+
 def kernels_of(counts):
     return {name.removeprefix("kernel "): n for name, n in counts.items() if name.startswith("kernel ") and n > 0}
 
@@ -76,7 +130,8 @@ def kernels_of(counts):
 def given(options):
     """What update.py is told."""
     fixed = dict(device="cuda", apart=False, batch=None, gradients=None, rows=8, threads=1, repeats=1)
-    same = {name: getattr(options, name) for name in ("side", "weights", "shape", "groups", "size", "checkpointing")}
+    names = ("side", "weights", "shape", "groups", "size", "checkpointing", "expanded")
+    same = {name: getattr(options, name) for name in names}
     more = dict(completion=(100, 200), row_tokens=options.tokens, prompt=options.prompt or (300, 600))
     return SimpleNamespace(**fixed, **same, **more)
 
@@ -100,7 +155,9 @@ class Hone:
     def __init__(self, bench, settings, counters):
         import torch
         from learner import card, packing_check
+        from learner.optimizer import Optimizer
         from learner.passes import Passes
+        from learner.probe import Probe
         from learner.second_path import AdamStep
 
         tried = card._why_not
@@ -112,16 +169,18 @@ class Hone:
         AdamStep.check = lambda *_: None
         packing_check.check_packing = card.Rows._try_output_layer = lambda *_: None
         on_the_card(bench)
-        self.waits = 0
-        accumulate = Passes.accumulate
-
-        def watched(*arguments):
-            before = counters.now()
-            value = accumulate(*arguments)
-            self.waits += counters.since(before).get("syncs", 0)
-            return value
-
-        Passes.accumulate = watched
+        self._parts = Parts(counters)
+        watched = {
+            "trial": (card.Rows, "settle"),
+            "rows": (Passes, "accumulate"),
+            "probe": (Probe, "__init__"),
+            "probe afterwards": (Probe, "finished"),
+            "copy of the weights": (Optimizer, "snapshot"),
+            "clipping": (Optimizer, "clip"),
+            "Adam": (Optimizer, "update"),
+        }
+        for name, (owner, function) in watched.items():
+            self._parts.watch(name, owner, function)
         backend = bench.make_backend(settings, bench.choose_device("cuda"))
         backend.rows._exact = {torch.bfloat16: True}
         bench.make_backend = lambda *_: backend
@@ -131,7 +190,9 @@ class Hone:
         return self._bench.run_hone(self._settings)
 
     def more(self):
-        return {"way": self._backend.rows.way.name, "waitsInRows": self.waits}
+        parts, self._parts.now = self._parts.now, {}
+        waits = parts.get("rows", {}).get("waits", 0)
+        return {"way": self._backend.rows.way.name, "waitsInRows": waits, "parts": parts}
 
 
 class Theirs:
@@ -170,18 +231,20 @@ def main():
             if number > 0:
                 settings.prompt = (200 + 150 * number, 300 + 200 * number)
             step, result = side.begin()
-        before, compiled, side.waits = counters.now(), compiler["stats"]["unique_graphs"], 0
         torch.cuda.reset_peak_memory_stats()
+        compiled, kept = compiler["stats"]["unique_graphs"], kept_of(compiler)
+        before, used = counters.now(), time.process_time()
         step()
+        used = time.process_time() - used
         counts = counters.since(before)
         rows.append(
             {
                 "update": number,
                 "positions": result()["computed"],
                 **side.more(),
-                "launches": counts.get("launch direct", 0),
-                "copies": sum(n for name, n in counts.items() if name.startswith("copy") and name.endswith("calls")),
-                "waits": counts.get("syncs", 0),
+                **asked_of(counts),
+                "host": round(used, 3),
+                "kept": {name: n - kept[name] for name, n in kept_of(compiler).items()},
                 "compilations": compiler["stats"]["unique_graphs"] - compiled,
                 "modulesLoaded": counts.get("modules loaded", 0),
                 "allocations": counts.get("malloc device calls", 0),
@@ -203,6 +266,8 @@ def main():
         ways += [f"prompt-{options.prompt[1]}"] if options.prompt else []
         ways += [options.weights.lower()] if options.weights else []
         ways += [options.side] if options.side != "hone" else []
+        ways += ["expanded"] if options.expanded else []
+        ways += [f"{options.groups}x{options.size}"] if (options.groups, options.size) != (4, 8) else []
         file = (
             options.out
             / f"card-counts-learner-{'-'.join([options.shape, *ways])}-{name.lower().replace(' ', '-')}.json"

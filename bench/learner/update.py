@@ -6,6 +6,7 @@ turns of sampled tokens with tool results between; or those of a batch file (src
     hone, hone-unsloth   hone's learner with PEFT and with Unsloth; --apart: rows of whole trajectories, nothing shared,
                          as Unsloth has them on a GPU
     hone --mkl           without native/learner/products.py
+    hone --expanded      with keys and values for each query head, where one call attends (native/learner/card.py)
     hone --weights TYPE  the model from a file with matrices of this GGUF type, which stay its blocks; nf4: with linear
                          layers in bitsandbytes' 4 bits, as QLoRA has them (arXiv:2305.14314)
     trl, unsloth         GRPOTrainer's own loss path with its own fused output layer, fed padded rows as its trainer
@@ -68,6 +69,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--checkpointing", action="store_true")
+    parser.add_argument("--expanded", action="store_true", help="hone: keys for each query head (card.py)")
     parser.add_argument("--mkl", action="store_true", help="hone: products of f32 as PyTorch computes them")
     parser.add_argument("--weights", choices=WEIGHTS, help="the type of frozen weights; trl, unsloth: nf4 alone")
     parser.add_argument("--repeats", type=int, default=1)
@@ -230,6 +232,8 @@ def make_backend(options, device):
     backend.model.train()
     if options.apart:
         backend.shares = False
+    if options.expanded:
+        backend.rows.expanded = True
     if options.side == "hone-unsloth":
         # Once per process, so it is not part of an update's time.
         backend.checkpointing(options.checkpointing)

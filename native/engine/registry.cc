@@ -84,7 +84,10 @@ OfFile ofFile(const EngineSettings& settings) {
     return std::make_shared<Weights>(model, llama.useGpu, !file.vocabulary->carriesState());
   });
   if (settings.own) {
-    file.own = sharedBy(all.ownFiles, model, [&] { return std::make_shared<OwnWeightsFile>(model, llama.useGpu, llama.useGpu); });
+    file.own = sharedBy(all.ownFiles, model, [&] {
+      // Rows for A, which is rounded for it, are worth it where each kernel costs: where shapes are few, too.
+      return std::make_shared<OwnWeightsFile>(model, llama.useGpu, settings.scheduler.steady);
+    });
   }
   // Several lanes are to compute at once; threads that nobody waits for share the cores by themselves.
   if (!llama.useGpu && settings.lanes == 1 && llama.threads > 1) {

@@ -18,7 +18,7 @@ from torch.nn.attention.flex_attention import flex_attention
 
 from . import head
 from .attention import Layout
-from .compiler import COMPILED, missing_toolchain, prepare, reason
+from .compiler import COMPILED, missing_toolchain, prepare, reason, without_damaged
 from .errors import is_out_of_memory
 from .flex import FlexLayout, padded
 from .fused_model import FusedModel, fits
@@ -90,10 +90,15 @@ class Rows:
         self._attend: Any = None
         self._others: set[Way] = set()
         """Those that have failed on another rank (ranks.py)."""
+        self._mended = False
         self._exact: dict[torch.dtype, bool] = {}
         """16-bit types that represent the output layer's weights exactly."""
         self.way = BLOCKS
         self.fused: FusedModel | None = None
+        self.expanded = False
+        """Whether one attention call gets keys and values for each query head. FlexAttention's backward pass goes
+        through the heads that share one, one after the other (PyTorch 2.13); but they are kept as often. `yarn
+        gpu-check` measures both."""
 
     def lay_out(
         self, pack: Pack, device: torch.device, windows: frozenset[int | None]
@@ -102,7 +107,7 @@ class Rows:
         if not self.way.one_call:
             return pack, Layout(pack)
         row = padded(pack)
-        return row, FlexLayout(row, device, self._attend, windows)
+        return row, FlexLayout(row, device, self._attend, windows, self.expanded)
 
     def padding(self, pack: Pack) -> int:
         return len(padded(pack).ids) - len(pack.ids) if self.way.one_call else 0
@@ -237,9 +242,15 @@ class Rows:
             self._note(f"the learner's output layer computes in f32 on {backend.placed()}: {why}")
 
     def _drop(self, backend: Any, why: Exception | str) -> None:
-        """The current way; all of them where nothing can be compiled."""
+        """The current way, unless it is for damaged code of an earlier process; all where nothing can be compiled."""
         lacks = missing_toolchain(why) if isinstance(why, Exception) else None
-        if lacks:
+        if isinstance(why, Exception) and not (lacks or self._mended) and (damaged := without_damaged()):
+            # Once: a full disk leaves such files again and again.
+            self._mended = True
+            # Made of what is forgotten.
+            self._attend = None
+            self._note(f"compiled code of an earlier run was damaged and is made anew (files: {damaged})")
+        elif lacks:
             self._left = []
             self._note(f"the learner compiles nothing on {backend.placed()}, and is slower for it: {lacks}")
         else:
@@ -260,8 +271,8 @@ class Rows:
             self._notes.append(text)
 
     def _take(self, backend: Any, way: Way) -> None:
-        if way.one_call or way.layers:
-            prepare()
+        if (way.one_call or way.layers) and (why := prepare()):
+            self._note(f"what the learner compiles is not kept for later runs: {why}")
         self.way = way
         if way.one_call and self._attend is None:
             # Once: code of layers is for this very function.

@@ -1,6 +1,11 @@
 """PyTorch's compiler: how hone uses it, and what its errors say to a user."""
 
+import functools
+import hashlib
+import json
+import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +21,21 @@ _DETAILS = "Developer debug context:", "Explanation:"
 """PyTorch's compiler says behind one of them what it could not trace."""
 
 
-def prepare() -> None:
-    """Must be called before anything is compiled."""
+KEPT = "TORCHINDUCTOR_CACHE_DIR"
+"""Names the folder in which PyTorch keeps what it has compiled, for later processes (src/core/learn/environment.ts).
+Its keys have the card, the versions of PyTorch and Triton, and the code that was compiled."""
+
+
+def prepare() -> str | None:
+    """Must be called before anything is compiled. Returns why nothing is kept for later processes, in one line."""
     # Imported here: on a CPU nothing needs the compiler.
     from torch._dynamo import config as dynamo
+    from torch.compiler import config as caches
     from torch.fx.experimental import _config as shapes
+
+    # In PyTorch's keys hone's own operations (operations.py) are names alone, but their gradients and the shapes of
+    # their outputs are part of what is compiled: another hone would go on with those of this one.
+    caches.cache_key_tag = _version()
 
     # Numbers such as a norm's epsilon are constants of compiled code. With dynamic shapes they would be inputs,
     # and where activations are computed twice tensors that are written and kept.
@@ -29,6 +44,59 @@ def prepare() -> None:
     # Sizes that are equal in the first row need not be in others. Otherwise a row as long as the model is wide would
     # make code for rows of that length alone.
     shapes.use_duck_shape = False
+    return _why_not_kept()
+
+
+@functools.cache
+def _version() -> str:
+    """Of all that is traced."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _why_not_kept() -> str | None:
+    """Leaves the choice of a folder to PyTorch where hone's cannot be written: otherwise nothing could be compiled."""
+    if (folder := os.environ.get(KEPT)) is None:
+        return None
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        del os.environ[KEPT]
+        return f"{folder} cannot be written ({error.strerror})"
+
+
+def without_damaged() -> int:
+    """Removes kept files that are cut short, as where a machine lost its power, and forgets what was loaded: PyTorch
+    reads a file that is there as it is, and never writes it again. Returns how many they were."""
+    from torch._inductor.utils import clear_caches
+    from torch.compiler import reset
+
+    folder = os.environ.get(KEPT)
+    files = [] if folder is None else [one for one in Path(folder).rglob("*") if one.is_file()]
+    # Hidden ones are being written.
+    damaged = [one for one in files if not (one.name.startswith(".") or _whole(one))]
+    for one in damaged:
+        one.unlink(missing_ok=True)
+    if damaged:
+        reset()
+        clear_caches()
+    return len(damaged)
+
+
+def _whole(file: Path) -> bool:
+    try:
+        content = file.read_bytes()
+        if file.suffix == ".py":
+            compile(content, str(file), "exec")
+        elif file.suffix == ".json":
+            json.loads(content)
+    except (OSError, SyntaxError, ValueError):
+        return False
+    return len(content) > 0 or file.suffix == ".lock"
 
 
 def reason(error: BaseException) -> str:

@@ -99,8 +99,10 @@ class FlexLayout:
         device: torch.device,
         attend: Callable[..., Any] = flex_attention,
         windows: frozenset[int | None] = frozenset({None}),
+        expanded: bool = False,
     ) -> None:
-        """`windows` are those of the model's layers; None: without."""
+        """`windows` are those of the model's layers; None: without. `expanded`: as `Rows.expanded`."""
+        self._expanded = expanded
         self.masks = {window: block_mask(pack.ends, pack.positions, device, window) for window in windows}
         self._call = attend
 
@@ -108,6 +110,8 @@ class FlexLayout:
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float, window: int | None = None
     ) -> torch.Tensor:
         dtype = computed_in(query)
+        if self._expanded and query.shape[1] != key.shape[1]:
+            key, value = (one.repeat_interleave(query.shape[1] // key.shape[1], 1) for one in (key, value))
         output = self._call(
             query.to(dtype),
             key.to(dtype),

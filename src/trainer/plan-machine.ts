@@ -83,6 +83,7 @@ export function memoryOf({ settings, shape, judge, base, machine, model, log }: 
       lanes,
       ubatch,
       sampling: drawsOnDevice("auto", gpu?.kind ?? false) ? "device" : "host",
+      decoder: config.decoder,
       served: servedBy(config, gpu),
       base: base?.({ sequences: concurrency, contextPerSequence: settings.context, gpu: gpu?.kind ?? false }),
       judge: judge ?? null,

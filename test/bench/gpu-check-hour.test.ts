@@ -82,7 +82,7 @@ describe("the order of an hour on a card", () => {
     const names = plan.map(({ section }) => section.name);
     expect(names).toEqual([
       ...["prepare", "parity", "speed-8", "speed-64", "speed-256", "step-2x4", "step-8x8", "step-32x8"],
-      ...["update-peft", "update-unsloth", "memory", "task-hone", "task-trl", "task-unsloth"],
+      ...["update-peft", "update-unsloth", "memory", "update-heads", "task-hone", "task-trl", "task-unsloth"],
       ...["doctor", "kill", "speed-1.5b", "speed-7b-8", "contexts"],
     ]);
     const upTo = (name: string) => plan.slice(0, names.indexOf(name) + 1);
@@ -240,6 +240,10 @@ describe("what a card did", () => {
         rows: [{ learnerLifetime: "offload", learner: { planned: null, measured: null }, card: memory }],
       } as Outcome,
       "update-unsloth": { state: "failed", problem: "Unsloth is not installed" },
+      "update-heads": {
+        state: "done",
+        rows: [{ keys: "for each head", kept: true, update: { seconds: 0.4, firstSeconds: 8 } }],
+      } as Outcome,
     },
   };
 
@@ -254,6 +258,8 @@ describe("what a card did", () => {
     expect(lines).toContain("agents 8, own (llama played), adapter: 800 tokens/s");
     expect(lines).toContain("step-8x8: update: 1.5 s");
     expect(lines).toContain("memory of the card, --learner-lifetime offload: 6 GB; 8 planned, a ratio of 0.75");
+    expect(lines).toContain("update with keys for each head: 0.4 s");
+    expect(lines).toContain("update with keys for each head, the first, of code that was kept: 8 s");
     expect(lines.filter((line) => /Unsloth|NaN|learner, /.test(line))).toEqual([]);
   });
 

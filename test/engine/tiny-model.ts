@@ -228,7 +228,7 @@ export function writeTinyModel(path: string, { inner = INNER, weights = "f32", w
 }
 
 /**
- * A random adapter on all linear layers; different names give different ones.
+ * A random adapter on all linear layers, as strong whatever its rank; different names give different ones.
  *
  * @param of another model's layers
  */
@@ -244,7 +244,7 @@ export function writeTinyAdapter(path: string, name: string, rank = 4, of = { la
       {
         name: `blk.${layer}.${linear}.weight.lora_b`,
         shape: [rank, outputs],
-        data: noise(random, outputs * rank, 0.3),
+        data: noise(random, outputs * rank, 0.6 / Math.sqrt(rank)),
       },
     ]),
   ).flat();

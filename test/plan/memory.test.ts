@@ -74,6 +74,27 @@ describe("the memory plan", () => {
     );
   });
 
+  it("counts what hone's own graph has besides on a GPU: rows for A in its matrices of 16 bits, and two sequences a lane", () => {
+    const weights = (change: Change) => find(onGpu(change), "engine: weights") as number;
+    const own = { decoder: "own" } as const;
+    // 64 rows behind q, k, v, gate and up of 896 numbers, o of 896 and down of 4864, in 24 layers: 3 % of 988 MB.
+    const rows = 24 * 64 * (3 * 896 + 896 + 2 * 896 + 4864) * 2;
+    expect(weights(own) - weights({})).toBe(rows);
+    expect(rows / qwen.bytes).toBeCloseTo(0.032, 3);
+    expect(weights({ ...own, shape: { ...qwen, weightType: "BF16" } }) - weights({})).toBe(rows);
+    // A is apart, or llama.cpp's graph plays.
+    for (const shape of [
+      { ...qwen, weightType: "Q8_0" },
+      { ...qwen, weightType: "F32" },
+      { ...qwen, architecture: "olmo2" },
+    ])
+      expect(weights({ ...own, shape })).toBe(weights({ shape }));
+    expect(bytesOf("engine: weights", own)).toBe(bytesOf("engine: weights"));
+    const kv = (change: Change) => find(onGpu({ concurrency: 64, ...change }), "KV") as number;
+    expect(kv({ ...own, lanes: 2 })).toBe((64 + 2 * 2) * 8192 * 12_288);
+    expect(kv({ ...own, lanes: 2, shape: { ...qwen, architecture: "olmo2" } })).toBe(kv({ lanes: 2 }));
+  });
+
   it("counts the KV cache of every sequence: two bytes a number, 12 kB a token of Qwen2.5-0.5B", () => {
     expect(bytesOf("KV")).toBe(16 * 8192 * 12_288);
     // llama.cpp rounds up to 256 tokens.

@@ -8,9 +8,13 @@ import learner.__main__ as program
 import pytest
 import torch
 from conftest import ROOT
-from learner.compiler import missing_toolchain, reason
+from learner.compiler import COMPILED, KEPT, missing_toolchain, prepare, reason, without_damaged
+from learner.fused import ADAPTED
 from torch._dynamo.exc import BackendCompilerFailed
+from torch._dynamo.utils import counters
 from torch._inductor.exc import InductorError, TritonMissing
+from torch._inductor.utils import clear_caches
+from torch.compiler import config
 
 pytestmark = pytest.mark.full
 
@@ -117,6 +121,63 @@ def test_an_update_that_cannot_do_without_is_refused_with_the_remedy():
     assert code == "refused" and message.startswith("the learner cannot compute on this machine: gcc fails")
     assert INSTALL in message and "\n" not in message
     assert program.explained(subprocess.CalledProcessError(1, ["nvidia-smi"]), "step")[0] == "failed"
+
+
+@pytest.fixture
+def kernels(tmp_path, monkeypatch):
+    """The folder of what is compiled."""
+    monkeypatch.setenv(KEPT, str(tmp_path / "kernels"))
+    with config.patch(cache_key_tag=""):
+        yield tmp_path / "kernels"
+    torch.compiler.reset()
+    clear_caches()
+
+
+def adapted_gradients(compiled):
+    """Of a layer of hone's operations; compiled as in a process that begins."""
+    torch.compiler.reset()
+    clear_caches()
+    counters.clear()
+    torch.manual_seed(0)
+    x, a, b = (torch.randn(shape, requires_grad=True) for shape in ((6, 4), (3, 4), (5, 3)))
+    joint = torch.cat((torch.randn(5, 4), b.detach()), 1)
+
+    def layer(x, a, b, joint):
+        return ADAPTED(x, torch.mm(x.detach(), a.detach().T), joint, None, a, b, 2.0)
+
+    y = (torch.compile(layer, **COMPILED) if compiled else layer)(x, a, b, joint)
+    y.square().sum().backward()
+    return [y.detach(), x.grad, a.grad, b.grad]
+
+
+def made():
+    """How much was compiled, forward and backward."""
+    return counters["inductor"]["fxgraph_cache_miss"]
+
+
+def close(ours, theirs):
+    return all(torch.allclose(one, other, atol=1e-5) for one, other in zip(ours, theirs, strict=True))
+
+
+def test_what_was_compiled_is_loaded_by_a_later_process_of_the_same_hone(kernels):
+    wanted = adapted_gradients(compiled=False)
+    assert prepare() is None
+    assert close(adapted_gradients(compiled=True), wanted) and made() == 2
+    assert close(adapted_gradients(compiled=True), wanted) and made() == 0
+    # In another one the operations' gradients may be others.
+    config.cache_key_tag = "another"
+    assert close(adapted_gradients(compiled=True), wanted) and made() == 2
+
+
+def test_files_that_are_cut_short_are_removed_and_what_was_in_them_is_compiled_again(kernels):
+    prepare()
+    wanted = adapted_gradients(compiled=True)
+    assert without_damaged() == 0
+    files = [file for file in kernels.rglob("*") if file.is_file()]
+    for file in files:
+        file.write_bytes(b"")
+    assert without_damaged() == len(files) > 2
+    assert close(adapted_gradients(compiled=True), wanted) and made() == 2
 
 
 @pytest.mark.parametrize("module", ["learner.session", "learner.export"])

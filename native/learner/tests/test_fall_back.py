@@ -1,13 +1,15 @@
 """A way that fails after its trial costs no update: rows are computed in a simpler one, no gradient counts twice."""
 
+import os
 import subprocess
 
 import learner.backend
 import pytest
 import torch
-from batches import open_settings, step_settings, write_tree_batch
+from batches import open_settings, sft_settings, step_settings, write_tree_batch
 from learner import card, flex, fused
 from learner.card import BLOCKS, ON_A_CARD, Rows, Way
+from learner.compiler import KEPT
 from learner.session import Session
 from test_flex import uncompiled  # noqa: F401
 
@@ -68,7 +70,8 @@ def trained(tmp_path, silent, monkeypatch):
         session = Session(open_settings(file), silent)
         done = []
         for number, batch in enumerate(batches):
-            settings = step_settings(batch, tmp_path / f"{name}-{number}", learningRate=1e-3, **more)
+            request = sft_settings if work == "sft" else step_settings
+            settings = request(batch, tmp_path / f"{name}-{number}", learningRate=1e-3, **more)
             done.append(getattr(session, work)(settings, silent))
         return done, session._backend
 
@@ -109,6 +112,36 @@ def test_supervised_updates_are_those_of_blocks(trained, monkeypatch, when):
     assert calls and len(found[0]["notes"]) == 1 and ours.rows.way is BLOCKS
     assert found[1]["loss"]["last"] == pytest.approx(wanted[1]["loss"]["last"], rel=1e-4)
     assert alike(ours, theirs)
+
+
+def test_code_of_an_earlier_run_that_is_damaged_is_made_anew(trained, monkeypatch, tmp_path):
+    cut = tmp_path / "kernels" / "ab" / "cab.py"
+    cut.parent.mkdir(parents=True)
+    cut.write_text("def call(args")
+    monkeypatch.setenv(KEPT, str(tmp_path / "kernels"))
+    attend = flex.FlexLayout.attend
+
+    def damaged(self, *arguments):
+        # As PyTorch, which does not write a file that is there.
+        if cut.exists():
+            raise RuntimeError(f"Failed to import {cut}")
+        return attend(self, *arguments)
+
+    monkeypatch.setattr(flex.FlexLayout, "attend", damaged)
+    found, ours = trained("damaged", ONE_CALL)
+    assert ours.rows.way is ONE_CALL
+    assert found[0]["notes"] == ["compiled code of an earlier run was damaged and is made anew (files: 1)"]
+    assert found[1]["notes"] == []
+
+
+def test_where_nothing_can_be_kept_updates_are_the_same(trained, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "kernels"
+    monkeypatch.setenv(KEPT, str(folder))
+    found, ours = trained("unkept", ONE_CALL)
+    assert ours.rows.way is ONE_CALL and os.environ.get(KEPT) != str(folder)
+    why = f"{folder} cannot be written (Not a directory)"
+    assert [one["notes"] for one in found] == [[f"what the learner compiles is not kept for later runs: {why}"], []]
 
 
 def test_the_next_way_is_tried_before_it_is_taken(trained, monkeypatch):

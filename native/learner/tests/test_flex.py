@@ -96,6 +96,32 @@ def test_layers_of_each_kind_are_traced_whole_as_a_card_computes_them(uncompiled
     assert furthest(gradients, slopes) < near
 
 
+@pytest.mark.parametrize("way", [ONE_CALL, card.ON_A_CARD[0]], ids=lambda way: way.name)
+def test_keys_for_each_query_head_give_what_heads_that_share_them_give(uncompiled, tmp_path, silent, way):
+    lora = {"rank": 4, "alpha": 8, "targets": list(LINEAR_LAYERS)}
+    backend = made("qwen2", tmp_path, silent, lora=lora)
+    packs = packing.plan(tree_batch(tmp_path, groups=8), 400)
+    heads, shared = backend.base.config.num_attention_heads, backend.base.config.num_key_value_heads
+    assert shared < heads
+    keys = set()
+
+    def attend(query, key, *rest, **more):
+        keys.add(key.shape[1])
+        return flex_attention.flex_attention(query, key, *rest, **more)
+
+    found = []
+    for expanded in (False, True):
+        backend.rows.expanded = expanded
+        backend.rows._attend = None if way.fused else attend
+        backend.rows._take(backend, way)
+        found.append(computed(backend, packs))
+    (wanted, slopes), (states, gradients) = found
+    assert way.fused or keys == {shared, heads}
+    near = 5e-6 * backend.base.config.num_hidden_layers
+    assert torch.allclose(states, wanted, atol=near)
+    assert furthest(gradients, slopes) < near
+
+
 def listed(numbers, indices):
     """bool [queries, keys]"""
     squares = torch.zeros(indices.shape[2:], dtype=torch.bool)

@@ -3,8 +3,10 @@
  * ("KV buffer size", "compute buffer size", "output buffer size"), on a CPU and on Vulkan to within 2 MB.
  */
 
+import { LINEAR_LAYERS } from "../../core/learn/types.js";
 import { pooledByDefault, SCORE_ROWS, UBATCH } from "../../engine/contexts.js";
 import { attendingLayers } from "../../engine/models.js";
+import { adaptedLinears } from "../linears.js";
 import { adapterParameters, judgeContext, type PlanInput } from "./input.js";
 
 /** llama.cpp allocates the KV of each sequence in steps of this many tokens. */
@@ -23,6 +25,11 @@ const PER_VOCABULARY_ENTRY = 400;
  */
 export const CUDA_CONTEXT = 0.5e9;
 const CUDA_POOL = 0.1e9;
+/**
+ * hone's own graph on a GPU (native/engine/own_weights.h, own_decoder.cc): its architectures; rows for A behind those of each
+ * linear layer in 16 bits, kRooms adapters of kJointRank; sequences of each context besides those that are played.
+ */
+const OWN = { architectures: ["qwen2", "llama", "qwen3"], rows: 2 * 32, sequences: 2 };
 
 export interface EngineMemory {
   readonly weights: number;
@@ -40,22 +47,40 @@ const kvCells = (context: number) => ceil(context, CELL_STEP);
 /** What llama.cpp's contexts depend on. */
 export type ContextInput = Pick<
   PlanInput,
-  "shape" | "concurrency" | "context" | "gpu" | "lanes" | "ubatch" | "sampling"
+  "shape" | "concurrency" | "context" | "gpu" | "lanes" | "ubatch" | "sampling" | "decoder"
 >;
+
+/** Whether hone's own graph plays on a GPU, if its trial agrees. */
+const playsOwn = ({ decoder, gpu, shape }: Pick<PlanInput, "decoder" | "gpu" | "shape">) =>
+  decoder === "own" && gpu !== false && OWN.architectures.includes(shape.architecture) && shape.weightType !== "F32";
+
+/** Bytes of the rows in which hone's own graph has an adapter's A. */
+function spareRows(input: PlanInput): number {
+  const { shape } = input;
+  if (!playsOwn(input) || !["F16", "BF16"].includes(shape.weightType)) return 0;
+  const linears = adaptedLinears(shape, LINEAR_LAYERS);
+  return linears.reduce((total, { inputs, layers }) => total + 2 * OWN.rows * inputs * layers.length, 0);
+}
 
 /** Sequences of each context, shared out as by native/engine/lanes.h. */
 const shares = ({ concurrency, lanes }: ContextInput): number[] =>
   Array.from({ length: lanes }, (_, lane) => Math.floor(concurrency / lanes) + (lane < concurrency % lanes ? 1 : 0));
 
 /** A convolution's state has no cells. */
-const pooled = ({ shape, gpu, concurrency, context, lanes, ubatch }: ContextInput) =>
-  gpu !== false &&
-  shape.convolution === undefined &&
-  pooledByDefault({ sequences: concurrency, contextPerSequence: context }, lanes, ubatch);
+const pooled = (input: ContextInput) => {
+  const { shape, gpu, concurrency, context, lanes, ubatch } = input;
+  return (
+    gpu !== false &&
+    !playsOwn(input) &&
+    shape.convolution === undefined &&
+    pooledByDefault({ sequences: concurrency, contextPerSequence: context }, lanes, ubatch)
+  );
+};
 
 /** Tokens that the KV of a context with so many sequences has room for; in a pool also for a pass of padding. */
 const cellsOf = (input: ContextInput, sequences: number) =>
-  sequences * kvCells(input.context) + (pooled(input) ? kvCells(input.ubatch) : 0);
+  (sequences + (playsOwn(input) ? OWN.sequences : 0)) * kvCells(input.context) +
+  (pooled(input) ? kvCells(input.ubatch) : 0);
 
 /** f32 weights on a CPU have f32 KV, and no flash attention. */
 const fullKv = ({ gpu, shape }: ContextInput) => gpu === false && shape.weightType === "F32";
@@ -147,7 +172,7 @@ export function engineMemory(input: PlanInput): { host: EngineMemory; gpu: Engin
   }
   const table = (shape.bytes * shape.vocabulary * shape.embedding) / shape.parameters;
   // Tied embeddings are in both places: the GPU has them as its output layer.
-  const weights = shape.bytes - (tied(shape) ? 0 : table) + adapters;
+  const weights = shape.bytes - (tied(shape) ? 0 : table) + spareRows(input) + adapters;
   // Each context has a pool of its own, and converts there.
   const overhead = gpu === "cuda" ? CUDA_CONTEXT + lanes * CUDA_POOL : 0;
   return {

@@ -52,6 +52,8 @@ export interface PlanInput {
   readonly ubatch: number;
   /** Where tokens are drawn. */
   readonly sampling: "host" | "device";
+  /** Whose graph is asked for; llama.cpp's by default. */
+  readonly decoder?: "llama" | "own" | undefined;
   /** Undefined: the engine is in this process. */
   readonly served?: Served | undefined;
   /** The frozen base that an agent has beside the model; undefined without one. */

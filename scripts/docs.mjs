@@ -4,7 +4,7 @@ import { optionsPage } from "../dist/bench/docs/options-page.js";
 // Options of the email task, which the page has too, behind the others.
 import "../dist/src/hone/commands/email/email-options.js";
 import { cardsTable, modelsByCardTable } from "../dist/bench/docs/cards.js";
-import { guardsList } from "../dist/src/guards/guard-list.js";
+import { guardsList } from "../dist/bench/docs/guards-list.js";
 
 writeFileSync(new URL("../docs/options.md", import.meta.url), optionsPage());
 

@@ -4,8 +4,7 @@
  */
 import { EngineOutOfMemory } from "../core/engine/errors.js";
 import { drawsOf } from "../core/train/credit.js";
-import { demanding, type Guard, type Moments } from "../core/train/guard.js";
-import { wrapped } from "../core/util/text.js";
+import { demanding, type Guard } from "../core/train/guard.js";
 import { type AskedOptions, askedGuard, checkRate } from "./asked.js";
 import { checkBatch } from "./batch-check.js";
 import { checkCredits, checkMean } from "./credit-check.js";
@@ -113,7 +112,7 @@ export const guards: readonly Guard[] = [
 ];
 
 /** What guards look at beside the moments of a step. */
-interface Sources {
+export interface GuardSources {
   readonly reader: GivenReader & RenderedReader;
   readonly render: Renderer;
   readonly store: StoreReader;
@@ -124,7 +123,7 @@ interface Sources {
 }
 
 /** The guards of a run. */
-export const guardsOf = ({ reader, render, store, settings, dealt }: Sources): readonly Guard[] => [
+export const guardsOf = ({ reader, render, store, settings, dealt }: GuardSources): readonly Guard[] => [
   givenGuard(reader),
   renderedGuard(reader, render),
   ...guards,
@@ -177,35 +176,3 @@ export const learnerGuards: readonly Pick<Guard, "name" | "sees">[] = [
   },
   { name: "a checkpoint's files, read back", sees: "files that do not have what was trained" },
 ];
-
-const MOMENTS: Readonly<Record<keyof Moments, string>> = {
-  afterPlay: "after a group is played",
-  afterCredit: "after its rewards are credited",
-  beforeUpdate: "before the update",
-  afterBatch: "after the batch is written",
-  beforeAsking: "before the learner is asked",
-  afterUpdate: "after the update",
-  afterCommit: "after the step is committed",
-  afterWaking: "after the engine has woken",
-  afterSettling: "after the step",
-};
-
-/** For docs/trust.md: by the moment at which they look. */
-export function guardsList(): string {
-  // For their names alone: what they look at they need when they are asked.
-  const named = guardsOf({} as Sources);
-  const all: readonly (readonly [moment: string, guard: Pick<Guard, "name" | "sees">])[] = [
-    ...(Object.keys(MOMENTS) as (keyof Moments)[]).flatMap((moment) =>
-      named.filter((guard) => moment in guard).map((guard) => [MOMENTS[moment], guard] as const),
-    ),
-    ...learnerGuards.map((guard) => ["in the learner", guard] as const),
-  ];
-  const item = ({ name, sees }: Pick<Guard, "name" | "sees">) =>
-    wrapped(`- **${name}**: ${sees}`, 128).map((line, index) => (index === 0 ? line : `  ${line}`));
-  return [...new Set(all.map(([moment]) => moment))]
-    .map((moment) => {
-      const title = `${moment.charAt(0).toUpperCase()}${moment.slice(1)}:`;
-      return [title, "", ...all.filter(([when]) => when === moment).flatMap(([, guard]) => item(guard)), ""].join("\n");
-    })
-    .join("\n");
-}

@@ -2,11 +2,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { guardsList } from "../../bench/docs/guards-list.js";
 import { EngineOutOfMemory } from "../../src/core/engine/errors.js";
 import { type Acts, demanding, type Guard, heed, type Moments } from "../../src/core/train/guard.js";
 import { HoneError } from "../../src/core/util/errors.js";
 import { packageRoot } from "../../src/core/util/paths.js";
-import { guards, guardsList, guardsOf, learnerGuards } from "../../src/guards/guard-list.js";
+import { type GuardSources, guards, guardsOf, learnerGuards } from "../../src/guards/guard-list.js";
 
 const says = (name: string, afterUpdate: NonNullable<Guard["afterUpdate"]>): Guard => ({ name, sees: "", afterUpdate });
 
@@ -64,7 +65,7 @@ describe("what guards demand", () => {
 });
 
 it("each guard has a name of its own and a line in docs/trust.md", () => {
-  const names = [...guardsOf({} as Parameters<typeof guardsOf>[0]), ...learnerGuards].map(({ name }) => name);
+  const names = [...guardsOf({} as GuardSources), ...learnerGuards].map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
   const page = readFileSync(join(packageRoot, "docs/trust.md"), "utf8");
   expect(page, "`yarn docs` writes it").toContain(guardsList());

@@ -273,7 +273,7 @@ def main():
             / f"card-counts-learner-{'-'.join([options.shape, *ways])}-{name.lower().replace(' ', '-')}.json"
         )
         about = {
-            "what": "counts on a card that does not compute: no times",
+            "what": "counts on a card that does not compute, and the host's seconds of CPU time: none are a card's",
             "card": name,
             "torch": torch.__version__,
             "rollouts": options.groups * options.size,

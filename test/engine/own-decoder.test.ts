@@ -43,7 +43,7 @@ async function tried(model: string, adapter = "", steadyShapes = false): Promise
 
 let copies = 0;
 
-/** Plays qwen2-tiny, of which each has a file of its own, whatever a trial would say: on a CPU llama.cpp rounds shapes of a card's otherwise. */
+/** Plays a file of its own of qwen2-tiny, and whatever a trial would say: a CPU has other kernels for shapes that a card keeps. */
 async function untried(more: Partial<LocalEngineOptions>): Promise<LocalEngine> {
   const model = join(cache, `qwen2-tiny-${copies++}.gguf`);
   copyFileSync(modelPath("qwen2-tiny-f16.gguf"), model);

@@ -13,10 +13,12 @@ import { packageRoot } from "../src/core/util/paths.js";
 const folder = join(packageRoot, "build/pictures");
 const cli = join(packageRoot, "dist/src/cli.js");
 const docs = (name: string) => join(packageRoot, "docs", name);
-const environment = { ...process.env, HONE_HOME: join(folder, "hone") };
+/** In the folder, whose home is then the default one: commands on the page name no other. */
+const { HONE_HOME: _, ...env } = process.env;
+const started = { cwd: folder, env, stdio: "inherit" } as const;
 
 function hone(...args: string[]): void {
-  const { status } = spawnSync(process.execPath, [cli, ...args], { env: environment, stdio: "inherit" });
+  const { status } = spawnSync(process.execPath, [cli, ...args], started);
   if (status !== 0) throw new HoneError(`hone ${args.join(" ")} ended with ${status}`);
 }
 
@@ -52,7 +54,7 @@ const record = join(folder, "terminal.txt");
 function train(): void {
   hone("build-db", "--mailboxes", "40");
   const command = `stty cols 80; ${[process.execPath, cli, "train", ...TRAINED].join(" ")}`;
-  const { status } = spawnSync("script", ["-qefc", command, record], { env: environment, stdio: "inherit" });
+  const { status } = spawnSync("script", ["-qefc", command, record], started);
   if (status !== 0) throw new HoneError(`script -qefc '${command}' ended with ${status}`);
 }
 
@@ -77,10 +79,13 @@ async function terminal(browser: Browser): Promise<void> {
 async function overview(browser: Browser): Promise<void> {
   const report = join(folder, "report.html");
   hone("report", "tiny", "--out", report);
-  const page = await browser.newPage({ viewport: { width: 1180, height: 776 } });
+  const width = 1180;
+  const page = await browser.newPage({ viewport: { width, height: 900 } });
   await page.goto(pathToFileURL(report).href);
-  await page.locator(".diagnostics").waitFor();
-  await page.screenshot({ path: docs("page.png") });
+  // Down to the first of what is folded.
+  const folded = await page.locator(".diagnostics summary").first().boundingBox();
+  if (folded === null) throw new HoneError(`${report} shows no diagnostics`);
+  await page.screenshot({ path: docs("page.png"), clip: { x: 0, y: 0, width, height: folded.y + folded.height } });
 }
 
 mkdirSync(folder, { recursive: true });

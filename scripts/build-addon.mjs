@@ -281,7 +281,8 @@ if (process.argv.includes("--print-llama-version")) {
   process.stdout.write(llamaVersion());
 } else {
   try {
-    placeMetal();
+    const without = placeMetal();
+    if (without !== undefined) say(without);
   } catch (error) {
     fail(error.message);
   }

@@ -57,8 +57,9 @@ export function sourceOf(name) {
       shell: process.platform === "win32",
     });
     if (status !== 0) {
-      const said = (stderr ?? "").split("\n").find((line) => /^npm (error|ERR!)/.test(line));
-      const why = error ? "npm is not installed" : (said ?? "npm failed").replace(/^npm \S+ /, "");
+      // Its first line is a code alone: "code ETARGET", and then "notarget No matching version found for ...".
+      const said = (stderr ?? "").split("\n").filter((line) => /^npm (error|ERR!) ./.test(line));
+      const why = error ? "npm is not installed" : (said[1] ?? said[0] ?? "npm failed").replace(/^npm \S+ /, "");
       throw new Error(
         `${wanted} cannot be fetched (${why}); go online once, or name a mirror with npm_config_registry`,
       );
@@ -77,12 +78,17 @@ export function sourceOf(name) {
  * A checkout has an empty package in the place of llama.cpp's libraries for a Mac (package.json's resolutions): yarn 1 would
  * download them on every system. On a Mac they are put there.
  *
- * @throws Error in one line where this is a Mac on which hone cannot run, or npm cannot fetch them
+ * @returns why npm cannot fetch them, in one line: node-llama-cpp may have compiled llama.cpp instead
+ * @throws Error in one line where this is a Mac on which hone cannot run
  */
 export function placeMetal(platform = process.platform, arch = process.arch) {
   if (platform !== "darwin") return;
   if (arch !== "arm64") throw new Error("a Mac with Intel's processor has no wheels of PyTorch 2.3 and newer");
   const empty = join(root, "node_modules", METAL);
   if (!existsSync(empty) || find(METAL) !== undefined) return;
-  cpSync(sourceOf(METAL), empty, { recursive: true });
+  try {
+    cpSync(sourceOf(METAL), empty, { recursive: true });
+  } catch (error) {
+    return `${error.message}, or compile llama.cpp: npx --no -- node-llama-cpp source download`;
+  }
 }

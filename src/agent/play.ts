@@ -83,8 +83,11 @@ const KEYLESS = "a request came without the rollout's key: send `apiKey` as a be
 /** A program's error, with what its endpoint knows of the cause. */
 function explained(error: unknown, { turns, trouble }: RolloutModel, keyless: boolean) {
   const keyMissing = keyless && turns.length === 0 ? KEYLESS : undefined;
-  const why = trouble === undefined ? keyMissing : `its last request was answered with: ${messageOf(trouble)}`;
-  return why === undefined ? error : new HoneError(`${messageOf(error)}; ${why}`, { cause: error });
+  const said = messageOf(error);
+  // An agent's own error often has the answer's whole text.
+  const told = trouble !== undefined && !said.includes(messageOf(trouble));
+  const why = told ? `its last request was answered with: ${messageOf(trouble)}` : keyMissing;
+  return why === undefined ? error : new HoneError(`${said}; ${why}`, { cause: error });
 }
 
 /** The keys of a rollout at its endpoint. */

@@ -74,27 +74,39 @@ test("errors that are taken for mistakes of the model", async () => {
   );
 });
 
-test.each([
-  ["without its key", "{}", "a request came without the rollout's key: send `apiKey` as a bearer token"],
-  ["refused", '{ authorization: "Bearer " + apiKey }', "its last request was answered with: 'top_p' is refused"],
-])("a request %s, whose answer the agent did not look at, is said beside its own error", async (name, headers, why) => {
-  const { findings } = await checked(
-    `${name.replaceAll(" ", "-")}.ts`,
-    `
+/** An agent that asks once, and does something with the `answer`. */
+const asksOnce = (headers: string, use: string) => `
 import { defineTask } from "@hone-rl/hone";
 
 export default defineTask({
-  name: "unseeing",
+  name: "once",
   scenarios: () => ["train", "test"].map((split) => ({ id: split, split, question: split })),
   rollout: async ({ baseUrl, apiKey }) => {
     const body = JSON.stringify({ model: "any", messages: [{ role: "user", content: "Hello" }], top_p: 0.5 });
     const headers = ${headers};
-    const { choices } = await (await fetch(baseUrl + "/chat/completions", { method: "POST", headers, body })).json();
-    return choices[0].message.content ? 1 : 0;
+    const answer = await (await fetch(baseUrl + "/chat/completions", { method: "POST", headers, body })).json();
+    ${use}
   },
 });
-`,
-  );
-  const failed = findings.map(said).filter((line) => line.includes("the agent failed"));
-  expect(failed).toEqual([expect.stringContaining(`Cannot read properties of undefined (reading '0'); ${why}`)]);
+`;
+const WITH_KEY = '{ authorization: "Bearer " + apiKey }';
+
+const failuresOf = (findings: readonly Finding[]) =>
+  findings.map(said).filter((line) => line.includes("the agent failed"));
+
+test.each([
+  ["without its key", "{}", "a request came without the rollout's key: send `apiKey` as a bearer token"],
+  ["refused", WITH_KEY, "its last request was answered with: 'top_p' is refused"],
+])("a request %s, whose answer the agent did not look at, is said beside its own error", async (name, headers, why) => {
+  const agent = asksOnce(headers, "return answer.choices[0].message.content ? 1 : 0;");
+  const { findings } = await checked(`${name.replaceAll(" ", "-")}.ts`, agent);
+  expect(failuresOf(findings)).toEqual([
+    expect.stringContaining(`Cannot read properties of undefined (reading '0'); ${why}`),
+  ]);
+});
+
+test("a refusal that the agent's own error quotes is said once", async () => {
+  const { findings } = await checked("quoting.ts", asksOnce(WITH_KEY, "throw new Error(answer.error.message);"));
+  const [failed = ""] = failuresOf(findings);
+  expect(failed.match(/'top_p' is refused/g)).toHaveLength(1);
 });

@@ -88,7 +88,7 @@ describe("hone init", () => {
       scripts: { check: "hone check", train: "hone train", hone: "hone" },
       dependencies: { "@hone-rl/hone": "file:../hone-rl-hone-0.1.0.tgz" },
     });
-    expect(read("README.md").trimEnd().split("\n")).toHaveLength(9);
+    expect(read("README.md").trimEnd().split("\n")).toHaveLength(10);
     expect(read("README.md")).not.toMatch(/npx hone|yarn/);
     expect(read("scenarios.jsonl").trimEnd().split("\n")).toHaveLength(10);
     mkdirSync(join(folder, "node_modules/@hone-rl"), { recursive: true });

@@ -166,11 +166,11 @@ describe("llama.cpp's libraries for a Mac", () => {
       copyFileSync(join(packageRoot, file), join(folder, file));
     writeFileSync(join(folder, "node_modules", METAL, "package.json"), '{ "version": "0.0.0" }');
     writeFileSync(join(folder, "bin/npm"), `#!/bin/sh\n${npm}\n`, { mode: 0o755 });
-    const program = `(await import("./scripts/sources.mjs")).placeMetal(...${JSON.stringify(machine)})`;
+    const program = `console.log((await import("./scripts/sources.mjs")).placeMetal(...${JSON.stringify(machine)}))`;
     const env = { ...process.env, PATH: `${join(folder, "bin")}:${process.env.PATH}` };
     const args = ["--input-type=module", "-e", program];
-    const { status, stderr } = spawnSync(process.execPath, args, { cwd: folder, env, encoding: "utf8" });
-    return { status, stderr, there: readdirSync(join(folder, "node_modules", METAL)).sort() };
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder, env, encoding: "utf8" });
+    return { status, stdout, stderr, there: readdirSync(join(folder, "node_modules", METAL)).sort() };
   }
   const installs = `mkdir -p node_modules/${METAL}/bins && echo '{ "version": "${version}" }' > node_modules/${METAL}/package.json`;
 
@@ -179,10 +179,15 @@ describe("llama.cpp's libraries for a Mac", () => {
     expect(placed(installs, "linux", "x64")).toMatchObject({ status: 0, stderr: "", there: ["package.json"] });
   });
 
-  it("are refused with the reason where there are none", () => {
-    expect(placed("echo 'npm error code ETARGET' >&2; exit 1", "darwin", "arm64").stderr).toContain(
-      `${METAL}@${version} cannot be fetched (code ETARGET)`,
-    );
+  it("may be compiled where npm has none of this version, which is said with npm's reason", () => {
+    const none = "echo 'npm error code ETARGET\nnpm error notarget No matching version' >&2; exit 1";
+    const { status, stdout, there } = placed(none, "darwin", "arm64");
+    expect([status, there]).toEqual([0, ["package.json"]]);
+    expect(stdout).toContain(`${METAL}@${version} cannot be fetched (notarget No matching version)`);
+    expect(stdout).toContain("npx --no -- node-llama-cpp source download");
+  });
+
+  it("are of no use on a Mac with Intel's processor, which is refused", () => {
     expect(placed(installs, "darwin", "x64").stderr).toContain("a Mac with Intel's processor has no wheels of PyTorch");
   });
 });

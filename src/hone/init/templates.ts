@@ -75,7 +75,7 @@ const scenarios = Object.entries(capitals)
   .join("\n");
 
 /** Small enough to finish in a minute or two on a CPU. */
-const config = { task: "task.ts", steps: 3, groupsPerStep: 4, groupSize: 6, validateN: 2, maxTurns: 1, maxTokens: 48 };
+const config = { task: "task.ts", steps: 3, groupsPerStep: 4, groupSize: 6, validateN: 2, maxTokens: 48 };
 
 const compilerOptions = {
   target: "es2023",
@@ -90,7 +90,8 @@ const compilerOptions = {
 
 const readme = ({ name, model }: Project) => `# ${name}
 
-\`task.ts\` is what a model learns: its questions (\`scenarios.jsonl\`), its prompt, its reward. \`hone.config.json\` has the options.
+\`task.ts\` is what a model learns: its questions (\`scenarios.jsonl\`), its prompt, its reward. \`hone.config.json\` has the options, for
+short answers: a task with longer ones, or an agent, needs another \`maxTokens\`.
 
     npm install
     npm run check              # what would make training useless, found before it
@@ -106,7 +107,7 @@ export const filesOf = (project: Project, options: object = {}): Readonly<Record
   "task.ts": task,
   "scenarios.jsonl": `${scenarios}\n`,
   "hone.config.json": json({ ...config, ...options }),
-  "tsconfig.json": json({ compilerOptions, files: ["task.ts"] }),
+  "tsconfig.json": json({ compilerOptions, include: ["*.ts"] }),
   ".gitignore": "node_modules\n.hone\n",
   "README.md": readme(project),
 });

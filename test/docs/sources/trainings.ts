@@ -4,10 +4,7 @@ import { atEnd, type Outcome, outcomesOf, percent, resultsOf, type Share } from 
 interface Pair {
   readonly first: string;
   readonly second: string;
-  readonly success: { readonly first: number; readonly second: number } & Record<
-    "difference" | "low" | "high" | "p",
-    number
-  >;
+  readonly success: Readonly<Record<"difference" | "low" | "high" | "p", number>>;
 }
 type Email = Outcome & { readonly heldOutPairs: readonly Pair[] };
 
@@ -20,20 +17,21 @@ const part = (at: number, name: string) =>
 const right = (at: number) => percent(part(at, "right") / part(at, "named"), 0);
 
 const [email] = resultsOf("smollm2-email-2026-11-25-amd-epyc-2-cores.json").outcomes as [Email];
-const [qwen, random] = resultsOf("qwen2.5-email-2026-11-28-amd-epyc-2-cores.json").outcomes as [Email, Email];
+const [qwen, again, random] = resultsOf("qwen2.5-email-2026-11-28-amd-epyc-2-cores.json").outcomes as [
+  Email,
+  Email,
+  Email,
+];
 
 /** What the steps after imitation change. */
 const changed = ({ heldOutPairs }: Email) =>
   (heldOutPairs.find(({ first, second }) => first === "0" && second === "latest") as Pair).success;
 
-/** What they add, and how many questions are solved after or before them alone. */
-function added(outcome: Email): string[] {
-  const success = changed(outcome);
-  return [
-    `add ${percent(success.difference, 1)} points of success to imitation (95 % interval ${percent(success.low, 1)} to ${percent(success.high, 1)}`,
-    `${success.second} questions are solved after them and not before, ${success.first} before and not after`,
-  ];
-}
+const bounds = ({ low, high }: Pair["success"]) => `${percent(low, 1)} to ${percent(high, 1)}`;
+
+/** What they add. */
+const added = (outcome: Email) =>
+  `add ${percent(changed(outcome).difference, 1)} points of success to imitation (95 % interval ${bounds(changed(outcome))}, p < 0.001)`;
 
 /** The share of updates and of rollouts in the time of all steps. */
 const shares = ({ phases }: Email) =>
@@ -62,8 +60,9 @@ export const saidInResults: readonly string[] = [
   `of the memory, ${(Number(f16?.theirs) / 1000).toFixed(1)} GB with f16`,
   `${percent(part(0, "named"), 1)} % of the texts name a kind before and ${percent(part(-1, "named"), 1)} % after`,
   `of those ${right(0)} % are right before and ${right(-1)} % after`,
-  ...added(email),
-  ...added(qwen),
+  added(email),
+  added(qwen),
+  `Seed 2's add ${percent(changed(again).difference, 1)} points (${bounds(changed(again))}, p < 0.001) to imitation played again (${percent((again.heldOut[1] as Share).success, 1)} %)`,
   `imitation solved ${atEnd([random.heldOut[0] as Share], 0)}, and steps with random rewards took ${percent(-changed(random).difference, 1)} points from that (${percent(-changed(random).high, 1)} to ${percent(-changed(random).low, 1)}, p = ${changed(random).p.toFixed(3)})`,
   `a step took ${step[0]} (Q8_0), ${step[1]} (Q4_1) and ${step[2]} times (Q4_K_M) as long (rollouts ${rollouts[0]}, ${rollouts[1]} and ${rollouts[2]}, updates ${update[0]}, ${update[1]} and ${update[2]} times), and ${memory[0]}, ${memory[1]} and ${memory[2]} of the memory`,
 ];

@@ -45,7 +45,8 @@ describe("yarn doctor", () => {
     const checks = checksOf(stdout);
     expect(status, stderr).toBe(0);
     expect(states(checks)).toMatchObject({
-      node: "ok",
+      // A note on a version that gets no more fixes.
+      node: Number(process.versions.node.split(".")[0]) < 22 ? "note" : "ok",
       memory: "ok",
       gpu: "note",
       driver: "none",

@@ -32,13 +32,13 @@ export interface CreditedGroup {
   readonly brokenOff: readonly Trajectory[];
   /** Fewer than two members are left because of those. */
   readonly tooFew: boolean;
-  /** False when there is no reward: nothing of the group is trained on. */
+  /** False when there is no reward: rewards push nothing of the group. */
   readonly rewarded: boolean;
   /** Why there is no reward; null where there is one, or none was needed: all rollouts are identical, or too few. */
   readonly noVerdict: string | null;
   /** Agreement of a judge's votes; null with fewer than two votes. */
   readonly agreement: number | null;
-  /** False when the group is not trained on: no reward, no spread, or all that differ from the mean are masked. */
+  /** False where rewards push nothing: none, no spread, or all that differ from the mean are masked. `--kl` trains on it yet. */
   readonly trainable: boolean;
   /** Its rewards differ, but all rollouts with an advantage are masked. */
   readonly allMasked: boolean;
@@ -135,7 +135,10 @@ export function creditsOf(groups: readonly CreditedGroup[]): RolloutCredit[] {
     );
 }
 
-/** Rewarded, and without a gradient of its rewards: they are equal, or those that differ are masked. */
+/**
+ * Without a gradient of its rewards, though nothing failed: they are equal, those that differ are masked, or all rollouts are
+ * identical, so that nobody was asked for rewards.
+ */
 export function isIdle({ trainable, noVerdict, tooFew }: CreditedGroup): boolean {
   return !trainable && noVerdict === null && !tooFew;
 }

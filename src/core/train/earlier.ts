@@ -1,6 +1,7 @@
 /**
- * The earlier policy that a step is compared with, whose checkpoint is kept for that, and what the slopes between two policies say:
- * see policy-slope.ts of the guards.
+ * The earlier policy that may have played a step in place of the one that was to: which it is, how long its checkpoint is kept, and
+ * what the slope of the engine's log-probabilities, from the learner's of one of the two to those of the other, says of who played
+ * (policy-slope.ts of the guards).
  */
 import { existsSync } from "node:fs";
 import type { PolicySlope, StepRow } from "../run/records.js";

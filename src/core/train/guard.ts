@@ -76,7 +76,9 @@ export interface Moments {
   readonly afterBatch: {
     readonly file: string;
     readonly batch: readonly BatchGroup[];
+    /** Of the choice of the rollout that is compared. */
     readonly seed: number;
+    /** No rollout of a group is masked: without `--mask-truncated` its advantages sum to 0. */
     readonly whole: boolean;
     /** Of the step, with the number of those that were played in place of idle ones. */
     readonly groups: readonly CreditedGroup[];

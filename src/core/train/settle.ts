@@ -53,8 +53,9 @@ export const actsAfter = ({ run, view }: Parts, unsettled?: number) => ({
 });
 
 /**
- * Settles a step that an earlier process committed but did not settle. The policy is awake.
- * @returns the state of the run
+ * Settles the first step that an earlier process committed but did not settle; after it others may be left, with --staleness. The
+ * policy is awake.
+ * @returns that step, or the last one where none is left
  */
 export async function settleLast(parts: Parts, clock: StepClock): Promise<StepRow> {
   const row = parts.run.store.unsettledStep();
@@ -92,7 +93,7 @@ export async function use(parts: Parts, row: StepRow): Promise<void> {
  * was checked before, and there is nothing to take back.
  */
 function loadStep(parts: Parts, row: StepRow): Promise<ProbeReading | null> {
-  const unsettled = parts.run.store.unsettledStep() && row.step;
+  const unsettled = parts.run.store.unsettledStep() ? row.step : undefined;
   return loadChecked(parts, row, `step ${row.step}`, TAKEN_BACK, unsettled);
 }
 

@@ -200,7 +200,7 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
           numerics: numericsWith(learnt),
         },
       };
-      // Where steps are played ahead, each waits for the engine to play its policy.
+      // The engine has been seen to play a checkpoint that stays in force. With --staleness it settles steps in order, these too.
       const settled = settings.staleness === 0 && row.checkpoint === at.checkpoint;
       run.store.commitStep(row, creditsOf(groups), settled);
       const after = actsAfter(parts, settled ? undefined : step);

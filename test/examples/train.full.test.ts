@@ -22,7 +22,7 @@ describe("a loop of one's own", () => {
   beforeAll(async () => {
     await ensureLearnerPython();
     hone("build-db", "--mailboxes", "10");
-    const { status, stdout, stderr } = hone("exec", example, "1", "3", "4");
+    const { status, stdout, stderr } = hone("exec", example, "1", "8", "4");
     expect(status, stderr).toBe(0);
     said = stdout;
   });
@@ -45,7 +45,7 @@ describe("a loop of one's own", () => {
     const { steps } = JSON.parse(stdout) as { steps: Record<string, number>[] };
     expect(steps).toHaveLength(1);
     const [step] = steps;
-    expect(step).toMatchObject({ step: 1, checkpoint: 1, rollouts: 24, training_n: 24 });
+    expect(step).toMatchObject({ step: 1, checkpoint: 1, rollouts: 64, training_n: 64 });
     expect(step?.training_reward).not.toBeCloseTo(step?.reward as number, 6);
   });
 

@@ -8,6 +8,10 @@ import type { Profile } from "./estimate.js";
 /** A group in a context of 32,768 tokens. */
 const LONG = ["--groups", "1", "--prompt", "32000", "32400", "--tokens", "65536", "--checkpointing", "--updates", "3"];
 
+/** A small step, by a process that compiles, and by one that loads what the first has kept. */
+const SMALL = ["--groups", "2", "--size", "4", "--updates", "3"];
+const LATER = [...SMALL, "--later"];
+
 /** Frozen weights in 4 bits: of a file, Unsloth's, and bitsandbytes' in TRL. */
 const FOUR_BITS = [
   ["--weights", "Q4_0"],
@@ -20,9 +24,11 @@ export async function countLearner(card: Profile, out: string): Promise<void> {
   const machine = new Machine([card]);
   try {
     const program = join(packageRoot, "bench/learner/card_counts.py");
-    for (const more of [[], LONG, ...FOUR_BITS]) {
+    const empty = { TORCHINDUCTOR_CACHE_DIR: join(machine.folder, "kernels") };
+    for (const more of [[], SMALL, LATER, LONG, ...FOUR_BITS]) {
       const command = [program, "--shape", "0.5b", "--out", out, ...more];
-      const { code, stdout, stderr } = await machine.run(nullCardPython(), command);
+      const env = more === SMALL || more === LATER ? empty : {};
+      const { code, stdout, stderr } = await machine.run(nullCardPython(), command, env);
       process.stdout.write(stdout);
       if (code !== 0) throw new HoneError(stderr.trim().split("\n").at(-1) ?? `it ended with code ${code}`);
     }

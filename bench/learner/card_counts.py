@@ -51,6 +51,7 @@ def parse():
     parser.add_argument("--weights", choices=["F16", "Q8_0", "Q4_0", "nf4"], help="as of update.py")
     parser.add_argument("--expanded", action="store_true", help="as of update.py")
     parser.add_argument("--vary", action="store_true", help="other lengths in each update")
+    parser.add_argument("--later", action="store_true", help="adds to the file of a process whose code it loads")
     parser.add_argument("--kernels", type=int, default=0, help="lists so many, most launched first")
     parser.add_argument("--out", type=Path, help="a folder for a file of the results")
     return parser.parse_args()
@@ -281,7 +282,10 @@ def main():
             "most": steady,
             "goals": goals,
         }
-        file.write_text(json.dumps(about | {"updates": rows}, indent=2) + "\n")
+        about |= {"updates": rows}
+        if options.later:
+            about = json.loads(file.read_text()) | {"later": rows}
+        file.write_text(json.dumps(about, indent=2) + "\n")
     if missed:
         sys.exit(f"more than the goal: {', '.join(f'{name} {steady[name]} of {goals[name]}' for name in missed)}")
 

@@ -24,6 +24,8 @@ export const at = (file: string, find: string, replace: string): Patch => ({ fil
 
 /** Options of runs in which every step has an update. */
 export const ANY_REWARD = ["--control", "random-reward"];
+/** Of runs in which the model is sure of few tokens. */
+export const FREE = ["--temperature", "1.4"];
 /** Of runs whose steps have two updates. */
 export const TWICE = ["--iterations", "2"];
 

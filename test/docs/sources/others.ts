@@ -4,10 +4,10 @@ import { saidOfWeights } from "./trainings.js";
 
 interface Fault {
   readonly name: string;
-  readonly words: string;
+  readonly step: number | null;
 }
 const faults: readonly Fault[] = resultsOf("prove.json").faults;
-const biased = /over (\d+) draws/.exec(faults.find(({ name }) => name === "a sampler biased by 2 %")?.words ?? "")?.[1];
+const biased = faults.find(({ name }) => name === "a sampler biased by 2 %");
 
 /** The largest distance of engine and learner in the runs of SmolLM2. */
 const furthest = Math.max(
@@ -19,6 +19,6 @@ const furthest = Math.max(
 /** Phrases made from files of bench/results, by page. */
 export const measuredElsewhere: readonly (readonly [page: string, phrase: string])[] = [
   ...saidOfWeights.map((phrase) => ["docs/models.md", phrase] as const),
-  ["docs/trust.md", `biased by 2 % was seen after ${Number(biased).toLocaleString("en-US")} draws`],
+  ["docs/trust.md", `biased by 2 % was seen in step ${biased?.step}`],
   ["docs/trust.md", `rounding alone was at most ${furthest.toFixed(2)} nats in every type of weights`],
 ];

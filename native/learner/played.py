@@ -57,12 +57,18 @@ class Slope:
 
     def without_rounding(self, variance: float) -> "Slope":
         """Without the bias of the learner's own rounding, of this variance (rounding_of): it is in both policies, so
-        twice in the spread, and once in the product with the engine's values, which have the earlier policy's too."""
+        twice in the spread, and once in the product with the engine's values, which have the earlier policy's too.
+
+        That is the most that it can be: two policies that differ little are rounded alike in the same rows, and then
+        the slope without it is too steep. So what it changes is added to the error.
+        """
         left = self.spread - 2 * variance
         # No more is left than was taken out: nothing is told.
         if left < 2 * variance:
             return replace(self, error=max(self.error, 1.0))
-        return replace(self, value=(self.value * self.spread - variance) / left, error=self.error * self.spread / left)
+        value = (self.value * self.spread - variance) / left
+        error = self.error * self.spread / left + abs(value - self.value)
+        return replace(self, value=value, error=error)
 
     def metrics(self) -> dict[str, Any]:
         return {"slope": self.value, "error": self.error, "tokens": self.tokens}

@@ -39,6 +39,18 @@ def test_of_a_change_far_below_rounding_it_says_that_it_cannot_tell(seed):
     assert one and one.error > 1
 
 
+@pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
+def test_whatever_part_of_its_rounding_two_policies_share_the_one_that_played_is_within_the_error(shared):
+    normal = torch.randn(4, 4000, generator=torch.Generator().manual_seed(1))
+    change, both, *own = normal[0], 0.4 * shared**0.5 * normal[1], *(0.4 * (1 - shared) ** 0.5 * normal[2:])
+    # Tokens of which both policies are unsure.
+    current, earlier = -8 + change + both + own[0], -8 + both + own[1]
+    told = played.slope(-8 + change, current, earlier).without_rounding(0.4**2)
+    assert abs(told.value - 1) < 4 * told.error and told.error < 0.5
+    # Rounding that is little beside the change leaves the error as it is.
+    assert told.error > 0.1 > played.slope(-8 + change, current, earlier).without_rounding(1e-4).error
+
+
 def test_a_token_of_large_leverage_alone_tells_nothing():
     c, p, rounding = policies(100, 1e-5)
     c[0] -= 0.1

@@ -134,7 +134,7 @@ const list: readonly Omit<Fault, "outside">[] = [
     patch: at(
       "src/core/run/numerics.ts",
       '(rounded ? TYPE_OF_ROUNDED[rounded] : "f32")',
-      'ADAPTER_TYPES[rounded ?? "BF16"]',
+      'TYPE_OF_ROUNDED[rounded ?? "BF16"]',
     ),
     flags: ANY_REWARD,
   },

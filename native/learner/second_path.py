@@ -324,7 +324,9 @@ class AdamStep:
             length = one.before.norm()
             along = (apart * one.before).sum().abs() / length.clamp(min=1e-300)
             limit_along = learning_rate * self._settings.weight_decay / 2 * length + 4 * limit / apart.numel() ** 0.5
-            state = self._adam.state[one.parameter]
+            state = self._adam.state.get(one.parameter, {})
+            if not moments.keys() <= state.keys():
+                raise Refused("the update of a parameter by Adam was not made: it has left no moments")
             lost = torch.stack([_lost(state[name], value) for name, value in moments.items()]).amax()
             # The host waits for the device once.
             found, most, found_along, most_along, most_lost = torch.stack(

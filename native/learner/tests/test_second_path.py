@@ -226,6 +226,14 @@ def test_another_rate_moments_of_another_run_and_a_lost_update_are_refused():
         lost.check(1e-4)
 
 
+def test_an_adam_that_makes_no_first_step_is_refused():
+    parameter = torch.nn.Parameter(torch.ones(4))
+    parameter.grad = torch.ones(4)
+    again = AdamStep(torch.optim.AdamW([parameter], lr=1e-3), [parameter], 0, AdamSettings())
+    with pytest.raises(Refused, match="was not made"):
+        again.check(1e-3)
+
+
 WRONG = {
     "of half the rank": lambda state: {
         name: one * (torch.arange(len(one)) < len(one) // 2)[:, None] if "lora_A" in name else one

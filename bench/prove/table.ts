@@ -115,7 +115,7 @@ export function cleanRuns(clean: readonly CleanRun[]): string {
   const shares = clean.map(({ checks }) => 100 * checks);
   const alarms = clean.flatMap(({ alarm }) => (alarm === null ? [] : [alarm]));
   return wrapped(
-    `${steps} steps of ${clean.length} runs (models: ${distinct(({ model }) => model)}; weights: ${distinct(({ weights }) => weights)}; engine on: ${distinct(({ device }) => device)}): ${alarms.length === 0 ? "no alarm" : alarms.map((alarm) => cell(alarm.slice(0, 160))).join("; ")}. The guards took ${Math.min(...shares).toFixed(2)} to ${Math.max(...shares).toFixed(2)} % of the time.`,
+    `${steps} steps of ${clean.length} runs (models: ${distinct(({ model }) => model)}; weights: ${distinct(({ weights }) => weights)}; engine on: ${distinct(({ device }) => device)}): ${alarms.length === 0 ? "no alarm" : alarms.map((alarm) => cell((alarm.split(" (")[0] ?? "").slice(0, 160))).join("; ")}. The guards took ${Math.min(...shares).toFixed(2)} to ${Math.max(...shares).toFixed(2)} % of the time.`,
     128,
   ).join("\n");
 }

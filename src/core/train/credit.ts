@@ -38,7 +38,7 @@ export interface CreditedGroup {
   readonly noVerdict: string | null;
   /** Agreement of a judge's votes; null with fewer than two votes. */
   readonly agreement: number | null;
-  /** False where rewards push nothing: none, no spread, or all that differ from the mean are masked. `--kl` trains on it yet. */
+  /** False where rewards push nothing: none, no spread, or all that differ from the mean are masked. `--kl` still trains on it. */
   readonly trainable: boolean;
   /** Its rewards differ, but all rollouts with an advantage are masked. */
   readonly allMasked: boolean;

@@ -159,7 +159,7 @@ class Hone:
         from learner.optimizer import Optimizer
         from learner.passes import Passes
         from learner.probe import Probe
-        from learner.second_path import AdamStep
+        from learner.written_check import AdamStep
 
         tried = card._why_not
 

@@ -26,7 +26,7 @@ from .fused_weights import adapter_of
 from .gguf_adapter import Base, write_gguf_adapter
 from .optimizer import Optimizer
 from .request import Lora
-from .second_path import check_files, check_resumed
+from .written_check import check_files, check_resumed
 
 
 def write(folder: str, backend: Backend, optimizer: Optimizer, probe: dict[str, Any] | None = None) -> None:

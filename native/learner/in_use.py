@@ -13,10 +13,10 @@ import numpy
 import torch
 from safetensors import safe_open
 
+from .check_clock import timed
 from .copies import on_host
 from .errors import Refused
 from .fused_weights import ADAPTER, adapted, adapter_of
-from .second_path import timed
 
 LAYERS = 2
 """That are looked at in a step."""

@@ -11,7 +11,7 @@ from .batch import Batch, BatchSequence
 from .packing import Pack
 from .ranks import Ranks
 from .request import StepRequest
-from .second_path import check_rows
+from .update_check import check_rows
 
 
 @dataclass(frozen=True)

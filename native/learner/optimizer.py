@@ -9,7 +9,7 @@ from .copies import copies, on_host, put
 from .errors import Refused
 from .request import AdamSettings
 from .scaling import LossScale
-from .second_path import AdamStep, check_kept
+from .written_check import AdamStep, check_kept
 
 POLICY = "policy"
 SUPERVISED = "supervised"

@@ -18,8 +18,8 @@ from .objective import LossSettings
 from .packing import Pack
 from .probe import Probe
 from .ranks import Ranks
-from .second_path import check_apart, check_base, check_old, check_ratios, check_tokens
 from .told import CERTAIN, MOST_DRAWN, check_drawn, check_told, random_of
+from .update_check import check_apart, check_base, check_old, check_ratios, check_tokens
 from .version import Version
 
 CPU = torch.device("cpu")

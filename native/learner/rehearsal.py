@@ -25,6 +25,7 @@ import torch
 from . import plain
 from .backend import Backend
 from .batch import Batch, BatchSequence
+from .check_clock import timed
 from .errors import Refused
 from .minibatches import minibatches_of, scales_of
 from .optimizer import Optimizer
@@ -33,7 +34,6 @@ from .packing_check import untouched
 from .passes import Passes
 from .ranks import ALONE
 from .request import StepRequest
-from .second_path import timed
 from .update import gradient
 from .version import Version
 

@@ -12,6 +12,7 @@ from peft import PeftModel
 from . import checkpoint, choice
 from .backend import Backend, PeftBackend
 from .batch import Batch, read_batch
+from .check_clock import Spent
 from .errors import Refused
 from .hardware import cuda_of, name_of
 from .in_use import InForce
@@ -25,9 +26,9 @@ from .rehearsal import Rehearsals
 from .request import OpenRequest, SftRequest, StepRequest, TrainingRequest
 from .residence import Residence
 from .scaling import LossScale
-from .second_path import Spent, check_adapter, check_asked, check_scaled
 from .sft import supervised
 from .update import policy_update
+from .update_check import check_adapter, check_asked, check_scaled
 
 
 def _backend(settings: OpenRequest, progress: Progress, ranks: int) -> Backend:

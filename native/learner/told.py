@@ -27,9 +27,9 @@ import numpy
 import torch
 
 from .batch import Batch
+from .check_clock import timed
 from .errors import Refused
 from .played import UNSURE, first_of_their_kind
-from .second_path import timed
 
 BANDS = (0.0, -1.0, -3.0, -math.inf)
 """Bounds of sizes: of the smaller one of both."""

@@ -29,7 +29,7 @@ from .protocol import Progress
 from .ranks import ALONE, Ranks
 from .request import StepRequest
 from .scaling import in_bf16
-from .second_path import check_base, check_clear, check_count, check_scales, check_trained
+from .update_check import check_base, check_clear, check_count, check_scales, check_trained
 from .version import Version, as_engine, of_batch
 
 

@@ -132,7 +132,10 @@ export const guardsOf = ({ reader, render, store, settings, dealt }: GuardSource
   storedGuard(store),
 ];
 
-/** Those of the learner (native/learner/rehearsal.py, second_path.py, in_use.py, told.py), which refuse the update: the step is not taken. */
+/**
+ * Those of the learner (native/learner/: update_check.py, rehearsal.py, in_use.py, told.py, written_check.py), which refuse the update:
+ * the step is not taken.
+ */
 export const learnerGuards: readonly Pick<Guard, "name" | "sees">[] = [
   {
     name: "what was asked, by a second path",

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from batches import OBJECTIVES, open_settings, random_batch, restricted_tree, tree_batch
-from learner import blocks, convolution, head, loss, packing, second_path
+from learner import blocks, convolution, head, loss, packing, update_check
 from learner.attention import Layout
 from learner.backend import LINEAR_LAYERS, PeftBackend
 from learner.batch import Batch
@@ -153,10 +153,10 @@ def test_rows_keep_the_set_of_each_token_also_where_a_position_predicts_from_sev
         assert torch.equal(pack.allowed[pack.sources], sets[pack.slots])
         several += len(pack.predicting) - len(set(pack.predicting.tolist()))
     assert several > 0
-    second_path.check_rows(plan(batch, 60), batch.sequences)
+    update_check.check_rows(plan(batch, 60), batch.sequences)
     (pack,) = plan(batch, 4096)
     with pytest.raises(Refused, match="allowed tokens than its own"):
-        second_path.check_rows([replace(pack, allowed=pack.allowed.roll(1))], batch.sequences)
+        update_check.check_rows([replace(pack, allowed=pack.allowed.roll(1))], batch.sequences)
 
 
 def prefixes(trajectories):

@@ -42,6 +42,8 @@ async function* stepsInTurn(parts: LoopParts): AsyncGenerator<StepRow, void> {
     if (heldOut.length === 0) return;
     await clock.measure("validation", () => validate(playContextOf(parts), row, heldOut, parts.grade));
   };
+  // A step that failed may have left it asleep.
+  await parts.policy.wake();
   // One that an earlier process committed may be settled now.
   let isNew = run.store.unsettledStep() !== undefined;
   let at = await settleLast(parts, clock);

@@ -41,6 +41,8 @@ export class LearnerUpdater implements Updater {
   readonly #settings: UpdaterSettings;
   #learner: LearnerLike | undefined;
   #preparing: Promise<void> | undefined;
+  /** Checkpoints that the learner's updates have gone on from. */
+  readonly #left = new Set<string | undefined>();
   readonly #closed = new AbortController();
   #microBatchTokens: number;
   readonly #noted = new Set<string>();
@@ -95,6 +97,7 @@ export class LearnerUpdater implements Updater {
   async #end(): Promise<void> {
     const learner = this.#learner;
     this.#learner = undefined;
+    this.#left.clear();
     await learner?.close();
   }
 
@@ -111,6 +114,8 @@ export class LearnerUpdater implements Updater {
 
   async #fitting(request: UpdateRequest): Promise<StepMetrics> {
     const { from, signal, onAsk, ...asked } = request;
+    // Its last update was not kept.
+    if (this.#left.has(from)) await this.#end();
     for (;;) {
       const learner = this.#learner ?? (await this.#start(from, signal));
       const microBatchTokens = this.#microBatchTokens;
@@ -118,6 +123,7 @@ export class LearnerUpdater implements Updater {
         const settings = { ...this.#settings.step, ...asked, microBatchTokens };
         await onAsk(settings);
         const metrics = await learner.step(settings);
+        if (metrics.applied) this.#left.add(from);
         this.#note(metrics.notes ?? []);
         return metrics;
       } catch (error) {

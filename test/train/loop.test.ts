@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LearnerRefused } from "../../src/core/learn/errors.js";
 import type { StepMetrics } from "../../src/core/learn/types.js";
 import type { RewardGroup } from "../../src/core/reward/reward.js";
+import { verifyCheckpoint } from "../../src/core/run/checkpoints.js";
 import { bestOf, Run } from "../../src/core/run/run.js";
 import type { Demand, Guard } from "../../src/core/train/guard.js";
 import type { Updater } from "../../src/core/train/parts.js";
@@ -284,6 +285,36 @@ describe("the training loop", () => {
     expect(await guarded(refusing("beforeAsking", "refuse"), unasked)).toMatchObject({ step: 0 });
     expect(await guarded(refusing("afterCommit", "take the commit back"))).toEqual({ step: 0, played: 0 });
     expect(await guarded(refusing("afterCommit", "refuse"))).toEqual({ step: 1, played: 0 });
+  });
+
+  it.each([
+    { moment: "afterCommit", staleness: 0 },
+    { moment: "afterWaking", staleness: 0 },
+    { moment: "afterWaking", staleness: 1 },
+  ] as const)("goes on after a step that was taken back: $moment, $staleness ahead", async ({ moment, staleness }) => {
+    const changed = { staleness, apart: staleness > 0, keep: 9 };
+    let faults = 1;
+    const once: Guard = {
+      name: "once",
+      sees: "",
+      [moment]: async () => {
+        const { step } = run.store.unsettledStep() ?? {};
+        if (step !== 2 || faults-- <= 0) return undefined;
+        return { demand: "take the commit back", error: new HoneError("not that one") };
+      },
+    };
+    const run = await opened();
+    const parts = partsOf(run, { settings: changed, change: { guards: [once] } });
+    await expect(train(parts)).rejects.toThrow("not that one");
+    expect(run.store.lastStep().step).toBe(1);
+    expect((await train(parts)).map(({ step }) => step)).toEqual([2, 3]);
+
+    const whole = await opened("whole");
+    await train(partsOf(whole, { settings: changed }));
+    const madeBy = (run: Run) => run.store.steps().map(({ timing: _, ...row }) => row);
+    expect(madeBy(run)).toEqual(madeBy(whole));
+    for (const step of [1, 2, 3]) await verifyCheckpoint(run.checkpoints.pathOf(step));
+    expect(run.checkpoints.list()).toEqual([1, 2, 3]);
   });
 
   it("under random rewards trains on coins and reports the task's own reward", async () => {

@@ -43,7 +43,9 @@ function updaterOf(lifetime: LearnerLifetime, answers: Step[]) {
     };
   };
   const updater = new LearnerUpdater({ lifetime, step: stepSettings, start, log: (text) => said.push(text) });
-  const update = (signal = new AbortController().signal) => updater.update({ ...request, signal });
+  let last = 0;
+  const update = (signal = new AbortController().signal, from = `c${++last}`) =>
+    updater.update({ ...request, from, signal });
   return { updater, update, log, said, asked };
 }
 
@@ -101,6 +103,14 @@ describe("the learner between steps", () => {
     await expect(updater.update({ ...request, signal: stop.signal })).rejects.toThrow("was closed");
   });
 
+  it("is replaced where an update of its was not kept, at a checkpoint that it has gone on from", async () => {
+    const skipped: Step = async () => metricsOf({ applied: false, skipped: "loss" });
+    const { update, log } = updaterOf("run", [good, skipped, good, good, good]);
+    for (const from of ["c1", "c2", "c2", "c3", "c2"]) await update(undefined, from);
+    const step = "step 1024";
+    expect(log).toEqual(["start c1", step, step, step, step, "close", "start c2", step]);
+  });
+
   it("or for one update, when its memory is wanted back", async () => {
     const { updater, update, log } = updaterOf("step", [good, good]);
     await updater.prepare(undefined);
@@ -108,7 +118,7 @@ describe("the learner between steps", () => {
     log.length = 0;
     await update();
     await update();
-    expect(log).toEqual(["start c", "step 1024", "close", "start c", "step 1024", "close"]);
+    expect(log).toEqual(["start c1", "step 1024", "close", "start c2", "step 1024", "close"]);
   });
 
   it("or for the run while its model goes to main memory by itself", async () => {
@@ -151,7 +161,7 @@ describe("the learner between steps", () => {
     const died = fails(new LearnerDied("was ended by SIGKILL", [], "log"));
     const { update, log, said } = updaterOf("run", [died, good]);
     await update();
-    expect(log).toEqual(["start c", "step 1024", "close", "start c", "step 1024"]);
+    expect(log).toEqual(["start c1", "step 1024", "close", "start c1", "step 1024"]);
     expect(said[0]).toContain("was ended by SIGKILL");
     const twice = updaterOf("run", [died, died]);
     await expect(twice.update()).rejects.toThrow(LearnerDied);
@@ -160,7 +170,7 @@ describe("the learner between steps", () => {
   it("is not asked again what it refused", async () => {
     const { update, log } = updaterOf("run", [fails(new LearnerRefused("no"))]);
     await expect(update()).rejects.toThrow("no");
-    expect(log).toEqual(["start c", "step 1024"]);
+    expect(log).toEqual(["start c1", "step 1024"]);
   });
 
   it("is not asked what a guard refuses, though it had been asked before", async () => {
@@ -178,11 +188,11 @@ describe("the learner between steps", () => {
     const { update, log, said } = updaterOf("run", [full, good, good]);
     await update();
     await update();
-    expect(log).toEqual(["start c", "step 1024", "step 512", "step 512"]);
+    expect(log).toEqual(["start c1", "step 1024", "step 512", "step 512"]);
     expect(said[0]).toContain("--micro-batch-tokens 512 instead of 1024");
     const never = updaterOf("run", [full, full, full, full]);
     await expect(never.update()).rejects.toThrow("full");
-    expect(never.log).toEqual(["start c", "step 1024", "step 512", "step 256"]);
+    expect(never.log).toEqual(["start c1", "step 1024", "step 512", "step 256"]);
   });
 
   it("is heard once, also where a new one finds the same each time", async () => {
@@ -201,7 +211,7 @@ describe("the learner between steps", () => {
       },
     ]);
     await expect(update(stop.signal)).rejects.toThrow("was closed");
-    expect(log).toEqual(["start c", "step 1024", "close"]);
+    expect(log).toEqual(["start c1", "step 1024", "close"]);
   });
 });
 

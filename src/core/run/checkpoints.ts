@@ -146,6 +146,8 @@ export class Checkpoints {
       );
     }
     const published = await sealCheckpoint(draft, { ...about, step }, filesBelow(draft));
+    // Of a step that was taken back.
+    if (existsSync(this.pathOf(step))) this.#moveAside(step);
     moveDurably(draft, this.pathOf(step));
     return published;
   }
@@ -170,12 +172,7 @@ export class Checkpoints {
       if (name.startsWith(".")) rmSync(join(this.#folder, name), { recursive: true });
     }
     const moved = this.list().filter((step) => !referenced.has(step));
-    for (const step of moved) {
-      const aside = this.#asideOf(step);
-      mkdirSync(dirname(aside), { recursive: true });
-      rmSync(aside, { recursive: true, force: true });
-      moveDurably(this.pathOf(step), aside);
-    }
+    for (const step of moved) this.#moveAside(step);
     return moved;
   }
 
@@ -191,6 +188,13 @@ export class Checkpoints {
     }
     for (const step of present) rmSync(this.#asideOf(step), { recursive: true, force: true });
     return gone;
+  }
+
+  #moveAside(step: number): void {
+    const aside = this.#asideOf(step);
+    mkdirSync(dirname(aside), { recursive: true });
+    rmSync(aside, { recursive: true, force: true });
+    moveDurably(this.pathOf(step), aside);
   }
 
   #names(): string[] {

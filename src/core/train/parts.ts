@@ -48,7 +48,7 @@ export interface Policy {
   /** Frees memory for the learner; nothing is played until `wake`. */
   sleep(): Promise<void>;
   /**
-   * Wakes with fewer concurrent rollouts from now on where memory does not suffice for as many as before.
+   * Wakes, where it sleeps, with fewer concurrent rollouts from now on where memory does not suffice for as many as before.
    * @throws EngineOutOfMemory when it does not suffice for one; the policy sleeps as before
    */
   wake(): Promise<void>;

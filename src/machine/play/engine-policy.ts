@@ -59,6 +59,7 @@ export class EnginePolicy implements Policy {
   #unseen: Unseen | undefined;
   #seen: Seen | undefined;
   #concurrency: number;
+  #asleep = false;
 
   constructor(engine: PolicyEngine, settings: EnginePolicySettings) {
     this.#engine = engine;
@@ -129,14 +130,17 @@ export class EnginePolicy implements Policy {
   }
 
   async sleep(): Promise<void> {
+    this.#asleep = true;
     await this.#engine.sleep({ weights: this.#settings.releaseWeights });
   }
 
   async wake(): Promise<void> {
+    if (!this.#asleep) return;
     const attempt = (sequences: number) => this.#engine.wake({ sequences });
     const { info } = this.#engine;
     const least = "lanes" in info ? info.lanes : 1;
     const awake = await fitting(this.#concurrency, attempt, this.#settings.log, least);
     this.#concurrency = awake.sequences;
+    this.#asleep = false;
   }
 }

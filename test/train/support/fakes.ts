@@ -114,6 +114,7 @@ export class FakePolicy implements Policy {
   }
 
   async wake(): Promise<void> {
+    if (this.#awake) return;
     this.waking();
     this.#awake = true;
     this.#tick("wake");

@@ -99,7 +99,7 @@ const list: readonly Omit<Fault, "outside">[] = [
     patch: at(
       "src/core/train/metrics.ts",
       ".filter(({ rewarded }) => rewarded)",
-      ".filter(({ trainable }) => trainable)",
+      ".filter(({ hasSignal }) => hasSignal)",
     ),
     groups: 4,
   },

@@ -33,7 +33,7 @@ const list: readonly Omit<Fault, "outside">[] = [
     patch: at(
       "src/core/train/metrics.ts",
       "reward: mean(trajectories.map(({ reward }) => reward.reward)),",
-      "reward: mean(groups.filter(({ trainable }) => trainable).flatMap(({ members }) => members.map((one) => one.trajectory.reward.reward))),",
+      "reward: mean(groups.filter(({ hasSignal }) => hasSignal).flatMap(({ members }) => members.map((one) => one.trajectory.reward.reward))),",
     ),
   },
   {

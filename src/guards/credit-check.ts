@@ -36,13 +36,13 @@ function divisor(rewards: readonly number[], { estimator, stdFloor }: AdvantageO
 function wrongIn(
   group: readonly Trajectory[],
   reward: GroupReward,
-  { members, rewarded, trainable }: CreditedGroup,
+  { members, rewarded, hasSignal }: CreditedGroup,
   options: AdvantageOptions,
 ): string | undefined {
   if (members.length !== group.length || members.some(({ trajectory }, i) => trajectory.id !== group[i]?.id)) {
     return `the group of ${group[0]?.id} has other rollouts than were played`;
   }
-  const moved = members.find(({ advantage, masked }) => advantage !== 0 && (masked || !trainable));
+  const moved = members.find(({ advantage, masked }) => advantage !== 0 && (masked || !hasSignal));
   if (moved) return `the rollout ${moved.trajectory.id} is left out, and has the advantage ${moved.advantage}`;
   if (reward.kind !== "rewarded") {
     return rewarded ? `the group of ${group[0]?.id} has rewards, and none was given` : undefined;
@@ -54,7 +54,7 @@ function wrongIn(
   if (other >= 0) {
     return `the rollout ${group[other]?.id} was given the reward ${rewards[other]}, and has ${members[other]?.reward}`;
   }
-  if (!trainable) return undefined;
+  if (!hasSignal) return undefined;
   const by = divisor(rewards, options);
   const rounding = ROUNDING * (1 + Math.max(...rewards.map(Math.abs)) / (Math.max(...rewards) - Math.min(...rewards)));
   for (const [i, { trajectory, advantage, masked }] of members.entries()) {
@@ -111,8 +111,8 @@ export function checkMean(
   let replaced = Math.max(0, further);
   let rollouts = 0;
   let sampledTokens = 0;
-  for (const { members, trainable, tooFew, noVerdict } of groups) {
-    if (!trainable) {
+  for (const { members, hasSignal, tooFew, noVerdict } of groups) {
+    if (!hasSignal) {
       if (tooFew || noVerdict !== null) continue;
       if (replaced > 0) {
         replaced--;

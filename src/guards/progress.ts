@@ -9,7 +9,7 @@ import type { OnlyReward } from "../core/train/guard.js";
 import { HoneError } from "../core/util/errors.js";
 import { hone } from "../core/util/program.js";
 
-/** Steps in a row without a single trainable group. */
+/** Steps in a row without a single group that has a signal. */
 export const STEPS_WITHOUT_SPREAD = 10;
 /** Steps in a row in which no group had a reward: no verdict of the judge, or fewer than two rollouts to compare. */
 export const STEPS_UNREWARDED = 3;

@@ -3,7 +3,7 @@
  * not fill a step is left out. The choice depends on the seed and the step alone, so a run resumes by its step number.
  *
  * Dynamic sampling (DAPO: Yu et al. 2025, arXiv 2503.14476, section 3.2): groups without a gradient are replaced by others
- * until the step has enough trainable ones, or has used up its further groups. The choice follows from the step and the
+ * until the step has enough with a signal, or has used up its further groups. The choice follows from the step and the
  * groups before: a repeated step chooses the same scenarios again, and finds their rollouts saved.
  */
 

@@ -18,7 +18,7 @@ const groupOf = (seed: number) => {
     trajectory: trajectoryOf({ index, seed: seed + index }),
     ...{ advantage: index - 0.5, masked: false },
   }));
-  return { members, trainable: true, rewarded: true } as unknown as CreditedGroup;
+  return { members, hasSignal: true, rewarded: true } as unknown as CreditedGroup;
 };
 const groups = [groupOf(1)];
 const settings = { kl: 0, temperature: 1 } as RunSettings;

@@ -18,7 +18,7 @@ const credited = async (groups: Trajectory[][]) =>
 describe("a group's credit", () => {
   it("are its rewards less their mean", async () => {
     const groups = await credited([group, flat]);
-    expect(groups.map(({ trainable, rewarded }) => [trainable, rewarded])).toEqual([
+    expect(groups.map(({ hasSignal, rewarded }) => [hasSignal, rewarded])).toEqual([
       [true, true],
       [false, true],
     ]);
@@ -80,20 +80,20 @@ describe("a group's credit", () => {
 
   it("are none when the group could not be rewarded", async () => {
     const noVerdict = creditGroups([group], [{ kind: "no_verdict", reason: "timeout" }], options);
-    expect(noVerdict[0]).toMatchObject({ rewarded: false, noVerdict: "timeout", trainable: false });
+    expect(noVerdict[0]).toMatchObject({ rewarded: false, noVerdict: "timeout", hasSignal: false });
     expect(creditsOf(noVerdict)).toEqual([]);
     expect(batchOf(noVerdict, { kl: 0.1 })).toEqual([]);
-    expect(creditGroups([group], [{ kind: "alike" }], options)[0]).toMatchObject({ noVerdict: null, trainable: false });
+    expect(creditGroups([group], [{ kind: "alike" }], options)[0]).toMatchObject({ noVerdict: null, hasSignal: false });
   });
 
   it("are none when a judge's scores differ by less than the spread floor", () => {
     const judged = { ...options, spreadFloor: 0.05 };
-    const trainable = (...rewards: number[]) =>
-      creditGroups([group], [{ kind: "rewarded", rewards }], judged)[0]?.trainable;
-    expect(trainable(0.8, 0.849, 0.82)).toBe(false);
-    expect(trainable(0.8, 0.85, 0.82)).toBe(true);
-    expect(trainable(0.9, 0.95, 0.92)).toBe(true);
-    expect(trainable(0.5, 0.5, 0.5)).toBe(false);
+    const hasSignal = (...rewards: number[]) =>
+      creditGroups([group], [{ kind: "rewarded", rewards }], judged)[0]?.hasSignal;
+    expect(hasSignal(0.8, 0.849, 0.82)).toBe(false);
+    expect(hasSignal(0.8, 0.85, 0.82)).toBe(true);
+    expect(hasSignal(0.9, 0.95, 0.92)).toBe(true);
+    expect(hasSignal(0.5, 0.5, 0.5)).toBe(false);
   });
 
   it("carry the judge's words", () => {
@@ -108,7 +108,7 @@ describe("a group's credit", () => {
     for (const end of ["turn_limit", "token_limit", "context_limit"] as const) {
       const cut = [[ended(end, 0), ended("answered", 1), ended("no_tool_call", 2)]];
       const [masked] = creditGroups(cut, rewards, { ...options, maskTruncated: true }) as [CreditedGroup];
-      expect(masked).toMatchObject({ trainable: true, allMasked: false });
+      expect(masked).toMatchObject({ hasSignal: true, allMasked: false });
       expect(creditsOf([masked]).map(({ reward, advantage }) => [reward, advantage])).toEqual([
         [0, 0],
         [1, 0.5],
@@ -135,7 +135,7 @@ describe("a group's credit", () => {
       ...options,
       maskTruncated: true,
     });
-    expect(credited[0]).toMatchObject({ trainable: false, allMasked: true });
+    expect(credited[0]).toMatchObject({ hasSignal: false, allMasked: true });
     expect(batchOf(credited, { kl: 0 })).toEqual([]);
     expect(stepMetricsRow(credited, [], 0.1, null)).toMatchObject({
       groups_trainable: 0,

@@ -107,7 +107,7 @@ describe("--rest", () => {
       () => [],
     );
     const own = sampler.next(1, [], 0);
-    const flat = own.map(() => ({ trainable: false, noVerdict: null, tooFew: false }) as never);
+    const flat = own.map(() => ({ hasSignal: false, noVerdict: null, tooFew: false }) as never);
     const further = ids(sampler.next(1, flat, TRAIN));
     expect(further).toHaveLength(3);
     for (let step = 1; step < 4; step++) expect(ids(sampler.next(step, flat, TRAIN))).not.toContain("s0");

@@ -29,7 +29,7 @@ describe("the scenarios of a step", () => {
   it("are those that the sampler gives, over several epochs, with others in place of idle ones", () => {
     for (let step = 1; step <= 9; step++) {
       const own = sampler.ofStep(step);
-      const idle = groupsOf(own).map((group) => ({ ...group, trainable: false }));
+      const idle = groupsOf(own).map((group) => ({ ...group, hasSignal: false }));
       checkScenarios(step, groupsOf([...own, ...sampler.next(step, idle, 2)]), dealt());
     }
     const one = new ScenarioSampler(scenarios, { groupsPerStep: 7, seed: 2 });

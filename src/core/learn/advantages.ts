@@ -29,10 +29,10 @@ export interface AdvantageOptions {
 }
 
 export interface GroupAdvantages {
-  /** One for each reward, in order; their mean is 0. All 0 when the group is not trainable. */
+  /** One for each reward, in order; their mean is 0. All 0 without a spread. */
   readonly advantages: number[];
   /** False when the group teaches nothing: fewer than two rollouts, or no spread. */
-  readonly trainable: boolean;
+  readonly hasSpread: boolean;
 }
 
 /** Differences below this are rounding. */
@@ -55,8 +55,8 @@ export function groupAdvantages(rewards: readonly number[], options: AdvantageOp
   const std = deviation(rewards);
   const spread = n === 0 ? 0 : Math.max(...rewards) - Math.min(...rewards);
   // The difference of scores such as 0.85 and 0.8 is 0.05, whatever their binary fractions give.
-  const trainable = spread > TINY && spread >= options.spreadFloor - TINY;
+  const hasSpread = spread > TINY && spread >= options.spreadFloor - TINY;
   const scale = { grpo: std + options.stdFloor, "dr-grpo": 1, rloo: (n - 1) / n }[options.estimator];
-  const advantages = rewards.map((reward) => (trainable ? (reward - mean) / scale : 0));
-  return { advantages, trainable };
+  const advantages = rewards.map((reward) => (hasSpread ? (reward - mean) / scale : 0));
+  return { advantages, hasSpread };
 }

@@ -39,7 +39,7 @@ export interface CreditedGroup {
   /** Agreement of a judge's votes; null with fewer than two votes. */
   readonly agreement: number | null;
   /** False where rewards push nothing: none, no spread, or all that differ from the mean are masked. `--kl` still trains on it. */
-  readonly trainable: boolean;
+  readonly hasSignal: boolean;
   /** Its rewards differ, but all rollouts with an advantage are masked. */
   readonly allMasked: boolean;
 }
@@ -96,12 +96,12 @@ function creditGroup(all: readonly Trajectory[], reward: GroupReward, options: C
       rewarded: false,
       noVerdict,
       agreement: null,
-      trainable: false,
+      hasSignal: false,
       allMasked: false,
     };
   }
   const { rewards, explanations, parts, agreement = null } = reward;
-  const { advantages, trainable: spread } = groupAdvantages(rewards, options);
+  const { advantages, hasSpread } = groupAdvantages(rewards, options);
   const members = group.map((trajectory, i) => {
     const explanation = explanations?.[i];
     const masked = options.maskTruncated === true && TRUNCATED.has(trajectory.end);
@@ -115,9 +115,9 @@ function creditGroup(all: readonly Trajectory[], reward: GroupReward, options: C
     };
     return explanation === undefined ? credited : { ...credited, explanation };
   });
-  const trainable = spread && members.some(({ advantage }) => advantage !== 0);
-  const allMasked = spread && !trainable;
-  return { members, brokenOff, tooFew, rewarded: true, noVerdict: null, agreement, trainable, allMasked };
+  const hasSignal = hasSpread && members.some(({ advantage }) => advantage !== 0);
+  const allMasked = hasSpread && !hasSignal;
+  return { members, brokenOff, tooFew, rewarded: true, noVerdict: null, agreement, hasSignal, allMasked };
 }
 
 /** The rows stored beside the rollouts when the step is committed. Rollouts that are all identical have no reward of the training's. */
@@ -139,8 +139,8 @@ export function creditsOf(groups: readonly CreditedGroup[]): RolloutCredit[] {
  * Without a gradient of its rewards, though nothing failed: they are equal, those that differ are masked, or all rollouts are
  * identical, so that nobody was asked for rewards.
  */
-export function isIdle({ trainable, noVerdict, tooFew }: CreditedGroup): boolean {
-  return !trainable && noVerdict === null && !tooFew;
+export function isIdle({ hasSignal, noVerdict, tooFew }: CreditedGroup): boolean {
+  return !hasSignal && noVerdict === null && !tooFew;
 }
 
 /**
@@ -150,7 +150,7 @@ export function isIdle({ trainable, noVerdict, tooFew }: CreditedGroup): boolean
  */
 function countedGroups(groups: readonly CreditedGroup[], further: number): CreditedGroup[] {
   const replaced = new Set(groups.filter(isIdle).slice(0, Math.max(0, further)));
-  return groups.filter((group) => (group.trainable || isIdle(group)) && !replaced.has(group));
+  return groups.filter((group) => (group.hasSignal || isIdle(group)) && !replaced.has(group));
 }
 
 const sampledIn = ({ tokens, branches = [] }: Trajectory): number =>
@@ -170,13 +170,13 @@ export function playedIn(
 }
 
 /**
- * The groups whose rollouts have a gradient: the trainable ones, or with a KL term all that the mean is over, since its pull
+ * The groups whose rollouts have a gradient: those with a signal, or with a KL term all that the mean is over, since its pull
  * is on every rollout.
  * @param further as in {@link countedGroups}
  * @throws HoneError for rollouts of a player without tokens
  */
 export function batchOf(groups: readonly CreditedGroup[], { kl, further = 0 }: { kl: number; further?: number }) {
-  const chosen = kl > 0 ? countedGroups(groups, further) : groups.filter(({ trainable }) => trainable);
+  const chosen = kl > 0 ? countedGroups(groups, further) : groups.filter(({ hasSignal }) => hasSignal);
   return chosen.map(
     ({ members }): BatchGroup =>
       members

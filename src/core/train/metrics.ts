@@ -54,7 +54,7 @@ export function stepMetricsRow(
     rollouts_broken_off: broken.length,
     broken_off: count(broken),
     groups: groups.length,
-    groups_trainable: groups.filter(({ trainable }) => trainable).length,
+    groups_trainable: groups.filter(({ hasSignal }) => hasSignal).length,
     groups_flat: groups.filter((group) => isIdle(group) && !group.allMasked).length,
     groups_masked: groups.filter(({ allMasked }) => allMasked).length,
     groups_refilled: further,

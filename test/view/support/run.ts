@@ -90,7 +90,7 @@ const scenarioOf = (split: "train" | "test", number: number): Scenario => ({
 
 function credited(members: readonly Trajectory[], lost: boolean): CreditedGroup {
   const rewards = members.map(({ reward }) => reward.reward);
-  const { advantages, trainable } = groupAdvantages(rewards, numbers);
+  const { advantages, hasSpread } = groupAdvantages(rewards, numbers);
   return {
     members: members.map((trajectory, i) => ({
       trajectory,
@@ -104,7 +104,7 @@ function credited(members: readonly Trajectory[], lost: boolean): CreditedGroup 
     rewarded: !lost,
     noVerdict: lost ? "timeout" : null,
     agreement: null,
-    trainable: trainable && !lost,
+    hasSignal: hasSpread && !lost,
     allMasked: false,
   };
 }
@@ -126,7 +126,7 @@ export function addStep(store: RunStore, step: number, asked: RunOptions): reado
     for (const trajectory of members) store.saveRollout("train", step, trajectory);
     return credited(members, step === asked.lost);
   });
-  const learnt = groups.some(({ trainable }) => trainable);
+  const learnt = groups.some(({ hasSignal }) => hasSignal);
   const skipped = step === asked.broken ? "loss" : null;
   const entropy = 1 - step / (2 * asked.steps);
   const update = learnt ? metricsOf({ skipped, loss: 0.3 / step, gradNorm: 0.5, entropy }) : null;

@@ -99,7 +99,7 @@ const tokensOf = ({ tokens, branches = [] }: Trajectory): number => {
 };
 
 /**
- * @param further number of groups that were played in place of idle ones, the first of which then count as not played
+ * @param further number of groups that were played in place of some with advantages of 0, the first of which then count as not played
  * @param mean as the learner is told
  * @throws HoneError where it is another
  */

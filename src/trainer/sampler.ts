@@ -8,7 +8,7 @@
  */
 
 import type { Scenario } from "../core/task/task.js";
-import { type CreditedGroup, isIdle } from "../core/train/credit.js";
+import { type CreditedGroup, hasZeroAdvantages } from "../core/train/credit.js";
 import type { StepScenarios } from "../core/train/parts.js";
 import { HoneError, UsageError } from "../core/util/errors.js";
 import { Random } from "../core/util/random.js";
@@ -103,8 +103,8 @@ export class ScenarioSampler implements StepScenarios {
   nextAmong({ step, own, soFar, refill, isAwake }: NextAmong): Scenario[] {
     if (soFar.length === 0) return [...own];
     const further = soFar.length - own.length;
-    // Each further group replaces an idle one.
-    const missing = soFar.filter(isIdle).length - further;
+    // Each further group replaces one.
+    const missing = soFar.filter(hasZeroAdvantages).length - further;
     if (missing <= 0 || further >= refill) return [];
     const ids = new Set(own.map(({ id }) => id));
     const others = this.#train.filter((one) => this.#isKept(one) && isAwake(one) && !ids.has(one.id));

@@ -118,7 +118,7 @@ describe("refilling", () => {
 
   it("goes on with the same scenarios and the saved rollouts where it was stopped", async () => {
     // The first further scenario teaches nothing either: there is a second round.
-    const order = sampler.next(1, idle(2), 4).map(({ id }) => id);
+    const order = sampler.next(1, flat(2), 4).map(({ id }) => id);
     const ids = scenarios.map(({ id }) => id).filter((id) => !own.includes(id) && id !== order[0]);
     const whole = await oneStep("whole", ids);
     expect(whole.metrics).toMatchObject({ groups: 5, groups_refilled: 3, groups_trainable: 2 });
@@ -147,7 +147,7 @@ describe("refilling", () => {
 });
 
 /** Groups that teach nothing, as a step would have made them of its first scenarios. */
-function idle(count: number) {
+function flat(count: number) {
   const groups = Array.from({ length: count }, () => []);
   return creditGroups(
     groups,

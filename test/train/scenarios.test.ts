@@ -26,11 +26,11 @@ const dealt = (changed: Partial<Dealt> = {}): Dealt => ({
 const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 5 });
 
 describe("the scenarios of a step", () => {
-  it("are those that the sampler gives, over several epochs, with others in place of idle ones", () => {
+  it("are those that the sampler gives, over several epochs, with others in place of those with advantages of 0", () => {
     for (let step = 1; step <= 9; step++) {
       const own = sampler.ofStep(step);
-      const idle = groupsOf(own).map((group) => ({ ...group, hasSignal: false }));
-      checkScenarios(step, groupsOf([...own, ...sampler.next(step, idle, 2)]), dealt());
+      const flat = groupsOf(own).map((group) => ({ ...group, hasSignal: false }));
+      checkScenarios(step, groupsOf([...own, ...sampler.next(step, flat, 2)]), dealt());
     }
     const one = new ScenarioSampler(scenarios, { groupsPerStep: 7, seed: 2 });
     for (const step of [1, 2, 3])

@@ -123,7 +123,7 @@ function creditGroup(all: readonly Trajectory[], reward: GroupReward, options: C
 /** The rows stored beside the rollouts when the step is committed. Rollouts that are all identical have no reward of the training's. */
 export function creditsOf(groups: readonly CreditedGroup[]): RolloutCredit[] {
   return groups
-    .filter((group) => group.rewarded || isIdle(group))
+    .filter((group) => group.rewarded || hasZeroAdvantages(group))
     .flatMap(({ members, rewarded }) =>
       members.map(({ trajectory, reward, advantage, explanation }) => ({
         scenario: trajectory.scenario.id,
@@ -136,21 +136,21 @@ export function creditsOf(groups: readonly CreditedGroup[]): RolloutCredit[] {
 }
 
 /**
- * Without a gradient of its rewards, though nothing failed: they are equal, those that differ are masked, or all rollouts are
- * identical, so that nobody was asked for rewards.
+ * Its advantages are 0, though nothing failed: the rewards are equal, those that differ are masked, or all rollouts are identical, so
+ * that nobody was asked for rewards.
  */
-export function isIdle({ hasSignal, noVerdict, tooFew }: CreditedGroup): boolean {
+export function hasZeroAdvantages({ hasSignal, noVerdict, tooFew }: CreditedGroup): boolean {
   return !hasSignal && noVerdict === null && !tooFew;
 }
 
 /**
- * The groups that a step's mean is over: those with known rewards. In an idle group the gradient of the rewards is 0, but the
+ * The groups that a step's mean is over: those with known rewards. Where advantages are 0 the gradient of the rewards is too, but the
  * mean counts it, as the papers and TRL do, unless another group has replaced it.
- * @param further number of groups that were played in place of idle ones
+ * @param further number of groups that were played in place of some with advantages of 0
  */
 function countedGroups(groups: readonly CreditedGroup[], further: number): CreditedGroup[] {
-  const replaced = new Set(groups.filter(isIdle).slice(0, Math.max(0, further)));
-  return groups.filter((group) => (group.hasSignal || isIdle(group)) && !replaced.has(group));
+  const replaced = new Set(groups.filter(hasZeroAdvantages).slice(0, Math.max(0, further)));
+  return groups.filter((group) => (group.hasSignal || hasZeroAdvantages(group)) && !replaced.has(group));
 }
 
 const sampledIn = ({ tokens, branches = [] }: Trajectory): number =>

@@ -80,7 +80,7 @@ export interface Moments {
     readonly seed: number;
     /** No rollout of a group is masked: without `--mask-truncated` its advantages sum to 0. */
     readonly whole: boolean;
-    /** Of the step, with the number of those that were played in place of idle ones. */
+    /** Of the step, with the number of those that were played in place of some with advantages of 0. */
     readonly groups: readonly CreditedGroup[];
     readonly further: number;
     /** What the learner is told that the loss is a mean over. */

@@ -6,11 +6,11 @@ import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
 import { callErrors, count, mean, meansOf } from "../run/evaluation.js";
 import { clustered, clustersOf } from "../run/interval.js";
 import type { SkipReason, StepMetricsRow } from "../run/records.js";
-import { type CreditedGroup, drawsOf, isIdle, rolloutsOf } from "./credit.js";
+import { type CreditedGroup, drawsOf, hasZeroAdvantages, rolloutsOf } from "./credit.js";
 import type { EarlierPolicy } from "./earlier.js";
 
 /**
- * @param about `further`: number of groups that were played in place of idle ones; `resting`: of scenarios that sat out;
+ * @param about `further`: number of groups that were played in place of some with advantages of 0; `resting`: of scenarios that sat out;
  *   `earlier`: policy that `played` of the update is about; `version` and `staleness` as in the row
  */
 export function stepMetricsRow(
@@ -55,7 +55,7 @@ export function stepMetricsRow(
     broken_off: count(broken),
     groups: groups.length,
     groups_trainable: groups.filter(({ hasSignal }) => hasSignal).length,
-    groups_flat: groups.filter((group) => isIdle(group) && !group.allMasked).length,
+    groups_flat: groups.filter((group) => hasZeroAdvantages(group) && !group.allMasked).length,
     groups_masked: groups.filter(({ allMasked }) => allMasked).length,
     groups_refilled: further,
     scenarios_resting: resting,

@@ -138,7 +138,7 @@ export interface LoopSettings extends MismatchSettings {
   readonly advantages: AdvantageOptions;
   /** Weight of the KL divergence to the base model in the loss. */
   readonly kl: number;
-  /** Groups that a step may play in place of idle ones. */
+  /** Groups that a step may play in place of those with advantages of 0. */
   readonly refill: number;
   /** Do not train on rollouts that a limit ended. */
   readonly maskTruncated: boolean;

@@ -71,7 +71,7 @@ export interface KeptStep {
 /** The step's groups as they were trained. */
 export interface ReplayedGroups {
   readonly groups: readonly CreditedGroup[];
-  /** Groups beyond the step's own, played in place of idle ones. */
+  /** Groups beyond the step's own, played in place of some with advantages of 0. */
   readonly further: number;
   /** Whether their order is that of the update: a program chooses its own. */
   readonly inOrder: boolean;

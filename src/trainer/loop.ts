@@ -6,7 +6,7 @@ import type { StepRow } from "../core/run/records.js";
 import { pruneCheckpoints } from "../core/train/earlier.js";
 import type { LoopParts } from "../core/train/parts.js";
 import { isDue, playContextOf, validate } from "../core/train/saved-play.js";
-import { settleLast, use } from "../core/train/settle.js";
+import { settlePending, use } from "../core/train/settle.js";
 import { stagesOf } from "../core/train/stages.js";
 import { trainStep } from "../core/train/step.js";
 import { StepClock } from "../core/train/step-clock.js";
@@ -46,7 +46,7 @@ async function* stepsInTurn(parts: LoopParts): AsyncGenerator<StepRow, void> {
   await parts.policy.wake();
   // One that an earlier process committed may be settled now.
   let isNew = run.store.unsettledStep() !== undefined;
-  let at = await settleLast(parts, clock);
+  let at = await settlePending(parts, clock);
   for (;;) {
     if (at.step === 1 && run.store.validations().length === 0) {
       // The start is validated after the first step: learning begins at once, and errors show early.

@@ -14,7 +14,7 @@ import { type Tool, toolSchema } from "../core/task/task.js";
 import { LastUpdates } from "../core/train/earlier.js";
 import type { View } from "../core/train/parts.js";
 import { risingRateText } from "../core/train/schedule.js";
-import { settleLast, use } from "../core/train/settle.js";
+import { settlePending, use } from "../core/train/settle.js";
 import { StepClock } from "../core/train/step-clock.js";
 import { gpuChosen } from "../engine/engine-options.js";
 import { logEngine } from "../engine/load.js";
@@ -137,7 +137,7 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
     // A program plays what it likes next.
     if (given && settings.staleness === 0) {
       const settling = { ...parts, guards: guards(undefined) };
-      await use(settling, await settleLast(settling, new StepClock()));
+      await use(settling, await settlePending(settling, new StepClock()));
     }
     const rewardsBeside = async () => {
       const opened = await rewards();

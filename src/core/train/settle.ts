@@ -57,7 +57,7 @@ export const actsAfter = ({ run, view }: Parts, unsettled?: number) => ({
  * policy is awake.
  * @returns that step, or the last one where none is left
  */
-export async function settleLast(parts: Parts, clock: StepClock): Promise<StepRow> {
+export async function settlePending(parts: Parts, clock: StepClock): Promise<StepRow> {
   const row = parts.run.store.unsettledStep();
   if (!row) return parts.run.store.lastStep();
   const probe = await clock.measure("swap", () => loadStep(parts, row));

@@ -66,7 +66,7 @@ export async function playEmail(player: PlayerSpec, settings: RolloutSettings): 
     settings: { task, taskOptions, player, limits: { ...limits, onToolError } },
     scenarios,
     groupSize,
-    run: "bench",
+    seedName: "bench",
     step,
     concurrency,
     threads,

@@ -352,7 +352,11 @@ const own: readonly Fault[] = [
   {
     name: "the seeds of one step in all of them",
     family: "engine",
-    patch: at("src/core/gather/gather.ts", "deriveSeed(options.run, options.step,", "deriveSeed(options.run, 1,"),
+    patch: at(
+      "src/core/gather/gather.ts",
+      "deriveSeed(options.seedName, options.step,",
+      "deriveSeed(options.seedName, 1,",
+    ),
   },
   { name: "the prompt's last token missing", family: "engine", patch: open("prompt.subarray(0, -1)") },
   {

@@ -159,8 +159,8 @@ const list: readonly Omit<Fault, "outside">[] = [
     family: "engine",
     patch: at(
       "src/core/gather/gather.ts",
-      "deriveSeed(options.run, options.step, scenario.id, index)",
-      "deriveSeed(options.run, options.step, index)",
+      "deriveSeed(options.seedName, options.step, scenario.id, index)",
+      "deriveSeed(options.seedName, options.step, index)",
     ),
     flags: ANY_REWARD,
   },

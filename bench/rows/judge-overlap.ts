@@ -38,7 +38,7 @@ async function stepTime(policy: EnginePolicy, scenarios: readonly Scenario[], re
   const started = performance.now();
   const rewarding = new GroupWork<GroupReward>((group) => reward(group, 1));
   const { groups } = await policy.play({
-    run: "bench",
+    seedName: "bench",
     step: 1,
     scenarios,
     groupSize: GROUP,

@@ -96,11 +96,11 @@ export function checkDrawStatistics(steps: readonly (DrawStatistics | null)[], n
 // Every rollout has the seed of its own place: the same draws in several groups or steps teach less than they seem to.
 
 /**
- * @param run the first of the names from which seeds are derived, then the step
+ * @param seedName the first of the names from which seeds are derived, then the step
  * @throws HoneError for a rollout with the seed of another place
  */
-export function checkSeeds(group: readonly Trajectory[], run: string, step: number): void {
-  const other = group.find(({ scenario, index, seed }) => seed !== deriveSeed(run, step, scenario.id, index));
+export function checkSeeds(group: readonly Trajectory[], seedName: string, step: number): void {
+  const other = group.find(({ scenario, index, seed }) => seed !== deriveSeed(seedName, step, scenario.id, index));
   if (other === undefined) return;
   throw new HoneError(
     `the rollout ${other.id} was drawn with the seed ${other.seed}, which is not that of its scenario, index and step; the step was not taken.\nThe same command plays it again`,

@@ -32,7 +32,7 @@ export const guards: readonly Guard[] = [
   {
     name: "seeds",
     sees: "rollouts that were drawn with the seed of another scenario, index or step",
-    afterPlay: ({ group, run, step }) => demanding("drop these rollouts", () => checkSeeds(group, run, step)),
+    afterPlay: ({ group, seedName, step }) => demanding("drop these rollouts", () => checkSeeds(group, seedName, step)),
   },
   {
     name: "rewards and advantages by a second path",

@@ -67,10 +67,10 @@ export function renderedGuard(reader: RenderedReader, render: Renderer): Guard {
   return {
     name: "prompts by another renderer",
     sees: "a chat template that is rendered otherwise than transformers does, in one rollout of each step",
-    afterPlay: async ({ group, run, step }) => {
+    afterPlay: async ({ group, seedName, step }) => {
       if (told || latest === step) return undefined;
       const own = group.filter(isOwn);
-      const chosen = own[deriveSeed("rendered", run, step) % own.length];
+      const chosen = own[deriveSeed("rendered", seedName, step) % own.length];
       if (chosen === undefined) return undefined;
       latest = step;
       try {

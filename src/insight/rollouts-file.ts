@@ -107,7 +107,7 @@ export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsS
       settings,
       scenarios,
       groupSize: options.groupSize,
-      run: options.choice.seed,
+      seedName: options.choice.seed,
       step: 0,
       concurrency: options.concurrency,
       maxExceptions: options.maxExceptions,

@@ -42,7 +42,7 @@ export async function gather(
     settings: { task: task.reference, taskOptions: task.options, servers: task.servers, player, limits: model.limits },
     scenarios,
     groupSize,
-    run: seed,
+    seedName: seed,
     step,
     concurrency: model.concurrency,
     threads: model.threads,

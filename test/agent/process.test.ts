@@ -26,7 +26,7 @@ const { groups } = await gather({
     limits: { maxTurns: 6, maxTokens: 20, onToolError: "stop", ...seconds },
   },
   scenarios: [{ id: "m1", split: "train", question: "When is it?" }],
-  ...{ groupSize: 1, run: 1, step: 1, concurrency: 1, workers: 1 },
+  ...{ groupSize: 1, seedName: 1, step: 1, concurrency: 1, workers: 1 },
 });
 await engine.close();
 console.log("played", groups.flat().length);

@@ -31,7 +31,7 @@ function withoutIds(message: ChatMessage): object {
 test("the mail task draws the same token ids built in, by the AI SDK, by OpenAI's client and by a Python program", async () => {
   const played: Record<string, Trajectory[]> = {};
   for (const [way, file] of Object.entries(ways)) {
-    const { groups, failures } = await playTask(support(file), scenarios, { run: 3 });
+    const { groups, failures } = await playTask(support(file), scenarios, { seedName: 3 });
     expect(failures).toEqual([]);
     played[way] = groups.flat();
   }

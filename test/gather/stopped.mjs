@@ -11,7 +11,7 @@ const { groups } = await gather({
   },
   scenarios: [{ id: "one", split: "test", question: "go" }],
   groupSize: 1,
-  run: "stopped",
+  seedName: "stopped",
   step: 0,
   concurrency: 1,
   workers: 1,

@@ -96,7 +96,7 @@ function play({
     },
     scenarios: ["first", "second"].map((id) => ({ id, split: "test", question: mood })),
     groupSize: 2,
-    run: "test",
+    seedName: "test",
     step: step++,
     concurrency: 4,
     workers: 1,
@@ -124,7 +124,7 @@ describe("threads of rollouts", () => {
       },
       scenarios: [{ id: "one", split: "test", question: "good" }],
       groupSize: 2,
-      run: "alone",
+      seedName: "alone",
       step: 0,
       concurrency: 2,
     });

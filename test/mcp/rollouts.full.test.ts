@@ -83,7 +83,7 @@ const play = (
     },
     scenarios: questions.map((question, index) => ({ id: `${index}`, split: "test", question })),
     groupSize: 1,
-    run: "test",
+    seedName: "test",
     step: 0,
     concurrency,
     workers: 1,

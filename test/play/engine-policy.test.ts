@@ -64,7 +64,15 @@ function policyOf(room: { for: number }, lanes = 1) {
   });
   const play = async () => {
     const signal = new AbortController().signal;
-    await policy.play({ run: "r", step: 1, scenarios, groupSize: 2, have: [], signal, onTrajectory: () => undefined });
+    await policy.play({
+      seedName: "r",
+      step: 1,
+      scenarios,
+      groupSize: 2,
+      have: [],
+      signal,
+      onTrajectory: () => undefined,
+    });
     return gathered.at(-1)?.concurrency;
   };
   return { policy, asked, said, play };

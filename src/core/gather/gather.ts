@@ -7,7 +7,7 @@
  * rollouts end, so that the last of a group do not leave the engine half empty. One more group than needed is on a thread, so
  * that the next rollout has its prompt ready.
  *
- * Every rollout's seed derives from (run, step, scenario, index). The engine batches rollouts as they come, and the
+ * Every rollout's seed derives from (seedName, step, scenario, index). The engine batches rollouts as they come, and the
  * shape of a batch moves logits by rounding: with several rollouts at once the same seed may therefore sample another
  * token where two are nearly as likely. One rollout alone repeats exactly.
  */
@@ -29,7 +29,7 @@ export interface GatherOptions {
   /** Rollouts of each scenario. */
   readonly groupSize: number;
   /** Names from which the seeds are derived. */
-  readonly run: string | number;
+  readonly seedName: string | number;
   readonly step: number;
   /** Concurrent rollouts over all workers. */
   readonly concurrency: number;
@@ -137,7 +137,7 @@ class Gathering {
     this.#groups = options.scenarios.map((scenario) => {
       const members = Array.from({ length: options.groupSize }, (_, index) => {
         const id = `${scenario.id}/${index}`;
-        return { id, index, seed: deriveSeed(options.run, options.step, scenario.id, index) };
+        return { id, index, seed: deriveSeed(options.seedName, options.step, scenario.id, index) };
       });
       const done = (options.have ?? []).filter(
         (one) => one.scenario.id === scenario.id && one.index < options.groupSize,

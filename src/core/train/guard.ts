@@ -53,7 +53,7 @@ export interface Moments {
     readonly group: readonly Trajectory[];
     readonly temperature: number;
     /** The first two of the names from which, with the scenario and the index in the group, every seed is derived. */
-    readonly run: string;
+    readonly seedName: string;
     readonly step: number;
   };
   /** Groups with what they earned: the step's own, and then those that replace some of them (--refill). */

@@ -14,7 +14,7 @@ import type { Schedule } from "./schedule.js";
 
 export interface PlayRequest {
   /** Names from which, with the scenario and the index in the group, every seed is derived. */
-  readonly run: string;
+  readonly seedName: string;
   readonly step: number;
   readonly scenarios: readonly Scenario[];
   /** Rollouts of each scenario. */

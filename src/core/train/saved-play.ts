@@ -45,7 +45,7 @@ interface SavedPlay {
 }
 
 /** The first of the names from which seeds are derived. */
-export const playedAs = (seed: number, phase: RolloutPhase) => `${seed}/${phase}`;
+export const seedNameOf = (seed: number, phase: RolloutPhase) => `${seed}/${phase}`;
 
 /** @throws Interrupted when the signal came before everything was played */
 export async function playSaved(
@@ -59,7 +59,7 @@ export async function playSaved(
   for (const trajectory of have) view.rollout(trajectory);
   const played = await policy.play({
     // Every validation uses the same seeds, so that two of them differ by their policy alone.
-    run: playedAs(seed, phase),
+    seedName: seedNameOf(seed, phase),
     step: phase === "train" ? step : 0,
     scenarios,
     groupSize,

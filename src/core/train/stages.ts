@@ -18,7 +18,7 @@ import { type EarlierPolicy, earlierOf } from "./earlier.js";
 import { type Acts, heed } from "./guard.js";
 import { stepMetricsRow } from "./metrics.js";
 import type { LoopParts } from "./parts.js";
-import { interruptible, playContextOf, playedAs, playSaved } from "./saved-play.js";
+import { interruptible, playContextOf, playSaved, seedNameOf } from "./saved-play.js";
 import { rateOfStep } from "./schedule.js";
 import { actsAfter, wakeWith } from "./settle.js";
 import type { ClockPhase, StepClock } from "./step-clock.js";
@@ -118,7 +118,7 @@ export function playStages(parts: LoopParts, step: number, version: StepRow, clo
         ),
       );
       const { temperature, seed } = settings;
-      const seen = { temperature, run: playedAs(seed, "train"), step };
+      const seen = { temperature, seedName: seedNameOf(seed, "train"), step };
       await clock.check(async () => {
         for (const group of played.groups) await heed(guards, "afterPlay", { group, ...seen }, acts);
       });

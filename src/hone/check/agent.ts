@@ -57,7 +57,7 @@ export async function playAgents(check: AgentCheck): Promise<PlayedAgents> {
       },
       scenarios,
       groupSize: 1,
-      run: seed,
+      seedName: seed,
       step: 0,
       concurrency: AT_ONCE,
       workers: 1,

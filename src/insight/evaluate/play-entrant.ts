@@ -39,7 +39,7 @@ type Play = (
 
 /** The same seeds for every player, so that they differ by their policy alone. */
 const gathering = ({ conditions }: Stage) => ({
-  run: `${conditions.settings.seed}/eval`,
+  seedName: `${conditions.settings.seed}/eval`,
   step: 0,
   scenarios: conditions.scenarios,
   groupSize: 1,

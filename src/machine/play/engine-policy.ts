@@ -102,7 +102,16 @@ export class EnginePolicy implements Policy {
     return same ? { ...reading, moved: null } : reading;
   }
 
-  async play({ run, step, scenarios, groupSize, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
+  async play({
+    seedName,
+    step,
+    scenarios,
+    groupSize,
+    have,
+    signal,
+    onTrajectory,
+    onGroup,
+  }: PlayRequest): Promise<Played> {
     const { engine, task, taskOptions, servers, limits, temperature, chat = {} } = this.#settings;
     const { threads, maxExceptions, onFailure } = this.#settings;
     return gather({
@@ -113,7 +122,7 @@ export class EnginePolicy implements Policy {
         limits,
         player: { kind: "engine", engine, sampling: { temperature }, chat, adapter: this.#adapter?.sha256 ?? null },
       },
-      run,
+      seedName,
       step,
       scenarios,
       groupSize,

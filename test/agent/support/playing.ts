@@ -55,7 +55,7 @@ export async function playTask(task: string, scenarios: readonly Scenario[], pla
     },
     scenarios,
     groupSize: 1,
-    run: 1,
+    seedName: 1,
     step: 1,
     concurrency: 1,
     workers: 1,

@@ -73,7 +73,7 @@ export const options = (moods: string[], more: Partial<GatherOptions> = {}): Gat
   },
   scenarios: moods.map((question, index) => ({ id: `${index}-${question}`, split: "test", question })),
   groupSize: 2,
-  run: "test",
+  seedName: "test",
   step: 0,
   concurrency: 4,
   workers: 1,

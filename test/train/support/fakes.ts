@@ -120,7 +120,16 @@ export class FakePolicy implements Policy {
     this.#tick("wake");
   }
 
-  async play({ run, step, scenarios, groupSize, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
+  async play({
+    seedName,
+    step,
+    scenarios,
+    groupSize,
+    have,
+    signal,
+    onTrajectory,
+    onGroup,
+  }: PlayRequest): Promise<Played> {
     if (!this.#awake) throw new Error("the policy rests");
     const adapter = this.#adapter?.sha256 ?? null;
     const groups: Trajectory[][] = [];
@@ -135,7 +144,7 @@ export class FakePolicy implements Policy {
         }
         await this.pace();
         if (signal.aborted) return { groups, failures: [], interrupted: true };
-        const seed = deriveSeed(run, step, scenario.id, index);
+        const seed = deriveSeed(seedName, step, scenario.id, index);
         const reward = this.#rewardOf(index);
         const trajectory = trajectoryOf({
           scenario,
@@ -144,7 +153,7 @@ export class FakePolicy implements Policy {
           adapter,
           ...(reward === undefined ? {} : { reward }),
         });
-        this.played.push(`played ${run} ${step} ${adapter} ${trajectory.id}`);
+        this.played.push(`played ${seedName} ${step} ${adapter} ${trajectory.id}`);
         this.#tick(this.played.at(-1) as string);
         members.push(trajectory);
         onTrajectory(trajectory);

@@ -33,14 +33,14 @@ export interface PlayedGroups {
   readonly reused: number;
 }
 
-/** The policy from now on. */
-type Published = Pick<StepRow, "checkpoint" | "adapter">;
+/** The checkpoint and adapter of the policy from now on. */
+type InForce = Pick<StepRow, "checkpoint" | "adapter">;
 
 interface DoneStep {
   readonly played: readonly PlayedGroups[];
   readonly groups: readonly CreditedGroup[];
   readonly learnt: StepMetrics | null;
-  readonly policy: Published;
+  readonly inForce: InForce;
 }
 
 /** What the engine does for a step, in order of the calls; repeated until nothing is sampled. */
@@ -59,7 +59,7 @@ export interface LearnStages {
   /** Meanwhile the engine's memory is the learner's, unless each has its own. null when no group has a gradient. */
   update(groups: readonly CreditedGroup[]): Promise<StepMetrics | null>;
   /** Gives the new checkpoint its number. */
-  publish(learnt: StepMetrics | null): Promise<Published>;
+  publish(learnt: StepMetrics | null): Promise<InForce>;
   commit(done: DoneStep): Promise<StepRow>;
 }
 
@@ -178,13 +178,13 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
       return { checkpoint, adapter };
     },
 
-    commit: async ({ played, groups, learnt, policy: now }) => {
+    commit: async ({ played, groups, learnt, inForce }) => {
       const failures = played.flatMap((round) => round.failures);
       const further = groups.length - scenarios.groupsPerStep;
       const resting = scenarios.resting(step);
       const row: StepRow = {
         step,
-        ...now,
+        ...inForce,
         metrics: stepMetricsRow(groups, failures, learningRate, learnt, {
           further,
           resting,

@@ -53,6 +53,6 @@ export async function playStep({ sample, play, reward, advantages }: PlayStages)
 
 export async function learnStep({ update, publish, commit }: LearnStages, { groups, played }: PlayedStep) {
   const learnt = await update(groups);
-  const policy = await publish(learnt);
-  return commit({ played, groups, learnt, policy });
+  const inForce = await publish(learnt);
+  return commit({ played, groups, learnt, inForce });
 }

@@ -26,7 +26,7 @@ import { policiesSince } from "./version.js";
 
 type Groups = readonly (readonly Trajectory[])[];
 
-export interface PlayedGroups {
+export interface PlayRound {
   readonly groups: Groups;
   readonly failures: readonly RolloutFailure[];
   /** Rollouts reused from an interrupted attempt of this step. */
@@ -37,7 +37,7 @@ export interface PlayedGroups {
 type InForce = Pick<StepRow, "checkpoint" | "adapter">;
 
 interface DoneStep {
-  readonly played: readonly PlayedGroups[];
+  readonly played: readonly PlayRound[];
   readonly groups: readonly CreditedGroup[];
   readonly learnt: StepMetrics | null;
   readonly inForce: InForce;
@@ -48,7 +48,7 @@ export interface PlayStages {
   /** @param soFar the step's groups so far: its own scenarios when there are none, then replacements */
   sample(soFar: readonly CreditedGroup[]): readonly Scenario[];
   /** A group's rewards are requested as soon as it is complete, while others are being played. */
-  play(scenarios: readonly Scenario[]): Promise<PlayedGroups>;
+  play(scenarios: readonly Scenario[]): Promise<PlayRound>;
   /** Waits for the outstanding rewards. */
   reward(groups: Groups): Promise<readonly GroupReward[]>;
   advantages(groups: Groups, rewards: readonly GroupReward[]): Promise<readonly CreditedGroup[]>;

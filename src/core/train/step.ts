@@ -22,7 +22,7 @@
  */
 import type { StepRow } from "../run/records.js";
 import type { CreditedGroup } from "./credit.js";
-import type { LearnStages, PlayedGroups, PlayStages, Stages } from "./stages.js";
+import type { LearnStages, PlayRound, PlayStages, Stages } from "./stages.js";
 
 /**
  * Before the commit everything can be repeated, reusing the rollouts that were saved; after it the update is kept, even when
@@ -34,12 +34,12 @@ export async function trainStep(stages: Stages): Promise<StepRow> {
 
 export interface PlayedStep {
   readonly groups: readonly CreditedGroup[];
-  readonly played: readonly PlayedGroups[];
+  readonly played: readonly PlayRound[];
 }
 
 export async function playStep({ sample, play, reward, advantages }: PlayStages): Promise<PlayedStep> {
   const groups: CreditedGroup[] = [];
-  const played: PlayedGroups[] = [];
+  const played: PlayRound[] = [];
   for (;;) {
     const scenarios = sample(groups);
     if (scenarios.length === 0) break;

@@ -12,7 +12,7 @@ import type { StepMetricsRow } from "../../src/core/run/records.js";
 import type { Run } from "../../src/core/run/run.js";
 import { batchOf, creditGroups, creditsOf } from "../../src/core/train/credit.js";
 import { stepMetricsRow } from "../../src/core/train/metrics.js";
-import type { Played, PlayRequest } from "../../src/core/train/parts.js";
+import type { PlayRequest, PlayResult } from "../../src/core/train/parts.js";
 import { checkProgress, STEPS_UNREWARDED, STEPS_WITHOUT_SPREAD } from "../../src/guards/progress.js";
 import { taskReward } from "../../src/judge/reward/task.js";
 import { FakePolicy, openFake, partsOf, train, trajectoryOf } from "./support/fakes.js";
@@ -123,7 +123,7 @@ describe("a run whose tools fail", () => {
       super();
       this.breaks = breaks;
     }
-    override async play(request: PlayRequest): Promise<Played> {
+    override async play(request: PlayRequest): Promise<PlayResult> {
       const of = (one: Trajectory): Trajectory => (this.breaks(one.index) ? { ...one, end: "tool_failure" } : one);
       const played = await super.play({
         ...request,

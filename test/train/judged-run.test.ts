@@ -9,7 +9,7 @@ import type { GroupReward } from "../../src/core/reward/reward.js";
 import type { Trajectory } from "../../src/core/rollout/trajectory.js";
 import type { Run } from "../../src/core/run/run.js";
 import type { Scenario } from "../../src/core/task/task.js";
-import type { Played, PlayRequest } from "../../src/core/train/parts.js";
+import type { PlayRequest, PlayResult } from "../../src/core/train/parts.js";
 import { Random } from "../../src/core/util/random.js";
 import { JudgeClient, JudgeStopped } from "../../src/judge/client.js";
 import { Judge } from "../../src/judge/judge.js";
@@ -60,7 +60,7 @@ const worthOf = ({ scenario, index }: Trajectory) => new Random("worth", scenari
 
 /** Rollouts that tell the judge what they are worth. */
 class TellingPolicy extends FakePolicy {
-  override play(request: PlayRequest): Promise<Played> {
+  override play(request: PlayRequest): Promise<PlayResult> {
     const tell = (trajectory: Trajectory): Trajectory => {
       const [question, answer] = trajectory.messages as [Trajectory["messages"][0], Trajectory["messages"][0]];
       const content = `${answer.content}, quality ${worthOf(trajectory)}`;

@@ -5,7 +5,7 @@ import type { Graded, GradeRollout } from "../reward/reward.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import { count, evaluate } from "../run/evaluation.js";
 import type { Evaluation } from "../run/records.js";
-import type { Played } from "./parts.js";
+import type { PlayResult } from "./parts.js";
 
 /** Rollouts with their graded reward; those without a grade are left out and counted. */
 export interface GradedPlay {
@@ -22,7 +22,7 @@ export interface GradedPlay {
 export async function playAndGrade(
   signal: AbortSignal,
   grade: GradeRollout,
-  play: (signal: AbortSignal, onGroup: (group: readonly Trajectory[]) => void) => Promise<Played>,
+  play: (signal: AbortSignal, onGroup: (group: readonly Trajectory[]) => void) => Promise<PlayResult>,
 ): Promise<GradedPlay> {
   const grading = new GroupWork((group) => Promise.all(group.map(grade)));
   const { groups, failures } = await grading.during(signal, (signal) => play(signal, (group) => grading.begin(group)));

@@ -27,7 +27,7 @@ export interface PlayRequest {
   readonly onGroup?: (group: readonly Trajectory[]) => void;
 }
 
-export interface Played {
+export interface PlayResult {
   /** By scenario, in the order requested; members by index. */
   readonly groups: readonly (readonly Trajectory[])[];
   readonly failures: readonly RolloutFailure[];
@@ -44,7 +44,7 @@ export interface Policy {
    * whether the adapter is in force; null when it was measured since the adapter was loaded, or there is no probe.
    */
   probe(): Promise<ProbeReading | null>;
-  play(request: PlayRequest): Promise<Played>;
+  play(request: PlayRequest): Promise<PlayResult>;
   /** Frees memory for the learner; nothing is played until `wake`. */
   sleep(): Promise<void>;
   /**

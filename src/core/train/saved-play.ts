@@ -6,7 +6,7 @@ import type { RunStore } from "../run/store.js";
 import type { Scenario } from "../task/task.js";
 import { HoneError } from "../util/errors.js";
 import { gradeOwn, playGraded } from "./grading.js";
-import type { LoopParts, LoopSettings, Played, Policy, View } from "./parts.js";
+import type { LoopParts, LoopSettings, PlayResult, Policy, View } from "./parts.js";
 
 export interface PlayContext {
   readonly store: RunStore;
@@ -51,7 +51,7 @@ export const seedNameOf = (seed: number, phase: RolloutPhase) => `${seed}/${phas
 export async function playSaved(
   { store, policy, view, signal, seed }: PlayContext,
   { phase, step, scenarios, groupSize, adapter, onGroup }: SavedPlay,
-): Promise<Played & { reused: number }> {
+): Promise<PlayResult & { reused: number }> {
   store.dropForeignRollouts(phase, step, adapter);
   const asked = new Set(scenarios.map(({ id }) => id));
   const have = store.rollouts(phase, step).filter(({ scenario }) => asked.has(scenario.id));

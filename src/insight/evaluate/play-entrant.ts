@@ -7,7 +7,7 @@ import type { PlayerSpec } from "../../core/rollout/player.js";
 import type { Trajectory } from "../../core/rollout/trajectory.js";
 import { evaluate } from "../../core/run/evaluation.js";
 import { playAndGrade } from "../../core/train/grading.js";
-import type { Played } from "../../core/train/parts.js";
+import type { PlayResult } from "../../core/train/parts.js";
 import { checkProbe, mismatchLimit } from "../../guards/mismatch.js";
 import { costOf, type PriceTable, priceOf } from "../../judge/prices.js";
 import { engineText } from "../../machine/compute.js";
@@ -35,7 +35,7 @@ type Play = (
   signal: AbortSignal,
   onTrajectory: (trajectory: Trajectory) => void,
   onGroup: (group: readonly Trajectory[]) => void,
-) => Promise<Played>;
+) => Promise<PlayResult>;
 
 /** The same seeds for every player, so that they differ by their policy alone. */
 const gathering = ({ conditions }: Stage) => ({

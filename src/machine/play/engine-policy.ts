@@ -9,7 +9,7 @@ import type { RolloutFailure } from "../../core/rollout/trajectory.js";
 import type { Adapter, ProbeReading } from "../../core/run/records.js";
 import type { ServerPlan } from "../../core/task/servers.js";
 import type { PlainOptions } from "../../core/task/task.js";
-import type { Played, PlayRequest, Policy } from "../../core/train/parts.js";
+import type { PlayRequest, PlayResult, Policy } from "../../core/train/parts.js";
 import { sha256OfFile } from "../../core/util/files.js";
 import { fitting } from "../../engine/fitting.js";
 import { type Probe, type ProbeScores, readingOf, readProbe, scoreProbe, scoreStart } from "../../guards/probe.js";
@@ -111,7 +111,7 @@ export class EnginePolicy implements Policy {
     signal,
     onTrajectory,
     onGroup,
-  }: PlayRequest): Promise<Played> {
+  }: PlayRequest): Promise<PlayResult> {
     const { engine, task, taskOptions, servers, limits, temperature, chat = {} } = this.#settings;
     const { threads, maxExceptions, onFailure } = this.#settings;
     return gather({

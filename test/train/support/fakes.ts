@@ -13,7 +13,7 @@ import type { Adapter, ProbeReading, StepRow } from "../../../src/core/run/recor
 import { Run } from "../../../src/core/run/run.js";
 import type { Scenario } from "../../../src/core/task/task.js";
 import { LastUpdates } from "../../../src/core/train/earlier.js";
-import type { LoopParts, LoopSettings, Played, PlayRequest, Policy, View } from "../../../src/core/train/parts.js";
+import type { LoopParts, LoopSettings, PlayRequest, PlayResult, Policy, View } from "../../../src/core/train/parts.js";
 import { deriveSeed, Random } from "../../../src/core/util/random.js";
 import { guards } from "../../../src/guards/guard-list.js";
 import { taskReward } from "../../../src/judge/reward/task.js";
@@ -129,7 +129,7 @@ export class FakePolicy implements Policy {
     signal,
     onTrajectory,
     onGroup,
-  }: PlayRequest): Promise<Played> {
+  }: PlayRequest): Promise<PlayResult> {
     if (!this.#awake) throw new Error("the policy rests");
     const adapter = this.#adapter?.sha256 ?? null;
     const groups: Trajectory[][] = [];

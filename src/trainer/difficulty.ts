@@ -6,7 +6,7 @@
 
 import { comparable } from "../core/reward/comparable.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
-import type { PlayedGroup, ScenarioDifficulty } from "../core/run/records.js";
+import type { GroupOutcome, ScenarioDifficulty } from "../core/run/records.js";
 import type { RunSettings } from "../core/run/settings.js";
 import { gradeOwn, playAndGrade } from "../core/train/grading.js";
 import type { LoopParts, StepScenarios } from "../core/train/parts.js";
@@ -37,7 +37,7 @@ export async function withinDifficulty(
 ): Promise<StepScenarios> {
   const { difficulty: range, groupsPerStep, steps, refill, rest } = wanted;
   const { store } = parts.run;
-  if (range === undefined) return chosenScenarios(all, wanted, [], () => store.playedGroups());
+  if (range === undefined) return chosenScenarios(all, wanted, [], () => store.groupOutcomes());
   const order = all.ofEpoch(0);
   // A refill draws from all that are within.
   const needed = refill > 0 ? order.length : Math.min(order.length, steps * groupsPerStep);
@@ -67,7 +67,7 @@ export async function withinDifficulty(
       `--difficulty ${range} leaves ${count.kept} scenarios, and a step plays ${groupsPerStep} (--groups-per-step): ${difficultyText(count)}.\nGive a wider range, fewer --groups-per-step or more scenarios, or start a new run from a model that was warmed up (\`${hone("sft")}\`)`,
     );
   }
-  return chosenScenarios(all, wanted, store.difficulty(), () => store.playedGroups());
+  return chosenScenarios(all, wanted, store.difficulty(), () => store.groupOutcomes());
 }
 
 /**
@@ -81,7 +81,7 @@ export function chosenScenarios(
   all: ScenarioSampler,
   { difficulty: range, rest, staleness }: Pick<Wanted, "difficulty" | "rest" | "staleness">,
   measured: readonly ScenarioDifficulty[],
-  played: () => readonly PlayedGroup[],
+  played: () => readonly GroupOutcome[],
 ): StepScenarios {
   const within = (row: ScenarioDifficulty) => range === undefined || isWithin(range, row);
   const named = (rows: readonly ScenarioDifficulty[]) => rows.map(({ scenario }) => scenario);

@@ -7,7 +7,7 @@
  * The choice follows from the seed and the groups of the committed steps alone, so a run resumes by its step number. Where steps
  * are played ahead (--staleness), it is made without those that may not be committed yet: as many steps more.
  */
-import type { PlayedGroup } from "../core/run/records.js";
+import type { GroupOutcome } from "../core/run/records.js";
 import type { Scenario } from "../core/task/task.js";
 import type { CreditedGroup } from "../core/train/credit.js";
 import type { StepScenarios } from "../core/train/parts.js";
@@ -27,14 +27,14 @@ interface Resting {
   readonly rest: number;
   readonly staleness?: number;
   readonly aside: readonly string[];
-  readonly played: () => readonly PlayedGroup[];
+  readonly played: () => readonly GroupOutcome[];
 }
 
 export class RestingSampler implements StepScenarios {
   readonly #all: ScenarioSampler;
   readonly #rest: number;
   readonly #staleness: number;
-  readonly #played: () => readonly PlayedGroup[];
+  readonly #played: () => readonly GroupOutcome[];
   /** By scenario: the first epoch in which it is played again. Of the steps that the last choice could know. */
   readonly #until: Map<string, number>;
   /** Of the last steps, oldest first. */
@@ -79,8 +79,8 @@ export class RestingSampler implements StepScenarios {
     let recent = this.#choices.length === 0 ? [choice] : this.#choices;
     while (choice.step < step) {
       const over = recent.find((one) => one.step === choice.step - this.#staleness);
-      for (const { scenario, flat } of groups.filter((group) => group.step === over?.step)) {
-        if (flat) this.#until.set(scenario, (over as Choice).epoch + this.#rest + 1);
+      for (const { scenario, hasSignal } of groups.filter((group) => group.step === over?.step)) {
+        if (!hasSignal) this.#until.set(scenario, (over as Choice).epoch + this.#rest + 1);
         else this.#until.delete(scenario);
       }
       choice = this.#chooseAt(choice.step + 1, choice.next);

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RewardGroup } from "../../src/core/reward/reward.js";
-import type { PlayedGroup } from "../../src/core/run/records.js";
+import type { GroupOutcome } from "../../src/core/run/records.js";
 import type { Run } from "../../src/core/run/run.js";
 import type { Scenario } from "../../src/core/task/task.js";
 import { chosenScenarios } from "../../src/trainer/difficulty.js";
@@ -22,7 +22,7 @@ const ids = (chosen: readonly Scenario[]) => chosen.map(({ id }) => id);
 
 /** The steps of a run in which the groups of `dull` scenarios are flat; each is forgotten by a later process's sampler. */
 function go(steps: number, rest: number, dull: ReadonlySet<string>, aside: readonly string[] = [], staleness = 0) {
-  const played: PlayedGroup[] = [];
+  const played: GroupOutcome[] = [];
   const measured = aside.map((scenario) => ({ scenario, n: 4, successes: 4 }));
   const settings = { rest, staleness, difficulty: aside.length > 0 ? "0.1..0.9" : undefined };
   const sampler = chosenScenarios(all, settings, measured, () => played);
@@ -34,7 +34,7 @@ function go(steps: number, rest: number, dull: ReadonlySet<string>, aside: reado
     const later = chosenScenarios(all, settings, measured, () => committed);
     expect(ids(later.next(i + 1, [], 0))).toEqual(own);
     expect(new Set(own).size).toBe(3);
-    for (const scenario of own) played.push({ step: i + 1, scenario, flat: dull.has(scenario) });
+    for (const scenario of own) played.push({ step: i + 1, scenario, hasSignal: !dull.has(scenario) });
     return { own, resting };
   });
 }
@@ -135,15 +135,15 @@ describe("in a run", () => {
       return { kind: "rewarded", rewards: group.map(({ index }) => (dull.has(id) ? 1 : index)) };
     };
     const chosen = chosenScenarios(all, { rest: 1, staleness: 0, difficulty: undefined }, [], () =>
-      run.store.playedGroups(),
+      run.store.groupOutcomes(),
     );
     const parts = partsOf(run, { change: { rewardGroup }, settings: { steps: 6, validateEvery: 0 } });
     await train({ ...parts, scenarios: chosen });
     const steps = run.store.steps().slice(1);
     const resting = steps.map(({ metrics }) => metrics?.scenarios_resting);
     expect([resting[0], resting[4], resting[5]]).toEqual([0, 6, 6]);
-    const played = run.store.playedGroups();
-    expect(new Set(played.flatMap(({ scenario, flat }) => (flat ? [scenario] : [])))).toEqual(dull);
+    const played = run.store.groupOutcomes();
+    expect(new Set(played.flatMap(({ scenario, hasSignal }) => (hasSignal ? [] : [scenario])))).toEqual(dull);
     expect(played.some(({ scenario }) => scenario === "s6")).toBe(false);
     const second = [5, 6].flatMap((step) => run.store.rollouts("train", step).map(({ scenario }) => scenario.id));
     expect(new Set(second)).toEqual(new Set(["s6", "s7", "s8", "s9", "s10", "s11"]));

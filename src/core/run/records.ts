@@ -242,11 +242,11 @@ export interface RolloutCredit {
 }
 
 /** What came of a group in a committed step. */
-export interface PlayedGroup {
+export interface GroupOutcome {
   readonly step: number;
   readonly scenario: string;
-  /** No rollout of it had an advantage. */
-  readonly flat: boolean;
+  /** A rollout of it had an advantage. */
+  readonly hasSignal: boolean;
 }
 
 /** Of the model that the run starts from. */

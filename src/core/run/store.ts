@@ -14,7 +14,7 @@ import { pack, unpack } from "./packing.js";
 import { openToRead, reading } from "./reading.js";
 import type {
   Device,
-  PlayedGroup,
+  GroupOutcome,
   RolloutCredit,
   RolloutPhase,
   RunRecord,
@@ -318,14 +318,14 @@ export class RunStore {
   }
 
   /** The groups of all committed steps whose advantages are known, in the order of the steps. */
-  playedGroups(): PlayedGroup[] {
+  groupOutcomes(): GroupOutcome[] {
     return this.#database
       .prepare<[], { step: number; scenario: string; largest: number }>(
         `SELECT step, scenario, max(abs(advantage)) AS largest FROM rollouts
          WHERE phase = 'train' AND step > 0 AND advantage IS NOT NULL GROUP BY step, scenario ORDER BY step, scenario`,
       )
       .all()
-      .map(({ step, scenario, largest }) => ({ step, scenario, flat: largest === 0 }));
+      .map(({ step, scenario, largest }) => ({ step, scenario, hasSignal: largest !== 0 }));
   }
 
   commitValidation({ step, checkpoint, result, seconds }: ValidationRow): void {

@@ -10,7 +10,7 @@ import { unpack } from "../../core/run/packing.js";
 import { openToRead, reading } from "../../core/run/reading.js";
 import type {
   Device,
-  PlayedGroup,
+  GroupOutcome,
   RolloutPhase,
   RunRecord,
   ScenarioDifficulty,
@@ -118,8 +118,8 @@ export class RunReader {
   }
 
   /** The groups of all committed steps whose advantages are known. */
-  playedGroups(): PlayedGroup[] {
-    return reading(this.#file, () => this.#store.playedGroups());
+  groupOutcomes(): GroupOutcome[] {
+    return reading(this.#file, () => this.#store.groupOutcomes());
   }
 
   /** How often the start's model solved each scenario; empty without --difficulty. */

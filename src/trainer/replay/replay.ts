@@ -116,6 +116,6 @@ function keptStep(reader: RunReader, steps: readonly StepRow[], folder: string, 
   if (!at?.metrics || !before) throw new HoneError(`step ${step} of ${folder} is not whole: it cannot be replayed`);
   const rollouts = [...reader.rollouts({ phase: "train", from: step, to: step })];
   const lastUpdate = steps.filter(({ metrics }) => metrics?.updates).at(-1)?.step;
-  const [difficulty, played] = [reader.difficulty(), reader.playedGroups()];
+  const [difficulty, played] = [reader.difficulty(), reader.groupOutcomes()];
   return { folder, at, before, rollouts, played, difficulty, isLastUpdate: lastUpdate === step };
 }

@@ -61,7 +61,7 @@ export interface KeptStep {
   readonly before: StepRow;
   readonly rollouts: readonly SeenRollout[];
   /** Groups of all committed steps. */
-  readonly played: ReturnType<RunReader["playedGroups"]>;
+  readonly played: ReturnType<RunReader["groupOutcomes"]>;
   /** How often the start's model solved each scenario, with --difficulty. */
   readonly difficulty: ReturnType<RunReader["difficulty"]>;
   /** Whether no later step has updated the policy. */

@@ -3,7 +3,7 @@
  * thoughts. All come from the template; the user may name the format and set the template's variables.
  */
 import type { Engine } from "../core/engine/engine.js";
-import type { ChatSettings, PlayedChat, ToolFormat } from "../core/rollout/conversation.js";
+import type { ChatSettings, ConversationFormat, ToolFormat } from "../core/rollout/conversation.js";
 import { marksOf, splitThoughts, type ThoughtMarks } from "../core/rollout/thoughts.js";
 import type { ChatMessage, ToolSchema } from "../core/task/task.js";
 import { HoneError, UsageError } from "../core/util/errors.js";
@@ -12,7 +12,7 @@ import { hone } from "../core/util/program.js";
 import { formatAsked, formatNamed, formatNames, formatOf } from "./formats/formats.js";
 import { ChatTemplate, UnusableTemplate } from "./template.js";
 
-export interface Chat extends PlayedChat {
+export interface Chat extends ConversationFormat {
   readonly template: ChatTemplate;
   /** A turn with one call as the template writes it; "" where it writes none. */
   readonly sample: string;

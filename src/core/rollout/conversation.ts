@@ -132,7 +132,7 @@ export interface Template {
 }
 
 /** The conversation format of a model that plays. */
-export interface PlayedChat {
+export interface ConversationFormat {
   readonly template: Template;
   /** Undefined where the template has no known format and none was named. */
   readonly format: ToolFormat | undefined;

@@ -7,7 +7,7 @@ import type { Engine } from "../engine/engine.js";
 import { afterTurn } from "../engine/evaluated.js";
 import type { Evaluated, Sampling, Sequence } from "../engine/sequence.js";
 import type { ChatMessage } from "../task/task.js";
-import type { PlayedChat } from "./conversation.js";
+import type { ConversationFormat } from "./conversation.js";
 import { readTurn, withIds } from "./reading.js";
 import { sampleTurn } from "./sample.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
@@ -18,7 +18,7 @@ export type SamplingSettings = Omit<Sampling, "seed">;
 
 export class EngineSession implements Session {
   readonly #engine: Engine;
-  readonly #chat: PlayedChat;
+  readonly #chat: ConversationFormat;
   readonly #sequence: Sequence;
   readonly #opening: Opening;
   readonly #sampling: Sampling;
@@ -33,7 +33,7 @@ export class EngineSession implements Session {
 
   constructor(
     engine: Engine,
-    chat: PlayedChat,
+    chat: ConversationFormat,
     sequence: Sequence,
     opening: Opening,
     prompt: ArrayLike<number>,

@@ -1,6 +1,6 @@
 /** What a turn of the engine's model says: its calls, and the text without its thoughts. */
 import type { ToolSchema } from "../task/task.js";
-import type { PlayedChat, WrittenCall } from "./conversation.js";
+import type { ConversationFormat, WrittenCall } from "./conversation.js";
 import type { Turn } from "./session.js";
 import { splitThoughts } from "./thoughts.js";
 
@@ -21,7 +21,11 @@ export interface ReadTurn extends Required<Pick<Turn, "content" | "said" | "call
  * @param text as it was sampled, without the token that ended the turn
  * @param tools those that the prompt has shown
  */
-export function readTurn({ marks, opened, format }: PlayedChat, text: string, tools: readonly ToolSchema[]): ReadTurn {
+export function readTurn(
+  { marks, opened, format }: ConversationFormat,
+  text: string,
+  tools: readonly ToolSchema[],
+): ReadTurn {
   const { thoughts, said } = splitThoughts(text, marks, opened);
   if (tools.length === 0 || !format) return { thoughts, content: text.trim(), said: said.trim(), calls: [] };
   const { content, calls } = format.read(
@@ -46,6 +50,6 @@ export function withIds(calls: readonly WrittenCall[], before: number): WrittenC
 }
 
 /** Ids that end a turn. */
-export const stopIds = (chat: PlayedChat, endTokens: readonly number[]) => [
+export const stopIds = (chat: ConversationFormat, endTokens: readonly number[]) => [
   ...new Set([...chat.closing, ...endTokens]),
 ];

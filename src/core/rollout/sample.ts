@@ -5,7 +5,7 @@ import { afterTurn } from "../engine/evaluated.js";
 import type { Evaluated, Grammar, SampledToken, Sampling, Sequence } from "../engine/sequence.js";
 import { HoneError } from "../util/errors.js";
 import { anyOf } from "../util/signals.js";
-import type { PlayedChat } from "./conversation.js";
+import type { ConversationFormat } from "./conversation.js";
 import { stopIds } from "./reading.js";
 import type { TurnStop } from "./session.js";
 import { splitThoughts } from "./thoughts.js";
@@ -66,7 +66,7 @@ function firstOf(text: string, wanted: readonly string[], from: number): number 
  */
 export async function sampleTurn(
   engine: Engine,
-  chat: PlayedChat,
+  chat: ConversationFormat,
   sequence: Sequence,
   append: readonly number[],
   options: SampleOptions,

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { GroupReward } from "../../src/core/reward/reward.js";
 import type { Trajectory } from "../../src/core/rollout/trajectory.js";
 import type { RolloutEnd } from "../../src/core/task/task.js";
-import { batchOf, type CreditedGroup, creditGroups, creditsOf, playedIn } from "../../src/core/train/credit.js";
+import { batchOf, type CreditedGroup, creditGroups, creditsOf, meanOver } from "../../src/core/train/credit.js";
 import { stepMetricsRow } from "../../src/core/train/metrics.js";
 import { randomReward } from "../../src/judge/reward/control.js";
 import { taskReward } from "../../src/judge/reward/task.js";
@@ -54,9 +54,9 @@ describe("a group's credit", () => {
     const groups = [known, same, noVerdict, few, alike];
     const tokens = (rollouts: Trajectory[]) =>
       rollouts.reduce((sum, { completionTokens }) => sum + completionTokens, 0);
-    expect(playedIn(groups)).toEqual({ rollouts: 3 + 2 + 2, sampledTokens: tokens([...group, ...flat, ...flat]) });
+    expect(meanOver(groups)).toEqual({ rollouts: 3 + 2 + 2, sampledTokens: tokens([...group, ...flat, ...flat]) });
     // One of the others stands for the first group without spread.
-    expect(playedIn(groups, 1)).toEqual({ rollouts: 3 + 2, sampledTokens: tokens([...group, ...flat]) });
+    expect(meanOver(groups, 1)).toEqual({ rollouts: 3 + 2, sampledTokens: tokens([...group, ...flat]) });
   });
 
   it("have the groups without spread in the batch for a KL term, but those that others replaced", async () => {
@@ -120,7 +120,7 @@ describe("a group's credit", () => {
       const sampledTokens = cut
         .flat()
         .reduce((sum, { completionTokens }, i) => sum + (i === 0 ? 0 : completionTokens), 0);
-      expect(playedIn([masked])).toEqual({ rollouts: 3, sampledTokens });
+      expect(meanOver([masked])).toEqual({ rollouts: 3, sampledTokens });
       expect(stepMetricsRow([masked], [], 0.1, null)).toMatchObject({ rollouts_masked: 1, groups_masked: 0 });
       const [learnt] = creditGroups(cut, rewards, options) as [CreditedGroup];
       expect(batchOf([learnt], { kl: 0 })[0]?.map(({ advantage }) => advantage)).toEqual([-0.5, 0.5, 0]);

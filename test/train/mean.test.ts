@@ -1,6 +1,6 @@
 /** What a step's loss is a mean over, by a second path. */
 import { expect, it } from "vitest";
-import { creditGroups, playedIn } from "../../src/core/train/credit.js";
+import { creditGroups, meanOver } from "../../src/core/train/credit.js";
 import { checkMean } from "../../src/guards/credit-check.js";
 import { trajectoryOf } from "./support/fakes.js";
 
@@ -27,7 +27,7 @@ it("is taken as credit.ts counts it, and not otherwise", () => {
   const options = { estimator: "grpo", stdFloor: 1e-6, spreadFloor: 1e-9, maskTruncated: true } as const;
   const credited = creditGroups(groups, rewards.map(rewardOf), options);
   for (const further of [-1, 0, 1, 2, 3]) {
-    const mean = playedIn(credited, further);
+    const mean = meanOver(credited, further);
     checkMean(credited, further, mean);
     const { rollouts, sampledTokens } = mean;
     expect(() => checkMean(credited, further, { rollouts, sampledTokens: sampledTokens + 1 })).toThrow(
@@ -35,5 +35,5 @@ it("is taken as credit.ts counts it, and not otherwise", () => {
     );
     expect(() => checkMean(credited, further, { rollouts: rollouts - 1, sampledTokens })).toThrow("the step has");
   }
-  expect(playedIn(credited, 1)).not.toEqual(playedIn(credited, 0));
+  expect(meanOver(credited, 1)).not.toEqual(meanOver(credited, 0));
 });

@@ -160,7 +160,7 @@ const sampledIn = ({ tokens, branches = [] }: Trajectory): number =>
   );
 
 /** What the losses of a step are a mean over; `further` as in {@link countedGroups}. */
-export function playedIn(
+export function meanOver(
   groups: readonly CreditedGroup[],
   further = 0,
 ): Required<Pick<StepSettings, "rollouts" | "sampledTokens">> {

@@ -13,7 +13,7 @@ import { learnerNumerics, numericsOf } from "../run/numerics.js";
 import { mismatchesOf, type StepRow } from "../run/records.js";
 import type { Scenario } from "../task/task.js";
 import { deriveSeed } from "../util/random.js";
-import { batchOf, type CreditedGroup, creditGroups, creditsOf, playedIn } from "./credit.js";
+import { batchOf, type CreditedGroup, creditGroups, creditsOf, meanOver } from "./credit.js";
 import { type EarlierPolicy, earlierOf } from "./earlier.js";
 import { type Acts, heed } from "./guard.js";
 import { stepMetricsRow } from "./metrics.js";
@@ -233,7 +233,7 @@ async function updateOn(
   view.phase(step, "update", batch.length);
   await writeBatch(run.batchFile, batch, { temperature: settings.temperature, flat: settings.kl > 0, step });
   const seed = deriveSeed("second path", settings.seed, step);
-  const mean = playedIn(groups, further);
+  const mean = meanOver(groups, further);
   const written = { file: run.batchFile, batch, seed, whole: !settings.maskTruncated, groups, further, mean };
   await clock.check(() => heed(guards, "afterBatch", written, acts));
   signal.throwIfAborted();

@@ -7,7 +7,7 @@ import { ADAPTER_FILE, Checkpoints } from "../../core/run/checkpoints.js";
 import { adapterTypeIn } from "../../core/run/numerics.js";
 import { BATCH_FILE } from "../../core/run/run.js";
 import type { RunSettings } from "../../core/run/settings.js";
-import { batchOf, playedIn } from "../../core/train/credit.js";
+import { batchOf, meanOver } from "../../core/train/credit.js";
 import { sha256OfFile } from "../../core/util/files.js";
 import { deriveSeed } from "../../core/util/random.js";
 import { checkAsked } from "../../guards/asked.js";
@@ -91,7 +91,7 @@ export async function replayUpdate(
   try {
     const learnt = await updater.update({
       ...{ batch: batchFile(scratch), into, from, adapter: before.adapter, learningRate: metrics.learning_rate },
-      ...playedIn(groups, further),
+      ...meanOver(groups, further),
       adapterType: adapterTypeIn(at.timing?.numerics ?? ""),
       seed: deriveSeed("minibatches", settings.seed, at.step),
       signal,

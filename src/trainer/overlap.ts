@@ -18,7 +18,7 @@ import { settleNext, use } from "../core/train/settle.js";
 import { learnStages, playStages } from "../core/train/stages.js";
 import { learnStep, type PlayedStep, playStep } from "../core/train/step.js";
 import { StepClock } from "../core/train/step-clock.js";
-import { playedWith, versionOf } from "../core/train/version.js";
+import { stepsPlayedBy, versionOf } from "../core/train/version.js";
 
 /** Values by step, each given once, which may be awaited before. */
 class BySteps<T> {
@@ -166,7 +166,7 @@ async function playAhead(parts: LoopParts, { committed, played, clockOf, settled
     if (isDue(settings, version)) await validateAt(row);
     pruneCheckpoints(run, settings.keep, staleness);
     if (version >= unsettled) settled.put(at);
-    for (const step of playedWith(version, staleness, steps).filter((step) => step > last)) {
+    for (const step of stepsPlayedBy(version, staleness, steps).filter((step) => step > last)) {
       played.set(step, await playStep(playStages(parts, step, row, clockOf(step))));
     }
     // After the first steps: learning begins at once, and errors show early.

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { StepSettings } from "../../src/core/learn/types.js";
 import type { Run } from "../../src/core/run/run.js";
-import { playedWith, policiesSince, versionOf } from "../../src/core/train/version.js";
+import { policiesSince, stepsPlayedBy, versionOf } from "../../src/core/train/version.js";
 import { trainSteps } from "../../src/trainer/loop.js";
 import { FakeLearner, type FakeParts, openFake, partsOf, train } from "./support/fakes.js";
 
@@ -75,7 +75,7 @@ describe("the version that plays a step", () => {
 
   it.each([0, 1, 2, 3])("plays each step once, with --staleness %i", (staleness) => {
     for (const steps of [1, 2, 5, 9]) {
-      const played = Array.from({ length: steps + 1 }, (_, version) => playedWith(version, staleness, steps));
+      const played = Array.from({ length: steps + 1 }, (_, version) => stepsPlayedBy(version, staleness, steps));
       expect(played.flat()).toEqual(Array.from({ length: steps }, (_, i) => i + 1));
       for (const [version, its] of played.entries()) {
         for (const step of its) expect(versionOf(step, staleness)).toBe(version);

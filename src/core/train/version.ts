@@ -10,7 +10,7 @@ import type { StepRow } from "../run/records.js";
 export const versionOf = (step: number, staleness: number): number => Math.max(0, step - 1 - staleness);
 
 /** The steps that the policy after step `version` plays, in their order: the start's plays all that nothing is learnt for. */
-export function playedWith(version: number, staleness: number, steps: number): number[] {
+export function stepsPlayedBy(version: number, staleness: number, steps: number): number[] {
   const last = version + 1 + staleness;
   const first = version === 0 ? 1 : last;
   return Array.from({ length: Math.max(0, Math.min(last, steps) - first + 1) }, (_, i) => first + i);

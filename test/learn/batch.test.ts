@@ -97,7 +97,7 @@ describe("the batch file", () => {
     const flat = group.map(({ tokens }) => ({ tokens, advantage: 0 }));
     const path = file();
     const mute = [{ tokens: record([1, 2, 3, 4], []), advantage: 0 }];
-    const summary = await writeBatch(path, [mute, flat, group], { temperature: 1, flat: true });
+    const summary = await writeBatch(path, [mute, flat, group], { temperature: 1, keepZeroAdvantages: true });
     expect(summary).toMatchObject({ groups: 2, groupsLeftOut: 1, trajectories: 4 });
     expect(read(path).tensor("advantages")).toEqual([0, 0, 0.5, -0.5]);
   });

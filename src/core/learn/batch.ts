@@ -130,7 +130,7 @@ interface BatchOptions {
   /** Sampling temperature of the tokens. */
   readonly temperature: number;
   /** Keeps groups whose advantages are all 0, which have a gradient where the loss has a KL term. Default false. */
-  readonly flat?: boolean;
+  readonly keepZeroAdvantages?: boolean;
   /** Of the run. */
   readonly step?: number | undefined;
 }
@@ -149,7 +149,7 @@ export async function stepOfBatch(path: string): Promise<number | undefined> {
 export async function writeBatch(
   path: string,
   groups: readonly BatchGroup[],
-  { temperature, flat: keepFlat = false, step }: BatchOptions,
+  { temperature, keepZeroAdvantages = false, step }: BatchOptions,
 ): Promise<BatchSummary> {
   const sets = new Sets();
   const flat = { ids: [] as number[], sampled: [] as number[], logprobs: [] as number[], allowed: [] as number[] };
@@ -178,7 +178,7 @@ export async function writeBatch(
       .map((member) => ({ ...member, sequences: sequencesOf(member) }))
       .filter(({ sequences }) => sequences.length > 0);
     summary.emptyTrajectories += group.length - members.length;
-    if (members.length === 0 || (!keepFlat && members.every(({ advantage }) => advantage === 0))) {
+    if (members.length === 0 || (!keepZeroAdvantages && members.every(({ advantage }) => advantage === 0))) {
       summary.groupsLeftOut++;
       continue;
     }

@@ -231,7 +231,11 @@ async function updateOn(
   const step = at.step + 1;
   const folderOf = (checkpoint: number | null) => ({ checkpoint: run.checkpointOf({ checkpoint }) ?? null });
   view.phase(step, "update", batch.length);
-  await writeBatch(run.batchFile, batch, { temperature: settings.temperature, flat: settings.kl > 0, step });
+  await writeBatch(run.batchFile, batch, {
+    temperature: settings.temperature,
+    keepZeroAdvantages: settings.kl > 0,
+    step,
+  });
   const seed = deriveSeed("second path", settings.seed, step);
   const mean = meanOver(groups, further);
   const written = { file: run.batchFile, batch, seed, whole: !settings.maskTruncated, groups, further, mean };

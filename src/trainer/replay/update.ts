@@ -41,7 +41,7 @@ export async function replayBatch(
   if (batch.length === 0) return { part, result: "skipped", text: "no group has a gradient" };
   const stored = join(folder, BATCH_FILE);
   const step = existsSync(stored) ? await stepOfBatch(stored) : undefined;
-  const options = { temperature, flat: kl > 0, step };
+  const options = { temperature, keepZeroAdvantages: kl > 0, step };
   const { tokens, trajectories } = await writeBatch(batchFile(scratch), batch, options);
   if (!existsSync(stored) || !isOf(step, { at, isLastUpdate })) {
     const whose = step !== undefined && step > at.step ? `, and has that of step ${step}` : "";

@@ -7,7 +7,7 @@ import { TASK_SECONDS } from "../core/config/defaults.js";
 import type { AnyTask, PlainOptions, Scenario, ScenarioIo } from "../core/task/task.js";
 import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
 import { importUserFile } from "../core/util/user-file.js";
-import { type Allowed, timed, timedNow } from "../core/util/watch.js";
+import { type TimeAllowed, timed, timedNow } from "../core/util/watch.js";
 
 /** Built-in tasks, each loaded when it is chosen. */
 const builtIn: Readonly<Record<string, () => Promise<AnyTask>>> = {
@@ -118,7 +118,7 @@ export async function scenariosOf(task: AnyTask, options: PlainOptions, io?: Sce
 }
 
 /** Time for a task's own code outside of rollouts: its file, `scenarios`, `open`, `close`, and `prompt`. */
-const allowed = (what: string, seconds: number): Allowed => ({ what, seconds, remedy: "--task-timeout" });
+const allowed = (what: string, seconds: number): TimeAllowed => ({ what, seconds, remedy: "--task-timeout" });
 
 function withLimits(task: AnyTask, seconds: number): AnyTask {
   const part = (name: string) => allowed(`${name} of the task ${task.name}`, seconds);

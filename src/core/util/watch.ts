@@ -13,7 +13,7 @@ import { packageRoot } from "./paths.js";
 import { printable } from "./text.js";
 import { TimeLimit } from "./time-limit.js";
 
-export interface Allowed {
+export interface TimeAllowed {
   /** For messages: "the scenarios of the task sums". */
   readonly what: string;
   readonly seconds: number;
@@ -24,7 +24,7 @@ export interface Allowed {
 interface Work {
   readonly what: string;
   /** Undefined where it may take as long as it likes. */
-  readonly allowed?: Allowed;
+  readonly allowed?: TimeAllowed;
   /** Undefined where it is synchronous. */
   readonly reject?: (error: HoneError) => void;
 }
@@ -49,7 +49,8 @@ let isListening = false;
 let mayExit = false;
 let tell = (message: string): void => void writeSync(2, `hone: ${printable(message)}\n`);
 
-const late = ({ what, seconds, remedy }: Allowed) => `${what} did not end within ${seconds} s; ${remedy} allows more`;
+const late = ({ what, seconds, remedy }: TimeAllowed) =>
+  `${what} did not end within ${seconds} s; ${remedy} allows more`;
 
 /**
  * @public The program loads this file alone, not all of the room, before it knows what to do.
@@ -129,7 +130,7 @@ function end(id: number): void {
  * @param allowed its time limit where it has one, which the caller keeps: this only ends a thread that is blocked
  * @throws HoneError when it waits for what never comes; an end of the process meanwhile is reported
  */
-export function guarded<T>(what: string, work: () => T | PromiseLike<T>, allowed?: Allowed): Promise<T> {
+export function guarded<T>(what: string, work: () => T | PromiseLike<T>, allowed?: TimeAllowed): Promise<T> {
   const id = ++lastId;
   return new Promise<T>((resolve, reject) => {
     begin(id, { what, reject, ...(allowed ? { allowed } : {}) });
@@ -143,7 +144,7 @@ export function guarded<T>(what: string, work: () => T | PromiseLike<T>, allowed
  * @param work gets a function to call at signs of progress: the time counts from the last one
  * @throws HoneError also when it takes too long
  */
-export function timed<T>(allowed: Allowed, work: (alive: () => void) => T | PromiseLike<T>): Promise<T> {
+export function timed<T>(allowed: TimeAllowed, work: (alive: () => void) => T | PromiseLike<T>): Promise<T> {
   const id = ++lastId;
   const limit = new TimeLimit(allowed.seconds, () => new HoneError(late(allowed)));
   return new Promise<T>((resolve, reject) => {
@@ -161,7 +162,7 @@ export function timed<T>(allowed: Allowed, work: (alive: () => void) => T | Prom
 }
 
 /** Runs work of the user's code that is synchronous. */
-export function timedNow<T>(allowed: Allowed, work: () => T): T {
+export function timedNow<T>(allowed: TimeAllowed, work: () => T): T {
   const id = ++lastId;
   begin(id, { what: allowed.what, allowed });
   try {

@@ -1,6 +1,6 @@
 /** The engine over the native addon: checks arguments, and converts C++ results to the contract's types. */
 
-import { type Allowed, packSet } from "../core/engine/allowed.js";
+import { type AllowedTokens, packSet } from "../core/engine/allowed.js";
 import type { EngineMemory, EngineStats, LocalEngine, LocalEngineInfo } from "../core/engine/engine.js";
 import { engineError } from "../core/engine/errors.js";
 import { digestOfLogprobs } from "../core/engine/evaluated.js";
@@ -39,7 +39,7 @@ const nativeGrammar = (
   restricts,
 });
 
-function allowedOf({ numbers, sets }: NativeAllowed): Allowed | undefined {
+function allowedOf({ numbers, sets }: NativeAllowed): AllowedTokens | undefined {
   const at = [...numbers.keys()].filter((position) => numbers[position] !== -1);
   if (at.length === 0) return undefined;
   return { sets: sets.map(packSet), at, set: at.map((position) => numbers[position] as number) };

@@ -2,7 +2,7 @@
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 
 /** Plain data, a few kB for a turn: sets repeat. */
-export interface Allowed {
+export interface AllowedTokens {
   /** Each once: a bit for each token of the vocabulary, the lowest of a byte first; deflated, in base64. */
   readonly sets: readonly string[];
   /** Positions whose token was drawn from a set, rising. */
@@ -28,7 +28,7 @@ export class AllowedParts {
    * @param from position of the part's first token
    * @param end of the part, in its own positions; what is behind it is left out
    */
-  add(part: Allowed | undefined, from: number, end = Number.POSITIVE_INFINITY): void {
+  add(part: AllowedTokens | undefined, from: number, end = Number.POSITIVE_INFINITY): void {
     part?.at.forEach((at, i) => {
       if (at >= end) return;
       const set = part.sets[part.set[i] as number] as string;
@@ -40,7 +40,7 @@ export class AllowedParts {
   }
 
   /** Undefined where every token could come everywhere. */
-  whole(): Allowed | undefined {
+  whole(): AllowedTokens | undefined {
     if (this.#at.length === 0) return undefined;
     return { sets: [...this.#numbers.keys()], at: [...this.#at], set: [...this.#set] };
   }

@@ -1,5 +1,5 @@
 /** The contract of one sequence: tokens to append, how to sample a turn, and the sampled tokens. */
-import type { Allowed } from "./allowed.js";
+import type { AllowedTokens } from "./allowed.js";
 
 export interface Sampling {
   /** Divides the logits. 0 takes the most likely token. Default 1. */
@@ -134,7 +134,7 @@ export interface Generated {
    */
   readonly logprobs: Float32Array;
   /** With `restricts`, of the sampled tokens; undefined where every token could come. */
-  readonly allowed?: Allowed | undefined;
+  readonly allowed?: AllowedTokens | undefined;
   readonly stop: GenerateStop;
   /** Seconds from the call until the turn had a slot, or until its end when it never had one. */
   readonly waitedSeconds: number;

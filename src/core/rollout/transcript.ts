@@ -3,7 +3,7 @@
  * which log-probability. Training reads these tokens; text is never tokenised again.
  */
 
-import { type Allowed, AllowedParts } from "../engine/allowed.js";
+import { AllowedParts, type AllowedTokens } from "../engine/allowed.js";
 import type { Evaluated } from "../engine/sequence.js";
 
 export interface TokenRecord {
@@ -14,7 +14,7 @@ export interface TokenRecord {
   /** Natural-log probability under the distribution the token was sampled from; 0 where `sampled` is 0. */
   logprobs: number[];
   /** Where a grammar restricted what could be sampled, in positions of `ids`. */
-  allowed?: Allowed;
+  allowed?: AllowedTokens;
   /** What the engine says of the sequence after its last turn; a closing token may follow here. */
   evaluated?: Evaluated;
 }
@@ -27,7 +27,7 @@ export interface Segment {
   /** 0 for given tokens. */
   readonly logprobs: Float32Array;
   /** Where a grammar restricted what could be sampled. */
-  readonly allowed?: Allowed | undefined;
+  readonly allowed?: AllowedTokens | undefined;
 }
 
 export class Transcript {

@@ -63,7 +63,7 @@ export interface Gathered {
 }
 
 /** Milliseconds that a thread has to end a group after its last rollout. */
-const SETTLE_MS = 1000;
+const END_MS = 1000;
 
 /** What a rollout waits for once it may begin. */
 const THREAD = "its thread";
@@ -173,7 +173,7 @@ class Gathering {
       this.#checkEnd();
       const how = await this.#finished;
       // The last message of a group comes before its sequences are closed.
-      clean = how === "all" && !this.#leftovers && (await within(SETTLE_MS, this.#playing));
+      clean = how === "all" && !this.#leftovers && (await within(END_MS, this.#playing));
       return {
         groups: this.#groups.map(({ done }) => inOrder(done)),
         failures: this.#failures,
@@ -286,7 +286,7 @@ class Gathering {
         this.#fail({ id, error: "its thread reports no reward: code of the task has replaced built-in functions" });
         return;
       }
-      const group = this.#settle(id);
+      const group = this.#takeOut(id);
       if (!group) return;
       if (["deadline", "tool_failure"].includes(message.trajectory.end)) this.#leftovers = true;
       group.done.push(message.trajectory);
@@ -296,8 +296,8 @@ class Gathering {
     } else this.#fail(message.failure);
   }
 
-  /** Removes a rollout from the list. Undefined when it was settled before. */
-  #settle(id: string): OpenGroup | undefined {
+  /** Takes a rollout out of the list. Undefined when it was before. */
+  #takeOut(id: string): OpenGroup | undefined {
     this.#waiting.delete(id);
     this.#underWay.delete(id);
     this.#ready = this.#ready.filter((one) => one.id !== id);
@@ -306,7 +306,7 @@ class Gathering {
   }
 
   #fail(failure: RolloutFailure): void {
-    const group = this.#over ? undefined : this.#settle(failure.id);
+    const group = this.#over ? undefined : this.#takeOut(failure.id);
     if (!group) return;
     this.#failures.push(failure);
     this.#leftovers = true;

@@ -11,11 +11,11 @@ import { pathToFileURL } from "node:url";
 import { createGunzip } from "node:zlib";
 import { extract } from "tar-stream";
 import { codeOf, HoneError } from "../core/util/errors.js";
-import { withHeartbeat } from "../core/util/heartbeat.js";
 import { withLock } from "../core/util/lock.js";
 import { cacheHome } from "../core/util/paths.js";
 import { reinstall } from "../core/util/program.js";
 import { lastLine, type OnLine, run } from "../core/util/run.js";
+import { withHeartbeat } from "./heartbeat.js";
 
 /** Of the pinned node-llama-cpp and its packages. */
 export const LLAMA_VERSION = "3.22.1";

@@ -5,9 +5,9 @@
 import type { LanguageModelV3FunctionTool } from "@ai-sdk/provider";
 import { z } from "zod";
 import { jsonSchema } from "../../chat/json-schema.js";
-import { textWithin } from "../../core/util/bounded.js";
 import { HoneError, messageOf, UsageError } from "../../core/util/errors.js";
 import { parseJson, toJson } from "../../core/util/json.js";
+import { textWithin } from "../../serve/openai/bounded.js";
 import { callable } from "../mcp/catalogue.js";
 import { type CallResult, resultText } from "../mcp/result.js";
 

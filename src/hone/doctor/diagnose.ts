@@ -1,11 +1,11 @@
 /** All checks, in order of their dependencies. */
 
-import { withHeartbeat } from "../../core/util/heartbeat.js";
 import type { OnLine } from "../../core/util/run.js";
 import { buildForMachine } from "../../engine/device/build.js";
 import { reportDevice, usesCuda } from "../../engine/device/device.js";
 import { packagesIn } from "../../engine/device/runtime.js";
 import { describe } from "../../engine/device/visible.js";
+import { withHeartbeat } from "../../engine/heartbeat.js";
 import { modelFile } from "../../engine/models.js";
 import { packagesOfPython } from "../../machine/python/given.js";
 import { type Check, none } from "./check.js";

@@ -1,7 +1,7 @@
 /** The file listing of a repository's commit, from the Hub or a mirror: names, sizes and checksums. */
 import { z } from "zod";
-import { textWithin } from "../../core/util/bounded.js";
 import { HoneError } from "../../core/util/errors.js";
+import { textWithin } from "../../serve/openai/bounded.js";
 import { checkPath, type Repository } from "./cache.js";
 import { exchange, HubRefusal, rootOf } from "./http.js";
 import { type HubOptions, notHere } from "./hub-options.js";

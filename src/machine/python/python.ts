@@ -8,7 +8,6 @@
 import { mkdirSync, statfsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { HoneError } from "../../core/util/errors.js";
-import { withHeartbeat } from "../../core/util/heartbeat.js";
 import { withLock } from "../../core/util/lock.js";
 import { packageRoot } from "../../core/util/paths.js";
 import { lastLine, type OnLine, run } from "../../core/util/run.js";
@@ -25,6 +24,7 @@ import {
   writeStamp,
 } from "../../engine/device/environment.js";
 import { packagesIn } from "../../engine/device/runtime.js";
+import { withHeartbeat } from "../../engine/heartbeat.js";
 import { pinned } from "./declared.js";
 import { checkGiven } from "./given.js";
 import type { Extra } from "./install.js";

@@ -7,11 +7,11 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { HoneError } from "../../core/util/errors.js";
 import { moveDurably } from "../../core/util/files.js";
-import { withHeartbeat } from "../../core/util/heartbeat.js";
 import { withLock } from "../../core/util/lock.js";
 import { cacheHome, packageRoot } from "../../core/util/paths.js";
 import { type OnLine, run } from "../../core/util/run.js";
 import { environmentFolder, interpreterIn } from "../../engine/device/environment.js";
+import { withHeartbeat } from "../../engine/heartbeat.js";
 import { locksIn } from "./declared.js";
 import { installLocked, PIP } from "./install.js";
 import { makeVenv } from "./interpreter.js";

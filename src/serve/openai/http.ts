@@ -1,5 +1,5 @@
 /** Requests to OpenAI-compatible servers: what is sent where, redirects, and every failure as a {@link ChatError}. */
-import { textWithin } from "../../core/util/bounded.js";
+import { textWithin } from "./bounded.js";
 import { ChatError, connectionError, errorIn, retryAfter } from "./failure.js";
 import { type ChatServer, isOpenAi } from "./server.js";
 

@@ -1,5 +1,5 @@
 /** Progress of long installations: programs such as pip print nothing for minutes. */
-import type { OnLine } from "./run.js";
+import type { OnLine } from "../core/util/run.js";
 
 const EVERY_MS = 10_000;
 

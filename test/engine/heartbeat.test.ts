@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { withHeartbeat } from "../../src/core/util/heartbeat.js";
+import { withHeartbeat } from "../../src/engine/heartbeat.js";
 
 it("repeats the stage of an installation that prints nothing, and ends with it", async () => {
   const lines: string[] = [];

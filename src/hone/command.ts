@@ -95,7 +95,7 @@ export function defineCommand<
     configFile,
     options: [...optionsOf<string>(like), ...ownNames],
     first: first.length > 0 ? first : undefined,
-    required: required as unknown as readonly OptionName[],
+    required: required as readonly OptionName[],
     positional: positional as OptionName | undefined,
     run: run as unknown as CommandCode["run"],
   };

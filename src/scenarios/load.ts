@@ -11,8 +11,8 @@ import { type TimeAllowed, timed, timedNow } from "../core/util/watch.js";
 
 /** Built-in tasks, each loaded when it is chosen. */
 const builtIn: Readonly<Record<string, () => Promise<AnyTask>>> = {
-  email: async () => (await import("../email/email-task.js")).emailTask as unknown as AnyTask,
-  openenv: async () => (await import("../agent/openenv/task.js")).openEnv() as unknown as AnyTask,
+  email: async () => (await import("../email/email-task.js")).emailTask,
+  openenv: async () => (await import("../agent/openenv/task.js")).openEnv(),
 };
 
 function isTask(value: unknown): value is AnyTask {

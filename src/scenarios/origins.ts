@@ -19,7 +19,7 @@ export function withOrigins(task: AnyTask, file: string): AnyTask {
         } catch (error) {
           return traced(error);
         }
-      } as unknown as F,
+      } as F,
       work,
     );
   return {

@@ -67,7 +67,7 @@ export function resolveSettings({ given, recorded, model, set = {}, stepsPerEpoc
   derived.accuracy = rewardFacts(String(found("reward") ?? options.reward.default)).accuracy;
   const settings = Object.fromEntries(
     keptOptions().map((name) => [name, found(name) ?? options[name].default]),
-  ) as unknown as RunSettings;
+  ) as RunSettings;
   const steps =
     given.steps ??
     recorded?.options.steps ??

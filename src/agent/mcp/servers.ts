@@ -33,12 +33,15 @@ const withTools = (task: AnyTask, tools: readonly Tool[]): AnyTask =>
   Object.assign(Object.create(task) as AnyTask, { tools: [...task.tools, ...tools] });
 
 /** The task with the servers' tools, for code that does not call them: prompts, judges, imitation. */
-export function withServerTools(task: AnyTask, plan: Pick<ServerPlan, "tools"> | undefined): AnyTask {
-  if (!plan) return task;
+export const withServerTools = (task: AnyTask, plan: Pick<ServerPlan, "tools"> | undefined): AnyTask =>
+  plan ? withTools(task, describedTools(plan)) : task;
+
+/** The tools of a plan, which cannot be called. */
+export function describedTools({ tools }: Pick<ServerPlan, "tools">): Tool[] {
   const nowhere = async ({ server }: ServerTool) => {
     throw new Error(`the MCP server ${server} runs in rollouts only`);
   };
-  return withTools(task, toolsOf(plan.tools)(nowhere));
+  return toolsOf(tools)(nowhere);
 }
 
 /** The MCP servers of one rollout. */

@@ -110,7 +110,7 @@ export type Statement =
 
 export type Body = readonly Statement[];
 
-export const bodyOf = (program: ReturnType<typeof parse>): Body => program.body as unknown as Body;
+export const bodyOf = (program: ReturnType<typeof parse>): Body => program.body;
 
 /** Words that end one operand of `and`, `or` and their kind, and begin another. */
 const BETWEEN = ["and", "or", "not", "if", "elif", "else"];

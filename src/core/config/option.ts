@@ -235,5 +235,5 @@ export function inGroup<
       name,
       { ...one, group, commands: ownCommands ?? commands },
     ]),
-  ) as unknown as ReturnType<typeof inGroup<C, T>>;
+  ) as ReturnType<typeof inGroup<C, T>>;
 }

@@ -12,8 +12,7 @@ export type RunSettings = {
   readonly set: PlainOptions;
 };
 
-export const settingsOf = (record: RunRecord) =>
-  ({ ...record.options, set: taskOptionsIn(record) }) as unknown as RunSettings;
+export const settingsOf = (record: RunRecord) => ({ ...record.options, set: taskOptionsIn(record) }) as RunSettings;
 
 /** The task's options as the run was begun with. */
 export const taskOptionsIn = ({ options }: Pick<RunRecord, "options">): PlainOptions =>

@@ -22,7 +22,7 @@ const isJsonSchema = (given: ToolParameters): given is JsonSchemaParameters => "
 
 /** A misspelt argument is refused, not dropped, so that the model can correct it. */
 export function strictParameters<P extends ToolParameters>(parameters: P): P {
-  if (parameters instanceof z.ZodObject) return parameters.strict() as unknown as P;
+  if (parameters instanceof z.ZodObject) return parameters.strict() as P;
   if (isJsonSchema(parameters)) return parameters;
   throw new TypeError("a tool's parameters are a z.object of hone's own `z` (zod 4), or jsonSchema({...})");
 }

@@ -1,7 +1,6 @@
 /** Lists the tools of MCP servers and their defects. */
 import type { Surveyed } from "../../agent/mcp/plan.js";
-import { withServerTools } from "../../agent/mcp/servers.js";
-import type { AnyTask } from "../../core/task/task.js";
+import { describedTools } from "../../agent/mcp/servers.js";
 import { type Finding, toolFindings } from "./findings.js";
 
 export interface CheckedServer {
@@ -62,7 +61,7 @@ export function serverFindings({ listed, catalogue }: Surveyed): Finding[] {
 
 /** Checks the servers without a task. */
 export function checkServers(surveyed: Surveyed): { servers: CheckedServer[]; findings: Finding[] } {
-  const { tools } = withServerTools({ tools: [] } as unknown as AnyTask, surveyed.plan);
+  const tools = describedTools(surveyed.plan);
   const findings = [...serverFindings(surveyed), ...toolFindings({ tools })];
   return { servers: checkedServers(surveyed), findings };
 }

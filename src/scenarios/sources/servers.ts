@@ -149,7 +149,7 @@ async function callTool(
   const time = new TimeLimit(CALL, () => undefined);
   const late = time.signal;
   try {
-    const result = await tool.execute(args as never, {
+    const result = await tool.execute(args, {
       scenario,
       env: undefined,
       signal: AbortSignal.any([signal, late]),

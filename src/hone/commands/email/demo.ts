@@ -6,7 +6,6 @@ import { existsSync } from "node:fs";
 import { type GivenOptions, givenOf } from "../../../core/config/config.js";
 import { DEFAULT_MODEL } from "../../../core/config/defaults.js";
 import type { Trajectory } from "../../../core/rollout/trajectory.js";
-import type { AnyTask } from "../../../core/task/task.js";
 import { hone } from "../../../core/util/program.js";
 import { buildMailDatabase } from "../../../email/building/build.js";
 import { mailDatabasePath } from "../../../email/database.js";
@@ -39,7 +38,7 @@ const OWN = { onToolError: "stop" } as const;
 const WORLD = { kind: "synthetic", seed: 1, mailboxes: 300, names: "default" } as const;
 
 async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {
-  const { db: given } = resolveTaskOptions(emailTask as unknown as AnyTask, givenForTask(io.given));
+  const { db: given } = resolveTaskOptions(emailTask, givenForTask(io.given));
   const db = mailDatabasePath({ home: config.home, db: given as string | undefined });
   if (existsSync(db)) return;
   const { imported, scenarios } = await buildMailDatabase({ db, source: WORLD, signal: io.signal });

@@ -5,7 +5,7 @@ import type { Trajectory } from "../core/rollout/trajectory.js";
 import { type MetricsLine, metricsLine } from "../core/run/records.js";
 import { HoneError } from "../core/util/errors.js";
 import { checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
-import { openedOf, type TrainingRun } from "./training-run.js";
+import { openedOf, playInForce, type TrainingRun } from "./training-run.js";
 
 export interface TrainChoice {
   /** One for each group. Default the run's: those that its options name, else the task's own. */
@@ -94,6 +94,9 @@ export async function train(
     sample: (soFar) => (soFar.length === 0 ? scenarios : []),
     play: async () => ({ groups: played, failures: [], reused: 0 }),
     reward: async () => rewarded,
+  }).catch(async (error: unknown) => {
+    await playInForce(parts).catch(() => undefined);
+    throw error;
   });
   pruneCheckpoints(kept, settings.keep);
   return metricsLine(row);

@@ -12,6 +12,12 @@ const LOOP = "a second loop";
 /** Internal access for `train`; not part of the public API. */
 export let openedOf: (run: TrainingRun) => Opened;
 
+/** A step that failed may have left the engine asleep, or with the adapter of a step that was taken back. */
+export async function playInForce({ run, policy }: Opened["parts"]): Promise<void> {
+  await policy.wake();
+  await policy.use(run.adapterOf(run.store.lastStep()));
+}
+
 /** Created by {@link openRun}. `for await (const line of run)` makes its steps; or a program does, with {@link train}. */
 export class TrainingRun implements AsyncIterable<MetricsLine> {
   readonly #opened: Opened;
@@ -99,6 +105,7 @@ export class TrainingRun implements AsyncIterable<MetricsLine> {
     this.#checkIdle("validate()");
     const { playContextOf, validate } = await import("../core/train/saved-play.js");
     const { run, policy, view, settings } = this.#opened.parts;
+    await playInForce(this.#opened.parts);
     const playing = playContextOf({ run, policy, view, settings, signal });
     const { grade } = this.#opened.plan.settings.accuracy === "judge" ? await this.#opened.rewards() : {};
     return (await validate(playing, run.store.lastStep(), scenarios, grade)).result;

@@ -2,7 +2,7 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import type { Gathered } from "../../src/core/gather/gather.js";
 import { packageRoot } from "../../src/core/util/paths.js";
@@ -14,7 +14,7 @@ import { openRun } from "../../src/trainer/run.js";
 import { type OpenTask, openTask } from "../../src/trainer/task.js";
 import { train } from "../../src/trainer/train.js";
 import type { RunOptions } from "../../src/trainer/train-options.js";
-import type { TrainingRun } from "../../src/trainer/training-run.js";
+import { openedOf, type TrainingRun } from "../../src/trainer/training-run.js";
 import { completion, honest, scoresText, startServer } from "../judge/support/server.js";
 import { ensureLearnerPython } from "../support/python.js";
 
@@ -103,6 +103,22 @@ describe("a program's own step", () => {
     expect((await train(run, groups, { rewards: groups.map(() => [0.5, 0.52]), spreadFloor: 0.05 })).skipped).toBe(
       "no_spread",
     );
+  });
+
+  it("that fails, or is taken back, leaves the model with the adapter in force", async () => {
+    const { policy, updater } = openedOf(run).parts;
+    const { groups } = await gather(model, task, task.train.slice(2, 3), { groupSize: 2, step: 4 });
+    const [at, teach] = [run.step, () => train(run, groups, { rewards: [[1, 0]] })];
+    const failing = vi.spyOn(updater, "update").mockRejectedValueOnce(new Error("no answer"));
+    await expect(teach()).rejects.toThrow("no answer");
+    const seen = vi.spyOn(policy, "probe").mockResolvedValueOnce({ after: 9, before: 0, n: 1, moved: 1 });
+    await expect(teach()).rejects.toThrow("the step was taken back");
+    for (const spy of [failing, seen]) spy.mockRestore();
+    expect(run.step).toBe(at);
+    expect(model.adapter?.path ?? null).toBe(run.adapter);
+    const again = await gather(model, task, task.train.slice(2, 3), { groupSize: 2, step: 4 });
+    expect(again.failures).toEqual([]);
+    expect(again.groups.flat().map(({ player }) => player)).toEqual(groups.flat().map(({ player }) => player));
   });
 
   it("validates a step once", async () => {

@@ -36,7 +36,7 @@ const reportSchema = z.object({
 export type UpdateReport = z.output<typeof reportSchema>;
 
 export interface Size {
-  readonly shape: Shape;
+  readonly shape: Shape | "tiny-shared-keys";
   /** Lengths of rollouts with random tokens, or a batch file of the tiny model. */
   readonly rollouts:
     | { readonly prompt: readonly [number, number]; readonly completion: readonly [number, number] }

@@ -14,13 +14,21 @@ function updateSize({ small }: CheckContext): Size {
     : { shape: "0.5b", rollouts: { prompt: [300, 600], completion: [100, 200] }, repeats: 3 };
 }
 
-async function updateBy(side: Side, python: string, context: CheckContext): Promise<UpdateReport> {
+async function updateBy(
+  side: Side,
+  python: string,
+  context: CheckContext,
+  size = updateSize(context),
+): Promise<UpdateReport> {
   const device = learnerGpu(context) === false ? "cpu" : "cuda";
-  return update(python, [...side, "--device", device], updateSize(context), decodeThreads(undefined));
+  return update(python, [...side, "--device", device], size, decodeThreads(undefined));
 }
 
-const same = (ours: UpdateReport, theirs: UpdateReport, context: CheckContext) =>
-  checkSame(ours, theirs, updateSize(context).shape, learnerGpu(context) === false ? SAME.cpu : SAME.gpu);
+/** @throws NotCountable on a stand-in */
+function checkLosses(ours: UpdateReport, theirs: UpdateReport, { shape }: Size, context: CheckContext): void {
+  if (context.standIn) throw new NotCountable("it computes no losses that could be compared");
+  checkSame(ours, theirs, shape, learnerGpu(context) === false ? SAME.cpu : SAME.gpu);
+}
 
 /** Whether an interpreter has a package. */
 export const has = (python: string, name: string) =>
@@ -47,8 +55,7 @@ export const unsloth: Section = {
     context.save({ update: ours });
     const { update: theirs } = (context.earlier(peft.name) ?? {}) as { readonly update?: UpdateReport };
     if (theirs === undefined) throw new HoneError(`there is no update by PEFT to compare it with: see ${peft.name}`);
-    if (context.standIn) throw new NotCountable("it computes no losses that could be compared");
-    same(ours, theirs, context);
+    checkLosses(ours, theirs, updateSize(context), context);
   },
 };
 
@@ -60,24 +67,27 @@ export interface HeadsRow {
   readonly update: UpdateReport;
 }
 
+const KEYS: Readonly<Record<HeadsRow["keys"], Side>> = { shared: ["hone"], "for each head": ["hone", "--expanded"] };
+
 export const heads: Section = {
   name: "update-heads",
   about: "PEFT's update with keys shared by query heads and with keys for each, by turns, compiled anew and kept",
   async run(context) {
     const python = await ensurePython({ onProgress: context.log });
+    const usual = updateSize(context);
+    const size: Size = usual.shape === "tiny" ? { ...usual, shape: "tiny-shared-keys" } : usual;
     await inFolder(async (folder) => {
-      // As on a machine on which hone has not run.
-      process.env.TORCHINDUCTOR_CACHE_DIR = join(folder, "kernels");
       const rows: HeadsRow[] = [];
       for (const kept of [false, true]) {
         for (const keys of ["shared", "for each head"] as const) {
-          const side: Side = keys === "shared" ? ["hone"] : ["hone", "--expanded"];
-          rows.push({ keys, kept, update: await updateBy(side, python, context) });
+          // As on a machine on which hone has not run; the other's kernels are not this one's to load.
+          process.env.TORCHINDUCTOR_CACHE_DIR = join(folder, keys);
+          rows.push({ keys, kept, update: await updateBy(KEYS[keys], python, context, size) });
           context.save({ rows });
-          const [first] = rows;
-          if (first && !context.standIn) same(first.update, rows.at(-1)?.update ?? first.update, context);
         }
       }
+      const [first, ...others] = rows.map(({ update }) => update);
+      for (const other of others) checkLosses(other, first as UpdateReport, size, context);
     });
   },
 };

@@ -42,6 +42,9 @@ SHAPES = {
     # The embedded model's size.
     "tiny": dict(vocab_size=2432, hidden_size=256, intermediate_size=640, num_hidden_layers=4)
     | dict(num_attention_heads=4, num_key_value_heads=4),
+    # Two query heads to a key: for --expanded.
+    "tiny-shared-keys": dict(vocab_size=2432, hidden_size=256, intermediate_size=640, num_hidden_layers=4)
+    | dict(num_attention_heads=4, num_key_value_heads=2),
 }
 LORA = {
     "rank": 8,

@@ -2,8 +2,9 @@
 
 On a card that does not compute (test/null-card), whose driver counts instead. So no figure here is a card's time, and
 what depends on numbers is taken as well: the trials of ways to compute rows (native/learner/card.py) and the check of
-Adam's step pass whatever they give, and the output layer is taken to be exact in 16 bits, as the weights of Qwen2.5 and
-Llama 3 are. The model has the shape alone. The first update compiles; goals are for the third and later ones.
+Adam's step pass whatever they give, the policy is taken to be another one than the base model, and the output layer to
+be exact in 16 bits, as the weights of Qwen2.5 and Llama 3 are. The model has the shape alone. The first update
+compiles; goals are for the third and later ones.
 
 `host` are the seconds of CPU time that the process used: since kernels take none, all that the card would wait for, in
 the whole update and in its parts. `kept` counts what PyTorch's compiler loaded of an earlier process, and what it made.
@@ -11,7 +12,8 @@ the whole update and in its parts. `kept` counts what PyTorch's compiler loaded 
     python bench/learner/card_counts.py --shape 0.5b --out bench/results
 
 --side trl: the same rollouts in TRL's trainer, 8 in a micro-batch, as update.py has them. There are no goals for other
-sides than hone. Unsloth's own loss cannot be counted: it asks the card how many tokens there are.
+sides than hone. Unsloth's own loss cannot be counted: it asks the card how many tokens there are. Nor can TRL on Hopper
+and newer, where PyTorch's attention is cuDNN's: the stand-in for that has none, and hone's learner does not take it.
 The rollouts are those of update.py: --groups of --size that share a prompt. --vary gives every update other lengths.
 """
 
@@ -155,7 +157,7 @@ class Hone:
 
     def __init__(self, bench, settings, counters):
         import torch
-        from learner import card, packing_check
+        from learner import card, packing_check, update
         from learner.optimizer import Optimizer
         from learner.passes import Passes
         from learner.probe import Probe
@@ -167,7 +169,7 @@ class Hone:
             tried(*arguments)
 
         card._why_not = passed
-        AdamStep.check = lambda *_: None
+        AdamStep.check = update.check_base = lambda *_: None
         packing_check.check_packing = card.Rows._try_output_layer = lambda *_: None
         on_the_card(bench)
         self._parts = Parts(counters)
@@ -222,6 +224,9 @@ def main():
 
     if not torch.cuda.is_available():
         sys.exit("PyTorch sees no card")
+    if options.side == "trl" and torch.cuda.get_device_capability() >= (9, 0):
+        print("not countable: TRL's attention on this card is cuDNN's, and the null card has no cuDNN")
+        return
     bench.SHAPES.update(SHAPES)
     settings = given(options)
     side = Hone(bench, settings, counters) if options.side.startswith("hone") else Theirs(bench, settings)

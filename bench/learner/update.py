@@ -204,9 +204,12 @@ def make_backend(options, device):
     from learner import attention
     from learner.backend import PeftBackend, _linears_to, _with_adapter
     from learner.card import rows_for
+    from learner.device import choose_device as choose_as_the_learner
     from learner.products import choose_products
     from learner.request import Lora
 
+    # Which also takes cuDNN's attention out of PyTorch's.
+    choose_as_the_learner(device.type)
     if device.type == "cpu" and not options.mkl:
         choose_products()
     attention.register()

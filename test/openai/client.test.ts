@@ -1,3 +1,4 @@
+import { createServer } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { openPlayerFor } from "../../src/machine/play/choose-player.js";
 import { complete } from "../../src/serve/openai/completion.js";
@@ -202,4 +203,19 @@ describe("a refusal's line", () => {
     expect(refusalHint("player", server, 500)).toBeUndefined();
     expect(() => checkChatUrl("player", "http://me:pw@host/v1")).toThrow(/^--player-url: no password .* --player-key$/);
   });
+});
+
+it.each([
+  ["at once", 0],
+  ["later", 50],
+])("a connection that the server closes %s is a failure, and nothing waits for its answer", async (_, wait) => {
+  const port = createServer((socket) => {
+    if (wait === 0) socket.destroy();
+    else setTimeout(() => socket.destroy(), wait);
+  });
+  await new Promise<void>((resolve) => port.listen(0, "127.0.0.1", resolve));
+  const { port: number } = port.address() as { port: number };
+  const asked = ask(`http://127.0.0.1:${number}/v1`);
+  await expect(asked).rejects.toMatchObject({ kind: "connection", text: expect.stringContaining("closed") });
+  port.close();
 });

@@ -1,4 +1,5 @@
 /** Requests to OpenAI-compatible servers: what is sent where, redirects, and every failure as a {@link ChatError}. */
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { textWithin } from "./bounded.js";
 import { ChatError, connectionError, errorIn, retryAfter } from "./failure.js";
 import { type ChatServer, isOpenAi } from "./server.js";
@@ -52,7 +53,11 @@ export async function request(server: ChatServer, path: string, { body, signal }
   for (let followed = 0; ; followed++) {
     const headers = headersFor({ ...server, url });
     const sent = body === undefined ? { method: "GET" } : { method: "POST", body: JSON.stringify(body) };
-    const response = await reached(() => fetch(url, { ...sent, headers, signal, redirect: "manual" }), server, signal);
+    const response = await reached(
+      () => fetched(url, { ...sent, headers, signal, redirect: "manual" }),
+      server,
+      signal,
+    );
     const location = response.headers.get("location");
     const { status } = response;
     if (status < 300 || status >= 400 || status === 304 || location === null) {
@@ -70,6 +75,22 @@ export async function request(server: ChatServer, path: string, { body, signal }
       throw refused(response, `it redirects to ${next.origin}${next.pathname}, and nothing was sent there`);
     }
     url = next.href;
+  }
+}
+
+/** `fetch`, which in Node never ends where the server closes the connection before it is set up, as a port without a program does. */
+async function fetched(url: string, { signal, ...init }: RequestInit & Pick<Asked, "signal">): Promise<Response> {
+  const closed = new AbortController();
+  const { host } = new URL(url);
+  const look = (message: unknown) => {
+    const { connectParams, socket } = message as { connectParams: { host: string }; socket: { destroyed: boolean } };
+    if (socket.destroyed && connectParams.host === host) closed.abort(new Error("other side closed"));
+  };
+  subscribe("undici:client:connected", look);
+  try {
+    return await fetch(url, { ...init, signal: AbortSignal.any([signal, closed.signal]) });
+  } finally {
+    unsubscribe("undici:client:connected", look);
   }
 }
 

@@ -60,7 +60,8 @@ async function tellingOfMeans(view: View, { given, settings, task, run }: Told):
   return after(
     view,
     (trajectory) => calls.add(trajectory),
-    ({ step, success, groups, groups_flat: flat, agent }) => {
+    ({ step, rollouts, success, groups, groups_flat: flat, agent }) => {
+      if (rollouts === 0) return false;
       if (success !== 0) return true;
       if (flat < groups || groups === 0) return false;
       const unread = { text: calls.text(), format: calls.format };

@@ -141,6 +141,17 @@ describe("steps with the same trouble", () => {
     ]);
   });
 
+  it("say that no rollout was finished, where all of them failed, and that the task is checked next", () => {
+    const failed = { ...unsolved, rollouts: 0, ends: {}, failures: 8, updates: 0 };
+    const [problem, ...others] = problemsOf(run([stepOf(1, failed)], { given: { task: " --task mine.ts" } }));
+    expect(others).toEqual([]);
+    expect(problem).toMatchObject({
+      level: "bad",
+      text: "8 rollouts broke down by a fault of a tool or the task. None was finished, and nothing was learnt.",
+      next: ["hone check --task mine.ts"],
+    });
+  });
+
   it("that ran into a limit are played again with twice as much of it", () => {
     const steps = [stepOf(1, { ...unsolved, ends: { turn_limit: 7, answered: 1 } })];
     expect(problemsOf(run(steps))).toMatchObject([

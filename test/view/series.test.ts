@@ -26,6 +26,21 @@ describe("the lines of a chart", () => {
   const drawnOf = (id: string, view: RunView) =>
     drawable(chart(id), { view, rows: [] }).map(({ name, points }) => [name, points.map(({ value }) => value)]);
 
+  it("have no success and no reward of a step all of whose rollouts failed", () => {
+    const none = { ...viewOf({ reward: 0, success: 0, rollouts: 0 }), validations: [{ step: 0, result: { n: 0 } }] };
+    const view = none as unknown as RunView;
+    expect([drawnOf("success", view), drawnOf("reward", view)]).toEqual([
+      [
+        ["train", [null]],
+        ["held out", []],
+      ],
+      [
+        ["train", [null]],
+        ["held out", []],
+      ],
+    ]);
+  });
+
   it("of rewards begin with the one that trained, where it is not the task's", () => {
     expect(drawnOf("reward", viewOf({ reward: 0, training_reward: 0.713 }))).toEqual([
       ["reward that trained", [0.713]],

@@ -115,7 +115,11 @@ function playing(metrics: Metrics): Finding[] {
   }
   if (metrics.failures > 0) {
     const text = `${metrics.failures} rollouts broke down by a fault of a tool or the task.`;
-    found.push({ kind: "failures", level: "odd", text });
+    found.push(
+      rollouts > 0
+        ? { kind: "failures", level: "odd", text }
+        : { kind: "failures", level: "bad", text: `${text} None was finished, and nothing was learnt.` },
+    );
   }
   return found;
 }

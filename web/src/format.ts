@@ -13,6 +13,10 @@ export function number(value: number | null | undefined): string {
 export const percent = (share: number | null | undefined): string =>
   share === null || share === undefined || !Number.isFinite(share) ? NONE : `${(100 * share).toFixed(1)} %`;
 
+/** A share, or a mean, of so many: of none there is none. */
+export const shareOf = (share: number | null, n: number): string => percent(n > 0 ? share : null);
+export const meanOf = (value: number | null, n: number): string => number(n > 0 ? value : null);
+
 export const signed = (value: number | null | undefined): string =>
   typeof value === "number" && value > 0 ? `+${number(value)}` : number(value).replace("-", "−");
 

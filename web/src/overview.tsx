@@ -4,7 +4,7 @@ import type { RunView } from "../../src/insight/view/wire.js";
 import { Chart, colourOf, type Zoom } from "./chart.js";
 import { type Run, useData } from "./data.js";
 import { findingsOf } from "./diagnose.js";
-import { clock, gigabytes, mean, number, percent, seconds, stepsText } from "./format.js";
+import { clock, gigabytes, mean, meanOf, number, percent, seconds, shareOf, stepsText } from "./format.js";
 import { Plain } from "./parts.js";
 import { type Problem, problemsOf } from "./problems.js";
 import { link } from "./route.js";
@@ -92,7 +92,7 @@ interface Figure {
 
 type Result = RunView["validations"][number]["result"];
 const intervalText = ({ low, high, n }: Pick<Result, "low" | "high" | "n">) =>
-  `${percent(low)} to ${percent(high)}, n=${n}`;
+  n > 0 ? `${percent(low)} to ${percent(high)}, n=${n}` : "n=0";
 
 /** Held-out success and the reward that trained are large; what there is none of is left out. */
 function figuresOf(view: RunView): Figure[] {
@@ -106,20 +106,25 @@ function figuresOf(view: RunView): Figure[] {
   if (before)
     add(
       before.step === 0 ? "held-out success before" : `held-out success, step ${before.step}`,
-      percent(before.result.success),
+      shareOf(before.result.success, before.result.n),
       intervalText(before.result),
     );
-  if (after) add(`held-out success, step ${after.step}`, percent(after.result.success), intervalText(after.result));
+  if (after)
+    add(
+      `held-out success, step ${after.step}`,
+      shareOf(after.result.success, after.result.n),
+      intervalText(after.result),
+    );
   if (last && !after) {
     const { success_low: low, success_high: high, rollouts: n } = last;
-    add(`success in training, step ${last.step}`, percent(last.success), intervalText({ low, high, n }));
+    add(`success in training, step ${last.step}`, shareOf(last.success, n), intervalText({ low, high, n }));
   }
   if (last) {
     const other = hasOtherReward(view);
     if (other) add(`reward that trained, step ${last.step}`, number(last.training_reward), `n=${last.training_n}`);
     add(
       other ? "the task's own reward" : `reward, step ${last.step}`,
-      number(last.reward),
+      meanOf(last.reward, last.rollouts),
       `n=${last.rollouts}`,
       !other,
     );
@@ -173,7 +178,10 @@ function lineOf(group: Group, { steps }: RunView): string {
   if (group === "time") return timed.length > 0 ? `${seconds(mean(timed))} a step` : "";
   const peak = Math.max(...steps.map(({ timing }) => timing?.memory?.peak ?? 0));
   if (group === "memory") return peak > 0 ? gigabytes(peak) : "";
-  if (group === "tokens") return `${number(last.completion_tokens)} tokens and ${number(last.turns)} turns a rollout`;
+  if (group === "tokens") {
+    const { completion_tokens: tokens, turns, rollouts: n } = last;
+    return `${meanOf(tokens, n)} tokens and ${meanOf(turns, n)} turns a rollout`;
+  }
   return `${last.groups_trainable} of ${last.groups} groups taught${last.entropy === null ? "" : `, entropy ${number(last.entropy)}`}`;
 }
 

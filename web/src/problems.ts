@@ -99,6 +99,7 @@ function nextOf(view: RunView, kind: string, steps: readonly Step[], all: readon
   if (options.reward === "program") return [one];
   const train = (suffix: string, change: Readonly<Record<string, string>>) =>
     `${program} train${home}${Object.values({ ...given, ...change }).join("")} --run ${name}-${suffix}`;
+  if (kind === "failures") return [`${program} check${given.task ?? ""}`];
   const twice = (limit: readonly [string, string]) =>
     train("longer", { [limit[0]]: ` --${limit[1]} ${2 * Number(options[limit[0]])}` });
   const [end = ""] = ranked(total(all.map(({ ends }) => ends)))[0] ?? [];

@@ -47,6 +47,9 @@ type Metrics = NonNullable<RunView["steps"][number]["metrics"]>;
 const trained = (view: RunView) =>
   view.steps.flatMap((step) => (step.metrics ? [{ ...step, metrics: step.metrics }] : []));
 
+/** A validation all of whose rollouts failed has no figures. */
+const validated = (view: RunView) => view.validations.filter(({ result }) => result.n > 0);
+
 const ofMetrics = (view: RunView, value: (metrics: Metrics) => number | null | undefined): Point[] =>
   trained(view).map(({ step, metrics }) => ({ step, value: value(metrics) ?? null }));
 
@@ -69,7 +72,8 @@ function rewards(view: RunView, rows: readonly Row[], which: "reward" | "trained
     group.push(reward);
   }
   return trained(view).map(({ step, metrics }) => {
-    const value = which === "reward" ? metrics.reward : metrics.training_reward;
+    const all = which === "reward" ? metrics.reward : metrics.training_reward;
+    const value = metrics.rollouts === 0 ? null : all;
     const groups = [...(means.get(step)?.values() ?? [])].map(mean);
     if (groups.length < 3 || value === null) return { step, value };
     const middle = mean(groups);
@@ -101,16 +105,16 @@ export const charts: readonly ChartSpec[] = [
         tone: 0,
         points: trained(view).map(({ step, metrics }) => ({
           step,
-          value: metrics.success,
-          low: metrics.success_low,
-          high: metrics.success_high,
+          ...(metrics.rollouts === 0
+            ? { value: null }
+            : { value: metrics.success, low: metrics.success_low, high: metrics.success_high }),
         })),
       },
       {
         name: "held out",
         dots: true,
         tone: 1,
-        points: view.validations.map(({ step, result }) => ({
+        points: validated(view).map(({ step, result }) => ({
           step,
           value: result.success,
           low: result.low,
@@ -138,7 +142,7 @@ export const charts: readonly ChartSpec[] = [
           name: other ? "held out, task's own" : "held out",
           dots: true,
           tone: 1,
-          points: view.validations.map(({ step, result }) => ({ step, value: result.reward })),
+          points: validated(view).map(({ step, result }) => ({ step, value: result.reward })),
         },
       ];
     },

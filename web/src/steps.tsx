@@ -7,11 +7,13 @@ import { findingsOf, isTrainedByOther, noVerdictText, sumOf } from "./diagnose.j
 import {
   counts,
   mean,
+  meanOf,
   number,
   percent,
   ranked,
   refused,
   seconds,
+  shareOf,
   signed,
   stepsText,
   tally,
@@ -141,9 +143,9 @@ function AllSteps({ run }: { readonly run: Run }) {
             <td>
               <a href={link("steps", { run: view.id, step: step.step })}>{step.step}</a>
             </td>
-            <td class="n">{percent(metrics.success)}</td>
+            <td class="n">{shareOf(metrics.success, metrics.rollouts)}</td>
             {other && <td class="n">{number(metrics.training_reward)}</td>}
-            <td class="n">{number(metrics.reward)}</td>
+            <td class="n">{meanOf(metrics.reward, metrics.rollouts)}</td>
             <td>
               <Parts of={metrics.ends} order={ends} />
             </td>
@@ -167,7 +169,9 @@ function AllSteps({ run }: { readonly run: Run }) {
       {calls.length > 0 ? (
         <FailedCalls run={run} calls={calls} rollouts={rollouts} />
       ) : (
-        <p class={run.complete ? "well" : "nothing"}>{run.complete ? "Every call ran." : missingRows(run)}</p>
+        <p class={run.complete && rollouts > 0 ? "well" : "nothing"}>
+          {rollouts === 0 ? "No rollout was finished." : run.complete ? "Every call ran." : missingRows(run)}
+        </p>
       )}
       <h2>Steps</h2>
       <div class="scroll">
@@ -306,12 +310,12 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
           of={[
             [
               "success",
-              `${percent(metrics.success)} of ${metrics.rollouts}${metrics.success_low === null ? "" : ` (95 %: ${percent(metrics.success_low)} to ${percent(metrics.success_high)})`}`,
+              `${shareOf(metrics.success, metrics.rollouts)} of ${metrics.rollouts}${metrics.success_low === null || metrics.rollouts === 0 ? "" : ` (95 %: ${percent(metrics.success_low)} to ${percent(metrics.success_high)})`}`,
             ],
             ...(other
               ? [["reward that trained", `${number(metrics.training_reward)} (n=${metrics.training_n})`] as const]
               : []),
-            [other ? "the task's own reward" : "reward", number(metrics.reward)],
+            [other ? "the task's own reward" : "reward", meanOf(metrics.reward, metrics.rollouts)],
             ...Object.entries(metrics.parts).map(
               ([name, { mean, n }]) => [`part ${name}`, `${number(mean)} (n=${n})`] as const,
             ),

@@ -100,5 +100,6 @@ export type Share = Pick<Evaluation, "n" | "success" | "low" | "high">;
 
 /** "45.0 % (95 %: 35.6 to 54.8, n=100)" */
 export function shareText({ success, low, high, n }: Share): string {
+  if (n === 0) return "– (n=0)";
   return `${(100 * success).toFixed(1)} % (95 %: ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)}, n=${n})`;
 }

@@ -28,7 +28,8 @@ function short(value: number | null | undefined): string {
 }
 
 /** "66.7 % 46–82" */
-function success({ success: share, success_low: low, success_high: high }: MetricsLine): string {
+function success({ rollouts, success: share, success_low: low, success_high: high }: MetricsLine): string {
+  if (rollouts === 0) return "–";
   const interval = low === null || high === null ? "" : `${(100 * low).toFixed(0)}–${(100 * high).toFixed(0)}`;
   return `${(100 * share).toFixed(1)} % ${interval.padStart(6)}`;
 }
@@ -61,7 +62,7 @@ const columns = (steps: number, judged: boolean): readonly Column[] => [
     width: 6,
     about:
       "Mean reward that trained: the task's own; a judge's with --reward ruler or shaped, over the rollouts that it judged. Those steps have a second line with the task's own reward.",
-    cell: (line) => rewardText(judged ? line.training_reward : line.reward),
+    cell: (line) => rewardText(line.rollouts === 0 ? null : judged ? line.training_reward : line.reward),
   },
   {
     title: "groups",

@@ -153,7 +153,8 @@ export class TrainView {
   #notes(line: MetricsLine): string[] {
     const { groups_no_verdict: noVerdict, judge, judge_agreement: agreement, reused, failures } = line;
     const notes = [
-      line.skipped ? (skips[line.skipped] ?? line.skipped) : "",
+      line.rollouts === 0 ? "nothing to learn: no rollout was finished" : "",
+      line.skipped && line.rollouts > 0 ? (skips[line.skipped] ?? line.skipped) : "",
       line.updates > 0 && line.groups_trainable === 0 ? "in every group all rewards are equal: --kl alone pulled" : "",
       ...(this.#judged ? judgedNotes(line) : []),
       Object.keys(noVerdict).length > 0 ? `groups left out: ${countsText(noVerdict)}` : "",
@@ -210,7 +211,7 @@ export class TrainView {
     const start = checkpoint === null ? "untrained model" : "starting model";
     const title = step === 0 ? start : `after step ${step}`;
     const unjudged = countsText(result.unjudged);
-    const text = `${title}: success ${shareText(result)}  reward ${compact(result.reward)}  ${compact(seconds)} s`;
+    const text = `${title}: success ${shareText(result)}  reward ${result.n > 0 ? compact(result.reward) : "–"}  ${compact(seconds)} s`;
     this.#line.log(
       [text, ...(unjudged ? [`  not counted, without a verdict: ${unjudged}`] : [])]
         .flatMap((line) => wrap(line, WIDTH))

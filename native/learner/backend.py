@@ -19,6 +19,7 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 
 from . import convolution, cpu_bf16
+from .adapted_linear import round_once
 from .architectures import ARCHITECTURES, LAYERS, MODEL_TYPES
 from .attention import Layout, idle, windows_of
 from .card import Rows, rows_for
@@ -312,4 +313,5 @@ def _with_adapter(model: torch.nn.Module, lora: Lora) -> PeftModel:
     for parameter in adapted.parameters():
         if parameter.requires_grad:
             parameter.data = parameter.data.float()
+    round_once(adapted)
     return adapted

@@ -1,16 +1,17 @@
 """A layer computed with few kernels: one product for all matrices of one input, one for all their adapters.
 
 Of a layer's seven linear layers q, k and v have one input, and so have gate and up. Their matrices are rows of one
-matrix here, their adapters' A rows of one A, and their B's blocks on the diagonal of one B, which is zero elsewhere.
-With x the input, y the output, and s = alpha / rank:
+matrix here, their adapters' A rows of one A, and their B's blocks on the diagonal of one B, which is zero elsewhere and
+has the factor s = alpha / rank. With x the input and y the output:
 
-    forward    y = W x + bias;  u = A x;  y += s B u
-    backward   [dx | du] = dy [W | B];  dx += s du A;  dA = s duᵀ x;  dB = s dyᵀ u
+    forward    u = A x;  y = B u;  y += W x
+    backward   [dx | du] = dy [W | B];  dx += du A;  dA = duᵀ x;  dB = s dyᵀ u, of B without the factor
 
 Each of these is one launch, seven in all, because W and B are columns of one matrix (fused_weights.py) and products add
-to their output in place. u is an operation apart from y: where activations are computed twice, u is needed again for
-all inputs, but y not for the last. PEFT's layers launch eight products for each linear layer, and as many other
-kernels. The numbers are PEFT's up to rounding.
+to their output in place. Where there is a bias, y = [W | B] [x; u] + bias is one product. In 16 bits either way rounds
+the whole sum once (adapted_linear.py says why). u is an operation apart from y: where activations are computed twice,
+u is needed again for all inputs, but y not for the last. PEFT's layers launch eight products for each linear layer, and
+as many other kernels. The numbers are those of PEFT's layers up to rounding.
 """
 
 from typing import Any, NamedTuple
@@ -38,7 +39,8 @@ class Products(NamedTuple):
     a: torch.Tensor | None
     """[P, in]; None without adapters. P is the sum of the adapters' ranks, rounded up."""
     b: torch.Tensor | None
-    """[out, P]: the last columns of `joint`; takes part in autograd, which `joint` does not."""
+    """[out, P]: the last columns of `joint`, with the factor `scaling`; takes part in autograd, which `joint` does not:
+    its gradient is that of B without the factor."""
     scaling: float
 
     @property
@@ -67,9 +69,9 @@ def adapted(
     scaling: float,
 ) -> torch.Tensor:
     """x [T, in] and u [T, P] → y [T, out]. u has no gradient of its own: those of x and A include it."""
-    weight = joint[:, : x.shape[1]].T
-    y = torch.mm(x, weight) if bias is None else torch.addmm(bias, x, weight)
-    return y.addmm_(u, b.T, alpha=scaling)
+    if bias is not None:
+        return torch.addmm(bias, torch.cat((x, u), 1), joint.T)
+    return torch.mm(u, b.T).addmm_(x, joint[:, : x.shape[1]].T)
 
 
 def _like_adapted(x, u, joint, bias, a, b, scaling):
@@ -94,10 +96,10 @@ def adapted_backward(
     else:
         dx, du = dy.new_empty(len(dy), 0), torch.mm(dy, b)
     # With beta=0 the uninitialised output is not read.
-    da = torch.empty_like(a).addmm_(du.T, x, beta=0, alpha=scaling)
+    da = torch.empty_like(a).addmm_(du.T, x, beta=0)
     db = dy.new_empty(b.shape).addmm_(dy.T, u, beta=0, alpha=scaling)
     if input_too:
-        dx.addmm_(du, a, alpha=scaling)
+        dx.addmm_(du, a)
     return dx, da, db
 
 

@@ -82,6 +82,10 @@ class QuantisedLinear(torch.nn.Linear):
         bias = None if self.bias is None else self.bias.to(x.dtype)
         return BLOCK_PRODUCT(x, [self.weight], self.kinds, bias, self.out_features)
 
+    def added_to(self, sum: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """sum [T, out] + W x, of the same type and rounded once, without the bias; x [T, in]"""
+        return BLOCK_PRODUCT(x, [self.weight], self.kinds, sum, self.out_features)
+
 
 class QuantisedEmbedding(torch.nn.Embedding):
     """A frozen table of embeddings."""
@@ -167,8 +171,11 @@ def joint_values(
 def block_product(
     x: torch.Tensor, blocks: list[torch.Tensor], kinds: torch.Tensor, bias: torch.Tensor | None, out: int
 ) -> torch.Tensor:
-    """x [..., in] → [..., out], by `joint_values`."""
-    return torch.nn.functional.linear(x, joint_values(blocks, kinds, None, x.dtype), bias)
+    """x [..., in] → [..., out], by `joint_values`. `bias`: [out], or of two dimensions [T, out] for x [T, in]."""
+    values = joint_values(blocks, kinds, None, x.dtype)
+    if bias is not None and bias.dim() == 2:
+        return torch.addmm(bias, x, values.T)
+    return torch.nn.functional.linear(x, values, bias)
 
 
 def _like_block_product(x, blocks, kinds, bias, out):
@@ -199,7 +206,8 @@ def _backward(context: Any, dy: torch.Tensor) -> tuple[Any, ...]:
     kinds, *blocks = context.saved_tensors
     wanted = context.needs_input_grad[1]
     dx = BLOCK_PRODUCT_BACKWARD(dy.contiguous(), blocks, kinds, context.width) if wanted else None
-    return dx, None, None, None, None
+    # Only what a product is added to learns; biases are frozen.
+    return dx, None, None, dy if context.needs_input_grad[4] else None, None
 
 
 differentiate(BLOCK_PRODUCT, _keep, _backward)

@@ -88,8 +88,9 @@ def test_blocks_launch_more_with_every_branch(rows):
     assert ours.count > 10_000 and other.count != ours.count
 
 
-PRODUCTS = 4 * (3 + 4)
-"""Of a layer's four inputs: three products forward and four backward (fused.py)."""
+PRODUCTS, JOINED = 4 * (3 + 4) - 1, 1
+"""Of a layer's four inputs: three products forward and four backward (fused.py). q, k and v have a bias, and so one
+product less, and join its two inputs before it."""
 KERNELS = 5, 4
 """Compiled, of a layer, forward and backward: two norms with the sums before them, RoPE, the activation. For a CPU the
 second sum is a kernel of its own."""
@@ -126,9 +127,10 @@ def test_fused_layers_launch_few(rows, monkeypatch, checkpointed):
     assert first.total() == later.total() <= (1400 if checkpointed else 1000)
     products = sum(first[name] for name in ("mm", "addmm", "addmm_"))
     attention = (first["attention"], first["attention backward"])
-    assert products == LAYERS * (PRODUCTS + (10 if checkpointed else 0))
+    assert products == LAYERS * (PRODUCTS + (9 if checkpointed else 0))
+    assert first["cat"] >= LAYERS * JOINED * (1 + checkpointed)
     assert attention == (LAYERS * ATTENTION[0] * (1 + checkpointed), LAYERS * ATTENTION[1])
-    assert first.total() == LAYERS * (PRODUCTS + sum(KERNELS) + sum(ATTENTION) + again + more) + ENDS + OTHERS
+    assert first.total() == LAYERS * (PRODUCTS + JOINED + sum(KERNELS) + sum(ATTENTION) + again + more) + ENDS + OTHERS
     if checkpointed:
         # Of a layer the sum at its beginning, as planned (src/machine/plan/activations.ts); of all RoPE's turns.
         assert kept == {((112,), torch.float32): LAYERS, ((2, 4), torch.float32): 2}

@@ -1,6 +1,6 @@
 """The loss of an update the short way: each trajectory in a row of its own, by transformers' own attention, with all
 logits and one graph through everything. It takes much memory, and no line of what updates are computed with but the
-model's modules.
+model's modules, with their adapters (adapted_linear.py).
 
 The formulas are those of loss.py and importance.py, which name their sources, written down a second time.
 """

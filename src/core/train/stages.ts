@@ -37,7 +37,7 @@ export interface PlayRound {
 type InForce = Pick<StepRow, "checkpoint" | "adapter">;
 
 interface DoneStep {
-  readonly played: readonly PlayRound[];
+  readonly rounds: readonly PlayRound[];
   readonly groups: readonly CreditedGroup[];
   readonly learnt: StepMetrics | null;
   readonly inForce: InForce;
@@ -178,8 +178,8 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
       return { checkpoint, adapter };
     },
 
-    commit: async ({ played, groups, learnt, inForce }) => {
-      const failures = played.flatMap((round) => round.failures);
+    commit: async ({ rounds, groups, learnt, inForce }) => {
+      const failures = rounds.flatMap((round) => round.failures);
       const further = groups.length - scenarios.groupsPerStep;
       const resting = scenarios.resting(step);
       const row: StepRow = {
@@ -194,7 +194,7 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
         }),
         timing: {
           ...clock.read(),
-          reused: played.reduce((sum, round) => sum + round.reused, 0),
+          reused: rounds.reduce((sum, round) => sum + round.reused, 0),
           memory: learnt?.memory ?? null,
           judge: parts.judgeLap?.() ?? null,
           numerics: numericsWith(learnt),

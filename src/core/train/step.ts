@@ -34,25 +34,25 @@ export async function trainStep(stages: Stages): Promise<StepRow> {
 
 export interface PlayedStep {
   readonly groups: readonly CreditedGroup[];
-  readonly played: readonly PlayRound[];
+  readonly rounds: readonly PlayRound[];
 }
 
 export async function playStep({ sample, play, reward, advantages }: PlayStages): Promise<PlayedStep> {
   const groups: CreditedGroup[] = [];
-  const played: PlayRound[] = [];
+  const rounds: PlayRound[] = [];
   for (;;) {
     const scenarios = sample(groups);
     if (scenarios.length === 0) break;
     const now = await play(scenarios);
     const rewards = await reward(now.groups);
     groups.push(...(await advantages(now.groups, rewards)));
-    played.push(now);
+    rounds.push(now);
   }
-  return { groups, played };
+  return { groups, rounds };
 }
 
-export async function learnStep({ update, publish, commit }: LearnStages, { groups, played }: PlayedStep) {
+export async function learnStep({ update, publish, commit }: LearnStages, { groups, rounds }: PlayedStep) {
   const learnt = await update(groups);
   const inForce = await publish(learnt);
-  return commit({ played, groups, learnt, inForce });
+  return commit({ rounds, groups, learnt, inForce });
 }

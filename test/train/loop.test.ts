@@ -292,7 +292,7 @@ describe("the training loop", () => {
     { moment: "afterWaking", staleness: 0 },
     { moment: "afterWaking", staleness: 1 },
   ] as const)("goes on after a step that was taken back: $moment, $staleness ahead", async ({ moment, staleness }) => {
-    const changed = { staleness, apart: staleness > 0, keep: 9 };
+    const changed = { staleness, apart: staleness > 0, keep: 1 };
     let faults = 1;
     const once: Guard = {
       name: "once",
@@ -313,8 +313,9 @@ describe("the training loop", () => {
     await train(partsOf(whole, { settings: changed }));
     const madeBy = (run: Run) => run.store.steps().map(({ timing: _, ...row }) => row);
     expect(madeBy(run)).toEqual(madeBy(whole));
-    for (const step of [1, 2, 3]) await verifyCheckpoint(run.checkpoints.pathOf(step));
-    expect(run.checkpoints.list()).toEqual([1, 2, 3]);
+    expect(run.checkpoints.list()).toEqual(whole.checkpoints.list());
+    expect(run.checkpoints.list()).toContain(3);
+    for (const step of run.checkpoints.list()) await verifyCheckpoint(run.checkpoints.pathOf(step));
   });
 
   it("under random rewards trains on coins and reports the task's own reward", async () => {

@@ -188,8 +188,8 @@ export class Run {
   }
 
   /**
-   * Deletes checkpoints except the newest `keep`, the best, a fork's start, and `compared`.
-   * The one in force is always among the newest.
+   * Deletes checkpoints except the newest `keep` of the run's steps, among which the one in force always is, the best, a fork's
+   * start, and `compared`. That of a step that was taken back stays until the step is made again.
    * @param compared those that the next step is compared with; null is the base model
    */
   prune(keep: number, compared: readonly (number | null)[] = []): void {
@@ -197,10 +197,13 @@ export class Run {
     // A fork's own start: evaluations compare with it, and more scenarios may have to be measured with it when the run goes on
     // for more steps.
     const start = this.store.firstStep().checkpoint;
-    const newest = this.checkpoints.list().slice(-keep);
-    this.checkpoints.prune(
-      new Set([...newest, ...[best, start, ...compared].filter((step) => typeof step === "number")]),
-    );
+    const last = this.store.lastStep().step;
+    const made = new Set(this.store.steps().map(({ checkpoint }) => checkpoint));
+    const present = this.checkpoints.list();
+    const newest = present.filter((number) => made.has(number)).slice(-keep);
+    const takenBack = present.filter((number) => number > last);
+    const others = [best, start, ...compared].filter((number) => typeof number === "number");
+    this.checkpoints.prune(new Set([...newest, ...takenBack, ...others]));
   }
 
   close(): void {

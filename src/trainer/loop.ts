@@ -6,7 +6,7 @@ import type { StepRow } from "../core/run/records.js";
 import { pruneCheckpoints } from "../core/train/earlier.js";
 import type { LoopParts } from "../core/train/parts.js";
 import { isDue, playContextOf, validate } from "../core/train/saved-play.js";
-import { settlePending, use } from "../core/train/settle.js";
+import { settlePending, use, wakePending } from "../core/train/settle.js";
 import { stagesOf } from "../core/train/stages.js";
 import { trainStep } from "../core/train/step.js";
 import { StepClock } from "../core/train/step-clock.js";
@@ -42,9 +42,8 @@ async function* stepsInTurn(parts: LoopParts): AsyncGenerator<StepRow, void> {
     if (heldOut.length === 0) return;
     await clock.measure("validation", () => validate(playContextOf(parts), row, heldOut, parts.grade));
   };
-  // A step that failed may have left it asleep.
-  await parts.policy.wake();
-  // One that an earlier process committed may be settled now.
+  await wakePending(parts);
+  // One that was committed before may be settled now.
   let isNew = run.store.unsettledStep() !== undefined;
   let at = await settlePending(parts, clock);
   for (;;) {

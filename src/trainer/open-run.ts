@@ -14,8 +14,6 @@ import { type Tool, toolSchema } from "../core/task/task.js";
 import { LastUpdates } from "../core/train/earlier.js";
 import type { View } from "../core/train/parts.js";
 import { risingRateText } from "../core/train/schedule.js";
-import { settlePending, use } from "../core/train/settle.js";
-import { StepClock } from "../core/train/step-clock.js";
 import { gpuChosen } from "../engine/engine-options.js";
 import { logEngine } from "../engine/load.js";
 import { decodeThreads, usableCores } from "../engine/threads.js";
@@ -38,7 +36,7 @@ import { Model } from "./model.js";
 import type { RunPlan } from "./plan-run.js";
 import { loopSettings } from "./settings.js";
 import type { RunEvents } from "./train-options.js";
-import { TrainingRun } from "./training-run.js";
+import { playInForce, TrainingRun } from "./training-run.js";
 import { openUpdater, type UpdaterSources } from "./updater.js";
 
 /** What a run opens, in the order in which it ends. A judge of this process may still hold the engine's threads. */
@@ -134,18 +132,14 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
       settings: loopSettings(settings, config, info, plan.apart),
       policy: await model.policy(task, config.releaseWeights),
     };
-    // A program plays what it likes next.
-    if (given && settings.staleness === 0) {
-      const settling = { ...parts, guards: guards(undefined) };
-      await use(settling, await settlePending(settling, new StepClock()));
-    }
+    if (given && settings.staleness === 0) await playInForce({ parts, guards });
     const rewardsBeside = async () => {
       const opened = await rewards();
       if (isLocal(engine)) opened.judgeBeside?.(engine);
       return opened;
     };
     const about = { rewards: rewardsBeside, loading, events: { ...events, ...io }, close };
-    return new TrainingRun({ plan, model, parts, guards, ...about });
+    return new TrainingRun({ plan, model, keepsModel: given !== undefined, parts, guards, ...about });
   } catch (error) {
     await close();
     throw error;

@@ -14,6 +14,8 @@ export type Steps = Omit<LoopParts, "scenarios" | "guards" | "rewardGroup" | "si
 export interface Opened {
   readonly plan: RunPlan;
   readonly model: Model;
+  /** The model is the program's, and stays open. */
+  readonly keepsModel: boolean;
   readonly parts: Steps;
   /** @param dealt what is played follows from it; undefined where a program chooses */
   readonly guards: (dealt: Dealt | undefined) => readonly Guard[];

@@ -52,8 +52,10 @@ export async function train(
   groups: readonly Group[],
   { rewards, signal = new AbortController().signal, ...choice }: TrainChoice = {},
 ): Promise<MetricsLine> {
-  const { parts, plan, guards, rewards: ofRun } = openedOf(run);
+  const opened = openedOf(run);
+  const { parts, plan, guards, rewards: ofRun } = opened;
   const { run: kept, settings } = parts;
+  await playInForce(opened);
   const at = kept.store.lastStep();
   const step = at.step + 1;
   if (rewards && rewards.length !== groups.length) {
@@ -95,7 +97,7 @@ export async function train(
     play: async () => ({ groups: played, failures: [], reused: 0 }),
     reward: async () => rewarded,
   }).catch(async (error: unknown) => {
-    await playInForce(parts).catch(() => undefined);
+    await playInForce(opened).catch(() => undefined);
     throw error;
   });
   pruneCheckpoints(kept, settings.keep);

@@ -1,6 +1,8 @@
 /** A run that is open: its folder, its learner, and the active adapter of its model. */
 import { type MetricsLine, metricsLine, type ValidationRow } from "../core/run/records.js";
 import type { Scenario } from "../core/task/task.js";
+import { settlePending, use, wakePending } from "../core/train/settle.js";
+import { StepClock } from "../core/train/step-clock.js";
 import { HoneError } from "../core/util/errors.js";
 import type { Model } from "./model.js";
 import type { Opened } from "./opened.js";
@@ -12,10 +14,16 @@ const LOOP = "a second loop";
 /** Internal access for `train`; not part of the public API. */
 export let openedOf: (run: TrainingRun) => Opened;
 
-/** A step that failed may have left the engine asleep, or with the adapter of a step that was taken back. */
-export async function playInForce({ run, policy }: Opened["parts"]): Promise<void> {
-  await policy.wake();
-  await policy.use(run.adapterOf(run.store.lastStep()));
+/**
+ * Has the model play the adapter in force, before a program plays what it likes. A step that failed may have left the engine asleep,
+ * with the adapter of a step that was taken back, or a step that is committed and not settled.
+ */
+export async function playInForce({ parts, guards }: Pick<Opened, "parts" | "guards">): Promise<void> {
+  const { store } = parts.run;
+  const settling = { ...parts, guards: guards(undefined) };
+  await wakePending(settling);
+  while (store.unsettledStep()) await settlePending(settling, new StepClock());
+  await use(settling, store.lastStep());
 }
 
 /** Created by {@link openRun}. `for await (const line of run)` makes its steps; or a program does, with {@link train}. */
@@ -82,6 +90,11 @@ export class TrainingRun implements AsyncIterable<MetricsLine> {
     try {
       const { madeSteps } = await import("./made-steps.js");
       for await (const row of madeSteps(this.#opened)) yield metricsLine(row);
+    } catch (error) {
+      const { keepsModel, plan } = this.#opened;
+      // Its program may go on with it.
+      if (keepsModel && plan.settings.staleness === 0) await playInForce(this.#opened).catch(() => undefined);
+      throw error;
     } finally {
       this.#underWay = false;
     }
@@ -105,7 +118,10 @@ export class TrainingRun implements AsyncIterable<MetricsLine> {
     this.#checkIdle("validate()");
     const { playContextOf, validate } = await import("../core/train/saved-play.js");
     const { run, policy, view, settings } = this.#opened.parts;
-    await playInForce(this.#opened.parts);
+    const { step: last } = run.store.lastStep();
+    const stored = run.store.validations().find(({ step }) => step === last);
+    if (stored) return stored.result;
+    await playInForce(this.#opened);
     const playing = playContextOf({ run, policy, view, settings, signal });
     const { grade } = this.#opened.plan.settings.accuracy === "judge" ? await this.#opened.rewards() : {};
     return (await validate(playing, run.store.lastStep(), scenarios, grade)).result;

@@ -58,7 +58,13 @@ export class LearnerUpdater implements Updater {
   }
 
   async update(request: UpdateRequest): Promise<StepMetrics> {
-    await this.#preparing;
+    try {
+      await this.#preparing;
+    } catch (error) {
+      // The next update starts a learner again.
+      this.#preparing = undefined;
+      throw error;
+    }
     const stop = () => void this.#end();
     request.signal.addEventListener("abort", stop, { once: true });
     try {

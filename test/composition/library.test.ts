@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { EngineOutOfMemory } from "../../src/core/engine/errors.js";
 import type { Gathered } from "../../src/core/gather/gather.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { evaluate } from "../../src/trainer/evaluate.js";
@@ -111,7 +112,9 @@ describe("a program's own step", () => {
     const [at, teach] = [run.step, () => train(run, groups, { rewards: [[1, 0]] })];
     const failing = vi.spyOn(updater, "update").mockRejectedValueOnce(new Error("no answer"));
     await expect(teach()).rejects.toThrow("no answer");
-    const seen = vi.spyOn(policy, "probe").mockResolvedValueOnce({ after: 9, before: 0, n: 1, moved: 1 });
+    // The adapter in force is looked at first.
+    const probe = vi.spyOn(policy, "probe").mockResolvedValueOnce(null);
+    const seen = probe.mockResolvedValueOnce({ after: 9, before: 0, n: 1, moved: 1 });
     await expect(teach()).rejects.toThrow("the step was taken back");
     for (const spy of [failing, seen]) spy.mockRestore();
     expect(run.step).toBe(at);
@@ -191,6 +194,23 @@ describe("a run that makes its own steps", () => {
   });
 });
 
+describe("a step that is committed when memory lacks for the model", () => {
+  it("is settled before anything else", async () => {
+    const { policy, run: kept } = openedOf(run).parts;
+    const { groups } = await gather(model, task, task.train.slice(2, 3), { groupSize: 2, step: 8 });
+    const wake = vi.spyOn(policy, "wake").mockRejectedValue(new EngineOutOfMemory("no memory")).mockResolvedValueOnce();
+    const at = run.step;
+    await expect(train(run, groups, { rewards: [[1, 0]] })).rejects.toThrow(`Step ${at + 1} is kept`);
+    expect(kept.store.unsettledStep()?.step).toBe(at + 1);
+    await expect(gather(model, task, task.train.slice(2, 3))).rejects.toThrow("sleeps");
+    wake.mockRestore();
+    await run.validate(task.test);
+    expect(kept.store.unsettledStep()).toBeUndefined();
+    expect(run.metrics().at(-1)).toMatchObject({ step: at + 1, probe: expect.anything() });
+    expect(model.adapter?.path).toBe(run.adapter);
+  });
+});
+
 describe("what a program says wrongly is one line", () => {
   it.each([
     [
@@ -209,7 +229,7 @@ describe("what a program says wrongly is one line", () => {
       "--learning-rate 0.001 (was 0.01)",
     );
     run = await openRun(model, task, { ...asked, python });
-    expect(run.step).toBe(7);
+    expect(run.step).toBe(8);
   });
 
   it("steps or validations of a program's own in a run that plays ahead", async () => {

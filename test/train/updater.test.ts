@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { LearnerDied, LearnerOutOfMemory, LearnerRefused } from "../../src/core/learn/errors.js";
 import type { LearnerLifetime, StepSettings } from "../../src/core/learn/types.js";
+import type { UpdateRequest } from "../../src/core/train/parts.js";
 import { HoneError } from "../../src/core/util/errors.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { type LearnerLike, LearnerUpdater, openUpdater, type UpdaterSources } from "../../src/trainer/updater.js";
@@ -264,7 +265,14 @@ describe("the learner of a run", () => {
     });
     const updater = updaterWith(python);
     expect(python).not.toHaveBeenCalled();
-    await expect(updater.prepare(undefined)).rejects.toThrow("the package index cannot be reached");
+    const ask = () => updater.update({ signal: new AbortController().signal } as UpdateRequest);
+    const missing = "the package index cannot be reached";
+    await expect(updater.prepare(undefined)).rejects.toThrow(missing);
+    // The first update is told of it, and the next looks again.
+    for (const asked of [1, 2]) {
+      await expect(ask()).rejects.toThrow(missing);
+      expect(python).toHaveBeenCalledTimes(asked);
+    }
     await updater.close();
   });
 

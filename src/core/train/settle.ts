@@ -53,8 +53,21 @@ export const actsAfter = ({ run, view }: Parts, unsettled?: number) => ({
 });
 
 /**
- * Settles the first step that an earlier process committed but did not settle; after it others may be left, with --staleness. The
- * policy is awake.
+ * Wakes the policy, if a step that failed has left it asleep.
+ * @throws HoneError for a lack of memory, which costs no step that is committed and not settled
+ */
+export async function wakePending({ run, policy }: Parts): Promise<void> {
+  try {
+    await policy.wake();
+  } catch (error) {
+    const row = run.store.unsettledStep();
+    throw row ? withStepKept(error, row) : error;
+  }
+}
+
+/**
+ * Settles the first step that was committed but not settled, by an earlier process or one that failed since; after it others may be
+ * left, with --staleness. The policy is awake.
  * @returns that step, or the last one where none is left
  */
 export async function settlePending(parts: Parts, clock: StepClock): Promise<StepRow> {

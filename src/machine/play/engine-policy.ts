@@ -52,6 +52,9 @@ interface Seen {
   readonly scores: ProbeScores;
 }
 
+/** Engines that a policy put to sleep: a model's outlives the runs that play on it. */
+const asleep = new WeakSet<PolicyEngine>();
+
 export class EnginePolicy implements Policy {
   readonly #engine: PolicyEngine;
   readonly #settings: EnginePolicySettings;
@@ -59,7 +62,6 @@ export class EnginePolicy implements Policy {
   #unseen: Unseen | undefined;
   #seen: Seen | undefined;
   #concurrency: number;
-  #asleep = false;
 
   constructor(engine: PolicyEngine, settings: EnginePolicySettings) {
     this.#engine = engine;
@@ -139,17 +141,17 @@ export class EnginePolicy implements Policy {
   }
 
   async sleep(): Promise<void> {
-    this.#asleep = true;
+    asleep.add(this.#engine);
     await this.#engine.sleep({ weights: this.#settings.releaseWeights });
   }
 
   async wake(): Promise<void> {
-    if (!this.#asleep) return;
+    if (!asleep.has(this.#engine)) return;
     const attempt = (sequences: number) => this.#engine.wake({ sequences });
     const { info } = this.#engine;
     const least = "lanes" in info ? info.lanes : 1;
     const awake = await fitting(this.#concurrency, attempt, this.#settings.log, least);
     this.#concurrency = awake.sequences;
-    this.#asleep = false;
+    asleep.delete(this.#engine);
   }
 }

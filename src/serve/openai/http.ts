@@ -78,19 +78,27 @@ export async function request(server: ChatServer, path: string, { body, signal }
   }
 }
 
-/** `fetch`, which in Node never ends where the server closes the connection before it is set up, as a port without a program does. */
+/**
+ * `fetch`, which in Node never ends where one of a process's first connections is closed before it is set up, as by the published port
+ * of a container in which no program listens.
+ */
 async function fetched(url: string, { signal, ...init }: RequestInit & Pick<Asked, "signal">): Promise<Response> {
-  const closed = new AbortController();
   const { host } = new URL(url);
-  const look = (message: unknown) => {
-    const { connectParams, socket } = message as { connectParams: { host: string }; socket: { destroyed: boolean } };
-    if (socket.destroyed && connectParams.host === host) closed.abort(new Error("other side closed"));
-  };
-  subscribe("undici:client:connected", look);
-  try {
-    return await fetch(url, { ...init, signal: AbortSignal.any([signal, closed.signal]) });
-  } finally {
-    unsubscribe("undici:client:connected", look);
+  for (let attempt = 1; ; attempt++) {
+    const closed = new AbortController();
+    const look = (message: unknown) => {
+      const { connectParams, socket } = message as { connectParams: { host: string }; socket: { destroyed: boolean } };
+      if (socket.destroyed && connectParams.host === host) closed.abort(new Error("other side closed"));
+    };
+    subscribe("undici:client:connected", look);
+    try {
+      return await fetch(url, { ...init, signal: AbortSignal.any([signal, closed.signal]) });
+    } catch (error) {
+      // Of requests that begin together each sees the connections of all.
+      if (attempt === 2 || !closed.signal.aborted || signal.aborted) throw error;
+    } finally {
+      unsubscribe("undici:client:connected", look);
+    }
   }
 }
 

@@ -4,7 +4,8 @@ PEFT rounds W x to 16 bits and adds what the adapter gives. What that changes by
 number is then lost, of every number and each time, and so is most of a young adapter: with bf16 and a change of 1e-4 of
 the output 94 % of it, with 1e-3 half. The learner would see a policy that hardly moves, and the engine, which sums in
 f32, another one. Here the product with the frozen weights is added to what the adapter gives, in the product's own sum
-of f32: as much as one number loses another wins.
+of f32: as much as one number loses another wins. Beside the base model's, which is rounded in another sum, a new
+adapter's outputs differ by rounding.
 """
 
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 from peft.tuners.lora import Linear
 
+from .fused import Order
 from .fused_weights import ADAPTER, adapted
 from .quantised import QuantisedLinear
 
@@ -25,7 +27,7 @@ def round_once(model: torch.nn.Module) -> None:
 
 class _RoundedOnce(Linear):
     def forward(self, x: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
-        if self.disable_adapters or not torch.is_autocast_enabled(x.device.type):
+        if Order.apart or self.disable_adapters or not torch.is_autocast_enabled(x.device.type):
             return super().forward(x)
         rows = x.flatten(0, -2)
         ranks = torch.nn.functional.linear(rows, self.lora_A[ADAPTER].weight)

@@ -1,7 +1,8 @@
 """The policy as an engine plays it that keeps adapters in 16 bits.
 
 vLLM, where it computes in 16 bits, rounds both factors to its type, multiplies B by alpha / rank and rounds again
-(lora/lora_weights.py, `optimize`). hone's own graph on a GPU has A as rows of the weights' matrices, and B in f32.
+(lora/lora_weights.py, `optimize`); its kernels add an adapter's output to a layer's that is rounded already
+(lora/ops/triton_ops/lora_expand_op.py). hone's own graph on a GPU has A as rows of the weights' matrices, and B in f32.
 Updates compute with these numbers, so that π_old is the policy that was played. The gradient at them is applied to the
 learner's own factors, which stay in f32 (straight-through estimation: Bengio et al. 2013, arXiv:1308.3432): steps that
 are smaller than a rounding add up.
@@ -16,6 +17,7 @@ import torch
 from .backend import Backend
 from .copies import copies, put
 from .errors import Refused
+from .fused import Order
 from .fused_weights import ADAPTER
 
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
@@ -38,11 +40,13 @@ def rounding(backend: Backend, kind: str) -> Policy:
     def rounded() -> Iterator[None]:
         own = list(_factors(backend.model))
         factors = [factor for a, b, _ in own for factor in (a, b)]
-        present = copies(factors)
+        present, apart = copies(factors), Order.apart
         try:
             _round(own, TYPES[name], both=kind == name)
+            Order.apart = kind == name
             yield
         finally:
+            Order.apart = apart
             put(factors, present)
 
     return rounded

@@ -14,7 +14,7 @@ u is needed again for all inputs, but y not for the last. PEFT's layers launch e
 as many other kernels. The numbers are those of PEFT's layers up to rounding.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -22,6 +22,14 @@ from torch.utils.checkpoint import checkpoint
 from .architectures import Norms
 from .operations import differentiate, operation
 from .quantised import BLOCK_PRODUCT, joint_values
+
+
+class Order:
+    """In which 16 bits are rounded to, here and in adapted_linear.py."""
+
+    apart: ClassVar[bool] = False
+    """W x first, as vLLM and PEFT do, and then its sum with the adapter's output."""
+
 
 CHECKPOINT: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
 """Nothing in a layer is random."""
@@ -69,6 +77,8 @@ def adapted(
     scaling: float,
 ) -> torch.Tensor:
     """x [T, in] and u [T, P] → y [T, out]. u has no gradient of its own: those of x and A include it."""
+    if Order.apart:
+        return torch.nn.functional.linear(x, joint[:, : x.shape[1]], bias).addmm_(u, b.T)
     if bias is not None:
         return torch.addmm(bias, torch.cat((x, u), 1), joint.T)
     return torch.mm(u, b.T).addmm_(x, joint[:, : x.shape[1]].T)

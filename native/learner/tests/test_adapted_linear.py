@@ -85,6 +85,18 @@ def test_in_f32_and_without_the_adapter_it_is_what_peft_computes(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_for_an_engine_that_rounds_both_it_is_what_peft_computes(kind, monkeypatch):
+    x = numbers(2, ROWS, WIDTH)
+    model, _ = adapted(kind, 0.1)
+    with torch.autocast("cpu", torch.bfloat16):
+        wanted = model(x)
+        round_once(model)
+        assert not torch.equal(model(x), wanted)
+        monkeypatch.setattr(fused.Order, "apart", True)
+        assert torch.equal(model(x), wanted)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_its_gradients_are_those_in_f32(kind):
     x = numbers(2, ROWS, WIDTH).bfloat16().float().requires_grad_()
     model, layer = adapted(kind, 0.1)
@@ -103,7 +115,7 @@ def _base(model):
 
 
 @pytest.mark.parametrize("bias", [False, True])
-def test_fused_products_keep_the_change_too(bias):
+def test_fused_products_keep_the_change_too(bias, monkeypatch):
     x, a = (numbers(*shape, seed=seed).bfloat16() for shape, seed in (((ROWS, WIDTH), 0), ((8, WIDTH), 3)))
     weight, b = numbers(OUT, WIDTH, seed=1) * WIDTH**-0.5, numbers(OUT, 8, seed=4) * 1e-3 / WIDTH**0.5
     joint = torch.cat((weight, b), 1).bfloat16()
@@ -113,3 +125,7 @@ def test_fused_products_keep_the_change_too(bias):
     before = torch.nn.functional.linear(x, joint[:, :WIDTH], own).double()
     wanted = u.double() @ joint[:, WIDTH:].double().T
     assert ((y - before) * wanted).sum() / wanted.square().sum() == pytest.approx(1, abs=0.2)
+    # As an engine has it that rounds both.
+    monkeypatch.setattr(fused.Order, "apart", True)
+    y = fused.adapted(x, u, joint, own, a, joint[:, WIDTH:], 2.0)
+    assert (y == (before + wanted).bfloat16()).double().mean() > 0.99

@@ -11,6 +11,7 @@ from learner.backend import PeftBackend
 from learner.batch import read_batch
 from learner.checkpoint import earlier_policy
 from learner.errors import Refused
+from learner.fused import Order
 from learner.optimizer import Optimizer
 from learner.request import AdamSettings, Lora
 from learner.session import Session
@@ -175,3 +176,10 @@ def test_a_failure_leaves_the_own_adapter(backend):
 def test_an_unknown_type_is_refused(backend):
     with pytest.raises(Refused, match="adapterType: q8_0 is not accepted; there are f32, f16, bf16"):
         rounding(backend, "q8_0")
+
+
+@pytest.mark.parametrize(("kind", "apart"), [("bf16", True), ("f16", True), ("bf16-a", False), ("f32", False)])
+def test_layers_are_rounded_before_the_adapters_share_where_the_engine_does_so(kind, apart, backend):
+    with within(rounding(backend, "f32"), rounding(backend, kind))():
+        assert Order.apart is apart
+    assert not Order.apart

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from .quantised import weights_in
+from .quantised import QuantisedLinear, weights_in
 
 LEAST_WEIGHTS = 100_000_000
 """In smaller models other work than products takes most of a step."""
@@ -55,8 +55,13 @@ def differences(layer: torch.nn.Module) -> Iterator[float]:
 
 
 def products(linear: Any, x: torch.Tensor, slope: torch.Tensor, halved: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of the input [ROWS, in], and the input's slope for that of the output [ROWS, out]."""
+    """Of the input [ROWS, in], and the input's slope for that of the output [ROWS, out]; added to zeros, as layers with
+    an adapter add theirs to what it gives."""
     x = x.clone().requires_grad_()
     with torch.enable_grad(), torch.autocast("cpu", torch.bfloat16, enabled=halved):
-        output = linear(x).float()
+        zeros = torch.zeros_like(slope, dtype=torch.bfloat16 if halved else torch.float32)
+        if isinstance(linear, QuantisedLinear):
+            output = linear.added_to(zeros, x.to(zeros.dtype)).float()
+        else:
+            output = torch.addmm(zeros, x, linear.weight.T).float()
     return output.detach(), torch.autograd.grad(output, x, slope)[0]

@@ -18,6 +18,9 @@ def choose_device(wanted: str) -> torch.device:
             raise Refused(f"the learner is to compute on CUDA, and cannot: {why}{HOW}")
         # On Hopper PyTorch prefers cuDNN's attention, which plans anew for every shape: blocks of a row have hundreds.
         torch.backends.cuda.enable_cudnn_sdp(False)
+        # Parts of a sum that were rounded to 16 bits would lose what a young adapter changes (adapted_linear.py).
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     return torch.device(wanted)
 
 

@@ -170,9 +170,8 @@ class Joints:
             first = joints[0]
             blocks = first.b.new_zeros(len(joints), first.out, first.ranks)
             for number, one in enumerate(first.adapters):
-                blocks[:, one.rows, one.ranks] = one.scaling * torch.stack(
-                    [joint.adapters[number].b for joint in joints]
-                )
+                factors = torch.stack([joint.adapters[number].b for joint in joints])
+                torch.mul(factors, one.scaling, out=blocks[:, one.rows, one.ranks])
             for joint, block in zip(joints, blocks, strict=True):
                 joint.b.copy_(block)
 

@@ -22,8 +22,8 @@ it("is decided where its interval leaves out one half", () => {
   expect([slope(0.7, 0.24), slope(-0.5, 0.9), slope(0, 0.126)].map(whoPlayed)).toEqual(Array(3).fill("undecided"));
   // A learner whose adapter is twice the one that played, and half of it.
   expect([slope(0.5, 0.05), slope(2, 0.1)].map(whoPlayed)).toEqual(Array(2).fill("neither"));
-  // A clean step in Q4_1, of which the engine's own rounding is beside a small change.
-  expect(whoPlayed(slope(3.69, 0.48))).toBe("current");
+  // One that loses most of a young adapter's change to rounding, as PEFT's layers do in 16 bits.
+  expect(whoPlayed(slope(3.69, 0.48))).toBe("neither");
 });
 
 describe("the policy that a step is compared with", () => {

@@ -20,16 +20,11 @@ export type WhoPlayed = "current" | "earlier" | "neither" | "undecided";
  * from 1.
  */
 const NEITHER = 0.25;
-/**
- * Standard error up to which it is told: clean steps of SmolLM2 had 3.7 ± 0.5 in Q4_1, and at most 1.6 ± 0.11 in f16. Why theirs are
- * too steep has not been measured.
- */
-const TELLING = 0.1;
 
 /** The learner's own rounding, which is in both policies and would move the slope towards 1/2, is taken out of it by the learner. */
 export function whoPlayed({ slope, error }: Pick<Slope, "slope" | "error">): WhoPlayed {
   const clear = SURE * error + NEITHER;
-  if (error <= TELLING && Math.abs(slope - 1) > clear && Math.abs(slope) > clear) return "neither";
+  if (Math.abs(slope - 1) > clear && Math.abs(slope) > clear) return "neither";
   if (slope + SURE * error < 0.5) return "earlier";
   return slope - SURE * error > 0.5 ? "current" : "undecided";
 }

@@ -25,7 +25,7 @@ from .quantised import BLOCK_PRODUCT, joint_values
 
 
 class Order:
-    """In which 16 bits are rounded to, here and in adapted_linear.py."""
+    """Of sums and of rounding them to 16 bits, here and in adapted_linear.py."""
 
     apart: ClassVar[bool] = False
     """W x first, as vLLM and PEFT do, and then its sum with the adapter's output."""

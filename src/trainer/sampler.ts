@@ -103,7 +103,7 @@ export class ScenarioSampler implements StepScenarios {
   nextAmong({ step, own, soFar, refill, isAwake }: NextAmong): Scenario[] {
     if (soFar.length === 0) return [...own];
     const further = soFar.length - own.length;
-    // Each further group replaces one.
+    // Each further group takes the place of one of these.
     const missing = soFar.filter(hasZeroAdvantages).length - further;
     if (missing <= 0 || further >= refill) return [];
     const ids = new Set(own.map(({ id }) => id));

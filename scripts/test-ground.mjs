@@ -4,6 +4,9 @@ import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 
+// Tests start Python hundreds of times: where it may not keep what it compiles, they take half as long again.
+delete process.env.PYTHONDONTWRITEBYTECODE;
+
 /** @returns {Promise<number>} its exit status; 1 if it was killed or is not there */
 export function run(command, args, { env = process.env, stdio = "inherit" } = {}) {
   const child = spawn(command, args, { cwd: root, stdio, env });

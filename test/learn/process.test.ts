@@ -48,6 +48,8 @@ async function stepError(behaviour: string, deadlines: Partial<Deadlines> = {}):
 
 describe("the learner's process", () => {
   it("is heard through whatever it prints, which goes to the log", async () => {
+    // As images of containers set it.
+    vi.stubEnv("PYTHONDONTWRITEBYTECODE", "1");
     const learner = await start("noise");
     expect(learner.info.architecture).toBe("qwen2");
     await learner.close();
@@ -56,6 +58,8 @@ describe("the learner's process", () => {
     // It keeps compiled kernels in the user's cache, which a reboot does not empty.
     const folder = process.env.TORCHINDUCTOR_CACHE_DIR ?? join(cacheHome(), "hone", "kernels");
     expect(readFileSync(log, "utf8")).toContain(`kernels in ${folder}`);
+    expect(readFileSync(log, "utf8")).toContain("keeps compiled modules: True");
+    vi.unstubAllEnvs();
   });
 
   it("ends at once when it is closed, idle or in mid-step, and so do the processes it started", async () => {

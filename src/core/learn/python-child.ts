@@ -56,6 +56,8 @@ export class PythonChild {
         ...process.env,
         PYTHONPATH: process.env.PYTHONPATH ? `${native}:${process.env.PYTHONPATH}` : native,
         PYTHONUNBUFFERED: "1",
+        // Images and shells set this for scripts of their own. Here each start would compile PyTorch's modules anew, for half a minute.
+        PYTHONDONTWRITEBYTECODE: "",
         // Modules of the working folder do not come before these.
         PYTHONSAFEPATH: "1",
         ...env,

@@ -28,7 +28,7 @@ export function run(
   { env, inherits = process.env, onLine, signal }: RunChoice = {},
 ): Promise<Finished> {
   // PYTHONPATH and the like of the user's shell must not reach hone's environment.
-  const { PYTHONHOME: _home, PYTHONPATH: _path, ...inherited } = inherits;
+  const { PYTHONHOME: _home, PYTHONPATH: _path, PYTHONDONTWRITEBYTECODE: _compiled, ...inherited } = inherits;
   return new Promise((resolve) => {
     const { process: child, kill } = spawnTied(program, args, {
       stdio: ["ignore", "pipe", "pipe"],

@@ -6,6 +6,7 @@ the step is not taken.
 """
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ import gguf
 import numpy
 import torch
 from peft import PeftModel
-from safetensors.torch import load_file
 
 from .architectures import LAYERS, interleave_heads, is_interleaved
 from .check_clock import timed
@@ -21,9 +21,9 @@ from .copies import on_host
 from .errors import Refused
 from .fused_weights import ADAPTER, adapted, adapter_of
 from .gguf_adapter import PEFT_TENSOR, Base
-from .gguf_header import HeaderReader
 from .probe import FILE as PROBE
 from .request import AdamSettings
+from .stored import of_gguf, of_pickle, of_safetensors
 
 SAME = 1e-5
 """Relative difference of an adapter's products in f64 from two copies in f32, some 80 roundings."""
@@ -125,7 +125,7 @@ def _lost(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
 @timed
 def check_kept(kept: dict[str, Any], now: dict[str, Any]) -> None:
     """Moments of a parameter are those that the update before left. `kept`: a copy of that time, of any device."""
-    if not _same(dict(zip(kept, on_host(kept.values()), strict=True)), now):
+    if not _same(dict(zip(kept, _arrays(kept.values()), strict=True)), now):
         raise Refused("Adam's moments of a parameter are not those that the update before left")
 
 
@@ -135,11 +135,11 @@ def check_files(
 ) -> None:
     """The checkpoint's files have the adapter, the optimizer's state and the probe. `optimizer`: that state now, with
     the tensors that Adam itself goes on with."""
-    _check_same("adapter_model.safetensors", load_file(path / "adapter/adapter_model.safetensors"), adapter_of(model))
-    _check_engines(path / "adapter.gguf", model, base)
-    # This process has just written it; the restricted unpickler takes twice as long.
-    stored = torch.load(path / "optimizer.pt", map_location="cpu", weights_only=False)
-    _check_same("optimizer.pt", stored, optimizer)
+    adapter = adapter_of(model)
+    factors = dict(zip(adapter, on_host(adapter.values()), strict=True))
+    _check_same("adapter_model.safetensors", of_safetensors(path / "adapter/adapter_model.safetensors"), factors)
+    _check_engines(path / "adapter.gguf", model, base, factors)
+    _check_same("optimizer.pt", of_pickle(path / "optimizer.pt"), optimizer)
     if probe is not None:
         _check_same(PROBE, json.loads((path / PROBE).read_text()), probe)
 
@@ -148,10 +148,10 @@ def check_files(
 def check_resumed(path: Path, model: PeftModel, optimizer: dict[str, Any]) -> None:
     """A learner that goes on has the adapter, moments and counts of the checkpoint's files, read again. `optimizer`:
     as in `check_files`."""
-    stored = load_file(path / "adapter/adapter_model.safetensors")
+    stored: dict[str, Any] = of_safetensors(path / "adapter/adapter_model.safetensors")
     now = dict(adapter_of(model))
     if (path / "optimizer.pt").exists():
-        saved = torch.load(path / "optimizer.pt", map_location="cpu", weights_only=True)
+        saved = of_pickle(path / "optimizer.pt")
         # Settings of Adam are those of now.
         stored |= {"moments": saved["adam"]["state"], "updates": saved["updates"], "random": saved["random"]}
         now |= {"moments": optimizer["adam"]["state"], "updates": optimizer["updates"], "random": optimizer["random"]}
@@ -165,23 +165,30 @@ def _check_same(file: str, stored: Any, now: Any) -> None:
 
 
 def _same(stored: Any, now: Any) -> bool:
-    pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
+    """`stored`: with arrays where `now` has tensors."""
+    pairs: list[tuple[numpy.ndarray, torch.Tensor]] = []
     if not _alike(stored, now, pairs):
         return False
-    ours = on_host(now for _, now in pairs)
-    return all(_equal(stored.numpy(), one) for (stored, _), one in zip(pairs, ours, strict=True))
+    ours = _arrays(now for _, now in pairs)
+    return all(_equal(stored, one) for (stored, _), one in zip(pairs, ours, strict=True))
 
 
-def _equal(stored: numpy.ndarray, now: torch.Tensor) -> bool:
-    """By NumPy: PyTorch would wake all its threads for each of a thousand tensors."""
-    return numpy.array_equal(stored, now.numpy())
+def _arrays(tensors: Iterable[torch.Tensor]) -> list[numpy.ndarray]:
+    return [one.numpy() for one in on_host(tensors)]
 
 
-def _alike(stored: Any, now: Any, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> bool:
-    """But for the values of tensors of the same shapes and types, which `pairs` gets."""
+def _equal(stored: numpy.ndarray, now: numpy.ndarray) -> bool:
+    """Where all numbers are: a NaN is not. PyTorch would wake all its threads for each of a thousand tensors, and
+    NumPy's `all` is written in Python."""
+    alike = stored.shape == now.shape and stored.dtype == now.dtype
+    return alike and numpy.count_nonzero(stored == now) == stored.size
+
+
+def _alike(stored: Any, now: Any, pairs: list[tuple[numpy.ndarray, torch.Tensor]]) -> bool:
+    """But for tensors, which `pairs` gets."""
     if isinstance(now, torch.Tensor):
         pairs.append((stored, now))
-        return isinstance(stored, torch.Tensor) and (stored.shape, stored.dtype) == (now.shape, now.dtype)
+        return isinstance(stored, numpy.ndarray)
     if isinstance(now, dict):
         return stored.keys() == now.keys() and all(_alike(stored[name], value, pairs) for name, value in now.items())
     if isinstance(now, list | tuple):
@@ -189,29 +196,26 @@ def _alike(stored: Any, now: Any, pairs: list[tuple[torch.Tensor, torch.Tensor]]
     return stored == now
 
 
-@torch.no_grad()
-def _check_engines(file: Path, model: PeftModel, base: Base) -> None:
+def _check_engines(file: Path, model: PeftModel, base: Base, factors: dict[str, torch.Tensor]) -> None:
     """llama.cpp adds alpha / rank · B·A·x to a layer's output: the same factors as PEFT's layers have, or else that
-    product of a random x, against theirs."""
-    reader = HeaderReader(file)
-    tensors = {one.name: one.data for one in reader.tensors}
+    product of a random x, against theirs. `factors`: of PEFT's layers, as `adapter_of`, on the CPU."""
+    reader, tensors = of_gguf(file)
     alpha = reader.fields[gguf.Keys.Adapter.LORA_ALPHA].contents()
     generator = torch.Generator().manual_seed(0)
-    layers = dict(adapted(model))
+    layers = adapted(model)
     if len(tensors) != 2 * len(layers):
         raise Refused(f"{file.name} of the checkpoint has {len(tensors)} tensors for {len(layers)} layers")
-    factors = on_host(part[ADAPTER].weight for one in layers.values() for part in (one.lora_A, one.lora_B))
-    for number, (name, module) in enumerate(layers.items()):
+    for name, module in layers:
         # As a parameter of it would be named in the checkpoint.
         _, block, layer, _ = PEFT_TENSOR.fullmatch(f"{name}.lora_A.weight").groups()
         of = f"blk.{block}.{LAYERS[layer]}.weight.lora_"
-        ours_a, ours_b = factors[2 * number : 2 * number + 2]
+        ours_a, ours_b = factors[f"{name}.lora_A.weight"], factors[f"{name}.lora_B.weight"]
         scaling = float(module.scaling[ADAPTER])
         turned = is_interleaved(base.architecture, layer)
         heads = base.heads if layer.endswith("q_proj") else base.kv_heads
-        a, b = (tensors[f"{of}{letter}"] for letter in "ab")
+        a, b = tensors[f"{of}a"], tensors[f"{of}b"]
         rows = interleave_heads(ours_b, heads) if turned else ours_b
-        if alpha / len(a) == scaling and _equal(a, ours_a) and _equal(b, rows):
+        if alpha / len(a) == scaling and _equal(a, ours_a.numpy()) and _equal(b, rows.numpy()):
             continue
         a, b = (torch.from_numpy(one.copy()).double() for one in (a, b))
         ours_a, ours_b = ours_a.double(), ours_b.double()

@@ -21,23 +21,29 @@ ADAPTER = "default"
 
 
 def adapted(model: torch.nn.Module) -> list[tuple[str, Any]]:
-    """Layers with the adapter, by name. PyTorch's own walk looks into them, and takes as long as reading a file."""
+    """Layers with the adapter, by name. PyTorch's own walk looks into them, and asking a module for a part that it has
+    not is an error: both take as long as reading a file."""
     found: list[tuple[str, Any]] = []
     left: list[tuple[str, torch.nn.Module]] = [("", model)]
     while left:
         name, module = left.pop()
-        if ADAPTER in getattr(module, "lora_A", ()):
+        parts = module._modules
+        if ADAPTER in parts.get("lora_A", ()):
             found.append((name, module))
             continue
-        children = [(f"{name}.{child}" if name else child, one) for child, one in module.named_children()]
+        children = [(f"{name}.{child}" if name else child, one) for child, one in parts.items() if one is not None]
         left += reversed(children)
     return found
 
 
 def adapter_of(model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
     """The parameters of PEFT's adapter, by their names in its files."""
-    parts = ((name, part, getattr(module, part)) for name, module in adapted(model) for part in ("lora_A", "lora_B"))
-    return {f"{name}.{part}.weight": one[ADAPTER].weight for name, part, one in parts}
+    return {name: one for layer in adapted(model) for name, one in factors_of(*layer).items()}
+
+
+def factors_of(name: str, module: Any) -> dict[str, torch.nn.Parameter]:
+    """The same of one layer that `adapted` gives: A and B."""
+    return {f"{name}.{part}.weight": module._modules[part][ADAPTER].weight for part in ("lora_A", "lora_B")}
 
 
 class _Adapter:

@@ -6,6 +6,7 @@ the model while the update computes with them; other layers in each step. hone t
 engine's.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from safetensors import safe_open
 from .check_clock import timed
 from .copies import on_host
 from .errors import Refused
-from .fused_weights import ADAPTER, adapted, adapter_of
+from .fused_weights import ADAPTER, adapted, factors_of
 
 LAYERS = 2
 """That are looked at in a step."""
@@ -33,11 +34,12 @@ class InForce:
         layers = adapted(model)
         chosen = [layers[(LAYERS * number + one) % len(layers)] for one in range(min(LAYERS, len(layers)))]
         self._layers: dict[str, tuple[torch.nn.Parameter, torch.nn.Parameter, float]] = {}
+        factors: dict[str, torch.nn.Parameter] = {}
         for name, module in chosen:
-            parts = module.lora_A[ADAPTER].weight, module.lora_B[ADAPTER].weight
-            self._layers[name] = (*parts, float(module.scaling[ADAPTER]))
-        factors = [factor for a, b, _ in self._layers.values() for factor in (a, b)]
-        self._stored = _of_file(model, Path(checkpoint), factors) if checkpoint else _copied(factors)
+            of_layer = factors_of(name, module)
+            self._layers[name] = (*of_layer.values(), float(module.scaling[ADAPTER]))
+            factors |= of_layer
+        self._stored = _of_file(Path(checkpoint), list(factors)) if checkpoint else _copied(factors.values())
 
     @timed
     def types(self) -> list[str]:
@@ -58,13 +60,12 @@ class InForce:
         return [kind for kind, fits in fitting.items() if fits]
 
 
-def _of_file(model: torch.nn.Module, checkpoint: Path, factors: list[torch.nn.Parameter]) -> list[numpy.ndarray]:
-    names = {id(one): name for name, one in adapter_of(model).items()}
+def _of_file(checkpoint: Path, names: list[str]) -> list[numpy.ndarray]:
     with safe_open(checkpoint / "adapter" / "adapter_model.safetensors", framework="pt") as file:
-        return [file.get_tensor(names[id(one)]).float().numpy() for one in factors]
+        return [file.get_tensor(name).float().numpy() for name in names]
 
 
-def _copied(factors: list[torch.nn.Parameter]) -> list[numpy.ndarray]:
+def _copied(factors: Iterable[torch.nn.Parameter]) -> list[numpy.ndarray]:
     return [one.float().numpy().copy() for one in on_host(factors)]
 
 

@@ -36,7 +36,8 @@ def _whole(read: Callable[[Path], Any]) -> Callable[[Path], Any]:
         try:
             return read(path)
         except _BROKEN as error:
-            raise Refused(f"{path.name} of the checkpoint cannot be read ({type(error).__name__}: {error})") from error
+            reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+            raise Refused(f"{path.name} of the checkpoint has not what was written to it ({reason})") from error
 
     return checked
 

@@ -83,5 +83,5 @@ def test_a_file_that_is_not_whole_is_refused(tmp_path, read, share):
     else:
         save_file({"one.a": numbers(300)}, path)
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-    with pytest.raises(Refused, match="file of the checkpoint cannot be read"):
+    with pytest.raises(Refused, match="file of the checkpoint has not what was written to it"):
         read(path)

@@ -88,14 +88,14 @@ AdapterRoom::AdapterRoom(const OwnWeights& weights, int rank, ggml_backend_buffe
     }
   }
   const OwnLinears& first = weights.layers[0].linears[kAttentionIn];
-  if (room_ && first.bias) {
-    biases_ = lib.ggml_new_tensor_3d(context_.get(), GGML_TYPE_F32, first.outputs(), 1, static_cast<int64_t>(weights.layers.size()));
+  if (const ggml_tensor* joint = pairs_[0].groups[kAttentionIn].joint; joint && first.bias) {
+    biases_ = lib.ggml_new_tensor_3d(context_.get(), GGML_TYPE_F32, joint->ne[1], 1, static_cast<int64_t>(weights.layers.size()));
   }
   buffer_.reset(lib.ggml_backend_alloc_ctx_tensors_from_buft(context_.get(), place));
   if (!buffer_) throw OutOfMemory("no room for an adapter of rank " + std::to_string(rank));
   std::vector<char> bias(biases_ ? biases_->nb[2] : 0);
   for (size_t layer = 0; biases_ && layer < weights.layers.size(); layer++) {
-    lib.ggml_backend_tensor_get(weights.layers[layer].linears[kAttentionIn].bias, bias.data(), 0, bias.size());
+    lib.ggml_backend_tensor_get(weights.layers[layer].linears[kAttentionIn].bias, bias.data(), 0, lib.ggml_nbytes(first.bias));
     lib.ggml_backend_tensor_set(biases_, bias.data(), layer * bias.size(), bias.size());
   }
 }

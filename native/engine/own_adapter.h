@@ -50,7 +50,7 @@ class AdapterRoom {
   uint64_t bytes() const { return libLlama()->ggml_backend_buffer_get_size(buffer_.get()); }
   const Pair& of(int layer, LinearGroup group) const { return pairs_[static_cast<size_t>(layer)].groups[group]; }
   void upload(const OwnWeights& weights, const OwnAdapter& adapter);
-  /** [outputs, 1, layers]: q's, k's and v's biases of all layers where A has rows in the weights; or null. */
+  /** [outputs, 1, layers]: q's, k's and v's biases of all layers where A has rows in the weights, for which they are 0; or null. */
   ggml_tensor* biases() const { return biases_; }
 
  private:

@@ -73,6 +73,8 @@ void OwnDecoder::allocate(int slots) {
   const int rows = roundUp(std::max(settings_.ubatch, slots), kAdapterTile);
   const size_t inputs = inputBytes(rows, steady_ ? slots * mixedOf(slots) : 0);
   memory.inputs = lib_.ggml_new_tensor_1d(context.get(), GGML_TYPE_I8, static_cast<int64_t>(inputs));
+  const int alone = shape.width + OwnWeights::kRooms * OwnWeights::kJointRank + shape.inner;
+  if (weights_->typeOfA != GGML_TYPE_F32) memory.sum = lib_.ggml_new_tensor_1d(context.get(), GGML_TYPE_F32, alone);
   Held<ggml_backend_buffer> buffer(lib_.ggml_backend_alloc_ctx_tensors_from_buft(context.get(), place_));
   if (!buffer) {
     throw OutOfMemory("no room for the KV of " + std::to_string(slots) + " sequences of " +
@@ -142,7 +144,7 @@ void OwnDecoder::reserve() {
   BufferBytes& bytes = buffers_[lib_.ggml_backend_buft_name(place_)];
   bytes = {};
   bytes.kv = kvBytes_;
-  bytes.compute = lib_.ggml_gallocr_get_buffer_size(allocator_.get(), 0) + lib_.ggml_nbytes(memory_.inputs) + lib_.ggml_nbytes(memory_.visibility);
+  bytes.compute = lib_.ggml_gallocr_get_buffer_size(allocator_.get(), 0) + lib_.ggml_backend_buffer_get_size(memoryBuffer_.get()) - kvBytes_;
   bytes.adapters = room_ ? room_->bytes() : 0;
 }
 

@@ -56,6 +56,7 @@ OwnGraph::OwnGraph(const OwnWeights& weights, const OwnMemory& memory, const Ada
       shape_(shape),
       rows_(shape.rows()),
       outputs_(shape.outputs),
+      alone_(room_ && memory.sum && rows_ == 1),
       context_(contextFor(tensorsOf(weights, shape))),
       c_(context_.get()),
       graph_(lib_.ggml_new_graph_custom(c_, tensorsOf(weights, shape), false)) {
@@ -73,31 +74,38 @@ ggml_tensor* OwnGraph::norm(ggml_tensor* input, ggml_tensor* weight) {
 }
 
 /** W x + B (A x) + bias, where W x and A x are one product. What is added follows it, so that a device does that at once. */
-ggml_tensor* OwnGraph::jointly(int layer, LinearGroup group, const AdapterRoom::Pair& pair, ggml_tensor* input) {
+std::vector<ggml_tensor*> OwnGraph::jointly(int layer, LinearGroup group, const AdapterRoom::Pair& pair, ggml_tensor* input) {
   const OwnLinears& linears = weights_.layers[static_cast<size_t>(layer)].linears[group];
-  const int64_t rows = input->ne[1];
+  const int64_t rows = input->ne[1], rank = pair.b->ne[0], all = pair.joint->ne[1];
   ggml_tensor* both = lib_.ggml_mul_mat(c_, pair.joint, input);
+  ggml_tensor* const first = group == kAttentionIn ? room_->biases() : group == kInnerIn ? nullptr : memory_.sum;
+  const size_t of = group == kAttentionIn ? static_cast<size_t>(layer) : 0;
+  if (alone_ && first) both = lib_.ggml_add(c_, both, placed(c_, GGML_TYPE_F32, all, 1, first, of * first->nb[2]));
+  ggml_tensor* bias = alone_ && first && group == kAttentionIn ? nullptr : linears.bias;
+  if (biases_ && group == kAttentionIn) bias = lib_.ggml_view_2d(c_, biases_, biases_->ne[0], rows, biases_->nb[1], of * biases_->nb[2]);
+  if (bias) lib_.ggml_build_forward_expand(graph_, bias);
   const auto part = [&](int64_t from, int64_t outputs) {
     return lib_.ggml_view_2d(c_, both, outputs, rows, both->nb[1], static_cast<size_t>(from) * sizeof(float));
   };
-  const int64_t rank = pair.b->ne[0];
-  ggml_tensor* change = lib_.ggml_mul_mat(c_, pair.b, part(pair.joint->ne[1] - rank, rank));
-  ggml_tensor* bias = linears.bias;
-  if (biases_ && group == kAttentionIn) {
-    bias = lib_.ggml_view_2d(c_, biases_, biases_->ne[0], rows, biases_->nb[1], static_cast<size_t>(layer) * biases_->nb[2]);
+  const int64_t outputs = alone_ && group == kInnerIn && !bias ? linears.parts[0].outputs : linears.outputs();
+  ggml_tensor* low = part(all - rank, rank);
+  std::vector<ggml_tensor*> results;
+  for (int64_t from = 0; from < linears.outputs(); from += outputs) {
+    lib_.ggml_build_forward_expand(graph_, results.emplace_back(part(from, outputs)));
   }
-  for (ggml_tensor* added : {change, bias}) {
-    if (added) lib_.ggml_build_forward_expand(graph_, added);
+  for (size_t i = 0; i < results.size(); i++) {
+    ggml_tensor* b = placed(c_, GGML_TYPE_F32, rank, outputs, pair.b, i * static_cast<size_t>(outputs) * pair.b->nb[1]);
+    results[i] = lib_.ggml_add(c_, results[i], lib_.ggml_mul_mat(c_, b, low));
+    if (bias) results[i] = lib_.ggml_add(c_, results[i], bias);
   }
-  ggml_tensor* result = lib_.ggml_add(c_, part(0, linears.outputs()), change);
-  return bias ? lib_.ggml_add(c_, result, bias) : result;
+  return results;
 }
 
 /** W x + B (A x) + bias: in one tensor for all parts, or in one for each. */
 std::vector<ggml_tensor*> OwnGraph::linear(int layer, LinearGroup group, ggml_tensor* input) {
   const OwnLinears& linears = weights_.layers[static_cast<size_t>(layer)].linears[group];
   const AdapterRoom::Pair* pair = room_ ? &room_->of(layer, group) : nullptr;
-  if (pair && pair->joint) return {jointly(layer, group, *pair, input)};
+  if (pair && pair->joint) return jointly(layer, group, *pair, input);
   ggml_tensor* change = nullptr;
   if (pair) change = lib_.ggml_mul_mat(c_, pair->b, lib_.ggml_mul_mat(c_, pair->a, input));
   std::vector<ggml_tensor*> results;
@@ -201,12 +209,21 @@ void OwnGraph::build() {
   }
 
   // Few rows, as those of a pass that decodes: for many the copies of the biases would be large.
-  if (room_ && room_->biases() && shape_.packed == 0 && shape_.spans.size() == 1 && shape_.spans[0].tokens == 1) {
-    const ggml_tensor* all = room_->biases();
-    biases_ = lib_.ggml_repeat_4d(c_, room_->biases(), all->ne[0], rows_, all->ne[2], 1);
+  if (room_ && room_->biases() && !alone_ && shape_.packed == 0 && shape_.spans.size() == 1 && shape_.spans[0].tokens == 1) {
+    ggml_tensor* all = room_->biases();
+    all = lib_.ggml_view_3d(c_, all, weights_.layers[0].linears[kAttentionIn].outputs(), 1, all->ne[2], all->nb[1], all->nb[2], 0);
+    biases_ = lib_.ggml_repeat_4d(c_, all, all->ne[0], rows_, all->ne[2], 1);
   }
-  ggml_tensor* x = lib_.ggml_get_rows(c_, weights_.embeddings, tokens_.tensor);
   const size_t number = sizeof(float);
+  const auto kept = [&](ggml_tensor* tensor, int64_t from) {
+    if (alone_) lib_.ggml_backend_tensor_alloc(memory_.sum->buffer, tensor, static_cast<float*>(memory_.sum->data) + from);
+    return tensor;
+  };
+  ggml_tensor* x = kept(lib_.ggml_get_rows(c_, weights_.embeddings, tokens_.tensor), 0);
+  const auto plus = [&](int layer, LinearGroup group, ggml_tensor* input) {
+    ggml_tensor* result = linear(layer, group, input).front();
+    return kept(alone_ && room_->of(layer, group).joint ? result : lib_.ggml_add(c_, result, x), 0);
+  };
   const int width = shape.headSize;
   for (int i = 0; i < shape.layers; i++) {
     const OwnLayer& layer = weights_.layers[static_cast<size_t>(i)];
@@ -227,10 +244,10 @@ void OwnGraph::build() {
       attended = lib_.ggml_get_rows(c_, attended, wanted_.tensor);
       x = lib_.ggml_get_rows(c_, x, wanted_.tensor);
     }
-    x = lib_.ggml_add(c_, linear(i, kAttentionOut, attended).front(), x);
+    x = plus(i, kAttentionOut, attended);
     const std::vector<ggml_tensor*> inner = linear(i, kInnerIn, norm(x, layer.innerNorm));
     ggml_tensor* gated = inner.size() == 1 ? lib_.ggml_swiglu(c_, inner[0]) : lib_.ggml_swiglu_split(c_, inner[0], inner[1]);
-    x = lib_.ggml_add(c_, linear(i, kInnerOut, gated).front(), x);
+    x = plus(i, kInnerOut, kept(gated, memory_.sum ? memory_.sum->ne[0] - shape.inner : 0));
   }
   result_ = lib_.ggml_mul_mat(c_, weights_.output, norm(x, weights_.outputNorm));
   if (shape_.draws) result_ = buildSampling(c_, result_, asked_.tensor).drawn;

@@ -58,6 +58,11 @@ struct OwnMemory {
   ggml_tensor* visibility = nullptr;
   /** Bytes. */
   ggml_tensor* inputs = nullptr;
+  /**
+   * Of a pass of one row with an adapter: what the layers add up to, [width], zeros for A's rows, and what goes into `down`, [inner]:
+   * CUDA asks that it be apart from what it follows from. Null where the weights have no rows for A.
+   */
+  ggml_tensor* sum = nullptr;
 
   /** Where `OwnGraph::cells` of a position is. */
   int64_t cellOf(int slot, int position, int layers) const {
@@ -107,7 +112,7 @@ class OwnGraph {
   }
   Input place(ggml_type type, int64_t width, int64_t height);
   ggml_tensor* norm(ggml_tensor* input, ggml_tensor* weight);
-  ggml_tensor* jointly(int layer, LinearGroup group, const AdapterRoom::Pair& pair, ggml_tensor* input);
+  std::vector<ggml_tensor*> jointly(int layer, LinearGroup group, const AdapterRoom::Pair& pair, ggml_tensor* input);
   std::vector<ggml_tensor*> linear(int layer, LinearGroup group, ggml_tensor* input);
   ggml_tensor* rotated(ggml_tensor* heads, ggml_tensor* weight);
   ggml_tensor* attention(int layer, ggml_tensor* query);
@@ -121,6 +126,11 @@ class OwnGraph {
   const PassShape shape_;
   const int rows_;
   const int outputs_;
+  /**
+   * One row, with an adapter. To its products CUDA adds at once what has their shape: the bias, or the sum of the layers before, to
+   * [Wx; Ax], with zeros for Ax; and Wx to B(Ax). So that also makes gate, up and what follows them one kernel, they are two products.
+   */
+  const bool alone_;
   Held<ggml_context> context_;
   ggml_context* const c_;
   ggml_cgraph* graph_;

@@ -56,6 +56,8 @@ class Trial {
     append(batch, 2, true);
     for (int i = 0; i < kSecondPrompt; i++) append(batch, 3, i == kSecondPrompt - 1);
     evaluate("mixed", batch);
+    append(batch, 0, true);
+    evaluate("alone", batch);
     for (int step = 0; step < kSteps; step++) {
       for (int slot = 0; slot < kSlots; slot++) append(batch, slot, true);
       evaluate("decode", batch);

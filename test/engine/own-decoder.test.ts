@@ -83,7 +83,7 @@ describe("hone's own graph computes what llama.cpp's does, but for rounding", ()
     const { whyNot, kinds } = await tried(modelPath(name));
     expect(whyNot).toBe("");
     for (const { kind, own: apart } of kinds) expect(apart.most, kind).toBeLessThan(ROUNDING);
-    expect(kinds.map(({ kind }) => kind)).toEqual(["prompt", "fork", "mixed", "decode", "move", "after"]);
+    expect(kinds.map(({ kind }) => kind)).toEqual(["prompt", "fork", "mixed", "alone", "decode", "move", "after"]);
   });
 
   it("of weights in bf16", async () => {

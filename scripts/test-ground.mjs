@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 
-// Tests start Python hundreds of times: where it may not keep what it compiles, they take half as long again.
+// Tests start Python hundreds of times, which would compile the same modules each time.
 delete process.env.PYTHONDONTWRITEBYTECODE;
 
 /** @returns {Promise<number>} its exit status; 1 if it was killed or is not there */

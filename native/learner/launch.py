@@ -100,17 +100,22 @@ def command_of(text: str, python: str) -> list[str]:
         raise _Refusal(f"it cannot be read as a command ({error})") from error
     if not words:
         raise _Refusal("it is empty; name a launcher, as torchrun --nproc-per-node 2")
-    program = shutil.which(words[0], path=_path(python))
-    if program is None:
-        raise _Refusal(f"there is no program {words[0]}; install it, or give its path")
+    if words[0] == "torchrun":
+        # By its module: the script names its Python by a path that is wrong once the environment was moved or copied.
+        program = [python, "-m", "torch.distributed.run"]
+    else:
+        found = shutil.which(words[0], path=_path(python))
+        if found is None:
+            raise _Refusal(f"there is no program {words[0]}; install it, or give its path")
+        program = [found]
     torchrun = "torch.distributed.run" in words or any(os.path.basename(word) == "torchrun" for word in words)
     # Without it torchrun takes what follows for a script of its own Python.
     plain = ["--no-python"] if torchrun and not {"--no-python", "--no_python"} & set(words) else []
-    return [program, *words[1:], *plain, python, "-m", "learner"]
+    return [*program, *words[1:], *plain, python, "-m", "learner"]
 
 
 def _path(python: str) -> str:
-    """torchrun comes with PyTorch, into the folder of its Python."""
+    """Programs of the learner's own Python come first."""
     return os.pathsep.join([os.path.dirname(python), os.environ.get("PATH", os.defpath)])
 
 

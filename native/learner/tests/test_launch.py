@@ -128,10 +128,9 @@ def test_the_learner_is_added_to_the_command():
     plain = [python, "-m", "learner"]
     assert command_of("env -u 'A B'", python)[1:] == ["-u", "A B", *plain]
     torchrun = command_of("torchrun --nproc-per-node 2", python)
-    # The one of the learner's own Python comes first.
-    beside = os.path.join(os.path.dirname(python), "torchrun")
-    assert torchrun == [beside, "--nproc-per-node", "2", "--no-python", *plain]
-    assert command_of("torchrun --no_python", python)[1:] == ["--no_python", *plain]
+    # That of the learner's own Python, without its script: one of an environment that was moved names no Python.
+    assert torchrun == [python, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--no-python", *plain]
+    assert command_of("torchrun --no_python", python)[3:] == ["--no_python", *plain]
     assert command_of("env python -m torch.distributed.run", python)[-4:] == ["--no-python", *plain]
 
 

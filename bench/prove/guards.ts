@@ -5,6 +5,7 @@ const guards: readonly (readonly [RegExp, string])[] = [
   [/was given other tokens than its messages/, "prompts by a second path"],
   [/was given another text than Jinja2/, "prompts by another renderer"],
   [/would compute with another adapter/, "the adapter in use"],
+  [/given another text than its call of/, "results by the record"],
   [/the learner computed with an adapter of/, "the adapter's numbers"],
   [
     /engine's log-probabilities (of tokens .* are not|are not those of what)|engine told one log-probability/,

@@ -15,10 +15,16 @@ import { checkAdapterType, checkMismatch, checkProbe, mismatchNote, probeLimit }
 import { checkPolicySlope } from "./policy-slope.js";
 import { checkProgress } from "./progress.js";
 import { type RenderedReader, type Renderer, renderedGuard } from "./rendered.js";
+import { checkResults } from "./results.js";
 import { type StoreReader, storedGuard } from "./stored.js";
 
 /** Those that need no more than a moment has: all but the first two and the last three of `guardsOf`. */
 export const guards: readonly Guard[] = [
+  {
+    name: "results by the record",
+    sees: "a tool's result of which the model was given another text than the tool returned",
+    afterPlay: ({ group }) => demanding("drop these rollouts", () => checkResults(group)),
+  },
   {
     name: "the engine's own account",
     sees: "the engine evaluated or drew other tokens than are recorded, with other log-probabilities, from another adapter's keys and values, or in another way than the step trains",

@@ -4,11 +4,14 @@ import { hermes } from "../../src/chat/formats/hermes.js";
 import { jsonSchema } from "../../src/chat/json-schema.js";
 import { playRollout, type RolloutLimits, type Waiting } from "../../src/core/rollout/rollout.js";
 import type { Session, Turn, TurnLimits } from "../../src/core/rollout/session.js";
+import type { Trajectory } from "../../src/core/rollout/trajectory.js";
 import type { ToolParameters } from "../../src/core/task/parameters.js";
 import { type AnyTask, type ChatMessage, defineTool, type Scenario } from "../../src/core/task/task.js";
 import { Random } from "../../src/core/util/random.js";
+import { checkResults } from "../../src/guards/results.js";
 import { ExpertSession } from "../../src/hone/expert-session.js";
 import { countingTask } from "../support/counting-task.js";
+import { trajectoryOf } from "../train/support/fakes.js";
 
 const task = countingTask as unknown as AnyTask;
 const [scenario] = (await task.scenarios({})) as [Scenario];
@@ -301,5 +304,59 @@ describe("integers beyond 2^53 - 1", () => {
       expect([call?.outcome, end]).toEqual(["bad_arguments", "answered"]);
       expect(heard).toMatch(/beyond 9007199254740991/);
     }
+  });
+});
+
+describe("what tools return", () => {
+  const log: string[] = [];
+  const values: Record<string, () => unknown> = {
+    text: () => "a b",
+    state: () => {
+      log.push("seen");
+      return { log };
+    },
+    date: () => new Date(0),
+    order: () => ({ order: 1234567890123456789n }),
+    nothing: () => undefined,
+  };
+  const parameters = z.object({ what: z.string() });
+  const execute = ({ what }: { what: string }) => values[what]?.();
+  const tool = defineTool({ name: "get", description: "Get.", parameters, execute });
+  const getting = { ...task, tools: [tool, ...task.tools] } as unknown as AnyTask;
+  const get = (...what: string[]) => what.map((one) => call("get", { what: one })).join("");
+  const playing = async (...turns: string[]): Promise<Trajectory> => {
+    const session = new Script(...turns);
+    const signal = new AbortController().signal;
+    const outcome = await playRollout({ task: getting, scenario, env: undefined, session, limits, signal });
+    const tokens = { ids: [1, 2], sampled: [0, 1], logprobs: [0, -1] };
+    const { messages, calls, turns: count } = outcome;
+    return { ...trajectoryOf({}), messages, calls, turns: count, tokens };
+  };
+
+  it("is recorded as it was then, also where the tool goes on changing it", async () => {
+    const { calls } = await playing(get("state"), get("state"), "Done.");
+    expect(calls.map(({ result }) => result)).toEqual([{ log: ["seen"] }, { log: ["seen", "seen"] }]);
+  });
+
+  it("is what the model is given: a step with another text is stopped", async () => {
+    const one = await playing(get("text", "state", "nothing"), get("date", "order"), get("text", "none"), "Done.");
+    expect(one.messages.filter(({ role }) => role === "tool")).toHaveLength(7);
+    checkResults([one]);
+    for (const [at, message] of one.messages.entries()) {
+      if (message.role !== "tool") continue;
+      const messages = one.messages.with(at, { ...message, content: `${message.content.slice(0, -1)}?` });
+      expect(() => checkResults([{ ...one, messages }])).toThrow(/given another text than its call of get returned/);
+    }
+  });
+
+  it("is not asked for of calls that a last turn left without an answer, nor of examples in the prompt", async () => {
+    const one = await playing(get("text"), get("state") + call("answer", { value: 2 }));
+    expect(one.calls).toHaveLength(3);
+    checkResults([one]);
+    const example: ChatMessage[] = [
+      { role: "assistant", content: "", tool_calls: [] },
+      { role: "tool", name: "get", content: "an example" },
+    ];
+    checkResults([{ ...one, messages: [...example, ...one.messages] }]);
   });
 });

@@ -11,7 +11,7 @@ import {
   ToolError,
 } from "../task/task.js";
 import { messageOf } from "../util/errors.js";
-import { hasBigint, toJson } from "../util/json.js";
+import { hasBigint, parseJson, toJson } from "../util/json.js";
 import { anyOf } from "../util/signals.js";
 import { awakeTime, TimeLimit } from "../util/time-limit.js";
 import { guarded } from "../util/watch.js";
@@ -68,7 +68,12 @@ export async function runCall(written: WrittenCall, turn: number, input: Running
   try {
     const run = (context: ToolContext) => tool.execute(checked.args, context);
     const result = (await execute(`the tool ${name}`, run, input)) ?? null;
-    return { record: { turn, name, arguments: checked.args, outcome: "ok", result }, text: resultText(name, result) };
+    // A copy: a tool may return what it goes on changing.
+    const copy: unknown = typeof result === "string" ? result : parseJson(toJson(result));
+    return {
+      record: { turn, name, arguments: checked.args, outcome: "ok", result: copy },
+      text: resultText(name, result),
+    };
   } catch (error) {
     if (error instanceof ToolError) return refused(name, checked.args, "tool_error", error.message);
     if (error instanceof ToolFailure || error instanceof OutOfTime) throw error;

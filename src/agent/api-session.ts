@@ -8,7 +8,7 @@ import type { ApiSettings } from "../core/rollout/player.js";
 import type { Opening, Session, Turn, TurnLimits } from "../core/rollout/session.js";
 import type { CallRecord, ChatMessage } from "../core/task/task.js";
 import { HoneError } from "../core/util/errors.js";
-import { parseJson } from "../core/util/json.js";
+import { parseJson, toJson } from "../core/util/json.js";
 import { Random } from "../core/util/random.js";
 import { anyOf } from "../core/util/signals.js";
 import { awakeTime, TimeLimit } from "../core/util/time-limit.js";
@@ -36,6 +36,23 @@ function readApiCall({ name, arguments: text }: Call): WrittenCall {
   return { kind: "call", call: { name, arguments: args as Record<string, unknown> } };
 }
 
+/** Worked examples of a prompt have calls of their own; a server wants an id for each, and in the results of them. */
+function openingMessages(messages: Opening["messages"]): ApiMessage[] {
+  const open: string[] = [];
+  let count = 0;
+  return messages.map((message): ApiMessage => {
+    const { role, content } = message;
+    if (role === "tool") return { role, tool_call_id: message.id ?? open.shift() ?? `example_${count}`, content };
+    if (role !== "assistant") return { role, content };
+    const calls = (message.tool_calls ?? []).map(({ id, name, arguments: args }) => {
+      const own = id ?? `example_${count++}`;
+      if (id === undefined) open.push(own);
+      return apiCall({ id: own, name, arguments: toJson(args), more: {} });
+    });
+    return { role, content, ...(calls.length > 0 ? { tool_calls: calls } : {}) };
+  });
+}
+
 export class ApiSession implements Session {
   readonly #dialect: Dialect;
   readonly #settings: ApiSettings;
@@ -54,9 +71,7 @@ export class ApiSession implements Session {
     this.#seed = seed % 2 ** 31;
     this.#random = new Random("player-wait", seed);
     this.#tools = opening.tools;
-    this.#messages = opening.messages.flatMap(({ role, content }): ApiMessage[] =>
-      role === "system" || role === "user" ? [{ role, content }] : [],
-    );
+    this.#messages = openingMessages(opening.messages);
   }
 
   async turn(limits: TurnLimits): Promise<Turn> {

@@ -125,6 +125,32 @@ describe("a model behind an OpenAI-compatible API", () => {
     ]);
   });
 
+  it("is shown the worked examples of the prompt, each result with the id of its call", async () => {
+    const { url, requests } = await serve(completion({ content: "I do not know." }));
+    const example = (a: number, id?: string) => ({ name: "add", arguments: { a, b: 1 }, ...(id ? { id } : {}) });
+    const shown = {
+      ...task,
+      prompt: () => [
+        { role: "user", content: "What is 1 + 1, and 2 + 1?" },
+        { role: "assistant", content: "", tool_calls: [example(1), example(2, "own")] },
+        { role: "tool", name: "add", content: '{"sum":2}' },
+        { role: "tool", name: "add", content: '{"sum":3}', id: "own" },
+        { role: "assistant", content: "2 and 3." },
+        { role: "user", content: "And 3 + 1?" },
+      ],
+    } as unknown as AnyTask;
+    await play(url, {}, 5, shown);
+    const called = (id: string, a: number) => toolCall(id, "add", `{"a":${a},"b":1}`);
+    expect(requests[0]?.messages).toEqual([
+      { role: "user", content: "What is 1 + 1, and 2 + 1?" },
+      { role: "assistant", content: "", tool_calls: [called("example_0", 1), called("own", 2)] },
+      { role: "tool", tool_call_id: "example_0", content: '{"sum":2}' },
+      { role: "tool", tool_call_id: "own", content: '{"sum":3}' },
+      { role: "assistant", content: "2 and 3." },
+      { role: "user", content: "And 3 + 1?" },
+    ]);
+  });
+
   it("hears what a task answers to plain text, and is offered no tools where there are none", async () => {
     const { url, requests } = await serve(completion({ content: "one" }), completion({ content: "two" }));
     const talking = {

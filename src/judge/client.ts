@@ -164,6 +164,8 @@ export class JudgeClient {
     const question = { messages: messages.map((one) => ({ ...one })), form: { name: form.name, schema } };
     const send = (body: object) => this.#send(body, signal);
     let failed = 0;
+    /** Of the question itself: it may have waited long for its turn. */
+    let firstFailure = started;
     for (;;) {
       try {
         return answerIn(await this.#dialect.ask(question, send, failed));
@@ -172,8 +174,8 @@ export class JudgeClient {
         const failure = causeOf(error) === "refused" ? await this.#whose(error, send) : error;
         const cause = causeOf(failure);
         if (!mayPass(cause)) throw this.#endOf(failure, cause);
-        failed++;
-        this.#checkPatience(failure, cause, failed, started);
+        if (failed++ === 0) firstFailure = this.#clock.now();
+        this.#checkPatience(failure, cause, failed, { started, firstFailure });
         const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (failed - 1));
         // Where the server named a time, all questions wait for it already.
         if (failure.after === undefined) await this.#clock.sleep(1000 * longest * (0.5 + 0.5 * random.float()), signal);
@@ -207,14 +209,19 @@ export class JudgeClient {
   }
 
   /** Throws when another attempt is not worthwhile. */
-  #checkPatience({ message }: ChatError, cause: Passing, failed: number, started: number): void {
+  #checkPatience(
+    { message }: ChatError,
+    cause: Passing,
+    failed: number,
+    { started, firstFailure }: { readonly started: number; readonly firstFailure: number },
+  ): void {
     const { patience, url, log } = this.#settings;
     const now = this.#clock.now();
     const answersOthers = this.#lastAnswer > started;
     const silent = (now - Math.max(started, this.#lastAnswer)) / 1000;
     if (answersOthers) {
       // A rate limit is no failure of the question, as long as the wait is bounded.
-      const enough = cause === "busy" ? (now - started) / 1000 > patience : failed >= ATTEMPTS;
+      const enough = cause === "busy" ? (now - firstFailure) / 1000 > patience : failed >= ATTEMPTS;
       if (enough) throw new NoVerdict(REASONS[cause], message);
     } else if (silent > patience) {
       throw this.#giveUp(`it has not answered for ${silent.toFixed(0)} s (--judge-patience): ${message}`);

@@ -41,6 +41,17 @@ function objectsIn(text: string): Record<string, unknown>[] {
   return [...said, ...(thought ?? [])];
 }
 
+/** The text of an answer that was cut off, without thoughts that it never closed: those may have drafts of what it would say. */
+export function withoutOpenThoughts(text: string): string {
+  const mark = new RegExp(`(?<open>${OPENING})|(?<close>${CLOSING})`, "gi");
+  let open: number | undefined;
+  for (const { index, groups } of text.matchAll(mark)) {
+    if (groups?.open) open ??= index;
+    else open = undefined;
+  }
+  return text.slice(0, open);
+}
+
 /** Made once: a stack for each would take most of the time. */
 const NOT_JSON = new Error("no JSON");
 const TOO_DEEP = new Error("too many levels");

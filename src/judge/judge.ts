@@ -7,6 +7,7 @@ import type { JudgeUsage, VerdictCache } from "../core/run/verdicts.js";
 import { cutText } from "../core/util/text.js";
 import { sumOfUsage } from "./budget.js";
 import type { JudgeAnswer, JudgeClient, JudgeMessage, JudgeQuestion } from "./client.js";
+import { withoutOpenThoughts } from "./json.js";
 import { NoVerdict } from "./no-verdict.js";
 
 export interface Question<V> extends JudgeQuestion {
@@ -139,7 +140,7 @@ export class Judge {
 
 function readAnswer<V>(question: Question<V>, answer: JudgeAnswer): { value: V } | NoVerdict {
   try {
-    return { value: question.read(answer.text) };
+    return { value: question.read(answer.cut ? withoutOpenThoughts(answer.text) : answer.text) };
   } catch (error) {
     if (!(error instanceof NoVerdict)) throw error;
     return answer.cut

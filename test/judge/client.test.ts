@@ -286,6 +286,47 @@ describe("a server in trouble", () => {
     clearInterval(others);
   });
 
+  it("that is busy has --judge-patience from a question's first failure, however long it waited for its turn", async () => {
+    const clock = sleepersClock();
+    const asked: string[] = [];
+    const { url } = await serve(({ body }) => {
+      const text = String(body.messages[0]?.content);
+      asked.push(text);
+      if (text !== "late") {
+        // Each answer takes ten minutes of the clock.
+        clock.time += 600_000;
+        return completion(right);
+      }
+      const busy = asked.filter((one) => one === text).length < 3;
+      return busy ? { status: 429, json: { error: { message: "slow down" } } } : completion(right);
+    });
+    const { client } = clientOf({ url, patience: 300, concurrency: 1 }, undefined, clock);
+    const ask = (content: string) => client.ask({ ...question, messages: [{ role: "user", content }] }, never);
+    const answers = await Promise.all([ask("first"), ask("second"), ask("late")]);
+    expect(answers.map(({ text }) => text)).toEqual([right, right, right]);
+    expect(asked).toEqual(["first", "second", "late", "late", "late"]);
+  });
+
+  it("whose proxy answers with a page about one question loses that question alone", async () => {
+    const page = (status: number): Reply => ({
+      status,
+      headers: { "content-type": "text/html" },
+      text: `<html><body><h1>${status}</h1></body></html>`,
+    });
+    const { url } = await serve(({ body }) => {
+      const text = String(body.messages[0]?.content);
+      return /^\d+$/.test(text) ? page(Number(text)) : completion(right);
+    });
+    const { client } = clientOf({ url });
+    const ask = (content: string) => client.ask({ ...question, messages: [{ role: "user", content }] }, never);
+    await ask("fine");
+    await expect(ask("413")).rejects.toMatchObject({ reason: "too_long" });
+    for (const status of ["400", "403", "422"]) {
+      await expect(ask(status)).rejects.toMatchObject({ reason: "bad_request" });
+    }
+    expect((await ask("fine")).text).toBe(right);
+  });
+
   it("that is down for a minute makes everybody wait and go on", async () => {
     const { port, close } = await serve(() => completion(right));
     await close();

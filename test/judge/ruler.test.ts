@@ -237,6 +237,15 @@ describe("a judge's answer", () => {
       (await judgeGroup(groupOf([0.3, 0.8]), judgeOf({ url: cut.url }).judge, ruler, never)).noVerdict?.reason,
     ).toBe("cut");
     await cut.close();
+    // A thought that was never closed has drafts, not verdicts.
+    const draft = `<think>At first sight: ${scoresText([one("1"), one("2")])} But`;
+    const thinking = await serve(() => ({
+      json: { choices: [{ finish_reason: "length", message: { content: draft } }] },
+    }));
+    expect(
+      (await judgeGroup(groupOf([0.3, 0.8]), judgeOf({ url: thinking.url }).judge, ruler, never)).noVerdict?.reason,
+    ).toBe("cut");
+    await thinking.close();
     const { url } = await serve(() => completion(null, { refusal: "I cannot judge people." }));
     const { noVerdict } = await judgeGroup(groupOf([0.3, 0.8]), judgeOf({ url }).judge, ruler, never);
     expect(noVerdict).toEqual({ reason: "refused", message: "the judge refuses: I cannot judge people." });

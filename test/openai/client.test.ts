@@ -1,8 +1,9 @@
+import { createServer as createTlsServer } from "node:https";
 import { createServer } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { openPlayerFor } from "../../src/machine/play/choose-player.js";
 import { complete } from "../../src/serve/openai/completion.js";
-import { ChatError } from "../../src/serve/openai/failure.js";
+import { adviceFor, ChatError } from "../../src/serve/openai/failure.js";
 import { checkChatUrl, isOpenAi, keyFor, refusalHint } from "../../src/serve/openai/server.js";
 import { type ChatServer, completion, type Reply, type Request, startServer } from "../judge/support/server.js";
 
@@ -82,6 +83,14 @@ describe("OPENAI_API_KEY", () => {
   it("gives way to a key that was given, and is none when it is empty", () => {
     expect(keyFor("https://api.openai.com/v1", "sk-given", env)).toBe("sk-given");
     expect(keyFor("https://api.openai.com/v1", undefined, { OPENAI_API_KEY: " " })).toBeUndefined();
+  });
+
+  it("is refused where no header can have it, and is not told", () => {
+    for (const key of ["sk a", "sk-\nb", "“sk-c”"]) {
+      const line = /^the key for judge\.example:8080 has characters that no key has: a space, a line break or quotes$/;
+      expect(() => keyFor("http://judge.example:8080/v1", key, {})).toThrow(line);
+    }
+    expect(keyFor("http://judge.example/v1", " sk-d\n", {})).toBe("sk-d");
   });
 
   it("is an agent's too, at OpenAI alone", async () => {
@@ -218,4 +227,48 @@ it.each([
   const asked = ask(`http://127.0.0.1:${number}/v1`);
   await expect(asked).rejects.toMatchObject({ kind: "connection", text: expect.stringContaining("closed") });
   port.close();
+});
+
+/** Of an issuer that nobody knows: itself, for 127.0.0.1, until 2126. */
+const certificate = {
+  key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgqI5Q4HRuknQ66bK2
+tYHfZLhWdfwHnrhCBMUsO6UTcDShRANCAAQaHBUFJVvel/uL7GVS+eko1UFjFy/3
+jfljBpv2+dgUCcKiYQiekayEcpkgRkL1Ghh7eFGWhaJH+GodOwk9z1+O
+-----END PRIVATE KEY-----`,
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBjzCCATagAwIBAgIUfbRBuxkFKntBN8WjzDVncyMwD2wwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJMTI3LjAuMC4xMCAXDTI2MTEyOTAyMDkxNloYDzIxMjYxMTA1
+MDIwOTE2WjAUMRIwEAYDVQQDDAkxMjcuMC4wLjEwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAAQaHBUFJVvel/uL7GVS+eko1UFjFy/3jfljBpv2+dgUCcKiYQiekayE
+cpkgRkL1Ghh7eFGWhaJH+GodOwk9z1+Oo2QwYjAdBgNVHQ4EFgQUEMjS6B5Evj1A
+kNKbOOywkCSB7kIwHwYDVR0jBBgwFoAUEMjS6B5Evj1AkNKbOOywkCSB7kIwDwYD
+VR0TAQH/BAUwAwEB/zAPBgNVHREECDAGhwR/AAABMAoGCCqGSM49BAMCA0cAMEQC
+IDdbametLXKNvCJzOwvbyYZ+VWbYzhzVeoCxZi+bB3sOAiBcXYcRmqn1y3mbzhJn
+zs6ymiMGzzH3hKiMTM9WxDsX2w==
+-----END CERTIFICATE-----`,
+};
+
+describe("a server's TLS", () => {
+  const failure = async (url: string): Promise<ChatError> => (await ask(url).catch((error) => error)) as ChatError;
+  const advice = (url: string, error: ChatError) => adviceFor("judge", { url, key: undefined }, error);
+
+  it("that is none is told at once, with what to give", async () => {
+    const { port } = await serve(() => completion("yes"));
+    const url = `https://127.0.0.1:${port}/v1`;
+    const error = await failure(url);
+    expect(error).toMatchObject({ kind: "refused", status: 0, text: "it does not speak TLS" });
+    expect(advice(url, error)).toBe("give its --judge-url with http://");
+  });
+
+  it("with a certificate that is not trusted is told at once, with where to name its issuer", async () => {
+    const server = createTlsServer(certificate, (_, response) => response.end("{}"));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const url = `https://127.0.0.1:${(server.address() as { port: number }).port}/v1`;
+    const error = await failure(url);
+    expect(error).toMatchObject({ kind: "refused", status: 0 });
+    expect(error.text).toMatch(/^its certificate is not trusted \(.*self-signed certificate.*\)$/);
+    expect(advice(url, error)).toBe("name the certificate of its issuer in NODE_EXTRA_CA_CERTS=FILE");
+    server.close();
+  });
 });

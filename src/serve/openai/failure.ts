@@ -105,7 +105,12 @@ export const isTooLong = ({ status, codes, text }: ChatError): boolean =>
 export function causeOf(error: ChatError): Cause {
   const { kind, status, codes, text, after, body } = error;
   if (kind !== "refused" && kind !== "page") return kind;
-  if (kind === "page") return status >= 500 || status === 429 || status === 408 ? "broken" : "address";
+  if (kind === "page") {
+    if (status >= 500 || status === 429 || status === 408) return "broken";
+    // A proxy's page about the question: its size, or words that it takes for an attack.
+    if (status === 413) return "too_long";
+    return status === 400 || status === 403 || status === 422 ? "refused" : "address";
+  }
   if (status === 402 || OPENAI_NO_CREDIT.test(codes)) return "no_credit";
   if (status === 429) {
     // A wait that the server names ends.
@@ -135,7 +140,12 @@ const namesCredit = ({ codes, text }: ChatError): boolean => NO_CREDIT_CODE.test
 /** What the user can do about a server that takes no request; undefined where only its own text tells. */
 export function adviceFor(role: ChatRole, server: ChatServer, error: ChatError): string | undefined {
   const cause = causeOf(error);
-  const { status } = error;
+  const { status, codes } = error;
+  if (status === 0 && TLS.test(codes)) {
+    return NO_TLS.test(`${codes} ${error.text}`) || error.text.endsWith("speak TLS")
+      ? `give its --${role}-url with http://`
+      : "name the certificate of its issuer in NODE_EXTRA_CA_CERTS=FILE";
+  }
   if (cause === "no_credit" || (status === 403 && namesCredit(error))) return "its account has no credit left";
   if (cause === "key" || status === 403) return refusalHint(role, server, 401);
   if (cause === "address") return refusalHint(role, server, 308);
@@ -233,6 +243,11 @@ export function retryAfter(headers: Headers, now = Date.now()): number | undefin
   return wait > 0 ? wait : undefined;
 }
 
+/** A certificate that is not trusted, or no TLS at all: it stays so. */
+const TLS = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)|ERR_TLS|ERR_SSL|EPROTO/;
+/** What is no TLS, as OpenSSL tells it. */
+const NO_TLS = /WRONG_VERSION_NUMBER|wrong version number|packet length too long/i;
+
 /** Connections that were never established. */
 const NEVER_SENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
 
@@ -247,6 +262,14 @@ export function connectionError(error: unknown, key: string | undefined): ChatEr
     if (at instanceof AggregateError) codes.push(...at.errors.map(codeOf));
     const text = at.message || codeOf(at);
     if (text !== "fetch failed" && !texts.includes(text)) texts.push(text);
+  }
+  const tls = codes.find((code) => TLS.test(code));
+  if (tls !== undefined) {
+    const why = texts.join(": ");
+    const text = NO_TLS.test(`${tls} ${why}`)
+      ? "it does not speak TLS"
+      : `its certificate is not trusted (${why || tls})`;
+    return new ChatError({ kind: "refused", status: 0, text, codes: tls, sent: false }, key);
   }
   const sent = !codes.some((code) => NEVER_SENT.test(code));
   return new ChatError({ kind: "connection", status: 0, text: texts.join(": ") || String(error), sent }, key);

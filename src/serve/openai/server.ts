@@ -33,13 +33,22 @@ export function isOpenAi(url: string): boolean {
   return own && protocol === "https:" && username === "" && password === "";
 }
 
-/** @param given the key that was given for this server; OPENAI_API_KEY is for OpenAI alone */
+/**
+ * @param given the key that was given for this server; OPENAI_API_KEY is for OpenAI alone
+ * @throws UsageError for one that no header can have, which the message does not repeat
+ */
 export function keyFor(
   url: string,
   given: string | undefined,
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): string | undefined {
-  return given ?? (isOpenAi(url) ? env.OPENAI_API_KEY?.trim() || undefined : undefined);
+  const key = (given ?? (isOpenAi(url) ? env.OPENAI_API_KEY : undefined))?.trim() || undefined;
+  if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
+    throw new UsageError(
+      `the key for ${new URL(url).host} has characters that no key has: a space, a line break or quotes`,
+    );
+  }
+  return key;
 }
 
 /** Advice for the user after an HTTP status; undefined for an unknown one. */

@@ -162,6 +162,12 @@ describe("a task file with a mistake", () => {
       'has "succes", which is no field of a reward: did you mean "success"?',
     ],
     ['({ reward: "1", success: true, parts: {} })', 'is "1" (a string), not a finite number'],
+    ['({ reward: 1, success: "no" })', 'has the success "no" (a string), not true or false'],
+    ["({ reward: 1, success: true, parts: 1 })", "has the parts 1, not an object"],
+    [
+      '({ reward: 1, success: true, parts: { right: 1, near: "0" } })',
+      'has the part near: "0" (a string), not a finite number',
+    ],
     ["1", "is 1, not an object: return { reward, success, parts }"],
     ["undefined", "is undefined, not an object: return { reward, success, parts }"],
     ["({ reward: 1 })", 'has no "success": return { reward, success, parts }'],

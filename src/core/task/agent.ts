@@ -3,7 +3,7 @@
  * model served by hone. See docs/agents.md.
  */
 import type { LanguageModelV3 } from "@ai-sdk/provider";
-import { REWARD_FIELDS, unknownField } from "./fields.js";
+import { checkOutcome, REWARD_FIELDS, unknownField } from "./fields.js";
 import type { Reward, RolloutEnd, Scenario } from "./scenario.js";
 
 export interface ProgramOptions {
@@ -122,5 +122,7 @@ export function rewardReturned(returned: unknown): Reward {
   }
   const unknown = unknownField(Object(returned), REWARD_FIELDS, "a reward");
   if (unknown !== undefined) throw new Error(`rollout returned ${unknown}`);
-  return { reward, success: success ?? reward >= 1, parts };
+  const whole = { reward, success: success ?? reward >= 1, parts };
+  checkOutcome(whole, "what rollout returned");
+  return whole;
 }

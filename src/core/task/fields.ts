@@ -74,6 +74,15 @@ function shown(value: unknown): string {
   return `${text.slice(0, 100)} (a ${typeof value})`;
 }
 
+/** Tasks need not be checked by TypeScript. @throws Error unless success is a boolean and each part a finite number */
+export function checkOutcome({ success, parts }: Pick<Reward, "success" | "parts">, whose: string): void {
+  if (typeof success !== "boolean") throw new Error(`${whose} has the success ${shown(success)}, not true or false`);
+  if (typeof parts !== "object" || parts === null)
+    throw new Error(`${whose} has the parts ${shown(parts)}, not an object`);
+  const wrong = Object.entries(parts).find(([, value]) => !Number.isFinite(value));
+  if (wrong) throw new Error(`${whose} has the part ${wrong[0]}: ${shown(wrong[1])}, not a finite number`);
+}
+
 /**
  * A reward as it was returned; its parts may be left out.
  *
@@ -89,5 +98,7 @@ export function checkReward(returned: unknown, whose: string): Reward {
   if (missing !== undefined) throw new Error(`${whose} has no "${missing}": return { reward, success, parts }`);
   const { reward } = returned as Partial<Reward>;
   if (!Number.isFinite(reward)) throw new Error(`${whose} is ${shown(reward)}, not a finite number`);
-  return { ...(returned as Reward), parts: (returned as Partial<Reward>).parts ?? {} };
+  const checked = { ...(returned as Reward), parts: (returned as Partial<Reward>).parts ?? {} };
+  checkOutcome(checked, whose);
+  return checked;
 }

@@ -96,7 +96,8 @@ describe("gather", () => {
     const told: string[] = [];
     const whole = await onOne(["good"]);
     const { groups, failures } = await onOne(["good", "no reward", "good", "good"], {
-      maxExceptions: 0.5,
+      // Of all eight, also those that are not played again.
+      maxExceptions: 0.25,
       have: whole.groups[0] ?? [],
       concurrency: 2,
       onTrajectory: ({ id }) => told.push(id),

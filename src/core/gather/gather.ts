@@ -310,7 +310,7 @@ class Gathering {
     if (!group) return;
     this.#failures.push(failure);
     this.#leftovers = true;
-    const total = this.#byRollout.size;
+    const total = this.#options.scenarios.length * this.#options.groupSize;
     const limit = this.#options.maxExceptions ?? 0;
     const borne = limit < 1 ? Math.floor(limit * total) : limit;
     if (this.#failures.length > borne) {

@@ -85,9 +85,15 @@ export function lockRun(folder: string): RunLock {
     const who = owner ? `process ${owner.pid} on ${owner.host} since ${owner.since}` : "another process";
     throw new HoneError(`the run ${folder} is in use by ${who}; wait until it ends, or give another --run`);
   }
-  const previous = readOwner(ownerFile);
-  const owner: Owner = { pid: process.pid, host: hostname(), since: new Date().toISOString() };
-  writeDurably(ownerFile, `${JSON.stringify(owner)}\n`);
+  let previous: Owner | undefined;
+  try {
+    previous = readOwner(ownerFile);
+    const owner: Owner = { pid: process.pid, host: hostname(), since: new Date().toISOString() };
+    writeDurably(ownerFile, `${JSON.stringify(owner)}\n`);
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
   return {
     previous,
     release() {

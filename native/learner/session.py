@@ -132,6 +132,7 @@ class Session:
             metrics = work(self._backend, self._optimizer, batch, request, telling, self._ranks)
             probe, before = metrics.pop("probe", None), metrics.pop("before", None)
             saving = time.monotonic()
+            stood = self._adapter, self._in_force
             try:
                 if metrics.get("applied", True) and self._ranks.first:
                     progress("saving", 0, 1)
@@ -148,6 +149,7 @@ class Session:
                 if before is not None:
                     forget(error)
                     self._optimizer.restore(before)
+                    self._adapter, self._in_force = stood
                 raise
             finally:
                 # On a card nothing of it is left when the learner goes to rest.

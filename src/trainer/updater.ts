@@ -53,18 +53,18 @@ export class LearnerUpdater implements Updater {
   }
 
   prepare(from: string | undefined): Promise<void> {
-    this.#preparing ??= this.#start(from, this.#closed.signal).then(() => this.#afterUse());
-    return this.#preparing;
+    if (this.#preparing) return this.#preparing;
+    const preparing = this.#start(from, this.#closed.signal).then(() => this.#afterUse());
+    this.#preparing = preparing;
+    // The next one starts a learner again.
+    preparing.catch(() => {
+      if (this.#preparing === preparing) this.#preparing = undefined;
+    });
+    return preparing;
   }
 
   async update(request: UpdateRequest): Promise<StepMetrics> {
-    try {
-      await this.#preparing;
-    } catch (error) {
-      // The next update starts a learner again.
-      this.#preparing = undefined;
-      throw error;
-    }
+    await this.#preparing;
     const stop = () => void this.#end();
     request.signal.addEventListener("abort", stop, { once: true });
     try {

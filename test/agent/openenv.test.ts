@@ -50,6 +50,15 @@ it("plays an episode by the tool of the environment's action, up to its end, for
   await expect.poll(() => server.sessions()).toBe(0);
 });
 
+it("is solved where its rewards come to what was asked for, but for the rounding of their sum", async () => {
+  const server = await served({ right: 0.7 });
+  const play = (solved: number) => playEpisode(taskOf(server), [[say(1), say(2), say(3)]], { options: { solved } });
+  const { reward } = await play(2.1);
+  expect(reward.reward).toBeLessThan(2.1);
+  expect(reward.success).toBe(true);
+  expect((await play(2.1001)).reward.success).toBe(false);
+});
+
 it("calls the tools of an environment that has those of an MCP server through steps, which have rewards", async () => {
   const server = await served({ mcp: true });
   const { reward, asked } = await playEpisode(taskOf(server), [[say(100)], [say(1)]]);

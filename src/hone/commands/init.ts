@@ -1,8 +1,10 @@
 /** `hone init`: a new project with a task of its own, ready for `npm run train`. */
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
 import type { Config } from "../../core/config/config.js";
 import { DEFAULT_MODEL } from "../../core/config/defaults.js";
-import { UsageError } from "../../core/util/errors.js";
+import { HoneError, UsageError } from "../../core/util/errors.js";
 import { type CommandIo, defineCommand } from "../command.js";
 import { besideOf, dependencyOf, type Ground, groundOf, nameOf, writeProject } from "../init/init.js";
 import { honeOf } from "../init/templates.js";
@@ -22,6 +24,11 @@ async function ask(given: Asked, { package: before }: Ground, io: CommandIo): Pr
       package: known ?? (await answer("hone's tarball, as `yarn package` makes it: ")),
       model: given.model ?? (await answer(`Model to train (${DEFAULT_MODEL}, a smoke test): `)),
     };
+  } catch (error) {
+    // Ctrl-D.
+    if (error instanceof Error && error.name === "AbortError" && !io.signal.aborted)
+      throw new HoneError("init was ended");
+    throw error;
   } finally {
     lines.close();
   }
@@ -47,7 +54,9 @@ export const initCommand = defineCommand({
     }
     const dependency =
       answered.package === undefined ? (before as string) : dependencyOf(answered.package, ground.folder);
-    const model = answered.model ?? DEFAULT_MODEL;
+    const named = answered.model ?? DEFAULT_MODEL;
+    // A file is named from here, and read from the project's folder.
+    const model = existsSync(named) ? resolve(named) : named;
     const name = nameOf(ground.folder);
     const files = writeProject(ground, { name, hone: dependency, beside: besideOf(dependency, ground.folder), model });
     const smoke = model === DEFAULT_MODEL;

@@ -16,7 +16,7 @@ const PACKAGE = "@hone-rl/hone";
 
 export const scriptsOf = ({ model }: Pick<Project, "model">) => ({
   check: "hone check",
-  train: `hone train${model === DEFAULT_MODEL ? "" : ` --model ${model}`}`,
+  train: `hone train${model === DEFAULT_MODEL ? "" : ` --model ${/^[\w@%+=:,./-]+$/.test(model) ? model : JSON.stringify(model)}`}`,
   hone: "hone",
 });
 

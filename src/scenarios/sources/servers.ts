@@ -12,6 +12,7 @@ import { toJson } from "../../core/util/json.js";
 import { cutText } from "../../core/util/text.js";
 import { TimeLimit } from "../../core/util/time-limit.js";
 import type { Judge } from "../../judge/judge.js";
+import { NoVerdict } from "../../judge/no-verdict.js";
 import { type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
 import { exploringQuestion, type MadeCall, type WantedCall } from "../questions.js";
 import { drawn } from "./draw.js";
@@ -120,7 +121,15 @@ async function explore(
   const made = new Map<string, MadeCall>();
   const pieces: Piece[] = [];
   while (made.size < calls) {
-    const { value } = await judge.ask(exploringQuestion(schemas, shown([...made.values()]), about), signal);
+    const asked = judge.ask(exploringQuestion(schemas, shown([...made.values()]), about), signal);
+    const value = await asked.then(
+      (verdict) => verdict.value,
+      (error: unknown) => {
+        if (!(error instanceof NoVerdict)) throw error;
+        if (pieces.length > 0) return [];
+        throw new HoneError(`the model gives no list of calls to explore with: ${error.message}; take a larger one`);
+      },
+    );
     const fresh = value.filter((call) => !made.has(`${call.tool} ${written(call.arguments)}`));
     if (fresh.length === 0) break;
     for (const call of fresh.slice(0, calls - made.size)) {

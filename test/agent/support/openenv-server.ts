@@ -29,7 +29,7 @@ const COUNT = {
 const TOOL = { ...COUNT, properties: { number: COUNT.properties.number } };
 const CALLS = { title: "CallToolAction", type: "object", properties: { type: { const: "call_tool" } } };
 
-export async function openEnvServer({ most = 8, mcp = false } = {}): Promise<OpenEnvServer> {
+export async function openEnvServer({ most = 8, mcp = false, right: each = 0.5 } = {}): Promise<OpenEnvServer> {
   const messages: OpenEnvServer["messages"] = [];
   const open = new Set<WebSocket>();
   const http = createServer((request, response) => {
@@ -102,7 +102,7 @@ export async function openEnvServer({ most = 8, mcp = false } = {}): Promise<Ope
         tool_name: "count.up",
         ...(number > 99 ? { result: null, error } : { result, error: null }),
       };
-      const reward = server.fault === "no reward" ? null : right ? 0.5 : done ? false : null;
+      const reward = server.fault === "no reward" ? null : right ? each : done ? false : null;
       return send("observation", { observation: mcp ? called : { metadata: {}, said }, reward, done });
     });
   });

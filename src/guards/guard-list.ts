@@ -18,7 +18,7 @@ import { type RenderedReader, type Renderer, renderedGuard } from "./rendered.js
 import { checkResults } from "./results.js";
 import { type StoreReader, storedGuard } from "./stored.js";
 
-/** Those that need no more than a moment has: all but the first two and the last three of `guardsOf`. */
+/** Those that need no more than a moment has. */
 export const guards: readonly Guard[] = [
   {
     name: "results by the record",
@@ -34,11 +34,6 @@ export const guards: readonly Guard[] = [
     name: "a group's draws",
     sees: "rollouts of a group that were not drawn independently of each other",
     afterPlay: ({ group }) => demanding("drop these rollouts", () => checkDraws(group)),
-  },
-  {
-    name: "seeds",
-    sees: "rollouts that were drawn with the seed of another scenario, index or step",
-    afterPlay: ({ group, seedName, step }) => demanding("drop these rollouts", () => checkSeeds(group, seedName, step)),
   },
   {
     name: "rewards and advantages by a second path",
@@ -128,11 +123,20 @@ export interface GuardSources {
   readonly dealt: Dealt | undefined;
 }
 
+/** A program that chooses what is played chooses its seeds too. */
+const seedsGuard = (dealt: Dealt | undefined): Guard => ({
+  name: "seeds",
+  sees: "rollouts that were drawn with the seed of another scenario, index or step",
+  afterPlay: ({ group, seedName, step }) =>
+    dealt && demanding("drop these rollouts", () => checkSeeds(group, seedName, step)),
+});
+
 /** The guards of a run. */
 export const guardsOf = ({ reader, render, store, settings, dealt }: GuardSources): readonly Guard[] => [
   givenGuard(reader),
   renderedGuard(reader, render),
   ...guards,
+  seedsGuard(dealt),
   scenariosGuard(dealt),
   askedGuard(settings),
   storedGuard(store),

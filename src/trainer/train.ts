@@ -85,16 +85,20 @@ export async function train(
     rewardGroup: async () => ({ kind: "rewarded", rewards: [] }) as const,
     signal,
   };
-  const [{ pruneCheckpoints }, { stagesOf }, { trainStep }, { StepClock }] = await Promise.all([
+  const [{ pruneCheckpoints }, { lookAtPlay, stagesOf }, { trainStep }, { StepClock }] = await Promise.all([
     import("../core/train/earlier.js"),
     import("../core/train/stages.js"),
     import("../core/train/step.js"),
     import("../core/train/step-clock.js"),
   ]);
+  const clock = new StepClock();
   const row = await trainStep({
-    ...stagesOf(stepParts, at, new StepClock()),
+    ...stagesOf(stepParts, at, clock),
     sample: (soFar) => (soFar.length === 0 ? scenarios : []),
-    play: async () => ({ groups: played, failures: [], reused: 0 }),
+    play: async () => {
+      await lookAtPlay(stepParts, step, played, clock);
+      return { groups: played, failures: [], reused: 0 };
+    },
     reward: async () => rewarded,
   }).catch(async (error: unknown) => {
     await playInForce(opened).catch(() => undefined);

@@ -78,6 +78,15 @@ describe("a program's own step", () => {
     expect(run.step).toBe(0);
   });
 
+  it("is refused where its rollouts are not what was played", async () => {
+    const others = played.groups.map((group) =>
+      group.map((one) => ({ ...one, messages: one.messages.with(0, { role: "user" as const, content: "another" }) })),
+    );
+    const rewards = others.map(() => [1, 0, 0, 0.5]);
+    await expect(train(run, others, { rewards })).rejects.toThrow(/was given other tokens than its messages/);
+    expect(run.step).toBe(0);
+  });
+
   it("teaches by the program's rewards, and the model plays with what was learnt", async () => {
     expect([run.step, run.adapter, model.adapter]).toEqual([0, null, null]);
     const before = await evaluate(model, task, task.test);

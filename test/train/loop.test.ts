@@ -287,6 +287,36 @@ describe("the training loop", () => {
     expect(await guarded(refusing("afterCommit", "refuse"))).toEqual({ step: 1, played: 0 });
   });
 
+  it("keeps what a judge is at when a guard refuses the rollouts: its answers are paid for", async () => {
+    const run = await opened();
+    const asked: (string | undefined)[] = [];
+    const answered: typeof asked = [];
+    const rewardGroup: RewardGroup = async ([first]) => {
+      asked.push(first?.scenario.id);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      answered.push(first?.scenario.id);
+      return { kind: "no_verdict", reason: "late" };
+    };
+    const error = new HoneError("not what was played");
+    const guard: Guard = { name: "one", sees: "", afterPlay: () => ({ demand: "drop these rollouts", error }) };
+    await expect(train(partsOf(run, { change: { guards: [guard], rewardGroup } }))).rejects.toThrow(error);
+    expect(asked).toHaveLength(2);
+    expect(answered).toEqual(asked);
+    expect(run.store.rollouts("train", 1)).toEqual([]);
+  });
+
+  it("counts a group whose rollouts all failed as one that could not be compared", async () => {
+    const run = await opened();
+    const parts = partsOf(run, { settings: { steps: 1, validateEvery: 0 } });
+    const play = parts.policy.play.bind(parts.policy);
+    parts.policy.play = async (request) => {
+      const { groups, ...played } = await play(request);
+      return { ...played, groups: [[], ...groups.slice(1)] };
+    };
+    await train(parts);
+    expect(run.store.lastStep().metrics).toMatchObject({ groups: 2, groups_flat: 0, groups_broken_off: 1 });
+  });
+
   it.each([
     { moment: "afterCommit", staleness: 0 },
     { moment: "afterWaking", staleness: 0 },

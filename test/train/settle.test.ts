@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { EngineOutOfMemory } from "../../src/core/engine/errors.js";
 import type { Run } from "../../src/core/run/run.js";
 import { HoneError } from "../../src/core/util/errors.js";
-import { type FakePolicy, openFake, partsOf, silent, train } from "./support/fakes.js";
+import { FakeLearner, type FakeParts, type FakePolicy, openFake, partsOf, silent, train } from "./support/fakes.js";
 import { stateOf } from "./support/state.js";
 
 const settings = { steps: 3, validateEvery: 0, keep: 9 };
@@ -35,12 +35,21 @@ function close(): void {
 }
 
 /** Goes on with the run; returns what it stopped with, if it did. */
-async function goOn(change: (policy: FakePolicy) => void = () => undefined, at = folder) {
+async function goOn(
+  change: (policy: FakePolicy) => void = () => undefined,
+  at = folder,
+  learner?: NonNullable<FakeParts["learner"]>,
+) {
   const shown: number[] = [];
   const happened: string[] = [];
   open = await openFake(at);
   const view = { ...silent, step: ({ step }: { step: number }) => void shown.push(step) };
-  const parts = partsOf(open, { settings, change: { view }, tick: (name) => happened.push(name) });
+  const parts = partsOf(open, {
+    settings,
+    change: { view },
+    tick: (name) => happened.push(name),
+    ...(learner && { learner }),
+  });
   parts.policy.reading = () => fine;
   change(parts.policy);
   const ended = await train(parts).then(
@@ -198,16 +207,20 @@ describe("a step whose update is done", () => {
   });
 
   it("that changed nothing needs no second look", async () => {
-    const stopped = await goOn((policy) => {
-      policy.reward = 1;
-      policy.waking = () => {
-        throw full;
-      };
-    });
+    const infinite = { applied: false, skipped: "gradient" } as const;
+    const stopped = await goOn(failing(1, full), folder, (from) => new FakeLearner(from, undefined, () => infinite));
     expect(stopped).toMatchObject({ steps: [0, 1], unsettled: undefined });
     expect(stopped.ended?.message).toContain("Step 1 is kept");
     await goOn();
     expect(lines()).toEqual([1, 2, 3]);
+  });
+
+  it("has no update where no group has a signal: the engine stays awake", async () => {
+    const { ended, happened, steps } = await goOn((policy) => {
+      policy.reward = 1;
+    });
+    expect({ ended, steps }).toEqual({ ended: undefined, steps: [0, 1, 2, 3] });
+    expect(happened).not.toContain("sleep");
   });
 
   it("has one line in metrics.jsonl also when the end came while it was written", async () => {

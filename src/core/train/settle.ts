@@ -5,7 +5,7 @@
  */
 import { EngineOutOfMemory } from "../engine/errors.js";
 import { learnerPart, numericsOf } from "../run/numerics.js";
-import { metricsLine, mismatchesOf, type ProbeReading, type StepRow, taught } from "../run/records.js";
+import { metricsLine, mismatchesOf, type ProbeReading, type StepRow } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
 import { heed } from "./guard.js";
 import type { LoopParts } from "./parts.js";
@@ -32,7 +32,7 @@ export async function wakeWith(parts: Parts, row: StepRow, clock: StepClock): Pr
 }
 
 async function lookAtProgress(parts: Parts, row: StepRow): Promise<void> {
-  if (!row.metrics || taught(row.metrics)) return;
+  if (!row.metrics) return;
   const { store } = parts.run;
   const rows = store.steps().filter(({ step, metrics }) => step <= row.step && metrics);
   const steps = rows.flatMap(({ metrics }) => metrics ?? []);

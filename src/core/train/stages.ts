@@ -3,7 +3,7 @@
  * view, and interruption by the user's signal.
  */
 import { once } from "node:events";
-import { writeBatch } from "../learn/batch.js";
+import { type BatchGroup, writeBatch } from "../learn/batch.js";
 import type { StepMetrics } from "../learn/types.js";
 import { comparable, rewardComparable } from "../reward/comparable.js";
 import { GroupWork } from "../reward/group-work.js";
@@ -85,6 +85,15 @@ const actsBefore = ({ run, view }: LoopParts, step: number): Acts => ({
   takeBack: () => undefined,
 });
 
+/** Asks the guards what they see in groups that were played. */
+export async function lookAtPlay(parts: LoopParts, step: number, groups: Groups, clock: StepClock): Promise<void> {
+  const { temperature, seed } = parts.settings;
+  const seen = { temperature, seedName: seedNameOf(seed, "train"), step };
+  await clock.check(async () => {
+    for (const group of groups) await heed(parts.guards, "afterPlay", { group, ...seen }, actsBefore(parts, step));
+  });
+}
+
 /** @param version state of the run whose policy plays the step, and which the engine plays now */
 export function playStages(parts: LoopParts, step: number, version: StepRow, clock: StepClock): PlayStages {
   const { settings, scenarios, guards, view, signal } = parts;
@@ -101,32 +110,23 @@ export function playStages(parts: LoopParts, step: number, version: StepRow, clo
   return {
     sample: (soFar) => scenarios.next(step, soFar, settings.refill),
 
-    play: async (scenarios) => {
-      const played = await timed("rollouts", () =>
-        rewarding.during(signal, (signal) =>
-          playSaved(
-            { ...playContextOf(parts), signal },
-            {
-              phase: "train",
-              step,
-              scenarios,
-              groupSize: settings.groupSize,
-              adapter: version.adapter,
-              onGroup: (group) => rewarding.begin(group),
-            },
-          ),
-        ),
-      );
-      const { temperature, seed } = settings;
-      const seen = { temperature, seedName: seedNameOf(seed, "train"), step };
-      await clock.check(async () => {
-        for (const group of played.groups) await heed(guards, "afterPlay", { group, ...seen }, acts);
-      });
-      return played;
-    },
+    play: (scenarios) =>
+      rewarding.during(signal, async (signal) => {
+        const asked = {
+          phase: "train",
+          step,
+          scenarios,
+          groupSize: settings.groupSize,
+          adapter: version.adapter,
+          onGroup: (group: readonly Trajectory[]) => rewarding.begin(group),
+        } as const;
+        const played = await timed("rollouts", () => playSaved({ ...playContextOf(parts), signal }, asked));
+        await lookAtPlay(parts, step, played.groups, clock);
+        return played;
+      }),
 
-    reward: (groups) =>
-      timed("rewards", () => stoppable(() => rewarding.all(groups, { kind: "rewarded", rewards: [] }))),
+    // Of a group all rollouts of which failed nothing is left to compare.
+    reward: (groups) => timed("rewards", () => stoppable(() => rewarding.all(groups, { kind: "broken_off" }))),
 
     advantages: async (groups, rewards) => {
       const { advantages: options, maskTruncated } = settings;
@@ -150,6 +150,7 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
   const numericsWith = (learnt: StepMetrics | null) =>
     numericsOf(settings.numerics.engine, learnt && learnerNumerics(learnt, settings.numerics.hfWeights));
   const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);
+  const furtherIn = (groups: readonly CreditedGroup[]) => groups.length - scenarios.groupsPerStep;
 
   return {
     update: async (groups) => {
@@ -157,13 +158,15 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
       const schedule = { ...settings.schedule, steps: settings.steps };
       const seen = { groups, steps: run.store.steps(), learningRate, schedule };
       await clock.check(() => heed(guards, "beforeUpdate", seen, acts));
+      const further = furtherIn(groups);
+      const batch = batchOf(groups, { kl: settings.kl, further });
+      if (batch.length === 0) return null;
       if (!settings.apart) await timed("swap", () => Promise.all([policy.sleep(), parts.restJudge?.()]));
       const learnt = await timed("update", () =>
         interruptible(signal, "train", step, () =>
-          updateOn(parts, { at, version, groups, learningRate, earlier, clock, acts }),
+          updateOn(parts, { at, version, groups, further, batch, learningRate, earlier, clock, acts }),
         ),
       );
-      if (!learnt) return null;
       clock.addChecks(learnt.seconds.checks);
       const { lastUpdates } = parts;
       const before = mismatchesOf(run.store.steps(), numericsWith(learnt));
@@ -180,7 +183,7 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
 
     commit: async ({ rounds, groups, learnt, inForce }) => {
       const failures = rounds.flatMap((round) => round.failures);
-      const further = groups.length - scenarios.groupsPerStep;
+      const further = furtherIn(groups);
       const resting = scenarios.resting(step);
       const row: StepRow = {
         step,
@@ -215,6 +218,9 @@ interface Learning {
   readonly at: StepRow;
   readonly version: StepRow;
   readonly groups: readonly CreditedGroup[];
+  /** Number of those that were played in place of some with advantages of 0. */
+  readonly further: number;
+  readonly batch: readonly BatchGroup[];
   readonly learningRate: number;
   readonly earlier: EarlierPolicy | undefined;
   readonly clock: StepClock;
@@ -222,12 +228,9 @@ interface Learning {
 }
 
 async function updateOn(
-  { run, settings, scenarios, updater, guards, view, signal }: LoopParts,
-  { at, version, groups, learningRate, earlier, clock, acts }: Learning,
-): Promise<StepMetrics | null> {
-  const further = groups.length - scenarios.groupsPerStep;
-  const batch = batchOf(groups, { kl: settings.kl, further });
-  if (batch.length === 0) return null;
+  { run, settings, updater, guards, view, signal }: LoopParts,
+  { at, version, groups, further, batch, learningRate, earlier, clock, acts }: Learning,
+): Promise<StepMetrics> {
   const step = at.step + 1;
   const folderOf = (checkpoint: number | null) => ({ checkpoint: run.checkpointOf({ checkpoint }) ?? null });
   view.phase(step, "update", batch.length);

@@ -138,7 +138,7 @@ export class RunStore {
     })();
   }
 
-  /** Resets the store to its state before the run began. */
+  /** Resets the store to its state before the run began, but for what a judge was paid. */
   forget(): void {
     this.#database.transaction(() => {
       for (const table of ["rollouts", "validations", "steps", "devices", "difficulty", "run"]) {

@@ -1,5 +1,5 @@
 /** Programs that a rollout runs: they end with it, and so do processes that they started (see src/agent/mcp/guarded.ts). */
-
+import { existsSync } from "node:fs";
 import { ProgramError, type ProgramOptions, type Ran } from "../core/task/agent.js";
 import { exceptionsIn } from "./exceptions.js";
 import { type Guarded, programOf, startGuarded } from "./mcp/guarded.js";
@@ -27,6 +27,7 @@ export class Programs {
     const { env, output, signal } = this.#surroundings;
     const { cwd = process.cwd(), env: own = {}, input = "" } = options;
     signal.throwIfAborted();
+    if (!existsSync(cwd)) throw new Error(`there is no folder ${cwd} to start ${command} in`);
     const program = programOf(command, cwd, own.PATH ?? process.env.PATH);
     if (!program) throw new Error(`there is no program ${command}`);
     const inherited = Object.entries(process.env).flatMap(([name, value]) =>
@@ -50,13 +51,17 @@ export class Programs {
     signal.addEventListener("abort", stop, { once: true });
     try {
       await closed;
-      const { code, signal: by } = await guarded.exited;
+      const { code, signal: by, error } = await guarded.exited;
       signal.throwIfAborted();
       if (code === 0) return written;
+      if (error) throw new Error(`${command} was not started: ${error.message}`);
       const how = by === null ? `ended with code ${code}` : `was ended by ${by}`;
       const exceptions = code === null ? [] : exceptionsIn(written.stderr);
       const [first] = exceptions;
-      const what = first ? `: ${first.names[0]}${first.message && `: ${first.message}`}`.slice(0, 300) : "";
+      // A shell's codes for what cannot be executed, an interpreter that is not there for example.
+      const said = code === 126 || code === 127 ? (written.stderr.trim().split("\n").at(-1) ?? "") : "";
+      const why = first ? `${first.names[0]}${first.message && `: ${first.message}`}` : said;
+      const what = why === "" ? "" : `: ${why.slice(0, 300)}`;
       throw new ProgramError(`${[command, ...args].join(" ").slice(0, 200)} ${how}${what}`, code, exceptions);
     } finally {
       signal.removeEventListener("abort", stop);

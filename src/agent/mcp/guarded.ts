@@ -37,13 +37,20 @@ mark=$1; shift
 exec env HONE_MCP_SERVER="$mark" "$@" 3<&-
 `;
 
+interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** Why it could not be started. */
+  readonly error?: Error;
+}
+
 export interface Guarded {
   readonly process: ChildProcess;
   readonly stdin: Writable;
   readonly stdout: Readable;
   readonly stderr: Readable;
   /** Resolves when the program has ended, or could not be started. */
-  readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+  readonly exited: Promise<Exit>;
   /** Asks the program to end, kills it after a while, and resolves when no process of it is left. */
   end(): Promise<void>;
 }
@@ -81,15 +88,15 @@ export function startGuarded(
   // Only the guardian holds the other end, so it closes when the group is dead.
   const gone = new Promise<void>((done) => lifeline.once("close", () => done()));
   lifeline.resume();
-  const exited = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((done) => {
+  const exited = new Promise<Exit>((done) => {
     child.once("exit", (code, signal) => {
       // Processes started by the program must not outlive it.
       lifeline.end();
       done({ code, signal });
     });
-    child.once("error", () => {
+    child.once("error", (error) => {
       lifeline.destroy();
-      done({ code: null, signal: null });
+      done({ code: null, signal: null, error });
     });
   });
   return {

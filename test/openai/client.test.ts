@@ -1,5 +1,6 @@
 import { createServer as createTlsServer } from "node:https";
 import { createServer } from "node:net";
+import { Agent, type Dispatcher } from "undici";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { openPlayerFor } from "../../src/machine/play/choose-player.js";
 import { complete } from "../../src/serve/openai/completion.js";
@@ -10,7 +11,7 @@ import { type ChatServer, completion, type Reply, type Request, startServer } fr
 const servers: ChatServer[] = [];
 afterEach(async () => {
   vi.unstubAllEnvs();
-  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
   for (const server of servers.splice(0)) await server.close();
 });
 
@@ -122,15 +123,15 @@ describe("what a server is sent", () => {
   it("is the key, the organisation and the project where it is", async () => {
     openAiEnvironment();
     vi.stubEnv("OPENAI_CUSTOM_HEADERS", undefined);
-    const sent: { url: string; headers: Headers }[] = [];
-    vi.stubGlobal("fetch", async (url: string, init: RequestInit) => {
-      sent.push({ url, headers: new Headers(init.headers) });
-      return Response.json((completion("yes") as { json: unknown }).json);
+    const sent: Dispatcher.DispatchOptions[] = [];
+    vi.spyOn(Agent.prototype, "dispatch").mockImplementation((options) => {
+      sent.push(options);
+      throw new Error("nothing is sent");
     });
     const url = "https://api.openai.com/v1";
-    await ask(url, keyFor(url, undefined));
-    expect(sent.map((one) => one.url)).toEqual(["https://api.openai.com/v1/chat/completions"]);
-    expect(Object.fromEntries(sent[0]?.headers ?? [])).toMatchObject({
+    await expect(ask(url, keyFor(url, undefined))).rejects.toThrow("nothing is sent");
+    expect(sent.map(({ origin, path }) => `${origin}${path}`)).toEqual(["https://api.openai.com/v1/chat/completions"]);
+    expect(sent[0]?.headers).toMatchObject({
       authorization: "Bearer sk-openai",
       "openai-organization": "org-mine",
       "openai-project": "proj-mine",

@@ -1,5 +1,6 @@
 /** Requests to OpenAI-compatible servers: what is sent where, redirects, and every failure as a {@link ChatError}. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { Agent, fetch, Headers, type Response } from "undici";
 import { textWithin } from "./bounded.js";
 import { ChatError, connectionError, errorIn, retryAfter } from "./failure.js";
 import { type ChatServer, isOpenAi } from "./server.js";
@@ -78,11 +79,21 @@ export async function request(server: ChatServer, path: string, { body, signal }
   }
 }
 
+interface Sent extends Pick<Asked, "signal"> {
+  readonly method: string;
+  readonly body?: string;
+  readonly headers: Headers;
+  readonly redirect: "manual";
+}
+
+/** Every request has its own limit (--judge-timeout, --turn-timeout). Those of Node's own `fetch` end after 300 s without headers. */
+const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
+
 /**
- * `fetch`, which in Node never ends where one of a process's first connections is closed before it is set up, as by the published port
+ * `fetch`, which never ends where one of a process's first connections is closed before it is set up, as by the published port
  * of a container in which no program listens.
  */
-async function fetched(url: string, { signal, ...init }: RequestInit & Pick<Asked, "signal">): Promise<Response> {
+async function fetched(url: string, { signal, ...init }: Sent): Promise<Response> {
   const { host } = new URL(url);
   for (let attempt = 1; ; attempt++) {
     const closed = new AbortController();
@@ -92,7 +103,7 @@ async function fetched(url: string, { signal, ...init }: RequestInit & Pick<Aske
     };
     subscribe("undici:client:connected", look);
     try {
-      return await fetch(url, { ...init, signal: AbortSignal.any([signal, closed.signal]) });
+      return await fetch(url, { ...init, dispatcher, signal: AbortSignal.any([signal, closed.signal]) });
     } catch (error) {
       // Of requests that begin together each sees the connections of all.
       if (attempt === 2 || !closed.signal.aborted || signal.aborted) throw error;

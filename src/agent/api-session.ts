@@ -15,6 +15,7 @@ import { awakeTime, TimeLimit } from "../core/util/time-limit.js";
 import { type Call, type Completion, complete } from "../serve/openai/completion.js";
 import type { ChatMessage as ApiMessage, Dialect } from "../serve/openai/dialect.js";
 import { adviceFor, ChatError, causeOf, mayPass } from "../serve/openai/failure.js";
+import { shownUrl } from "../serve/openai/server.js";
 import { estimateTokens } from "../serve/openai/tokens.js";
 
 /** Attempts after the first where a server fails; one that is busy is asked until the turn's deadline. */
@@ -135,7 +136,9 @@ export class ApiSession implements Session {
     const { url } = this.#settings;
     const advice = adviceFor("player", this.#settings, error);
     // Without the error as its cause, which may quote the request.
-    return new HoneError(`the model at ${url} did not answer: ${error.message}${advice ? `; ${advice}` : ""}`);
+    return new HoneError(
+      `the model at ${shownUrl(url)} did not answer: ${error.message}${advice ? `; ${advice}` : ""}`,
+    );
   }
 
   respond(messages: readonly ChatMessage[], _calls: readonly CallRecord[]): void {

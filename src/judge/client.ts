@@ -12,7 +12,7 @@ import { TimeLimit } from "../core/util/time-limit.js";
 import { type Completion, complete } from "../serve/openai/completion.js";
 import { Dialect, type DialectSettings } from "../serve/openai/dialect.js";
 import { adviceFor, type Cause, ChatError, causeOf, mayPass, type Passing } from "../serve/openai/failure.js";
-import type { ChatServer } from "../serve/openai/server.js";
+import { type ChatServer, shownUrl } from "../serve/openai/server.js";
 import { estimateTokens } from "../serve/openai/tokens.js";
 import { JudgeBudget, type JudgeBudgetSettings, noUsage } from "./budget.js";
 import type { AnswerForm } from "./form.js";
@@ -100,6 +100,10 @@ export class JudgeClient {
   readonly #stop = new AbortController();
   /** Refusals of questions of a server that answers others. */
   readonly #questions = new Set<string>();
+  /** Requests that have reserved their cost. */
+  #underWay = 0;
+  /** Those that wait until one of them has ended. */
+  readonly #waiting: (() => void)[] = [];
   #lastAnswer = Number.NEGATIVE_INFINITY;
   #down = false;
   #estimates = false;
@@ -172,7 +176,7 @@ export class JudgeClient {
       } catch (error) {
         if (!(error instanceof ChatError)) throw error;
         const failure = causeOf(error) === "refused" ? await this.#whose(error, send) : error;
-        const cause = causeOf(failure);
+        const cause = this.#causeNow(failure);
         if (!mayPass(cause)) throw this.#endOf(failure, cause);
         if (failed++ === 0) firstFailure = this.#clock.now();
         this.#checkPatience(failure, cause, failed, { started, firstFailure });
@@ -181,6 +185,13 @@ export class JudgeClient {
         if (failure.after === undefined) await this.#clock.sleep(1000 * longest * (0.5 + 0.5 * random.float()), signal);
       }
     }
+  }
+
+  /** At an address that has answered, a wrong one or an error that says little may pass: a proxy loads its routes anew. */
+  #causeNow(failure: ChatError): Cause {
+    const cause = causeOf(failure);
+    const answered = this.#lastAnswer > Number.NEGATIVE_INFINITY;
+    return answered && (cause === "address" || cause === "refused") ? "broken" : cause;
   }
 
   /**
@@ -230,7 +241,7 @@ export class JudgeClient {
       throw this.#giveUp(message);
     } else if (failed >= 2 && cause !== "busy" && !this.#down) {
       this.#down = true;
-      log(`the judge at ${url} does not answer (${message}); waiting up to ${patience} s`);
+      log(`the judge at ${shownUrl(url)} does not answer (${message}); waiting up to ${patience} s`);
     }
   }
 
@@ -243,7 +254,7 @@ export class JudgeClient {
 
   #stopped(why: string): JudgeStopped {
     const { model, url } = this.#settings;
-    return new JudgeStopped(`the judge ${model} at ${url} cannot be asked: ${why}`);
+    return new JudgeStopped(`the judge ${model} at ${shownUrl(url)} cannot be asked: ${why}`);
   }
 
   /** Sends one request and books its cost. @throws ChatError */
@@ -251,7 +262,10 @@ export class JudgeClient {
     const { messages } = body as { messages: unknown };
     const prompt = estimateTokens(JSON.stringify(messages));
     const leave = await this.#limits.enter(signal);
-    const held = this.#hold(prompt, leave);
+    const held = await this.#hold(prompt, signal).catch((error: unknown) => {
+      leave();
+      throw error;
+    });
     const time = new TimeLimit(this.#settings.timeout, () => undefined);
     const timeout = anyOf([time.signal, signal]);
     let settled = true;
@@ -273,20 +287,30 @@ export class JudgeClient {
       time.clear();
       timeout.release();
       if (settled) this.#budget.release(held);
+      this.#underWay--;
+      for (const look of this.#waiting.splice(0)) look();
       leave();
     }
   }
 
-  /** Dollars that a request may cost. Throws when the budget has less left. */
-  #hold(promptTokens: number, leave: () => void): number {
-    const held = this.#budget.hold(promptTokens);
-    if (held !== undefined) return held;
-    leave();
+  /** Dollars that a request may cost. Throws when the budget has less left, also once those under way have ended. */
+  async #hold(promptTokens: number, signal: AbortSignal): Promise<number> {
+    let held = this.#budget.hold(promptTokens);
+    while (held === undefined && this.#underWay > 0) {
+      await new Promise<void>((ended) => this.#waiting.push(ended));
+      signal.throwIfAborted();
+      held = this.#budget.hold(promptTokens);
+    }
+    if (held !== undefined) {
+      this.#underWay++;
+      return held;
+    }
     const { others } = this.#settings;
-    const spent = ((this.usage().cost ?? 0) + (others?.() ?? 0)).toFixed(4);
-    // Requests under way are paid for, so their answers are still used.
+    const spent = (this.usage().cost ?? 0) + (others?.() ?? 0);
+    const unsure = this.#budget.committed + (others?.() ?? 0) - spent;
+    const more = unsure < 0.00005 ? "" : ` and up to $${unsure.toFixed(4)} for requests without an answer`;
     throw this.#stopped(
-      `${others ? "all judges together have" : "it has"} cost $${spent}, and the next request could pass the $${this.#settings.maxCost} that --judge-max-cost allows; raise it to go on`,
+      `${others ? "all judges together have" : "it has"} cost $${spent.toFixed(4)}${more}, and the next request could pass the $${this.#settings.maxCost} that --judge-max-cost allows; raise it to go on`,
     );
   }
 
@@ -297,11 +321,13 @@ export class JudgeClient {
     const completion = usage.completion ?? estimateTokens(written);
     if (!this.#estimates && (usage.prompt === undefined || usage.completion === undefined)) {
       this.#estimates = true;
-      log(`the judge at ${url} does not say how many tokens it used; they and their cost are estimated from the texts`);
+      log(
+        `the judge at ${shownUrl(url)} does not say how many tokens it used; they and their cost are estimated from the texts`,
+      );
     }
     const cost = this.#budget.bill(prompt, completion);
     this.#lastAnswer = this.#clock.now();
-    if (this.#down) log(`the judge at ${url} answers again`);
+    if (this.#down) log(`the judge at ${shownUrl(url)} answers again`);
     this.#down = false;
     return cost;
   }

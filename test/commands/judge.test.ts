@@ -116,6 +116,16 @@ describe("yarn hone judge", () => {
     });
   });
 
+  it("fails where nothing was judged, with the last cause", async () => {
+    await serve(() => completion("I cannot say."));
+    writeRollouts(groupOf([0.25, 0.5]));
+    const { status, stderr } = await judge("r.jsonl", ...access());
+    expect(status).toBe(1);
+    expect(stderr).toMatch(
+      /nothing was judged: not_json 1 \(the last: .*\)\.\n--debug-judge shows what the judge says/,
+    );
+  });
+
   it("shows every stage under --debug-judge", async () => {
     await serve((request, index) =>
       index === 0 ? completion("hm, \u001b[2Jno") : completion(scoresText(honest(request))),

@@ -189,6 +189,24 @@ describe("servers that take less", () => {
     expect(said).toEqual([]);
   });
 
+  it("what was taken is not given up for refusals of one moment", async () => {
+    let page = 0;
+    const { url, requests } = await serve(() =>
+      page-- > 0
+        ? { status: 403, headers: { "content-type": "text/html" }, text: "<html>busy</html>" }
+        : completion(right),
+    );
+    const { client, said } = clientOf({ url });
+    await client.ask(question, never);
+    page = 3;
+    await Promise.all([1, 2, 3].map(() => client.ask(question, never)));
+    page = 3;
+    await Promise.all([1, 2, 3].map(() => client.ask(question, never)));
+    await client.ask(question, never);
+    expect(said).toEqual([]);
+    expect(formats(requests).at(-1)).toBe("json_schema");
+  });
+
   it("what one question alone is refused for is that question's, and costs no field", async () => {
     const { url, requests } = await serve(({ body }) =>
       body.messages[0]?.content === "poison"
@@ -327,6 +345,23 @@ describe("a server in trouble", () => {
     expect((await ask("fine")).text).toBe(right);
   });
 
+  it.each([
+    ["a wrong address", { status: 404, headers: { "content-type": "text/html" }, text: "<html>no route</html>" }],
+    ["an error without a code, with 200", { json: { error: "model overloaded" } }],
+  ] satisfies [string, Reply][])(
+    "that has answered, and now answers with %s for a while, is waited for",
+    async (_, trouble) => {
+      let wrong = 0;
+      const { url } = await serve(() => (wrong-- > 0 ? (trouble as Reply) : completion(right)));
+      const { client } = clientOf({ url });
+      await client.ask(question, never);
+      wrong = 6;
+      expect((await client.ask(question, never)).text).toBe(right);
+      wrong = Number.POSITIVE_INFINITY;
+      await expect(client.ask(question, never)).rejects.toThrow(/has not answered for .* s \(--judge-patience\)/);
+    },
+  );
+
   it("that is down for a minute makes everybody wait and go on", async () => {
     const { port, close } = await serve(() => completion(right));
     await close();
@@ -414,6 +449,16 @@ describe("limits", () => {
     const refused = asked.find(({ status }) => status === "rejected") as PromiseRejectedResult;
     expect(refused.reason).toBeInstanceOf(JudgeStopped);
     expect(refused.reason.message).toMatch(/it has cost \$0\.0090, .* \$0\.0105 that --judge-max-cost allows/);
+  });
+
+  it("let questions wait for those under way, whose cost is not known yet", async () => {
+    const { url, requests } = await serve(() => completion(right));
+    const price = { prompt: 10, completion: 100 };
+    // Each costs $0.003; what is reserved for an answer before the first is $0.05.
+    const { client } = clientOf({ url, price, maxCost: 0.06, concurrency: 8 });
+    const answers = await Promise.all(Array.from({ length: 12 }, () => client.ask(question, never)));
+    expect(answers).toHaveLength(12);
+    expect(requests).toHaveLength(12);
   });
 
   it("count what the run has spent before", async () => {

@@ -87,7 +87,7 @@ describe("OPENAI_API_KEY", () => {
   });
 
   it("is refused where no header can have it, and is not told", () => {
-    for (const key of ["sk a", "sk-\nb", "“sk-c”"]) {
+    for (const key of ["sk a", "sk-\nb", "“sk-c”", "'sk-d'"]) {
       const line = /^the key for judge\.example:8080 has characters that no key has: a space, a line break or quotes$/;
       expect(() => keyFor("http://judge.example:8080/v1", key, {})).toThrow(line);
     }

@@ -1,6 +1,7 @@
 /** `yarn hone judge`: lets a judge score the rollouts of a trajectory file (RULER), or decide whether their answers are right. */
 
 import { countsText } from "../../core/run/evaluation.js";
+import { HoneError } from "../../core/util/errors.js";
 import { printable } from "../../core/util/text.js";
 import { type AnswersSummary, judgeAnswers } from "../../insight/judged/answers-file.js";
 import { independentReward, type JudgeSummary, judgeFile } from "../../insight/judged/judge-file.js";
@@ -52,6 +53,13 @@ function answersText(summary: AnswersSummary): string {
   ].join("\n");
 }
 
+/** @throws HoneError where nothing was judged: a script must not go on with an empty file */
+function checkJudged(judged: number, noVerdict: Readonly<Record<string, number>>, example: string | undefined): void {
+  if (judged > 0) return;
+  const why = example === undefined ? "" : ` (the last: ${printable(example)})`;
+  throw new HoneError(`nothing was judged: ${countsText(noVerdict)}${why}.\n--debug-judge shows what the judge says`);
+}
+
 export const judgeCommand = defineCommand({
   name: "judge",
   required: ["file"],
@@ -79,6 +87,7 @@ export const judgeCommand = defineCommand({
         });
         progress.clear();
         io.log(answersText(summary));
+        checkJudged(summary.judged, summary.no_verdict, undefined);
         return summary;
       } finally {
         progress.clear();
@@ -87,6 +96,7 @@ export const judgeCommand = defineCommand({
     const score = new Mean();
     const own = new Mean();
     let noVerdict = 0;
+    let example: string | undefined;
     try {
       const summary = await judgeFile(config, {
         signal: io.signal,
@@ -100,6 +110,7 @@ export const judgeCommand = defineCommand({
             );
           }
           if (!verdict?.scores) noVerdict++;
+          example = verdict?.noVerdict?.message ?? example;
           for (const one of verdict?.scores ?? []) score.add(one.score);
           if (verdict?.scores) for (const trajectory of members) own.add(independentReward(trajectory));
           progress.update(
@@ -110,6 +121,7 @@ export const judgeCommand = defineCommand({
       });
       progress.clear();
       io.log(summaryText(summary, score, own));
+      checkJudged(summary.judged, summary.no_verdict, example);
       return summary;
     } finally {
       progress.clear();

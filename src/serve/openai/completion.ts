@@ -86,9 +86,15 @@ function withChoices(value: unknown): Fields | undefined {
   return frames.filter(isFields).find(({ choices }) => listOf(choices).some(isFields));
 }
 
+/** In order of their index, where they have one. */
+const choicesIn = ({ choices }: Fields): Fields[] =>
+  listOf(choices)
+    .filter(isFields)
+    .sort((a, b) => Number(a.index ?? 0) - Number(b.index ?? 0));
+
 /** An error in place of an answer, or of its end. */
 function errorBeside(body: Fields, { text, calls }: Completion): Omit<FailureFacts, "kind"> | undefined {
-  const [choice] = listOf(body.choices).filter(isFields) as [Fields];
+  const [choice] = choicesIn(body) as [Fields];
   const broken = typeof choice.finish_reason === "string" && BROKEN.test(choice.finish_reason);
   const said = [choice.error, body.error].find((one) => (isFields(one) ? true : typeof one === "string" && one !== ""));
   // With its end and a text, an answer is one whatever stands beside it.
@@ -98,7 +104,7 @@ function errorBeside(body: Fields, { text, calls }: Completion): Omit<FailureFac
 }
 
 function completionOf(body: Fields): Completion {
-  const choices = listOf(body.choices).filter(isFields);
+  const choices = choicesIn(body);
   const messages = choices.map((choice) => [choice.message, choice.delta].find(isFields) ?? choice);
   const texts = messages.map((message) => textOf(message.content) || textOf(message.text));
   // One was asked for; some proxies give text and calls a choice each.

@@ -215,6 +215,13 @@ export class Dialect {
         throw error;
       }
     };
+    const present = this.#suspects(first, question, start);
+    if (this.#named(first, present) === undefined && present.every((field) => this.#answered.has(field))) {
+      // All of it was taken before: a refusal that names no field may pass, of many questions in one moment.
+      const again = await tried(start);
+      if (!(again instanceof ChatError)) return again;
+      refusal = again;
+    }
     while (!answer) {
       const suspects = this.#suspects(refusal, question, forms);
       const named = this.#named(refusal, suspects);

@@ -109,6 +109,7 @@ export function causeOf(error: ChatError): Cause {
     if (status >= 500 || status === 429 || status === 408) return "broken";
     // A proxy's page about the question: its size, or words that it takes for an attack.
     if (status === 413) return "too_long";
+    if (status === 401) return "key";
     return status === 400 || status === 403 || status === 422 ? "refused" : "address";
   }
   if (status === 402 || OPENAI_NO_CREDIT.test(codes)) return "no_credit";
@@ -248,6 +249,9 @@ const TLS = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)|ERR_TLS|ERR_SSL|EPROTO/;
 /** What is no TLS, as OpenSSL tells it. */
 const NO_TLS = /WRONG_VERSION_NUMBER|wrong version number|packet length too long/i;
 
+/** What `fetch` never sends, or never gives on (status 407). */
+const LASTING = /^(bad port|proxy authentication required|unknown scheme)$/;
+
 /** Connections that were never established. */
 const NEVER_SENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
 
@@ -270,6 +274,11 @@ export function connectionError(error: unknown, key: string | undefined): ChatEr
       ? "it does not speak TLS"
       : `its certificate is not trusted (${why || tls})`;
     return new ChatError({ kind: "refused", status: 0, text, codes: tls, sent: false }, key);
+  }
+  const lasting = texts.find((text) => LASTING.test(text));
+  if (lasting !== undefined) {
+    const text = `${lasting}, as \`fetch\` calls it`;
+    return new ChatError({ kind: "refused", status: 0, text, sent: false }, key);
   }
   const sent = !codes.some((code) => NEVER_SENT.test(code));
   return new ChatError({ kind: "connection", status: 0, text: texts.join(": ") || String(error), sent }, key);

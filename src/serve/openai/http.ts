@@ -1,6 +1,6 @@
 /** Requests to OpenAI-compatible servers: what is sent where, redirects, and every failure as a {@link ChatError}. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { Agent, fetch, Headers, type Response } from "undici";
+import { Agent, EnvHttpProxyAgent, fetch, Headers, type Response } from "undici";
 import { textWithin } from "./bounded.js";
 import { ChatError, connectionError, errorIn, retryAfter } from "./failure.js";
 import { type ChatServer, isOpenAi } from "./server.js";
@@ -87,14 +87,28 @@ interface Sent extends Pick<Asked, "signal"> {
 }
 
 /** Every request has its own limit (--judge-timeout, --turn-timeout). Those of Node's own `fetch` end after 300 s without headers. */
-const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
+const UNLIMITED = { headersTimeout: 0, bodyTimeout: 0 };
+const direct = new Agent(UNLIMITED);
+let proxied: EnvHttpProxyAgent | undefined;
+
+const isLoopback = (host: string): boolean =>
+  /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1?\])$/i.test(host);
+
+/** Through HTTP_PROXY or HTTPS_PROXY, but for NO_PROXY and this machine. */
+function dispatcherFor(host: string): Agent | EnvHttpProxyAgent {
+  if (isLoopback(host)) return direct;
+  // The text of HTTP goes to a proxy as curl sends it: many let CONNECT through for HTTPS alone.
+  proxied ??= new EnvHttpProxyAgent({ ...UNLIMITED, proxyTunnel: false });
+  return proxied;
+}
 
 /**
  * `fetch`, which never ends where one of a process's first connections is closed before it is set up, as by the published port
  * of a container in which no program listens.
  */
 async function fetched(url: string, { signal, ...init }: Sent): Promise<Response> {
-  const { host } = new URL(url);
+  const { host, hostname } = new URL(url);
+  const dispatcher = dispatcherFor(hostname);
   for (let attempt = 1; ; attempt++) {
     const closed = new AbortController();
     const look = (message: unknown) => {

@@ -43,7 +43,7 @@ export function keyFor(
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): string | undefined {
   const key = (given ?? (isOpenAi(url) ? env.OPENAI_API_KEY : undefined))?.trim() || undefined;
-  if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
+  if (key !== undefined && !/^[\x21\x23-\x26\x28-\x5f\x61-\x7e]+$/.test(key)) {
     throw new UsageError(
       `the key for ${new URL(url).host} has characters that no key has: a space, a line break or quotes`,
     );
@@ -63,3 +63,6 @@ export function refusalHint(role: ChatRole, { url, key }: ChatServer, status: nu
   if (key !== undefined) return `check the key that was given with ${option}`;
   return `give its key with ${option} (OPENAI_API_KEY is sent to OpenAI's own host only)`;
 }
+
+/** As it is told: a query may have a key in it. */
+export const shownUrl = (url: string): string => url.replace(/\?.*$/s, "");

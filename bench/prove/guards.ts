@@ -6,6 +6,13 @@ const guards: readonly (readonly [RegExp, string])[] = [
   [/was given another text than Jinja2/, "prompts by another renderer"],
   [/would compute with another adapter/, "the adapter in use"],
   [/given another text than its call of/, "results by the record"],
+  [/was played by .* in place of/, "the adapter that was to play"],
+  [
+    /were computed by --advantages|against --mask-truncated|and is trained with/,
+    "rewards and advantages, by the run's options",
+  ],
+  [/the adapter of step \d+ has --lora/, "the adapter's form, by the run's options"],
+  [/was asked otherwise than the task asks/, "prompts by the task"],
   [/the learner computed with an adapter of/, "the adapter's numbers"],
   [
     /engine's log-probabilities (of tokens .* are not|are not those of what)|engine told one log-probability/,

@@ -6,6 +6,7 @@
 import { comparable } from "../core/reward/comparable.js";
 import type { GroupReward } from "../core/reward/reward.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
+import type { RunSettings } from "../core/run/settings.js";
 import type { CreditedGroup } from "../core/train/credit.js";
 import type { Moments } from "../core/train/guard.js";
 import { HoneError } from "../core/util/errors.js";
@@ -85,6 +86,50 @@ export function checkCredits(
     throw new HoneError(
       `rewards and advantages computed by a second path are others: ${wrong}; the step was not taken. The same command tries again`,
     );
+  }
+}
+
+// By what they were computed, beside the options of the run: apart from the code that hands those on.
+
+export type CreditedBy = Pick<RunSettings, "advantages" | "stdFloor" | "maskTruncated" | "reward" | "control">;
+
+const LIMITS: readonly string[] = ["turn_limit", "token_limit", "context_limit"];
+
+/** What a rollout earns, where its own task says it; undefined of other rewards. */
+function ownReward({ reward }: Trajectory, { reward: name, control }: CreditedBy): number | undefined {
+  if (control !== "none") return undefined;
+  return name === "task" ? reward.reward : name === "success" ? Number(reward.success) : undefined;
+}
+
+/**
+ * @param program the rewards are a program's own
+ * @throws HoneError where the run's options give other advantages, masks or rewards
+ */
+export function checkCreditedBy(
+  credited: readonly CreditedGroup[],
+  { estimator, stdFloor }: AdvantageOptions,
+  run: CreditedBy,
+  program: boolean,
+): void {
+  const refuse = (what: string): never => {
+    throw new HoneError(`${what}; the step was not taken. The same command tries again`);
+  };
+  if (estimator !== run.advantages || stdFloor !== run.stdFloor) {
+    const by = (name: string, floor: number) => `--advantages ${name} with --std-floor ${floor}`;
+    refuse(
+      `advantages were computed by ${by(estimator, stdFloor)}, and the run has ${by(run.advantages, run.stdFloor)}`,
+    );
+  }
+  for (const { members, rewarded } of credited) {
+    if (!rewarded) continue;
+    for (const { trajectory, reward, masked } of members) {
+      const { id, end } = trajectory;
+      if (masked !== (run.maskTruncated && LIMITS.includes(end))) {
+        refuse(`the rollout ${id} ended by ${end} and is ${masked ? "" : "not "}masked, against --mask-truncated`);
+      }
+      const own = program ? undefined : ownReward(trajectory, run);
+      if (own !== undefined && own !== reward) refuse(`the rollout ${id} earned ${own}, and is trained with ${reward}`);
+    }
   }
 }
 

@@ -77,3 +77,15 @@ export function checkEvaluated(group: readonly Trajectory[], temperature: number
     }
   }
 }
+
+/** @throws HoneError for a rollout of another adapter than that with this SHA-256 */
+export function checkPlayer(group: readonly Trajectory[], adapter: string | null): void {
+  const other = group.find(({ player }) => player.kind === "engine" && player.adapter !== adapter);
+  if (other === undefined) return;
+  const [was, wanted] = [(other.player as { adapter: string | null }).adapter, adapter].map((one) =>
+    one === null ? "the model without an adapter" : `the adapter ${one.slice(0, 12)}`,
+  );
+  throw new HoneError(
+    `the rollout ${other.id} was played by ${was}, in place of ${wanted}; it is not used. The same command plays it again`,
+  );
+}

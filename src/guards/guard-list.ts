@@ -5,15 +5,17 @@
 import { EngineOutOfMemory } from "../core/engine/errors.js";
 import { drawsOf } from "../core/train/credit.js";
 import { demanding, type Guard } from "../core/train/guard.js";
+import { type AdapterOptions, type AdapterReader, adapterGuard } from "./adapter-config.js";
 import { type AskedOptions, askedGuard, checkRate } from "./asked.js";
 import { checkBatch } from "./batch-check.js";
-import { checkCredits, checkMean } from "./credit-check.js";
+import { type CreditedBy, checkCreditedBy, checkCredits, checkMean } from "./credit-check.js";
 import { checkDrawStatistics, checkDraws, checkSeeds, type Dealt, scenariosGuard } from "./draws.js";
-import { checkEvaluated } from "./evaluated.js";
+import { checkEvaluated, checkPlayer } from "./evaluated.js";
 import { type GivenReader, givenGuard } from "./given.js";
 import { checkAdapterType, checkMismatch, checkProbe, mismatchNote, probeLimit } from "./mismatch.js";
 import { checkPolicySlope } from "./policy-slope.js";
 import { checkProgress } from "./progress.js";
+import { type PromptOf, promptGuard } from "./prompt.js";
 import { type RenderedReader, type Renderer, renderedGuard } from "./rendered.js";
 import { checkResults } from "./results.js";
 import { type StoreReader, storedGuard } from "./stored.js";
@@ -24,6 +26,11 @@ export const guards: readonly Guard[] = [
     name: "results by the record",
     sees: "a tool's result of which the model was given another text than the tool returned",
     afterPlay: ({ group }) => demanding("drop these rollouts", () => checkResults(group)),
+  },
+  {
+    name: "the adapter that was to play",
+    sees: "rollouts, also of a validation, that another adapter played than the one whose result they count as",
+    afterPlay: ({ group, adapter }) => demanding("drop these rollouts", () => checkPlayer(group, adapter)),
   },
   {
     name: "the engine's own account",
@@ -116,9 +123,11 @@ export const guards: readonly Guard[] = [
 export interface GuardSources {
   readonly reader: GivenReader & RenderedReader;
   readonly render: Renderer;
-  readonly store: StoreReader;
+  readonly store: StoreReader & AdapterReader;
   /** The run's. */
-  readonly settings: AskedOptions;
+  readonly settings: AskedOptions & CreditedBy & AdapterOptions;
+  /** What the task asks now, of a scenario; undefined where an agent asks. */
+  readonly prompt: PromptOf | undefined;
   /** undefined where a program chooses what is played. */
   readonly dealt: Dealt | undefined;
 }
@@ -131,15 +140,26 @@ const seedsGuard = (dealt: Dealt | undefined): Guard => ({
     dealt && demanding("drop these rollouts", () => checkSeeds(group, seedName, step)),
 });
 
+/** A program gives rewards of its own where it chooses what is played. */
+const creditedByGuard = (settings: CreditedBy, program: boolean): Guard => ({
+  name: "rewards and advantages, by the run's options",
+  sees: "advantages by another estimator or floor, rollouts that are masked otherwise, or rewards that are not the task's, than the run's options say",
+  afterCredit: ({ credited, options }) =>
+    demanding("refuse", () => checkCreditedBy(credited, options, settings, program)),
+});
+
 /** The guards of a run. */
-export const guardsOf = ({ reader, render, store, settings, dealt }: GuardSources): readonly Guard[] => [
+export const guardsOf = ({ reader, render, prompt, store, settings, dealt }: GuardSources): readonly Guard[] => [
+  promptGuard(prompt),
   givenGuard(reader),
   renderedGuard(reader, render),
   ...guards,
   seedsGuard(dealt),
   scenariosGuard(dealt),
+  creditedByGuard(settings, dealt === undefined),
   askedGuard(settings),
   storedGuard(store),
+  adapterGuard(store, settings),
 ];
 
 /**

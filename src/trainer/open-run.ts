@@ -3,6 +3,8 @@
  * trainings are put together here, whoever makes their steps.
  */
 
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { type Chat, chatOf, requireFormat } from "../chat/chat.js";
 import { libraryOptions, withDefaults } from "../core/config/config.js";
 import { type Engine, isLocal, type LocalEngine } from "../core/engine/engine.js";
@@ -10,13 +12,15 @@ import type { Rewards } from "../core/reward/reward.js";
 import { chatSettings } from "../core/rollout/conversation.js";
 import { Run } from "../core/run/run.js";
 import { checkSameRun, type RunSettings, taskOptionsIn } from "../core/run/settings.js";
-import { type Tool, toolSchema } from "../core/task/task.js";
+import { promptOf } from "../core/task/messages.js";
+import { type Scenario, type Tool, toolSchema } from "../core/task/task.js";
 import { LastUpdates } from "../core/train/earlier.js";
 import type { View } from "../core/train/parts.js";
 import { risingRateText } from "../core/train/schedule.js";
 import { gpuChosen } from "../engine/engine-options.js";
 import { logEngine } from "../engine/load.js";
 import { decodeThreads, usableCores } from "../engine/threads.js";
+import type { AdapterConfig, AdapterReader } from "../guards/adapter-config.js";
 import type { Dealt } from "../guards/draws.js";
 import type { GivenReader } from "../guards/given.js";
 import { guardsOf } from "../guards/guard-list.js";
@@ -123,7 +127,10 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
     const jinja2 = new Jinja2(() => python(signal), run.logFile("learner.log"));
     ends.jinja2 = () => jinja2.close();
     const { render } = jinja2;
-    const guards = (dealt: Dealt | undefined) => guardsOf({ reader, render, store: storeOf(run), settings, dealt });
+    const { maxTurns } = settings;
+    const prompt = task.task.rollout ? undefined : (scenario: Scenario) => promptOf(task.task, scenario, { maxTurns });
+    const sources = { reader, render, prompt, store: storeOf(run), settings };
+    const guards = (dealt: Dealt | undefined) => guardsOf({ ...sources, dealt });
     const parts = {
       run,
       updater,
@@ -192,7 +199,9 @@ function readerOf(engine: Engine, { template, closing }: Chat, tools: readonly T
 }
 
 /** Reads by a connection of its own. */
-const storeOf = ({ folder }: Run): StoreReader => ({
+const storeOf = ({ folder, checkpoints }: Run): StoreReader & AdapterReader => ({
+  adapterConfig: (step) =>
+    JSON.parse(readFileSync(join(checkpoints.pathOf(step), "adapter", "adapter_config.json"), "utf8")) as AdapterConfig,
   rollouts: (step) => readStore(folder, (reader) => [...reader.rollouts({ phase: "train", from: step, to: step })]),
   metrics: (step) => readStore(folder, (reader) => reader.steps().find((row) => row.step === step)?.metrics ?? null),
 });

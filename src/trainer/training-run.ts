@@ -118,11 +118,12 @@ export class TrainingRun implements AsyncIterable<MetricsLine> {
     this.#checkIdle("validate()");
     const { playContextOf, validate } = await import("../core/train/saved-play.js");
     const { run, policy, view, settings } = this.#opened.parts;
+    const guards = this.#opened.guards(undefined);
     const { step: last } = run.store.lastStep();
     const stored = run.store.validations().find(({ step }) => step === last);
     if (stored) return stored.result;
     await playInForce(this.#opened);
-    const playing = playContextOf({ run, policy, view, settings, signal });
+    const playing = playContextOf({ run, policy, view, settings, signal, guards });
     const { grade } = this.#opened.plan.settings.accuracy === "judge" ? await this.#opened.rewards() : {};
     return (await validate(playing, run.store.lastStep(), scenarios, grade)).result;
   }

@@ -12,6 +12,7 @@ import { createHone, type HoneProvider } from "../../src/hone/provider.js";
 import { ServedModel } from "../../src/serve/model.js";
 import { type Endpoint, openEndpoint } from "../../src/serve/server.js";
 import { writeFalcon } from "../support/falcon-run.js";
+import { freePort } from "../support/free-port.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-provider-"));
 const machine = { gpu: "off", threads: 1, context: 512, concurrency: 2, home } as const;
@@ -171,7 +172,7 @@ describe("names and options", () => {
   });
 
   test("a server that is not there is worth another try, and a wrong key is not", async () => {
-    const nobody = createHone({ url: "http://127.0.0.1:9/v1" });
+    const nobody = createHone({ url: `http://127.0.0.1:${await freePort()}/v1` });
     await expect(generateText({ ...asked, model: nobody("base") })).rejects.toMatchObject({ isRetryable: true });
     const stranger = createHone({ url: endpoint.url, apiKey: "other" });
     await expect(generateText({ ...asked, model: stranger("base") })).rejects.toMatchObject({

@@ -59,7 +59,7 @@ function played(between = "\n<|im_start|>user\nReally?<|im_end|>\n<|im_start|>as
 
 const look = async (render: Renderer, ...group: Trajectory[]) => {
   const guard = renderedGuard(reader, render);
-  return guard.afterPlay?.({ group, temperature: 1, seedName: "r", step: 1 });
+  return guard.afterPlay?.({ group, adapter: null, temperature: 1, seedName: "r", step: 1 });
 };
 const words = (verdict: Awaited<ReturnType<typeof look>>) =>
   verdict === undefined ? undefined : verdict.demand === "note" ? verdict.text : String(verdict.error);
@@ -87,7 +87,8 @@ describe("a rollout of a step", () => {
       asked++;
       return Promise.reject(new NotRendered("no Jinja2"));
     });
-    const at = (step: number) => guard.afterPlay?.({ group: [played()], temperature: 1, seedName: "r", step });
+    const at = (step: number) =>
+      guard.afterPlay?.({ group: [played()], adapter: null, temperature: 1, seedName: "r", step });
     expect(words(await at(1))).toBe("prompts are not compared with another renderer's: no Jinja2");
     expect(await at(1)).toBeUndefined();
     expect(await at(2)).toBeUndefined();

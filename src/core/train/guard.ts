@@ -48,12 +48,18 @@ export interface MismatchSettings {
 
 /** What there is to see at each moment of a step, in the order of the moments. */
 export interface Moments {
-  /** A group, as it was played, once all that are played with it are; their rewards may have been asked for by then. */
+  /**
+   * A group, as it was played, once all that are played with it are; their rewards may have been asked for by then. A validation's
+   * rollouts are each a group.
+   */
   readonly afterPlay: {
     readonly group: readonly Trajectory[];
+    /** SHA-256 of the adapter that was to play; null: the model alone. */
+    readonly adapter: string | null;
     readonly temperature: number;
     /** The first two of the names from which, with the scenario and the index in the group, every seed is derived. */
     readonly seedName: string;
+    /** 0 of a validation. */
     readonly step: number;
   };
   /** Groups with what they earned: the step's own, and then those that replace some of them (--refill). */

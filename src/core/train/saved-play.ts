@@ -6,6 +6,7 @@ import type { RunStore } from "../run/store.js";
 import type { Scenario } from "../task/task.js";
 import { HoneError } from "../util/errors.js";
 import { gradeOwn, playGraded } from "./grading.js";
+import { type Acts, type Guard, heed } from "./guard.js";
 import type { LoopParts, LoopSettings, PlayResult, Policy, View } from "./parts.js";
 
 export interface PlayContext {
@@ -13,14 +14,17 @@ export interface PlayContext {
   readonly policy: Policy;
   readonly view: View;
   readonly signal: AbortSignal;
+  readonly guards: readonly Guard[];
   /** The first of the names from which seeds are derived. */
   readonly seed: number;
+  readonly temperature: number;
 }
 
-type PlayContextParts = Pick<LoopParts, "run" | "policy" | "view" | "signal" | "settings">;
+type PlayContextParts = Pick<LoopParts, "run" | "policy" | "view" | "signal" | "settings" | "guards">;
 
-export function playContextOf({ run, policy, view, signal, settings }: PlayContextParts): PlayContext {
-  return { store: run.store, policy, view, signal, seed: settings.seed };
+export function playContextOf({ run, settings, policy, view, signal, guards }: PlayContextParts): PlayContext {
+  const { seed, temperature } = settings;
+  return { store: run.store, policy, view, signal, guards, seed, temperature };
 }
 
 /** Stopped by the user; no error, and nothing is lost. */
@@ -45,7 +49,23 @@ interface SavedPlay {
 }
 
 /** The first of the names from which seeds are derived. */
-export const seedNameOf = (seed: number, phase: RolloutPhase) => `${seed}/${phase}`;
+const seedNameOf = (seed: number, phase: RolloutPhase) => `${seed}/${phase}`;
+
+/** Asks the guards what they see in groups that were played. */
+export async function lookAtPlay(
+  { store, view, guards, seed, temperature }: Omit<PlayContext, "policy" | "signal">,
+  { phase, step, adapter }: Pick<SavedPlay, "phase" | "step" | "adapter">,
+  groups: readonly (readonly Trajectory[])[],
+): Promise<void> {
+  const acts: Acts = {
+    note: (text) => view.log(text),
+    dropRollouts: () => store.dropRollouts(phase, step),
+    takeBack: () => undefined,
+  };
+  const of = phase === "validation" ? 0 : step;
+  const seen = { adapter, temperature, seedName: seedNameOf(seed, phase), step: of };
+  for (const group of groups) await heed(guards, "afterPlay", { group, ...seen }, acts);
+}
 
 /** @throws Interrupted when the signal came before everything was played */
 export async function playSaved(
@@ -96,7 +116,11 @@ export async function validate(
   const { step, checkpoint, adapter } = at;
   const asked = { phase: "validation", step, scenarios, groupSize: 1, adapter } as const;
   const result = await interruptible(signal, "validation", step, () =>
-    playGraded(signal, grade, (signal, onGroup) => playSaved({ ...playing, signal }, { ...asked, onGroup })),
+    playGraded(signal, grade, async (signal, onGroup) => {
+      const played = await playSaved({ ...playing, signal }, { ...asked, onGroup });
+      await lookAtPlay(playing, asked, played.groups);
+      return played;
+    }),
   );
   const row = {
     step,

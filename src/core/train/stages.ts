@@ -18,7 +18,7 @@ import { type EarlierPolicy, earlierOf } from "./earlier.js";
 import { type Acts, heed } from "./guard.js";
 import { stepMetricsRow } from "./metrics.js";
 import type { LoopParts } from "./parts.js";
-import { interruptible, playContextOf, playSaved, seedNameOf } from "./saved-play.js";
+import { interruptible, lookAtPlay, playContextOf, playSaved } from "./saved-play.js";
 import { rateOfStep } from "./schedule.js";
 import { actsAfter, wakeWith } from "./settle.js";
 import type { ClockPhase, StepClock } from "./step-clock.js";
@@ -85,15 +85,6 @@ const actsBefore = ({ run, view }: LoopParts, step: number): Acts => ({
   takeBack: () => undefined,
 });
 
-/** Asks the guards what they see in groups that were played. */
-export async function lookAtPlay(parts: LoopParts, step: number, groups: Groups, clock: StepClock): Promise<void> {
-  const { temperature, seed } = parts.settings;
-  const seen = { temperature, seedName: seedNameOf(seed, "train"), step };
-  await clock.check(async () => {
-    for (const group of groups) await heed(parts.guards, "afterPlay", { group, ...seen }, actsBefore(parts, step));
-  });
-}
-
 /** @param version state of the run whose policy plays the step, and which the engine plays now */
 export function playStages(parts: LoopParts, step: number, version: StepRow, clock: StepClock): PlayStages {
   const { settings, scenarios, guards, view, signal } = parts;
@@ -121,7 +112,7 @@ export function playStages(parts: LoopParts, step: number, version: StepRow, clo
           onGroup: (group: readonly Trajectory[]) => rewarding.begin(group),
         } as const;
         const played = await timed("rollouts", () => playSaved({ ...playContextOf(parts), signal }, asked));
-        await lookAtPlay(parts, step, played.groups, clock);
+        await clock.check(() => lookAtPlay(playContextOf(parts), asked, played.groups));
         return played;
       }),
 

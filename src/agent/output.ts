@@ -34,7 +34,7 @@ export function loggerTo(output: Output): Logger {
     (level: keyof Logger) =>
     (...values: unknown[]) =>
       output.write(`[${level}] ${format(...values)}\n`);
-  return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
+  return { log: line("log"), debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
 }
 
 /** A rollout, to the code that runs on its behalf. */

@@ -74,7 +74,12 @@ function strangeField(scenario: Scenario): string | undefined {
 }
 
 function checkPlain(task: AnyTask, scenarios: readonly Scenario[]): void {
-  for (const scenario of scenarios) {
+  for (const [index, scenario] of scenarios.entries()) {
+    const id: unknown = scenario?.id;
+    if (typeof id !== "string" || id === "")
+      throw new HoneError(
+        `the task ${task.name}: scenario ${index + 1} has no id; give each a text of its own as \`id\``,
+      );
     let problem: string | undefined;
     try {
       problem = strangeField(scenario);

@@ -48,7 +48,7 @@ test.each([
   ["throws later", /^in a timer/],
   ["rejects", /^awaited by nobody/],
   ["exits", /called process\.exit\(3\)/],
-  ["is no number", /rollout returned null; return a finite number/],
+  ["is no number", /rollout returned NaN; return a finite number/],
   ["asks nothing", /without a turn of the model/],
 ])("one that %s fails", (mood, message) => {
   expect(failureOf(mood)).toMatch(message);

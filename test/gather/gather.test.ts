@@ -123,6 +123,13 @@ describe("gather", () => {
     );
   });
 
+  it("plays the others of a group again where one of them blocks their thread", async () => {
+    const { groups, failures } = await gather(options(["block once"], { maxExceptions: 1, graceSeconds: 2 }));
+    expect(failures).toHaveLength(1);
+    expect(groups.flat().map(({ end }) => end)).toEqual(["answered"]);
+    expect(failures[0]?.id).not.toBe(groups[0]?.[0]?.id);
+  });
+
   it("names the rollout that blocks its thread, with its turn and what it waits for", async () => {
     const result = await gather(options(["block", "a"], { maxExceptions: 2, graceSeconds: 2 }));
     expect(result.failures[0]?.error).toMatch(

@@ -72,12 +72,18 @@ const THREAD = "its thread";
 const RETRIES = 1;
 
 /** State of the members of one group. */
+/** A rollout that blocks its thread. */
+interface Hung {
+  readonly culprit: string;
+  readonly reason: HoneError;
+}
+
 interface OpenGroup {
   readonly scenario: Scenario;
   readonly left: Map<string, GroupJob["members"][number]>;
   readonly done: Trajectory[];
   /** Why its thread was ended, when one of its rollouts hung. */
-  hung: HoneError | undefined;
+  hung: Hung | undefined;
   tries: number;
   /** Since when it waits for its thread, by `awakeTime`; undefined once that has begun with it. */
   sent: number | undefined;
@@ -242,17 +248,20 @@ class Gathering {
       const result = await (this.#threads as Threads).play(job, { alone: group.tries > 0 });
       if (result) this.#giveUp(new HoneError(result.setupError));
     } catch (error) {
+      // The thread died: through a rollout of this group if it was ended for hanging, else possibly through a neighbour.
+      const { hung } = group;
+      group.hung = undefined;
+      this.#ready = this.#ready.filter(({ begin }) => begin !== port1);
+      for (const id of group.left.keys()) this.#underWay.delete(id);
+      if (hung) this.#fail({ id: hung.culprit, error: messageOf(hung.reason) });
       if (this.#over || group.left.size === 0) return;
-      // The thread died: through this group if it was ended for hanging, else possibly through a neighbour.
-      if (!group.hung && group.tries < RETRIES) {
-        group.tries++;
-        this.#ready = this.#ready.filter(({ begin }) => begin !== port1);
-        for (const id of group.left.keys()) this.#underWay.delete(id);
+      if (hung || group.tries < RETRIES) {
+        if (!hung) group.tries++;
         this.#pending.unshift(group);
         this.#fill();
         return;
       }
-      const reason = messageOf(group.hung ?? error).replace(
+      const reason = messageOf(error).replace(
         /^worker exited with code: (\d+)$/,
         "its thread was ended: code of the task calls process.exit($1)",
       );
@@ -408,14 +417,14 @@ class Gathering {
     this.#endThread(thread, { culprit, reason });
   }
 
-  /** Ends a thread that the rollout `culprit` blocks, or nobody knows who; the other groups on it are played again elsewhere. */
-  #endThread(thread: number, by?: { readonly culprit: string; readonly reason: HoneError }): void {
+  /** Ends a thread that the rollout `culprit` blocks, or nobody knows who; the other rollouts on it are played again. */
+  #endThread(thread: number, by?: Hung): void {
     for (const [id, waits] of this.#waiting) {
       if (waits.thread === thread) this.#waiting.delete(id);
     }
     this.#lastOfThread.delete(thread);
     const guilty = by && this.#byRollout.get(by.culprit);
-    if (guilty) guilty.hung = by.reason;
+    if (guilty) guilty.hung = by;
     this.#threads?.end(thread);
   }
 }

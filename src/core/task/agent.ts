@@ -68,7 +68,7 @@ interface Judge<S extends Scenario> {
 export type ModelMistakes<S extends Scenario = Scenario> = readonly string[] | Judge<S>["judge"];
 
 /** As `console` and the loggers of clients have it. Each line goes into the rollout's output. */
-export type Logger = Readonly<Record<"debug" | "info" | "warn" | "error", (...values: unknown[]) => void>>;
+export type Logger = Readonly<Record<"log" | "debug" | "info" | "warn" | "error", (...values: unknown[]) => void>>;
 
 /** A rollout, to its set-up and tear-down. */
 export interface RolloutContext<S extends Scenario = Scenario, E = unknown> {
@@ -117,7 +117,7 @@ export function rewardReturned(returned: unknown): Reward {
     typeof returned === "number" ? { reward: returned, success: returned >= 1 } : (returned ?? {})
   ) as Partial<Reward>;
   if (typeof reward !== "number" || !Number.isFinite(reward)) {
-    const shown = JSON.stringify(returned) ?? String(returned);
+    const shown = typeof returned === "number" ? String(returned) : (JSON.stringify(returned) ?? String(returned));
     throw new Error(`rollout returned ${shown.slice(0, 100)}; return a finite number, or { reward, success, parts }`);
   }
   const unknown = unknownField(Object(returned), REWARD_FIELDS, "a reward");

@@ -21,6 +21,8 @@ export function promptOf(task: AnyTask, scenario: Scenario, limits: { maxTurns: 
   const messages: unknown = task.prompt(scenario, limits);
   if (!Array.isArray(messages))
     throw new HoneError(`scenario ${scenario.id}: the prompt is no list of messages; return [{ role, content }, ...]`);
+  if (messages.length === 0)
+    throw new HoneError(`scenario ${scenario.id}: the prompt is empty; return [{ role, content }, ...]`);
   for (const [index, message] of messages.entries()) {
     const problem = problemOf(message);
     if (problem !== undefined)

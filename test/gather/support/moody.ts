@@ -11,6 +11,17 @@ writeFileSync(
   `
 import { defineTask, defineTool } from "hone";
 import { z } from "${import.meta.resolve("zod")}";
+import { writeFileSync } from "node:fs";
+
+/** Of all threads. */
+const first = () => {
+  try {
+    writeFileSync(new URL("blocked", import.meta.url), "", { flag: "wx" });
+    return true;
+  } catch {
+    return false;
+  }
+};
 
 /** Rollouts of this thread that have come to the tool and wait for others, by their mood. */
 const here = { meet: 0, relay: 0, crowd: 0 };
@@ -33,7 +44,7 @@ export default defineTask({
         if (mood === "throw") throw new Error("bad mood");
         if (mood === "exit") process.exit(3);
         // Without computing, which would take the time of other tests.
-        if (mood === "block") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+        if (mood === "block" || (mood === "block once" && first())) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
         if (mood.includes("prototype")) new Function(mood)();
         if (mood === "meet") {
           here.meet++;

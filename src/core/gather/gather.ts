@@ -71,13 +71,13 @@ const THREAD = "its thread";
 /** Number of times a group is played again because another group ended its worker. */
 const RETRIES = 1;
 
-/** State of the members of one group. */
 /** A rollout that blocks its thread. */
 interface Hung {
   readonly culprit: string;
   readonly reason: HoneError;
 }
 
+/** State of the members of one group. */
 interface OpenGroup {
   readonly scenario: Scenario;
   readonly left: Map<string, GroupJob["members"][number]>;

@@ -247,7 +247,7 @@ function outcomeOf(
     }
     if (!first) {
       if (result.error !== undefined) throw result.error;
-      throw overdue ?? new HoneError(UNASKED);
+      throw overdue ?? explained(new HoneError(UNASKED), model, keyless);
     }
   } catch (error) {
     failed(error);

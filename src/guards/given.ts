@@ -4,9 +4,10 @@
  */
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { TokenRecord } from "../core/rollout/transcript.js";
-import type { ChatMessage, ToolSchema } from "../core/task/task.js";
+import type { ChatMessage, Scenario, ToolSchema } from "../core/task/task.js";
 import { demanding, type Guard } from "../core/train/guard.js";
 import { HoneError } from "../core/util/errors.js";
+import { toJson } from "../core/util/json.js";
 
 /** Of the model that plays, loaded apart from its players. */
 export interface GivenReader {
@@ -108,3 +109,62 @@ export const givenGuard = (reader: GivenReader): Guard => ({
   sees: "a prompt, or text between two turns, that is not the conversation's",
   afterPlay: ({ group }) => demanding("drop these rollouts", () => checkGiven(group, reader)),
 });
+
+// What the model was told of its calls, beside the record of what its tools returned.
+
+function checkCalls({ id, messages, turns, calls }: Trajectory): void {
+  const [, ...after] = conversationOf(messages, turns);
+  // Where the last turn ended the rollout, none of its calls was answered.
+  const answers = after.flat().filter(({ role }) => role === "tool");
+  for (const [i, { content }] of answers.entries()) {
+    const call = calls[i];
+    const result = call?.result ?? null;
+    // A string that was no string to the tool, as a Date is none, is given as JSON.
+    if (content === result || content === toJson(result)) continue;
+    const wanted = typeof result === "string" ? result : toJson(result);
+    throw new HoneError(
+      `in turn ${call?.turn} of the rollout ${id} the model was given another text than its call of ${call?.name} returned: ${difference(content, wanted)}; the step was not taken. The same command plays it again`,
+    );
+  }
+}
+
+/** @throws HoneError where a rollout that hone itself played was not told what its calls returned */
+export function checkResults(group: readonly Trajectory[]): void {
+  for (const one of group.filter(isOwn)) checkCalls(one);
+}
+
+// What the task asks of a rollout's scenario, asked once more: a rollout may have been given another's.
+
+export type PromptOf = (scenario: Scenario) => readonly ChatMessage[];
+
+/** undefined where the task cannot say here, or says something else each time. */
+function askedTwice(prompt: PromptOf, scenario: Scenario): readonly ChatMessage[] | undefined {
+  try {
+    const asked = prompt(scenario);
+    return toJson(prompt(scenario)) === toJson(asked) ? asked : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function promptGuard(prompt: PromptOf | undefined): Guard {
+  let told = false;
+  return {
+    name: "prompts by the task",
+    sees: "a rollout whose prompt is not its scenario's; the run goes on, since a prompt may depend on the time",
+    afterPlay: ({ group }) => {
+      const one = group.find(isOwn);
+      if (told || !prompt || one === undefined) return undefined;
+      const asked = askedTwice(prompt, one.scenario);
+      if (asked === undefined) return undefined;
+      const [wanted, found] = [asked, one.messages.slice(0, asked.length)].map((all) => toJson(all)) as [
+        string,
+        string,
+      ];
+      if (found === wanted) return undefined;
+      told = true;
+      const text = `the rollout ${one.id} was asked otherwise than the task asks now of its scenario: ${difference(found, wanted)}. Where a prompt depends on the time this is no fault`;
+      return { demand: "note", text };
+    },
+  };
+}

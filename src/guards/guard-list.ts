@@ -5,19 +5,23 @@
 import { EngineOutOfMemory } from "../core/engine/errors.js";
 import { drawsOf } from "../core/train/credit.js";
 import { demanding, type Guard } from "../core/train/guard.js";
-import { type AdapterOptions, type AdapterReader, adapterGuard } from "./adapter-config.js";
-import { type AskedOptions, askedGuard, checkRate } from "./asked.js";
+import {
+  type AdapterOptions,
+  type AdapterReader,
+  type AskedOptions,
+  adapterGuard,
+  askedGuard,
+  checkRate,
+} from "./asked.js";
 import { checkBatch } from "./batch-check.js";
 import { type CreditedBy, checkCreditedBy, checkCredits, checkMean } from "./credit-check.js";
 import { checkDrawStatistics, checkDraws, checkSeeds, type Dealt, scenariosGuard } from "./draws.js";
 import { checkEvaluated, checkPlayer } from "./evaluated.js";
-import { type GivenReader, givenGuard } from "./given.js";
+import { checkResults, type GivenReader, givenGuard, type PromptOf, promptGuard } from "./given.js";
 import { checkAdapterType, checkMismatch, checkProbe, mismatchNote, probeLimit } from "./mismatch.js";
 import { checkPolicySlope } from "./policy-slope.js";
 import { checkProgress } from "./progress.js";
-import { type PromptOf, promptGuard } from "./prompt.js";
 import { type RenderedReader, type Renderer, renderedGuard } from "./rendered.js";
-import { checkResults } from "./results.js";
 import { type StoreReader, storedGuard } from "./stored.js";
 
 /** Those that need no more than a moment has. */

@@ -20,7 +20,7 @@ import { risingRateText } from "../core/train/schedule.js";
 import { gpuChosen } from "../engine/engine-options.js";
 import { logEngine } from "../engine/load.js";
 import { decodeThreads, usableCores } from "../engine/threads.js";
-import type { AdapterConfig, AdapterReader } from "../guards/adapter-config.js";
+import type { AdapterConfig, AdapterReader } from "../guards/asked.js";
 import type { Dealt } from "../guards/draws.js";
 import type { GivenReader } from "../guards/given.js";
 import { guardsOf } from "../guards/guard-list.js";

@@ -14,7 +14,7 @@ export interface Told {
 }
 
 export async function telling(view: View, told: Told): Promise<View> {
-  const own = told.task.rollout ? await tellingOfTools(view) : view;
+  const own = told.task.rollout ? await tellingOfAgents(view) : view;
   return told.unsolved ? await tellingOfMeans(own, told) : own;
 }
 
@@ -34,20 +34,25 @@ function after(view: View, add: View["rollout"], tell: (line: Parameters<View["s
   };
 }
 
-/** Of a model that calls other tools than the agent has. */
-async function tellingOfTools(view: View): Promise<View> {
-  const { UnknownTools } = await import("../insight/report/unknown-tools.js");
-  let tools = new UnknownTools();
-  return after(
-    view,
-    (trajectory) => tools.add(trajectory),
-    () => {
-      const text = tools.text();
-      tools = new UnknownTools();
-      if (text !== undefined) view.log(text);
-      return text !== undefined;
-    },
-  );
+/** Of a model that calls other tools than the agent has, and of an agent whose errors count as the model's. */
+async function tellingOfAgents(view: View): Promise<View> {
+  const [{ UnknownTools }, { AgentMistakes }] = await Promise.all([
+    import("../insight/report/unknown-tools.js"),
+    import("../insight/report/agent-mistakes.js"),
+  ]);
+  return [UnknownTools, AgentMistakes].reduce<View>((told, Counted) => {
+    let counted = new Counted();
+    return after(
+      told,
+      (trajectory) => counted.add(trajectory),
+      () => {
+        const text = counted.text();
+        counted = new Counted();
+        if (text !== undefined) view.log(text);
+        return text !== undefined;
+      },
+    );
+  }, view);
 }
 
 /** Of what fits where the first step without differences between rewards has solved nothing, as none before it has. */

@@ -7,6 +7,7 @@ import { loadTask, scenariosOf } from "../../src/scenarios/load.js";
 import type { ChatServer } from "../judge/support/server.js";
 import { startModel } from "../scenarios/support/model.js";
 import { CommandLine } from "../support/command-line.js";
+import { freePort } from "../support/free-port.js";
 
 let folder: string;
 let model: ChatServer;
@@ -130,7 +131,7 @@ describe("yarn hone scenarios generate", () => {
     ],
     [["--judge-model", "m", "--documents", "docs", "--out", "docs/1.md"], 1, /^hone: .*docs\/1\.md line 1 is not JSON/],
   ])("%j: one line", async (args, status, line) => {
-    const result = await generate("--judge-url", "http://127.0.0.1:1/v1", ...args);
+    const result = await generate("--judge-url", `http://127.0.0.1:${await freePort()}/v1`, ...args);
     expect(result.status).toBe(status);
     expect(result.stderr).toMatch(line);
     expect(result.stderr.trim().split("\n")).toHaveLength(1);

@@ -8,7 +8,7 @@ import type { Trajectory } from "../../src/core/rollout/trajectory.js";
 import type { ToolParameters } from "../../src/core/task/parameters.js";
 import { type AnyTask, type ChatMessage, defineTool, type Scenario } from "../../src/core/task/task.js";
 import { Random } from "../../src/core/util/random.js";
-import { checkResults } from "../../src/guards/results.js";
+import { checkResults } from "../../src/guards/given.js";
 import { ExpertSession } from "../../src/hone/expert-session.js";
 import { countingTask } from "../support/counting-task.js";
 import { trajectoryOf } from "../train/support/fakes.js";

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { creditGroups } from "../../src/core/train/credit.js";
-import { checkAdapterConfig } from "../../src/guards/adapter-config.js";
+import { checkAdapterConfig } from "../../src/guards/asked.js";
 import { type CreditedBy, checkCreditedBy } from "../../src/guards/credit-check.js";
 import { checkPlayer } from "../../src/guards/evaluated.js";
-import { promptGuard } from "../../src/guards/prompt.js";
+import { promptGuard } from "../../src/guards/given.js";
 import { openFake, partsOf, train, trajectoryOf } from "./support/fakes.js";
 
 const group = [1, 0, 0.5].map((reward, index) => trajectoryOf({ index, reward }));

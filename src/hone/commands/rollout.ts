@@ -6,6 +6,7 @@ import { isLocal } from "../../core/engine/engine.js";
 import { countsText, kindsText, partsText } from "../../core/run/evaluation.js";
 import { type PlainOptions, toolSchema } from "../../core/task/task.js";
 import { UnfinishedError, UsageError } from "../../core/util/errors.js";
+import { AgentMistakes } from "../../insight/report/agent-mistakes.js";
 import { conversationText } from "../../insight/report/conversation.js";
 import { compact, ProgressLine } from "../../insight/report/progress-line.js";
 import { UnreadCalls } from "../../insight/report/unread-calls.js";
@@ -84,6 +85,7 @@ export const rolloutCommand = defineCommand({
     const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.log(line), io.signal);
     const shown = whole.tools.map((tool) => toolSchema(tool));
     const unread = new UnreadCalls(shown);
+    const mistakes = new AgentMistakes();
     const detokenize = engine && ((ids: number[]) => engine.detokenize(ids, { special: true }));
     try {
       const summary = await rolloutsToFile({
@@ -103,6 +105,7 @@ export const rolloutCommand = defineCommand({
         signal: io.signal,
         onProgress: (tally, total, trajectory) => {
           if (trajectory) unread.add(trajectory);
+          if (trajectory) mistakes.add(trajectory);
           if (config.show && trajectory) progress.show(conversationText(trajectory, io.stream.isTTY, detokenize));
           progress.update(() => tally.line(total));
         },
@@ -111,6 +114,8 @@ export const rolloutCommand = defineCommand({
       });
       progress.clear();
       io.log(summaryText(summary, unread.text()));
+      const mistaken = mistakes.text();
+      if (mistaken !== undefined) io.log(mistaken);
       const result = {
         ...summary,
         prompt_tokens_evaluated: engine && isLocal(engine) ? engine.stats().prefilled : null,

@@ -230,6 +230,20 @@ it.each([
   port.close();
 });
 
+describe("what no other attempt mends", () => {
+  it.each([
+    ["a port that fetch does not ask", async () => "http://127.0.0.1:6000/v1", /port is one that no HTTP client asks/],
+    [
+      "a proxy that wants a password",
+      async () => (await serve(() => ({ status: 407, json: {} }))).url,
+      /a proxy before it wants a name and a password/,
+    ],
+  ])("is told at once: %s", async (_, url, text) => {
+    const error = await ask(await url()).catch((caught: unknown) => caught);
+    expect(error).toMatchObject({ kind: "refused", status: 0, text: expect.stringMatching(text) as string });
+  });
+});
+
 /** Of an issuer that nobody knows: itself, for 127.0.0.1, until 2126. */
 const certificate = {
   key: `-----BEGIN PRIVATE KEY-----

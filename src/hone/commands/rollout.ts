@@ -104,8 +104,7 @@ export const rolloutCommand = defineCommand({
         out: config.out ?? join(config.home, "rollouts", `${stamp}.jsonl`),
         signal: io.signal,
         onProgress: (tally, total, trajectory) => {
-          if (trajectory) unread.add(trajectory);
-          if (trajectory) mistakes.add(trajectory);
+          if (trajectory) for (const counted of [unread, mistakes]) counted.add(trajectory);
           if (config.show && trajectory) progress.show(conversationText(trajectory, io.stream.isTTY, detokenize));
           progress.update(() => tally.line(total));
         },

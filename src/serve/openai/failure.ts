@@ -249,8 +249,12 @@ const TLS = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)|ERR_TLS|ERR_SSL|EPROTO/;
 /** What is no TLS, as OpenSSL tells it. */
 const NO_TLS = /WRONG_VERSION_NUMBER|wrong version number|packet length too long/i;
 
-/** What `fetch` never sends, or never gives on (status 407). */
-const LASTING = /^(bad port|proxy authentication required|unknown scheme)$/;
+/** What `fetch` never sends, or never hands on, in its words and in ours. */
+const LASTING: readonly (readonly [RegExp, string])[] = [
+  [/^bad port$/, "its port is one that no HTTP client asks"],
+  // Without a word, where it has no window to ask in.
+  [/^$/, "a proxy before it wants a name and a password (407)"],
+];
 
 /** Connections that were never established. */
 const NEVER_SENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
@@ -275,11 +279,8 @@ export function connectionError(error: unknown, key: string | undefined): ChatEr
       : `its certificate is not trusted (${why || tls})`;
     return new ChatError({ kind: "refused", status: 0, text, codes: tls, sent: false }, key);
   }
-  const lasting = texts.find((text) => LASTING.test(text));
-  if (lasting !== undefined) {
-    const text = `${lasting}, as \`fetch\` calls it`;
-    return new ChatError({ kind: "refused", status: 0, text, sent: false }, key);
-  }
+  const [, lasting] = LASTING.find(([words]) => texts.some((text) => words.test(text))) ?? [];
+  if (lasting !== undefined) return new ChatError({ kind: "refused", status: 0, text: lasting, sent: false }, key);
   const sent = !codes.some((code) => NEVER_SENT.test(code));
   return new ChatError({ kind: "connection", status: 0, text: texts.join(": ") || String(error), sent }, key);
 }

@@ -15,7 +15,6 @@ import { checkSameRun, type RunSettings, taskOptionsIn } from "../core/run/setti
 import { promptOf } from "../core/task/messages.js";
 import { type Scenario, type Tool, toolSchema } from "../core/task/task.js";
 import { LastUpdates } from "../core/train/earlier.js";
-import type { View } from "../core/train/parts.js";
 import { risingRateText } from "../core/train/schedule.js";
 import { gpuChosen } from "../engine/engine-options.js";
 import { logEngine } from "../engine/load.js";
@@ -34,7 +33,7 @@ import { ensurePython, type PythonOptions } from "../machine/python/python.js";
 import { RunReader } from "../machine/runs/reader.js";
 import { taskDifferences } from "../scenarios/task-options.js";
 import { checkStaleness } from "./apart.js";
-import type { TrainEvents } from "./events.js";
+import { viewOf } from "./events.js";
 import { Jinja2 } from "./jinja2.js";
 import { Model } from "./model.js";
 import type { RunPlan } from "./plan-run.js";
@@ -44,7 +43,7 @@ import { playInForce, TrainingRun } from "./training-run.js";
 import { openUpdater, type UpdaterSources } from "./updater.js";
 
 /** What a run opens, in the order in which it ends. A judge of this process may still hold the engine's threads. */
-const ENDS = ["rescoring", "jinja2", "learner", "rewards", "model", "log", "trackers"] as const;
+const ENDS = ["rescoring", "jinja2", "learner", "rewards", "model", "log", "trackers", "events"] as const;
 
 interface Io {
   readonly log: (line: string) => void;
@@ -57,7 +56,9 @@ interface Io {
  * @throws HoneError when another process holds it, or its model cannot be loaded
  */
 export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Model): Promise<TrainingRun> {
-  const { log = () => undefined, signal = new AbortController().signal } = events;
+  const { onStart, ...heard } = viewOf(events);
+  const { log } = heard.view;
+  const { signal = new AbortController().signal } = events;
   const io = { log, signal };
   const { config, settings, task, trackers } = plan;
   checkStaleness(plan);
@@ -85,7 +86,8 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
   };
   try {
     greet(run, settings, log);
-    let view = viewOf(events);
+    ends.events = () => heard.end();
+    let { view } = heard;
     if (trackers.length > 0) {
       const { endTracking, tracked, trackingOf } = await import("./tracked.js");
       const tracking = await trackingOf(trackers, run, settings, tracker, log);
@@ -145,7 +147,7 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
       if (isLocal(engine)) opened.judgeBeside?.(engine);
       return opened;
     };
-    const about = { rewards: rewardsBeside, loading, events: { ...events, ...io }, close };
+    const about = { rewards: rewardsBeside, loading, events: { ...events, ...io, onStart }, close };
     return new TrainingRun({ plan, model, keepsModel: given !== undefined, parts, guards, ...about });
   } catch (error) {
     await close();
@@ -280,28 +282,6 @@ function leaveCore(engine: LocalEngine, work: Promise<void>): void {
   engine.holdThreads(engine.info.threads - 1);
   const release = () => engine.holdThreads(undefined);
   work.then(release, release);
-}
-
-const nothing = () => undefined;
-
-function viewOf({
-  log = nothing,
-  onPhase = nothing,
-  onRollout = nothing,
-  onRewarded = nothing,
-  onProgress = nothing,
-  onStep = nothing,
-  onValidation = nothing,
-}: TrainEvents): View {
-  return {
-    phase: onPhase,
-    rollout: onRollout,
-    rewarded: onRewarded,
-    progress: onProgress,
-    step: onStep,
-    validation: onValidation,
-    log,
-  };
 }
 
 /**

@@ -15,6 +15,7 @@ import { RunStore } from "../core/run/store.js";
 import type { ServerPlan } from "../core/task/servers.js";
 import type { AnyTask, PlainOptions, Scenario } from "../core/task/task.js";
 import { UsageError } from "../core/util/errors.js";
+import { isFolderName } from "../core/util/paths.js";
 import { takeDevice } from "../engine/device/device.js";
 import type { LearnerPlace } from "../engine/device/learner-place.js";
 import { type ModelShape, modelFingerprint } from "../engine/models.js";
@@ -255,7 +256,7 @@ export async function placeOf({ home, project, run, model, task, taskTimeout }: 
 }
 
 function checkName(flag: string, name: string): void {
-  if (!/^[\w][\w.-]*$/.test(name)) {
+  if (!isFolderName(name)) {
     throw new UsageError(`${flag} ${name}: use letters, digits, ".", "_" and "-", it becomes the name of a folder`);
   }
 }

@@ -63,6 +63,15 @@ const earns =
   (reward: number, success = false) =>
   () => ({ reward, success, parts: {} });
 
+/** A second tool, which the expert calls before it answers. */
+const looking = (execute: () => unknown): Partial<Definition> => ({
+  tools: [answer, defineTool({ name: "look", description: "Look it up.", parameters: z.object({}), execute })] as never,
+  *expert({ word }) {
+    yield [{ name: "look", arguments: {} }];
+    yield [{ name: "answer", arguments: { text: word } }];
+  },
+});
+
 describe("a task that is sound", () => {
   it("has nothing found, and says how much was looked at", async () => {
     const result = await check(taskWith());
@@ -216,7 +225,7 @@ describe("a defect is found:", () => {
           words.map((word, i) => ({
             id: `${i}`,
             split: i < 4 ? "train" : "test",
-            question: "?",
+            question: i < 5 ? word : "one",
             word: i < 5 ? word : "one",
           })),
       },
@@ -243,6 +252,31 @@ describe("a defect is found:", () => {
         },
       },
       /^warning expert_fails: the expert does not solve 1 of 6 scenarios: two$/,
+    ],
+    [
+      "a prompt that leaves out the question",
+      { prompt: () => [{ role: "user", content: "Say the word." }] },
+      /^warning same_prompt: 6 scenarios with different questions have the same prompt: what should tell the model which it is\?$/,
+    ],
+    [
+      "a name that can be no folder's",
+      { name: "my words" },
+      /^warning name_refused: the name "my words" cannot be a folder's: use letters, .* or train with --project NAME$/,
+    ],
+    [
+      "a result that JSON loses",
+      looking(() => ({ rows: [{ price: Number.NaN }, new Map()] })),
+      /^warning result_lost: the tool look returned NaN at \.rows\[0\]\.price, which JSON writes as null; return what JSON can write/,
+    ],
+    [
+      "a result that JSON loses whole",
+      looking(() => new Set([1])),
+      /^warning result_lost: the tool look returned a set, which JSON writes as {};/,
+    ],
+    [
+      "a result that is longer than the context",
+      looking(() => "so ".repeat(20_000)),
+      /^error result_too_long: tools returned more tokens than a context of 4096 has, which ends a rollout: look \d+$/,
     ],
   ];
   it.each(cases)("%s", async (_, change, message) => {

@@ -52,3 +52,12 @@ it("with --fresh leaves out what any of the compared runs was validated on", asy
   expect(alone.map((ids) => ids.length)).toEqual([3, 6]);
   expect(await playedWith([one, other])).toEqual(alone[0].filter((id) => alone[1].includes(id)));
 });
+
+it("says so where validations have played every scenario", async () => {
+  const config = withDefaults(optionsOf("eval"), { fresh: true, home });
+  const io = { log: () => undefined, signal: new AbortController().signal };
+  const all = await run(1, 8);
+  await expect(conditionsOf(config, { fresh: true }, { run: all, runs: [all] }, io)).rejects.toThrow(
+    /^--fresh leaves none: all 8 of the test split were in validations\ngive the task more, or leave --fresh out/,
+  );
+});

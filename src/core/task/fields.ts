@@ -45,6 +45,9 @@ const TASK_FIELDS = [
   "expert",
 ];
 
+/** Fields of a tool's definition. */
+export const TOOL_FIELDS = ["name", "description", "parameters", "final", "execute"];
+
 /** Fields of what a reward function returns. */
 export const REWARD_FIELDS = ["reward", "success", "parts"];
 

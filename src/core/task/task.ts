@@ -9,7 +9,7 @@ import { z } from "zod";
 import { HoneError, messageOf } from "../util/errors.js";
 import type { Random } from "../util/random.js";
 import type { AgentContext, AgentRollout, ModelMistakes, RolloutContext } from "./agent.js";
-import { DefinitionError, definitionProblem } from "./fields.js";
+import { DefinitionError, definitionProblem, TOOL_FIELDS, unknownField } from "./fields.js";
 import { type ArgumentsOf, schemaOfParameters, strictParameters, type ToolParameters } from "./parameters.js";
 import type { Reward, RolloutEnd, Scenario } from "./scenario.js";
 import type { TaskServers } from "./servers.js";
@@ -58,13 +58,15 @@ export interface ToolDefinition<P extends ToolParameters, S extends Scenario, E>
 
 const toolName = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
 
-/** Checks and completes a tool. Throws TypeError on a name that model APIs do not accept. */
+/** Checks and completes a tool. Throws TypeError on a name that model APIs do not accept, and on a field that no tool has. */
 export function defineTool<P extends ToolParameters, S extends Scenario = Scenario, E = unknown>(
   tool: ToolDefinition<P, S, E>,
 ): Tool<P, S, E> {
   if (!toolName.test(tool.name)) {
     throw new TypeError(`tool name ${JSON.stringify(tool.name)}: use letters, digits, _ and -, at most 64 of them`);
   }
+  const unknown = unknownField(tool, TOOL_FIELDS, "a tool");
+  if (unknown !== undefined) throw new TypeError(`the tool ${tool.name} has ${unknown}`);
   return { ...tool, final: tool.final ?? false, parameters: strictParameters(tool.parameters) };
 }
 

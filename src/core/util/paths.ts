@@ -18,3 +18,6 @@ export const expandHome = (path: string) => path.replace(/^~(?=\/|$)/, homedir()
 
 /** The user's folder for caches: XDG_CACHE_HOME, by default ~/.cache. */
 export const cacheHome = (env: NodeJS.ProcessEnv = process.env) => expandHome(env.XDG_CACHE_HOME || "~/.cache");
+
+/** Whether a project or a run can have this name, which becomes that of a folder. */
+export const isFolderName = (name: string) => /^\w[\w.-]*$/.test(name);

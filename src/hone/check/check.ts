@@ -6,13 +6,24 @@ import { templateOf } from "../../chat/chat.js";
 import { opening } from "../../core/rollout/rollout.js";
 import type { Scenario, ScenarioIo } from "../../core/task/task.js";
 import { UsageError } from "../../core/util/errors.js";
+import { toJson } from "../../core/util/json.js";
 import { Random } from "../../core/util/random.js";
 import { loadEngine } from "../../engine/factory.js";
 import { trainedContext } from "../../engine/models.js";
 import { scenariosOf } from "../../scenarios/load.js";
 import { type AgentCheck, agentFindings, playAgents } from "./agent.js";
-import { type Finding, promptFindings, rewardFindings, scenarioFindings, toolFindings } from "./findings.js";
+import {
+  type Finding,
+  nameFindings,
+  type Prompted,
+  promptFindings,
+  resultFindings,
+  rewardFindings,
+  scenarioFindings,
+  toolFindings,
+} from "./findings.js";
 import { type Probed, probeScenario, probes } from "./probes.js";
+import { SeenResults } from "./results.js";
 import { type CheckedServer, checkedServers, serverFindings } from "./servers.js";
 
 export interface CheckSettings extends Omit<AgentCheck, "reference" | "scenarios"> {
@@ -38,22 +49,31 @@ export interface CheckResult {
   readonly findings: readonly Finding[];
 }
 
-async function promptTokens({ task, maxTurns, model, context }: CheckSettings, scenarios: readonly Scenario[]) {
+/** What the findings of tokens need, counted with the model's own template and vocabulary. */
+async function tokensOf(
+  { task, maxTurns, model, context }: CheckSettings,
+  scenarios: readonly Scenario[],
+  longest: ReadonlyMap<string, string>,
+) {
   const size = Math.min(context, await trainedContext(model));
   // Only the tokenizer is used, so the context is minimal.
   const engine = await loadEngine({ model, gpu: false, threads: 1, sequences: 1, contextPerSequence: 64 });
   try {
     const template = templateOf(engine);
-    const prompts = scenarios.flatMap((scenario) => {
+    const prompts = scenarios.flatMap((scenario): Prompted[] => {
       try {
         const { messages, tools } = opening(task, scenario, maxTurns);
-        return [{ scenario: scenario.id, tokens: template.prompt(messages, tools).length }];
+        return [{ scenario, text: toJson(messages), tokens: template.prompt(messages, tools).length }];
       } catch {
         // A prompt that throws is reported by the probes.
         return [];
       }
     });
-    return { prompts, size };
+    const results = [...longest].map(([tool, text]) => ({
+      tool,
+      tokens: engine.tokenize(text, { special: false }).length,
+    }));
+    return { prompts, results, size };
   } finally {
     await engine.close();
   }
@@ -74,7 +94,7 @@ async function checkAgent(
   const { trajectories, failures } = played;
   const prompts = trajectories.map(({ tokens }) => tokens?.sampled.indexOf(1) ?? 0);
   const of = (split: Scenario["split"]) => all.filter((scenario) => scenario.split === split).length;
-  const findings = [...scenarioFindings(all), ...agentFindings(played, context)];
+  const findings = [...nameFindings(task.name), ...scenarioFindings(all), ...agentFindings(played, context)];
   return {
     task: task.name,
     scenarios: { train: of("train"), test: of("test") },
@@ -88,8 +108,9 @@ async function checkAgent(
 /** @throws HoneError when the task cannot list its scenarios or open its environment */
 export async function checkTask(settings: CheckSettings): Promise<CheckResult> {
   const { taskOptions, n, seed, signal, servers: surveyed } = settings;
-  const servers = surveyed && new McpServers(surveyed.plan, settings.task);
-  const task = servers?.task ?? settings.task;
+  const seen = new SeenResults(settings.task);
+  const servers = surveyed && new McpServers(surveyed.plan, seen.task);
+  const task = servers?.task ?? seen.task;
   const all = await scenariosOf(task, taskOptions, settings.io);
   const ofSplit = (split: Scenario["split"]) => all.filter((scenario) => scenario.split === split);
   const chosen = (["train", "test"] as const).flatMap((split) => {
@@ -111,13 +132,16 @@ export async function checkTask(settings: CheckSettings): Promise<CheckResult> {
     await servers?.close();
   }
   signal.throwIfAborted();
-  const { prompts, size } = await promptTokens({ ...settings, task }, chosen);
+  const { prompts, results, size } = await tokensOf({ ...settings, task }, chosen, seen.longest);
   const findings = [
     ...(surveyed ? serverFindings(surveyed) : []),
+    ...nameFindings(task.name),
     ...scenarioFindings(all),
     ...toolFindings(task),
+    ...seen.findings(),
     ...rewardFindings(probed),
     ...promptFindings(prompts, size),
+    ...resultFindings(results, size),
   ];
   return {
     task: task.name,

@@ -1,5 +1,6 @@
 /** Finds defects of a task from its declaration and from the rewards of probes. Pure functions. */
 import { type AnyTask, type Scenario, toolSchema } from "../../core/task/task.js";
+import { isFolderName } from "../../core/util/paths.js";
 import type { Probe, Probed } from "./probes.js";
 
 export interface Finding {
@@ -22,6 +23,10 @@ export interface Finding {
     | "expert_fails"
     | "tool_failed"
     | "prompt_too_long"
+    | "same_prompt"
+    | "result_lost"
+    | "result_too_long"
+    | "name_refused"
     | "server_failed"
     | "tool_left_out"
     | "stray_output";
@@ -34,6 +39,13 @@ const some = (names: readonly string[]) =>
 /** The content of a scenario without its id and split, to find duplicates. */
 function contentOf({ id: _, split: __, ...content }: Scenario): string {
   return JSON.stringify(Object.entries(content).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** The runs of a task are kept in a folder of its name. */
+export function nameFindings(name: string): Finding[] {
+  if (isFolderName(name)) return [];
+  const message = `the name "${name}" cannot be a folder's: use letters, digits, ".", "_" and "-", or train with --project NAME`;
+  return [{ level: "warning", kind: "name_refused", message }];
 }
 
 export function scenarioFindings(scenarios: readonly Scenario[]): Finding[] {
@@ -141,11 +153,14 @@ export function rewardFindings(probed: readonly Probed[]): Finding[] {
   const of = (probe: Probe) => played.filter((one) => one.probe === probe);
   const [expert, empty] = [of("expert"), of("empty answer")];
   const [first] = played;
+  const without = probed.some(({ probe }) => probe === "expert")
+    ? ""
+    : "; give the task an expert, and check sees whether a right answer earns more";
   if (first && played.length > 1 && played.every(({ reward }) => reward === first.reward)) {
     findings.push({
       level: expert.length > 0 ? "error" : "warning",
       kind: "reward_constant",
-      message: `every rollout earned ${show(first.reward)}${expert.length > 0 ? ", the expert's too" : "; give the task an expert, and check sees whether a right answer earns more"}: only differences teach`,
+      message: `every rollout earned ${show(first.reward)}${expert.length > 0 ? ", the expert's too" : without}: only differences teach`,
     });
   } else if (empty.length > 0) {
     const won = empty.filter(({ success }) => success);
@@ -171,14 +186,47 @@ export function rewardFindings(probed: readonly Probed[]): Finding[] {
   return findings;
 }
 
-/** @param prompts tokens of each scenario's prompt */
-export function promptFindings(
-  prompts: readonly { readonly scenario: string; readonly tokens: number }[],
+/** What the model is given first. */
+export interface Prompted {
+  readonly scenario: Pick<Scenario, "id" | "question">;
+  readonly text: string;
+  readonly tokens: number;
+}
+
+export function promptFindings(prompts: readonly Prompted[], context: number): Finding[] {
+  const long = prompts.filter(({ tokens }) => tokens >= context).sort((a, b) => b.tokens - a.tokens);
+  const names = long.map(({ scenario, tokens }) => `${scenario.id} ${tokens}`);
+  const kinds = (of: (prompt: Prompted) => unknown) => new Set(prompts.map(of)).size;
+  return [
+    ...(long.length > 0
+      ? [
+          {
+            level: "error",
+            kind: "prompt_too_long",
+            message: `${long.length} of ${prompts.length} prompts leave no room in a context of ${context} tokens: ${some(names)}`,
+          } as const,
+        ]
+      : []),
+    ...(kinds(({ scenario }) => scenario.question) > 1 && kinds(({ text }) => text) === 1
+      ? [
+          {
+            level: "warning",
+            kind: "same_prompt",
+            message: `${prompts.length} scenarios with different questions have the same prompt: what should tell the model which it is?`,
+          } as const,
+        ]
+      : []),
+  ];
+}
+
+/** @param results tokens of the longest result of each tool */
+export function resultFindings(
+  results: readonly { readonly tool: string; readonly tokens: number }[],
   context: number,
 ): Finding[] {
-  const long = prompts.filter(({ tokens }) => tokens >= context).sort((a, b) => b.tokens - a.tokens);
+  const long = results.filter(({ tokens }) => tokens >= context);
   if (long.length === 0) return [];
-  const names = long.map(({ scenario, tokens }) => `${scenario} ${tokens}`);
-  const message = `${long.length} of ${prompts.length} prompts leave no room in a context of ${context} tokens: ${some(names)}`;
-  return [{ level: "error", kind: "prompt_too_long", message }];
+  const names = long.map(({ tool, tokens }) => `${tool} ${tokens}`);
+  const message = `tools returned more tokens than a context of ${context} has, which ends a rollout: ${some(names)}`;
+  return [{ level: "error", kind: "result_too_long", message }];
 }

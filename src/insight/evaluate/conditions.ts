@@ -103,6 +103,14 @@ export async function conditionsOf(
   }
   const known = new Set(validated.flatMap(({ record }) => validationScenarios(all, settingsOf(record))));
   const { split = "test", n } = config;
+  const ofSplit = all.filter((scenario) => scenario.split === split);
+  if (ofSplit.length > 0 && ofSplit.every((scenario) => known.has(scenario))) {
+    const played = ofSplit.length === 1 ? "the one" : `all ${ofSplit.length}`;
+    throw new UsageError(
+      `--fresh leaves none: ${played} of the ${split} split ${ofSplit.length === 1 ? "was" : "were"} in validations\n\
+give the task more, or leave --fresh out: the best checkpoint was chosen by them, so that it looks better than it is`,
+    );
+  }
   const scenarios = chooseScenarios(
     all.filter((scenario) => !known.has(scenario)),
     { split, n, scenario: undefined, seed: settings.seed },

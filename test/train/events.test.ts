@@ -1,0 +1,35 @@
+import { describe, expect, it } from "vitest";
+import { viewOf } from "../../src/trainer/events.js";
+
+describe("a program's handlers", () => {
+  it("are called with what happens", () => {
+    const seen: unknown[] = [];
+    const { view } = viewOf({ onPhase: (...phase) => seen.push(phase), log: (line) => seen.push(line) });
+    view.phase(1, "rollouts", 8);
+    view.log("a line");
+    expect(seen).toEqual([[1, "rollouts", 8], "a line"]);
+  });
+
+  it("that are async and reject end the run at the next phase", async () => {
+    const { view, end } = viewOf({
+      onRollout: async () => {
+        throw new Error("the disk is full");
+      },
+    });
+    view.rollout(undefined as never);
+    await new Promise(setImmediate);
+    expect(() => view.phase(1, "update", 1)).toThrow("the disk is full");
+    await end();
+  });
+
+  it("that are under way when the run ends are waited for", async () => {
+    const { view, end } = viewOf({
+      onStep: async () => {
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        throw new Error("the disk is full");
+      },
+    });
+    view.step(undefined as never);
+    await expect(end()).rejects.toThrow("the disk is full");
+  });
+});

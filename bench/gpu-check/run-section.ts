@@ -24,7 +24,8 @@ export async function runSection({ section, results, gpu, small, minutes }: Sect
   const file = join(folder, "section.json");
   try {
     const script = join(packageRoot, "dist/bench/gpu-check/section.js");
-    const args = [script, section.name, file, gpu === false ? "cpu" : gpu, small ? "1" : "0", results];
+    const about = [section.name, file, gpu === false ? "cpu" : gpu, small ? "1" : "0", results];
+    const args = [script, ...about, String(process.pid)];
     const { late, code } = await inTime(args, minutes);
     const found: Outcome = existsSync(file)
       ? (JSON.parse(readFileSync(file, "utf8")) as Outcome)

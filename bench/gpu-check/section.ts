@@ -1,4 +1,7 @@
-/** Runs one section in a process started and killed by `yarn gpu-check`: NAME, FILE, DEVICE, SMALL and RESULTS are its arguments. */
+/**
+ * Runs one section in a process started and killed by `yarn gpu-check`: NAME, FILE, DEVICE, SMALL, RESULTS and the id of the process
+ * that started it are its arguments.
+ */
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { HoneError, messageOf } from "../../src/core/util/errors.js";
 import { gpuMemory } from "../../src/engine/load.js";
@@ -6,15 +9,15 @@ import { NOT_COUNTABLE, NotCountable } from "./context.js";
 import { plan } from "./plan.js";
 import type { Checked, Outcome } from "./results.js";
 
-const [name, file = "", on, small, results = ""] = process.argv.slice(2);
+const [name, file = "", on, small, results = "", parent] = process.argv.slice(2);
 const section = plan.find((one) => one.section.name === name)?.section;
 if (!section || (on !== "cuda" && on !== "vulkan" && on !== "cpu")) throw new Error(`no section ${name} on ${on}`);
 const gpu = on === "cpu" ? false : on;
 
-// Without the command that started it, which a SIGKILL ends at once, nothing of it may keep the card.
-const parent = process.ppid;
+// Without the command that started it, which a SIGKILL ends at once, nothing of it may keep the card. That may have ended before this
+// process asked who its parent is.
 setInterval(() => {
-  if (process.ppid !== parent) process.kill(-process.pid, "SIGKILL");
+  if (String(process.ppid) !== parent) process.kill(-process.pid, "SIGKILL");
 }, 500).unref();
 
 const started = performance.now();

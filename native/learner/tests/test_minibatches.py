@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import itertools
 import math
 from types import SimpleNamespace
 
@@ -28,6 +29,14 @@ GROUPS, SIZE = 5, 3
 CONSTANT = 40
 LEVELS = [(name, "token") for name in OBJECTIVES] + [("dapo", "sequence"), ("gspo", "sequence")]
 """Objectives, and whose importance weights they have."""
+UPDATES = [(2, 1), (1, 3), (2, 2)]
+"""Epochs and mini-batches."""
+KL = [0.0, 0.1]
+CASES = [
+    pytest.param(*level, *updates, kl, marks=() if (i + j + k) % 2 == 0 else pytest.mark.full)
+    for (i, level), (j, updates), (k, kl) in itertools.product(enumerate(LEVELS), enumerate(UPDATES), enumerate(KL))
+]
+"""Every pair of values is in half of them; the other half is slower tests."""
 
 
 def chosen(rows, numbers):
@@ -76,9 +85,7 @@ class Watched(Optimizer):
         return super().clip(max_norm)
 
 
-@pytest.mark.parametrize(("name", "level"), LEVELS)
-@pytest.mark.parametrize(("epochs", "minibatches"), [(2, 1), (1, 3), (2, 2)])
-@pytest.mark.parametrize("kl", [0.0, 0.1])
+@pytest.mark.parametrize(("name", "level", "epochs", "minibatches", "kl"), CASES)
 def test_each_update_has_the_gradient_of_trls_loss(tmp_path, silent, monkeypatch, name, level, epochs, minibatches, kl):
     # Chunks of 16 tokens, so that rows and trajectories are cut by them.
     monkeypatch.setattr(head, "score", functools.partial(head.score, chunk_bytes=1))

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { longestFirst } from "./test/support/longest-first.js";
 
 /** Slower tests: `yarn test --full` has them, too. */
 const full = process.env.TEST_FULL ? "" : ",full";
@@ -13,6 +14,9 @@ const exclude = [`test/**/*.{gpu,card,vllm,long${full}}.test.ts`];
  */
 const changesItsProcess =
   /\bvi\.(mock|doMock|resetModules|stubEnv|stubGlobal|useFakeTimers)\(|\bprocess\.(chdir|on|once|emit)\(|\bdelete process\.env\b|\bprocess\.env(\.\w+|\[\w+\]) = |\b(getLlama|loadVocabulary)\(|^\/\/ Needs a process of its own:/m;
+
+/** Of the slower tests that guard the step. */
+const FIRST = ["stale-adapter", "huggingface", "replay", "kinds", "learner", "ahead-steps", "fork-of-sft", "ends"];
 
 const root = fileURLToPath(new URL(".", import.meta.url));
 const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" })
@@ -26,6 +30,7 @@ export default defineConfig({
     globalSetup: ["test/support/temporary-folder.ts"],
     // Beside Vitest itself, which waits. Tests wait for processes and clocks half of their time, too.
     maxWorkers: "100%",
+    sequence: { sequencer: longestFirst(FIRST.map((name) => `${name}.full`)) },
     projects: [
       {
         test: { name: "alone", include: alone, isolate: true },

@@ -10,8 +10,11 @@ import { failures, figures, leftOut, prepare, root, run, takeFlag, tool } from "
 
 /** Folders of test/ whose slower tests guard the step: what is played is what is learnt, and what is committed can be gone on from. */
 const GUARDS = ["composition", "engine", "gather", "learn", "replay", "train"];
-/** Of these folders, what guards no step: which device and which of its libraries there are. `yarn test:card` loads them, too. */
-const NO_GUARDS = ["cuda.full.test.ts", "missing.full.test.ts"];
+/**
+ * Of these folders, what guards no step: which device and which of its libraries there are (`yarn test:card` loads them, too), and
+ * replays of runs of every kind.
+ */
+const NO_GUARDS = ["cuda.full.test.ts", "missing.full.test.ts", "kinds.full.test.ts"];
 
 const only = process.argv.slice(2);
 const guards = takeFlag(only, "--guards");

@@ -465,6 +465,52 @@ const own: readonly Fault[] = [
     ),
     test: "test/engine/own-decoder.test.ts",
   },
+  {
+    name: "validations are played by the model alone",
+    family: "policy",
+    patch: at(
+      "src/core/train/saved-play.ts",
+      "  const played = await policy.play({",
+      '  if (phase === "validation") await policy.use(null);\n  const played = await policy.play({',
+    ),
+    flags: ANY_REWARD,
+  },
+  {
+    name: "the loop gets half the floor of the deviation that the run has",
+    family: "advantages",
+    patch: at(
+      "src/trainer/settings.ts",
+      "stdFloor: settings.stdFloor, spreadFloor: 0 }",
+      "stdFloor: settings.stdFloor / 2, spreadFloor: 0 }",
+    ),
+    flags: ANY_REWARD,
+  },
+  {
+    name: "rollouts that a limit ended are masked without --mask-truncated",
+    family: "advantages",
+    patch: at(
+      "src/core/train/credit.ts",
+      "const masked = options.maskTruncated === true && TRUNCATED.has(trajectory.end);",
+      "const masked = TRUNCATED.has(trajectory.end);",
+    ),
+    flags: [...ANY_REWARD, "--max-turns", "2"],
+  },
+  {
+    name: "the reward success is the task's reward",
+    family: "rewards",
+    patch: at("src/judge/reward/success.ts", "(reward.success ? 1 : 0)", "reward.reward"),
+    flags: ["--reward", "success"],
+  },
+  {
+    name: "the learner is told twice the run's alpha",
+    family: "learner",
+    patch: at(
+      "src/trainer/updater.ts",
+      "lora: { rank, alpha, targets },",
+      "lora: { rank, alpha: 2 * alpha, targets },",
+    ),
+    flags: ANY_REWARD,
+  },
 ];
 
 export const faults: readonly Fault[] = [...own, ...outside, ...unmet, ...third, ...fourth];

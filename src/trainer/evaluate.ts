@@ -2,6 +2,7 @@
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { Evaluation } from "../core/run/records.js";
 import type { Reward, Scenario } from "../core/task/task.js";
+import { checkChoice, checkPlay } from "./checked.js";
 import { gather } from "./gather.js";
 import type { Model } from "./model.js";
 import type { OpenTask } from "./task.js";
@@ -14,16 +15,23 @@ export interface EvaluateChoice {
   readonly signal?: AbortSignal;
 }
 
+const FIELDS = { seed: true, grade: true, signal: true } satisfies Record<keyof EvaluateChoice, true>;
+
 /**
  * Plays each scenario once. Calls with the same seed draw the same random numbers, so two results differ by their
  * models alone.
+ *
+ * @throws UsageError when an argument is wrong
  */
 export async function evaluate(
   model: Model,
   task: OpenTask,
   scenarios: readonly Scenario[],
-  { seed = task.options.seed, grade = ({ reward }) => reward, signal }: EvaluateChoice = {},
+  choice: EvaluateChoice = {},
 ): Promise<Evaluation> {
+  checkPlay("evaluate()", model, task, scenarios);
+  checkChoice("evaluate()", choice, FIELDS);
+  const { seed = task.options.seed, grade = ({ reward }) => reward, signal } = choice;
   const { playGraded } = await import("../core/train/grading.js");
   return playGraded(
     signal ?? new AbortController().signal,

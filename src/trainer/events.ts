@@ -1,9 +1,9 @@
-/** Events of `trainRun`, and the loop's view of them. */
+/** Events of `trainRun`. */
 import type { OnProgress } from "../core/learn/types.js";
 import type { GroupReward } from "../core/reward/reward.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { MetricsLine, ValidationRow } from "../core/run/records.js";
-import type { Phase, View } from "../core/train/parts.js";
+import type { Phase } from "../core/train/parts.js";
 import type { Listener } from "./given.js";
 
 export interface TrainStart {
@@ -34,47 +34,4 @@ export interface TrainEvents extends Listener {
   /** A step is done and kept: its figures. */
   readonly onStep?: (line: MetricsLine) => void;
   readonly onValidation?: (row: ValidationRow) => void;
-}
-
-const nothing = () => undefined;
-
-/**
- * @returns the view, and `end`, which throws what an async handler rejected with and was not thrown yet: a rejection that nobody
- * awaits would end the process
- */
-export function viewOf(
-  events: TrainEvents,
-): Required<Pick<TrainEvents, "onStart">> & { readonly view: View; end(): Promise<void> } {
-  const under = new Set<Promise<void>>();
-  const failed: unknown[] = [];
-  const called =
-    <A extends readonly unknown[]>(handler: (...args: A) => unknown = nothing) =>
-    (...args: A): void => {
-      const result = handler(...args);
-      if (!(result instanceof Promise)) return;
-      const done = result.then(nothing, (error: unknown) => void failed.push(error)).finally(() => under.delete(done));
-      under.add(done);
-    };
-  const first =
-    <A extends readonly unknown[]>(handler: (...args: A) => void) =>
-    (...args: A): void => {
-      if (failed.length > 0) throw failed.shift();
-      handler(...args);
-    };
-  return {
-    onStart: called(events.onStart),
-    view: {
-      phase: first(called(events.onPhase)),
-      rollout: called(events.onRollout),
-      rewarded: called(events.onRewarded),
-      progress: called(events.onProgress),
-      step: first(called(events.onStep)),
-      validation: called(events.onValidation),
-      log: called(events.log),
-    },
-    async end() {
-      await Promise.all(under);
-      if (failed.length > 0) throw failed.shift();
-    },
-  };
 }

@@ -2,6 +2,7 @@
 import type { Gathered } from "../core/gather/gather.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { Scenario } from "../core/task/task.js";
+import { checkChoice, checkPlay, checkWhole } from "./checked.js";
 import type { Model } from "./model.js";
 import type { OpenTask } from "./task.js";
 
@@ -19,10 +20,20 @@ export interface GatherChoice {
   readonly onGroup?: (group: readonly Trajectory[]) => void;
 }
 
+const FIELDS = {
+  groupSize: true,
+  step: true,
+  seed: true,
+  signal: true,
+  onTrajectory: true,
+  onGroup: true,
+} satisfies Record<keyof GatherChoice, true>;
+
 /**
  * Plays many rollouts at once, on worker threads. The same model, adapter, scenarios, seed and step draw the same
  * random numbers.
  *
+ * @throws UsageError when an argument is wrong
  * @throws HoneError when more rollouts fail than the model's `maxExceptions` allows
  */
 export async function gather(
@@ -31,7 +42,11 @@ export async function gather(
   scenarios: readonly Scenario[],
   choice: GatherChoice = {},
 ): Promise<Gathered> {
+  checkPlay("gather()", model, task, scenarios);
+  checkChoice("gather()", choice, FIELDS);
   const { groupSize = 4, step = 0, seed = task.options.seed, ...more } = choice;
+  checkWhole("gather(): groupSize", groupSize, 1);
+  checkWhole("gather(): step", step, 0);
   const { player, config, log } = model;
   const [{ chatOf, requireFormat }, { gather: gatherRollouts }] = await Promise.all([
     import("../chat/chat.js"),

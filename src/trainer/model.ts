@@ -13,7 +13,7 @@ import { RolloutThreads } from "../core/gather/threads.js";
 import type { EnginePlayer } from "../core/rollout/player.js";
 import type { RolloutLimits } from "../core/rollout/rollout.js";
 import type { Adapter } from "../core/run/records.js";
-import { HoneError } from "../core/util/errors.js";
+import { HoneError, UsageError } from "../core/util/errors.js";
 import { sha256OfFile } from "../core/util/files.js";
 import type { EnginePolicy } from "../machine/play/engine-policy.js";
 import { limitsOf } from "../machine/play/player-options.js";
@@ -126,6 +126,8 @@ export class Model {
  * @throws HoneError when the model cannot be loaded
  */
 export async function openModel(reference: string, options: ModelOptions = {}): Promise<Model> {
+  if (typeof reference !== "string")
+    throw new UsageError("openModel(): its first argument is the name of a model, or its path");
   const { log = () => undefined, signal, ...values } = options;
   const given = await givenByProgram(values, libraryOptions("model"));
   const config = withDefaults([...optionsOf("rollout"), ...libraryOptions("model")], { ...given, model: reference });

@@ -2,6 +2,7 @@
  * The front door of training: a plan, a run that is open, and the steps that it makes. What they need is loaded with the first
  * call.
  */
+import { UsageError } from "../core/util/errors.js";
 import type { Model } from "./model.js";
 import type { RunPlan } from "./plan-run.js";
 import type { TrainSummary } from "./summary.js";
@@ -37,7 +38,10 @@ export async function openRun(
   options: RunOptions = {},
 ): Promise<TrainingRun> {
   const [{ openPlanned }, { planOpened }] = await Promise.all([import("./open-run.js"), import("./given-plan.js")]);
+  if (!opened || !given || !("engine" in opened || "settings" in opened))
+    throw new UsageError("openRun() takes a model of openModel() and a task of openTask(), or a plan of planRun()");
   if (!("engine" in opened)) return openPlanned(opened, given as RunEvents);
+  if (!("scenarios" in given)) throw new UsageError("openRun(): its second argument must be a task of openTask()");
   return openPlanned(await planOpened(opened, given as OpenTask, options), options, opened);
 }
 

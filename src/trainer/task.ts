@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { serverLogs, withServers } from "../agent/servers.js";
 import type { ServerPlan } from "../core/task/servers.js";
 import type { AnyTask, PlainOptions, Scenario } from "../core/task/task.js";
+import { UsageError } from "../core/util/errors.js";
 import { loadTask, scenariosOf } from "../scenarios/load.js";
 import { taskOptionsOf } from "../scenarios/task-options.js";
 
@@ -39,15 +40,23 @@ export interface OpenTask {
   readonly servers: ServerPlan | undefined;
 }
 
+const FIELDS = { set: true, seed: true, home: true, taskTimeout: true, mcp: true, log: true } satisfies Record<
+  keyof TaskChoice,
+  true
+>;
+
 /**
  * @param reference "email", "openenv", or the path of a file whose default export comes from `defineTask`
- * @throws UsageError when there is no such file, or the task has no such option
+ * @throws UsageError when an argument is wrong, there is no such file, or the task has no such option
  * @throws HoneError when the task's own code fails
  */
-export async function openTask(
-  reference: string,
-  { set = {}, seed = 1, home = ".hone", taskTimeout, mcp, log = () => undefined }: TaskChoice = {},
-): Promise<OpenTask> {
+export async function openTask(reference: string, choice: TaskChoice = {}): Promise<OpenTask> {
+  const { checkChoice, checkWhole } = await import("./checked.js");
+  if (typeof reference !== "string")
+    throw new UsageError("openTask(): its first argument is the path of the task's file");
+  checkChoice("openTask()", choice, FIELDS);
+  const { set = {}, seed = 1, home = ".hone", taskTimeout, mcp, log = () => undefined } = choice;
+  checkWhole("openTask(): seed", seed, 0);
   const plain = await loadTask(reference, taskTimeout);
   const taskOptions = { ...taskOptionsOf(plain, { home, seed }, set), seed, home };
   const scenarios = await scenariosOf(plain, taskOptions);

@@ -1,8 +1,9 @@
-/** Views that tell once, after a step, what stands in the way of a training that has just begun. */
+/** Views of a training: its program's handlers, and those that tell once, after a step, what stands in the way of one that has just begun. */
 import type { GivenOptions } from "../core/config/config.js";
 import type { RunSettings } from "../core/run/settings.js";
 import { type AnyTask, toolSchema } from "../core/task/task.js";
 import type { View } from "../core/train/parts.js";
+import type { TrainEvents } from "./events.js";
 
 export interface Told {
   readonly given: GivenOptions;
@@ -76,4 +77,47 @@ async function tellingOfMeans(view: View, { given, settings, task, run }: Told):
       return true;
     },
   );
+}
+
+const nothing = () => undefined;
+
+/**
+ * @returns the view, and `end`, which throws what an async handler rejected with and was not thrown yet: a rejection that nobody
+ * awaits would end the process
+ */
+export function viewOf(
+  events: TrainEvents,
+): Required<Pick<TrainEvents, "onStart">> & { readonly view: View; end(): Promise<void> } {
+  const under = new Set<Promise<void>>();
+  const failed: unknown[] = [];
+  const called =
+    <A extends readonly unknown[]>(handler: (...args: A) => unknown = nothing) =>
+    (...args: A): void => {
+      const result = handler(...args);
+      if (!(result instanceof Promise)) return;
+      const done = result.then(nothing, (error: unknown) => void failed.push(error)).finally(() => under.delete(done));
+      under.add(done);
+    };
+  const first =
+    <A extends readonly unknown[]>(handler: (...args: A) => void) =>
+    (...args: A): void => {
+      if (failed.length > 0) throw failed.shift();
+      handler(...args);
+    };
+  return {
+    onStart: called(events.onStart),
+    view: {
+      phase: first(called(events.onPhase)),
+      rollout: called(events.onRollout),
+      rewarded: called(events.onRewarded),
+      progress: called(events.onProgress),
+      step: first(called(events.onStep)),
+      validation: called(events.onValidation),
+      log: called(events.log),
+    },
+    async end() {
+      await Promise.all(under);
+      if (failed.length > 0) throw failed.shift();
+    },
+  };
 }

@@ -3,7 +3,8 @@ import { comparable, rewardComparable } from "../core/reward/comparable.js";
 import type { GroupReward } from "../core/reward/reward.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import { type MetricsLine, metricsLine } from "../core/run/records.js";
-import { HoneError } from "../core/util/errors.js";
+import { HoneError, UsageError } from "../core/util/errors.js";
+import { checkChoice } from "./checked.js";
 import { checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
 import { openedOf, playInForce, type TrainingRun } from "./training-run.js";
 
@@ -14,6 +15,8 @@ export interface TrainChoice {
   readonly spreadFloor?: number;
   readonly signal?: AbortSignal;
 }
+
+const FIELDS = { rewards: true, spreadFloor: true, signal: true } satisfies Record<keyof TrainChoice, true>;
 
 type Group = readonly Trajectory[];
 
@@ -45,13 +48,20 @@ function checkRollouts(run: TrainingRun, groups: readonly Group[], adapter: stri
  * checkpoint, and activates the new adapter. Atomic: a process that ends before resumes after the last complete step.
  *
  * @returns the step's metrics; `skipped` gives the reason if nothing was learnt
+ * @throws UsageError when an argument is wrong
  * @throws HoneError when the rollouts cannot be learnt from, or engine and learner disagree
  */
 export async function train(
   run: TrainingRun,
   groups: readonly Group[],
-  { rewards, signal = new AbortController().signal, ...choice }: TrainChoice = {},
+  choice: TrainChoice = {},
 ): Promise<MetricsLine> {
+  checkChoice("train()", choice, FIELDS);
+  if (!Array.isArray(groups) || !groups.every(Array.isArray))
+    throw new UsageError(
+      "train(): its second argument must be a list of groups, each a list of rollouts, as gather() gives it",
+    );
+  const { rewards, signal = new AbortController().signal } = choice;
   const opened = openedOf(run);
   const { parts, plan, guards, rewards: ofRun } = opened;
   const { run: kept, settings } = parts;

@@ -31,6 +31,7 @@ export class TrainingRun implements AsyncIterable<MetricsLine> {
   readonly #opened: Opened;
   readonly #since = performance.now();
   #underWay = false;
+  #closed = false;
 
   constructor(opened: Opened) {
     this.#opened = opened;
@@ -101,6 +102,7 @@ export class TrainingRun implements AsyncIterable<MetricsLine> {
   }
 
   #checkIdle(what: string): void {
+    if (this.#closed) throw new HoneError("the run was closed; openRun() opens it again");
     if (this.#underWay) throw new HoneError(`${what}: the run is making its steps (for await); use one or the other`);
     if (what !== LOOP && this.#opened.plan.settings.staleness > 0) {
       throw new HoneError(`${what}: with staleness the run makes its steps itself (for await); leave it out`);
@@ -135,6 +137,7 @@ export class TrainingRun implements AsyncIterable<MetricsLine> {
 
   /** Ends the learner and releases the run's folder. A model that was given to {@link openRun} stays open. */
   close(): Promise<void> {
+    this.#closed = true;
     return this.#opened.close();
   }
 }

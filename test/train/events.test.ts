@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { viewOf } from "../../src/trainer/events.js";
+import { viewOf } from "../../src/trainer/telling.js";
 
 describe("a program's handlers", () => {
   it("are called with what happens", () => {

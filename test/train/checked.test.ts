@@ -1,0 +1,56 @@
+/** What a program without types gets wrong in a call of the library is one line, and nothing is played by it. */
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { packageRoot } from "../../src/core/util/paths.js";
+import { evaluate } from "../../src/trainer/evaluate.js";
+import { gather } from "../../src/trainer/gather.js";
+import { type Model, openModel } from "../../src/trainer/model.js";
+import { openRun } from "../../src/trainer/run.js";
+import { openTask } from "../../src/trainer/task.js";
+import { train } from "../../src/trainer/train.js";
+
+const file = join(packageRoot, "test/train/support/vowels-task.ts");
+const task = await openTask(file);
+const model = { engine: {} } as Model;
+const run = {} as never;
+const some = task.train.slice(0, 1);
+
+it.each<readonly [string, () => Promise<unknown>, RegExp]>([
+  ["a task that is none", () => openTask(undefined as never), /^openTask\(\): its first argument is the path/],
+  [
+    "a misspelt option of a task",
+    () => openTask(file, { sets: {} } as never),
+    /^openTask\(\) has "sets", .*: did you mean "set"\?$/,
+  ],
+  ["a seed in words", () => openTask(file, { seed: "one" as never }), /seed must be a whole number .* and is one$/],
+  ["no options at all", () => openTask(file, null as never), /^openTask\(\): its options must be an object$/],
+  ["a model that is none", () => openModel(5 as never), /^openModel\(\): its first argument is the name of a model/],
+  [
+    "arguments in another order",
+    () => gather(task as never, model as never, some),
+    /^gather\(\): its first argument must/,
+  ],
+  ["no task", () => gather(model, undefined as never, some), /its second argument must be a task of openTask\(\)$/],
+  ["no scenarios", () => gather(model, task, undefined as never), /its third argument must be a list of scenarios/],
+  ["ids for scenarios", () => evaluate(model, task, ["vowels-1"] as never), /^evaluate\(\): its third argument must/],
+  ["a misspelt option of play", () => gather(model, task, some, { groupsize: 2 } as never), /"groupSize"\?$/],
+  ["a group of none", () => gather(model, task, some, { groupSize: 0 }), /groupSize must be .* at least 1, and is 0$/],
+  ["a misspelt option of an evaluation", () => evaluate(model, task, some, { sed: 1 } as never), /mean "seed"\?$/],
+  [
+    "a misspelt option of a step",
+    () => train(run, [], { reward: [] } as never),
+    /^train\(\) has "reward", .*"rewards"\?$/,
+  ],
+  ["rollouts that are no groups", () => train(run, [{}] as never), /its second argument must be a list of groups/],
+  ["a run of nothing", () => openRun(undefined as never), /^openRun\(\) takes a model of openModel\(\) and a task/],
+  [
+    "a run without its task",
+    () => openRun(model, undefined as never),
+    /^openRun\(\): its second argument must be a task/,
+  ],
+])("%s", async (_, call, words) => {
+  const error = await Promise.resolve()
+    .then(call)
+    .catch((error: Error) => error);
+  expect(error).toMatchObject({ name: "UsageError", message: expect.stringMatching(words) });
+});

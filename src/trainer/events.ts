@@ -19,7 +19,7 @@ export interface TrainStart {
 
 /**
  * Each is called when it happens, and not waited for. What one throws ends the run; so does what an async one rejects with, at the
- * next phase or step, or when the run is closed, which waits for those under way. Finished steps are kept.
+ * next phase or step, or when the run is closed; later it is a warning of the process. Finished steps are kept.
  */
 export interface TrainEvents extends Listener {
   /** Everything is loaded, and the first rollouts are next. */

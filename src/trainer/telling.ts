@@ -88,15 +88,14 @@ const nothing = () => undefined;
 export function viewOf(
   events: TrainEvents,
 ): Required<Pick<TrainEvents, "onStart">> & { readonly view: View; end(): Promise<void> } {
-  const under = new Set<Promise<void>>();
   const failed: unknown[] = [];
+  let ended = false;
   const called =
     <A extends readonly unknown[]>(handler: (...args: A) => unknown = nothing) =>
     (...args: A): void => {
       const result = handler(...args);
       if (!(result instanceof Promise)) return;
-      const done = result.then(nothing, (error: unknown) => void failed.push(error)).finally(() => under.delete(done));
-      under.add(done);
+      result.catch((error: Error) => void (ended ? process.emitWarning(error) : failed.push(error)));
     };
   const first =
     <A extends readonly unknown[]>(handler: (...args: A) => void) =>
@@ -116,7 +115,9 @@ export function viewOf(
       log: called(events.log),
     },
     async end() {
-      await Promise.all(under);
+      // Not for handlers under way, which may wait for the run's end: for what has just been rejected.
+      await new Promise(setImmediate);
+      ended = true;
       if (failed.length > 0) throw failed.shift();
     },
   };

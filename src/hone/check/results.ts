@@ -5,17 +5,17 @@ import type { Finding } from "./findings.js";
 
 const nameOf = (value: object) => Object.prototype.toString.call(value).slice(8, -1).toLowerCase();
 
-/** What JSON makes of a value that it cannot write; undefined where it writes it whole. */
-function lost(value: unknown): string | undefined {
-  if (typeof value === "number" && !Number.isFinite(value)) return `${value}, which JSON writes as null`;
-  if (typeof value === "function" || typeof value === "symbol") return `a ${typeof value}, which JSON leaves out`;
+/** A value that JSON cannot write, and what it makes of it; undefined where it writes it whole. */
+function lost(value: unknown): readonly [what: string, fate: string] | undefined {
+  if (typeof value === "number" && !Number.isFinite(value)) return [String(value), "writes as null"];
+  if (typeof value === "function" || typeof value === "symbol") return [`a ${typeof value}`, "leaves out"];
   if (typeof value !== "object" || value === null || Array.isArray(value) || "toJSON" in value) return undefined;
   const plain = [Object.prototype, null].includes(Object.getPrototypeOf(value));
-  return plain || Object.keys(value).length > 0 ? undefined : `a ${nameOf(value)}, which JSON writes as {}`;
+  return plain || Object.keys(value).length > 0 ? undefined : [`a ${nameOf(value)}`, "writes as {}"];
 }
 
-/** The first part of a result that JSON loses, and where it is: `.rows[0].price is NaN, which JSON writes as null`. */
-export function lostAsJson(result: unknown): string | undefined {
+/** The first part of a result that JSON loses, and where it is: "NaN at .rows[0].price, which JSON writes as null". */
+function lostAsJson(result: unknown): string | undefined {
   const paths = new Map<unknown, string>();
   let found: string | undefined;
   try {
@@ -23,8 +23,8 @@ export function lostAsJson(result: unknown): string | undefined {
       const above = paths.get(this);
       const path = above === undefined ? "" : Array.isArray(this) ? `${above}[${key}]` : `${above}.${key}`;
       // The value itself: one with toJSON has been replaced.
-      const what = lost(this[key]);
-      if (what !== undefined) found ??= path === "" ? what : `${what.split(",")[0]} at ${path},${what.split(",")[1]}`;
+      const [what, fate] = lost(this[key]) ?? [];
+      if (what !== undefined) found ??= `${what}${path === "" ? "" : ` at ${path}`}, which JSON ${fate}`;
       if (typeof value === "object" && value !== null) paths.set(value, path);
       return typeof value === "bigint" ? String(value) : value;
     });

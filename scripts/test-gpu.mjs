@@ -1,5 +1,5 @@
 // `yarn test:gpu`: the tests that need a GPU (test/**/*.gpu.test.ts), on the device that gpu-device.mjs finds;
-// --software takes Mesa's llvmpipe. Other arguments are handed to vitest. part.mjs says how it ends.
+// --software takes Mesa's llvmpipe, `--full` adds slower ones. Other arguments are handed to vitest. part.mjs says how it ends.
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { chooseDevice, lookAtMachine } from "./gpu-device.mjs";
@@ -8,6 +8,7 @@ import { root, takeFlag } from "./test-ground.mjs";
 
 const part = new Part("gpu", "a GPU");
 const software = takeFlag(part.only, "--software");
+const full = takeFlag(part.only, "--full");
 
 /** Brings what a backend needs (llama.cpp's libraries, on CUDA the learner's environment); why it cannot, or "". */
 function whyNotBrought(backend) {
@@ -60,5 +61,6 @@ await part.run(
     GPU_TEST_BACKEND: device.backend,
     GPU_TEST_NAME: device.name,
     GPU_TEST_SOFTWARE: device.software ? "1" : "",
+    TEST_FULL: full ? "1" : "",
   },
 );

@@ -1,7 +1,7 @@
 // `yarn test`: builds, makes the Python environment and the test models where they are missing, runs vitest and, beside it, pytest,
 // and ends with one line of both: "N passed, N failed".
 // `--full` adds the slower tests (test/**/*.full.test.ts, and pytest's marked `full`), several times the time; `--guards` runs those
-// of the slower ones alone that guard the step. Other arguments are handed to vitest (a file or a name to run alone); pytest then
+// of the slower ones alone that guard the step, without what repeats it (test/support/everything.ts). Other arguments are handed to vitest (a file or a name to run alone); pytest then
 // stays out.
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,10 +11,10 @@ import { failures, figures, leftOut, prepare, root, run, takeFlag, tool } from "
 /** Folders of test/ whose slower tests guard the step: what is played is what is learnt, and what is committed can be gone on from. */
 const GUARDS = ["composition", "engine", "gather", "learn", "replay", "train"];
 /**
- * Of these folders, what guards no step: which device and which of its libraries there are (`yarn test:card` loads them, too), and
- * replays of runs of every kind.
+ * Of these folders, what guards no step: which device and which of its libraries there are (`yarn test:card` loads them, too), what 16
+ * bits cost, and replays of runs of every kind.
  */
-const NO_GUARDS = ["cuda.full.test.ts", "missing.full.test.ts", "kinds.full.test.ts"];
+const NO_GUARDS = ["cuda.full.test.ts", "missing.full.test.ts", "precision.full.test.ts", "kinds.full.test.ts"];
 
 const only = process.argv.slice(2);
 const guards = takeFlag(only, "--guards");
@@ -63,7 +63,7 @@ async function pytest() {
 
 const vitest = ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${reports.vitest}`, ...only];
 const [ofVitest, ofPytest] = await Promise.all([
-  tool("vitest/vitest.mjs", vitest, { ...process.env, TEST_FULL: full ? "1" : "" }),
+  tool("vitest/vitest.mjs", vitest, { ...process.env, TEST_FULL: guards ? "guards" : full ? "1" : "" }),
   only.length === 0 ? pytest() : undefined,
 ]);
 

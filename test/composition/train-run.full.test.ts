@@ -9,6 +9,7 @@ import { packageRoot } from "../../src/core/util/paths.js";
 import type { TrainEvents } from "../../src/trainer/events.js";
 import { trainRun } from "../../src/trainer/run.js";
 import type { RewardFunction } from "../../src/trainer/train-options.js";
+import { everything } from "../support/everything.js";
 import { ensureLearnerPython } from "../support/python.js";
 
 /** The names that a file imports, by the path it gives. */
@@ -117,26 +118,28 @@ describe("trainRun with the program's own reward", () => {
     expect(said).toContain(`${folder}: going on after step 1 of 2`);
   });
 
-  it("says that more steps raise the learning rate again, before anything is loaded", async () => {
-    const falling = { ...options(2), run: "longer", finalLearningRate: 1e-3 };
-    await trainRun(falling, { reward: first, log: (line) => expect(line).not.toContain("learning rate") });
-    const stop = new AbortController();
-    const said: string[] = [];
-    const log = (line: string) => {
-      said.push(line);
-      if (line.includes("learning rate")) stop.abort();
-    };
-    const longer = trainRun({ ...falling, steps: 4 }, { reward: first, log, signal: stop.signal });
-    await expect(longer).rejects.toThrow("interrupted in step 3");
-    const text = said.find((line) => line.includes("learning rate"));
-    expect(text).toContain("from 0.001 in step 2 to 0.004 in step 3, and down to 0.001 in step 4");
-    const [, fork = ""] = /--fork (\S+)/.exec(text ?? "") ?? [];
-    // As it is said: a run of its own that keeps the rate.
-    const kept: MetricsLine[] = [];
-    const on = { ...options(1), run: "longer-on", fork, learningRate: 1e-3, finalLearningRate: 1e-3, warmup: 0 };
-    await trainRun(on, { reward: first, onStep: (line) => kept.push(line) });
-    expect(kept.map(({ learning_rate: rate }) => rate)).toEqual([1e-3]);
-  });
+  if (everything) {
+    it("says that more steps raise the learning rate again, before anything is loaded", async () => {
+      const falling = { ...options(2), run: "longer", finalLearningRate: 1e-3 };
+      await trainRun(falling, { reward: first, log: (line) => expect(line).not.toContain("learning rate") });
+      const stop = new AbortController();
+      const said: string[] = [];
+      const log = (line: string) => {
+        said.push(line);
+        if (line.includes("learning rate")) stop.abort();
+      };
+      const longer = trainRun({ ...falling, steps: 4 }, { reward: first, log, signal: stop.signal });
+      await expect(longer).rejects.toThrow("interrupted in step 3");
+      const text = said.find((line) => line.includes("learning rate"));
+      expect(text).toContain("from 0.001 in step 2 to 0.004 in step 3, and down to 0.001 in step 4");
+      const [, fork = ""] = /--fork (\S+)/.exec(text ?? "") ?? [];
+      // As it is said: a run of its own that keeps the rate.
+      const kept: MetricsLine[] = [];
+      const on = { ...options(1), run: "longer-on", fork, learningRate: 1e-3, finalLearningRate: 1e-3, warmup: 0 };
+      await trainRun(on, { reward: first, onStep: (line) => kept.push(line) });
+      expect(kept.map(({ learning_rate: rate }) => rate)).toEqual([1e-3]);
+    });
+  }
 
   it("does not go on by another reward, as yarn train would", async () => {
     await expect(trainRun(options(3))).rejects.toThrow("the reward is a function of a program");

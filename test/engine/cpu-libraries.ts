@@ -7,6 +7,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { everything } from "../support/everything.js";
 
 export interface CpuLibrary {
   /** "haswell"; "" where there is one library for all CPUs. */
@@ -51,8 +52,8 @@ export function cpuLibraries(python: string): CpuLibrary[] {
 }
 
 /**
- * Three that differ most: the one that needs least, AVX2 without AVX-512 (haswell) or the middle one, and the one that
- * llama.cpp would choose. HONE_TEST_CPU_LIBRARIES names others ("sse42,zen4"), or "all".
+ * Three that differ most: the one that needs least (which takes eight times as long: with `--full` alone), AVX2 without
+ * AVX-512 (haswell) or the middle one, and the one that llama.cpp would choose. HONE_TEST_CPU_LIBRARIES names others ("sse42,zen4"), or "all".
  */
 export function chosen(runnable: readonly CpuLibrary[]): CpuLibrary[] {
   const wanted = process.env.HONE_TEST_CPU_LIBRARIES;
@@ -65,7 +66,8 @@ export function chosen(runnable: readonly CpuLibrary[]): CpuLibrary[] {
       return library;
     });
   const middle = named("haswell") ?? runnable[Math.floor(runnable.length / 2)];
-  return [...new Set([runnable.at(0), middle, runnable.at(-1)])].filter((library) => library !== undefined);
+  const least = everything ? runnable.at(0) : undefined;
+  return [...new Set([least, middle, runnable.at(-1)])].filter((library) => library !== undefined);
 }
 
 /** What conversations.mjs needs to load this library and no other: a folder of links without the others. */

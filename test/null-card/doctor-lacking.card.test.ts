@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { everything } from "../support/everything.js";
 import { built, Machine, nullCardPython, root } from "./support.js";
 
 let machine: Machine;
@@ -42,23 +43,11 @@ it("without a C compiler nothing is compiled, and an update is made all the same
   expect(of("update")?.found).toMatch(/updated in .* nats from the engine$/);
 });
 
-describe.skipIf(!mounts)(
-  `with a file system of its own${mounts ? "" : " (skipped: this user may not mount one)"}`,
-  () => {
-    it("with a full disk the update is wrong, in one line that says so, and nothing after it is tried", async () => {
-      machine = new Machine(["4090"]);
-      const full = join(machine.folder, "full");
-      mkdirSync(full);
-      const { code, stderr, of } = await doctor(behind(full, "64k"), { TMPDIR: full });
-      expect(code).toBe(1);
-      expect(of("update")).toMatchObject({ state: "wrong", mend: expect.stringContaining("is the disk full?") });
-      expect(of("update")?.mend).not.toContain("\n");
-      expect(of("adapter")?.state).toBe("none");
-      expect(stderr).not.toMatch(/^\s+at |Traceback/m);
-    });
-
-    // The same way as without a compiler, which is found by another name.
-    if (process.env.TEST_FULL) {
+if (everything) {
+  describe.skipIf(!mounts)(
+    `with a file system of its own${mounts ? "" : " (skipped: this user may not mount one)"}`,
+    () => {
+      // The same way as without a compiler, which is found by another name.
       it("without Python's headers nothing is compiled, and an update is made all the same", async () => {
         machine = new Machine(["4090"]);
         const asked = ["-c", "import sysconfig; print(sysconfig.get_paths()['include'])"];
@@ -67,6 +56,18 @@ describe.skipIf(!mounts)(
         expect(of("compiler")).toMatchObject({ state: "note", found: expect.stringContaining("no Python.h") });
         expect(of("update")?.found).toMatch(/updated in .* nats from the engine$/);
       });
-    }
-  },
-);
+
+      it("with a full disk the update is wrong, in one line that says so, and nothing after it is tried", async () => {
+        machine = new Machine(["4090"]);
+        const full = join(machine.folder, "full");
+        mkdirSync(full);
+        const { code, stderr, of } = await doctor(behind(full, "64k"), { TMPDIR: full });
+        expect(code).toBe(1);
+        expect(of("update")).toMatchObject({ state: "wrong", mend: expect.stringContaining("is the disk full?") });
+        expect(of("update")?.mend).not.toContain("\n");
+        expect(of("adapter")?.state).toBe("none");
+        expect(stderr).not.toMatch(/^\s+at |Traceback/m);
+      });
+    },
+  );
+}

@@ -156,7 +156,7 @@ it("has a frame for every format", () => {
   expect(frames.map(([name]) => name)).toEqual(formats.map(({ name }) => name));
 });
 
-const TURNS = process.env.TEST_FULL ? 10_000 : 2_000;
+const TURNS = process.env.TEST_FULL ? 10_000 : 1_000;
 
 it(`ends ${TURNS} turns of a hostile policy in named ends only, with finite rewards and nothing solved by chance`, async () => {
   let turns = 0;

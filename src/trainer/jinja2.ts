@@ -12,17 +12,12 @@ interface Answer {
   readonly error?: string;
 }
 
-interface Asking {
-  resolve(answer: Answer): void;
-  reject(error: NotRendered): void;
-}
-
 export class Jinja2 {
   readonly #python: () => Promise<string>;
   readonly #logFile: string;
   #child: Promise<PythonChild> | undefined;
-  #ended: NotRendered | undefined;
-  readonly #asking = new Map<number, Asking>();
+  readonly #ended = new AbortController();
+  readonly #asking = new Map<number, (answer: Answer) => void>();
   #count = 0;
 
   /** @param python its interpreter, which has the learner's packages; asked for with the first template */
@@ -37,27 +32,20 @@ export class Jinja2 {
       throw new NotRendered(messageOf(error), { cause: error });
     });
     const id = this.#count++;
+    const { signal } = this.#ended;
+    let refuse = () => {};
+    let late: NodeJS.Timeout | undefined;
     const answer = await new Promise<Answer>((resolve, reject) => {
-      if (this.#ended) {
-        reject(this.#ended);
-        return;
-      }
-      const late = setTimeout(() => reject(new NotRendered(`Python said nothing for ${SECONDS} s`)), 1000 * SECONDS);
-      const done = () => {
-        clearTimeout(late);
-        this.#asking.delete(id);
-      };
-      this.#asking.set(id, {
-        resolve: (value) => {
-          done();
-          resolve(value);
-        },
-        reject: (error) => {
-          done();
-          reject(error);
-        },
-      });
+      refuse = () => reject(signal.reason);
+      if (signal.aborted) refuse();
+      signal.addEventListener("abort", refuse);
+      late = setTimeout(() => reject(new NotRendered(`Python said nothing for ${SECONDS} s`)), 1000 * SECONDS);
+      this.#asking.set(id, resolve);
       child.send({ id, asked });
+    }).finally(() => {
+      clearTimeout(late);
+      signal.removeEventListener("abort", refuse);
+      this.#asking.delete(id);
     });
     if (answer.texts === undefined) throw new NotRendered(`Jinja2 refuses the model's chat template: ${answer.error}`);
     return answer.texts;
@@ -77,12 +65,9 @@ export class Jinja2 {
       logFile: this.#logFile,
       onLine: (line) => {
         const answer = JSON.parse(line) as Answer;
-        this.#asking.get(answer.id)?.resolve(answer);
+        this.#asking.get(answer.id)?.(answer);
       },
-      onEnd: () => {
-        this.#ended = new NotRendered(`${python} cannot render it; ${this.#logFile} says why`);
-        for (const asking of [...this.#asking.values()]) asking.reject(this.#ended);
-      },
+      onEnd: () => this.#ended.abort(new NotRendered(`${python} cannot render it; ${this.#logFile} says why`)),
     });
   }
 }

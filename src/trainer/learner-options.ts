@@ -1,5 +1,5 @@
 /** Options of the adapter and the learner. Part of options.ts. */
-import { declareOptions } from "../core/config/config.js";
+import { type Config, declareOptions } from "../core/config/config.js";
 import { choice, flag, inGroup, list, real, text, whole } from "../core/config/option.js";
 import { UsageError } from "../core/util/errors.js";
 import { MODEL_USERS } from "../machine/model-users.js";
@@ -111,16 +111,16 @@ declare module "../core/config/config.js" {
   interface OptionTable extends Own {}
 }
 
-/** What several ranks of a learner do without. native/learner/launch.py says the rest, once there is a command to run. */
-export interface LaunchChoice {
-  readonly learnerLaunch?: string | undefined;
-  readonly learner: string;
-  readonly learnerLifetime?: string;
-}
-
-/** @throws UsageError where another option is given that ranks cannot have */
-export function checkLaunch(choice: LaunchChoice): void {
-  const { learnerLaunch, learner, learnerLifetime } = choice;
+/**
+ * What several ranks of a learner do without. native/learner/launch.py says the rest, once there is a command to run.
+ *
+ * @throws UsageError where another option is given that ranks cannot have
+ */
+export function checkLaunch({
+  learnerLaunch,
+  learner,
+  learnerLifetime,
+}: Partial<Pick<Config, "learnerLaunch" | "learner" | "learnerLifetime">>): void {
   if (learnerLaunch === undefined) return;
   if (learner === "unsloth") {
     throw new UsageError(

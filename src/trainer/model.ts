@@ -26,30 +26,26 @@ type ModelConfig = Pick<Config, LibraryOption<"model">>;
 
 /** Created by {@link openModel}. */
 export class Model {
-  /** The reference given to {@link openModel}. */
-  readonly reference: string;
   readonly engine: PolicyEngine;
-  /** Options with defaults filled in. */
-  readonly config: ModelConfig;
   /** Number of concurrent rollouts. */
   readonly concurrency: number;
-  readonly log: (line: string) => void;
   /** Threads of this model's rollouts, which outlive a gathering. */
   readonly threads = new RolloutThreads();
   readonly #player: EnginePlayer;
   #adapter: Adapter | null;
 
+  /**
+   * @param reference given to {@link openModel}
+   * @param config options with defaults filled in
+   */
   constructor(
-    reference: string,
-    config: ModelConfig,
+    readonly reference: string,
+    readonly config: ModelConfig,
     opened: { engine: PolicyEngine; player: EnginePlayer; concurrency: number },
-    log: (line: string) => void,
+    readonly log: (line: string) => void,
   ) {
-    this.reference = reference;
-    this.config = config;
     this.engine = opened.engine;
     this.concurrency = opened.concurrency;
-    this.log = log;
     this.#player = opened.player;
     const { adapter } = opened.player;
     this.#adapter = adapter === null ? null : { path: opened.engine.adapter as string, sha256: adapter };

@@ -10,6 +10,7 @@
  * A step is committed as without it, before the engine has loaded its policy: N + 1 steps may be committed and not settled. Rollouts
  * that were played ahead are saved like others; a process that goes on plays what is missing with the same policies.
  */
+import { PassThrough } from "node:stream";
 import type { StepRow } from "../core/run/records.js";
 import { pruneCheckpoints } from "../core/train/earlier.js";
 import type { LoopParts } from "../core/train/parts.js";
@@ -55,40 +56,12 @@ class BySteps<T> {
   }
 }
 
-/** What is put in comes out in its order, until the end. */
-class Queue<T> implements AsyncIterable<T> {
-  readonly #values: T[] = [];
-  #wake: () => void = () => undefined;
-  #ended = false;
-
-  put(value: T): void {
-    this.#values.push(value);
-    this.#wake();
-  }
-
-  end(): void {
-    this.#ended = true;
-    this.#wake();
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<T, void> {
-    for (;;) {
-      yield* this.#values.splice(0);
-      if (this.#values.length > 0) continue;
-      if (this.#ended) return;
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
-  }
-}
-
 interface Shared {
   readonly committed: BySteps<StepRow>;
   readonly played: BySteps<PlayedStep>;
   readonly clockOf: (step: number) => StepClock;
-  /** Steps of this call. */
-  readonly settled: Queue<StepRow>;
+  /** Rows of the steps of this call. */
+  readonly settled: PassThrough;
 }
 
 /**
@@ -103,7 +76,7 @@ export async function* stepsAhead(parts: LoopParts): AsyncGenerator<StepRow, voi
     clocks.set(step, clock);
     return clock;
   };
-  const settled = new Queue<StepRow>();
+  const settled = new PassThrough({ objectMode: true });
   const shared: Shared = { committed: new BySteps(), played: new BySteps(), clockOf, settled };
   for (const row of parts.run.store.steps()) shared.committed.set(row.step, row);
   const stop = new AbortController();
@@ -125,7 +98,7 @@ export async function* stepsAhead(parts: LoopParts): AsyncGenerator<StepRow, voi
   });
   const ended = Promise.all([playing, learning]).then(() => settled.end());
   try {
-    yield* settled;
+    yield* settled as AsyncIterable<StepRow>;
     if (first) throw first.error;
   } finally {
     left.abort();
@@ -165,7 +138,7 @@ async function playAhead(parts: LoopParts, { committed, played, clockOf, settled
     }
     if (isDue(settings, version)) await validateAt(row);
     pruneCheckpoints(run, settings.keep, staleness);
-    if (version >= unsettled) settled.put(at);
+    if (version >= unsettled) settled.write(at);
     for (const step of stepsPlayedBy(version, staleness, steps).filter((step) => step > last)) {
       played.set(step, await playStep(playStages(parts, step, row, clockOf(step))));
     }

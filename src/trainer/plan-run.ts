@@ -120,12 +120,14 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
     });
     return { settings, initial: forked?.initialAdapter(config, settings, shape) };
   };
-  const { file: model, converted } = opened
-    ? { file: opened.model.info.model, converted: false }
-    : await fileOf(reference, { ...config, weights }, (shape) => void settingsFor(shape), { log, signal });
+  // The model's shape is inspected before its weights are downloaded, where the configuration suffices for that.
+  const inspect = (shape: ModelShape) => void settingsFor(shape);
+  const { file: model, source } = opened
+    ? { file: opened.model.info.model, source: undefined }
+    : await resolveWithSource(reference, { ...config, weights }, linesTo(log, signal), { inspect });
   const shape = await conversingModel(model);
   checkTrainable(shape, model, config.hfWeights !== undefined);
-  const { settings, initial } = settingsFor(shape, converted);
+  const { settings, initial } = settingsFor(shape, source !== undefined);
   const judge = judgesHere(settings)
     ? await (await import("../judge/reward/local-judge.js")).planLocalJudge(
         { ...config, ...settings, home: config.home },
@@ -152,7 +154,9 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
     ...contentsOf(model, task.task, task.scenarios, task.servers),
     ...(await rewardNamed(settings.reward)).contents(settings),
     ...(judge === undefined ? {} : { judge: judge.fingerprint }),
-    ...(await firstAdapter(initial)),
+    ...(initial === undefined
+      ? {}
+      : { "first adapter": await (await import("../machine/models/adapter.js")).peftFingerprint(initial) }),
   };
   const { gpu: _, ...computed } = machine;
   const run = { folder, settings, contents, given, task, model, shape, fitted, initial, judge, reward, trackers };
@@ -197,22 +201,6 @@ async function readTask(
       return openedTask({ task, reference, options, scenarios, mcp: settings.mcp, servers });
     },
   };
-}
-
-/** @param inspect is given the model's shape before its weights are downloaded, where the configuration suffices for that */
-async function fileOf(
-  reference: string,
-  from: TrainConfig,
-  inspect: (shape: ModelShape) => void,
-  { log, signal }: Pick<Planning, "log" | "signal">,
-) {
-  const { file, source } = await resolveWithSource(reference, from, linesTo(log, signal), { inspect });
-  return { file, converted: source !== undefined };
-}
-
-async function firstAdapter(initial: PeftAdapter | undefined) {
-  if (initial === undefined) return {};
-  return { "first adapter": await (await import("../machine/models/adapter.js")).peftFingerprint(initial) };
 }
 
 /**

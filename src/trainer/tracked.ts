@@ -2,21 +2,17 @@
 
 import { basename, dirname, join } from "node:path";
 import { bestOf, type Run } from "../core/run/run.js";
+import type { RunSettings } from "../core/run/settings.js";
 import type { View } from "../core/train/parts.js";
 import { HoneError } from "../core/util/errors.js";
 import type { TrackerName } from "../insight/track/names.js";
 import type { Tracking } from "../insight/track/tracking.js";
 
-export interface TrackedSettings {
-  readonly steps: number;
-  readonly validateEvery: number;
-}
-
 /** @throws HoneError where the run has no record */
 export async function trackingOf(
   names: readonly TrackerName[],
   run: Run,
-  { steps, validateEvery }: TrackedSettings,
+  { steps, validateEvery }: Pick<RunSettings, "steps" | "validateEvery">,
   python: string,
   log: (line: string) => void,
 ): Promise<Tracking> {

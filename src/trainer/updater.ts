@@ -6,7 +6,7 @@
 import type { Config } from "../core/config/config.js";
 import { adamOf } from "../core/config/sizes.js";
 import { LearnerDied, LearnerOutOfMemory } from "../core/learn/errors.js";
-import { startLearner } from "../core/learn/learner.js";
+import { type Learner, startLearner } from "../core/learn/learner.js";
 import { objectiveOf } from "../core/learn/objectives.js";
 import type { LearnerLifetime, StepMetrics, StepSettings } from "../core/learn/types.js";
 import type { Run } from "../core/run/run.js";
@@ -19,10 +19,7 @@ import { ggmlBase } from "../engine/missing.js";
 import { learnerFacts, learnerText } from "../machine/compute.js";
 
 /** The part of the learner's interface that is used. */
-export interface LearnerLike {
-  step(settings: StepSettings): Promise<StepMetrics>;
-  close(): Promise<void>;
-}
+export type LearnerLike = Pick<Learner, "step" | "close">;
 
 export interface UpdaterSettings {
   /** "step": ended after each update. */

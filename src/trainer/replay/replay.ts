@@ -15,9 +15,10 @@ import { programReward } from "../../judge/reward/program.js";
 import { namedRun } from "../../machine/runs/place.js";
 import { RunReader } from "../../machine/runs/reader.js";
 import { taskDifferences } from "../../scenarios/task-options.js";
+import type { RunPlan } from "../plan-run.js";
 import { replayRate } from "./rate.js";
 import { compareAdvantages, replayedGroups, replayRewards } from "./rewards.js";
-import type { KeptStep, PlanReplay, ReplayCheck, Replayed, ReplayedStep, ReplayIo, ReplayPlan } from "./types.js";
+import type { KeptStep, PlanReplay, ReplayCheck, Replayed, ReplayedStep, ReplayIo } from "./types.js";
 import { replayBatch, replayUpdate } from "./update.js";
 
 /**
@@ -66,7 +67,7 @@ export async function replay(
 
 const noFunction = async () => ({ kind: "rewarded", rewards: [] }) as const;
 
-async function replayStep(kept: KeptStep, plan: ReplayPlan, io: ReplayIo): Promise<ReplayCheck[]> {
+async function replayStep(kept: KeptStep, plan: RunPlan, io: ReplayIo): Promise<ReplayCheck[]> {
   const replayed = replayedGroups(kept, plan);
   const scratch = mkdtempSync(join(tmpdir(), "hone-replay-"));
   try {

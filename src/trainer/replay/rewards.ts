@@ -11,9 +11,10 @@ import { isRecomputable, openRewards, spreadFloorOf } from "../../judge/reward/o
 import { rewardFacts } from "../../judge/reward/registry.js";
 import type { SeenRollout } from "../../machine/runs/reader.js";
 import { chosenScenarios } from "../difficulty.js";
+import type { RunPlan } from "../plan-run.js";
 import { rescore, type TaskOf, whyNotRescored } from "../rescored.js";
 import { ScenarioSampler } from "../sampler.js";
-import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo, ReplayPlan } from "./types.js";
+import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo } from "./types.js";
 
 const trajectoriesOf = (group: readonly SeenRollout[]) => group.map(({ trajectory }) => trajectory);
 
@@ -42,7 +43,7 @@ function storedReward(group: readonly SeenRollout[]): GroupReward {
 /** The step's groups, with advantages computed from the stored training rewards. */
 export function replayedGroups(
   { at, rollouts, played, difficulty }: KeptStep,
-  { task, settings }: Pick<ReplayPlan, "task" | "settings">,
+  { task, settings }: Pick<RunPlan, "task" | "settings">,
 ): ReplayedGroups {
   const stored = storedGroups(rollouts);
   // Of a program's reward the floor is not stored; 0 is its default.
@@ -89,7 +90,7 @@ const skipped = (part: ReplayCheck["part"], text: string): ReplayCheck => ({ par
 /** Both kinds of reward, computed again. */
 export async function replayRewards(
   { at, folder, rollouts }: KeptStep,
-  { task: taskOf, settings, config }: ReplayPlan,
+  { task: taskOf, settings, config }: RunPlan,
   { log, signal }: ReplayIo,
 ): Promise<ReplayCheck[]> {
   const own = await ownRewards(rollouts, taskOf);

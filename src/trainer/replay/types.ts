@@ -1,14 +1,10 @@
 /** A step of a run that is recomputed, and what came of it. */
 import type { GivenOptions } from "../../core/config/config.js";
-import type { RunRecord, StepRow } from "../../core/run/records.js";
-import type { Scenario } from "../../core/task/task.js";
+import type { StepRow } from "../../core/run/records.js";
 import type { CreditedGroup } from "../../core/train/credit.js";
 import type { RewardKind } from "../../judge/reward/kind.js";
-import type { RewardSources } from "../../judge/reward/open.js";
-import type { pythonFor } from "../../machine/python/machine.js";
 import type { RunReader, SeenRollout } from "../../machine/runs/reader.js";
-import type { TaskOf } from "../rescored.js";
-import type { UpdaterSources } from "../updater.js";
+import type { RunPlan } from "../plan-run.js";
 
 /** One part of the step. */
 export interface ReplayCheck {
@@ -33,15 +29,6 @@ export interface Replayed {
   readonly agrees: boolean;
 }
 
-/** What is known of the run before anything is loaded. */
-export interface ReplayPlan extends Omit<UpdaterSources, "run" | "threads" | "python" | "log"> {
-  readonly config: UpdaterSources["config"] & RewardSources["config"] & Parameters<typeof pythonFor>[0];
-  readonly contents: RunRecord["contents"];
-  readonly task: TaskOf & { readonly scenarios: readonly Scenario[] };
-  readonly backend: "cuda" | "vulkan" | "metal" | false;
-  readonly learnerThreads: number;
-}
-
 export interface ReplayIo {
   readonly log: (line: string) => void;
   /** Called after each step. */
@@ -50,7 +37,7 @@ export interface ReplayIo {
 }
 
 /** Plans the run as a training that goes on with it would. @param reward in place of a program's function */
-export type PlanReplay = (given: GivenOptions, reward: RewardKind | undefined, io: ReplayIo) => Promise<ReplayPlan>;
+export type PlanReplay = (given: GivenOptions, reward: RewardKind | undefined, io: ReplayIo) => Promise<RunPlan>;
 
 /** A step as its run keeps it. */
 export interface KeptStep {

@@ -13,8 +13,9 @@ import { deriveSeed } from "../../core/util/random.js";
 import { checkAsked } from "../../guards/asked.js";
 import { pythonFor } from "../../machine/python/machine.js";
 import { ensurePython } from "../../machine/python/python.js";
+import type { RunPlan } from "../plan-run.js";
 import { openUpdater } from "../updater.js";
-import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo, ReplayPlan } from "./types.js";
+import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo } from "./types.js";
 
 /**
  * Largest relative differences of the gradient's norm and of the adapter's change that count as rounding. In f32 with other vector
@@ -54,7 +55,7 @@ export async function replayBatch(
 }
 
 interface UpdateReplay extends ReplayIo {
-  readonly plan: ReplayPlan;
+  readonly plan: RunPlan;
   /** With the batch file. */
   readonly scratch: string;
 }

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { isMainThread } from "node:worker_threads";
 import type { EngineCompute, EngineMemory, EngineStats, Gpu } from "../core/engine/engine.js";
-import type { DrawStatistics, SampledToken } from "../core/engine/sequence.js";
+import type { DrawStatistics, SampledToken, Sampling } from "../core/engine/sequence.js";
 import { addonFile } from "../core/util/binaries.js";
 import { HoneError, messageOf } from "../core/util/errors.js";
 import { reinstall } from "../core/util/program.js";
@@ -40,13 +40,7 @@ export interface NativeSettings {
   samplingThreads: number;
 }
 
-export interface NativeSampling {
-  temperature: number;
-  topK: number;
-  topP: number;
-  minP: number;
-  seed: number;
-}
+export type NativeSampling = Required<Sampling>;
 
 export interface NativeTurn extends NativeSampling {
   append: Int32Array | undefined;

@@ -1,16 +1,8 @@
 /** Converts the options of the machine, `--gpu` to `--threads`, to an engine's options. */
+import type { Config } from "../core/config/config.js";
 import type { Gpu, LocalEngineOptions, SamplingPlace } from "../core/engine/engine.js";
 
-export interface MachineChoice {
-  /** "off" computes on the CPU alone. */
-  readonly gpu: Exclude<Gpu, false> | "off";
-  /** See {@link LocalEngineOptions.device}. */
-  readonly device: string | undefined;
-  /** undefined uses the default of {@link LocalEngineOptions.threads}. */
-  readonly threads: number | undefined;
-  /** See {@link LocalEngineOptions.decoder}. */
-  readonly decoder?: "llama" | "own" | undefined;
-}
+export type MachineChoice = Pick<Config, "gpu" | "device" | "threads"> & Partial<Pick<Config, "decoder">>;
 
 /** Whether tokens are to be drawn on the device: by default on CUDA, where logits would be copied over the bus. */
 export const drawsOnDevice = (sampling: SamplingPlace = "auto", gpu: Gpu): boolean =>

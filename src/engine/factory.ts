@@ -22,15 +22,11 @@ export async function loadEngine(options: EngineOptions, log?: (line: string) =>
   // The card's memory is the servers', or the learner's.
   if (options.kind === "vllm") {
     const { openVllm } = await import("./vllm/engine.js");
-    return openVllm(options, (model) => openWords({ model, gpu: options.gpu, onHost: true }), log);
+    const { gpu = "auto" } = options;
+    return openVllm(options, (model) => loadLocal({ ...WORDS, model, gpu, onHost: true }), log);
   }
   return loadLocal(options, log);
 }
-
-type Words = Pick<LocalEngineOptions, "model" | "onHost"> & { readonly gpu: LocalEngineOptions["gpu"] | undefined };
-
-/** For engines whose text is tokenized here. */
-const openWords = (words: Words) => loadLocal({ ...words, ...WORDS } as LocalEngineOptions);
 
 /** Times in which no server of an engine answers; undefined for engines without servers. */
 export async function outagesOf(options: EngineOptions): Promise<Pauses | undefined> {

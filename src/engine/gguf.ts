@@ -4,36 +4,31 @@
  */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 
-/** Types of values by their number. */
-const TYPES = [
-  "uint8",
-  "int8",
-  "uint16",
-  "int16",
-  "uint32",
-  "int32",
-  "float32",
-  "bool",
-  "string",
-  "array",
-  "uint64",
-  "int64",
-  "float64",
-] as const;
+/** A number's bytes, and how it is read. */
+interface NumberType {
+  readonly size: number;
+  readonly read: (bytes: Buffer, at: number) => number;
+}
+
+/** Types of values by their number; undefined: texts and arrays. */
+const TYPES: readonly (NumberType | undefined)[] = [
+  { size: 1, read: (bytes, at) => bytes.readUInt8(at) },
+  { size: 1, read: (bytes, at) => bytes.readInt8(at) },
+  { size: 2, read: (bytes, at) => bytes.readUInt16LE(at) },
+  { size: 2, read: (bytes, at) => bytes.readInt16LE(at) },
+  { size: 4, read: (bytes, at) => bytes.readUInt32LE(at) },
+  { size: 4, read: (bytes, at) => bytes.readInt32LE(at) },
+  { size: 4, read: (bytes, at) => bytes.readFloatLE(at) },
+  { size: 1, read: (bytes, at) => bytes.readUInt8(at) },
+  undefined,
+  undefined,
+  { size: 8, read: (bytes, at) => Number(bytes.readBigUInt64LE(at)) },
+  { size: 8, read: (bytes, at) => Number(bytes.readBigInt64LE(at)) },
+  { size: 8, read: (bytes, at) => bytes.readDoubleLE(at) },
+];
+const BOOL = 7;
+const STRING = 8;
 const ARRAY = 9;
-const SIZES: Readonly<Record<string, number>> = {
-  uint8: 1,
-  int8: 1,
-  bool: 1,
-  uint16: 2,
-  int16: 2,
-  uint32: 4,
-  int32: 4,
-  float32: 4,
-  uint64: 8,
-  int64: 8,
-  float64: 8,
-};
 
 /** Types of tensors that hold weights with which llama.cpp computes, by ggml's number; the others are integers and parts of sums. */
 const WEIGHT_TYPES: Readonly<Record<number, string>> = {
@@ -76,7 +71,6 @@ const MOST_SIZES = 4;
 class DamagedGguf extends Error {}
 
 export interface GgufArray {
-  readonly type: string;
   readonly length: number;
   /** Of an array of numbers or truth values. */
   numbers(): number[];
@@ -166,62 +160,30 @@ class Beginning {
     const { from, to } = this.textAt();
     return this.bytes.toString("utf8", from, to);
   }
-
-  number(type: string): number {
-    const at = this.take(SIZES[type] as number);
-    return numberAt(this.bytes, type, at);
-  }
 }
 
-function numberAt(bytes: Buffer, type: string, at: number): number {
-  switch (type) {
-    case "uint8":
-    case "bool":
-      return bytes.readUInt8(at);
-    case "int8":
-      return bytes.readInt8(at);
-    case "uint16":
-      return bytes.readUInt16LE(at);
-    case "int16":
-      return bytes.readInt16LE(at);
-    case "uint32":
-      return bytes.readUInt32LE(at);
-    case "int32":
-      return bytes.readInt32LE(at);
-    case "float32":
-      return bytes.readFloatLE(at);
-    case "uint64":
-      return Number(bytes.readBigUInt64LE(at));
-    case "int64":
-      return Number(bytes.readBigInt64LE(at));
-    default:
-      return bytes.readDoubleLE(at);
-  }
-}
-
-function typeOf(file: Beginning, key: string): string {
-  const number = file.uint32();
-  const type = TYPES[number];
-  if (type === undefined) throw new DamagedGguf(`${shown(key)} has the unknown type ${number}`);
+function typeOf(file: Beginning, key: string): number {
+  const type = file.uint32();
+  if (type >= TYPES.length) throw new DamagedGguf(`${shown(key)} has the unknown type ${type}`);
   return type;
 }
 
 function readArray(file: Beginning, key: string): GgufArray {
   const type = typeOf(file, key);
   const length = file.count(`values of ${shown(key)}`);
-  const size = SIZES[type];
-  if (size !== undefined) {
+  const number = TYPES[type];
+  if (number) {
+    const { size, read } = number;
     const from = file.take(size * length);
     const { bytes } = file;
     return {
-      type,
       length,
-      numbers: () => Array.from({ length }, (_, index) => numberAt(bytes, type, from + size * index)),
+      numbers: () => Array.from({ length }, (_, index) => read(bytes, from + size * index)),
       texts: () => [],
       bytes: () => [],
     };
   }
-  if (type !== "string") throw new DamagedGguf(`${shown(key)} is an array of arrays`);
+  if (type !== STRING) throw new DamagedGguf(`${shown(key)} is an array of arrays`);
   const from = file.at;
   for (let index = 0; index < length; index++) file.textAt();
   const { bytes } = file;
@@ -233,15 +195,17 @@ function readArray(file: Beginning, key: string): GgufArray {
       return bytes.toString(encoding, start, at);
     });
   };
-  return { type, length, numbers: () => [], texts: () => decoded("utf8"), bytes: () => decoded("latin1") };
+  return { length, numbers: () => [], texts: () => decoded("utf8"), bytes: () => decoded("latin1") };
 }
 
 function readValue(file: Beginning, key: string): GgufValue {
   const type = typeOf(file, key);
-  if (type === TYPES[ARRAY]) return readArray(file, key);
-  if (type === "string") return file.text();
-  const number = file.number(type);
-  return type === "bool" ? number !== 0 : number;
+  if (type === ARRAY) return readArray(file, key);
+  const numbers = TYPES[type];
+  if (!numbers) return file.text();
+  const at = file.take(numbers.size);
+  const number = numbers.read(file.bytes, at);
+  return type === BOOL ? number !== 0 : number;
 }
 
 /** A name from the file, for a message. */

@@ -53,40 +53,6 @@ export function nextPace({ threads, roomy }: Pace, free: number, chosen: number)
 const INTERVAL_MS = 1000;
 /** An interval is ignored when the engine was idle for more than this share of it. */
 const IDLE_SHARE = 0.5;
-/** Log a reduction only after 5 s, at most once a minute. */
-const LOG_AFTER_MS = 5000;
-const LOG_EVERY_MS = 60_000;
-
-/** Reports changes of the threads without repetition; the end is reported if the beginning was. */
-class ThreadLog {
-  readonly #chosen: number;
-  readonly #log: (line: string) => void;
-  #since: number | undefined;
-  #loggedAt = Number.NEGATIVE_INFINITY;
-  #logged = false;
-
-  constructor(chosen: number, log: (line: string) => void) {
-    this.#chosen = chosen;
-    this.#log = log;
-  }
-
-  onSample(at: number, threads: number, others: number): void {
-    if (threads === this.#chosen) {
-      if (this.#logged) this.#log(`the cores are free again: decoding with ${threads} threads`);
-      this.#logged = false;
-      this.#since = undefined;
-      return;
-    }
-    this.#since ??= at;
-    if (this.#logged || at - this.#since < LOG_AFTER_MS || at - this.#loggedAt < LOG_EVERY_MS) return;
-    this.#logged = true;
-    this.#loggedAt = at;
-    const held = Math.max(1, Math.round(others));
-    const cores = held === 1 ? "a core" : `${held} cores`;
-    this.#log(`other programs keep ${cores} busy: decoding with ${threads} of ${this.#chosen} threads`);
-  }
-}
-
 export type Governed = Pick<NativeEngine, "stats" | "setThreads">;
 
 export class ThreadGovernor {
@@ -94,7 +60,8 @@ export class ThreadGovernor {
   readonly #chosen: number;
   readonly #cores: number;
   readonly #sample: () => CpuSample;
-  readonly #changes: ThreadLog;
+  readonly #log: (line: string) => void;
+  #logged = false;
   readonly #timer: NodeJS.Timeout;
   #pace: Pace;
   #held = false;
@@ -111,7 +78,7 @@ export class ThreadGovernor {
     this.#chosen = settings.threads;
     this.#cores = settings.cores;
     this.#sample = sample;
-    this.#changes = new ThreadLog(settings.threads, log);
+    this.#log = log;
     this.#pace = { threads: settings.threads, roomy: 0 };
     // Does not keep an otherwise finished process alive.
     this.#timer = setInterval(() => this.#look(), INTERVAL_MS).unref();
@@ -142,8 +109,11 @@ export class ThreadGovernor {
     const others = othersCores(last, now);
     const before = this.#pace.threads;
     this.#pace = nextPace(this.#pace, this.#cores - others, this.#chosen);
-    if (this.#pace.threads !== before) this.#engine.setThreads(this.#pace.threads);
-    this.#changes.onSample(now.at, this.#pace.threads, others);
+    const { threads } = this.#pace;
+    if (threads !== before) this.#engine.setThreads(threads);
+    if (threads >= before || this.#logged) return;
+    this.#logged = true;
+    this.#log(`other programs use the cores too: decoding with ${threads} of ${this.#chosen} threads while they do`);
   }
 }
 

@@ -61,15 +61,8 @@ export class HttpClient {
    * POSTs a body as JSON, or GETs without one.
    * @throws NoAnswer; HoneError for an answer that is too long; the reason of a signal that is aborted
    */
-  ask(path: string, body?: object, options: AskOptions = {}): Promise<Answer> {
-    return this.#send(path, body === undefined ? undefined : JSON.stringify(body), options);
-  }
-
-  close(): void {
-    this.#agent.destroy();
-  }
-
-  #send(path: string, body: string | undefined, options: AskOptions): Promise<Answer> {
+  ask(path: string, asked?: object, options: AskOptions = {}): Promise<Answer> {
+    const body = asked && JSON.stringify(asked);
     const { signal, fresh, seconds = this.#options.seconds ?? SECONDS, most = MOST } = options;
     const limit = new TimeLimit(seconds, () => new NoAnswer(`it has answered nothing for ${seconds} seconds`));
     const ended = anyOf([limit.signal, ...[signal, this.#options.signal].filter((one) => one !== undefined)]);
@@ -110,7 +103,7 @@ export class HttpClient {
         if (!sent.reusedSocket || error.code !== "ECONNRESET") end(new NoAnswer(messageOf(error), { cause: error }));
         else {
           limit.clear();
-          resolve(this.#send(path, body, { ...options, fresh: true }));
+          resolve(this.ask(path, asked, { ...options, fresh: true }));
         }
       });
       ended.signal.addEventListener("abort", () => end(ended.signal.reason), { once: true });
@@ -119,5 +112,9 @@ export class HttpClient {
       limit.clear();
       ended.release();
     });
+  }
+
+  close(): void {
+    this.#agent.destroy();
   }
 }

@@ -95,8 +95,8 @@ export async function loadLlama(addon: CudaLoader, gpu: Gpu, device: string | un
       logLevel: LlamaLogLevel.error,
     });
   if (usesCuda(choice, taken)) {
-    const refusal = (error: unknown) => (error instanceof NoBinaryFoundError ? error : undefined);
-    return loadCuda(addon, gpu === "cuda", taken, () => load("cuda"), refusal);
+    const isRefusal = (error: unknown) => error instanceof NoBinaryFoundError;
+    return loadCuda(addon, gpu === "cuda", taken, () => load("cuda"), isRefusal);
   }
   if (broken) throw new HoneError(nvidiaBroken(taken.nvidia.problem));
   try {
@@ -115,7 +115,7 @@ async function loadCuda(
   named: boolean,
   { card, nvidia }: TakenDevice,
   load: () => Promise<{ readonly gpu: string | false }>,
-  refusalOf: (error: unknown) => Error | undefined,
+  isRefusal: (error: unknown) => boolean,
 ): Promise<unknown> {
   const found = cudaFound();
   const refuse = (reason: string, cause?: unknown) =>
@@ -145,7 +145,7 @@ async function loadCuda(
     }
     return llama;
   } catch (error) {
-    if (!refusalOf(error)) throw error;
+    if (!isRefusal(error)) throw error;
     throw refuse(whyNotLoaded(addon, backend), error);
   } finally {
     if (before === undefined) delete process.env.LD_LIBRARY_PATH;

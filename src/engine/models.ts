@@ -2,22 +2,16 @@
 import { createHash } from "node:crypto";
 import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { z } from "zod";
 import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
 import { packageRoot } from "../core/util/paths.js";
 import { type GgufHeader, type GgufValue, readGguf } from "./gguf.js";
 import { whyUnsound } from "./soundness.js";
 
-const catalogueSchema = z.record(z.string(), z.object({ path: z.string().optional() }).loose());
-
 /** Models that come with hone: file by name. */
 function catalogue(): Map<string, string> {
-  const file = join(packageRoot, "models/catalog.json");
-  if (!existsSync(file)) return new Map();
-  const entries = catalogueSchema.parse(JSON.parse(readFileSync(file, "utf8")));
-  return new Map(
-    Object.entries(entries).flatMap(([name, { path }]) => (path ? [[name, join(packageRoot, "models", path)]] : [])),
-  );
+  const text = readFileSync(join(packageRoot, "models/catalog.json"), "utf8");
+  const entries = Object.entries(JSON.parse(text) as Record<string, { readonly path?: string }>);
+  return new Map(entries.flatMap(([name, { path }]) => (path ? [[name, join(packageRoot, "models", path)]] : [])));
 }
 
 /**
@@ -29,8 +23,9 @@ export function modelFile(reference: string): string {
   const known = catalogue();
   const file = known.get(reference) ?? resolve(reference);
   if (existsSync(file)) return file;
-  const names = known.size > 0 ? `, or a model that comes with hone (${[...known.keys()].join(", ")})` : "";
-  throw new UsageError(`--model: there is no file ${file}; give the path of a GGUF file${names}`);
+  throw new UsageError(
+    `--model: there is no file ${file}; give the path of a GGUF file, or a model that comes with hone (${[...known.keys()].join(", ")})`,
+  );
 }
 
 /** @throws HoneError when the file is no GGUF file, or not whole */

@@ -103,43 +103,18 @@ function gpuOf([index, uuid, name, , memory, capability]: readonly string[]): Nv
 
 /** Containers may have the driver without its tools. */
 function fromDeviceFiles(machine: Machine): NvidiaLook {
-  const minors = deviceFiles(machine);
-  const driver = kernelDriver(machine);
-  if (minors.length === 0) return { gpus: [], driver, problem: undefined };
-  const known = cardsOfKernel(machine);
-  const found = minors.map((minor) => ({ bus: "", name: "NVIDIA GPU", uuid: undefined, ...known.get(minor) }));
-  found.sort((a, b) => (a.bus < b.bus ? -1 : a.bus > b.bus ? 1 : 0));
-  const gpus = found.map(({ name, uuid }, index) => ({
+  const gpus = deviceFiles(machine).map((_, index) => ({
     index,
-    uuid,
-    name,
+    uuid: undefined,
+    name: "NVIDIA GPU",
     capability: undefined,
     memoryBytes: undefined,
   }));
-  return { gpus, driver, problem: undefined };
+  return { gpus, driver: kernelDriver(machine), problem: undefined };
 }
 
-/** Numbers of /dev/nvidia0, /dev/nvidia1 … */
-function deviceFiles({ root }: Machine): number[] {
-  const numbers = listed(join(root, "dev")).flatMap((name) => /^nvidia(\d+)$/.exec(name)?.[1] ?? []);
-  return numbers.map(Number).sort((a, b) => a - b);
-}
-
-function cardsOfKernel({ root }: Machine): Map<number, { bus: string; name: string; uuid: string | undefined }> {
-  const folder = join(root, "proc/driver/nvidia/gpus");
-  const cards = new Map<number, { bus: string; name: string; uuid: string | undefined }>();
-  for (const bus of listed(folder)) {
-    const text = contents(join(folder, bus, "information"));
-    const field = (name: string) => new RegExp(`^${name}:\\s*(.+?)\\s*$`, "m").exec(text)?.[1];
-    const minor = field("Device Minor");
-    if (minor === undefined) continue;
-    const uuid = field("GPU UUID");
-    const name = field("Model") ?? "NVIDIA GPU";
-    // The UUID is question marks until a card is first used.
-    cards.set(Number(minor), { bus, name, uuid: uuid && !uuid.includes("?") ? uuid : undefined });
-  }
-  return cards;
-}
+/** /dev/nvidia0, /dev/nvidia1 … */
+const deviceFiles = ({ root }: Machine) => listed(join(root, "dev")).filter((name) => /^nvidia\d+$/.test(name));
 
 /** "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …" */
 function kernelDriver({ root }: Machine): string | undefined {

@@ -15,6 +15,7 @@ import {
 } from "node:fs";
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { safetensors, type Tensor } from "../../core/learn/safetensors.js";
 import { HoneError, messageOf } from "../../core/util/errors.js";
 import { flush, moveDurably } from "../../core/util/files.js";
 import { Random } from "../../core/util/random.js";
@@ -28,10 +29,7 @@ const TRIAL_SCALE = 16;
 /** Size of what a trial of two opposed rows adds to a layer's output, in those of its input's numbers. */
 const CHANGE = 1;
 
-interface TensorF32 {
-  readonly shape: readonly number[];
-  readonly data: Float32Array;
-}
+const float32 = (shape: readonly number[], data: Float32Array): Tensor => ({ dtype: "F32", shape, data });
 
 const HOST = hostname().replace(/[^A-Za-z0-9]+/g, "") || "host";
 const NAME = /^hone-([A-Za-z0-9]+)-(\d+)-[a-z0-9]+-\d+$/;
@@ -100,10 +98,10 @@ export class AdapterFolder {
   /** Writes an adapter on one layer alone, with arbitrary weights, which changes what the model says. */
   publishTrial(name: string, { embedding, feedForward }: ModelShape, rank: number): void {
     const random = new Random("vllm trial");
-    const numbers = (rows: number, columns: number) => ({
-      shape: [rows, columns],
-      data: Float32Array.from({ length: rows * columns }, () => (random.float() - 0.5) / Math.sqrt(columns)),
-    });
+    const numbers = (rows: number, columns: number) => {
+      const data = Float32Array.from({ length: rows * columns }, () => (random.float() - 0.5) / Math.sqrt(columns));
+      return float32([rows, columns], data);
+    };
     this.#publishOne(name, rank, numbers(rank, feedForward), numbers(embedding, rank));
   }
 
@@ -116,13 +114,13 @@ export class AdapterFolder {
     const random = new Random("vllm opposed");
     const signs = (count: number) => Array.from({ length: count }, () => (random.float() < 0.5 ? 1 : -1));
     const row = signs(feedForward).map((sign) => sign * 2 ** -Math.round(Math.log2(feedForward) / 2));
-    const a = { shape: [2, feedForward], data: Float32Array.from([...row, ...row.map((one) => one * (1 + step))]) };
+    const a = float32([2, feedForward], Float32Array.from([...row, ...row.map((one) => one * (1 + step))]));
     const column = signs(embedding).map((sign) => sign * (CHANGE / (TRIAL_SCALE * step)));
-    const b = { shape: [embedding, 2], data: Float32Array.from(column.flatMap((one) => [one, -one])) };
+    const b = float32([embedding, 2], Float32Array.from(column.flatMap((one) => [one, -one])));
     this.#publishOne(name, 2, a, b);
   }
 
-  #publishOne(name: string, rank: number, a: TensorF32, b: TensorF32): void {
+  #publishOne(name: string, rank: number, a: Tensor, b: Tensor): void {
     const layer = "base_model.model.model.layers.0.mlp.down_proj";
     const config = {
       peft_type: "LORA",
@@ -138,7 +136,7 @@ export class AdapterFolder {
     this.#write(name, (draft) => {
       writeFileSync(join(draft, CONFIG), JSON.stringify(config));
       const tensors = { [`${layer}.lora_A.weight`]: a, [`${layer}.lora_B.weight`]: b };
-      writeFileSync(join(draft, WEIGHTS), safetensorsF32(tensors));
+      writeFileSync(join(draft, WEIGHTS), safetensors(tensors, {}));
     });
   }
 
@@ -169,25 +167,6 @@ export class AdapterFolder {
       throw new HoneError(`the adapter cannot be written for vLLM: ${messageOf(error)}`, { cause: error });
     }
   }
-}
-
-/** The safetensors format: eight bytes with the header's length, a JSON header, then the tensors' bytes. */
-function safetensorsF32(tensors: Readonly<Record<string, TensorF32>>): Buffer {
-  let end = 0;
-  const header = Object.fromEntries(
-    Object.entries(tensors).map(([name, { shape, data }]) => {
-      const start = end;
-      end += data.byteLength;
-      return [name, { dtype: "F32", shape, data_offsets: [start, end] }];
-    }),
-  );
-  const json = Buffer.from(JSON.stringify(header));
-  const text = Buffer.alloc(Math.ceil(json.length / 8) * 8, " ");
-  json.copy(text);
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(text.length));
-  const parts = Object.values(tensors).map(({ data }) => Buffer.from(data.buffer, data.byteOffset, data.byteLength));
-  return Buffer.concat([length, text, ...parts]);
 }
 
 /** Whether any byte of a tensor named lora_B is not zero, apart from sign bits of zeros that no optimizer writes. */

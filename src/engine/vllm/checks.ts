@@ -231,11 +231,8 @@ export function whyNotLoaded(answer: { status: number; text: string }, rank: num
   if (/rank/i.test(said) && most !== undefined) {
     return `it takes adapters up to rank ${most}${rank === undefined ? "" : `, and these have rank ${rank}`}: start it with a larger --max-lora-rank`;
   }
-  if (answer.status === 404 || answer.status === 405) {
+  if (answer.status === 404 || answer.status === 405 || /enable.lora|lora.*not.*enabled/i.test(said)) {
     return "it loads no adapters while it runs: start it with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1";
-  }
-  if (/lora is not enabled|enable.lora|LoRA.*not.*enabled/i.test(said)) {
-    return "it has no adapters: start it with --enable-lora";
   }
   return `it does not load an adapter (${said})`;
 }

@@ -17,10 +17,11 @@ const LINES = 200;
 const MOST_DEATHS = 5;
 
 type Started = ReturnType<typeof spawnTied>;
+type Served = Pick<VllmOptions, "urls" | "contextPerSequence" | "sequences" | "adapterRank" | "signal">;
 
 export class OwnServer {
   readonly #options: OwnServerOptions;
-  readonly #engine: Pick<VllmOptions, "urls" | "contextPerSequence" | "sequences" | "adapterRank" | "signal">;
+  readonly #engine: Served;
   readonly #log: (line: string) => void;
   readonly #client: HttpClient;
   readonly #said: string[] = [];
@@ -29,11 +30,7 @@ export class OwnServer {
   #wanted = false;
   #deaths = 0;
 
-  constructor(
-    options: OwnServerOptions,
-    engine: Pick<VllmOptions, "urls" | "contextPerSequence" | "sequences" | "adapterRank" | "signal">,
-    log: (line: string) => void,
-  ) {
+  constructor(options: OwnServerOptions, engine: Served, log: (line: string) => void) {
     this.#options = options;
     this.#engine = engine;
     this.#log = log;

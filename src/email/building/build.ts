@@ -66,11 +66,6 @@ export interface BuildSummary {
   questions?: QuestionCounts;
 }
 
-/** An import or indexing must respond to Ctrl-C within one batch. */
-function checkAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw signal.reason;
-}
-
 /** Refuses to replace a file that is not a mail database, in case --db is mistyped. */
 function checkTarget(file: string): void {
   const found = statSync(file, { throwIfNoEntry: false });
@@ -93,82 +88,40 @@ function checkTarget(file: string): void {
   }
 }
 
-class Build {
-  readonly #options: BuildOptions;
-  readonly #sources: readonly Source[];
-  readonly #writer: MailDatabaseWriter;
-  readonly summary: BuildSummary;
+/**
+ * Builds a database.
+ *
+ * @throws HoneError when a source cannot be read or holds no mail, or the database cannot be written; the signal's
+ * reason when it is aborted. An existing database then stays unchanged, and no other file is left.
+ */
+export async function buildMailDatabase(options: BuildOptions): Promise<BuildSummary> {
+  const { db, source, signal, onProgress, openWriter = openMailDatabaseWriter } = options;
+  const started = performance.now();
+  const sources: Source[] = [];
+  if (source.kind === "mail") for (const path of source.paths) sources.push(await findSource(path));
+  checkTarget(db);
+  const writer = openWriter(db);
+  const summary: BuildSummary = {
+    read: 0,
+    imported: 0,
+    duplicates: 0,
+    skipped: {},
+    scenarios: { train: 0, test: 0 },
+    seconds: 0,
+    db,
+    derived_ids: { no_message_id: 0, id_taken: 0 },
+    undated: 0,
+    examples: {},
+  };
+  const report = (phase: BuildProgress["phase"], share: number) => onProgress?.({ phase, share, read: summary.read });
 
-  constructor(options: BuildOptions, sources: readonly Source[]) {
-    this.#options = options;
-    this.#sources = sources;
-    this.#writer = (options.openWriter ?? openMailDatabaseWriter)(options.db);
-    this.summary = {
-      read: 0,
-      imported: 0,
-      duplicates: 0,
-      skipped: {},
-      scenarios: { train: 0, test: 0 },
-      seconds: 0,
-      db: options.db,
-      derived_ids: { no_message_id: 0, id_taken: 0 },
-      undated: 0,
-      examples: {},
-    };
-  }
-
-  async run(): Promise<void> {
-    const { source } = this.#options;
-    try {
-      if (source.kind === "synthetic") await this.#generate(source);
-      else await this.#import(source);
-      await this.#finish();
-    } finally {
-      this.#writer.abort();
-    }
-  }
-
-  async #generate({ seed, mailboxes, names = "default" }: BuildSource & { kind: "synthetic" }): Promise<void> {
-    let done = 0;
-    for (const { mails, scenarios } of syntheticWorld({ seed, mailboxes, names })) {
-      for (const mail of mails) this.#add(mail);
-      this.#addScenarios(scenarios);
-      this.#report("reading", ++done / mailboxes);
-      await breathe();
-      checkAborted(this.#options.signal);
-    }
-  }
-
-  async #import({ paths, questions, rules }: BuildSource & { kind: "mail" }): Promise<void> {
-    const progress = { done: 0, total: 0 };
-    for await (const { mails, skipped } of importMail(this.#sources, rules, progress)) {
-      checkAborted(this.#options.signal);
-      for (const mail of mails) this.#add(mail);
-      for (const skip of skipped) this.#skip(skip);
-      this.#report("reading", progress.total > 0 ? Math.min(1, progress.done / progress.total) : 1);
-    }
-    if (this.summary.imported === 0) throw this.#noMail(paths);
-
-    if (questions.length === 0) return;
-    const reader = new QuestionReader(rules);
-    this.summary.questions = reader.counts;
-    for (const path of questions) this.#addScenarios(await reader.read(path, (id) => this.#storedId(id)));
-  }
-
-  /** The id of a mail in the database: data sets agree on ids, but not on their angle brackets. */
-  #storedId(messageId: string): string | undefined {
-    const bare = messageId.replace(/^<(.*)>$/, "$1");
-    return [messageId, `<${bare}>`, bare].find((id) => this.#writer.hasMessage(id));
-  }
-
-  #add(mail: Mail): void {
-    const { summary } = this;
+  function add(mail: Mail): void {
     summary.read++;
-    let added = this.#writer.add(mail);
+    let added = writer.add(mail);
     if (added === "imported") {
       if (hasDerivedId(mail)) summary.derived_ids.no_message_id++;
     } else if (added === "id_taken") {
-      added = this.#writer.add({ ...mail, messageId: derivedId(mail) });
+      added = writer.add({ ...mail, messageId: derivedId(mail) });
       if (added === "imported") summary.derived_ids.id_taken++;
     }
     if (added !== "imported") {
@@ -179,52 +132,69 @@ class Build {
     if (mail.date === undefined) summary.undated++;
   }
 
-  #skip({ reason, fileName }: Skipped): void {
-    this.summary.read++;
-    this.summary.skipped[reason] = (this.summary.skipped[reason] ?? 0) + 1;
-    this.summary.examples[reason] ??= fileName;
+  function skip({ reason, fileName }: Skipped): void {
+    summary.read++;
+    summary.skipped[reason] = (summary.skipped[reason] ?? 0) + 1;
+    summary.examples[reason] ??= fileName;
   }
 
-  #addScenarios(scenarios: readonly EmailScenario[]): void {
-    this.#writer.addScenarios(scenarios);
-    for (const { split } of scenarios) this.summary.scenarios[split]++;
+  function addScenarios(scenarios: readonly EmailScenario[]): void {
+    writer.addScenarios(scenarios);
+    for (const { split } of scenarios) summary.scenarios[split]++;
   }
 
-  #noMail(paths: readonly string[]): HoneError {
-    const reasons = Object.entries(this.summary.skipped).map(
-      ([reason, count]) => `${count} ${reason} (${this.summary.examples[reason as SkipReason]})`,
+  async function generate({ seed, mailboxes, names = "default" }: BuildSource & { kind: "synthetic" }): Promise<void> {
+    let done = 0;
+    for (const { mails, scenarios } of syntheticWorld({ seed, mailboxes, names })) {
+      for (const mail of mails) add(mail);
+      addScenarios(scenarios);
+      report("reading", ++done / mailboxes);
+      await breathe();
+      signal?.throwIfAborted();
+    }
+  }
+
+  /** The id of a mail in the database: data sets agree on ids, but not on their angle brackets. */
+  function storedId(messageId: string): string | undefined {
+    const bare = messageId.replace(/^<(.*)>$/, "$1");
+    return [messageId, `<${bare}>`, bare].find((id) => writer.hasMessage(id));
+  }
+
+  function noMail(paths: readonly string[]): HoneError {
+    const reasons = Object.entries(summary.skipped).map(
+      ([reason, count]) => `${count} ${reason} (${summary.examples[reason as SkipReason]})`,
     );
     return new HoneError(
       `no mail found in ${paths.join(", ")}${reasons.length > 0 ? `; skipped: ${reasons.join(", ")}` : ""}`,
     );
   }
 
-  async #finish(): Promise<void> {
-    for (const { done, total } of this.#writer.finishing()) {
-      this.#report("indexing", total > 0 ? done / total : 1);
-      await breathe();
-      checkAborted(this.#options.signal);
+  async function read({ paths, questions, rules }: BuildSource & { kind: "mail" }): Promise<void> {
+    const progress = { done: 0, total: 0 };
+    for await (const { mails, skipped } of importMail(sources, rules, progress)) {
+      signal?.throwIfAborted();
+      for (const mail of mails) add(mail);
+      for (const one of skipped) skip(one);
+      report("reading", progress.total > 0 ? Math.min(1, progress.done / progress.total) : 1);
     }
+    if (summary.imported === 0) throw noMail(paths);
+
+    if (questions.length === 0) return;
+    const reader = new QuestionReader(rules);
+    summary.questions = reader.counts;
+    for (const path of questions) addScenarios(await reader.read(path, storedId));
   }
 
-  #report(phase: BuildProgress["phase"], share: number): void {
-    this.#options.onProgress?.({ phase, share, read: this.summary.read });
+  try {
+    await (source.kind === "synthetic" ? generate(source) : read(source));
+    for (const { done, total } of writer.finishing()) {
+      report("indexing", total > 0 ? done / total : 1);
+      await breathe();
+      signal?.throwIfAborted();
+    }
+  } finally {
+    writer.abort();
   }
-}
-
-/**
- * Builds a database.
- *
- * @throws HoneError when a source cannot be read or holds no mail, or the database cannot be written; the signal's
- * reason when it is aborted. An existing database then stays unchanged, and no other file is left.
- */
-export async function buildMailDatabase(options: BuildOptions): Promise<BuildSummary> {
-  const started = performance.now();
-  const sources: Source[] = [];
-  if (options.source.kind === "mail") for (const path of options.source.paths) sources.push(await findSource(path));
-  checkTarget(options.db);
-  const build = new Build(options, sources);
-  await build.run();
-  build.summary.seconds = Math.round(performance.now() - started) / 1000;
-  return build.summary;
+  summary.seconds = Math.round(performance.now() - started) / 1000;
+  return summary;
 }

@@ -6,7 +6,7 @@
 import { convert } from "html-to-text";
 import PostalMime, { type PostalMimeOptions } from "postal-mime";
 import { charsetOf, charsetOfHtml, decode } from "./charset.js";
-import { type Headers, rawHeader } from "./headers.js";
+import { decodeQuotedPrintable, type Headers, rawHeader } from "./headers.js";
 
 /** The bytes are not a mail. `reason` is the key in the summary. */
 export class NoMail extends Error {
@@ -19,16 +19,6 @@ export class NoMail extends Error {
 }
 
 const plainText = /^(?:text|text\/plain)?(?:[;\s]|$)/i;
-
-/** One linear pass, also for runs of spaces (libqp's is not linear). Invalid escapes stay unchanged. */
-function decodeQuotedPrintable(bytes: Buffer): Buffer {
-  const text = bytes
-    .toString("latin1")
-    .replace(/=(?:([0-9a-f]{2})|[ \t]*\r?\n|$)/gi, (_, hex: string | undefined) =>
-      hex ? String.fromCharCode(Number.parseInt(hex, 16)) : "",
-    );
-  return Buffer.from(text, "latin1");
-}
 
 /** Undefined for a message that must go through postal-mime. */
 function plainBody(headers: Headers, body: Buffer): string | undefined {

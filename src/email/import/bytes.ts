@@ -38,7 +38,6 @@ async function headOf(path: string): Promise<Buffer> {
 export interface OpenedFile {
   /** Kind of the unpacked bytes. */
   readonly kind: FileKind;
-  readonly head: Buffer;
   /** Whether the file is gzip. */
   readonly isPacked: boolean;
   readonly chunks: AsyncIterable<Buffer>;
@@ -52,7 +51,7 @@ export interface OpenedFile {
 export async function openFile(path: string, onBytes: (count: number) => void): Promise<OpenedFile> {
   const start = await headOf(path);
   if (recognise(start) !== "gzip") {
-    return { kind: recognise(start), head: start, isPacked: false, chunks: chunksOf(path, false, onBytes) };
+    return { kind: recognise(start), isPacked: false, chunks: chunksOf(path, false, onBytes) };
   }
   const chunks = chunksOf(path, true, onBytes);
   const first: Buffer[] = [];
@@ -63,8 +62,8 @@ export async function openFile(path: string, onBytes: (count: number) => void): 
     first.push(value);
     length += value.length;
   }
-  const head = Buffer.concat(first).subarray(0, HEAD_BYTES);
-  return { kind: recognise(head), head, isPacked: true, chunks: resumed(first, chunks) };
+  const kind = recognise(Buffer.concat(first).subarray(0, HEAD_BYTES));
+  return { kind, isPacked: true, chunks: resumed(first, chunks) };
 }
 
 async function* resumed(first: Buffer[], rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {

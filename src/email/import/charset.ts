@@ -21,7 +21,6 @@ const families: readonly (readonly [RegExp, string])[] = [
   [/2022.?jp|junet|5022[0-2]/, "iso-2022-jp"],
   [/euc.?jp|51932/, "euc-jp"],
   [/jis|932|31j/, "shift_jis"],
-  [/2022.?kr/, "iso-2022-kr"],
   [/ks.?c|euc.?kr|949|uhc|korean/, "euc-kr"],
   [/8859.?(1[0-6]|[1-9])/, "iso-8859-$1"],
   [/(125[0-8]|874)/, "windows-$1"],
@@ -29,24 +28,8 @@ const families: readonly (readonly [RegExp, string])[] = [
   [/mac.?roman/, "macintosh"],
 ];
 
-const [SHIFT_OUT, SHIFT_IN, ESCAPE] = ["\u000e", "\u000f", "\u001b"];
-/** The mark of ISO-2022-KR, and text that is shifted out. */
-const korean = new RegExp(`${ESCAPE}\\$\\)C|${SHIFT_OUT}([^${SHIFT_IN}]*)${SHIFT_IN}?`, "g");
-
 /** What a program writes that does not know. */
 const unknown = /^(?:us-?ascii|ascii|ansi_x3\.4-19\d\d|ansi|default|none|binary|unknown.*|x-unknown|_?auto.*|\?*)$/;
-
-/** Between two marks bytes have lost their highest bit (RFC 1843, RFC 1557). Marks without a group stand alone. */
-const shifted =
-  (marks: RegExp, decode: Decode): Decode =>
-  (bytes) => {
-    const eight = bytes
-      .toString("latin1")
-      .replace(marks, (_, inside = "") =>
-        inside.replace(/[!-~]/g, (c: string) => String.fromCharCode(c.charCodeAt(0) | 0x80)),
-      );
-    return decode(Buffer.from(eight, "latin1"));
-  };
 
 /** Of either order of bytes; the text shows which. */
 const utf16 = /^(?:utf.?16|unicode|(?:iso-10646-)?ucs-?2)$/;
@@ -64,8 +47,6 @@ function standard(label: string): Decode | undefined {
 }
 
 function find(label: string): Decode | undefined {
-  if (/^hz\b/.test(label)) return shifted(/~\{(.*?)~\}/gs, decoderOf("gb18030") as Decode);
-  if (/2022-?kr/.test(label)) return shifted(korean, decoderOf("euc-kr") as Decode);
   // Without a zero byte it is another charset, whatever the label says.
   if (utf16.test(label))
     return (bytes) => (bytes.includes(0) ? iconv.decode(bytes, "utf-16") : decodeUnlabelled(bytes));
@@ -93,7 +74,7 @@ function decoderOf(given: string): Decode | undefined {
 }
 
 /** Charsets that write other text with the bytes of ASCII. */
-const sevenBit = /utf.?(?:7|16|32)|65000|ucs|unicode|2022|hz/i;
+const sevenBit = /utf.?(?:7|16|32)|65000|ucs|unicode|2022/i;
 
 const windows1252 = standard("windows-1252") as Decode;
 const iso2022jp = standard("iso-2022-jp") as Decode;
@@ -101,7 +82,7 @@ const iso2022jp = standard("iso-2022-jp") as Decode;
 /** Decodes text of no charset: UTF-8 if it is, else Windows-1252, the superset of Latin-1 that old mail uses. */
 export function decodeUnlabelled(bytes: Buffer): string {
   if (isAscii(bytes)) {
-    const isShifted = bytes.includes(ESC) && bytes.includes(`${ESCAPE}$`);
+    const isShifted = bytes.includes(ESC) && bytes.includes("\u001b$");
     return isShifted ? iso2022jp(bytes) : bytes.toString("latin1");
   }
   return isUtf8(bytes) ? bytes.toString("utf8") : windows1252(bytes);

@@ -1,8 +1,9 @@
 /**
  * Parses the date of a mail to the format of the database: UTC, "YYYY-MM-DD HH:MM:SS". Mail programs write RFC 5322 in
- * its old and new forms, ISO 8601, JavaScript's and C's forms, and the forms of their user's language. The parts of a
+ * its old and new forms, ISO 8601, JavaScript's and C's forms, and forms of Chinese, Japanese and Korean. The parts of a
  * date are therefore looked for one after the other: day, time, zone.
  */
+import { monthNames } from "../answer.js";
 
 /** Exchange's value for "no date", the DOS epoch. Mail of a mailbox is not that old. */
 const DOS_EPOCH = Date.UTC(1980, 0, 1);
@@ -20,78 +21,10 @@ export function storedDate(milliseconds: number): string | undefined {
   return `${iso.slice(0, 10)} ${iso.slice(11, 19)}`;
 }
 
-const english = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-/** Languages whose months are read, too; of a name in two of them the first counts. */
-const languages = [
-  "de",
-  "fr",
-  "es",
-  "it",
-  "pt",
-  "nl",
-  "sv",
-  "da",
-  "nb",
-  "fi",
-  "pl",
-  "cs",
-  "hu",
-  "ro",
-  "tr",
-  "ru",
-  "uk",
-  "el",
-  "id",
-];
-
-const bareName = (name: string) =>
-  name
-    .toLowerCase()
-    .normalize("NFD")
-    .replace(/\p{M}|\./gu, "");
-
-let foreign: Map<string, number> | undefined;
-
-function foreignMonths(): Map<string, number> {
-  const months = new Map<string, number>();
-  for (const language of languages) {
-    for (const month of ["long", "short"] as const) {
-      // With a day a month has another ending in some languages.
-      for (const day of [undefined, "numeric"] as const) {
-        const form = new Intl.DateTimeFormat(language, { month, day, timeZone: "UTC" });
-        for (let index = 0; index < 12; index++) {
-          const name = form.formatToParts(Date.UTC(2001, index, 1)).find(({ type }) => type === "month")?.value ?? "";
-          if (!months.has(bareName(name))) months.set(bareName(name), index + 1);
-        }
-      }
-    }
-  }
-  return months;
-}
-
-/** 1 to 12; undefined for another word. */
-function monthOf(name: string): number | undefined {
-  const word = bareName(name);
-  const index = english.indexOf(word.slice(0, 3));
-  if (index >= 0 && /^[a-z]+$/.test(word)) {
-    const full = [
-      "january",
-      "february",
-      "march",
-      "april",
-      "may",
-      "june",
-      "july",
-      "august",
-      "september",
-      "october",
-      "november",
-      "december",
-    ];
-    if (full[index]?.startsWith(word) || word === "sept") return index + 1;
-  }
-  foreign ??= foreignMonths();
-  return foreign.get(word);
+/** 1 to 12, of at least three letters of an English name; 0 for another word. */
+function monthOf(name: string): number {
+  const word = name.toLowerCase();
+  return word.length < 3 ? 0 : 1 + monthNames.findIndex((month) => month.startsWith(word));
 }
 
 /** Hours of the zones of RFC 5322; others count as UTC (4.3). */
@@ -209,10 +142,10 @@ const usual =
 /** Parses a Date header, or a date in JSON. Without a time zone it is UTC. Undefined if invalid. */
 export function readDate(text: string): string | undefined {
   const [, d, name = "", y, h, m, s, sign, zoneHours, zoneMinutes] = usual.exec(text) ?? [];
-  const index = d ? english.indexOf(name.toLowerCase()) : -1;
-  if (index >= 0) {
+  const month = monthOf(name);
+  if (month > 0) {
     const zone = (sign === "-" ? -1 : 1) * (Number(zoneHours) * 60 + Number(zoneMinutes));
-    if (Math.abs(zone) < 16 * 60) return moment(Number(y), index + 1, Number(d), Number(h), Number(m), Number(s), zone);
+    if (Math.abs(zone) < 16 * 60) return moment(Number(y), month, Number(d), Number(h), Number(m), Number(s), zone);
   }
   if (text.length > MAX_CHARACTERS) return undefined;
   const bare = withoutComments(text.normalize("NFKC")).trim();
@@ -220,12 +153,12 @@ export function readDate(text: string): string | undefined {
   if (/^\d{9,10}$|^\d{12,13}$/.test(bare)) return storedDate(Number(bare) * (bare.length < 11 ? 1000 : 1));
   const found = findDay(bare);
   if (!found) return undefined;
-  const { month, day, rest } = found;
+  const { day, rest } = found;
   const time = clock.exec(rest) ?? compactClock.exec(rest) ?? clockOfDots.exec(rest);
   const [hour, minute, second] = [hourOf(Number(time?.[1] ?? 0), rest), Number(time?.[2] ?? 0), Number(time?.[3] ?? 0)];
   const after = time ? rest.slice(time.index + time[0].length) : "";
   const year = found.year ?? yearOf(/(?<![\d+:-])\d{4}(?!\d)/.exec(after)?.[0]);
-  return year === undefined ? undefined : moment(year, month, day, hour, minute, second, findOffset(after));
+  return year === undefined ? undefined : moment(year, found.month, day, hour, minute, second, findOffset(after));
 }
 
 /** The newest date in the Received headers; every server puts its own before those of others. */

@@ -74,13 +74,19 @@ interface EncodedWord {
   readonly bytes: Buffer;
 }
 
+/** One linear pass, also for runs of spaces (libqp's is not linear). Invalid escapes stay unchanged. */
+export function decodeQuotedPrintable(bytes: Buffer): Buffer {
+  const text = bytes
+    .toString("latin1")
+    .replace(/=(?:([0-9a-f]{2})|[ \t]*\r?\n|$)/gi, (_, hex: string | undefined) =>
+      hex ? String.fromCharCode(Number.parseInt(hex, 16)) : "",
+    );
+  return Buffer.from(text, "latin1");
+}
+
 function bytesOf(encoding: string, text: string): Buffer {
   if (/b/i.test(encoding)) return Buffer.from(text, "base64");
-  const bytes = Buffer.from(text.replaceAll("_", " ")).toString("latin1");
-  return Buffer.from(
-    bytes.replace(/=([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
-    "latin1",
-  );
+  return decodeQuotedPrintable(Buffer.from(text.replaceAll("_", " ")));
 }
 
 /** The text of encoded words that stand together. */

@@ -1,4 +1,4 @@
-/** Where the text of a file begins, and its line ends. */
+/** Where the text of a file begins, its line ends, and what lines of JSON hold. */
 
 export const LF = 10;
 export const CR = 13;
@@ -30,4 +30,18 @@ export function endsWithCr(bytes: Buffer): boolean {
 /** Makes each CR alone a LF, in place. */
 export function crToLf(bytes: Buffer): void {
   for (let at = bytes.indexOf(CR); at !== -1; at = bytes.indexOf(CR, at + 1)) if (bytes[at + 1] !== LF) bytes[at] = LF;
+}
+
+/** The values of lines of JSON, without blank ones; undefined for a line that is none, which is counted as a bad row. */
+export function* jsonRows(bytes: Buffer): Generator<unknown> {
+  for (const line of bytes.subarray(textStart(bytes)).toString("utf8").split("\n")) {
+    if (line.trim() === "") continue;
+    let row: unknown;
+    try {
+      row = JSON.parse(line);
+    } catch {
+      // `row` stays undefined.
+    }
+    yield row;
+  }
 }

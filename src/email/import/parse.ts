@@ -5,54 +5,47 @@ import { openParquet, type ParquetFile } from "../../machine/dataset/parquet.js"
 import type { Mail } from "../mail.js";
 import { NoMail } from "./body.js";
 import { type ImportRules, type Job, MAX_MESSAGE_BYTES, type Parsed, type Skipped, type SkipReason } from "./job.js";
+import { jsonRows } from "./lines.js";
 import { mboxMessages } from "./mbox.js";
 import { readMessage } from "./message.js";
 import { HEAD_BYTES, recognise } from "./recognise.js";
 import { mailColumns, rowToMail } from "./rows.js";
 
+type Outcome = ReturnType<typeof outcomeOf>;
+
 /** Collects the results of one job. */
-class Outcome {
-  readonly mails: Mail[] = [];
-  readonly skipped: Skipped[] = [];
-  readonly containers: string[] = [];
-  readonly #rules: ImportRules;
+function outcomeOf({ maxBody, maxRecipients }: ImportRules) {
+  const mails: Mail[] = [];
+  const skipped: Skipped[] = [];
+  const containers: string[] = [];
+  const skip = (reason: SkipReason, fileName: string) => void skipped.push({ reason, fileName });
 
-  constructor(rules: ImportRules) {
-    this.#rules = rules;
-  }
-
-  skip(reason: SkipReason, fileName: string): void {
-    this.skipped.push({ reason, fileName });
-  }
-
-  keep(mail: Mail): void {
-    const { maxBody, maxRecipients } = this.#rules;
-    if (maxBody > 0 && mail.body.length > maxBody) this.skip("body_too_long", mail.fileName);
+  function keep(mail: Mail): void {
+    if (maxBody > 0 && mail.body.length > maxBody) skip("body_too_long", mail.fileName);
     else if (maxRecipients > 0 && new Set([...mail.to, ...mail.cc, ...mail.bcc]).size > maxRecipients) {
-      this.skip("too_many_recipients", mail.fileName);
-    } else this.mails.push(mail);
+      skip("too_many_recipients", mail.fileName);
+    } else mails.push(mail);
   }
 
-  async message(bytes: Buffer, fileName: string): Promise<void> {
-    if (bytes.length > MAX_MESSAGE_BYTES) {
-      this.skip("too_large", fileName);
-      return;
-    }
+  async function message(bytes: Buffer, fileName: string): Promise<void> {
+    if (bytes.length > MAX_MESSAGE_BYTES) return skip("too_large", fileName);
     try {
       const mail = readMessage(bytes, fileName);
       // Awaiting a value that is not a promise would cost more than parsing it.
-      this.keep(mail instanceof Promise ? await mail : mail);
+      keep(mail instanceof Promise ? await mail : mail);
     } catch (error) {
       if (!(error instanceof NoMail)) throw error;
-      this.skip(error.reason, fileName);
+      skip(error.reason, fileName);
     }
   }
 
-  row(row: unknown, fileName: string): void {
-    const mail = rowToMail(row, fileName);
-    if (mail) this.keep(mail);
-    else this.skip("bad_row", fileName);
+  function row(values: unknown, fileName: string): void {
+    const mail = rowToMail(values, fileName);
+    if (mail) keep(mail);
+    else skip("bad_row", fileName);
   }
+
+  return { mails, skipped, containers, skip, message, row };
 }
 
 /** A message's bytes; undefined for a file with many messages, or a too large one. */
@@ -87,22 +80,6 @@ async function parseFiles(paths: readonly string[], outcome: Outcome): Promise<v
   }
 }
 
-function parseLines(bytes: Buffer, name: string, outcome: Outcome): void {
-  for (const line of bytes
-    .toString("utf8")
-    .replace(/^\uFEFF/, "")
-    .split("\n")) {
-    if (line.trim() === "") continue;
-    let row: unknown;
-    try {
-      row = JSON.parse(line);
-    } catch {
-      // Not JSON; `row` stays undefined.
-    }
-    outcome.row(row, name);
-  }
-}
-
 /** Kept open between jobs, since its metadata can be large. One is enough: files are read one after the other. */
 let parquet: { path: string; file: Promise<ParquetFile> } | undefined;
 
@@ -123,19 +100,17 @@ async function parseRows({ path, start, end }: Job & { kind: "parquet" }, outcom
 
 /** Parses one job. */
 export async function parseJob(job: Job, rules: ImportRules): Promise<Parsed> {
-  const outcome = new Outcome(rules);
+  const outcome = outcomeOf(rules);
   const { mails, skipped, containers } = outcome;
-  try {
-    await run(job, outcome);
-  } catch (error) {
+  const failure = await run(job, outcome).catch((error: unknown) => {
     // Errors lose their class between threads.
-    if (!(error instanceof HoneError)) throw error;
-    return { mails, skipped, containers, failure: error.message };
-  }
-  return { mails, skipped, containers };
+    if (error instanceof HoneError) return error.message;
+    throw error;
+  });
+  return { mails, skipped, containers, ...(failure === undefined ? {} : { failure }) };
 }
 
-async function run(job: Job, outcome: Outcome): Promise<void> {
+async function run(job: Job, outcome: Outcome): Promise<undefined> {
   switch (job.kind) {
     case "files":
       await parseFiles(job.paths, outcome);
@@ -153,7 +128,7 @@ async function run(job: Job, outcome: Outcome): Promise<void> {
       for (const message of mboxMessages(Buffer.from(job.bytes.buffer))) await outcome.message(message, job.name);
       break;
     case "jsonl":
-      parseLines(Buffer.from(job.bytes.buffer), job.name, outcome);
+      for (const row of jsonRows(Buffer.from(job.bytes.buffer))) outcome.row(row, job.name);
       break;
     case "parquet":
       await parseRows(job, outcome);

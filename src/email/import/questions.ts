@@ -6,6 +6,7 @@ import { openParquet } from "../../machine/dataset/parquet.js";
 import type { EmailScenario } from "../scenario.js";
 import { normalAddress } from "./addresses.js";
 import { openFile, readingFailed } from "./bytes.js";
+import { jsonRows } from "./lines.js";
 
 const questionRow = z.object({
   id: z.union([z.number(), z.bigint(), z.string().min(1)]),
@@ -64,19 +65,7 @@ async function readRows(path: string): Promise<unknown[]> {
   if (file.kind !== "jsonl") throw new HoneError(`${path} holds no questions: give JSON lines or Parquet`);
   const parts: Buffer[] = [];
   for await (const chunk of file.chunks) parts.push(chunk);
-  return Buffer.concat(parts)
-    .toString("utf8")
-    .replace(/^\uFEFF/, "")
-    .split("\n")
-    .filter((line) => line.trim() !== "")
-    .map((line) => {
-      try {
-        return JSON.parse(line);
-      } catch {
-        // Not JSON: counted as a bad row.
-        return undefined;
-      }
-    });
+  return [...jsonRows(Buffer.concat(parts))];
 }
 
 /** Data sets on the Hub have the split in the file's name: `test-00000-of-00001.parquet`. */

@@ -10,22 +10,11 @@ export type FileKind = "gzip" | "tar" | "parquet" | "mbox" | "jsonl" | "message"
 /** Number of bytes that {@link recognise} needs, if the file has as many. */
 export const HEAD_BYTES = 4096;
 
-function isTar(head: Buffer): boolean {
-  if (head.length < 512) return false;
-  if (head.toString("latin1", 257, 262) === "ustar") return true;
-  // A tar from before 1988 has no magic number, but every header has its own checksum, computed with that field as
-  // blanks.
-  const stored = Number.parseInt(head.toString("latin1", 148, 156).replace(/\0.*/s, ""), 8);
-  let sum = 0;
-  for (let i = 0; i < 512; i++) sum += i >= 148 && i < 156 ? 0x20 : (head[i] as number);
-  return stored === sum;
-}
-
 /** @param head the first {@link HEAD_BYTES} of the file, or all of it when it is shorter */
 export function recognise(head: Buffer): FileKind {
   if (head[0] === 0x1f && head[1] === 0x8b) return "gzip";
   if (head.toString("latin1", 0, 4) === "PAR1") return "parquet";
-  if (isTar(head)) return "tar";
+  if (head.toString("latin1", 257, 262) === "ustar") return "tar";
   if (isMbox(head)) return "mbox";
   const text = head.toString("latin1", textStart(head)).trimStart();
   if (/^\{\s*"/.test(text)) return "jsonl";

@@ -58,21 +58,6 @@ export function* folderJobs(path: string, progress: ReadingProgress): Generator<
 
 const accepted = "give a maildir folder, an mbox, a .tar or .tar.gz of either, JSON lines or Parquet";
 
-const otherPacking: readonly (readonly [mark: string, name: string])[] = [
-  ["PK\u0003\u0004", "zip"],
-  ["BZh", "bzip2"],
-  ["\u00fd7zXZ", "xz"],
-  ["\u0028\u00b5\u002f\u00fd", "zstd"],
-];
-
-function notMail(path: string, head: Buffer): HoneError {
-  const start = head.toString("latin1", 0, 8);
-  const packing = otherPacking.find(([mark]) => start.startsWith(mark));
-  return new HoneError(
-    packing ? `${path} is packed with ${packing[1]}: unpack it first` : `${path} holds no mail: ${accepted}`,
-  );
-}
-
 /**
  * The messages of one file.
  *
@@ -93,7 +78,9 @@ export async function* fileJobs(path: string, isGiven: boolean, progress: Readin
 }
 
 async function* streamJobs(path: string, file: OpenedFile, isGiven: boolean): AsyncGenerator<Job> {
-  if (isGiven && !/^(?:mbox|jsonl|message)$/.test(file.kind)) throw notMail(path, file.head);
+  if (isGiven && !/^(?:mbox|jsonl|message)$/.test(file.kind)) {
+    throw new HoneError(`${path} holds no mail: ${accepted}`);
+  }
   const queue = new JobQueue();
   const sink = sinkFor(file.kind, path, queue);
   for await (const chunk of file.chunks) {

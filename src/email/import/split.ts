@@ -18,6 +18,7 @@ export interface Sink {
   end(): void;
 }
 
+/** In a buffer of their own, as it goes to another thread. */
 function joined(parts: readonly Buffer[], length: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(length);
   let offset = 0;
@@ -70,27 +71,20 @@ export class JobQueue {
 }
 
 /** A file that is one message. */
-class MessageSink implements Sink {
-  readonly #name: string;
-  readonly #queue: JobQueue;
-  #parts: Buffer[] = [];
-  #length = 0;
-
-  constructor(name: string, queue: JobQueue) {
-    this.#name = name;
-    this.#queue = queue;
-  }
-
-  push(chunk: Buffer): void {
-    this.#length += chunk.length;
-    if (this.#length > MAX_MESSAGE_BYTES) this.#parts = [];
-    else this.#parts.push(chunk);
-  }
-
-  end(): void {
-    if (this.#length <= MAX_MESSAGE_BYTES) this.#queue.addMessage(this.#parts, this.#name);
-    else this.#queue.add({ kind: "skipped", skipped: [{ reason: "too_large", fileName: this.#name }] });
-  }
+function messageSink(name: string, queue: JobQueue): Sink {
+  let parts: Buffer[] = [];
+  let length = 0;
+  return {
+    push(chunk) {
+      length += chunk.length;
+      if (length > MAX_MESSAGE_BYTES) parts = [];
+      else parts.push(chunk);
+    },
+    end() {
+      if (length <= MAX_MESSAGE_BYTES) queue.addMessage(parts, name);
+      else queue.add({ kind: "skipped", skipped: [{ reason: "too_large", fileName: name }] });
+    },
+  };
 }
 
 /** Position of the first and of the last boundary between items, after the start; 0 if there is none. */
@@ -103,119 +97,94 @@ const borders = {
 };
 
 /** Many messages in one stream: an mbox, or JSON lines. */
-class ManySink implements Sink {
-  readonly #kind: "mbox" | "jsonl";
-  readonly #name: string;
-  readonly #queue: JobQueue;
-  #parts: Buffer[] = [];
-  #length = 0;
-  #enough = JOB_BYTES;
+function manySink(kind: "mbox" | "jsonl", name: string, queue: JobQueue): Sink {
+  const { first, last } = borders[kind];
+  let parts: Buffer[] = [];
+  let length = 0;
+  let enough = JOB_BYTES;
   /** Whether lines end with CR alone; told by the first of them. */
-  #hasCr: boolean | undefined;
+  let hasCr: boolean | undefined;
   /** Set inside a message that is too large: its bytes are dropped until the next one. */
-  #dropping = false;
+  let dropping = false;
 
-  constructor(kind: "mbox" | "jsonl", name: string, queue: JobQueue) {
-    this.#kind = kind;
-    this.#name = name;
-    this.#queue = queue;
-  }
-
-  push(chunk: Buffer): void {
-    this.#parts.push(chunk);
-    this.#length += chunk.length;
-    if (this.#length >= this.#enough) this.#cut(false);
-  }
-
-  end(): void {
-    this.#cut(true);
+  function keep(rest: Buffer): void {
+    parts = rest.length > 0 ? [rest] : [];
+    length = rest.length;
+    enough = JOB_BYTES + rest.length;
   }
 
   /** Makes a job of the complete messages and keeps the rest. */
-  #cut(atEnd: boolean): void {
-    const bytes = Buffer.from(joined(this.#parts, this.#length).buffer);
-    this.#hasCr ??= endsWithCr(bytes);
-    if (this.#hasCr) crToLf(bytes);
-    const { first, last } = borders[this.#kind];
+  function cut(atEnd: boolean): void {
+    const bytes = Buffer.from(joined(parts, length).buffer);
+    hasCr ??= endsWithCr(bytes);
+    if (hasCr) crToLf(bytes);
     let start = 0;
-    if (this.#dropping) {
+    if (dropping) {
       start = first(bytes, !atEnd);
       // A From line, and what follows it, may be split between two chunks.
       if (start === 0) {
-        this.#keep(bytes.subarray(-KEPT_BYTES));
+        keep(bytes.subarray(-KEPT_BYTES));
         return;
       }
-      this.#dropping = false;
+      dropping = false;
     }
     const whole = bytes.subarray(start);
     const border = atEnd ? whole.length : last(whole);
     if (border > 0 || atEnd) {
-      this.#emit(whole.subarray(0, border));
-      this.#keep(whole.subarray(border));
+      if (border > 0) queue.add({ kind, bytes: new Uint8Array(whole.subarray(0, border)), name });
+      keep(whole.subarray(border));
     } else if (whole.length > MAX_MESSAGE_BYTES) {
-      this.#queue.add({ kind: "skipped", skipped: [{ reason: "too_large", fileName: this.#name }] });
-      this.#dropping = true;
-      this.#keep(whole.subarray(-KEPT_BYTES));
+      queue.add({ kind: "skipped", skipped: [{ reason: "too_large", fileName: name }] });
+      dropping = true;
+      keep(whole.subarray(-KEPT_BYTES));
     } else {
       // Search again only after the size has doubled, so that a huge message takes linear time.
-      this.#keep(whole);
-      this.#enough = Math.min(whole.length * 2, MAX_MESSAGE_BYTES);
+      keep(whole);
+      enough = Math.min(whole.length * 2, MAX_MESSAGE_BYTES);
     }
   }
 
-  #emit(bytes: Buffer): void {
-    if (bytes.length > 0) this.#queue.add({ kind: this.#kind, bytes: new Uint8Array(bytes), name: this.#name });
-  }
-
-  #keep(rest: Buffer): void {
-    this.#parts = rest.length > 0 ? [rest] : [];
-    this.#length = rest.length;
-    this.#enough = JOB_BYTES + rest.length;
-  }
+  return {
+    push(chunk) {
+      parts.push(chunk);
+      length += chunk.length;
+      if (length >= enough) cut(false);
+    },
+    end: () => cut(true),
+  };
 }
 
 /** A file of unknown kind in an archive: detected first, then passed to the sink for its kind. */
-export class FileSink implements Sink {
-  readonly #name: string;
-  readonly #queue: JobQueue;
-  #head: Buffer[] = [];
-  #headLength = 0;
-  #sink: Sink | undefined;
+export function fileSink(name: string, queue: JobQueue): Sink {
+  const head: Buffer[] = [];
+  let length = 0;
+  let sink: Sink | undefined;
 
-  constructor(name: string, queue: JobQueue) {
-    this.#name = name;
-    this.#queue = queue;
+  function open(): Sink {
+    sink = sinkFor(recognise(Buffer.concat(head)), name, queue);
+    for (const part of head.splice(0)) sink.push(part);
+    return sink;
   }
 
-  push(chunk: Buffer): void {
-    if (this.#sink) {
-      this.#sink.push(chunk);
-      return;
-    }
-    this.#head.push(chunk);
-    this.#headLength += chunk.length;
-    if (this.#headLength >= HEAD_BYTES) this.#open();
-  }
-
-  end(): void {
-    (this.#sink ?? this.#open()).end();
-  }
-
-  #open(): Sink {
-    const [only] = this.#head;
-    const head = this.#head.length === 1 && only ? only : Buffer.concat(this.#head);
-    this.#sink = sinkFor(recognise(head), this.#name, this.#queue);
-    for (const part of this.#head) this.#sink.push(part);
-    this.#head = [];
-    return this.#sink;
-  }
+  return {
+    push(chunk) {
+      if (sink) {
+        sink.push(chunk);
+        return;
+      }
+      head.push(chunk);
+      length += chunk.length;
+      if (length >= HEAD_BYTES) open();
+    },
+    end: () => (sink ?? open()).end(),
+  };
 }
 
 /** The sink for a file of known kind. A file without messages is counted as one that was skipped. */
 export function sinkFor(kind: FileKind, name: string, queue: JobQueue): Sink {
-  if (kind === "mbox" || kind === "jsonl") return new ManySink(kind, name, queue);
+  if (kind === "mbox" || kind === "jsonl") return manySink(kind, name, queue);
   // The worker reports what is wrong with it.
-  if (kind === "message" || kind === "unknown") return new MessageSink(name, queue);
+  if (kind === "message" || kind === "unknown") return messageSink(name, queue);
   queue.add({ kind: "skipped", skipped: [{ reason: "not_mail", fileName: name }] });
   return { push() {}, end() {} };
 }

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { extract, type Header } from "tar-stream";
 import type { Job } from "./job.js";
-import { FileSink, JobQueue } from "./split.js";
+import { fileSink, JobQueue } from "./split.js";
 
 /**
  * Reads an archive in chunks. Uses tar-stream's events, since its async iterator takes five times as long for an
@@ -19,7 +19,7 @@ export async function* tarJobs(chunks: AsyncIterable<Buffer>, archive: string): 
   });
   files.on("entry", ({ name, type }: Header, stream, next) => {
     const isFile = type === "file" || type === "contiguous-file";
-    const sink = isFile ? new FileSink(`${archive}/${name}`, queue) : undefined;
+    const sink = isFile ? fileSink(`${archive}/${name}`, queue) : undefined;
     // The archive reports it too.
     stream.on("error", () => undefined);
     stream.on("data", (chunk) => sink?.push(chunk as Buffer));

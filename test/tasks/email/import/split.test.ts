@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { type Job, MAX_MESSAGE_BYTES } from "../../../../src/email/import/job.js";
 import { mboxMessages } from "../../../../src/email/import/mbox.js";
 import { recognise } from "../../../../src/email/import/recognise.js";
-import { FileSink, JobQueue, type Sink, sinkFor } from "../../../../src/email/import/split.js";
+import { fileSink, JobQueue, type Sink, sinkFor } from "../../../../src/email/import/split.js";
 
 const fromLine = "From MAILER-DAEMON Mon Apr 18 14:19:09 2022";
 
@@ -84,7 +84,7 @@ test("a message larger than any mail is counted and left out, its neighbours are
 
 test("files of an archive are read by what they hold", () => {
   const read = (text: string, sizes = [10]) =>
-    itemsOf(Buffer.from(text, "latin1"), sizes, (queue) => new FileSink("x", queue));
+    itemsOf(Buffer.from(text, "latin1"), sizes, (queue) => fileSink("x", queue));
   expect(read("Subject: x\n\ny").items).toEqual(["Subject: x\n\ny"]);
   expect(read(`${fromLine}\nSubject: x\n\ny\n${fromLine}\nSubject: z\n\n`).items).toHaveLength(2);
   expect(read('{"body": "x"}\n{"body": "y"}\n').items).toHaveLength(2);

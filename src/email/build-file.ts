@@ -3,10 +3,11 @@
  * next build removes the files of killed ones.
  */
 import { randomBytes } from "node:crypto";
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type Database from "better-sqlite3";
 import { codeOf } from "../core/util/errors.js";
+import { flush, moveDurably } from "../core/util/files.js";
 import { lockExclusively } from "../core/util/lock.js";
 import { openDatabase } from "../core/util/sqlite.js";
 
@@ -38,15 +39,6 @@ export function isBeingBuilt(file: string): boolean {
   }
 }
 
-function syncToDisk(path: string): void {
-  const handle = openSync(path, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
-}
-
 export class BuildFile {
   readonly path: string;
   readonly #target: string;
@@ -63,9 +55,8 @@ export class BuildFile {
 
   /** Moves the closed file to the target's place, after flushing it to disk. */
   publish(): void {
-    syncToDisk(this.path);
-    renameSync(this.path, this.#target);
-    syncToDisk(dirname(this.#target));
+    flush(this.path);
+    moveDurably(this.path, this.#target);
   }
 
   discard(): void {

@@ -5,36 +5,23 @@ import { codeOf, HoneError, messageOf } from "../core/util/errors.js";
 import { hone } from "../core/util/program.js";
 import { openDatabase } from "../core/util/sqlite.js";
 import { isBeingBuilt, unfinishedBuilds } from "./build-file.js";
+import type { Mail } from "./mail.js";
 import type { EmailScenario } from "./scenario.js";
 import { applicationId, schemaVersion } from "./schema.js";
-import { bareAddress, type MailHit, type MailQuery, MailSearch, type Viewer } from "./search.js";
+import { bareAddress, type MailSearch, mailSearch, type Viewer } from "./search.js";
 
 /** A mail as it is shown. */
-export interface StoredMail {
-  readonly messageId: string;
-  /** UTC, "YYYY-MM-DD HH:MM:SS"; undefined when unknown. */
-  readonly date: string | undefined;
-  readonly subject: string;
-  readonly from: string;
-  readonly to: readonly string[];
-  readonly cc: readonly string[];
-  readonly bcc: readonly string[];
-  readonly body: string;
-}
+export type StoredMail = Readonly<Omit<Mail, "fileName">>;
 
 /** A mail without its text. */
-export interface MailHeader {
-  readonly messageId: string;
-  /** UTC, "YYYY-MM-DD HH:MM:SS"; undefined when unknown. */
-  readonly date: string | undefined;
-  readonly subject: string;
+export interface MailHeader extends Pick<StoredMail, "messageId" | "date" | "subject"> {
   /** Addresses of sender and recipients, each once. */
   readonly people: readonly string[];
 }
 
 export interface MailDatabase {
-  /** See {@link MailSearch}. Throws ToolError on an invalid query. */
-  search(viewer: Viewer, query: MailQuery): MailHit[];
+  /** Throws ToolError on an invalid query. */
+  readonly search: MailSearch;
   /** A mail by its id or one of its aliases; undefined when there is none that the viewer may see. */
   read(viewer: Viewer, messageId: string): StoredMail | undefined;
   /** The id of the mail that has this id or alias, with or without angle brackets; undefined when there is none. */
@@ -69,7 +56,7 @@ export function openMailDatabase(file: string): MailDatabase {
     // Keeps the shared lock after the first read: locking for every statement costs more than a search.
     db.pragma("locking_mode = EXCLUSIVE");
     db.pragma("mmap_size = 2147418112");
-    return new Reader(db, versionOf(db, file));
+    return readerOf(db, versionOf(db, file));
   } catch (error) {
     db?.close();
     throw error instanceof HoneError ? error : cannotOpen(file, error);
@@ -111,78 +98,65 @@ interface EmailRow {
   body: string;
 }
 
-class Reader implements MailDatabase {
-  readonly #db: Database.Database;
-  readonly #search: MailSearch;
-  readonly #email;
-  readonly #aliased;
+function readerOf(db: Database.Database, version: number): MailDatabase {
+  const search = version === 1 ? mailSearch(db, (text) => text) : mailSearch(db);
+  const email = db.prepare(
+    "SELECT message_id, date, subject, from_address, recipients, body FROM emails WHERE message_id = ?",
+  );
+  const aliased = db
+    .prepare(
+      `SELECT message_id FROM emails WHERE message_id = :id
+       UNION ALL SELECT message_id FROM message_aliases WHERE alias = :id`,
+    )
+    .pluck();
 
-  constructor(db: Database.Database, version: number) {
-    this.#db = db;
-    this.#search = version === 1 ? new MailSearch(db, (text) => text) : new MailSearch(db);
-    this.#email = db.prepare(
-      "SELECT message_id, date, subject, from_address, recipients, body FROM emails WHERE message_id = ?",
-    );
-    this.#aliased = db
-      .prepare(
-        `SELECT message_id FROM emails WHERE message_id = :id
-         UNION ALL SELECT message_id FROM message_aliases WHERE alias = :id`,
-      )
-      .pluck();
-  }
-
-  search(viewer: Viewer, query: MailQuery): MailHit[] {
-    return this.#search.search(viewer, query);
-  }
-
-  read({ inbox, today }: Viewer, messageId: string): StoredMail | undefined {
-    const resolved = this.resolveId(messageId);
-    const row = resolved === undefined ? undefined : (this.#email.get(resolved) as EmailRow | undefined);
-    if (!row) return undefined;
-    const { to = [], cc = [], bcc = [] } = JSON.parse(row.recipients) as Partial<Record<"to" | "cc" | "bcc", string[]>>;
-    const viewer = bareAddress(inbox);
-    if (![row.from_address, ...to, ...cc, ...bcc].includes(viewer)) return undefined;
-    if (today !== undefined && (row.date === null || row.date.slice(0, 10) > today)) return undefined;
-    const { message_id, date, subject, from_address, body } = row;
-    return { messageId: message_id, date: date ?? undefined, subject, from: from_address, to, cc, bcc, body };
-  }
-
-  resolveId(messageId: string): string | undefined {
+  function resolveId(messageId: string): string | undefined {
     const id = messageId.trim();
     const bare = id.replace(/^<|>$/g, "");
     for (const candidate of new Set([messageId, id, `<${bare}>`, bare])) {
-      const found = this.#aliased.get({ id: candidate }) as string | undefined;
+      const found = aliased.get({ id: candidate }) as string | undefined;
       if (found !== undefined) return found;
     }
     return undefined;
   }
 
-  scenarios(): EmailScenario[] {
-    const rows = this.#db.prepare("SELECT * FROM scenarios ORDER BY rowid").all() as (Omit<
-      EmailScenario,
-      "message_ids" | "kind" | "how_realistic" | "facts"
-    > & { message_ids: string; kind: string | null; how_realistic: number | null; facts: string | null })[];
-    return rows.map(({ message_ids, kind, how_realistic, facts, ...scenario }) => ({
-      ...scenario,
-      message_ids: JSON.parse(message_ids) as string[],
-      ...(kind === null ? {} : { kind }),
-      ...(how_realistic === null ? {} : { how_realistic }),
-      ...(facts === null ? {} : { facts: JSON.parse(facts) as NonNullable<EmailScenario["facts"]> }),
-    }));
-  }
-
-  *headers(): Generator<MailHeader> {
-    const rows = this.#db
-      .prepare("SELECT message_id, date, subject, from_address, recipients FROM emails ORDER BY id")
-      .iterate() as Iterable<Omit<EmailRow, "body">>;
-    for (const { message_id, date, subject, from_address, recipients } of rows) {
-      const lists = Object.values(JSON.parse(recipients) as Record<string, string[]>);
-      const people = new Set([from_address, ...lists.flat()].filter(Boolean));
-      yield { messageId: message_id, date: date ?? undefined, subject, people: [...people] };
-    }
-  }
-
-  close(): void {
-    this.#db.close();
-  }
+  return {
+    resolveId,
+    search,
+    read({ inbox, today }, messageId) {
+      const resolved = resolveId(messageId);
+      const row = resolved === undefined ? undefined : (email.get(resolved) as EmailRow | undefined);
+      if (!row) return undefined;
+      const { to = [], cc = [], bcc = [] } = JSON.parse(row.recipients) as Partial<Pick<Mail, "to" | "cc" | "bcc">>;
+      const viewer = bareAddress(inbox);
+      if (![row.from_address, ...to, ...cc, ...bcc].includes(viewer)) return undefined;
+      if (today !== undefined && (row.date === null || row.date.slice(0, 10) > today)) return undefined;
+      const { message_id, date, subject, from_address, body } = row;
+      return { messageId: message_id, date: date ?? undefined, subject, from: from_address, to, cc, bcc, body };
+    },
+    scenarios() {
+      const rows = db.prepare("SELECT * FROM scenarios ORDER BY rowid").all() as (Omit<
+        EmailScenario,
+        "message_ids" | "kind" | "how_realistic" | "facts"
+      > & { message_ids: string; kind: string | null; how_realistic: number | null; facts: string | null })[];
+      return rows.map(({ message_ids, kind, how_realistic, facts, ...scenario }) => ({
+        ...scenario,
+        message_ids: JSON.parse(message_ids) as string[],
+        ...(kind === null ? {} : { kind }),
+        ...(how_realistic === null ? {} : { how_realistic }),
+        ...(facts === null ? {} : { facts: JSON.parse(facts) as NonNullable<EmailScenario["facts"]> }),
+      }));
+    },
+    *headers() {
+      const rows = db
+        .prepare("SELECT message_id, date, subject, from_address, recipients FROM emails ORDER BY id")
+        .iterate() as Iterable<Omit<EmailRow, "body">>;
+      for (const { message_id, date, subject, from_address, recipients } of rows) {
+        const lists = Object.values(JSON.parse(recipients) as Record<string, string[]>);
+        const people = new Set([from_address, ...lists.flat()].filter(Boolean));
+        yield { messageId: message_id, date: date ?? undefined, subject, people: [...people] };
+      }
+    },
+    close: () => void db.close(),
+  };
 }

@@ -114,86 +114,59 @@ interface MailRow {
   body: string;
 }
 
-export class MailSearch {
-  readonly #addressId;
-  readonly #firstNotAfter;
-  readonly #lastNotBefore;
-  readonly #lastDated;
-  readonly #mails;
-  readonly #occursIn;
-  readonly #ranked;
-  readonly #mail;
-  readonly #indexed;
+export type MailSearch = (viewer: Viewer, query: MailQuery) => MailHit[];
+
+/**
+ * @param indexed a text as the index of this database has it
+ * @returns a search, which throws ToolError on an empty or too large query, or an invalid day
+ */
+export function mailSearch(db: Database, indexed = indexedText): MailSearch {
+  const number = (sql: string) => db.prepare(sql).pluck() as { get(...values: unknown[]): number | undefined };
+  const addressId = number("SELECT id FROM addresses WHERE address = ?");
+  const firstNotAfter = number(
+    "SELECT position FROM timeline WHERE date <= ? || ' 23:59:59' ORDER BY date DESC, position LIMIT 1",
+  );
+  const lastNotBefore = number("SELECT position FROM timeline WHERE date >= ? ORDER BY date, position DESC LIMIT 1");
+  const lastDated = number("SELECT position FROM timeline WHERE date >= '' ORDER BY date, position DESC LIMIT 1");
+  const mails = number("SELECT max(position) FROM timeline");
+  const occursIn = number("SELECT count(*) FROM (SELECT 1 FROM emails_fts WHERE emails_fts MATCH ? LIMIT ?)");
+  const rankedBy = (order: string) =>
+    db
+      .prepare(
+        // FTS5 accepts a bound on rowid only as an integer; better-sqlite3 sends numbers as reals.
+        `SELECT rowid FROM emails_fts WHERE emails_fts MATCH ?
+         AND rowid >= CAST(? AS INTEGER) AND rowid <= CAST(? AS INTEGER) ORDER BY ${order} LIMIT ?`,
+      )
+      .pluck();
+  const ranked = { date: rankedBy("rowid"), bm25: rankedBy("bm25(emails_fts, 1, 1, 0), rowid") };
+  const mail = db.prepare(
+    `SELECT message_id AS messageId, emails.date, subject, body
+     FROM timeline JOIN emails ON emails.id = email_id WHERE position = ?`,
+  );
   /** Words known to be common; a few dozen in any language. */
-  readonly #common = new Set<string>();
+  const common = new Set<string>();
 
-  /** @param indexed a text as the index of this database has it */
-  constructor(db: Database, indexed = indexedText) {
-    this.#indexed = indexed;
-    const number = (sql: string) => db.prepare(sql).pluck() as { get(...values: unknown[]): number | undefined };
-    this.#addressId = number("SELECT id FROM addresses WHERE address = ?");
-    this.#firstNotAfter = number(
-      "SELECT position FROM timeline WHERE date <= ? || ' 23:59:59' ORDER BY date DESC, position LIMIT 1",
-    );
-    this.#lastNotBefore = number("SELECT position FROM timeline WHERE date >= ? ORDER BY date, position DESC LIMIT 1");
-    this.#lastDated = number("SELECT position FROM timeline WHERE date >= '' ORDER BY date, position DESC LIMIT 1");
-    this.#mails = number("SELECT max(position) FROM timeline");
-    this.#occursIn = number("SELECT count(*) FROM (SELECT 1 FROM emails_fts WHERE emails_fts MATCH ? LIMIT ?)");
-    const ranked = (order: string) =>
-      db
-        .prepare(
-          // FTS5 accepts a bound on rowid only as an integer; better-sqlite3 sends numbers as reals.
-          `SELECT rowid FROM emails_fts WHERE emails_fts MATCH ?
-           AND rowid >= CAST(? AS INTEGER) AND rowid <= CAST(? AS INTEGER) ORDER BY ${order} LIMIT ?`,
-        )
-        .pluck();
-    this.#ranked = { date: ranked("rowid"), bm25: ranked("bm25(emails_fts, 1, 1, 0), rowid") };
-    this.#mail = db.prepare(
-      `SELECT message_id AS messageId, emails.date, subject, body
-       FROM timeline JOIN emails ON emails.id = email_id WHERE position = ?`,
-    );
+  const term = (keyword: string) => quoted(indexed(keyword));
+
+  function isCommon(keyword: string): boolean {
+    if (common.has(keyword)) return true;
+    if (wordCount(keyword) !== 1) return false;
+    const threshold = Math.max(COMMON_MAILS, Math.ceil(COMMON_SHARE * (mails.get() ?? 0)));
+    const found = (occursIn.get(term(keyword), threshold + 1) ?? 0) > threshold;
+    if (found) common.add(keyword);
+    return found;
   }
 
-  /** @throws ToolError on an empty or too large query, or an invalid day */
-  search(viewer: Viewer, query: MailQuery): MailHit[] {
-    const keywords = checkKeywords(query.keywords);
-    const sentAfter = checkDay("sent_after", query.sentAfter);
-    const sentBefore = checkDay("sent_before", query.sentBefore);
-    const limit = checkLimit(query.maxResults);
-    const rank = query.rank ?? "date";
-
-    const people = this.#peopleTerms(viewer.inbox, query);
-    const positions = this.#positions(sentAfter, earlier(sentBefore, viewer.today));
-    if (!people || !positions) return [];
-    const text = `{subject body} : (${this.#textTerms(keywords, rank)})`;
-    const found = this.#ranked[rank].all(`${people} AND ${text}`, positions.first, positions.last, limit) as number[];
-    const phrases = phrasesOf(keywords);
-    return found.map((position) => {
-      const { messageId, date, subject, body } = this.#mail.get(position) as MailRow;
-      return { messageId, date: date ?? undefined, subject, snippet: snippetOf(subject, body, phrases) };
-    });
-  }
-
-  #textTerms(keywords: string[], rank: Ranking): string {
-    const term = (keyword: string) => quoted(this.#indexed(keyword));
+  function textTerms(keywords: string[], rank: Ranking): string {
     if (rank === "date") return keywords.map(term).join(" AND ");
-    const rare = keywords.filter((keyword) => !this.#isCommon(keyword));
+    const rare = keywords.filter((keyword) => !isCommon(keyword));
     return (rare.length > 0 ? rare : keywords).map(term).join(" OR ");
   }
 
-  #isCommon(keyword: string): boolean {
-    if (this.#common.has(keyword)) return true;
-    if (wordCount(keyword) !== 1) return false;
-    const threshold = Math.max(COMMON_MAILS, Math.ceil(COMMON_SHARE * (this.#mails.get() ?? 0)));
-    const isCommon = (this.#occursIn.get(quoted(this.#indexed(keyword)), threshold + 1) ?? 0) > threshold;
-    if (isCommon) this.#common.add(keyword);
-    return isCommon;
-  }
-
   /** The query's people; undefined when one of them occurs in no mail. */
-  #peopleTerms(inbox: string, { fromAddr, toAddr }: MailQuery): string | undefined {
+  function peopleTerms(inbox: string, { fromAddr, toAddr }: MailQuery): string | undefined {
     const token = (part: "f" | "t", address: string) => {
-      const id = this.#addressId.get(bareAddress(address));
+      const id = addressId.get(bareAddress(address));
       return id === undefined ? undefined : `"${part}${id}"`;
     };
     const terms: (string | undefined)[] = [token("f", inbox) && `(${token("f", inbox)} OR ${token("t", inbox)})`];
@@ -203,18 +176,33 @@ export class MailSearch {
   }
 
   /** The range of the timeline between two days; undefined when it contains no mail. */
-  #positions(after: string | undefined, until: string | undefined): { first: number; last: number } | undefined {
-    const first = until === undefined ? 1 : this.#firstNotAfter.get(until);
+  function positionsOf(after: string | undefined, until: string | undefined) {
+    const first = until === undefined ? 1 : firstNotAfter.get(until);
     // A bound on the date excludes mails without a date.
-    const last =
-      after !== undefined
-        ? this.#lastNotBefore.get(after)
-        : until !== undefined
-          ? this.#lastDated.get()
-          : this.#mails.get();
+    const dated = () => (until !== undefined ? lastDated.get() : mails.get());
+    const last = after !== undefined ? lastNotBefore.get(after) : dated();
     if (first === undefined || last === undefined || last === null || first > last) return undefined;
     return { first, last };
   }
+
+  return (viewer, query) => {
+    const keywords = checkKeywords(query.keywords);
+    const sentAfter = checkDay("sent_after", query.sentAfter);
+    const sentBefore = checkDay("sent_before", query.sentBefore);
+    const limit = checkLimit(query.maxResults);
+    const rank = query.rank ?? "date";
+
+    const people = peopleTerms(viewer.inbox, query);
+    const positions = positionsOf(sentAfter, earlier(sentBefore, viewer.today));
+    if (!people || !positions) return [];
+    const text = `{subject body} : (${textTerms(keywords, rank)})`;
+    const found = ranked[rank].all(`${people} AND ${text}`, positions.first, positions.last, limit) as number[];
+    const phrases = phrasesOf(keywords);
+    return found.map((position) => {
+      const { messageId, date, subject, body } = mail.get(position) as MailRow;
+      return { messageId, date: date ?? undefined, subject, snippet: snippetOf(subject, body, phrases) };
+    });
+  };
 }
 
 function earlier(a: string | undefined, b: string | undefined): string | undefined {

@@ -46,26 +46,22 @@ export function drawFacts(pool: NamePools, split: Split, random: Random): Fact[]
   });
 }
 
-/** Answers of one mailbox; none is used twice, so that each belongs to one fact. */
-export class AnswerDraw {
-  readonly #given = new Set<string>();
-
-  /** @param people possible answers to "who", each used once */
-  constructor(
-    readonly pool: NamePools,
-    readonly people: Person[],
-    readonly random: Random,
-  ) {}
-
-  /** @param day of the answer: dates are some weeks later */
-  draw(kind: Kind, day: Date): string {
+/**
+ * Draws answers of one mailbox; none is used twice, so that each belongs to one fact.
+ *
+ * @param people possible answers to "who"
+ * @returns `day` is that of the answer: dates are some weeks later
+ */
+export function answerDraw(pool: NamePools, people: readonly Person[], random: Random) {
+  const given = new Set<string>();
+  return (kind: Kind, day: Date): string => {
     for (;;) {
-      const answer = candidate(kind, this.pool, this.people, day, this.random);
-      if (this.#given.has(answer)) continue;
-      this.#given.add(answer);
+      const answer = candidate(kind, pool, people, day, random);
+      if (given.has(answer)) continue;
+      given.add(answer);
       return answer;
     }
-  }
+  };
 }
 
 function candidate(kind: Kind, pool: NamePools, people: readonly Person[], day: Date, random: Random): string {

@@ -9,7 +9,7 @@ import type { Split } from "../../core/task/task.js";
 import type { Random } from "../../core/util/random.js";
 import type { Mail } from "../mail.js";
 import type { EmailScenario } from "../scenario.js";
-import { AnswerDraw, drawFacts, type Fact } from "./facts.js";
+import { answerDraw, drawFacts, type Fact } from "./facts.js";
 import { acquaintances, type Person } from "./people.js";
 import * as phrases from "./phrases.js";
 import type { NamePools } from "./pools.js";
@@ -42,151 +42,44 @@ export interface MailboxPlan {
   readonly name: string;
 }
 
-type Draft = Omit<Mail, "messageId" | "date" | "cc" | "bcc" | "fileName" | "from" | "to"> & {
+interface Draft extends Pick<Mail, "subject" | "body"> {
   readonly sender: Person;
   readonly receiver: Person;
   readonly copy?: Person | undefined;
   readonly at: Date;
-};
+}
 
-/** Writes one mailbox. */
-class MailboxWriter {
-  readonly #drafts: Draft[] = [];
-  readonly #colleagues: Person[];
-  readonly #answers: AnswerDraw;
-  readonly #today: Date;
+/** A draft whose text is to be written. */
+interface Decided extends Omit<Draft, "body"> {
+  readonly mood: keyof typeof phrases.leads;
+  readonly fact: Fact;
+  readonly answer?: string;
+}
 
-  constructor(
-    readonly plan: MailboxPlan,
-    readonly random: Random,
-  ) {
-    const people = acquaintances(plan.others, plan.owner, 16, random);
-    this.#colleagues = people.slice(0, 8);
-    this.#answers = new AnswerDraw(plan.pool, people.slice(8), random);
-    this.#today = new Date(Date.UTC(2024, 5, 1) + random.integer(0, 500) * DAY);
+/** Writes the mails (in order of time) and the questions of one mailbox. */
+export function writeMailbox(plan: MailboxPlan, random: Random): { mails: Mail[]; scenarios: EmailScenario[] } {
+  const drafts: Draft[] = [];
+  const people = acquaintances(plan.others, plan.owner, 16, random);
+  const colleagues = people.slice(0, 8);
+  const drawAnswer = answerDraw(plan.pool, people.slice(8), random);
+  const today = new Date(Date.UTC(2024, 5, 1) + random.integer(0, 500) * DAY);
+
+  /** A minute of the working day, a number of days from today. */
+  const time = (days: number) => new Date(today.getTime() + days * DAY + random.integer(8 * 60, 19 * 60 - 1) * 60_000);
+
+  /** A number of days before or after a mail. */
+  function near(at: Date, low: number, high: number): Date {
+    const days = Math.floor((at.getTime() - today.getTime()) / DAY);
+    return time(days + random.integer(low, high));
   }
 
-  write(): { mails: Mail[]; scenarios: EmailScenario[] } {
-    const { random, plan } = this;
-    const facts = drawFacts(plan.pool, plan.split, random);
-    const deck = random.shuffle(stories);
-    const settled = facts.map((fact, index) => this.#settle(fact, deck[index] as (typeof stories)[number]));
-    for (let i = random.integer(2, 4); i > 0; i--) this.#chat(settled);
-    for (const { fact, draft } of random.sample(settled, random.integer(2, 3))) this.#change(fact, draft);
-    for (const { fact } of random.sample(settled, random.integer(1, 3))) this.#elsewhere(fact);
-
-    const ids = new Map(this.#drafts.map((draft, index) => [draft, plan.ids[index] as string]));
-    const mails = this.#drafts
-      .map((draft) => this.#mail(draft, ids.get(draft) as string))
-      .sort((a, b) => (a.date as string).localeCompare(b.date as string) || a.messageId.localeCompare(b.messageId));
-    const scenarios = random
-      .shuffle(settled)
-      .map(({ fact, answer, draft }, index) => this.#scenario(fact, answer, ids.get(draft) as string, index));
-    return { mails, scenarios };
+  function letter(sender: Person, receiver: Person, sentences: readonly string[]): string {
+    const greeting = fill(random.pick(phrases.greetings), { name: receiver.first });
+    const closing = fill(random.pick(phrases.closings), { name: sender.first });
+    return [greeting, ...sentences, closing].join(" ");
   }
 
-  #scenario(fact: Fact, answer: string, evidence: string, index: number): EmailScenario {
-    const { random, plan } = this;
-    return {
-      id: `${plan.name}-q${index}`,
-      split: plan.split,
-      question: fill(random.pick(phrases.questions[fact.kind]), { fact }),
-      answer,
-      message_ids: [evidence],
-      inbox_address: plan.owner.address,
-      query_date: this.#today.toISOString().slice(0, 10),
-      kind: fact.kind,
-      facts: { project: fact.project, topic: fact.topic },
-    };
-  }
-
-  /** The mail that decides a fact, and its story. Sometimes the owner wrote it. */
-  #settle(fact: Fact, story: (typeof stories)[number]) {
-    const { random, plan } = this;
-    const colleague = random.pick(this.#colleagues);
-    const byOwner = !story.asked && random.chance(0.15);
-    const [sender, receiver] = byOwner ? [plan.owner, colleague] : [colleague, plan.owner];
-    const at = this.#time(-random.integer(5, 150));
-    const answer = this.#answers.draw(fact.kind, at);
-
-    let subject = fill(random.pick(phrases.subjects[story.asked ? "asking" : "decided"]), { fact });
-    if (story.asked) {
-      this.#add({ mood: "asking", fact, subject, sender: receiver, receiver: sender, at: this.#near(at, -6, -1) });
-      subject = `Re: ${subject}`;
-    }
-    if (story.undecided) {
-      const about = fill(random.pick(phrases.subjects.undecided), { fact });
-      const who = random.pick(this.#colleagues);
-      this.#add({
-        mood: "undecided",
-        fact,
-        subject: about,
-        sender: who,
-        receiver: plan.owner,
-        at: this.#near(at, -30, -2),
-      });
-    }
-    const copy = random.chance(0.25)
-      ? random.pick(this.#colleagues.filter((person) => person !== colleague))
-      : undefined;
-    const draft = this.#add({ mood: "decided", fact, subject, sender, receiver, at, answer, copy });
-    if (story.thanked) {
-      const reply = subject.startsWith("Re: ") ? subject : `Re: ${subject}`;
-      this.#add({
-        mood: "thanking",
-        fact,
-        subject: reply,
-        sender: receiver,
-        receiver: sender,
-        at: this.#near(at, 1, 3),
-      });
-    }
-    return { fact, answer, draft };
-  }
-
-  /** Later mail: the answer changes after the date of the question. */
-  #change(fact: Fact, { sender, receiver }: Draft): void {
-    const at = this.#time(this.random.integer(1, 40));
-    const subject = fill(this.random.pick(phrases.subjects.changed), { fact });
-    this.#add({ mood: "changed", fact, subject, sender, receiver, at, answer: this.#answers.draw(fact.kind, at) });
-  }
-
-  /** Mail among colleagues that the owner never received. */
-  #elsewhere(fact: Fact): void {
-    const at = this.#time(-this.random.integer(2, 150));
-    const [sender, receiver] = this.random.sample(this.#colleagues, 2) as [Person, Person];
-    const subject = fill(this.random.pick(phrases.subjects.decided), { fact });
-    this.#add({ mood: "decided", fact, subject, sender, receiver, at, answer: this.#answers.draw(fact.kind, at) });
-  }
-
-  /** Mail about one project that mentions the person who is the answer for another. */
-  #chat(settled: readonly { fact: Fact; answer: string }[]): void {
-    const { random, plan } = this;
-    const who = random.pick(settled.filter(({ fact }) => fact.kind === "who"));
-    const { fact } = random.pick(settled.filter((other) => other.fact.project !== who.fact.project));
-    const sender = random.pick(this.#colleagues);
-    const text = fill(random.pick(phrases.chats), { fact, name: who.answer });
-    this.#drafts.push({
-      sender,
-      receiver: plan.owner,
-      subject: fill(random.pick(phrases.subjects.chat), { fact }),
-      body: this.#letter(sender, plan.owner, [text]),
-      at: this.#time(-random.integer(1, 150)),
-    });
-  }
-
-  #add(draft: {
-    mood: keyof typeof phrases.leads;
-    fact: Fact;
-    subject: string;
-    sender: Person;
-    receiver: Person;
-    at: Date;
-    answer?: string;
-    copy?: Person | undefined;
-  }): Draft {
-    const { random } = this;
-    const { mood, fact, answer, sender, receiver, subject, at, copy } = draft;
+  function add({ mood, fact, answer, ...draft }: Decided): Draft {
     const sentences = [
       fill(random.pick(phrases.leads[mood]), { fact }),
       random.pick(phrases.middles[mood]),
@@ -195,18 +88,70 @@ class MailboxWriter {
         : random.pick(phrases.noAnswers[mood]),
     ];
     if (random.chance(0.4)) sentences.push(random.pick(phrases.tails));
-    const written = { sender, receiver, copy, subject, at, body: this.#letter(sender, receiver, sentences) };
-    this.#drafts.push(written);
+    const written = { ...draft, body: letter(draft.sender, draft.receiver, sentences) };
+    drafts.push(written);
     return written;
   }
 
-  #letter(sender: Person, receiver: Person, sentences: readonly string[]): string {
-    const greeting = fill(this.random.pick(phrases.greetings), { name: receiver.first });
-    const closing = fill(this.random.pick(phrases.closings), { name: sender.first });
-    return [greeting, ...sentences, closing].join(" ");
+  /** The mail that decides a fact, and its story. Sometimes the owner wrote it. */
+  function settle(fact: Fact, story: (typeof stories)[number]) {
+    const colleague = random.pick(colleagues);
+    const byOwner = !story.asked && random.chance(0.15);
+    const [sender, receiver] = byOwner ? [plan.owner, colleague] : [colleague, plan.owner];
+    const at = time(-random.integer(5, 150));
+    const answer = drawAnswer(fact.kind, at);
+
+    let subject = fill(random.pick(phrases.subjects[story.asked ? "asking" : "decided"]), { fact });
+    if (story.asked) {
+      add({ mood: "asking", fact, subject, sender: receiver, receiver: sender, at: near(at, -6, -1) });
+      subject = `Re: ${subject}`;
+    }
+    if (story.undecided) {
+      const about = fill(random.pick(phrases.subjects.undecided), { fact });
+      const who = random.pick(colleagues);
+      const before = near(at, -30, -2);
+      add({ mood: "undecided", fact, subject: about, sender: who, receiver: plan.owner, at: before });
+    }
+    const copy = random.chance(0.25) ? random.pick(colleagues.filter((person) => person !== colleague)) : undefined;
+    const draft = add({ mood: "decided", fact, subject, sender, receiver, at, answer, copy });
+    if (story.thanked) {
+      const reply = subject.startsWith("Re: ") ? subject : `Re: ${subject}`;
+      add({ mood: "thanking", fact, subject: reply, sender: receiver, receiver: sender, at: near(at, 1, 3) });
+    }
+    return { fact, answer, draft };
   }
 
-  #mail({ sender, receiver, copy, subject, body, at }: Draft, messageId: string): Mail {
+  /** Mail about one project that mentions the person who is the answer for another. */
+  function chat(settled: readonly { fact: Fact; answer: string }[]): void {
+    const who = random.pick(settled.filter(({ fact }) => fact.kind === "who"));
+    const { fact } = random.pick(settled.filter((other) => other.fact.project !== who.fact.project));
+    const sender = random.pick(colleagues);
+    const text = fill(random.pick(phrases.chats), { fact, name: who.answer });
+    drafts.push({
+      sender,
+      receiver: plan.owner,
+      subject: fill(random.pick(phrases.subjects.chat), { fact }),
+      body: letter(sender, plan.owner, [text]),
+      at: time(-random.integer(1, 150)),
+    });
+  }
+
+  /** Later mail: the answer changes after the date of the question. */
+  function change(fact: Fact, { sender, receiver }: Draft): void {
+    const at = time(random.integer(1, 40));
+    const subject = fill(random.pick(phrases.subjects.changed), { fact });
+    add({ mood: "changed", fact, subject, sender, receiver, at, answer: drawAnswer(fact.kind, at) });
+  }
+
+  /** Mail among colleagues that the owner never received. */
+  function elsewhere(fact: Fact): void {
+    const at = time(-random.integer(2, 150));
+    const [sender, receiver] = random.sample(colleagues, 2) as [Person, Person];
+    const subject = fill(random.pick(phrases.subjects.decided), { fact });
+    add({ mood: "decided", fact, subject, sender, receiver, at, answer: drawAnswer(fact.kind, at) });
+  }
+
+  function mailOf({ sender, receiver, copy, subject, body, at }: Draft, messageId: string): Mail {
     return {
       messageId,
       subject,
@@ -216,20 +161,33 @@ class MailboxWriter {
       bcc: [],
       date: at.toISOString().slice(0, 19).replace("T", " "),
       body,
-      fileName: `${this.plan.name}/${messageId}`,
+      fileName: `${plan.name}/${messageId}`,
     };
   }
 
-  /** A minute of the working day, a number of days from today. */
-  #time(days: number): Date {
-    return new Date(this.#today.getTime() + days * DAY + this.random.integer(8 * 60, 19 * 60 - 1) * 60_000);
-  }
+  const facts = drawFacts(plan.pool, plan.split, random);
+  const deck = random.shuffle(stories);
+  const settled = facts.map((fact, index) => settle(fact, deck[index] as (typeof stories)[number]));
+  for (let i = random.integer(2, 4); i > 0; i--) chat(settled);
+  for (const { fact, draft } of random.sample(settled, random.integer(2, 3))) change(fact, draft);
+  for (const { fact } of random.sample(settled, random.integer(1, 3))) elsewhere(fact);
 
-  /** A number of days before or after a mail. */
-  #near(at: Date, low: number, high: number): Date {
-    const days = Math.floor((at.getTime() - this.#today.getTime()) / DAY);
-    return this.#time(days + this.random.integer(low, high));
-  }
+  const ids = new Map(drafts.map((draft, index) => [draft, plan.ids[index] as string]));
+  const mails = drafts
+    .map((draft) => mailOf(draft, ids.get(draft) as string))
+    .sort((a, b) => (a.date as string).localeCompare(b.date as string) || a.messageId.localeCompare(b.messageId));
+  const scenarios = random.shuffle(settled).map(({ fact, answer, draft }, index) => ({
+    id: `${plan.name}-q${index}`,
+    split: plan.split,
+    question: fill(random.pick(phrases.questions[fact.kind]), { fact }),
+    answer,
+    message_ids: [ids.get(draft) as string],
+    inbox_address: plan.owner.address,
+    query_date: today.toISOString().slice(0, 10),
+    kind: fact.kind,
+    facts: { project: fact.project, topic: fact.topic },
+  }));
+  return { mails, scenarios };
 }
 
 function fill(template: string, values: { fact?: Fact; answer?: string; name?: string }): string {
@@ -239,9 +197,4 @@ function fill(template: string, values: { fact?: Fact; answer?: string; name?: s
     if (value === undefined) throw new Error(`the phrase "${template}" has no value for {${key}}`);
     return value;
   });
-}
-
-/** Writes the mails (in order of time) and the questions of one mailbox. */
-export function writeMailbox(plan: MailboxPlan, random: Random): { mails: Mail[]; scenarios: EmailScenario[] } {
-  return new MailboxWriter(plan, random).write();
 }

@@ -17,7 +17,7 @@ const rowsOfTwoWords = idWords.second.length;
  *
  * Eight consecutive mailboxes share the 240 first words without repeating one; each first word has its own order of
  * second words, one for each group of eight. After 1,320 mailboxes this order is used up, and a third word
- * distinguishes the rounds.
+ * distinguishes the rounds: enough for 219,120 mailboxes.
  */
 export function mailboxIds(seed: number, mailbox: number): string[] {
   const row = Math.floor(mailbox / mailboxesPerRow);
@@ -27,14 +27,6 @@ export function mailboxIds(seed: number, mailbox: number): string[] {
   return firsts.map((first) => {
     const seconds = new Random("id word", seed, first).shuffle(idWords.second);
     const id = `${first}-${seconds[row % rowsOfTwoWords]}`;
-    return round === 0 ? id : `${id}-${thirdWord(round)}`;
+    return round === 0 ? id : `${id}-${idWords.second[round - 1]}`;
   });
-}
-
-/** Encodes rounds in words: one word for the first 165 rounds (217,800 mailboxes), more words after that. */
-function thirdWord(round: number): string {
-  const words = idWords.second;
-  const rest = Math.floor((round - 1) / words.length);
-  const word = words[(round - 1) % words.length] as string;
-  return rest === 0 ? word : `${word}-${thirdWord(rest)}`;
 }

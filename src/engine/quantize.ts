@@ -5,8 +5,7 @@ import { openAddon } from "./addon.js";
 import { decodeThreads } from "./threads.js";
 
 /** Types that weights are quantised to. */
-const QUANTISED = ["q8_0", "q4_k_m"] as const;
-export type Quantised = (typeof QUANTISED)[number];
+export type Quantised = "q8_0" | "q4_k_m";
 
 /**
  * Writes `to`, from a model file whose weights have 16 bits or more.

@@ -8,7 +8,7 @@ import { HoneError, messageOf } from "../../core/util/errors.js";
 import { importMail } from "../import/import-mail.js";
 import type { ImportRules, Skipped, SkipReason } from "../import/job.js";
 import { derivedId, hasDerivedId } from "../import/message.js";
-import { type QuestionCounts, QuestionReader, type QuestionRules } from "../import/questions.js";
+import { type QuestionCounts, type QuestionRules, questionReader } from "../import/questions.js";
 import { findSource, type Source } from "../import/sources.js";
 import type { Mail } from "../mail.js";
 import type { EmailScenario } from "../scenario.js";
@@ -180,7 +180,7 @@ export async function buildMailDatabase(options: BuildOptions): Promise<BuildSum
     if (summary.imported === 0) throw noMail(paths);
 
     if (questions.length === 0) return;
-    const reader = new QuestionReader(rules);
+    const reader = questionReader(rules);
     summary.questions = reader.counts;
     for (const path of questions) addScenarios(await reader.read(path, storedId));
   }

@@ -1,6 +1,6 @@
 /** Importers of mail: from paths to parsed mails, in batches and in order. */
 import type { ImportRules, Parsed } from "./job.js";
-import { ParsePool } from "./parse-pool.js";
+import { parsePool } from "./parse-pool.js";
 import { fileJobs, findSource, folderJobs, type ReadingProgress, type Source } from "./sources.js";
 
 /**
@@ -15,7 +15,7 @@ export async function* importMail(
   progress: ReadingProgress,
 ): AsyncGenerator<Parsed> {
   progress.total = sources.reduce((sum, { bytes }) => sum + bytes, 0);
-  const pool = new ParsePool(rules);
+  const pool = parsePool(rules);
   try {
     for (const { path, isFolder } of sources) {
       if (!isFolder) {

@@ -48,6 +48,9 @@ export interface QuestionCounts {
   dropped: Partial<Record<DropReason, number>>;
 }
 
+/** The id of a mail in the database, if it is there. */
+type StoredId = (messageId: string) => string | undefined;
+
 async function readRows(path: string): Promise<unknown[]> {
   const file = await openFile(path, () => undefined);
   if (file.kind === "parquet" && !file.isPacked) {
@@ -87,13 +90,18 @@ function toScenario(row: z.output<typeof questionRow>, path: string): EmailScena
   };
 }
 
-/** Counts while reading. `storedId` returns the id of a mail in the database, if it is there. */
-export class QuestionReader {
-  readonly counts: QuestionCounts = { read: 0, kept: 0, dropped: {} };
-  readonly #rules: QuestionRules;
+/** Reads files of questions, and counts. */
+export function questionReader({ oneEvidence, dropKnownBad }: QuestionRules) {
+  const counts: QuestionCounts = { read: 0, kept: 0, dropped: {} };
 
-  constructor(rules: QuestionRules) {
-    this.#rules = rules;
+  function take(row: unknown, path: string, storedId: StoredId): EmailScenario | DropReason {
+    const { success, data } = questionRow.safeParse(row);
+    if (!success) return "bad_row";
+    if (dropKnownBad && knownBadIds.has(String(data.id))) return "known_bad";
+    if (oneEvidence && data.message_ids.length !== 1) return "several_evidence";
+    const stored = data.message_ids.map(storedId);
+    if (stored.includes(undefined)) return "missing_evidence";
+    return toScenario({ ...data, message_ids: stored as string[] }, path);
   }
 
   /**
@@ -101,34 +109,23 @@ export class QuestionReader {
    *
    * @throws HoneError when the file cannot be read or holds something else
    */
-  async read(path: string, storedId: (messageId: string) => string | undefined): Promise<EmailScenario[]> {
-    let rows: unknown[];
-    try {
-      rows = await readRows(path);
-    } catch (error) {
+  async function read(path: string, storedId: StoredId): Promise<EmailScenario[]> {
+    const rows = await readRows(path).catch((error: unknown) => {
       throw readingFailed(path, error);
-    }
+    });
     const scenarios: EmailScenario[] = [];
     for (const row of rows) {
-      this.counts.read++;
-      const scenario = this.#take(row, path, storedId);
-      if (typeof scenario === "string") this.counts.dropped[scenario] = (this.counts.dropped[scenario] ?? 0) + 1;
+      counts.read++;
+      const scenario = take(row, path, storedId);
+      if (typeof scenario === "string") counts.dropped[scenario] = (counts.dropped[scenario] ?? 0) + 1;
       else scenarios.push(scenario);
     }
-    if (rows.length > 0 && this.counts.dropped.bad_row === this.counts.read) {
+    if (rows.length > 0 && counts.dropped.bad_row === counts.read) {
       throw new HoneError(`${path} holds no questions: rows need ${columns.slice(0, -1).join(", ")}`);
     }
-    this.counts.kept += scenarios.length;
+    counts.kept += scenarios.length;
     return scenarios;
   }
 
-  #take(row: unknown, path: string, storedId: (messageId: string) => string | undefined): EmailScenario | DropReason {
-    const parsed = questionRow.safeParse(row);
-    if (!parsed.success) return "bad_row";
-    if (this.#rules.dropKnownBad && knownBadIds.has(String(parsed.data.id))) return "known_bad";
-    if (this.#rules.oneEvidence && parsed.data.message_ids.length !== 1) return "several_evidence";
-    const stored = parsed.data.message_ids.map(storedId);
-    if (stored.includes(undefined)) return "missing_evidence";
-    return toScenario({ ...parsed.data, message_ids: stored as string[] }, path);
-  }
+  return { counts, read };
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { QuestionReader } from "../../../../src/email/import/questions.js";
+import { questionReader } from "../../../../src/email/import/questions.js";
 
 let folder: string;
 beforeAll(() => {
@@ -33,7 +33,7 @@ const known = (id: string) => (/^<[12]@x>$/.test(id) ? id : undefined);
 const all = { oneEvidence: false, dropKnownBad: false };
 
 test("a question becomes a scenario", async () => {
-  const reader = new QuestionReader(all);
+  const reader = questionReader(all);
   const path = write("q", lines(question, { ...question, id: "own-1", split: undefined, how_realistic: undefined }));
   expect(await reader.read(path, known)).toEqual([
     {
@@ -68,20 +68,20 @@ test("every question that is left out is counted by its reason", async () => {
     { ...question, id: 11, query_date: "soon" },
   ];
   const path = write("rules", `${lines(...rows)}\n{"broken`);
-  const art = new QuestionReader({ oneEvidence: true, dropKnownBad: true });
+  const art = questionReader({ oneEvidence: true, dropKnownBad: true });
   expect((await art.read(path, known)).map(({ id }) => id)).toEqual(["enron-7"]);
   expect(art.counts).toEqual({
     read: 7,
     kept: 1,
     dropped: { known_bad: 1, several_evidence: 1, missing_evidence: 1, bad_row: 3 },
   });
-  const lax = new QuestionReader(all);
+  const lax = questionReader(all);
   expect((await lax.read(path, known)).map(({ id }) => id)).toEqual(["enron-7", "enron-49", "enron-8"]);
   expect(lax.counts).toEqual({ read: 7, kept: 3, dropped: { missing_evidence: 1, bad_row: 3 } });
 });
 
 test("the database's own form of an id takes the place of the question's", async () => {
-  const [scenario] = await new QuestionReader(all).read(write("ids", lines(question)), (id) => id.replace(/[<>]/g, ""));
+  const [scenario] = await questionReader(all).read(write("ids", lines(question)), (id) => id.replace(/[<>]/g, ""));
   expect(scenario?.message_ids).toEqual(["1@x"]);
 });
 
@@ -95,13 +95,13 @@ test("Parquet, with the split in the file's name; gzipped lines", async () => {
   ];
   const path = write("test-00000-of-00001.parquet", new Uint8Array(parquetWriteBuffer({ columnData })));
   const expected = [{ id: "enron-7", split: "test", message_ids: ["<1@x>"], query_date: "2001-05-10" }];
-  expect(await new QuestionReader(all).read(path, known)).toMatchObject(expected);
+  expect(await questionReader(all).read(path, known)).toMatchObject(expected);
   const packed = write("q.gz", gzipSync(lines(question)));
-  expect(await new QuestionReader(all).read(packed, known)).toMatchObject(expected);
+  expect(await questionReader(all).read(packed, known)).toMatchObject(expected);
 });
 
 test("files that hold no questions are refused in one line", async () => {
-  const read = (path: string) => new QuestionReader(all).read(path, known);
+  const read = (path: string) => questionReader(all).read(path, known);
   await expect(read(join(folder, "none"))).rejects.toThrow(/none is not there$/);
   await expect(read(write("a.txt", "Hello"))).rejects.toThrow(/a\.txt holds no questions: give JSON lines or Parquet$/);
   await expect(read(write("mail", lines({ message_id: "<1@x>", body: "x" })))).rejects.toThrow(

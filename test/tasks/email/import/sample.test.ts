@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { measureSearchQuality } from "../../../../bench/mail/search-quality.js";
 import { type BuildSummary, buildMailDatabase } from "../../../../src/email/building/build.js";
 import { readMessage } from "../../../../src/email/import/message.js";
-import { QuestionReader } from "../../../../src/email/import/questions.js";
+import { questionReader } from "../../../../src/email/import/questions.js";
 import type { Mail } from "../../../../src/email/mail.js";
 import {
   allQuestions,
@@ -106,7 +106,7 @@ describeSample("real mail: what the README of the sample says", () => {
     expect(summary.scenarios).toEqual({ train: 107, test: 18 });
     expect(summary.questions).toEqual({ read: 125, kept: 125, dropped: {} });
     const ids = new Set(mails.map(({ messageId }) => messageId));
-    const reader = new QuestionReader({ oneEvidence: true, dropKnownBad: true });
+    const reader = questionReader({ oneEvidence: true, dropKnownBad: true });
     const kept = await reader.read(allQuestions, (id) => (ids.has(id) ? id : undefined));
     expect(kept.map(({ split }) => split).filter((split) => split === "train")).toHaveLength(88);
     expect(reader.counts).toEqual({

@@ -53,6 +53,7 @@ export function nextPace({ threads, roomy }: Pace, free: number, chosen: number)
 const INTERVAL_MS = 1000;
 /** An interval is ignored when the engine was idle for more than this share of it. */
 const IDLE_SHARE = 0.5;
+
 export type Governed = Pick<NativeEngine, "stats" | "setThreads">;
 
 export class ThreadGovernor {

@@ -15,7 +15,7 @@ import { use } from "../core/train/settle.js";
 import { HoneError } from "../core/util/errors.js";
 import { hone } from "../core/util/program.js";
 import { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "../insight/report/difficulty.js";
-import { RestingSampler } from "./resting.js";
+import { restingSampler } from "./resting.js";
 import type { ScenarioSampler } from "./sampler.js";
 
 type Parts = Omit<LoopParts, "scenarios">;
@@ -86,7 +86,7 @@ export function chosenScenarios(
   const within = (row: ScenarioDifficulty) => range === undefined || isWithin(range, row);
   const named = (rows: readonly ScenarioDifficulty[]) => rows.map(({ scenario }) => scenario);
   const aside = named(measured.filter((row) => !within(row)));
-  if (rest > 0) return new RestingSampler(all, { rest, staleness, played, aside });
+  if (rest > 0) return restingSampler(all, { rest, staleness, played, aside });
   return range === undefined ? all : all.only(new Set(named(measured.filter(within))));
 }
 

@@ -9,7 +9,6 @@
  */
 import type { GroupOutcome } from "../core/run/records.js";
 import type { Scenario } from "../core/task/task.js";
-import type { CreditedGroup } from "../core/train/credit.js";
 import type { StepScenarios } from "../core/train/parts.js";
 import type { ScenarioSampler } from "./sampler.js";
 
@@ -25,87 +24,65 @@ interface Choice {
 
 interface Resting {
   readonly rest: number;
+  /** Steps that are played ahead. */
   readonly staleness?: number;
+  /** Ids of scenarios that rest from the start. */
   readonly aside: readonly string[];
+  /** Groups of all committed steps. */
   readonly played: () => readonly GroupOutcome[];
 }
 
-export class RestingSampler implements StepScenarios {
-  readonly #all: ScenarioSampler;
-  readonly #rest: number;
-  readonly #staleness: number;
-  readonly #played: () => readonly GroupOutcome[];
+export function restingSampler(all: ScenarioSampler, { rest, staleness = 0, aside, played }: Resting): StepScenarios {
+  const { groupsPerStep } = all;
   /** By scenario: the first epoch in which it is played again. Of the steps that the last choice could know. */
-  readonly #until: Map<string, number>;
+  const until = new Map(aside.map((id) => [id, rest]));
   /** Of the last steps, oldest first. */
-  #choices: readonly Choice[] = [];
+  let choices: readonly Choice[] = [];
 
-  /**
-   * @param aside ids of scenarios that rest from the start
-   * @param staleness steps that are played ahead
-   * @param played groups of all committed steps
-   */
-  constructor(all: ScenarioSampler, { rest, staleness = 0, aside, played }: Resting) {
-    this.#all = all;
-    this.#rest = rest;
-    this.#staleness = staleness;
-    this.#until = new Map(aside.map((id) => [id, rest]));
-    this.#played = played;
-  }
-
-  get groupsPerStep(): number {
-    return this.#all.groupsPerStep;
-  }
-
-  next(step: number, soFar: readonly CreditedGroup[], refill: number): Scenario[] {
-    const { own, resting } = this.#choose(step);
-    return this.#all.nextAmong({ step, own, soFar, refill, isAwake: ({ id }) => !resting.has(id) });
-  }
-
-  resting(step: number): number {
-    return this.#choose(step).resting.size;
-  }
-
-  ofValidation(count: number): Scenario[] {
-    return this.#all.ofValidation(count);
-  }
-
-  /** Goes on through the steps, with what came of each. They are asked for in their order, or again soon after. */
-  #choose(step: number): Choice {
-    const known = this.#choices.find((choice) => choice.step === step);
-    if (known) return known;
-    const groups = this.#played();
-    let choice = this.#choices.at(-1) ?? this.#chooseAt(1, { epoch: 0, at: 0 });
-    let recent = this.#choices.length === 0 ? [choice] : this.#choices;
-    while (choice.step < step) {
-      const over = recent.find((one) => one.step === choice.step - this.#staleness);
-      for (const { scenario, hasSignal } of groups.filter((group) => group.step === over?.step)) {
-        if (!hasSignal) this.#until.set(scenario, (over as Choice).epoch + this.#rest + 1);
-        else this.#until.delete(scenario);
-      }
-      choice = this.#chooseAt(choice.step + 1, choice.next);
-      recent = [...recent, choice].slice(-2 * (this.#staleness + 1));
-    }
-    this.#choices = recent;
-    return choice;
-  }
-
-  #chooseAt(step: number, { epoch, at }: Choice["next"]): Choice {
-    const order = this.#all.ofEpoch(epoch);
-    const rests = ({ id }: Scenario) => (this.#until.get(id) ?? 0) > epoch;
+  function chooseAt(step: number, { epoch, at }: Choice["next"]): Choice {
+    const order = all.ofEpoch(epoch);
+    const rests = ({ id }: Scenario) => (until.get(id) ?? 0) > epoch;
     const own: Scenario[] = [];
     let end = at;
-    while (own.length < this.groupsPerStep && end < order.length) {
+    while (own.length < groupsPerStep && end < order.length) {
       const one = order[end++] as Scenario;
       if (!rests(one)) own.push(one);
     }
-    const missing = this.groupsPerStep - own.length;
+    const missing = groupsPerStep - own.length;
     // As without rest, what does not fill a step is left out.
-    if (missing > 0 && at > 0) return this.#chooseAt(step, { epoch: epoch + 1, at: 0 });
-    const soonest = order
-      .filter(rests)
-      .sort((a, b) => (this.#until.get(a.id) as number) - (this.#until.get(b.id) as number));
+    if (missing > 0 && at > 0) return chooseAt(step, { epoch: epoch + 1, at: 0 });
+    const soonest = order.filter(rests).sort((a, b) => (until.get(a.id) as number) - (until.get(b.id) as number));
     const resting = new Set(soonest.slice(missing).map(({ id }) => id));
     return { step, own: [...own, ...soonest.slice(0, missing)], resting, epoch, next: { epoch, at: end } };
   }
+
+  /** Goes on through the steps, with what came of each. They are asked for in their order, or again soon after. */
+  function choose(step: number): Choice {
+    const known = choices.find((choice) => choice.step === step);
+    if (known) return known;
+    const groups = played();
+    let choice = choices.at(-1) ?? chooseAt(1, { epoch: 0, at: 0 });
+    let recent = choices.length === 0 ? [choice] : choices;
+    while (choice.step < step) {
+      const over = recent.find((one) => one.step === choice.step - staleness);
+      for (const { scenario, hasSignal } of groups.filter((group) => group.step === over?.step)) {
+        if (!hasSignal) until.set(scenario, (over as Choice).epoch + rest + 1);
+        else until.delete(scenario);
+      }
+      choice = chooseAt(choice.step + 1, choice.next);
+      recent = [...recent, choice].slice(-2 * (staleness + 1));
+    }
+    choices = recent;
+    return choice;
+  }
+
+  return {
+    groupsPerStep,
+    next(step, soFar, refill) {
+      const { own, resting } = choose(step);
+      return all.nextAmong({ step, own, soFar, refill, isAwake: ({ id }) => !resting.has(id) });
+    },
+    resting: (step) => choose(step).resting.size,
+    ofValidation: (count) => all.ofValidation(count),
+  };
 }

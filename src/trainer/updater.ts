@@ -34,110 +34,100 @@ export interface UpdaterSettings {
 /** Micro-batches are not made smaller than this many tokens: then their size is not the cause. */
 const SMALLEST_MICRO_BATCH = 256;
 
-export class LearnerUpdater implements Updater {
-  readonly #settings: UpdaterSettings;
-  #learner: LearnerLike | undefined;
-  #preparing: Promise<void> | undefined;
+export function learnerUpdater({ lifetime, step, start, log }: UpdaterSettings): Updater {
+  let learner: LearnerLike | undefined;
+  let preparing: Promise<void> | undefined;
   /** Checkpoints that the learner's updates have gone on from. */
-  readonly #left = new Set<string | undefined>();
-  readonly #closed = new AbortController();
-  #microBatchTokens: number;
-  readonly #noted = new Set<string>();
-
-  constructor(settings: UpdaterSettings) {
-    this.#settings = settings;
-    this.#microBatchTokens = settings.step.microBatchTokens;
-  }
-
-  prepare(from: string | undefined): Promise<void> {
-    if (this.#preparing) return this.#preparing;
-    const preparing = this.#start(from, this.#closed.signal).then(() => this.#afterUse());
-    this.#preparing = preparing;
-    // The next one starts a learner again.
-    preparing.catch(() => {
-      if (this.#preparing === preparing) this.#preparing = undefined;
-    });
-    return preparing;
-  }
-
-  async update(request: UpdateRequest): Promise<StepMetrics> {
-    await this.#preparing;
-    const stop = () => void this.#end();
-    request.signal.addEventListener("abort", stop, { once: true });
-    try {
-      return await this.#replacingTheDead(request);
-    } finally {
-      request.signal.removeEventListener("abort", stop);
-      await this.#afterUse();
-    }
-  }
-
-  /** Ends the learner, also while it loads. */
-  async close(): Promise<void> {
-    this.#closed.abort();
-    // Callers awaiting prepare() get the error.
-    await this.#preparing?.catch(() => undefined);
-    await this.#end();
-  }
-
-  async #start(from: string | undefined, signal: AbortSignal): Promise<LearnerLike> {
-    this.#learner = await this.#settings.start(from, signal);
-    return this.#learner;
-  }
-
-  async #afterUse(): Promise<void> {
-    if (this.#settings.lifetime === "step") await this.#end();
-  }
-
+  const left = new Set<string | undefined>();
+  const closed = new AbortController();
+  let { microBatchTokens } = step;
   /** Notes already shown: a new learner reports the same ones. */
-  #note(lines: readonly string[]): void {
-    for (const line of lines) {
-      if (!this.#noted.has(line)) this.#settings.log(line);
-      this.#noted.add(line);
-    }
+  const noted = new Set<string>();
+
+  async function begin(from: string | undefined, signal: AbortSignal): Promise<LearnerLike> {
+    learner = await start(from, signal);
+    return learner;
   }
 
-  async #end(): Promise<void> {
-    const learner = this.#learner;
-    this.#learner = undefined;
-    this.#left.clear();
-    await learner?.close();
+  async function end(): Promise<void> {
+    const ended = learner;
+    learner = undefined;
+    left.clear();
+    await ended?.close();
   }
 
-  async #replacingTheDead(request: UpdateRequest): Promise<StepMetrics> {
-    try {
-      return await this.#fitting(request);
-    } catch (error) {
-      if (!(error instanceof LearnerDied) || request.signal.aborted) throw error;
-      this.#settings.log(`${error.message}; once more from the last checkpoint`);
-      await this.#end();
-      return this.#fitting(request);
-    }
+  async function afterUse(): Promise<void> {
+    if (lifetime === "step") await end();
   }
 
-  async #fitting(request: UpdateRequest): Promise<StepMetrics> {
+  async function fitting(request: UpdateRequest): Promise<StepMetrics> {
     const { from, signal, onAsk, ...asked } = request;
     // Its last update was not kept.
-    if (this.#left.has(from)) await this.#end();
+    if (left.has(from)) await end();
     for (;;) {
-      const learner = this.#learner ?? (await this.#start(from, signal));
-      const microBatchTokens = this.#microBatchTokens;
+      const asking = learner ?? (await begin(from, signal));
+      const tried = microBatchTokens;
       try {
-        const settings = { ...this.#settings.step, ...asked, microBatchTokens };
+        const settings = { ...step, ...asked, microBatchTokens };
         await onAsk(settings);
-        const metrics = await learner.step(settings);
-        if (metrics.applied) this.#left.add(from);
-        this.#note(metrics.notes ?? []);
+        const metrics = await asking.step(settings);
+        if (metrics.applied) left.add(from);
+        for (const line of metrics.notes ?? []) {
+          if (!noted.has(line)) log(line);
+          noted.add(line);
+        }
         return metrics;
       } catch (error) {
-        if (!(error instanceof LearnerOutOfMemory) || microBatchTokens / 2 < SMALLEST_MICRO_BATCH) throw error;
-        this.#microBatchTokens = Math.floor(microBatchTokens / 2);
-        this.#settings.log(
-          `the update did not fit into memory; from now on --micro-batch-tokens ${this.#microBatchTokens} instead of ${microBatchTokens}`,
+        if (!(error instanceof LearnerOutOfMemory) || tried / 2 < SMALLEST_MICRO_BATCH) throw error;
+        microBatchTokens = Math.floor(tried / 2);
+        log(
+          `the update did not fit into memory; from now on --micro-batch-tokens ${microBatchTokens} instead of ${tried}`,
         );
       }
     }
   }
+
+  async function replacingTheDead(request: UpdateRequest): Promise<StepMetrics> {
+    try {
+      return await fitting(request);
+    } catch (error) {
+      if (!(error instanceof LearnerDied) || request.signal.aborted) throw error;
+      log(`${error.message}; once more from the last checkpoint`);
+      await end();
+      return fitting(request);
+    }
+  }
+
+  return {
+    prepare(from) {
+      if (preparing) return preparing;
+      const now = begin(from, closed.signal).then(afterUse);
+      preparing = now;
+      // The next one starts a learner again.
+      now.catch(() => {
+        if (preparing === now) preparing = undefined;
+      });
+      return now;
+    },
+    async update(request) {
+      await preparing;
+      const stop = () => void end();
+      request.signal.addEventListener("abort", stop, { once: true });
+      try {
+        return await replacingTheDead(request);
+      } finally {
+        request.signal.removeEventListener("abort", stop);
+        await afterUse();
+      }
+    },
+    /** Ends the learner, also while it loads. */
+    async close() {
+      closed.abort();
+      // Callers awaiting prepare() get the error.
+      await preparing?.catch(() => undefined);
+      await end();
+    },
+  };
 }
 
 export interface UpdaterSources {
@@ -167,7 +157,7 @@ export function openUpdater({ run, model, settings, config, fitted, place, threa
   const { hfWeights, learnerLaunch } = config;
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
   let said = "";
-  return new LearnerUpdater({
+  return learnerUpdater({
     lifetime: config.learnerLifetime,
     step: {
       objective: {

@@ -13,7 +13,7 @@ import { HoneError, UsageError } from "../../src/core/util/errors.js";
 import { randomReward } from "../../src/judge/reward/control.js";
 import { trainSteps } from "../../src/trainer/loop.js";
 import { summarise } from "../../src/trainer/summary.js";
-import { LearnerUpdater } from "../../src/trainer/updater.js";
+import { learnerUpdater } from "../../src/trainer/updater.js";
 import { readBatch } from "../learn/read-batch.js";
 import {
   FakeLearner,
@@ -215,7 +215,7 @@ describe("the training loop", () => {
       refuse = reject;
     });
     const parts = partsOf(run);
-    const updater = new LearnerUpdater({
+    const updater = learnerUpdater({
       lifetime: "run",
       step: stepSettings,
       start: () => loading,

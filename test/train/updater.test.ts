@@ -7,7 +7,7 @@ import type { LearnerLifetime, StepSettings } from "../../src/core/learn/types.j
 import type { UpdateRequest } from "../../src/core/train/parts.js";
 import { HoneError } from "../../src/core/util/errors.js";
 import { packageRoot } from "../../src/core/util/paths.js";
-import { type LearnerLike, LearnerUpdater, openUpdater, type UpdaterSources } from "../../src/trainer/updater.js";
+import { type LearnerLike, learnerUpdater, openUpdater, type UpdaterSources } from "../../src/trainer/updater.js";
 import { anyPython } from "../support/python.js";
 import { metricsOf, stepSettings } from "./support/fakes.js";
 
@@ -43,7 +43,7 @@ function updaterOf(lifetime: LearnerLifetime, answers: Step[]) {
       close: async () => void log.push("close"),
     };
   };
-  const updater = new LearnerUpdater({ lifetime, step: stepSettings, start, log: (text) => said.push(text) });
+  const updater = learnerUpdater({ lifetime, step: stepSettings, start, log: (text) => said.push(text) });
   let last = 0;
   const update = (signal = new AbortController().signal, from = `c${++last}`) =>
     updater.update({ ...request, from, signal });
@@ -87,7 +87,7 @@ describe("the learner between steps", () => {
       new Promise<LearnerLike>((_, reject) => {
         signal.addEventListener("abort", () => reject(new LearnerDied("was closed", [], "log")));
       });
-    const updater = new LearnerUpdater({ lifetime: "run", step: stepSettings, start, log: () => undefined });
+    const updater = learnerUpdater({ lifetime: "run", step: stepSettings, start, log: () => undefined });
     const loading = updater.prepare(undefined).catch((error: unknown) => error);
     await updater.close();
     expect(await loading).toBeInstanceOf(LearnerDied);
@@ -100,7 +100,7 @@ describe("the learner between steps", () => {
         signal.addEventListener("abort", () => reject(new LearnerDied("was closed", [], "log")));
         setImmediate(() => stop.abort());
       });
-    const updater = new LearnerUpdater({ lifetime: "step", step: stepSettings, start, log: () => undefined });
+    const updater = learnerUpdater({ lifetime: "step", step: stepSettings, start, log: () => undefined });
     await expect(updater.update({ ...request, signal: stop.signal })).rejects.toThrow("was closed");
   });
 
@@ -137,7 +137,7 @@ describe("the learner between steps", () => {
       throw new LearnerOutOfMemory("the learner's model does not fit into memory");
     };
     const said: string[] = [];
-    const updater = new LearnerUpdater({ lifetime: "run", step: stepSettings, start, log: (text) => said.push(text) });
+    const updater = learnerUpdater({ lifetime: "run", step: stepSettings, start, log: (text) => said.push(text) });
     const signal = new AbortController().signal;
     const onProgress = () => undefined;
     const request = {

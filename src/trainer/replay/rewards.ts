@@ -6,13 +6,13 @@ import type { GroupReward } from "../../core/reward/reward.js";
 import { STORE_FILE } from "../../core/run/run.js";
 import { RunStore } from "../../core/run/store.js";
 import { type CreditedGroup, creditGroups } from "../../core/train/credit.js";
+import { messageOf } from "../../core/util/errors.js";
 import { PROGRAM } from "../../judge/reward/kind.js";
 import { isRecomputable, openRewards, spreadFloorOf } from "../../judge/reward/open.js";
 import { rewardFacts } from "../../judge/reward/registry.js";
 import type { SeenRollout } from "../../machine/runs/reader.js";
 import { chosenScenarios } from "../difficulty.js";
 import type { RunPlan } from "../plan-run.js";
-import { rescore, type TaskOf, whyNotRescored } from "../rescored.js";
 import { ScenarioSampler } from "../sampler.js";
 import type { KeptStep, ReplayCheck, ReplayedGroups, ReplayIo } from "./types.js";
 
@@ -121,16 +121,37 @@ export async function replayRewards(
   }
 }
 
-async function ownRewards(rollouts: readonly SeenRollout[], taskOf: TaskOf): Promise<ReplayCheck> {
+/**
+ * The task's own rewards, computed on this thread: a reward sees the conversation, its calls and a fresh environment.
+ *
+ * @throws HoneError when the task's environment cannot be opened
+ */
+async function ownRewards(
+  rollouts: readonly SeenRollout[],
+  { task, options, servers }: RunPlan["task"],
+): Promise<ReplayCheck> {
+  const part = "task rewards";
   const trajectories = trajectoriesOf(rollouts);
-  const why = whyNotRescored(trajectories, taskOf);
-  if (why !== undefined) return skipped("task rewards", why);
-  const pairs = [];
-  for await (const { trajectory, now } of rescore(trajectories, taskOf)) {
-    const shown = typeof now === "number" ? now : `an error (${now.problem})`;
-    pairs.push({ id: trajectory.id, now: shown, was: trajectory.reward.reward });
+  if (task.rollout) return skipped(part, "the task's own code played and rewarded");
+  if (servers && trajectories.some(({ calls }) => calls.length > 0)) {
+    return skipped(part, "they may depend on what MCP servers kept of their calls");
   }
-  return compared<number | string>("task rewards", "the task's reward", pairs);
+  const env = await task.open(options);
+  const pairs: { id: string; now: number | string; was: number }[] = [];
+  try {
+    for (const { id, messages, calls, answer, end, turns, maxTurns, scenario, reward: was } of trajectories) {
+      let now: number | string;
+      try {
+        now = (await task.reward({ messages, calls, answer, end, turns, maxTurns }, scenario, env)).reward;
+      } catch (error) {
+        now = `an error (${messageOf(error)})`;
+      }
+      pairs.push({ id, now, was: was.reward });
+    }
+  } finally {
+    await task.close(env);
+  }
+  return compared<number | string>(part, "the task's reward", pairs);
 }
 
 export function compareAdvantages({ rollouts }: KeptStep, { groups }: ReplayedGroups): ReplayCheck {

@@ -19,7 +19,7 @@ import { guards } from "../../../src/guards/guard-list.js";
 import { taskReward } from "../../../src/judge/reward/task.js";
 import { trainSteps } from "../../../src/trainer/loop.js";
 import { ScenarioSampler } from "../../../src/trainer/sampler.js";
-import { type LearnerLike, LearnerUpdater } from "../../../src/trainer/updater.js";
+import { type LearnerLike, learnerUpdater } from "../../../src/trainer/updater.js";
 
 export const scenarios: readonly Scenario[] = Array.from({ length: 12 }, (_, i) => ({
   id: `s${i}`,
@@ -313,7 +313,7 @@ export interface FakeParts {
 /** The loop's parts around an open run, in memory of what was played. */
 export function partsOf(run: Run, { tick, learner, change, settings: changed }: FakeParts = {}) {
   const policy = new FakePolicy(tick);
-  const updater = new LearnerUpdater({
+  const updater = learnerUpdater({
     lifetime: "run",
     step: stepSettings,
     start: async (from) => (learner ? learner(from) : new FakeLearner(from, tick)),

@@ -43,7 +43,7 @@ import { playInForce, TrainingRun } from "./training-run.js";
 import { openUpdater, type UpdaterSources } from "./updater.js";
 
 /** What a run opens, in the order in which it ends. A judge of this process may still hold the engine's threads. */
-const ENDS = ["jinja2", "learner", "rewards", "model", "log", "trackers", "events"] as const;
+const ENDS = ["rewarding", "jinja2", "learner", "rewards", "model", "log", "trackers", "events"] as const;
 
 interface Io {
   readonly log: (line: string) => void;
@@ -105,12 +105,21 @@ export async function openPlanned(plan: RunPlan, events: RunEvents, given?: Mode
     if (!given) await rewards();
 
     const at = run.store.lastStep();
+    // Beside the engine's start, and over before anything is played.
+    const rewarding =
+      given || at.step === 0
+        ? undefined
+        : import("./replay/rewards.js").then(({ rewardsChanged }) => rewardsChanged(run.store, plan));
+    ends.rewarding = () => rewarding?.catch(() => undefined);
+    rewarding?.catch(() => undefined);
     // Loads beside the engine and the first rollouts. The first update awaits it again and gets its error.
     const loading = at.step < settings.steps ? updater.prepare(run.checkpointOf(at)) : undefined;
     loading?.catch(() => undefined);
     if (!given) ends.log = await logEngine(run.logFile("engine.log"), gpuChosen(config));
     const model = given ?? (await loadModel(plan, run, io));
     if (!given) ends.model = () => model.close();
+    const changed = await rewarding;
+    if (changed !== undefined) log(changed);
     const { engine, info } = model;
     run.saw("engine", engineFacts(info));
     if (loading && isLocal(engine) && decodeThreads(config.threads) === usableCores()) leaveCore(engine, loading);

@@ -144,12 +144,11 @@ describe("hone replay", () => {
     const same = await goingOn(join(packageRoot, "test/train/support/vowels-task.ts"), "4");
     expect(same.status, same.stderr).toBe(0);
     expect(same.stdout).toContain("going on after step 3 of 4");
-    expect(same.stdout).not.toContain("otherwise than before");
+    expect(same.stdout).not.toContain("if you changed");
     const other = await goingOn(edited, "5");
     expect(other.status, other.stderr).toBe(0);
-    expect(other.stdout).toContain(
-      "vowels-task.ts rewards 8 of 8 rollouts of step 4 otherwise than before: if you changed it, give --run NAME",
-    );
+    expect(other.stdout).toContain("the task's reward of 8 of 8 rollouts: of ");
+    expect(other.stdout).toContain("if you changed vowels-task.ts, give --run NAME for a new run");
   });
 
   it.each([

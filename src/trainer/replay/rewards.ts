@@ -1,8 +1,10 @@
 /** The parts of `replay` that need no model: rewards and advantages of a step's stored rollouts. */
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { comparable, rewardComparable, tooFewLeft } from "../../core/reward/comparable.js";
 import type { GroupReward } from "../../core/reward/reward.js";
+import type { Trajectory } from "../../core/rollout/trajectory.js";
 import { STORE_FILE } from "../../core/run/run.js";
 import { RunStore } from "../../core/run/store.js";
 import { type CreditedGroup, creditGroups } from "../../core/train/credit.js";
@@ -93,7 +95,7 @@ export async function replayRewards(
   { task: taskOf, settings, config }: RunPlan,
   { log, signal }: ReplayIo,
 ): Promise<ReplayCheck[]> {
-  const own = await ownRewards(rollouts, taskOf);
+  const own = await ownRewards(trajectoriesOf(rollouts), taskOf);
   if (!isRecomputable(settings)) {
     const who = settings.reward === PROGRAM ? "a program's function" : "a judge";
     return [own, skipped("training rewards", `${who} gave them; those that are stored are used`)];
@@ -127,11 +129,10 @@ export async function replayRewards(
  * @throws HoneError when the task's environment cannot be opened
  */
 async function ownRewards(
-  rollouts: readonly SeenRollout[],
+  trajectories: readonly Trajectory[],
   { task, options, servers }: RunPlan["task"],
 ): Promise<ReplayCheck> {
   const part = "task rewards";
-  const trajectories = trajectoriesOf(rollouts);
   if (task.rollout) return skipped(part, "the task's own code played and rewarded");
   if (servers && trajectories.some(({ calls }) => calls.length > 0)) {
     return skipped(part, "they may depend on what MCP servers kept of their calls");
@@ -152,6 +153,33 @@ async function ownRewards(
     await task.close(env);
   }
   return compared<number | string>(part, "the task's reward", pairs);
+}
+
+/** Rollouts that are rewarded again when a run goes on, at most, and the time for it: a slow reward does not delay the run. */
+const ROLLOUTS = 8;
+const PATIENCE_MS = 5000;
+
+/**
+ * A warning where the task now rewards rollouts of the run's last step otherwise than then: validations before and after are compared
+ * to choose the best checkpoint. Undefined where it does not, where that takes long, and where the rewards that train are a judge's, a
+ * program's or a control's.
+ */
+export async function rewardsChanged(
+  store: Pick<RunStore, "lastStep" | "rollouts">,
+  { settings, task }: Pick<RunPlan, "settings" | "task">,
+): Promise<string | undefined> {
+  if (settings.control !== "none" || !isRecomputable(settings)) return undefined;
+  const played = store.rollouts("train", store.lastStep().step);
+  // Of each reward one first: a change of one of them is then seen.
+  const ofEach = new Map(played.map((one) => [one.reward.reward, one])).values();
+  const some = [...new Set([...ofEach, ...played])].slice(0, ROLLOUTS);
+  const problem = (error: unknown) => ({ result: "differs", text: `the task's rewards: ${messageOf(error)}` });
+  const found = await Promise.race([
+    ownRewards(some, task).catch(problem),
+    delay(PATIENCE_MS, undefined, { ref: false }),
+  ]);
+  if (found?.result !== "differs") return undefined;
+  return `${found.text}; if you changed ${basename(settings.task)}, give --run NAME for a new run, since old and new rewards are compared to choose the best checkpoint`;
 }
 
 export function compareAdvantages({ rollouts }: KeptStep, { groups }: ReplayedGroups): ReplayCheck {

@@ -14,8 +14,9 @@ import { toJson } from "../core/util/json.js";
 import { nearest } from "../core/util/nearest.js";
 import { packageRoot } from "../core/util/paths.js";
 import { program } from "../core/util/program.js";
-import { printable, printableJson, printableStyled } from "../core/util/text.js";
+import { printable, printableJson } from "../core/util/text.js";
 import { allowExit, guarded, onLost } from "../core/util/watch.js";
+import { ProgressLine } from "../insight/report/progress-line.js";
 import type { Command, CommandIo } from "./command.js";
 import { commandList } from "./command-list.js";
 import { loadCommands } from "./commands/commands.js";
@@ -96,16 +97,18 @@ async function runCommand(command: Command, flags: Record<string, unknown>): Pro
       throw new UsageError(`${command.name} needs ${flagOf(name)}: ${options[name].description}`);
   }
   const stream = config.json ? process.stderr : process.stdout;
+  const progress = new ProgressLine(stream);
   const { signal, stop } = listen();
   const io: CommandIo = {
     stream,
+    progress,
     signal,
     given,
-    log: (text) => void stream.write(`${printable(text)}\n`),
-    show: (text) => void stream.write(`${printableStyled(text)}\n`),
+    log: (text) => progress.log(text),
+    show: (text) => progress.show(text),
   };
   try {
-    const result = await command.run(config as Parameters<Command["run"]>[0], io);
+    const result = await command.run(config as Parameters<Command["run"]>[0], io).finally(() => progress.clear());
     if (config.json) process.stdout.write(`${printableJson(toJson(result))}\n`);
   } finally {
     stop();
@@ -141,7 +144,6 @@ async function helpOnTask(args: readonly string[]): Promise<string | undefined> 
   return taskOptionsText(await loadTask(reference));
 }
 
-/** @throws UsageError when a word after `--help` is not understood */
 async function runCommandLine(given: string[]): Promise<number> {
   if (given[0] === "--version") {
     process.stdout.write(`${versionOf()}\n`);
@@ -153,7 +155,7 @@ async function runCommandLine(given: string[]): Promise<number> {
   const commands = await loadCommands(words[0]);
   const known = commands.map(({ name }) => name);
   if (given[0] === "help" && given[1] !== undefined && !known.includes(given[1])) throw unknownCommand(given[1], known);
-  const { args, everything } = readHelp(words, commands);
+  const { args, everything } = readHelp(words);
   const list = () => console.log(commandList(process.stdout.columns));
   if (args.length === 0 || (args.length === 1 && args[0] === "--help")) {
     list();

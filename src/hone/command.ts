@@ -9,6 +9,7 @@ import {
   optionsOf,
 } from "../core/config/config.js";
 import type { Option } from "../core/config/option.js";
+import type { ProgressLine } from "../insight/report/progress-line.js";
 
 /** Output and input of a running command. */
 export interface CommandIo {
@@ -21,8 +22,10 @@ export interface CommandIo {
   show(text: string): void;
   /** Aborted by the first Ctrl-C or SIGTERM: finish what must be finished and return or throw. */
   readonly signal: AbortSignal;
-  /** The stream of the output, for progress that redraws itself; check `isTTY` first. */
+  /** The stream of the output. */
   readonly stream: NodeJS.WriteStream;
+  /** What is redrawn below the output until the command ends, or clears it. */
+  readonly progress: ProgressLine;
   /** The given options, for commands whose defaults depend on more than the option. */
   readonly given: GivenOptions;
 }

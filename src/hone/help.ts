@@ -2,49 +2,16 @@
 import type { Argv, Options } from "yargs";
 import { flagOf, isOwn, type OptionName, options } from "../core/config/config.js";
 import { defaultTextFor } from "../core/config/option.js";
-import { UsageError } from "../core/util/errors.js";
-import { nearest } from "../core/util/nearest.js";
 import { program } from "../core/util/program.js";
 import type { Command } from "./command.js";
 
-type NamedCommand = Pick<Command, "name" | "positional">;
-
-export interface HelpAsked {
-  /** The command line without the `all` after `--help`. */
-  readonly args: string[];
-  readonly everything: boolean;
-}
-
-/**
- * Reads the word after `--help`: `all`, the command (`hone --help train`), or the command's positional
- * (`hone judge --help rollouts.jsonl`), which help does not need.
- *
- * @throws UsageError for any other word
- */
-export function readHelp(given: readonly string[], commands: readonly NamedCommand[]): HelpAsked {
+/** Reads the word after `--help`, of which `all` is none of the command's. */
+export function readHelp(given: readonly string[]) {
   const end = given.indexOf("--");
   const at = given.findIndex((arg, index) => /^--help(=|$)/.test(arg) && (end < 0 || index < end));
-  const args = [...given];
-  if (at < 0) return { args, everything: false };
-  const attached = given[at]?.startsWith("--help=") ? given[at]?.slice("--help=".length) : undefined;
-  const next = given[at + 1];
-  const word = attached ?? (next === undefined || next.startsWith("-") ? undefined : next);
-  if (word === undefined) return { args, everything: false };
-  if (word === "all") {
-    args.splice(at, attached === undefined ? 2 : 1, "--help");
-    return { args, everything: true };
-  }
-  const names = commands.map(({ name }) => name);
-  const words = ` ${given.slice(0, at).join(" ")} `;
-  // The longest: "models pull" is more than "models".
-  const before = names.filter((name) => words.includes(` ${name} `)).sort((a, b) => b.length - a.length)[0];
-  const close = nearest(word, before === undefined && attached === undefined ? ["all", ...names] : ["all"]);
-  const takesWord = commands.some(({ name, positional }) => name === before && positional !== undefined);
-  const known = before === undefined ? names.includes(word) : takesWord && close === undefined;
-  if (known && attached === undefined) return { args, everything: false };
-  throw new UsageError(
-    `--help ${word}: ${close ? `did you mean ${close}? ` : ""}give --help, or --help all for every option`,
-  );
+  const everything = at >= 0 && (given[at] === "--help=all" || given[at + 1] === "all");
+  const words = given[at] === "--help" && everything ? 2 : 1;
+  return { args: at < 0 ? [...given] : given.toSpliced(at, words, "--help"), everything };
 }
 
 function declaration(name: OptionName, command: string, hidden: boolean): Options {

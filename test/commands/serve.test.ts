@@ -10,6 +10,7 @@ import { type GivenOptions, withDefaults } from "../../src/core/config/config.js
 import { UsageError } from "../../src/core/util/errors.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { serveCommand } from "../../src/hone/commands/serve.js";
+import { ProgressLine } from "../../src/insight/report/progress-line.js";
 import { writeTinyModel } from "../engine/tiny-model.js";
 import { writeFalcon } from "../support/falcon-run.js";
 
@@ -104,9 +105,10 @@ test("names what cannot be served", async () => {
     [{ subject: "falcon", model: other }, /other\.gguf is not the model that the run was trained from/],
   ];
   const signal = new AbortController().signal;
+  const progress = new ProgressLine(process.stdout);
   for (const [given, why] of refused) {
     const config = withDefaults(serveCommand.options, { ...given, home });
-    const io = { given, signal, stream: process.stdout, log: () => undefined, show: () => undefined };
+    const io = { given, signal, stream: process.stdout, progress, log: () => undefined, show: () => undefined };
     const served = serveCommand.run(config as Parameters<typeof serveCommand.run>[0], io);
     await expect(served).rejects.toThrow(why);
     await expect(served).rejects.toBeInstanceOf(UsageError);

@@ -1,13 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { evaluate, shareText } from "../../src/core/run/evaluation.js";
 import type { MetricsLine } from "../../src/core/run/records.js";
+import { ProgressLine } from "../../src/insight/report/progress-line.js";
 import { TrainView, timeText } from "../../src/insight/report/train-view.js";
 
 /** Collects what is written; a terminal or a file. */
 function stream(isTTY: boolean, columns = 120) {
   const written: string[] = [];
   const fake = { isTTY, columns, write: (text: string) => written.push(text) > 0 };
-  return { written, stream: fake as unknown as NodeJS.WriteStream };
+  return { written, line: new ProgressLine(fake as unknown as NodeJS.WriteStream) };
 }
 
 const rollout = {
@@ -92,7 +93,7 @@ afterEach(() => void vi.useRealTimers());
 
 describe("the view of training in a log", () => {
   it("prints a row for a step under the table's head, which comes again after 25, with a legend before the first", () => {
-    const { stream: log, written } = stream(false);
+    const { line: log, written } = stream(false);
     const view = new TrainView(log, 30);
     for (let step = 3; step <= 30; step++) view.step({ ...line, step });
     const head = written[26] as string;
@@ -107,7 +108,7 @@ describe("the view of training in a log", () => {
   });
 
   it("keeps every row below 80 columns: large figures, none at all, and thousands of steps", () => {
-    const { stream: log, written } = stream(false);
+    const { line: log, written } = stream(false);
     const large = { success: 1, rollouts: 9999, reward: -0.0123, completion_tokens: 123_456, groups: 512 };
     for (const [steps, step] of [
       [99, 99],
@@ -123,7 +124,7 @@ describe("the view of training in a log", () => {
   });
 
   it("says why a step changed nothing, and what was reused or failed", () => {
-    const { stream: log, written } = stream(false);
+    const { line: log, written } = stream(false);
     const view = new TrainView(log, 20);
     view.step({ ...line, skipped: "no_spread", reused: 7, failures: 2 });
     view.step({ ...line, skipped: "gradient", loss: null, grad_norm: null });
@@ -134,7 +135,7 @@ describe("the view of training in a log", () => {
   });
 
   it("says how many groups were refilled, what was masked, and what several updates clipped", () => {
-    const { stream: log, written } = stream(false);
+    const { line: log, written } = stream(false);
     const view = new TrainView(log, 20);
     view.step({ ...line, groups_refilled: 2, rollouts_masked: 5 });
     view.step({
@@ -160,7 +161,7 @@ describe("the view of training in a log", () => {
   });
 
   it("says how many rollouts were not the model's doing", () => {
-    const { stream: log, written } = stream(false);
+    const { line: log, written } = stream(false);
     const view = new TrainView(log, 20);
     const broken = { rollouts_broken_off: 3, broken_off: { deadline_queue: 1, tool_failure: 2 } };
     view.step({ ...line, ...broken });
@@ -175,7 +176,7 @@ describe("the view of training in a log", () => {
   });
 
   it("says what a judge made of a step", () => {
-    const { stream: log, written } = stream(false);
+    const { line: log, written } = stream(false);
     const judge = { requests: 9, cached: 2, prompt_tokens: 40_000, completion_tokens: 2000, cost: 0.0528 };
     const lost = { timeout: 1, not_json: 2 };
     const judged = {
@@ -199,7 +200,7 @@ describe("the view of training in a log", () => {
   });
 
   it("prints a validation with its interval and n", () => {
-    const { stream: log, written } = stream(false);
+    const { line: log, written } = stream(false);
     const view = new TrainView(log, 20);
     const result = { ...evaluate([], 0), success: 0.45, low: 0.356, high: 0.548, n: 100, reward: 0.5 };
     view.validation({ step: 0, checkpoint: null, result, seconds: 12.34 });
@@ -214,7 +215,7 @@ describe("the view of training in a log", () => {
   });
 
   it("breaks a validation's line where a terminal of 80 columns would", () => {
-    const { stream: log, written } = stream(false);
+    const { line: log, written } = stream(false);
     const result = { ...evaluate([], 0), success: 0.45, low: 0.356, high: 0.548, n: 10_000, reward: 0.5321 };
     const unjudged = { timeout: 11, connection: 12, server_error: 13, rate_limited: 14 };
     const view = new TrainView(log, 20_000);
@@ -227,7 +228,7 @@ describe("the view of training in a log", () => {
   });
 
   it("shows no longer what is over", () => {
-    const { stream: log, written } = stream(false);
+    const { line: log, written } = stream(false);
     const view = new TrainView(log, 20);
     view.phase(0, "validation", 1);
     view.rollout(rollout);
@@ -240,11 +241,11 @@ describe("the view of training in a log", () => {
     written.length = 0;
     vi.advanceTimersByTime(10_000);
     expect(written).toEqual([expect.stringMatching(/^█+░+ 1\/20 steps /)]);
-    view.end();
+    log.clear();
   });
 
   it("shows progress as a plain line every ten seconds, with no control characters", () => {
-    const { stream: log, written } = stream(false);
+    const { line: log, written } = stream(false);
     const view = new TrainView(log, 20);
     view.phase(1, "rollouts", 4);
     expect(written).toEqual([]);
@@ -258,7 +259,7 @@ describe("the view of training in a log", () => {
       "step 1/20 rollouts ░░░░░░░░░░░░░░░░░░░░ 0/4  0:20 < –\n",
       "step 1/20 rollouts ██████████░░░░░░░░░░ 2/4  0:30 < 0:30  reward 0.75 (n=2)  tokens 100 (n=2)  6.67 tok/s\n",
     ]);
-    view.end();
+    log.clear();
     vi.advanceTimersByTime(60_000);
     expect(written).toHaveLength(3);
   });
@@ -266,7 +267,7 @@ describe("the view of training in a log", () => {
 
 describe("the view of training on a terminal", () => {
   it("redraws one line, says which phase runs, and takes the line away", () => {
-    const { stream: terminal, written } = stream(true);
+    const { line: terminal, written } = stream(true);
     const view = new TrainView(terminal, 20);
     vi.advanceTimersByTime(1000);
     view.phase(2, "update", 1);
@@ -276,7 +277,7 @@ describe("the view of training on a terminal", () => {
     vi.advanceTimersByTime(1000);
     view.progress({ phase: "saving", done: 0, total: 1 });
     view.step(line);
-    view.end();
+    terminal.clear();
     vi.advanceTimersByTime(60_000);
     expect(written[0]).toBe(`${CLEAR}step 2/20 update  0:00`);
     // Where nothing is reported it is drawn every second.
@@ -292,7 +293,7 @@ describe("the view of training on a terminal", () => {
   });
 
   it("after a step draws the run below the phase: how long it takes, its rewards, the last step's time and memory", () => {
-    const { stream: terminal, written } = stream(true, 80);
+    const { line: terminal, written } = stream(true, 80);
     const view = new TrainView(terminal, 4);
     vi.advanceTimersByTime(10_000);
     view.step({ ...line, step: 1, reward: 0.1 });
@@ -314,9 +315,9 @@ describe("the view of training on a terminal", () => {
     view.rollout(rollout);
     const taken = `${CLEAR}${"\u001b[1A\u001b[2K".repeat(3)}`;
     expect(written[1]?.startsWith(`${taken}step 3/4 rollouts ███`)).toBe(true);
-    view.end();
+    terminal.clear();
     expect(written[2]).toBe(taken);
-    view.end();
+    terminal.clear();
     expect(written).toHaveLength(3);
   });
 
@@ -326,7 +327,7 @@ describe("the view of training on a terminal", () => {
     // No room for one.
     [60, /[^▁█]$/],
   ])("in %i columns draws the newest rewards, so many as there is room for", (columns, bars) => {
-    const { stream: terminal, written } = stream(true, columns);
+    const { line: terminal, written } = stream(true, columns);
     const view = new TrainView(terminal, 2000);
     for (let step = 901; step < 1000; step++) view.step({ ...line, step, reward: 0.1 });
     vi.advanceTimersByTime(10_000_000);
@@ -340,7 +341,7 @@ describe("the view of training on a terminal", () => {
   });
 
   it("never draws a line that would wrap", () => {
-    const { stream: terminal, written } = stream(true, 40);
+    const { line: terminal, written } = stream(true, 40);
     const view = new TrainView(terminal, 20);
     vi.advanceTimersByTime(1000);
     view.phase(1, "rollouts", 64);
@@ -351,7 +352,7 @@ describe("the view of training on a terminal", () => {
   });
 
   it("under a judge shows its rewards as they come, not the task's own, in the rollouts of training alone", () => {
-    const { stream: terminal, written } = stream(true);
+    const { line: terminal, written } = stream(true);
     const view = new TrainView(terminal, 20, true);
     const shown = (act: () => void) => {
       // A tenth of a second after it was drawn again by itself.
@@ -371,7 +372,7 @@ describe("the view of training on a terminal", () => {
   });
 
   it("starts the means of each phase anew", () => {
-    const { stream: terminal, written } = stream(true);
+    const { line: terminal, written } = stream(true);
     const view = new TrainView(terminal, 20);
     view.phase(0, "validation", 2);
     view.rollout(rollout);

@@ -3,7 +3,7 @@
 import { openSession } from "../../chat/open-session.js";
 import { sizedDefault } from "../../core/config/config.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
-import { clock, ProgressLine } from "../../insight/report/progress-line.js";
+import { clock } from "../../core/util/text.js";
 import { chooseScenarios } from "../../insight/rollouts-file.js";
 import { loadTask, scenariosOf } from "../../scenarios/load.js";
 import { givenForTask, recordedForTask, taskOptionsOf } from "../../scenarios/task-options.js";
@@ -55,7 +55,6 @@ export const chatCommand = defineCommand({
       for (const { title } of models) io.log(title);
       const env = await task.open(options);
       const terminal = openTerminal(io);
-      const progress = new ProgressLine(io.stream);
       try {
         const said = await chat({
           task,
@@ -67,8 +66,8 @@ export const chatCommand = defineCommand({
           signal: io.signal,
           writing: () => {
             const begun = performance.now();
-            progress.update(() => `writing  ${clock((performance.now() - begun) / 1000)}`);
-            return () => progress.clear();
+            io.progress.update(() => `writing  ${clock((performance.now() - begun) / 1000)}`);
+            return () => io.progress.clear();
           },
           limits: {
             maxTurns: config.maxTurns,

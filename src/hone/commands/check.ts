@@ -4,7 +4,7 @@ import { surveyServers } from "../../agent/mcp/plan.js";
 import { serverLogs } from "../../agent/servers.js";
 import { CONTEXT, DEFAULT_MODEL } from "../../core/config/defaults.js";
 import { UnfinishedError } from "../../core/util/errors.js";
-import { bar, ProgressLine } from "../../insight/report/progress-line.js";
+import { bar } from "../../insight/report/progress-line.js";
 import { linesTo } from "../../machine/models/io.js";
 import { resolveModel } from "../../machine/models/resolve.js";
 import { loadTask } from "../../scenarios/load.js";
@@ -65,7 +65,6 @@ export const checkCommand = defineCommand({
     }
     const task = await loadTask(config.task, config.taskTimeout);
     const servers = await surveyServers(config, task, config.task, logs, io.signal);
-    const progress = new ProgressLine(io.stream);
     const result = await checkTask({
       task,
       reference: config.task,
@@ -79,8 +78,8 @@ export const checkCommand = defineCommand({
       model: await resolveModel(config.model ?? DEFAULT_MODEL, config, linesTo(io.log, io.signal)),
       context: config.context ?? CONTEXT,
       signal: io.signal,
-      onPlayed: (done, total) => progress.update(() => `played ${bar(done / total, 20)} ${done}/${total} rollouts`),
-    }).finally(() => progress.clear());
+      onPlayed: (done, total) => io.progress.update(() => `played ${bar(done / total, 20)} ${done}/${total} rollouts`),
+    });
     io.log(checkText(result));
     failOn(result.findings, `the task ${task.name}`, result);
     return result;

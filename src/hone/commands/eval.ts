@@ -1,45 +1,44 @@
 /** `yarn eval`: evaluates checkpoints, models and APIs on held-out scenarios. */
 
+import type { Trajectory } from "../../core/rollout/trajectory.js";
 import { UnfinishedError } from "../../core/util/errors.js";
-import { evaluatePlayers } from "../../insight/evaluate/evaluate.js";
+import { type EvalView, evaluatePlayers } from "../../insight/evaluate/evaluate.js";
 import { matrixText } from "../../insight/report/eval-report.js";
-import { ProgressLine } from "../../insight/report/progress-line.js";
 import { RolloutTally } from "../../insight/report/rollout-report.js";
 import { writeEvaluation } from "../../insight/view/evaluation-file.js";
 import { type CommandIo, defineCommand } from "../command.js";
 
-async function played(config: Parameters<typeof evaluatePlayers>[0], io: CommandIo) {
-  const progress = new ProgressLine(io.stream);
+/** Evaluates, and shows who plays and how far. */
+export function evaluateShown(
+  config: Parameters<typeof evaluatePlayers>[0],
+  { given, signal, progress, log }: CommandIo,
+  onRollout?: (trajectory: Trajectory, name: string) => void,
+) {
   let title = "";
   let total = 0;
   let tally = new RolloutTally();
   const shown = () => progress.update(() => `${title} ${tally.line(total)}`);
-  try {
-    return await evaluatePlayers(config, io.given, {
-      signal: io.signal,
-      view: {
-        begin: (name, scenarios) => {
-          title = name;
-          total = scenarios;
-          tally = new RolloutTally();
-          shown();
-        },
-        rollout: (trajectory) => {
-          tally.add(trajectory);
-          shown();
-        },
-        log: (text) => progress.log(text),
-      },
-    });
-  } finally {
-    progress.clear();
-  }
+  const view: EvalView = {
+    begin: (name, scenarios) => {
+      title = name;
+      total = scenarios;
+      tally = new RolloutTally();
+      shown();
+    },
+    rollout: (trajectory, name) => {
+      onRollout?.(trajectory, name);
+      tally.add(trajectory);
+      shown();
+    },
+    log,
+  };
+  return evaluatePlayers(config, given, { signal, view }).finally(() => progress.clear());
 }
 
 export const evalCommand = defineCommand({
   name: "eval",
   async run(config, io) {
-    const { run, matrix } = await played(config, io);
+    const { run, matrix } = await evaluateShown(config, io);
     io.log(`${run === null ? matrix.task : `run ${run}`}, ${matrixText(matrix)}`);
     if (config.page !== undefined) {
       writeEvaluation(matrix, config.page);

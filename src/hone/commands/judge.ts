@@ -2,12 +2,12 @@
 
 import { countsText } from "../../core/run/evaluation.js";
 import { HoneError } from "../../core/util/errors.js";
-import { printable } from "../../core/util/text.js";
+import { clock, printable } from "../../core/util/text.js";
 import { type AnswersSummary, judgeAnswers } from "../../insight/judged/answers-file.js";
 import { independentReward, type JudgeSummary, judgeFile } from "../../insight/judged/judge-file.js";
 import { correctnessQualityText } from "../../insight/report/correctness-quality.js";
 import { groupVerdictText, usageText } from "../../insight/report/judge-report.js";
-import { bar, clock, ProgressLine } from "../../insight/report/progress-line.js";
+import { bar } from "../../insight/report/progress-line.js";
 import { Mean } from "../../insight/report/rollout-report.js";
 import { judgeQualityText } from "../../judge/quality.js";
 import { defineCommand } from "../command.js";
@@ -65,66 +65,53 @@ export const judgeCommand = defineCommand({
   required: ["file"],
   positional: "file",
   async run(config, io) {
-    const progress = new ProgressLine(io.stream);
-    const log = (text: string) => progress.log(text);
+    const { signal, log, progress } = io;
     const begun = performance.now();
     const took = () => clock((performance.now() - begun) / 1000);
     progress.update(() => `judging  ${took()}`);
     if (config.correctness) {
-      try {
-        const summary = await judgeAnswers(config, {
-          signal: io.signal,
-          log,
-          onAnswer: ({ id, task, judge, reasoning }, done, answers) => {
-            if (config.debugJudge) {
-              const says = judge === null ? "no verdict" : judge ? "right" : "wrong";
-              progress.show(
-                `${printable(id)}: ${says}, by the task ${task ? "right" : "wrong"}: ${printable(reasoning)}`,
-              );
-            }
-            progress.update(() => `judging ${bar(done / answers, 20)} ${done}/${answers} answers  ${took()}`);
-          },
-        });
-        progress.clear();
-        io.log(answersText(summary));
-        checkJudged(summary.judged, summary.no_verdict, undefined);
-        return summary;
-      } finally {
-        progress.clear();
-      }
+      const summary = await judgeAnswers(config, {
+        signal,
+        log,
+        onAnswer: ({ id, task, judge, reasoning }, done, answers) => {
+          if (config.debugJudge) {
+            const says = judge === null ? "no verdict" : judge ? "right" : "wrong";
+            log(`${id}: ${says}, by the task ${task ? "right" : "wrong"}: ${reasoning}`);
+          }
+          progress.update(() => `judging ${bar(done / answers, 20)} ${done}/${answers} answers  ${took()}`);
+        },
+      });
+      log(answersText(summary));
+      checkJudged(summary.judged, summary.no_verdict, undefined);
+      return summary;
     }
     const score = new Mean();
     const own = new Mean();
     let noVerdict = 0;
     let example: string | undefined;
-    try {
-      const summary = await judgeFile(config, {
-        signal: io.signal,
-        log,
-        onGroup: ({ scenario, members, verdict }, done, groups) => {
-          if (config.debugJudge) {
-            progress.show(
-              verdict
-                ? groupVerdictText(members, verdict, io.stream.isTTY)
-                : `${printable(scenario)}: not judged, fewer than two of its rollouts ended by the model's own doing`,
-            );
-          }
-          if (!verdict?.scores) noVerdict++;
-          example = verdict?.noVerdict?.message ?? example;
-          for (const one of verdict?.scores ?? []) score.add(one.score);
-          if (verdict?.scores) for (const trajectory of members) own.add(independentReward(trajectory));
-          progress.update(
-            () =>
-              `judging ${bar(done / groups, 20)} ${done}/${groups} groups  reward ${score}  left out ${noVerdict}  ${took()}`,
+    const summary = await judgeFile(config, {
+      signal,
+      log,
+      onGroup: ({ scenario, members, verdict }, done, groups) => {
+        if (config.debugJudge) {
+          io.show(
+            verdict
+              ? groupVerdictText(members, verdict, io.stream.isTTY)
+              : `${printable(scenario)}: not judged, fewer than two of its rollouts ended by the model's own doing`,
           );
-        },
-      });
-      progress.clear();
-      io.log(summaryText(summary, score, own));
-      checkJudged(summary.judged, summary.no_verdict, example);
-      return summary;
-    } finally {
-      progress.clear();
-    }
+        }
+        if (!verdict?.scores) noVerdict++;
+        example = verdict?.noVerdict?.message ?? example;
+        for (const one of verdict?.scores ?? []) score.add(one.score);
+        if (verdict?.scores) for (const trajectory of members) own.add(independentReward(trajectory));
+        progress.update(
+          () =>
+            `judging ${bar(done / groups, 20)} ${done}/${groups} groups  reward ${score}  left out ${noVerdict}  ${took()}`,
+        );
+      },
+    });
+    log(summaryText(summary, score, own));
+    checkJudged(summary.judged, summary.no_verdict, example);
+    return summary;
   },
 });

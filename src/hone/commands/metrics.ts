@@ -5,7 +5,7 @@ import { metricsLine } from "../../core/run/records.js";
 import { hone } from "../../core/util/program.js";
 import { difficultyOf, difficultyText } from "../../insight/report/difficulty.js";
 import { metricsCsv } from "../../insight/report/metrics-csv.js";
-import { wrap } from "../../insight/report/side-by-side.js";
+import { wrap } from "../../insight/report/played.js";
 import { columnTexts, judgedNotes, noteLines, StepTable } from "../../insight/report/step-table.js";
 import { pushesOther } from "../../judge/reward/registry.js";
 import { namedRun } from "../../machine/runs/place.js";

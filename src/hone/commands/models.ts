@@ -1,7 +1,6 @@
 /** `yarn hone models`: lists models (known by name, and downloaded), downloads and removes them. */
 
 import { hone } from "../../core/util/program.js";
-import { ProgressLine } from "../../insight/report/progress-line.js";
 import { sizeText } from "../../machine/hub/progress.js";
 import { listModels, type ModelRow, removeModel, showModel } from "../../machine/models/installed.js";
 import { linesTo } from "../../machine/models/io.js";
@@ -81,18 +80,11 @@ export const pullCommand = defineCommand({
   required: ["model"],
   positional: "model",
   async run(config, io) {
-    const progress = new ProgressLine(io.stream);
-    const log = (text: string) => progress.log(text);
-    const lines = linesTo(log, io.signal);
-    const update = io.stream.isTTY ? (line: () => string) => progress.update(line) : lines.update;
-    try {
-      const file = await resolveModel(config.model, config, { ...lines, update }, { renew: true });
-      progress.clear();
-      io.log(file);
-      return { name: config.model, file };
-    } finally {
-      progress.clear();
-    }
+    const lines = linesTo(io.log, io.signal);
+    const update = io.stream.isTTY ? (line: () => string) => io.progress.update(line) : lines.update;
+    const file = await resolveModel(config.model, config, { ...lines, update }, { renew: true });
+    io.log(file);
+    return { name: config.model, file };
   },
 });
 

@@ -8,7 +8,7 @@ import { type PlainOptions, toolSchema } from "../../core/task/task.js";
 import { UnfinishedError, UsageError } from "../../core/util/errors.js";
 import { AgentMistakes } from "../../insight/report/agent-mistakes.js";
 import { conversationText } from "../../insight/report/conversation.js";
-import { compact, ProgressLine } from "../../insight/report/progress-line.js";
+import { compact } from "../../insight/report/progress-line.js";
 import { UnreadCalls } from "../../insight/report/unread-calls.js";
 import { chooseScenarios, type RolloutsSummary, rolloutsToFile } from "../../insight/rollouts-file.js";
 import { openPlayerFor } from "../../machine/play/choose-player.js";
@@ -81,8 +81,7 @@ export const rolloutCommand = defineCommand({
     chooseScenarios(await scenariosOf(task, taskOptions, { hub: config, log: io.log, signal: io.signal }), choice);
     const { task: whole, servers } = await withServers(config, task, config.task, serverLogs(config.home), io);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
-    const progress = new ProgressLine(io.stream);
-    const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.log(line), io.signal);
+    const { spec, engine, concurrency } = await openPlayerFor(config, io.log, io.signal);
     const shown = whole.tools.map((tool) => toolSchema(tool));
     const unread = new UnreadCalls(shown);
     const mistakes = new AgentMistakes();
@@ -105,13 +104,13 @@ export const rolloutCommand = defineCommand({
         signal: io.signal,
         onProgress: (tally, total, trajectory) => {
           if (trajectory) for (const counted of [unread, mistakes]) counted.add(trajectory);
-          if (config.show && trajectory) progress.show(conversationText(trajectory, io.stream.isTTY, detokenize));
-          progress.update(() => tally.line(total));
+          if (config.show && trajectory) io.show(conversationText(trajectory, io.stream.isTTY, detokenize));
+          io.progress.update(() => tally.line(total));
         },
-        onFailure: ({ id, error }) => progress.log(`rollout ${id} failed: ${error}`),
-        onNote: (text) => progress.log(text),
+        onFailure: ({ id, error }) => io.log(`rollout ${id} failed: ${error}`),
+        onNote: io.log,
       });
-      progress.clear();
+      io.progress.clear();
       io.log(summaryText(summary, unread.text()));
       const mistaken = mistakes.text();
       if (mistaken !== undefined) io.log(mistaken);
@@ -125,7 +124,6 @@ export const rolloutCommand = defineCommand({
       }
       return result;
     } finally {
-      progress.clear();
       await engine?.close();
     }
   },

@@ -2,7 +2,7 @@
 
 import { countsText } from "../../core/run/evaluation.js";
 import { usageText } from "../../insight/report/judge-report.js";
-import { bar, ProgressLine } from "../../insight/report/progress-line.js";
+import { bar } from "../../insight/report/progress-line.js";
 import { type GenerateSummary, generateScenarios } from "../../scenarios/open.js";
 import { defineCommand } from "../command.js";
 
@@ -23,19 +23,14 @@ function summaryText(summary: GenerateSummary): string {
 export const generateCommand = defineCommand({
   name: "scenarios generate",
   async run(config, io) {
-    const progress = new ProgressLine(io.stream);
-    try {
-      const summary = await generateScenarios(config, {
-        signal: io.signal,
-        log: (line) => progress.log(line),
-        onProgress: ({ kept, pieces, of }) =>
-          progress.update(() => `writing ${bar(pieces / of, 20)} ${pieces} of ${of} read, ${kept} scenarios kept`),
-      });
-      progress.clear();
-      io.log(summaryText(summary));
-      return summary;
-    } finally {
-      progress.clear();
-    }
+    const { signal, log, progress } = io;
+    const summary = await generateScenarios(config, {
+      signal,
+      log,
+      onProgress: ({ kept, pieces, of }) =>
+        progress.update(() => `writing ${bar(pieces / of, 20)} ${pieces} of ${of} read, ${kept} scenarios kept`),
+    });
+    log(summaryText(summary));
+    return summary;
   },
 });

@@ -1,7 +1,8 @@
 /** `yarn hone sft`: supervised fine-tuning on a trajectory file. */
 
 import { givenOf } from "../../core/config/config.js";
-import { clock, learnerProgress, ProgressLine } from "../../insight/report/progress-line.js";
+import { clock } from "../../core/util/text.js";
+import { learnerProgress } from "../../insight/report/progress-line.js";
 import { learnerText } from "../../machine/compute.js";
 import { sft } from "../../trainer/sft.js";
 import { sftOptions } from "../../trainer/sft-options.js";
@@ -12,24 +13,19 @@ export const sftCommand = defineCommand({
   required: ["file", "model"],
   positional: "file",
   async run(_, io) {
-    const progress = new ProgressLine(io.stream);
+    const { signal, log, progress } = io;
     const begun = performance.now();
-    try {
-      const summary = await sft(givenOf(io.given, sftOptions), {
-        log: (line) => progress.log(line),
-        onLearner: (info) => progress.log(learnerText(info)),
-        onProgress: (told) =>
-          progress.update(() => `${learnerProgress(told)}  ${clock((performance.now() - begun) / 1000)}`),
-        signal: io.signal,
-      });
-      progress.clear();
-      const { loss, updates, seconds, written } = summary;
-      io.log(
-        `loss a token: ${loss.first.toFixed(3)} in the first update, ${loss.last.toFixed(3)} in the last of ${updates}; ${seconds.total.toFixed(1)} s\nwritten to ${written}`,
-      );
-      return summary;
-    } finally {
-      progress.clear();
-    }
+    const summary = await sft(givenOf(io.given, sftOptions), {
+      log,
+      onLearner: (info) => log(learnerText(info)),
+      onProgress: (told) =>
+        progress.update(() => `${learnerProgress(told)}  ${clock((performance.now() - begun) / 1000)}`),
+      signal,
+    });
+    const { loss, updates, seconds, written } = summary;
+    log(
+      `loss a token: ${loss.first.toFixed(3)} in the first update, ${loss.last.toFixed(3)} in the last of ${updates}; ${seconds.total.toFixed(1)} s\nwritten to ${written}`,
+    );
+    return summary;
   },
 });

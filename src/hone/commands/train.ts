@@ -4,12 +4,12 @@ import { givenOf } from "../../core/config/config.js";
 import { shareText } from "../../core/run/evaluation.js";
 import { difficultyText } from "../../insight/report/difficulty.js";
 import { usageText } from "../../insight/report/judge-report.js";
-import { showTraining } from "../../insight/report/training-shown.js";
+import { shownTraining } from "../../insight/report/training-shown.js";
 import { rewardsText } from "../../judge/reward/registry.js";
 import { trainRun } from "../../trainer/run.js";
 import type { TrainSummary } from "../../trainer/summary.js";
 import { trainOptions } from "../../trainer/train-options.js";
-import { defineCommand } from "../command.js";
+import { type CommandIo, defineCommand } from "../command.js";
 
 function summaryText({
   run,
@@ -40,18 +40,16 @@ function summaryText({
   ].join("\n");
 }
 
+/** Trains, and shows the steps. */
+export const trainShown = (options: Parameters<typeof trainRun>[0], { signal, progress }: CommandIo) =>
+  trainRun(options, { ...shownTraining(progress), signal }).finally(() => progress.clear());
+
 export const trainCommand = defineCommand({
   name: "train",
   epilogue: rewardsText(),
   async run(_, io) {
-    const shown = showTraining(io.stream);
-    try {
-      const summary = await trainRun(givenOf(io.given, trainOptions), { ...shown.events, signal: io.signal });
-      shown.end();
-      io.log(summaryText(summary));
-      return summary;
-    } finally {
-      shown.end();
-    }
+    const summary = await trainShown(givenOf(io.given, trainOptions), io);
+    io.log(summaryText(summary));
+    return summary;
   },
 });

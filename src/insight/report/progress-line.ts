@@ -4,8 +4,6 @@
  */
 import { printable, printableStyled } from "../../core/util/text.js";
 
-export { clock } from "../../core/util/text.js";
-
 /** Milliseconds between redraws: at least, and at most where nothing is reported. */
 const TERMINAL_INTERVAL = 100;
 const TERMINAL_PAUSE = 1000;
@@ -49,7 +47,7 @@ export class ProgressLine {
     this.#last = performance.now();
     const lines = printable(this.#line())
       .split("\n")
-      .map((one) => clip(one, this.columns));
+      .map((one) => one.slice(0, this.columns));
     this.#stream.write((this.#taken() || CLEAR) + lines.join("\n"));
     this.#drawn = lines.length;
   }
@@ -90,9 +88,6 @@ export class ProgressLine {
     return this.#drawn === 0 ? "" : CLEAR + UP_AND_CLEAR.repeat(this.#drawn - 1);
   }
 }
-
-/** The first columns of a line. */
-const clip = (line: string, columns: number) => line.slice(0, columns);
 
 const SPARKS = "▁▂▃▄▅▆▇█";
 

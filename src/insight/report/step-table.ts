@@ -1,7 +1,7 @@
 /** Training steps as rows of a table, each at most 79 characters: a terminal of 80 columns does not wrap them. */
 import type { MetricsLine } from "../../core/run/records.js";
+import { wrap } from "./played.js";
 import { compact } from "./progress-line.js";
-import { wrap } from "./side-by-side.js";
 
 /** Width of the output: a terminal of 80 columns does not wrap it. */
 export const WIDTH = 79;

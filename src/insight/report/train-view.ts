@@ -6,10 +6,11 @@
 import { countsText, shareText } from "../../core/run/evaluation.js";
 import type { MetricsLine, ValidationRow } from "../../core/run/records.js";
 import { hone } from "../../core/util/program.js";
+import { clock } from "../../core/util/text.js";
 import { usageText } from "./judge-report.js";
-import { bar, clock, compact, learnerProgress, ProgressLine, sparkline } from "./progress-line.js";
+import { wrap } from "./played.js";
+import { bar, compact, learnerProgress, type ProgressLine, sparkline } from "./progress-line.js";
 import { type Counted, RolloutTally } from "./rollout-report.js";
-import { wrap } from "./side-by-side.js";
 import { judgedNotes, noteLines, StepTable, WIDTH } from "./step-table.js";
 
 /** Outcome of the reward of a group. */
@@ -95,8 +96,8 @@ export class TrainView {
    * @param steps number of steps of the whole run
    * @param judged whether another reward than the task's own trains
    */
-  constructor(stream: NodeJS.WriteStream, steps: number, judged = false) {
-    this.#line = new ProgressLine(stream);
+  constructor(line: ProgressLine, steps: number, judged = false) {
+    this.#line = line;
     this.#steps = steps;
     this.#judged = judged;
     this.#table = new StepTable(steps, judged);
@@ -219,14 +220,5 @@ export class TrainView {
     );
     this.#title = "";
     this.#show();
-  }
-
-  log(text: string): void {
-    this.#line.log(text);
-  }
-
-  /** Erases the progress lines. */
-  end(): void {
-    this.#line.clear();
   }
 }

@@ -1,25 +1,21 @@
 /** A training on a terminal: the events of `trainRun` as lines and a progress display. */
-import { printable } from "../../core/util/text.js";
+import type { ProgressLine } from "./progress-line.js";
 import { TrainView } from "./train-view.js";
 
 type Arguments<K extends keyof TrainView> = TrainView[K] extends (...about: infer A) => unknown ? A : never;
 
-export function showTraining(stream: NodeJS.WriteStream) {
+export function shownTraining(progress: ProgressLine) {
   let view: TrainView | undefined;
   return {
-    events: {
-      log: (text: string) => (view ? view.log(text) : void stream.write(`${printable(text)}\n`)),
-      onStart: ({ steps, judged }: { readonly steps: number; readonly judged: boolean }) => {
-        view = new TrainView(stream, steps, judged);
-      },
-      onPhase: (...about: Arguments<"phase">) => view?.phase(...about),
-      onRollout: (...about: Arguments<"rollout">) => view?.rollout(...about),
-      onRewarded: (...about: Arguments<"rewarded">) => view?.rewarded(...about),
-      onProgress: (...about: Arguments<"progress">) => view?.progress(...about),
-      onStep: (...about: Arguments<"step">) => view?.step(...about),
-      onValidation: (...about: Arguments<"validation">) => view?.validation(...about),
+    log: (text: string) => progress.log(text),
+    onStart: ({ steps, judged }: { readonly steps: number; readonly judged: boolean }) => {
+      view = new TrainView(progress, steps, judged);
     },
-    /** Erases the progress lines. */
-    end: () => view?.end(),
+    onPhase: (...about: Arguments<"phase">) => view?.phase(...about),
+    onRollout: (...about: Arguments<"rollout">) => view?.rollout(...about),
+    onRewarded: (...about: Arguments<"rewarded">) => view?.rewarded(...about),
+    onProgress: (...about: Arguments<"progress">) => view?.progress(...about),
+    onStep: (...about: Arguments<"step">) => view?.step(...about),
+    onValidation: (...about: Arguments<"validation">) => view?.validation(...about),
   };
 }

@@ -10,11 +10,11 @@ import {
   buildMailDatabase,
 } from "../../../email/building/build.js";
 import { mailDatabasePath } from "../../../email/database.js";
-import { bar, compact, ProgressLine } from "../../../insight/report/progress-line.js";
+import { bar, compact } from "../../../insight/report/progress-line.js";
 import { fetchDataset } from "../../../machine/hub/dataset.js";
 import { HubUnreachable } from "../../../machine/hub/http.js";
 import { type HubOptions, hubOptionsOf } from "../../../machine/hub/hub-options.js";
-import { Rate as DownloadRate, downloadLine } from "../../../machine/hub/progress.js";
+import { downloadLine, Rate } from "../../../machine/hub/progress.js";
 import { type CommandIo, defineCommand } from "../../command.js";
 import { mailOptions } from "./email-options.js";
 
@@ -32,22 +32,22 @@ function rulesOf({ hf, maxBody, maxRecipients, oneEvidence }: BuildConfig) {
   };
 }
 
-async function sourceOf(config: BuildConfig, io: CommandIo, line: ProgressLine): Promise<BuildSource> {
+async function sourceOf(config: BuildConfig, io: CommandIo): Promise<BuildSource> {
   const { from, hf, questions = [] } = config;
   if (hf && from)
     throw new UsageError("--hf and --from exclude each other: build two databases, or give all with --from");
   if (hf) {
-    const rate = new DownloadRate();
+    const rate = new Rate();
     const options: HubOptions = {
       ...hubOptionsOf(config),
       signal: io.signal,
-      onProgress: (progress) => line.update(() => downloadLine(progress, rate)),
-      log: (text) => line.log(text),
+      onProgress: (progress) => io.progress.update(() => downloadLine(progress, rate)),
+      log: io.log,
     };
     const fetched = (id: string) => fetchDataset(id, options).catch(withOtherWay);
     const paths = await fetched("corbt/enron-emails");
     const asked = questions.length > 0 ? questions : await fetched("corbt/enron_emails_sample_questions");
-    line.clear();
+    io.progress.clear();
     return { kind: "mail", paths, questions: asked, rules: rulesOf(config) };
   }
   if (from) return { kind: "mail", paths: from, questions, rules: rulesOf(config) };
@@ -63,26 +63,10 @@ function withOtherWay(error: unknown): never {
   });
 }
 
-/** Seconds since the start, and the estimated time left. */
-class Rate {
-  readonly #started = performance.now();
-  #base: number | undefined;
-
-  get seconds(): number {
-    return (performance.now() - this.#started) / 1000;
-  }
-
-  /** Progress that existed at the start (a resumed download) does not count. */
-  remaining(share: number): string {
-    this.#base ??= share;
-    const done = share - this.#base;
-    return done > 0 ? `${clock((this.seconds * (1 - share)) / done)} left` : "";
-  }
-}
-
-function progressText({ phase, share, read }: BuildProgress, rate: Rate): string {
-  const pace = phase === "reading" ? `${compact(read / rate.seconds)} a second` : "";
-  return `${phase} ${bar(share, 20)} ${compact(read)} mails ${pace} ${rate.remaining(share)}`;
+function progressText({ phase, share, read }: BuildProgress, rate: Rate, seconds: number): string {
+  const pace = phase === "reading" ? `${compact(read / seconds)} a second` : "";
+  const left = rate.of(share, 1)?.left;
+  return `${phase} ${bar(share, 20)} ${compact(read)} mails ${pace} ${left === undefined ? "" : `${clock(left)} left`}`;
 }
 
 function summaryText(summary: BuildSummary): string {
@@ -110,24 +94,18 @@ export const buildDbCommand = defineCommand({
   name: "build-db",
   own: mailOptions,
   async run(config, io) {
-    const line = new ProgressLine(io.stream);
-    try {
-      const source = await sourceOf(config, io, line);
-      const rates = { reading: new Rate(), indexing: undefined as Rate | undefined };
-      const summary = await buildMailDatabase({
-        db: mailDatabasePath(config),
-        source,
-        signal: io.signal,
-        onProgress: (progress) => {
-          if (progress.phase === "indexing") rates.indexing ??= new Rate();
-          line.update(() => progressText(progress, rates[progress.phase] ?? rates.reading));
-        },
-      });
-      line.clear();
-      io.log(summaryText(summary));
-      return summary;
-    } finally {
-      line.clear();
-    }
+    const source = await sourceOf(config, io);
+    const begun = performance.now();
+    const rates = { reading: new Rate(), indexing: new Rate() };
+    const summary = await buildMailDatabase({
+      db: mailDatabasePath(config),
+      source,
+      signal: io.signal,
+      onProgress: (progress) => {
+        io.progress.update(() => progressText(progress, rates[progress.phase], (performance.now() - begun) / 1000));
+      },
+    });
+    io.log(summaryText(summary));
+    return summary;
   },
 });

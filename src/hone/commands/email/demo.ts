@@ -3,27 +3,25 @@
  * hone's own tiny model on it, and shows the difference on held-out questions.
  */
 import { existsSync } from "node:fs";
-import { type GivenOptions, givenOf } from "../../../core/config/config.js";
+import { type GivenOptions, givenOf, optionsOf, withDefaults } from "../../../core/config/config.js";
 import { DEFAULT_MODEL } from "../../../core/config/defaults.js";
 import type { Trajectory } from "../../../core/rollout/trajectory.js";
 import { hone } from "../../../core/util/program.js";
 import { buildMailDatabase } from "../../../email/building/build.js";
 import { mailDatabasePath } from "../../../email/database.js";
 import { emailTask } from "../../../email/email-task.js";
-import { evaluatePlayers } from "../../../insight/evaluate/evaluate.js";
 import { evalText } from "../../../insight/report/eval-report.js";
-import { compact, ProgressLine } from "../../../insight/report/progress-line.js";
-import { RolloutTally } from "../../../insight/report/rollout-report.js";
-import { playedText, sideBySide } from "../../../insight/report/side-by-side.js";
-import { showTraining } from "../../../insight/report/training-shown.js";
-import { decodeSpeed, secondsOfRun } from "../../../machine/plan/estimate.js";
+import { playedText } from "../../../insight/report/played.js";
+import { compact } from "../../../insight/report/progress-line.js";
 import { prepareMachine } from "../../../machine/python/machine.js";
 import { pythonIsReady } from "../../../machine/python/python.js";
 import { givenForTask, resolveTaskOptions } from "../../../scenarios/task-options.js";
-import { planRun, trainRun } from "../../../trainer/run.js";
+import { planRun } from "../../../trainer/run.js";
 import type { TrainConfig } from "../../../trainer/train-options.js";
 import { trainOptions } from "../../../trainer/train-options.js";
 import { type CommandIo, defineCommand } from "../../command.js";
+import { evaluateShown } from "../eval.js";
+import { trainShown } from "../train.js";
 
 const RUN = "demo";
 /** Lines of at most 120 characters. */
@@ -50,7 +48,7 @@ async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {
 const isOwn = ({ model = DEFAULT_MODEL }: GivenOptions) => model === DEFAULT_MODEL;
 
 /** The demo's defaults, and those of hone's own model unless another was given. */
-function withDefaults(config: TrainConfig, given: GivenOptions): { config: TrainConfig; given: GivenOptions } {
+function demoDefaults(config: TrainConfig, given: GivenOptions): { config: TrainConfig; given: GivenOptions } {
   const own = isOwn(given) && given.onToolError === undefined ? OWN : {};
   return { config: { ...config, ...own, run: config.run ?? RUN }, given: { ...given, ...own } };
 }
@@ -59,15 +57,13 @@ async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
   // Done first, with messages: on an NVIDIA GPU the engine may need libraries that are installed with PyTorch.
   const cuda = await prepareMachine(config, io.log, true);
   const installed = pythonIsReady({ cpu: !cuda });
-  const { model, settings } = await planRun(trainDemoOptions(config, io));
-  const speed = await decodeSpeed(model, config, io.log);
-  const minutes = Math.max(1, Math.round(secondsOfRun(settings, 2 * HELD_OUT, speed) / 60));
+  const { settings } = await planRun(trainDemoOptions(config, io));
   io.log(
     [
       ...(isOwn(io.given) ? [TAUGHT] : []),
       `Reinforcement learning: ${settings.steps} steps of ${settings.groupsPerStep} questions, ${settings.groupSize} rollouts of each.`,
       `Then it answers ${HELD_OUT} other questions, untrained and trained.`,
-      `About ${minutes} minute${minutes === 1 ? "" : "s"} on this machine, which decodes ${compact(speed)} tokens a second. Ctrl-C keeps what is done; the same command goes on.`,
+      "That takes minutes on two CPU cores. Ctrl-C keeps what is done; the same command goes on.",
       ...(config.python || installed ? [] : ["First PyTorch is installed for the learner: a few hundred MB, once."]),
     ].join("\n"),
   );
@@ -78,57 +74,18 @@ const trainDemoOptions = (config: TrainConfig, io: CommandIo) => ({
   run: config.run,
 });
 
-async function trainDemo(config: TrainConfig, io: CommandIo) {
-  const shown = showTraining(io.stream);
-  try {
-    return await trainRun(trainDemoOptions(config, io), { ...shown.events, signal: io.signal });
-  } finally {
-    shown.end();
-  }
-}
-
 async function compare(config: TrainConfig, io: CommandIo) {
-  const progress = new ProgressLine(io.stream);
   const played = new Map<string, Trajectory[]>();
-  let tally = new RolloutTally();
-  let title = "";
-  const shown = () => progress.update(() => `${title} ${tally.line(HELD_OUT)}`);
-  const evaluated = {
-    ...config,
-    checkpoint: ["base", "best"],
-    fresh: true,
-    split: "test",
-    n: HELD_OUT,
-    out: undefined,
-    page: undefined,
-    versus: undefined,
-    playerKey: undefined,
-    prices: undefined,
-  } as const;
-  try {
-    const { matrix } = await evaluatePlayers({ ...evaluated, checkpoint: [...evaluated.checkpoint] }, io.given, {
-      signal: io.signal,
-      view: {
-        begin: (name) => {
-          title = name;
-          tally = new RolloutTally();
-          shown();
-        },
-        rollout: (trajectory, checkpoint) => {
-          played.set(checkpoint, [...(played.get(checkpoint) ?? []), trajectory]);
-          tally.add(trajectory);
-          shown();
-        },
-        log: (text) => progress.log(text),
-      },
-    });
-    const evaluations = matrix.columns.flatMap(({ name, title, step, result }) =>
-      result ? [{ checkpoint: name, title, step, ...result.figures }] : [],
-    );
-    return { evaluations, base: played.get("base") ?? [], best: played.get("best") ?? [] };
-  } finally {
-    progress.clear();
-  }
+  const asked = { ...io.given, run: config.run, checkpoint: ["base", "best"], fresh: true, split: "test", n: HELD_OUT };
+  const { matrix } = await evaluateShown(
+    withDefaults(optionsOf("eval"), asked as GivenOptions),
+    io,
+    (one, checkpoint) => played.set(checkpoint, [...(played.get(checkpoint) ?? []), one]),
+  );
+  const evaluations = matrix.columns.flatMap(({ name, title, step, result }) =>
+    result ? [{ checkpoint: name, title, step, ...result.figures }] : [],
+  );
+  return { evaluations, base: played.get("base") ?? [], best: played.get("best") ?? [] };
 }
 
 /** A question that the trained model solves and the base model does not; otherwise the first one. */
@@ -147,21 +104,20 @@ export const demoCommand = defineCommand({
   // It is the same in a project with a task of its own.
   configFile: false,
   async run(evaluated, plain) {
-    const { config, given } = withDefaults(evaluated, plain.given);
+    const { config, given } = demoDefaults(evaluated, plain.given);
     const io = { ...plain, given };
     await ensureMail(config, io);
     await announce(config, io);
-    const { adapter, folder, seconds, steps } = await trainDemo(config, io);
+    const { adapter, folder, seconds, steps } = await trainShown(trainDemoOptions(config, io), io);
     const { evaluations, base, best } = await compare(config, io);
     io.log(
       `\n${HELD_OUT} questions about other people's mailboxes, none of them seen in training:\n\n${evalText(evaluations)}\n`,
     );
     const pair = example(base, best);
     if (pair) {
-      const titles = ["before training", "after training"] as const;
-      const columns = io.stream.isTTY ? io.stream.columns : 120;
-      io.log(`One of them: ${pair.after.scenario.question}\n`);
-      io.log(`${sideBySide(titles, [playedText(pair.before), playedText(pair.after)], columns)}\n`);
+      io.log(`One of them: ${pair.after.scenario.question}`);
+      io.log(`\nbefore training\n${playedText(pair.before)}`);
+      io.log(`\nafter training\n${playedText(pair.after)}\n`);
     }
     io.log(adapter ? `The trained adapter: ${adapter}` : "No checkpoint was better than the model before training.");
     io.log(`The run, its log and its metrics: ${folder}`);

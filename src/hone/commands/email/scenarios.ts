@@ -34,19 +34,7 @@ export const scenariosCommand = defineCommand({
       const text = chosen.map((one) => (show ? wholeText(one, mail) : lineOf(one))).join(show ? "\n\n\n" : "\n");
       io.log(printable(text));
       if (chosen.length < all.length) io.log(`\n${chosen.length} of ${all.length} scenarios`);
-      return {
-        scenarios: chosen.map(({ id, question, answer, message_ids, inbox_address, query_date, split, ...more }) => ({
-          id,
-          question,
-          answer,
-          message_ids,
-          inbox_address,
-          query_date,
-          split,
-          ...(more.kind === undefined ? {} : { kind: more.kind }),
-          ...(more.how_realistic === undefined ? {} : { how_realistic: more.how_realistic }),
-        })),
-      };
+      return { scenarios: chosen.map(({ facts: _, inbox: __, ...scenario }) => scenario) };
     } finally {
       mail.close();
     }

@@ -1,13 +1,10 @@
-/** Two conversations side by side, to show what training changed. */
+/** What a model did in a conversation, to show what training changed; lines of a width. */
 import type { Trajectory } from "../../core/rollout/trajectory.js";
 import { toJson } from "../../core/util/json.js";
 import { compact } from "./progress-line.js";
 
 /** Characters of one tool result that are shown at most. */
 const SHOWN = 480;
-const BETWEEN = " │ ";
-/** Minimum width of a column; in a narrower terminal the conversations follow each other. */
-const NARROWEST = 44;
 
 /** Breaks text into lines of at most `width` characters, at spaces where possible. */
 export function wrap(text: string, width: number): string[] {
@@ -43,20 +40,4 @@ export function playedText({ messages, end, reason, turns, reward }: Trajectory)
     ...lines,
     `${verdict}: ${end}${reason ? ` (${reason})` : ""} after ${turns} turns, reward ${compact(reward.reward)}`,
   ].join("\n");
-}
-
-/** @param columns width of the terminal */
-export function sideBySide(
-  titles: readonly [string, string],
-  texts: readonly [string, string],
-  columns: number,
-): string {
-  const width = Math.floor((columns - BETWEEN.length) / 2);
-  if (width < NARROWEST)
-    return [titles[0], texts[0], "", titles[1], texts[1]].flatMap((text) => wrap(text, columns)).join("\n");
-  const [left, right] = ([0, 1] as const).map((side) => [titles[side], "─".repeat(width), ...wrap(texts[side], width)]);
-  const rows = Math.max(left?.length ?? 0, right?.length ?? 0);
-  return Array.from({ length: rows }, (_, row) =>
-    `${(left?.[row] ?? "").padEnd(width)}${BETWEEN}${right?.[row] ?? ""}`.trimEnd(),
-  ).join("\n");
 }

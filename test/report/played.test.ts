@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Trajectory } from "../../src/core/rollout/trajectory.js";
-import { playedText, sideBySide, wrap } from "../../src/insight/report/side-by-side.js";
+import { playedText, wrap } from "../../src/insight/report/played.js";
 
 const trajectory = {
   messages: [
@@ -42,12 +42,4 @@ test("wrapping loses no character that is not a space, and no line is too long",
   const lines = wrap(text, 40);
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(40);
   expect(lines.join("").replace(/\s/g, "")).toBe(text.replace(/\s/g, ""));
-});
-
-test("two columns stand beside each other where there is room, else one after the other", () => {
-  const wide = sideBySide(["before", "after"], ["a", "b\nc"], 120).split("\n");
-  expect(wide[0]).toMatch(/^before +│ after$/);
-  expect(wide[2]).toMatch(/^a +│ b$/);
-  expect(wide[3]).toMatch(/^ +│ c$/);
-  expect(sideBySide(["before", "after"], ["a", "b"], 60).split("\n")).toEqual(["before", "a", "", "after", "b"]);
 });

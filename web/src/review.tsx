@@ -1,6 +1,7 @@
 /** The page on which a person looks scenarios over: keep, drop, edit. Every decision is written at once. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Decision, ReviewedFile, ReviewRow } from "../../src/insight/view/wire.js";
+import type { Decision } from "../../src/insight/view/wire.js";
+import type { ScenarioFile, ScenarioRow } from "../../src/scenarios/file.js";
 import { visible, words } from "./format.js";
 import "./review.css";
 import { THEME_HINT, useTheme } from "./theme.js";
@@ -17,9 +18,9 @@ async function ask<T>(init?: RequestInit): Promise<T> {
 }
 
 const send = (decision: Decision) =>
-  ask<ReviewRow>({ method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(decision) });
+  ask<ScenarioRow>({ method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(decision) });
 
-const stateOf = ({ dropped, reviewed }: ReviewRow) =>
+const stateOf = ({ dropped, reviewed }: ScenarioRow) =>
   dropped !== undefined ? "dropped" : reviewed === undefined ? "undecided" : "kept";
 
 const FILTERS = ["undecided", "kept", "dropped", "all"] as const;
@@ -29,7 +30,7 @@ interface Deciding {
   readonly decide: (decision: Decision) => void;
 }
 
-function Editor({ row, decide, done }: Deciding & { readonly row: ReviewRow; readonly done: () => void }) {
+function Editor({ row, decide, done }: Deciding & { readonly row: ScenarioRow; readonly done: () => void }) {
   const [question, setQuestion] = useState(row.question);
   const [answer, setAnswer] = useState(row.answer);
   return (
@@ -65,7 +66,7 @@ function Editor({ row, decide, done }: Deciding & { readonly row: ReviewRow; rea
 }
 
 /** Where it comes from, in a line. */
-function Origin({ row }: { readonly row: ReviewRow }) {
+function Origin({ row }: { readonly row: ScenarioRow }) {
   const { evidence, provenance, inbox_address: inbox, query_date: day } = row;
   const made = (provenance ?? {}) as Readonly<Record<string, unknown>>;
   const facts = [
@@ -78,7 +79,7 @@ function Origin({ row }: { readonly row: ReviewRow }) {
   return <p class="origin">{visible(facts.join(" · "))}</p>;
 }
 
-function Scenario({ row, decide }: Deciding & { readonly row: ReviewRow }) {
+function Scenario({ row, decide }: Deciding & { readonly row: ScenarioRow }) {
   const [editing, setEditing] = useState(false);
   const state = stateOf(row);
   const onKey = (event: KeyboardEvent) => {
@@ -131,7 +132,7 @@ function Scenario({ row, decide }: Deciding & { readonly row: ReviewRow }) {
 
 export function Review({ file }: { readonly file: string }) {
   const { theme, next } = useTheme();
-  const [rows, setRows] = useState<readonly ReviewRow[]>();
+  const [rows, setRows] = useState<readonly ScenarioRow[]>();
   const [failure, setFailure] = useState<string>();
   const [filter, setFilter] = useState<Filter>("undecided");
   const [reason, setReason] = useState("");
@@ -140,7 +141,7 @@ export function Review({ file }: { readonly file: string }) {
   /** Those decided since the filter was chosen: they stay where they are. */
   const [fresh, setFresh] = useState<ReadonlySet<string>>(new Set());
   useEffect(() => {
-    ask<ReviewedFile>().then(
+    ask<ScenarioFile>().then(
       ({ kept, dropped }) => setRows([...kept, ...dropped]),
       (error: Error) => setFailure(error.message),
     );

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { shareText } from "../../core/run/evaluation.js";
 import { bestOf, STORE_FILE } from "../../core/run/run.js";
 import { RunStore } from "../../core/run/store.js";
-import { HoneError, refusalOf } from "../../core/util/errors.js";
 import { hone } from "../../core/util/program.js";
+import { problemOf } from "../../insight/view/runs.js";
 import { engineKinds } from "../../machine/compute.js";
 import { findRuns } from "../../machine/runs/place.js";
 import { RunReader } from "../../machine/runs/reader.js";
@@ -26,9 +26,7 @@ function lookAt(folder: string) {
       reader.close();
     }
   } catch (error) {
-    const problem = error instanceof HoneError ? error.message : refusalOf(error);
-    if (problem === undefined) throw error;
-    return { ...NOTHING, problem };
+    return { ...NOTHING, problem: problemOf(error) };
   }
 }
 

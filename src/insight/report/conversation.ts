@@ -2,7 +2,7 @@
 import type { Trajectory } from "../../core/rollout/trajectory.js";
 import type { CallRecord, ChatMessage } from "../../core/task/task.js";
 import { toJson } from "../../core/util/json.js";
-import { type Paint, painter, printable } from "../../core/util/text.js";
+import { cutText, type Paint, painter, printable } from "../../core/util/text.js";
 import { callsByMessage, failureOf } from "./calls.js";
 
 /** Characters of one tool result that are shown at most. */
@@ -12,8 +12,9 @@ function indent(text: string): string {
   return text.replace(/^/gm, "  ");
 }
 
-function shorten(text: string): string {
-  return text.length <= SHOWN ? text : `${text.slice(0, SHOWN)} … (${text.length - SHOWN} more characters)`;
+export function shorten(text: string, most: number): string {
+  const cut = cutText(text, most);
+  return cut === text ? text : `${cut} … (${text.length - cut.length} more characters)`;
 }
 
 /** Green for tokens with a high probability, red for those with a low one. */
@@ -27,7 +28,7 @@ function byProbability(text: string, logprob: number, paint: Paint): string {
 function messageText(message: ChatMessage, paint: Paint, records: readonly CallRecord[] = []): string {
   const content = printable(message.content);
   if (message.role === "tool")
-    return `${paint("cyan", `⇐ ${printable(message.name) || "error"}`)}\n${indent(shorten(content))}`;
+    return `${paint("cyan", `⇐ ${printable(message.name) || "error"}`)}\n${indent(shorten(content, SHOWN))}`;
   if (message.role !== "assistant") return `${paint("bold", message.role)}\n${indent(content)}`;
   const calls = (message.tool_calls ?? []).map(
     (call) => `  ${paint("magenta", "⇒")} ${printable(`${call.name}(${toJson(call.arguments)})`)}`,
@@ -36,7 +37,7 @@ function messageText(message: ChatMessage, paint: Paint, records: readonly CallR
   const failures = records.flatMap((record) => {
     const failure = failureOf(record);
     const what = record.name === "" ? record.outcome : `${record.outcome} ${record.name}`;
-    return failure === undefined ? [] : [`  ${paint("red", "⇏")} ${printable(`${what}: ${shorten(failure)}`)}`];
+    return failure === undefined ? [] : [`  ${paint("red", "⇏")} ${printable(`${what}: ${shorten(failure, SHOWN)}`)}`];
   });
   return [paint("bold", "assistant"), ...said, ...calls, ...failures].join("\n");
 }

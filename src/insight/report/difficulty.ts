@@ -2,19 +2,7 @@
 import { readRange } from "../../core/config/option.js";
 import type { ScenarioDifficulty } from "../../core/run/records.js";
 
-export interface DifficultyCount {
-  /** Share of successes that a scenario has to have, as "0.1..0.9". */
-  readonly within: string;
-  /** Scenarios that were played. */
-  readonly measured: number;
-  /** Those that are trained on. */
-  readonly kept: number;
-  /** Set aside because fewer, or more, of their rollouts succeeded. */
-  readonly below: number;
-  readonly above: number;
-  /** Set aside because none of their rollouts was played to an end and graded. */
-  readonly unplayed: number;
-}
+export type DifficultyCount = NonNullable<ReturnType<typeof difficultyOf>>;
 
 const shareOf = ({ n, successes }: ScenarioDifficulty) => successes / n;
 
@@ -28,16 +16,20 @@ export function isWithin(range: string, measured: ScenarioDifficulty): boolean {
  * @param within the run's --difficulty
  * @returns null for a run without it
  */
-export function difficultyOf(rows: readonly ScenarioDifficulty[], within: unknown): DifficultyCount | null {
+export function difficultyOf(rows: readonly ScenarioDifficulty[], within: unknown) {
   if (typeof within !== "string") return null;
   const { low, high } = readRange(within);
   const played = rows.filter(({ n }) => n > 0);
   return {
+    /** Share of successes that a scenario has to have, as "0.1..0.9". */
     within,
+    /** Scenarios that were played, and those of them that are trained on. */
     measured: rows.length,
     kept: rows.filter((row) => isWithin(within, row)).length,
+    /** Set aside because fewer, or more, of their rollouts succeeded. */
     below: played.filter((row) => shareOf(row) < low).length,
     above: played.filter((row) => shareOf(row) > high).length,
+    /** Set aside because none of their rollouts was played to an end and graded. */
     unplayed: rows.length - played.length,
   };
 }

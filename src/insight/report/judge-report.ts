@@ -4,19 +4,16 @@ import type { Trajectory } from "../../core/rollout/trajectory.js";
 import type { JudgeUsage } from "../../core/run/verdicts.js";
 import { type Paint, painter, printable } from "../../core/util/text.js";
 import type { GroupVerdict, Vote } from "../../judge/ruler.js";
+import { shorten } from "./conversation.js";
 import { compact } from "./progress-line.js";
 
 /** Characters of one line that are shown at most. */
 const SHOWN = 1200;
 
-function cut(line: string): string {
-  return line.length <= SHOWN ? line : `${line.slice(0, SHOWN)} … (${line.length - SHOWN} more characters)`;
-}
-
 const block = (text: string) =>
   printable(text)
     .split("\n")
-    .map((line) => `    ${cut(line)}`)
+    .map((line) => `    ${shorten(line, SHOWN)}`)
     .join("\n");
 
 const number = (value: number) => value.toFixed(2);
@@ -61,7 +58,7 @@ function voteText(
         paint("bold", "  parsed scores"),
         ...vote.order.map((attempt, i) => {
           const { score, explanation } = scores[attempt] ?? { score: Number.NaN, explanation: "" };
-          return `    trajectory ${i + 1} (${names[i]})  ${paint("bold", number(score))}  ${cut(printable(explanation))}`;
+          return `    trajectory ${i + 1} (${names[i]})  ${paint("bold", number(score))}  ${shorten(printable(explanation), SHOWN)}`;
         }),
       ]
     : [paint("red", `  no verdict: ${vote.noVerdict?.reason}: ${printable(vote.noVerdict?.message ?? "")}`)];

@@ -21,47 +21,33 @@ const TEXT = 20_000;
 const deflate = (value: object) => deflateRawSync(JSON.stringify(value), { level: 6 });
 const inBase64 = (bytes: number) => Math.ceil(bytes / 3) * 4;
 
-export interface ReportSummary {
-  readonly file: string;
-  readonly bytes: number;
-  readonly runs: number;
-  readonly rollouts: number;
-  /** Of these, the rollouts whose conversations are in the file. */
-  readonly embedded: number;
-}
-
-interface Budget {
-  left: number;
-}
-
-/** Bodies in chunks until the budget is used up. */
-function chunksOf(run: SeenRun, wanted: readonly number[], budget: Budget, first: number) {
+/** Bodies in chunks, as many as there is room for. */
+function chunksOf(run: SeenRun, wanted: readonly number[], room: number, first: number) {
   const data: PageData[] = [];
   const chunks: Record<number, number> = {};
-  const words = new Map<number, SeenRollout>();
+  const embedded: SeenRollout[] = [];
   const reader = run.reader;
+  let bytes = 0;
   let size = IN_CHUNK;
   for (let at = 0; reader && at < wanted.length; ) {
     const ids = wanted.slice(at, at + size);
     const rollouts = [...reader.rollouts({ ids })];
     const bodies: Body[] = rollouts.map((rollout) => bodyOf(rollout, TEXT));
     const content = deflate(bodies);
-    if (inBase64(content.length) > budget.left) {
+    if (bytes + inBase64(content.length) > room) {
       if (ids.length === 1) break;
       // The first of them may fit alone.
       size = ids.length >> 1;
       continue;
     }
     at += ids.length;
-    budget.left -= inBase64(content.length);
+    bytes += inBase64(content.length);
     const chunk = first + data.length;
     data.push({ id: `chunk-${chunk}`, content });
-    for (const rollout of rollouts) {
-      chunks[rollout.id] = chunk;
-      words.set(rollout.id, rollout);
-    }
+    for (const { id } of rollouts) chunks[id] = chunk;
+    embedded.push(...rollouts);
   }
-  return { data, chunks, rollouts: [...words.values()] };
+  return { data, chunks, bytes, embedded };
 }
 
 /**
@@ -69,36 +55,27 @@ function chunksOf(run: SeenRun, wanted: readonly number[], budget: Budget, first
  * @param most size of the file in bytes at most
  * @throws HoneError when a run cannot be read, the file cannot be written, or the page has not been built
  */
-export async function writeReport(
-  runs: readonly SeenRun[],
-  file: string,
-  sample: number,
-  most = MOST_BYTES,
-): Promise<ReportSummary> {
+export async function writeReport(runs: readonly SeenRun[], file: string, sample: number, most = MOST_BYTES) {
   const data: PageData[] = [];
-  const budget: Budget = { left: most - ROOM };
+  let left = most - ROOM;
   const views: RunView[] = [];
   const parts: ReportRun[] = [];
-  let chunk = 0;
   let rollouts = 0;
   let embedded = 0;
   for (const run of runs) {
     const view = await run.view();
     if (view.problem !== null) throw new HoneError(view.problem);
     const rows = run.rows(0, Number.POSITIVE_INFINITY);
-    budget.left -= inBase64(deflate({ view, rows }).length);
+    left -= inBase64(deflate({ view, rows }).length);
     const share = Math.ceil(sample / runs.length);
     const wanted = sampleOf(rows.rows, view.steps, share).map(({ id }) => id);
-    const room = { left: budget.left / (runs.length - parts.length) };
-    const before = room.left;
-    const made = chunksOf(run, wanted, room, chunk);
-    budget.left -= before - room.left;
-    chunk += made.data.length;
+    const made = chunksOf(run, wanted, left / (runs.length - parts.length), data.length);
+    left -= made.bytes;
     data.push(...made.data);
     rollouts += rows.rows.length;
-    embedded += Object.keys(made.chunks).length;
+    embedded += made.embedded.length;
     views.push(view);
-    parts.push({ rows, chunks: made.chunks, pieces: await run.pieces(made.rollouts) });
+    parts.push({ rows, chunks: made.chunks, pieces: await run.pieces(made.embedded) });
   }
   const about: ReportAbout = { made: new Date().toISOString(), runs: runs.length, textLimit: TEXT };
   const title = `${runs.map(({ name }) => name).join(", ")} · hone`;
@@ -113,5 +90,6 @@ export async function writeReport(
   } catch (error) {
     throw new HoneError(`--out ${file} cannot be written: ${messageOf(error)}`, { cause: error });
   }
+  // Of the rollouts those are embedded whose conversations are in the file.
   return { file, bytes: Buffer.byteLength(html), runs: runs.length, rollouts, embedded };
 }

@@ -2,19 +2,20 @@
 import { basename } from "node:path";
 import { z } from "zod";
 import { UsageError } from "../../core/util/errors.js";
+import type { ScenarioFile, ScenarioRow } from "../../scenarios/file.js";
 import { type LiveServer, servePage } from "./loopback.js";
 import { pageOf } from "./page.js";
-import type { Decision, ReviewedFile, ReviewRow } from "./wire.js";
+import type { Decision } from "./wire.js";
 
 /** The file that is looked over. */
 export interface ReviewSource {
   readonly file: string;
-  read(): ReviewedFile;
+  read(): ScenarioFile;
   /**
    * Writes what the person decided, and returns the row as it is now.
    * @throws UsageError for an unknown id, and for a text that is empty
    */
-  decide(decision: Decision): ReviewRow;
+  decide(decision: Decision): ScenarioRow;
 }
 
 const text = z.string().trim().min(1).max(10_000);

@@ -6,6 +6,7 @@ import type { TokenRecord } from "../../core/rollout/transcript.js";
 import { mapBigints } from "../../core/util/json.js";
 import { cutText } from "../../core/util/text.js";
 import type { SeenRollout } from "../../machine/runs/reader.js";
+import { shorten } from "../report/conversation.js";
 import type { Body, Row, Tokens } from "./wire.js";
 
 /** Characters of a question in the table. */
@@ -64,10 +65,7 @@ const tokensOf = ({ ids, sampled, logprobs }: TokenRecord): Tokens => ({
 
 /** Truncates every text in the value to a number of characters. */
 function cutTexts<T>(value: T, limit: number): T {
-  if (typeof value === "string") {
-    const cut = cutText(value, limit);
-    return (cut === value ? value : `${cut} … (${value.length - cut.length} more characters)`) as T;
-  }
+  if (typeof value === "string") return shorten(value, limit) as T;
   if (Array.isArray(value)) return value.map((one) => cutTexts(one, limit)) as T;
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, cutTexts(one, limit)])) as T;

@@ -13,10 +13,11 @@ import { givenIn } from "./given.js";
 import { bodyOf, questionOf, rowOf } from "./rows.js";
 import type { BodyAnswer, Pieces, Row, Rows, RunView } from "./wire.js";
 
-/** Rollouts read for one answer at most: the server answers nothing else meanwhile. */
+/** Rollouts read for one answer, and the rest of their step: the server answers nothing else meanwhile. */
 const AT_ONCE = 640;
 
-const problemOf = (error: unknown): string => {
+/** What is wrong with a run that cannot be read. */
+export const problemOf = (error: unknown): string => {
   const known = error instanceof HoneError ? error.message : refusalOf(error);
   if (known === undefined) throw error;
   return known;
@@ -31,31 +32,25 @@ export class SeenRun {
   readonly #id: number;
   readonly #found: FoundRun;
   readonly #reader: RunReader | undefined;
-  readonly #problem: string | null = null;
+  readonly problem: string | null = null;
+  readonly name: string;
   #checkpoints: { state: string; seen: RunView["checkpoints"] } | undefined;
   #vocabulary: Promise<(id: number) => string | undefined> | undefined;
 
   constructor(id: number, found: FoundRun) {
     this.#id = id;
     this.#found = found;
+    this.name = found.name;
     try {
       this.#reader = RunReader.open(found.folder);
       this.#reader.record();
     } catch (error) {
-      this.#problem = problemOf(error);
+      this.problem = problemOf(error);
     }
   }
 
-  get name(): string {
-    return this.#found.name;
-  }
-
-  get problem(): string | null {
-    return this.#problem;
-  }
-
   get reader(): RunReader | undefined {
-    return this.#problem === null ? this.#reader : undefined;
+    return this.problem === null ? this.#reader : undefined;
   }
 
   async view(): Promise<RunView> {
@@ -65,7 +60,7 @@ export class SeenRun {
       name,
       project,
       folder,
-      problem: this.#problem,
+      problem: this.problem,
       created: "",
       options: {},
       given: {},
@@ -125,29 +120,16 @@ export class SeenRun {
     }
   }
 
-  /** Rows of complete steps from this one on, as many as can be read quickly; all with no limit. */
+  /** Rows of whole steps from this one on, until there are so many; all with no limit. */
   rows(from = 0, limit = AT_ONCE): Rows {
-    const reader = this.reader;
-    if (!reader) return { rows: [], questions: {}, next: null };
-    const steps = [...new Set(reader.counts().map(({ step }) => step))].filter((step) => step >= from);
-    const counts = new Map<number, number>();
-    for (const { step, n } of reader.counts()) counts.set(step, (counts.get(step) ?? 0) + n);
-    let sum = 0;
-    const end = steps.findIndex((step, i) => {
-      sum += counts.get(step) ?? 0;
-      return sum > limit && i > 0;
-    });
-    const taken = end < 0 ? steps : steps.slice(0, end);
-    const last = taken.at(-1);
     const rows: Row[] = [];
     const questions: Record<string, string> = {};
-    if (last !== undefined) {
-      for (const seen of reader.rollouts({ from, to: last })) {
-        rows.push(rowOf(seen));
-        questions[seen.scenario] = questionOf(seen);
-      }
+    for (const seen of this.reader?.rollouts({ from }) ?? []) {
+      if (rows.length >= limit && seen.step !== rows.at(-1)?.step) return { rows, questions, next: seen.step };
+      rows.push(rowOf(seen));
+      questions[seen.scenario] = questionOf(seen);
     }
-    return { rows, questions, next: end < 0 ? null : (steps[end] ?? null) };
+    return { rows, questions, next: null };
   }
 
   async body(id: number): Promise<BodyAnswer | null> {

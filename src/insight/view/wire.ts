@@ -2,10 +2,10 @@
  * The data of the page: the answers of the live server and the content of a report file. The page's source uses these types.
  */
 
-import type { PlayedNode } from "../../core/rollout/trajectory.js";
+import type { PlayedNode, Player, Trajectory } from "../../core/rollout/trajectory.js";
 import type { Device, RolloutPhase, StepRow, ValidationRow } from "../../core/run/records.js";
-import type { CallRecord, ChatMessage, Reward } from "../../core/task/task.js";
-import type { LogTail } from "../../machine/runs/reader.js";
+import type { CallRecord, ChatMessage } from "../../core/task/task.js";
+import type { LogTail, RolloutRow } from "../../machine/runs/reader.js";
 import type { Matrix } from "../report/matrix.js";
 
 /** A run without its rollouts. */
@@ -40,23 +40,17 @@ export interface RunView {
 }
 
 /** One rollout in the table. */
-export interface Row {
-  readonly id: number;
-  readonly phase: RolloutPhase;
-  readonly step: number;
-  readonly scenario: string;
-  readonly member: number;
+export interface Row
+  extends Pick<
+    RolloutRow,
+    "id" | "phase" | "step" | "scenario" | "member" | "reward" | "success" | "end" | "turns" | "advantage"
+  > {
   readonly kind: string | null;
-  readonly reward: number;
-  readonly success: boolean;
-  readonly end: string;
   /** It ended by no fault of the model, and was not compared with its group. */
   readonly brokenOff: boolean;
-  readonly turns: number;
   readonly tokens: number;
-  /** As the update used them; null where it did not use the rollout. */
+  /** The reward as the update used it; null where it did not use the rollout. */
   readonly trained: number | null;
-  readonly advantage: number | null;
   /** Its calls that did not run: the name as it was written, and why. */
   readonly failed: readonly (readonly [name: string, outcome: string])[];
   readonly seconds: number;
@@ -80,20 +74,16 @@ export interface Tokens {
 }
 
 /** One rollout as it is read. */
-export interface Body {
-  readonly id: number;
+export interface Body
+  extends Pick<Trajectory, "reward" | "promptTokens" | "maxTurns" | "seed">,
+    Pick<RolloutRow, "id" | "explanation"> {
   readonly messages: readonly ChatMessage[];
   readonly calls: readonly CallRecord[];
   readonly answer: Readonly<Record<string, unknown>> | null;
-  readonly reward: Reward;
   readonly reason: string | null;
   readonly deadline: string | null;
-  readonly explanation: string | null;
-  readonly player: { readonly kind: string; readonly model: string; readonly temperature: number };
+  readonly player: Pick<Player, "kind" | "model" | "temperature">;
   readonly seconds: { readonly total: number; readonly player: number; readonly tools: number };
-  readonly promptTokens: number;
-  readonly maxTurns: number;
-  readonly seed: number;
   readonly tokens: Tokens | null;
   /** An agent's further sequences. */
   readonly branches: readonly (Pick<Body, "messages" | "calls"> & { readonly tokens: Tokens })[];
@@ -133,24 +123,6 @@ export interface ReportAbout {
 /** The page of an evaluation. */
 export interface SeenMatrix extends Matrix {
   readonly made: string;
-}
-
-/** One scenario of a file that is looked over, as it stands there. */
-export interface ReviewRow {
-  readonly id: string;
-  readonly split: "train" | "test";
-  readonly question: string;
-  readonly answer: string;
-  /** What a person did with it. */
-  readonly reviewed?: "kept" | "edited" | "dropped" | undefined;
-  /** Why it was dropped. */
-  readonly dropped?: string | undefined;
-  readonly [field: string]: unknown;
-}
-
-export interface ReviewedFile {
-  readonly kept: readonly ReviewRow[];
-  readonly dropped: readonly ReviewRow[];
 }
 
 export type Decision =

@@ -7,10 +7,8 @@ import type { Source } from "../agent/ai-sdk/source.js";
 import { givenByProgram, type OptionName, optionsOf, withDefaults } from "../core/config/config.js";
 import { ROLLOUTS_AT_ONCE } from "../core/config/defaults.js";
 import { UsageError } from "../core/util/errors.js";
-import type { ServedModel } from "../serve/model.js";
 import { checkChatUrl } from "../serve/openai/server.js";
 import type { Given, Listener } from "../trainer/given.js";
-import type { Subject } from "./play/subject.js";
 
 /** Options of `hone serve` that a program gives by another name, or that are of its port. */
 const OTHERWISE = ["subject", "checkpoint", "port", "apiKey"] as const satisfies readonly OptionName[];
@@ -51,12 +49,9 @@ const lacks = (modelType: "embeddingModel" | "imageModel") => (modelId: string) 
   throw new NoSuchModelError({ modelId, modelType, message: `there is no ${modelId}: models here write text` });
 };
 
-interface Opened {
-  readonly subject: Subject;
-  readonly models: readonly ServedModel[];
-}
+type Opened = Awaited<ReturnType<typeof openLocal>>;
 
-async function openLocal(options: LocalProviderOptions, signal: AbortSignal): Promise<Opened> {
+async function openLocal(options: LocalProviderOptions, signal: AbortSignal) {
   const { run, checkpoints, log = () => undefined, ...values } = options;
   const given = await givenByProgram(values, named);
   const all = [...optionsOf("serve"), ...optionsOf("chat")];

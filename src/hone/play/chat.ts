@@ -47,6 +47,7 @@ const cut = {
 class Conversation {
   readonly #options: ChatOptions;
   readonly #speaker: Speaker;
+  readonly name: string;
   readonly messages: ChatMessage[] = [];
   #session: Session | undefined;
   /** Messages not yet sent to the model, or not yet answered by it. */
@@ -57,11 +58,8 @@ class Conversation {
 
   constructor(speaker: Speaker, options: ChatOptions) {
     this.#speaker = speaker;
+    this.name = speaker.name;
     this.#options = options;
-  }
-
-  get name(): string {
-    return this.#speaker.name;
   }
 
   /** @param text undefined for the task's own question */
@@ -170,13 +168,8 @@ function assistantMessage({ content, calls }: Turn): ChatMessage {
   return { role: "assistant", content, ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}) };
 }
 
-export interface Chatted {
-  readonly name: string;
-  readonly messages: readonly ChatMessage[];
-}
-
 /** Runs until the person ends it, the signal is aborted, or every model's context is full. */
-export async function chat(options: ChatOptions): Promise<Chatted[]> {
+export async function chat(options: ChatOptions) {
   const { task, scenario, speakers, limits, terminal, signal, useColours } = options;
   const conversations = speakers.map((speaker) => new Conversation(speaker, options));
   const first = opening(task, scenario, limits.maxTurns).messages;

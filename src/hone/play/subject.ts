@@ -8,14 +8,14 @@ import { type Chat, chatOf } from "../../chat/chat.js";
 import { type Config, flagOf, type GivenOptions, type OptionOf } from "../../core/config/config.js";
 import { CONTEXT } from "../../core/config/defaults.js";
 import type { LocalEngine } from "../../core/engine/engine.js";
-import { chatOptions, chatSettings } from "../../core/rollout/conversation.js";
 import { STORE_FILE } from "../../core/run/run.js";
-import { type RunSettings, settingsOf } from "../../core/run/settings.js";
+import { settingsOf } from "../../core/run/settings.js";
 import { UsageError } from "../../core/util/errors.js";
 import { hone } from "../../core/util/program.js";
 import { engineOptions } from "../../engine/engine-options.js";
 import { loadFitting } from "../../engine/load-fitting.js";
 import { modelFingerprint } from "../../engine/models.js";
+import { chatOfRun } from "../../insight/evaluate/entrants.js";
 import { checkpointTitle } from "../../insight/report/eval-report.js";
 import { engineText } from "../../machine/compute.js";
 import { conversingModel } from "../../machine/models/header.js";
@@ -42,12 +42,7 @@ export interface OpenModel {
   readonly chat: Chat;
 }
 
-export interface Subject {
-  /** Null for a model without a run. */
-  readonly settings: RunSettings | null;
-  readonly models: readonly OpenModel[];
-  close(): Promise<void>;
-}
+export type Subject = Awaited<ReturnType<typeof openSubject>>;
 
 /** Whether a word names a run, as {@link namedRun} reads it. */
 function isRun(home: string, project: string | undefined, word: string): boolean {
@@ -58,7 +53,8 @@ function isRun(home: string, project: string | undefined, word: string): boolean
 }
 
 /** Resolves the words to a run or a model. */
-function readSubject({ subject, model, home, project, adapter, weights }: SubjectConfig) {
+function readSubject(config: SubjectConfig) {
+  const { subject, model, home, project } = config;
   const named = subject !== undefined && isRun(home, project, subject);
   if (subject !== undefined && !named) {
     if (model !== undefined)
@@ -72,14 +68,9 @@ function readSubject({ subject, model, home, project, adapter, weights }: Subjec
     }
   }
   if (!named && (subject ?? model) !== undefined) return { run: undefined, model: (subject ?? model) as string };
-  const refused = (
-    [
-      ["adapter", adapter],
-      ["weights", weights],
-    ] as const
-  ).find(([, value]) => value !== undefined);
+  const refused = (["adapter", "weights"] as const).find((name) => config[name] !== undefined);
   if (refused) {
-    const flag = flagOf(refused[0]);
+    const flag = flagOf(refused);
     throw new UsageError(
       `${flag}: a run's checkpoints have their own; leave ${flag} out, or name a model instead of a run`,
     );
@@ -135,7 +126,7 @@ export interface OpenSubjectOptions {
  * @throws UsageError when the words name nothing, or more checkpoints than can be loaded at once
  * @throws HoneError when a model cannot be fetched or loaded
  */
-export async function openSubject(config: SubjectConfig, options: OpenSubjectOptions): Promise<Subject> {
+export async function openSubject(config: SubjectConfig, options: OpenSubjectOptions) {
   const { given, checkpoints, sequences, log, signal, name = (_, checkpoint) => checkpoint } = options;
   const subject = readSubject(config);
   const lines = linesTo(log, signal);
@@ -172,10 +163,7 @@ export async function openSubject(config: SubjectConfig, options: OpenSubjectOpt
         }))
       : [{ names: [reference], title: reference, adapter: alone }],
   );
-  const own = chatOptions.flatMap((option) =>
-    settings?.[option] === undefined || given[option] !== undefined ? [] : [[option, settings[option]]],
-  );
-  const chat = chatSettings({ ...config, ...Object.fromEntries(own) });
+  const chat = chatOfRun(settings ?? {}, given, config);
   await prepareMachine(config, log);
   const contextPerSequence = Math.min(config.context ?? settings?.context ?? CONTEXT, trainedContext);
   const models: OpenModel[] = [];
@@ -194,6 +182,7 @@ export async function openSubject(config: SubjectConfig, options: OpenSubjectOpt
       if (index === 0) log(engineText(engine.info));
       if (adapter !== null) await engine.useAdapter(adapter);
     }
+    // A model without a run has no settings.
     return { settings, models, close };
   } catch (error) {
     await close();

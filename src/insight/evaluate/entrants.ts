@@ -1,6 +1,6 @@
 /** The players: checkpoints of runs, and those of --versus. Everything is read, and nothing loaded. */
 
-import type { Config, GivenOptions } from "../../core/config/config.js";
+import type { Config, GivenOptions, OptionOf } from "../../core/config/config.js";
 import { chatOptions, chatSettings } from "../../core/rollout/conversation.js";
 import type { ApiSettings } from "../../core/rollout/player.js";
 import type { Adapter } from "../../core/run/records.js";
@@ -12,7 +12,8 @@ import { findRun, namedRun } from "../../machine/runs/place.js";
 import { type ChatServer, checkChatUrl, keyFor } from "../../serve/openai/server.js";
 import { checkpointTitle } from "../report/eval-report.js";
 import type { Contestant } from "../report/matrix.js";
-import type { EvalConfig } from "./eval-options.js";
+
+export type EvalConfig = Pick<Config, OptionOf<"eval">>;
 
 /** Chat template settings of the engine's model. */
 export type Chat = ReturnType<typeof chatSettings>;
@@ -49,7 +50,11 @@ const CHECKPOINT_OF_RUN = /^(.+)@(latest|best|base|\d+)$/;
 type ChatGiven = Pick<RunSettings, (typeof chatOptions)[number]>;
 
 /** A run's own chat template settings; given options apply to every player. */
-function chatOfRun(settings: Partial<ChatGiven>, given: GivenOptions, config: EvalConfig): Chat {
+export function chatOfRun(
+  settings: Partial<ChatGiven>,
+  given: GivenOptions,
+  config: Parameters<typeof chatSettings>[0],
+): Chat {
   const own = Object.fromEntries(
     chatOptions.flatMap((name) =>
       settings[name] === undefined || given[name] !== undefined ? [] : [[name, settings[name]]],

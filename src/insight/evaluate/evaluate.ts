@@ -11,32 +11,17 @@ import { conversingModel } from "../../machine/models/header.js";
 import { linesTo } from "../../machine/models/io.js";
 import { resolveModel } from "../../machine/models/resolve.js";
 import { checkEngineChoice } from "../../machine/play/engine-choice.js";
-import { rankOf } from "../../machine/play/playing-engine.js";
 import { prepareMachine } from "../../machine/python/machine.js";
 import { type Column, type Contestant, type Matrix, pairsOf, type Result } from "../report/matrix.js";
 import { conditionsOf, openGrading } from "./conditions.js";
-import { type EngineEntrant, type Entrant, findEntrants } from "./entrants.js";
-import type { EvalConfig } from "./eval-options.js";
-import { openEngine, playElsewhere, type Stage } from "./play-entrant.js";
+import { type EngineEntrant, type Entrant, type EvalConfig, findEntrants } from "./entrants.js";
+import { type OnEngine, openEngine, playElsewhere, type Stage } from "./play-entrant.js";
 import { checkReachable } from "./reach.js";
 
 export interface EvalView {
   begin(title: string, total: number): void;
   rollout(trajectory: Trajectory, name: string): void;
   log(text: string): void;
-}
-
-export interface Comparison {
-  /** The run whose settings were used; null without one. */
-  readonly run: string | null;
-  readonly matrix: Matrix;
-}
-
-/** A model's file with all players that use it. */
-interface OnEngine {
-  readonly file: string;
-  readonly context: number;
-  readonly entrants: EngineEntrant[];
 }
 
 const onEngine = (entrant: Entrant): entrant is EngineEntrant => "adapter" in entrant;
@@ -51,7 +36,7 @@ export async function evaluatePlayers(
   config: EvalConfig,
   given: GivenOptions,
   { signal, view }: { signal: AbortSignal; view: EvalView },
-): Promise<Comparison> {
+) {
   const found = await findEntrants(config, given);
   const { entrants, run } = found;
   const prices = config.prices === undefined ? {} : readPrices(config.prices);
@@ -86,6 +71,7 @@ export async function evaluatePlayers(
     await grading.close();
     file?.end(results.size > 0);
   }
+  // The run is the one whose settings were used; null without one.
   return { run: run?.name ?? null, matrix: matrixOf(config, conditions, entrants, results) };
 }
 
@@ -132,12 +118,8 @@ async function caught(stage: Stage, { title }: Contestant, play: () => Promise<R
   }
 }
 
-async function playOnEngine(
-  stage: Stage,
-  { file, context, entrants }: OnEngine,
-  cuda: boolean,
-  results: Map<Entrant, Result | Error>,
-) {
+async function playOnEngine(stage: Stage, model: OnEngine, cuda: boolean, results: Map<Entrant, Result | Error>) {
+  const { entrants } = model;
   let engine: Awaited<ReturnType<typeof openEngine>> | undefined;
   try {
     for (const entrant of entrants) {
@@ -148,7 +130,7 @@ async function playOnEngine(
         continue;
       }
       const outcome = await caught(stage, entrant, async () => {
-        engine ??= await openEngine(stage, { file, context, adapterRank: highestRank(entrants), cuda });
+        engine ??= await openEngine(stage, model, cuda);
         return engine.play(entrant);
       });
       results.set(entrant, outcome);
@@ -156,11 +138,6 @@ async function playOnEngine(
   } finally {
     await engine?.close();
   }
-}
-
-function highestRank(entrants: readonly EngineEntrant[]): number | undefined {
-  const ranks = entrants.flatMap(({ adapter }) => (adapter === null ? [] : (rankOf(adapter.path) ?? 1)));
-  return ranks.length === 0 ? undefined : Math.max(...ranks);
 }
 
 /** A checkpoint may be named several times: it is played once. */
@@ -176,16 +153,8 @@ function matrixOf(
   const columns = entrants.map((entrant): Column => {
     const { name, kind, title, step, of } = entrant;
     const result = results.get(entrant) as Result | Error;
-    const failed = result instanceof Error;
-    return {
-      name,
-      kind,
-      title,
-      step,
-      of,
-      result: failed ? null : result,
-      problem: failed ? result.message : null,
-    };
+    const outcome = result instanceof Error ? { result: null, problem: result.message } : { result, problem: null };
+    return { name, kind, title, step, of, ...outcome };
   });
   if (columns.every(({ result }) => result === null)) throw [...results.values()][0];
   return {

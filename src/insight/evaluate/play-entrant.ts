@@ -13,11 +13,10 @@ import { costOf, type PriceTable, priceOf } from "../../judge/prices.js";
 import { engineText } from "../../machine/compute.js";
 import { EnginePolicy } from "../../machine/play/engine-policy.js";
 import { limitsOf } from "../../machine/play/player-options.js";
-import { openPlaying } from "../../machine/play/playing-engine.js";
+import { openPlaying, rankOf } from "../../machine/play/playing-engine.js";
 import type { Contestant, Effort, Result } from "../report/matrix.js";
 import type { Conditions, Grading } from "./conditions.js";
-import type { ApiEntrant, EngineEntrant, Entrant } from "./entrants.js";
-import type { EvalConfig } from "./eval-options.js";
+import type { ApiEntrant, EngineEntrant, Entrant, EvalConfig } from "./entrants.js";
 
 export interface Stage {
   readonly config: EvalConfig;
@@ -119,33 +118,27 @@ export function playElsewhere(stage: Stage, entrant: Exclude<Entrant, EngineEntr
   );
 }
 
-/** One model on the engine, which later players use again. */
-export interface EngineStage {
-  play(entrant: EngineEntrant): Promise<Result>;
-  close(): Promise<void>;
-}
-
-/** A model of the engine, and what will be played on it. */
-export interface WantedModel {
+/** A model's file with all players that use it. */
+export interface OnEngine {
   readonly file: string;
   /** Tokens that it was trained with. */
   readonly context: number;
-  /** Rank of the adapters that will be loaded; undefined where none will be. */
-  readonly adapterRank: number | undefined;
-  /** Whether this machine's engine computes on an NVIDIA GPU. */
-  readonly cuda: boolean;
+  readonly entrants: EngineEntrant[];
 }
 
-export async function openEngine(stage: Stage, wanted: WantedModel): Promise<EngineStage> {
+function highestRank(entrants: readonly EngineEntrant[]): number | undefined {
+  const ranks = entrants.flatMap(({ adapter }) => (adapter === null ? [] : (rankOf(adapter.path) ?? 1)));
+  return ranks.length === 0 ? undefined : Math.max(...ranks);
+}
+
+/** @param cuda whether this machine's engine computes on an NVIDIA GPU */
+export async function openEngine(stage: Stage, { file: model, context, entrants }: OnEngine, cuda: boolean) {
   const { config, conditions, log, signal } = stage;
-  const { file: model, context, adapterRank, cuda } = wanted;
   const { settings, taskOptions, servers, scenarios } = conditions;
   const sequences = Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length);
   const contextPerSequence = Math.min(settings.context, context);
-  const { engine, options } = await openPlaying(config, { model, sequences, contextPerSequence, adapterRank }, cuda, {
-    log,
-    signal,
-  });
+  const wanted = { model, sequences, contextPerSequence, adapterRank: highestRank(entrants) };
+  const { engine, options } = await openPlaying(config, wanted, cuda, { log, signal });
   log(engineText(engine.info));
   if (isLocal(engine)) stage.grading.beside(engine);
   const threads = new RolloutThreads();
@@ -155,7 +148,7 @@ export async function openEngine(stage: Stage, wanted: WantedModel): Promise<Eng
       await threads.close();
       await engine.close();
     },
-    play: async (entrant) => {
+    play: async (entrant: EngineEntrant): Promise<Result> => {
       const policy = new EnginePolicy(engine, {
         task: settings.task,
         taskOptions,

@@ -6,15 +6,14 @@ import type { Config } from "../../core/config/config.js";
 import { brokenOff } from "../../core/rollout/deadline.js";
 import type { Trajectory } from "../../core/rollout/trajectory.js";
 import { count } from "../../core/run/evaluation.js";
-import type { JudgeUsage } from "../../core/run/verdicts.js";
 import type { Claim } from "../../core/task/task.js";
 import { HoneError } from "../../core/util/errors.js";
 import { type CorrectnessVerdict, correctnessQuestion, majority } from "../../judge/correctness.js";
 import { type Judge, NoVerdictAfterAnswers, type Verdict } from "../../judge/judge.js";
 import { NoVerdict } from "../../judge/no-verdict.js";
 import { claimOf, requireClaim } from "../../judge/reward/claims.js";
-import { type CorrectnessQuality, correctnessQuality, type JudgedAnswer } from "../report/correctness-quality.js";
-import { type FileConfig, type FileIo, filesOf, readGroups, withJudge, writeLines } from "./files.js";
+import { correctnessQuality, type JudgedAnswer } from "../report/correctness-quality.js";
+import { type FileConfig, type FileIo, filesOf, openHomeJudge, readGroups, writeJudged } from "./files.js";
 
 /** One line of the new file. */
 export interface AnswerRow extends Claim {
@@ -27,27 +26,7 @@ export interface AnswerRow extends Claim {
   readonly reasoning: string;
 }
 
-export interface AnswersSummary extends JudgeUsage {
-  readonly rollouts: number;
-  /** Rollouts that gave an answer, and did not end by a fault that was not the model's. */
-  readonly answers: number;
-  readonly judged: number;
-  readonly accepted: number;
-  /** Answers without a verdict, by cause. */
-  readonly no_verdict: Record<string, number>;
-  /** Verdicts taken from the cache. */
-  readonly cached: number;
-  /** With --agreement. */
-  readonly quality: CorrectnessQuality | null;
-  /** The same of each of several judges, by name; empty for one alone. */
-  readonly quality_by_judge: Record<string, CorrectnessQuality>;
-  /** The new file. */
-  readonly out: string;
-}
-
-export interface AnswersIo extends FileIo {
-  readonly onAnswer: (row: AnswerRow, done: number, answers: number) => void;
-}
+export type AnswersSummary = Awaited<ReturnType<typeof judgeAnswers>>;
 
 /** What a judge said of an answer in one vote. */
 interface Vote {
@@ -63,8 +42,8 @@ interface Asked {
 /** @throws HoneError when the judge cannot be asked any more; the verdicts so far are in the new file */
 export async function judgeAnswers(
   config: FileConfig & Pick<Config, "agreement" | "judgeVotes">,
-  io: AnswersIo,
-): Promise<AnswersSummary> {
+  io: FileIo & { readonly onAnswer: (row: AnswerRow, done: number, answers: number) => void },
+) {
   const { file, out, task } = await filesOf(config, io, ".answers.jsonl");
   requireClaim(task, "--correctness");
   const trajectories = (await readGroups(file, task.name)).flatMap(([, group]) => group);
@@ -75,28 +54,20 @@ export async function judgeAnswers(
       return claim ? [{ trajectory, claim }] : [];
     });
   if (asked.length === 0) throw new HoneError(`no rollout of ${file} gave an answer: there is nothing to judge`);
-  return withJudge(config, io, async (judge) => {
+  const { judge, close } = await openHomeJudge(config, "this", false, io);
+  try {
     let done = 0;
-    const settled = await Promise.allSettled(
+    const judged = await writeJudged(
       asked.map(async (one) => {
         const votes = await votesOn(one.claim, judge, config.judgeVotes, io.signal);
         const row = rowOf(one, votes);
         io.onAnswer(row, ++done, asked.length);
         return { one, votes, row };
       }),
-    );
-    const judged = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-    await writeLines(
       out,
-      judged.map(({ row }) => row),
+      (judged) => judged.map(({ row }) => row),
+      (judged) => `${judged.length} of ${asked.length} answers`,
     );
-    const failed = settled.find(({ status }) => status === "rejected") as PromiseRejectedResult | undefined;
-    if (failed) {
-      if (!(failed.reason instanceof HoneError)) throw failed.reason;
-      throw new HoneError(
-        `${failed.reason.message}. ${judged.length} of ${asked.length} answers were judged until then and are in ${out}; the same command goes on with the rest`,
-      );
-    }
     const quality = (of?: Judge) =>
       correctnessQuality(
         judged.map(({ one, votes }) => labelled(one, of ? votes.filter((vote) => vote.judge === of) : votes)),
@@ -104,17 +75,25 @@ export async function judgeAnswers(
     const several = config.agreement && judge.all.length > 1;
     return {
       rollouts: trajectories.length,
+      /** Rollouts that gave an answer, and did not end by a fault that was not the model's. */
       answers: asked.length,
       judged: judged.filter(({ row }) => row.judge !== null).length,
       accepted: judged.filter(({ row }) => row.judge === true).length,
+      /** Answers without a verdict, by cause. */
       no_verdict: count(judged.flatMap(({ votes }) => whyNone(votes) ?? [])),
+      /** Verdicts taken from the cache. */
       cached: judge.cached,
       ...judge.usage(),
+      /** With --agreement. */
       quality: config.agreement ? quality() : null,
+      /** The same of each of several judges, by name; empty for one alone. */
       quality_by_judge: several ? Object.fromEntries(judge.all.map((one) => [one.name, quality(one)])) : {},
+      /** The new file. */
       out,
     };
-  });
+  } finally {
+    await close();
+  }
 }
 
 /** @throws JudgeStopped when there will be no verdicts any more */

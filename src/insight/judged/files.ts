@@ -11,7 +11,6 @@ import type { AnyTask } from "../../core/task/task.js";
 import { HoneError, messageOf, UsageError } from "../../core/util/errors.js";
 import { toJson } from "../../core/util/json.js";
 import { hone } from "../../core/util/program.js";
-import type { Judge } from "../../judge/judge.js";
 import { runsHere } from "../../judge/judging-options.js";
 import { openJudge } from "../../judge/reward/judge.js";
 import { type JudgeConfig, requireJudge, VERDICTS_FILE } from "../../judge/reward/judge-options.js";
@@ -56,19 +55,54 @@ export async function filesOf(
   return { file, out, task };
 }
 
-/** Opens the judge, which remembers the verdicts of the home folder, for the time of `work`. */
-export async function withJudge<T>(config: FileConfig, io: FileIo, work: (judge: Judge) => Promise<T>): Promise<T> {
-  const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
+/**
+ * Opens a judge, which remembers the verdicts of the home folder.
+ * @param beside whether an engine plays while it judges
+ */
+export async function openHomeJudge(
+  config: JudgeConfig & LocalJudgeConfig & JudgeMachine & Pick<Config, "home"> & { readonly judgeCache?: boolean },
+  why: string,
+  beside: boolean,
+  { log, signal }: FileIo,
+) {
+  const { cache, close: closeCache } = openVerdictFile(join(config.home, VERDICTS_FILE));
   let local: LocalJudge | undefined;
+  const close = async () => {
+    await local?.close();
+    closeCache();
+  };
   try {
     if (runsHere(config)) {
-      local = await LocalJudge.open(await planLocalJudge(config, io.log, io.signal), config, false, io.log);
+      local = await LocalJudge.open(await planLocalJudge(config, log, signal), config, beside, log);
     }
-    return await work(openJudge(config, "this", config.judgeCache ? cache : undefined, undefined, io.log, local));
-  } finally {
-    await local?.close();
-    close();
+    const known = config.judgeCache === false ? undefined : cache;
+    return { judge: openJudge(config, why, known, undefined, log, local), local, close };
+  } catch (error) {
+    await close();
+    throw error;
   }
+}
+
+/**
+ * Writes what was judged, of all or until the judge could not be asked any more.
+ * @param count in words
+ * @throws HoneError in the latter case
+ */
+export async function writeJudged<T>(
+  asked: readonly Promise<T>[],
+  out: string,
+  rowsOf: (done: readonly T[]) => readonly object[],
+  count: (done: readonly T[]) => string,
+): Promise<T[]> {
+  const settled = await Promise.allSettled(asked);
+  const done = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  await writeLines(out, rowsOf(done));
+  const failed = settled.find(({ status }) => status === "rejected") as PromiseRejectedResult | undefined;
+  if (!failed) return done;
+  if (!(failed.reason instanceof HoneError)) throw failed.reason;
+  throw new HoneError(
+    `${failed.reason.message}. ${count(done)} were judged until then and are in ${out}; the same command goes on with the rest`,
+  );
 }
 
 /** The rollouts of each scenario, in file order. */
@@ -87,7 +121,7 @@ export async function readGroups(file: string, task: string): Promise<[scenario:
 }
 
 /** Written aside first, so that a file of that name is complete. */
-export async function writeLines(out: string, rows: readonly object[]): Promise<void> {
+async function writeLines(out: string, rows: readonly object[]): Promise<void> {
   const aside = `${out}.${process.pid}.new`;
   try {
     mkdirSync(dirname(out), { recursive: true });

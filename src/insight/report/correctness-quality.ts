@@ -3,16 +3,7 @@
  * comparison. Intervals are of 95 % and count a question as a cluster.
  */
 import { printable } from "../../core/util/text.js";
-import {
-  costOf,
-  costText,
-  counted,
-  line,
-  pairsOf,
-  type QualityCost,
-  type QualityShare,
-  shareOf,
-} from "../../judge/quality.js";
+import { costOf, costText, counted, line, pairsOf, shareOf } from "../../judge/quality.js";
 
 /** An answer that was judged, once or several times. */
 export interface JudgedAnswer {
@@ -28,24 +19,7 @@ export interface JudgedAnswer {
   readonly cost: number | null;
 }
 
-export interface CorrectnessQuality {
-  /** Answers with a verdict. */
-  readonly answers: number;
-  /** Answers that the judge decides as the task does. */
-  readonly accuracy: QualityShare | null;
-  /** Of the answers that the task accepts, those that the judge accepts (sensitivity). */
-  readonly right: QualityShare | null;
-  /** Of the others, those that the judge refuses (specificity). A right answer in other words counts against the judge. */
-  readonly wrong: QualityShare | null;
-  /** Pairs of one question with equal labels, decided differently, in which the longer answer is accepted; 0.5 without a bias. */
-  readonly longer: QualityShare | null;
-  /** Pairs of votes on one answer that decide alike; null with one vote. */
-  readonly itself: QualityShare | null;
-  /** Of one answer. */
-  readonly cost: QualityCost | null;
-}
-
-export function correctnessQuality(answers: readonly JudgedAnswer[]): CorrectnessQuality {
+export function correctnessQuality(answers: readonly JudgedAnswer[]) {
   const questions = new Map<string, JudgedAnswer[]>();
   const decided = answers.filter(({ accepted }) => accepted !== null);
   for (const one of decided) questions.set(one.scenario, [...(questions.get(one.scenario) ?? []), one]);
@@ -54,23 +28,30 @@ export function correctnessQuality(answers: readonly JudgedAnswer[]): Correctnes
   const labelled = (label: boolean) =>
     share((of) => of.filter(({ right }) => right === label).map(({ accepted }) => accepted === label));
   return {
+    /** Answers with a verdict. */
     answers: decided.length,
+    /** Answers that the judge decides as the task does. */
     accuracy: share((of) => of.map(({ right, accepted }) => right === accepted)),
+    /** Of the answers that the task accepts, those that the judge accepts (sensitivity). */
     right: labelled(true),
+    /** Of the others, those that the judge refuses (specificity). A right answer in other words counts against the judge. */
     wrong: labelled(false),
+    /** Pairs of one question with equal labels, decided differently, in which the longer answer is accepted; 0.5 without a bias. */
     longer: share((of) =>
       pairsOf(of).flatMap(([a, b]) => {
         if (a.right !== b.right || a.accepted === b.accepted || a.length === b.length) return [];
         return [a.accepted === a.length > b.length];
       }),
     ),
+    /** Pairs of votes on one answer that decide alike; null with one vote. */
     itself: share((of) => of.flatMap(({ votes }) => pairsOf(votes).map(([a, b]) => a === b))),
+    /** Of one answer. */
     cost: costOf(answers.flatMap(({ cost }) => cost ?? [])),
   };
 }
 
 /** Lines for the terminal. */
-export function correctnessQualityText(quality: CorrectnessQuality, judge?: string): string {
+export function correctnessQualityText(quality: ReturnType<typeof correctnessQuality>, judge?: string): string {
   return [
     `${judge === undefined ? "" : `${printable(judge)} `}against the task's own comparison`,
     line("decides as the task", quality.accuracy, "answers", "–"),

@@ -68,7 +68,7 @@ async function trained(
   // Whether it takes long enough to be told of is the machine's affair.
   const log = (line: string) => !line.includes("waiting until") && said.push(line);
   // Loading a library takes more than the usual ten seconds where cores are busy.
-  const patience = { start: 60_000, silence: 60_000, end: 60_000 };
+  const patience = 60_000;
   const tracking = new Tracking(names, run, trackerPython, log, { whole: patience, broken: patience });
   const validate = (row: ValidationRow) => {
     tracking.phase(row.step, "validation");

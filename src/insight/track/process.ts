@@ -12,8 +12,6 @@ import type { RolloutTable } from "./sample.js";
 
 /** Rows that wait for a tracker; older ones are dropped. The run keeps them, so a later call of `yarn train` sends them. */
 const MOST_ROWS = 2000;
-/** Those of them that have their sample of rollouts, which is the large part. */
-const MOST_SAMPLES = 100;
 /** Rows sent and not yet acknowledged. */
 const IN_FLIGHT = 8;
 
@@ -22,16 +20,6 @@ const LOOK = 100;
 const LOG_AFTER = 3000;
 /** Characters of a log's last line that are told at most. */
 const LINE = 200;
-
-/** Milliseconds that a tracker has after the run has ended. */
-export interface Patience {
-  /** Time limit without a sign of life until it has reached its server, or given up. */
-  readonly start: number;
-  /** Time limit without a sign of life while it receives steps. */
-  readonly silence: number;
-  /** Time limit to write and upload everything. */
-  readonly end: number;
-}
 
 export interface Row {
   readonly step: number;
@@ -105,8 +93,11 @@ export class TrackerProcess {
     this.#pump();
   }
 
-  /** Sends the queued rows and the adapters, and lets the process end; it is killed when that takes too long. */
-  async close(adapters: readonly AdapterMessage[], patience: Patience): Promise<void> {
+  /**
+   * Sends the queued rows and the adapters, and lets the process end.
+   * @param patience milliseconds without a sign of life, after which it is killed
+   */
+  async close(adapters: readonly AdapterMessage[], patience: number): Promise<void> {
     const begun = awakeTime();
     this.#adapters = [...adapters];
     this.#closing = true;
@@ -114,9 +105,7 @@ export class TrackerProcess {
     this.#pump();
     let logged = false;
     while (!this.#gone) {
-      const { start, silence, end } = patience;
-      const limit = !this.#ready ? start : this.#process.finished ? end : silence;
-      if (awakeTime() - this.#sign > limit) break;
+      if (awakeTime() - this.#sign > patience) break;
       if (!logged && awakeTime() - begun > LOG_AFTER) {
         logged = true;
         this.#settings.log(`${this.#settings.name}: waiting until it has written what it was told`);
@@ -163,11 +152,6 @@ export class TrackerProcess {
       if (this.#dropped === 0)
         this.#settings.log(`${this.#settings.name}: it takes too long; the oldest steps that wait for it are left out`);
       this.#dropped += over;
-    }
-    const large = this.#queue.length - MOST_SAMPLES;
-    for (let i = 0; i < large; i++) {
-      const row = this.#queue[i];
-      if (row?.rollouts) this.#queue[i] = { step: row.step, values: row.values };
     }
   }
 

@@ -10,10 +10,7 @@ const MOST = 4;
 /** Characters of a conversation at most. */
 const TEXT = 4000;
 
-export interface RolloutTable {
-  readonly columns: readonly string[];
-  readonly rows: readonly (readonly (string | number | boolean | null)[])[];
-}
+export type RolloutTable = NonNullable<ReturnType<Sample["table"]>>;
 
 const COLUMNS = [
   "step",
@@ -57,7 +54,7 @@ export class Sample {
     for (const [i, { id }] of group.entries()) this.#trained.set(id, rewards[i] as number);
   }
 
-  table(): RolloutTable | undefined {
+  table() {
     if (this.#kept.length === 0) return undefined;
     return {
       columns: COLUMNS,

@@ -13,14 +13,11 @@ import {
 } from "../../core/run/records.js";
 import { figuresOf, validationFigures, withZeros } from "./figures.js";
 import type { TrackerName } from "./names.js";
-import { type AdapterMessage, type Patience, type Row, TrackerProcess } from "./process.js";
+import { type AdapterMessage, type Row, TrackerProcess } from "./process.js";
 import { Sample } from "./sample.js";
 
-/** Milliseconds for a tracker's end: after all steps, and after an interruption. */
-const PATIENCE = {
-  whole: { start: 60_000, silence: 30_000, end: 60_000 },
-  broken: { start: 10_000, silence: 10_000, end: 10_000 },
-};
+/** Milliseconds without a sign of life that a tracker has for its end: after all steps, and after an interruption. */
+const PATIENCE = { whole: 60_000, broken: 10_000 };
 
 export interface TrackedRun {
   readonly folder: string;
@@ -42,7 +39,7 @@ interface Open {
 export class Tracking {
   readonly #run: TrackedRun;
   readonly #trackers: readonly TrackerProcess[];
-  readonly #patience: { readonly whole: Patience; readonly broken: Patience };
+  readonly #patience: typeof PATIENCE;
   readonly #open = new Map<number, Open>();
   #playing: { phase: string; step: number } = { phase: "", step: -1 };
   /** Names of counters in the rows so far. */
@@ -56,7 +53,7 @@ export class Tracking {
     run: TrackedRun,
     python: string,
     log: (line: string) => void,
-    patience: { readonly whole: Patience; readonly broken: Patience } = PATIENCE,
+    patience = PATIENCE,
   ) {
     this.#run = run;
     this.#patience = patience;

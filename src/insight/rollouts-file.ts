@@ -11,7 +11,7 @@ import { nearest } from "../core/util/nearest.js";
 import { hone } from "../core/util/program.js";
 import { Random } from "../core/util/random.js";
 import { loadTask, scenariosOf } from "../scenarios/load.js";
-import { type RolloutSummary, RolloutTally } from "./report/rollout-report.js";
+import { RolloutTally } from "./report/rollout-report.js";
 
 export interface ScenarioChoice {
   readonly split: Split | undefined;
@@ -71,16 +71,7 @@ export interface RolloutsToFile {
   readonly onNote?: (text: string) => void;
 }
 
-export interface RolloutsSummary extends RolloutSummary {
-  groups: number;
-  /** Prompt tokens, with the common prompt of a group counted once. */
-  prompt_tokens_unique: number;
-  failures: RolloutFailure[];
-  interrupted: boolean;
-  tokens_per_second: number;
-  seconds: number;
-  trajectories: string;
-}
+export type RolloutsSummary = Awaited<ReturnType<typeof rolloutsToFile>>;
 
 /** Prompt tokens of a group, with the common prompt counted once. */
 export function uniquePromptTokens(group: readonly Trajectory[]): number {
@@ -91,7 +82,7 @@ export function uniquePromptTokens(group: readonly Trajectory[]): number {
   return common + group.reduce((sum, { promptTokens }) => sum + promptTokens - common, 0);
 }
 
-export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsSummary> {
+export async function rolloutsToFile(options: RolloutsToFile) {
   const { settings, out } = options;
   const task = await loadTask(settings.task, settings.limits.taskSeconds);
   const scenarios = chooseScenarios(await scenariosOf(task, settings.taskOptions, options.io), options.choice);
@@ -125,6 +116,7 @@ export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsS
     return {
       ...tally.summary(),
       groups: groups.filter((group) => group.length > 0).length,
+      /** Prompt tokens, with the common prompt of a group counted once. */
       prompt_tokens_unique: groups.reduce((sum, group) => sum + uniquePromptTokens(group), 0),
       failures,
       interrupted,

@@ -1,11 +1,11 @@
 /** A task that its own code plays: played with a small model, to find defects of the code; the model's words do not matter. */
 
 import { gather } from "../../core/gather/gather.js";
-import { callsIn, type RolloutFailure, type Trajectory } from "../../core/rollout/trajectory.js";
+import { callsIn } from "../../core/rollout/trajectory.js";
 import type { AnyTask, PlainOptions, RolloutEnd, Scenario } from "../../core/task/task.js";
 import { loadEngine } from "../../engine/factory.js";
 import { UnknownTools } from "../../insight/report/unknown-tools.js";
-import type { Finding } from "./findings.js";
+import { error, type Finding, warning } from "./findings.js";
 
 export interface AgentCheck {
   readonly task: AnyTask;
@@ -32,14 +32,7 @@ const AT_ONCE = 2;
 /** Ends of a rollout whose code ended with an error, but for those of hone's own limits. */
 const MISTAKES: ReadonlySet<RolloutEnd> = new Set<RolloutEnd>(["bad_call", "token_limit", "model_mistake"]);
 
-export interface PlayedAgents {
-  readonly trajectories: readonly Trajectory[];
-  readonly failures: readonly RolloutFailure[];
-  /** Options that were refused or replaced. */
-  readonly notes: readonly string[];
-}
-
-export async function playAgents(check: AgentCheck): Promise<PlayedAgents> {
+export async function playAgents(check: AgentCheck) {
   const { reference, taskOptions, scenarios, seed, maxTurns, toolSeconds, model, context, signal } = check;
   const options = { model, gpu: false, threads: 1, sequences: AT_ONCE, contextPerSequence: context } as const;
   const notes: string[] = [];
@@ -68,66 +61,58 @@ export async function playAgents(check: AgentCheck): Promise<PlayedAgents> {
       onFailure: played,
     });
     signal.throwIfAborted();
+    // The notes are of options that were refused or replaced.
     return { trajectories: groups.flat(), failures, notes };
   } finally {
     await engine.close();
   }
 }
 
-export function agentFindings({ trajectories, failures, notes }: PlayedAgents, context: number): Finding[] {
+export function agentFindings(
+  { trajectories, failures, notes }: Awaited<ReturnType<typeof playAgents>>,
+  context: number,
+): Finding[] {
   const findings: Finding[] = [];
   const all = trajectories.length + failures.length;
   const [first] = failures;
   if (first) {
     const message = `the agent failed in ${failures.length} of ${all} rollouts (${first.id}): ${first.error}`;
-    findings.push({ level: "error", kind: "task_throws", message });
+    findings.push(error("task_throws", message));
   }
   const long = trajectories.filter(({ end }) => end === "context_limit");
   if (long.length > 0) {
     const message = `in ${long.length} of ${all} rollouts the conversation left no room in a context of ${context} tokens`;
-    findings.push({ level: "error", kind: "prompt_too_long", message });
+    findings.push(error("prompt_too_long", message));
   }
   const mistaken = trajectories.filter(({ end }) => MISTAKES.has(end));
   const [one] = mistaken;
   if (one) {
-    findings.push({
-      level: "warning",
-      kind: "model_mistake",
-      message: `in ${mistaken.length} of ${all} rollouts an error of the agent is taken for a mistake of the model (${one.id}): ${one.reason}\nSuch rollouts are trained with ${one.reward.reward}: see that it is no fault of the agent`,
-    });
+    const message = `in ${mistaken.length} of ${all} rollouts an error of the agent is taken for a mistake of the model (${one.id}): ${one.reason}\nSuch rollouts are trained with ${one.reward.reward}: see that it is no fault of the agent`;
+    findings.push(warning("model_mistake", message));
   }
   const unknown = new UnknownTools();
   for (const trajectory of trajectories) unknown.add(trajectory);
   const others = unknown.text();
-  if (others !== undefined) findings.push({ level: "warning", kind: "unknown_tools", message: others });
+  if (others !== undefined) findings.push(warning("unknown_tools", others));
   const open = trajectories.filter(({ end }) => end === "open_call");
   // The code has sent no result of them back.
   const ends = open.flatMap((one) => callsIn(one).filter(({ outcome, result }) => outcome === "ok" && result === null));
   if (ends.length > 0) {
     const names = [...new Set(ends.map(({ name }) => name))].join(", ");
-    findings.push({
-      level: "warning",
-      kind: "open_call",
-      message: `in ${open.length} of ${all} rollouts the model was not given the result of its last call, of ${names} (end open_call); if that call is the answer, name the tool in the task's finalTools`,
-    });
+    const message = `in ${open.length} of ${all} rollouts the model was not given the result of its last call, of ${names} (end open_call); if that call is the answer, name the tool in the task's finalTools`;
+    findings.push(warning("open_call", message));
   }
   const rewritten = trajectories.reduce((sum, { agent }) => sum + (agent?.history_rewritten ?? 0), 0);
   if (rewritten > 0) {
-    findings.push({
-      level: "warning",
-      kind: "history_rewritten",
-      message: `the agent sends back ${rewritten} turns otherwise than they were sampled, which begins new sequences: defaults and transforms in a tool's schema do that, and shortened messages`,
-    });
+    const message = `the agent sends back ${rewritten} turns otherwise than they were sampled, which begins new sequences: defaults and transforms in a tool's schema do that, and shortened messages`;
+    findings.push(warning("history_rewritten", message));
   }
-  for (const message of notes) findings.push({ level: "warning", kind: "option_refused", message });
+  for (const message of notes) findings.push(warning("option_refused", message));
   const rewards = new Set(trajectories.map(({ reward }) => reward.reward));
   const [earned] = rewards;
   if (trajectories.length > 1 && rewards.size === 1) {
-    findings.push({
-      level: "warning",
-      kind: "reward_constant",
-      message: `every rollout of a small model earned ${earned}: only differences teach, so see that the model you train earns more now and then`,
-    });
+    const message = `every rollout of a small model earned ${earned}: only differences teach, so see that the model you train earns more now and then`;
+    findings.push(warning("reward_constant", message));
   }
   return findings;
 }

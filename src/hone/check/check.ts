@@ -24,7 +24,7 @@ import {
 } from "./findings.js";
 import { type Probed, probeScenario, probes } from "./probes.js";
 import { SeenResults } from "./results.js";
-import { type CheckedServer, checkedServers, serverFindings } from "./servers.js";
+import { checkedServers, serverFindings } from "./servers.js";
 
 export interface CheckSettings extends Omit<AgentCheck, "reference" | "scenarios"> {
   /** As worker threads load it: for a task that its own code plays. */
@@ -37,17 +37,7 @@ export interface CheckSettings extends Omit<AgentCheck, "reference" | "scenarios
   readonly n: number;
 }
 
-export interface CheckResult {
-  readonly task: string;
-  readonly scenarios: { readonly train: number; readonly test: number };
-  /** Number of rollouts played by probes. */
-  readonly played: number;
-  /** Tokens of the longest measured prompt; null without scenarios. */
-  readonly longest_prompt: number | null;
-  /** MCP servers and their tools. */
-  readonly servers: readonly CheckedServer[];
-  readonly findings: readonly Finding[];
-}
+export type CheckResult = Awaited<ReturnType<typeof checkTask>>;
 
 /** What the findings of tokens need, counted with the model's own template and vocabulary. */
 async function tokensOf(
@@ -79,52 +69,44 @@ async function tokensOf(
   }
 }
 
-async function checkAgent(
-  settings: CheckSettings,
-  all: readonly Scenario[],
-  chosen: readonly Scenario[],
-): Promise<CheckResult> {
+/** What is found by playing. */
+interface Played {
+  readonly played: number;
+  /** Tokens of the prompts. */
+  readonly prompts: readonly number[];
+  readonly findings: readonly Finding[];
+}
+
+async function playByAgent(settings: CheckSettings, scenarios: readonly Scenario[]): Promise<Played> {
   const { task, reference, model } = settings;
   if (settings.servers)
     throw new UsageError(`the task ${task.name} is played by its own code, which has its own tools; leave --mcp out`);
   if (reference === undefined)
     throw new UsageError(`the task ${task.name} is played by its own code; give the path of its file`);
   const context = Math.min(settings.context, await trainedContext(model));
-  const played = await playAgents({ ...settings, reference, context, scenarios: chosen });
+  const played = await playAgents({ ...settings, reference, context, scenarios });
   const { trajectories, failures } = played;
-  const prompts = trajectories.map(({ tokens }) => tokens?.sampled.indexOf(1) ?? 0);
-  const of = (split: Scenario["split"]) => all.filter((scenario) => scenario.split === split).length;
-  const findings = [...nameFindings(task.name), ...scenarioFindings(all), ...agentFindings(played, context)];
   return {
-    task: task.name,
-    scenarios: { train: of("train"), test: of("test") },
     played: trajectories.length + failures.length,
-    longest_prompt: prompts.length === 0 ? null : Math.max(...prompts),
-    servers: [],
-    findings: findings.sort((a, b) => Number(a.level === "warning") - Number(b.level === "warning")),
+    prompts: trajectories.map(({ tokens }) => tokens?.sampled.indexOf(1) ?? 0),
+    findings: agentFindings(played, context),
   };
 }
 
-/** @throws HoneError when the task cannot list its scenarios or open its environment */
-export async function checkTask(settings: CheckSettings): Promise<CheckResult> {
-  const { taskOptions, n, seed, signal, servers: surveyed } = settings;
-  const seen = new SeenResults(settings.task);
-  const servers = surveyed && new McpServers(surveyed.plan, seen.task);
-  const task = servers?.task ?? seen.task;
-  const all = await scenariosOf(task, taskOptions, settings.io);
-  const ofSplit = (split: Scenario["split"]) => all.filter((scenario) => scenario.split === split);
-  const chosen = (["train", "test"] as const).flatMap((split) => {
-    const some = ofSplit(split);
-    return some.length <= n ? some : new Random("check", seed, split).sample(some, n);
-  });
-  if (task.rollout) return checkAgent(settings, all, chosen);
-  const env = await task.open(taskOptions);
+async function playByProbes(
+  settings: CheckSettings,
+  seen: SeenResults,
+  servers: McpServers | undefined,
+  scenarios: readonly Scenario[],
+): Promise<Played> {
+  const { task, signal } = settings;
+  const env = await task.open(settings.taskOptions);
   const probed: Probed[] = [];
   try {
-    for (const scenario of chosen) {
+    for (const scenario of scenarios) {
       for (const probe of probes) {
         if (probe === "expert" && !task.expert) continue;
-        probed.push(await probeScenario({ ...settings, task, env, servers }, scenario, probe));
+        probed.push(await probeScenario({ ...settings, env, servers }, scenario, probe));
       }
     }
   } finally {
@@ -132,23 +114,48 @@ export async function checkTask(settings: CheckSettings): Promise<CheckResult> {
     await servers?.close();
   }
   signal.throwIfAborted();
-  const { prompts, results, size } = await tokensOf({ ...settings, task }, chosen, seen.longest);
-  const findings = [
+  const { prompts, results, size } = await tokensOf(settings, scenarios, seen.longest);
+  return {
+    played: probed.length,
+    prompts: prompts.map(({ tokens }) => tokens),
+    findings: [
+      ...toolFindings(task),
+      ...seen.findings(),
+      ...rewardFindings(probed),
+      ...promptFindings(prompts, size),
+      ...resultFindings(results, size),
+    ],
+  };
+}
+
+/** @throws HoneError when the task cannot list its scenarios or open its environment */
+export async function checkTask(settings: CheckSettings) {
+  const { n, seed, servers: surveyed } = settings;
+  const seen = new SeenResults(settings.task);
+  const servers = surveyed && new McpServers(surveyed.plan, seen.task);
+  const task = servers?.task ?? seen.task;
+  const all = await scenariosOf(task, settings.taskOptions, settings.io);
+  const ofSplit = (split: Scenario["split"]) => all.filter((scenario) => scenario.split === split);
+  const chosen = (["train", "test"] as const).flatMap((split) => {
+    const some = ofSplit(split);
+    return some.length <= n ? some : new Random("check", seed, split).sample(some, n);
+  });
+  const { played, prompts, findings } = task.rollout
+    ? await playByAgent(settings, chosen)
+    : await playByProbes({ ...settings, task }, seen, servers, chosen);
+  const found = [
     ...(surveyed ? serverFindings(surveyed) : []),
     ...nameFindings(task.name),
     ...scenarioFindings(all),
-    ...toolFindings(task),
-    ...seen.findings(),
-    ...rewardFindings(probed),
-    ...promptFindings(prompts, size),
-    ...resultFindings(results, size),
+    ...findings,
   ];
   return {
     task: task.name,
     scenarios: { train: ofSplit("train").length, test: ofSplit("test").length },
-    played: probed.length,
-    longest_prompt: prompts.length === 0 ? null : Math.max(...prompts.map(({ tokens }) => tokens)),
+    played,
+    /** Tokens of the longest measured prompt; null without scenarios. */
+    longest_prompt: prompts.length === 0 ? null : Math.max(...prompts),
     servers: surveyed ? checkedServers(surveyed) : [],
-    findings: findings.sort((a, b) => Number(a.level === "warning") - Number(b.level === "warning")),
+    findings: found.sort((a, b) => Number(a.level === "warning") - Number(b.level === "warning")),
   };
 }

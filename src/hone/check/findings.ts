@@ -1,4 +1,5 @@
 /** Finds defects of a task from its declaration and from the rewards of probes. Pure functions. */
+import { mean } from "../../core/run/evaluation.js";
 import { type AnyTask, type Scenario, toolSchema } from "../../core/task/task.js";
 import { isFolderName } from "../../core/util/paths.js";
 import type { Probe, Probed } from "./probes.js";
@@ -33,6 +34,9 @@ export interface Finding {
   readonly message: string;
 }
 
+export const error = (kind: Finding["kind"], message: string): Finding => ({ level: "error", kind, message });
+export const warning = (kind: Finding["kind"], message: string): Finding => ({ level: "warning", kind, message });
+
 const some = (names: readonly string[]) =>
   `${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}`;
 
@@ -45,24 +49,19 @@ function contentOf({ id: _, split: __, ...content }: Scenario): string {
 export function nameFindings(name: string): Finding[] {
   if (isFolderName(name)) return [];
   const message = `the name "${name}" cannot be a folder's: use letters, digits, ".", "_" and "-", or train with --project NAME`;
-  return [{ level: "warning", kind: "name_refused", message }];
+  return [warning("name_refused", message)];
 }
 
 export function scenarioFindings(scenarios: readonly Scenario[]): Finding[] {
   const findings: Finding[] = [];
   for (const split of ["train", "test"] as const) {
     if (scenarios.some((scenario) => scenario.split === split)) continue;
-    findings.push({
-      level: "error",
-      kind: "no_scenarios",
-      message: `the ${split} split has no scenario, and training needs both splits`,
-    });
+    findings.push(error("no_scenarios", `the ${split} split has no scenario, and training needs both splits`));
   }
   const ids = scenarios.map(({ id }) => id);
   const first = new Map([...ids.entries()].reverse().map(([at, id]) => [id, at]));
   const twice = ids.filter((id, at) => first.get(id) !== at);
-  if (twice.length > 0)
-    findings.push({ level: "error", kind: "repeated_id", message: `ids occur more than once: ${some(twice)}` });
+  if (twice.length > 0) findings.push(error("repeated_id", `ids occur more than once: ${some(twice)}`));
   const trained = new Map(
     scenarios.filter(({ split }) => split === "train").map((scenario) => [contentOf(scenario), scenario.id]),
   );
@@ -73,11 +72,8 @@ export function scenarioFindings(scenarios: readonly Scenario[]): Finding[] {
       return other === undefined ? [] : [`${scenario.id} is ${other}`];
     });
   if (both.length > 0) {
-    findings.push({
-      level: "error",
-      kind: "repeated_scenario",
-      message: `${both.length} test scenarios are also trained on, so that held-out success says nothing of new ones: ${some(both)}`,
-    });
+    const message = `${both.length} test scenarios are also trained on, so that held-out success says nothing of new ones: ${some(both)}`;
+    findings.push(error("repeated_scenario", message));
   }
   return findings;
 }
@@ -97,55 +93,41 @@ export function toolFindings(task: Pick<AnyTask, "tools">): Finding[] {
     "unchecked" in parameters ? parameters.unchecked.map((what) => `of the tool ${name} ${what}`) : [],
   );
   return [
-    ...unchecked.map((message): Finding => ({ level: "warning", kind: "pattern_unchecked", message })),
-    ...(bare.length > 0
-      ? [{ level: "error", kind: "no_description", message: `tools without a description: ${some(bare)}` } as const]
-      : []),
+    ...unchecked.map((message) => warning("pattern_unchecked", message)),
+    ...(bare.length > 0 ? [error("no_description", `tools without a description: ${some(bare)}`)] : []),
     ...(fields.length > 0
-      ? [
-          {
-            level: "warning",
-            kind: "no_description",
-            message: `arguments without a description (zod's \`.describe()\`): ${some(fields)}`,
-          } as const,
-        ]
+      ? [warning("no_description", `arguments without a description (zod's \`.describe()\`): ${some(fields)}`)]
       : []),
   ];
 }
 
-const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const show = (value: number) => String(Number(value.toFixed(3)));
 
 /** Whether an empty answer may well be right: a number, a truth value or one of an enum, which a question can ask for. */
 const mayBeRight = (answer: Readonly<Record<string, unknown>> = {}) =>
   Object.values(answer).some((value) => value !== "" && typeof value !== "object");
 
+/** Rollouts in which a tool failed, or other code of the task threw: the same error in several scenarios is reported once. */
 function failureFindings(probed: readonly Probed[]): Finding[] {
-  const failed = probed.filter(({ outcome }) => outcome?.end === "tool_failure");
-  return [...new Set(failed.map(({ outcome }) => outcome?.reason))].map((reason) => {
-    const where = failed.filter(({ outcome }) => outcome?.reason === reason);
-    const at = `${where[0]?.probe}, scenario ${where[0]?.scenario}`;
-    const message = `${reason?.split("\n")[0]}; in ${where.length} of ${probed.length} rollouts (${at})`;
-    return { level: "error", kind: "tool_failed", message };
+  const findings = new Map<string, { kind: Finding["kind"]; text: string; where: Probed[] }>();
+  for (const one of probed) {
+    const { error: thrown, outcome, scenario } = one;
+    const text = (outcome?.end === "tool_failure" ? outcome.reason : thrown)?.split("\n")[0];
+    if (text === undefined) continue;
+    const kind = thrown === undefined ? "tool_failed" : "task_throws";
+    const key = `${kind} ${text.replaceAll(scenario, "")}`;
+    const same = findings.get(key) ?? { kind, text, where: [] };
+    same.where.push(one);
+    findings.set(key, same);
+  }
+  return [...findings.values()].map(({ kind, text, where }) => {
+    const rollouts = `${where.length} of ${probed.length} rollouts (${where[0]?.probe}, scenario ${where[0]?.scenario})`;
+    return error(kind, kind === "tool_failed" ? `${text}; in ${rollouts}` : `the task threw in ${rollouts}: ${text}`);
   });
 }
 
 export function rewardFindings(probed: readonly Probed[]): Finding[] {
   const findings = failureFindings(probed);
-  const errors = new Map<string, { error: string; where: Probed[] }>();
-  for (const one of probed) {
-    if (one.error === undefined) continue;
-    // The same error in several scenarios is reported once.
-    const key = one.error.replaceAll(one.scenario, "");
-    const same = errors.get(key) ?? { error: one.error, where: [] };
-    same.where.push(one);
-    errors.set(key, same);
-  }
-  for (const { error, where } of errors.values()) {
-    const at = `${where[0]?.probe}, scenario ${where[0]?.scenario}`;
-    const message = `the task threw in ${where.length} of ${probed.length} rollouts (${at}): ${error.split("\n")[0]}`;
-    findings.push({ level: "error", kind: "task_throws", message });
-  }
   const played = probed.flatMap(({ probe, scenario, outcome }) =>
     // What a failing tool ended says nothing of the reward.
     outcome && outcome.end !== "tool_failure" ? [{ probe, scenario, answer: outcome.answer, ...outcome.reward }] : [],
@@ -157,11 +139,8 @@ export function rewardFindings(probed: readonly Probed[]): Finding[] {
     ? ""
     : "; give the task an expert, and check sees whether a right answer earns more";
   if (first && played.length > 1 && played.every(({ reward }) => reward === first.reward)) {
-    findings.push({
-      level: expert.length > 0 ? "error" : "warning",
-      kind: "reward_constant",
-      message: `every rollout earned ${show(first.reward)}${expert.length > 0 ? ", the expert's too" : without}: only differences teach`,
-    });
+    const message = `every rollout earned ${show(first.reward)}${expert.length > 0 ? ", the expert's too" : without}: only differences teach`;
+    findings.push((expert.length > 0 ? error : warning)("reward_constant", message));
   } else if (empty.length > 0) {
     const won = empty.filter(({ success }) => success);
     const earned = mean(empty.map(({ reward }) => reward));
@@ -169,19 +148,18 @@ export function rewardFindings(probed: readonly Probed[]): Finding[] {
     const written = `an empty answer${empty[0]?.answer ? `, ${JSON.stringify(empty[0].answer)},` : ""}`;
     if (pays) {
       const message = `${written} earns ${show(earned)} on average, no less than the expert`;
-      findings.push({ level: "error", kind: "empty_answer_wins", message });
+      findings.push(error("empty_answer_wins", message));
     } else if (won.length > 0) {
-      const level = won.every(({ answer }) => mayBeRight(answer)) ? "warning" : "error";
       const names = some(won.map(({ scenario }) => scenario));
       const message = `${written} solves ${won.length} of ${empty.length} scenarios; is it right there? ${names}`;
-      findings.push({ level, kind: "empty_answer_wins", message });
+      findings.push((won.every(({ answer }) => mayBeRight(answer)) ? warning : error)("empty_answer_wins", message));
     }
   }
   const failed = expert.filter(({ success }) => !success);
   if (failed.length > 0) {
     const names = failed.map(({ scenario }) => scenario);
     const message = `the expert does not solve ${failed.length} of ${expert.length} scenarios: ${some(names)}`;
-    findings.push({ level: "warning", kind: "expert_fails", message });
+    findings.push(warning("expert_fails", message));
   }
   return findings;
 }
@@ -200,20 +178,18 @@ export function promptFindings(prompts: readonly Prompted[], context: number): F
   return [
     ...(long.length > 0
       ? [
-          {
-            level: "error",
-            kind: "prompt_too_long",
-            message: `${long.length} of ${prompts.length} prompts leave no room in a context of ${context} tokens: ${some(names)}`,
-          } as const,
+          error(
+            "prompt_too_long",
+            `${long.length} of ${prompts.length} prompts leave no room in a context of ${context} tokens: ${some(names)}`,
+          ),
         ]
       : []),
     ...(kinds(({ scenario }) => scenario.question) > 1 && kinds(({ text }) => text) === 1
       ? [
-          {
-            level: "warning",
-            kind: "same_prompt",
-            message: `${prompts.length} scenarios with different questions have the same prompt: what should tell the model which it is?`,
-          } as const,
+          warning(
+            "same_prompt",
+            `${prompts.length} scenarios with different questions have the same prompt: what should tell the model which it is?`,
+          ),
         ]
       : []),
   ];
@@ -228,5 +204,5 @@ export function resultFindings(
   if (long.length === 0) return [];
   const names = long.map(({ tool, tokens }) => `${tool} ${tokens}`);
   const message = `tools returned more tokens than a context of ${context} has, which ends a rollout: ${some(names)}`;
-  return [{ level: "error", kind: "result_too_long", message }];
+  return [error("result_too_long", message)];
 }

@@ -1,8 +1,15 @@
 /** Trivial players without a model: one stays silent, one answers with nothing, one with irrelevant text. */
 import type { McpServers } from "../../agent/mcp/servers.js";
 import { opening, playRollout, type RolloutOutcome } from "../../core/rollout/rollout.js";
-import type { Session, Turn } from "../../core/rollout/session.js";
-import { type AnyTask, type Scenario, type ToolCall, toolSchema } from "../../core/task/task.js";
+import type { Session } from "../../core/rollout/session.js";
+import {
+  type AnyTask,
+  type ExpertScript,
+  type ExpertTurn,
+  type Scenario,
+  type ToolCall,
+  toolSchema,
+} from "../../core/task/task.js";
 import { messageOf } from "../../core/util/errors.js";
 import { Random } from "../../core/util/random.js";
 import { ExpertSession } from "../expert-session.js";
@@ -40,48 +47,31 @@ function filled(schema: JsonSchema, text: string, number: number): unknown {
   );
 }
 
-/** Answers in the first turn, with the final tool if there is one, and then stays silent. */
-class AnsweringSession implements Session {
-  #turns: Turn[];
-
-  constructor(task: AnyTask, text: string, number: number) {
-    const final = task.tools.find((tool) => tool.final);
-    const call = final && {
-      name: final.name,
-      arguments: filled(toolSchema(final).function.parameters as JsonSchema, text, number) as ToolCall["arguments"],
-    };
-    this.#turns = [turnOf(call ? "" : text, call)];
-  }
-
-  async turn(): Promise<Turn> {
-    return this.#turns.shift() ?? turnOf("");
-  }
-
-  respond(): void {}
-
-  tokens(): undefined {
-    return undefined;
-  }
-
-  promptTokens(): number {
-    return 0;
-  }
-
-  close(): void {}
+/** An answer of the first turn: by the final tool if there is one. */
+function answer(task: AnyTask, text: string, number: number): ExpertTurn {
+  const final = task.tools.find((tool) => tool.final);
+  if (!final) return text;
+  const args = filled(toolSchema(final).function.parameters as JsonSchema, text, number) as ToolCall["arguments"];
+  return [{ name: final.name, arguments: args }];
 }
 
-function turnOf(content: string, call?: ToolCall): Turn {
-  return { content, calls: call ? [{ kind: "call", call }] : [], completionTokens: 0, stop: "stop" };
-}
+/** What each probe plays in the place of the task's expert; after that it stays silent. */
+const scripts: Readonly<Record<Exclude<Probe, "expert">, (task: AnyTask) => ExpertScript>> = {
+  *silence() {},
+  *"empty answer"(task) {
+    yield answer(task, "", 0);
+  },
+  *"unrelated answer"(task) {
+    yield answer(task, "The weather is fine today.", 987_654_321);
+  },
+};
 
 function sessionOf(probe: Probe, task: AnyTask, scenario: Scenario, seed: number): Session {
-  if (probe === "expert") return new ExpertSession(task, scenario, new Random("check", seed, scenario.id), {});
-  if (probe === "unrelated answer") return new AnsweringSession(task, "The weather is fine today.", 987_654_321);
-  const silent: Session = new AnsweringSession(task, "", 0);
-  return probe === "silence" ? Object.assign(silent, { turn: async () => turnOf("") }) : silent;
+  const player = probe === "expert" ? task : { ...task, expert: () => scripts[probe](task) };
+  return new ExpertSession(player, scenario, new Random("check", seed, scenario.id), {});
 }
 
-export interface ProbeSettings {
+interface ProbeSettings {
   readonly task: AnyTask;
   readonly env: unknown;
   readonly servers: McpServers | undefined;

@@ -1,7 +1,7 @@
 /** What a task's tools return, beside what the model reads of it. */
 import type { AnyTask, Tool } from "../../core/task/task.js";
 import { toJson } from "../../core/util/json.js";
-import type { Finding } from "./findings.js";
+import { type Finding, warning } from "./findings.js";
 
 const nameOf = (value: object) => Object.prototype.toString.call(value).slice(8, -1).toLowerCase();
 
@@ -38,23 +38,17 @@ function lostAsJson(result: unknown): string | undefined {
 export class SeenResults {
   readonly task: AnyTask;
   readonly #lost = new Map<string, string>();
-  readonly #longest = new Map<string, string>();
+  /** The longest text that each tool returned. */
+  readonly longest = new Map<string, string>();
 
   constructor(task: AnyTask) {
     this.task = { ...task, tools: task.tools.map((tool) => this.#seen(tool)) };
   }
 
-  /** The longest text that each tool returned. */
-  get longest(): ReadonlyMap<string, string> {
-    return this.#longest;
-  }
-
   findings(): Finding[] {
-    return [...this.#lost].map(([name, what]) => ({
-      level: "warning",
-      kind: "result_lost",
-      message: `the tool ${name} returned ${what}; return what JSON can write, or a text`,
-    }));
+    return [...this.#lost].map(([name, what]) =>
+      warning("result_lost", `the tool ${name} returned ${what}; return what JSON can write, or a text`),
+    );
   }
 
   #seen(tool: Tool): Tool {
@@ -62,7 +56,7 @@ export class SeenResults {
       const what = typeof result === "string" ? undefined : lostAsJson(result);
       if (what !== undefined && !this.#lost.has(tool.name)) this.#lost.set(tool.name, what);
       const text = typeof result === "string" ? result : (toJson(result ?? null) ?? "");
-      if (text.length > (this.#longest.get(tool.name)?.length ?? 0)) this.#longest.set(tool.name, text);
+      if (text.length > (this.longest.get(tool.name)?.length ?? 0)) this.longest.set(tool.name, text);
       return result;
     };
     return { ...tool, execute: async (args, context) => look(await tool.execute(args, context)) };

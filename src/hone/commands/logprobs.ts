@@ -1,5 +1,6 @@
 /** `yarn hone logprobs`: the engine's log-probabilities of given tokens, for comparison with other programs. */
 import { readFileSync } from "node:fs";
+import { z } from "zod";
 import { HoneError, messageOf } from "../../core/util/errors.js";
 import { printable } from "../../core/util/text.js";
 import { takeDevice } from "../../engine/device/device.js";
@@ -12,23 +13,28 @@ import { adapterFile, existing } from "../../machine/play/engine-player.js";
 import { prepareMachine } from "../../machine/python/machine.js";
 import { defineCommand } from "../command.js";
 
+const idsSchema = z
+  .array(
+    z
+      .int()
+      .min(0)
+      .max(2 ** 31 - 1),
+  )
+  .min(2, "the first that is scored is the second");
+
 /** @throws HoneError when the file does not hold two token ids or more, as a JSON array */
 function readTokens(file: string): Int32Array {
-  let ids: unknown;
   try {
-    ids = JSON.parse(readFileSync(file, "utf8"));
+    return Int32Array.from(idsSchema.parse(JSON.parse(readFileSync(file, "utf8"))));
   } catch (error) {
-    const why = error instanceof SyntaxError ? "is not JSON" : `cannot be read: ${messageOf(error)}`;
-    throw new HoneError(`${file} ${why}; give a JSON array of token ids: [151644, 8948, 198]`, { cause: error });
+    const [issue] = error instanceof z.ZodError ? error.issues : [];
+    const why = issue
+      ? `${issue.path.map((at) => `entry ${String(at)}: `).join("")}${issue.message}`
+      : messageOf(error);
+    throw new HoneError(`${file} holds no JSON array of token ids such as [151644, 8948, 198]: ${why}`, {
+      cause: error,
+    });
   }
-  if (!Array.isArray(ids)) throw new HoneError(`${file} holds no JSON array of token ids: [151644, 8948, 198]`);
-  const wrong = ids.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= 2 ** 31);
-  if (wrong >= 0) {
-    throw new HoneError(`entry ${wrong} of ${file} is ${JSON.stringify(ids[wrong])}, which is no token id`);
-  }
-  if (ids.length < 2)
-    throw new HoneError(`${file} holds ${ids.length} token ids; the first that is scored is the second`);
-  return Int32Array.from(ids as number[]);
 }
 
 export const logprobsCommand = defineCommand({

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statfsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { packageRoot } from "../../core/util/paths.js";
 import { usableCores } from "../../engine/threads.js";
+import { gigabytes } from "../../machine/plan/fit.js";
 import { mainMemory } from "../../machine/plan/machine.js";
 import { type Check, note, ok, wrong } from "./check.js";
 
@@ -12,18 +13,9 @@ const DISK = 2e9;
 /** The oldest Node that still gets fixes. */
 const SUPPORTED_NODE = "22";
 
-const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
-
 /** Whether a version is at least the required one; both as "20.19" or "v20.20.2". */
-export function atLeast(version: string, wanted: string): boolean {
-  const numbers = (text: string) => (text.match(/\d+/g) ?? []).map(Number);
-  const [have, want] = [numbers(version), numbers(wanted)];
-  for (const [i, least] of want.entries()) {
-    const found = have[i] ?? 0;
-    if (found !== least) return found > least;
-  }
-  return true;
-}
+export const atLeast = (version: string, wanted: string) =>
+  new Intl.Collator("en", { numeric: true }).compare(version.replace(/^v/, ""), wanted) >= 0;
 
 export function checkNode(version = process.version): Check {
   const about = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as {

@@ -17,12 +17,6 @@ function learnerPython(given: string | undefined, build: Build | undefined): str
   return own && interpreterIn(own);
 }
 
-export interface PythonChecks {
-  readonly checks: readonly Check[];
-  /** Undefined where no interpreter can run the learner. */
-  readonly facts: PythonFacts | undefined;
-}
-
 /**
  * @param given value of `--python`
  * @param card the NVIDIA GPU that the learner has to compute on, in words; undefined where it computes on the CPU
@@ -33,11 +27,11 @@ export async function checkPython(
   learner: Learner,
   card: string | undefined,
   build?: Build,
-): Promise<PythonChecks> {
+) {
   const python = learnerPython(given, build);
   if (python === undefined) {
     const found = `not made yet; \`${hone("train")}\` makes it when it is first needed, \`${hone("doctor")} --install\` now`;
-    return { checks: [none("python", found)], facts: undefined };
+    return { checks: [none("python", found)] };
   }
   const install = given === undefined ? `run \`${hone("doctor")} --install\`` : "give another --python";
   const again = given === undefined ? `remove it and ${install}` : install;
@@ -46,7 +40,7 @@ export async function checkPython(
     facts = await factsOfPython(python);
   } catch (error) {
     const why = `${python} does not answer: ${messageOf(error)}`;
-    return { checks: [wrong("python", why, again)], facts: undefined };
+    return { checks: [wrong("python", why, again)] };
   }
   const checks = [
     pythonCheck(facts, given),
@@ -54,6 +48,7 @@ export async function checkPython(
     compilerCheck(facts, learner),
     unslothCheck(facts, learner),
   ];
+  // Without PyTorch no interpreter can run the learner.
   return { checks, facts: facts.torch ? facts : undefined };
 }
 

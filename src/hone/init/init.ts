@@ -12,19 +12,14 @@ const NOT_OURS = ["node_modules", "package-lock.json", "yarn.lock", "pnpm-lock.y
 /** What comes with an unpacked hone: models, and the options by which it does without a network. */
 const UNPACKED = { files: ["hone.config.json", "hub", "models"], options: ["hfCache", "hfOffline"] };
 
-export interface Ground {
-  readonly folder: string;
-  /** package.json as written by npm when hone was installed; undefined if missing. */
-  readonly package: PackageJson | undefined;
-  /** Options that unpacking hone put here; undefined elsewhere. */
-  readonly unpacked: object | undefined;
-}
+/** A folder, with what is there already. */
+export type Ground = ReturnType<typeof groundOf>;
 
 /**
  * Looks whether a project can be made in a folder.
  * @throws UsageError naming the files that are in the way
  */
-export function groundOf(given: string): Ground {
+export function groundOf(given: string) {
   const folder = resolve(given);
   const present = existsSync(folder) ? readdirSync(folder) : [];
   const file = join(folder, "package.json");
@@ -41,7 +36,13 @@ export function groundOf(given: string): Ground {
       `${folder} is not empty: it has ${others.slice(0, 5).join(", ")}${more}; give an empty folder, or a new one: init FOLDER`,
     );
   }
-  return { folder, package: fresh ? found : undefined, unpacked };
+  return {
+    folder,
+    /** As written by npm when hone was installed; undefined if missing. */
+    package: fresh ? found : undefined,
+    /** Options that unpacking hone put here; undefined elsewhere. */
+    unpacked,
+  };
 }
 
 const isOurs = (script: string) => Object.hasOwn(scriptsOf({ model: "" }), script);

@@ -1,9 +1,9 @@
 /** Output about rollouts: the live line, the summary, and the numbers behind both. */
 import { brokenOff, type DeadlineCause } from "../../core/rollout/deadline.js";
 import type { AgentCounts, HasCalls } from "../../core/rollout/trajectory.js";
-import { byKind, callErrors, meansOf } from "../../core/run/evaluation.js";
-import type { Kinds } from "../../core/run/records.js";
-import { bar, clock, compact } from "./progress-line.js";
+import { byKind, callErrors, count, meansOf } from "../../core/run/evaluation.js";
+import { clock } from "../../core/util/text.js";
+import { bar, compact } from "./progress-line.js";
 
 /** Fields of a trajectory that the summary uses. */
 export interface Counted extends HasCalls<{ readonly outcome: string }> {
@@ -46,33 +46,14 @@ export class Mean {
   }
 }
 
-export interface RolloutSummary {
-  rollouts: number;
-  answered: number;
-  /** Share of all rollouts that solved their scenario; null when there were none. */
-  success: number | null;
-  reward: number | null;
-  /** Mean of each part of the reward, and its number of rollouts. */
-  parts: Record<string, { mean: number; n: number }>;
-  completion_tokens: number | null;
-  /** Success by kind of scenario, where scenarios have kinds. */
-  kinds: Kinds;
-  ends: Record<string, number>;
-  /** Rollouts that ended by no fault of the player, by cause, and the reason of the first of them. */
-  broken_off: Record<string, number>;
-  broken_off_reason: string | null;
-  tool_errors: Record<string, number>;
-  /** What happened with MCP servers: see the events of a trajectory. */
-  servers: Record<string, number>;
-  /** Counts of rollouts that the task's own code played. */
-  agent: Record<string, number>;
-}
+type Counts = Record<string, number>;
 
-function addTo(sums: Map<string, number>, counts: object | undefined): void {
-  for (const [name, n] of Object.entries((counts ?? {}) as Record<string, number>)) {
-    sums.set(name, (sums.get(name) ?? 0) + n);
-  }
-}
+/** Sums by name, in the order of names. */
+const sumOf = (all: readonly object[]): Counts => {
+  const sums: Counts = {};
+  for (const counts of all) for (const [name, n] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + n;
+  return Object.fromEntries(Object.entries(sums).sort());
+};
 
 const orNull = (value: number) => (Number.isFinite(value) ? value : null);
 
@@ -81,13 +62,14 @@ export class RolloutTally {
   readonly reward = new Mean();
   readonly success = new Mean();
   readonly completionTokens = new Mean();
-  readonly #ends = new Map<string, number>();
-  readonly #brokenOff = new Map<string, number>();
+  /** What is counted of each, without its messages and tokens. */
+  readonly #rollouts: (Pick<Counted, "scenario" | "reward" | "end"> & {
+    readonly servers: object;
+    readonly agent: object;
+    readonly errors: Counts;
+    readonly cause: string | null;
+  })[] = [];
   #reason: string | null = null;
-  readonly #errors = new Map<string, number>();
-  readonly #servers = new Map<string, number>();
-  readonly #agent = new Map<string, number>();
-  readonly #rollouts: Pick<Counted, "scenario" | "reward">[] = [];
   readonly #started = performance.now();
   readonly #judged: boolean;
   /** The judge's scores of the rollouts judged so far. */
@@ -110,16 +92,10 @@ export class RolloutTally {
     this.success.add(rollout.reward.success ? 1 : 0);
     this.completionTokens.add(rollout.completionTokens);
     this.#tokens += rollout.completionTokens;
-    this.#rollouts.push({ scenario: rollout.scenario, reward: rollout.reward });
-    this.#ends.set(rollout.end, (this.#ends.get(rollout.end) ?? 0) + 1);
+    const { scenario, reward, end, servers = {}, agent = {} } = rollout;
     const cause = brokenOff(rollout);
-    if (cause !== null) {
-      addTo(this.#brokenOff, { [cause]: 1 });
-      this.#reason ??= rollout.reason ?? null;
-    }
-    addTo(this.#errors, callErrors([rollout]));
-    addTo(this.#servers, rollout.servers);
-    addTo(this.#agent, rollout.agent);
+    this.#rollouts.push({ scenario, reward, end, servers, agent, errors: callErrors([rollout]), cause });
+    if (cause !== null) this.#reason ??= rollout.reason ?? null;
   }
 
   get done(): number {
@@ -146,21 +122,28 @@ export class RolloutTally {
     return `${bar(this.done / total, 20)} ${this.done}/${total}  ${clock(this.seconds)} < ${left}${means}${rate}`;
   }
 
-  summary(): RolloutSummary {
+  summary() {
+    const ends = count(this.#rollouts.map(({ end }) => end));
     return {
       rollouts: this.done,
-      answered: this.#ends.get("answered") ?? 0,
+      answered: ends.answered ?? 0,
+      /** Share of all rollouts that solved their scenario; null when there were none. */
       success: orNull(this.success.value),
       reward: orNull(this.reward.value),
+      /** Mean of each part of the reward, and its number of rollouts. */
       parts: meansOf(this.#rollouts.map(({ reward }) => reward.parts ?? {})),
       completion_tokens: orNull(this.completionTokens.value),
+      /** Success by kind of scenario, where scenarios have kinds. */
       kinds: byKind(this.#rollouts),
-      ends: Object.fromEntries([...this.#ends].sort()),
-      broken_off: Object.fromEntries([...this.#brokenOff].sort()),
+      ends,
+      /** Rollouts that ended by no fault of the player, by cause, and the reason of the first of them. */
+      broken_off: count(this.#rollouts.flatMap(({ cause }) => cause ?? [])),
       broken_off_reason: this.#reason,
-      tool_errors: Object.fromEntries([...this.#errors].sort()),
-      servers: Object.fromEntries([...this.#servers].sort()),
-      agent: Object.fromEntries([...this.#agent].sort()),
+      tool_errors: sumOf(this.#rollouts.map(({ errors }) => errors)),
+      /** What happened with MCP servers: see the events of a trajectory. */
+      servers: sumOf(this.#rollouts.map(({ servers }) => servers)),
+      /** Counts of rollouts that the task's own code played. */
+      agent: sumOf(this.#rollouts.map(({ agent }) => agent)),
     };
   }
 }

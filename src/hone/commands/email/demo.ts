@@ -63,7 +63,7 @@ async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
       ...(isOwn(io.given) ? [TAUGHT] : []),
       `Reinforcement learning: ${settings.steps} steps of ${settings.groupsPerStep} questions, ${settings.groupSize} rollouts of each.`,
       `Then it answers ${HELD_OUT} other questions, untrained and trained.`,
-      "That takes minutes on two CPU cores. Ctrl-C keeps what is done; the same command goes on.",
+      `${isOwn(io.given) ? "That takes minutes on two CPU cores. " : ""}Ctrl-C keeps what is done; the same command goes on.`,
       ...(config.python || installed ? [] : ["First PyTorch is installed for the learner: a few hundred MB, once."]),
     ].join("\n"),
   );

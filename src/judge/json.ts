@@ -3,6 +3,7 @@
  * it.
  */
 import type { z } from "zod";
+import { type Fields, isFields } from "../serve/openai/fields.js";
 import { NoVerdict } from "./no-verdict.js";
 
 /** Levels of lists and objects at most; a verdict has three. */
@@ -23,9 +24,9 @@ const MARK = `(?<open>${OPENING})|(?<close>${CLOSING})|\\{(?=\\s*["}])`;
  * tag and end with the next closing one, whatever they quote; before a closing tag alone all is thoughts, since some templates open
  * them in the prompt. What is opened and never closed are no thoughts.
  */
-function objectsIn(text: string): Record<string, unknown>[] {
-  let said: Record<string, unknown>[] = [];
-  let thought: Record<string, unknown>[] | undefined;
+function objectsIn(text: string): Fields[] {
+  let said: Fields[] = [];
+  let thought: Fields[] | undefined;
   const mark = new RegExp(MARK, "gi");
   for (let found = mark.exec(text); found; found = mark.exec(text)) {
     if (found.groups?.open) thought ??= [];
@@ -33,9 +34,11 @@ function objectsIn(text: string): Record<string, unknown>[] {
       if (!thought) said = [];
       thought = undefined;
     } else {
-      const { object, end } = new Reader(text, found.index).object();
-      if (object) (thought ?? said).push(object);
-      if (end !== undefined) mark.lastIndex = end;
+      const { end, levels, isWhole } = extentOf(text, found.index);
+      const isDeep = levels > MOST_LEVELS;
+      const object = isWhole && !isDeep ? readLoosely(text.slice(found.index, end)) : undefined;
+      if (isFields(object)) (thought ?? said).push(object);
+      if (isFields(object) || isDeep) mark.lastIndex = end;
     }
   }
   return [...said, ...(thought ?? [])];
@@ -52,114 +55,48 @@ export function withoutOpenThoughts(text: string): string {
   return text.slice(0, open);
 }
 
-/** Made once: a stack for each would take most of the time. */
-const NOT_JSON = new Error("no JSON");
-const TOO_DEEP = new Error("too many levels");
+/** A whole text, a bracket, or what else JSON is made of. */
+const TOKEN = /\s*("[^"\\]*(?:\\[\s\S][^"\\]*)*"|[{}[\],:]|[-+.\w]+)/y;
 
-const STRING = /[^"\\]*(?:\\[\s\S][^"\\]*)*"/y;
-const LITERAL = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
-const SPACE = /\s*/y;
+/** Where the object that begins there ends, or what cannot be one stops being JSON, and how many levels it has. */
+function extentOf(text: string, start: number) {
+  const token = new RegExp(TOKEN);
+  token.lastIndex = start;
+  let end = start;
+  let open = 0;
+  let levels = 0;
+  for (let found = token.exec(text); found; found = token.exec(text)) {
+    end = token.lastIndex;
+    const sign = found[1] as string;
+    if (sign === "{" || sign === "[") levels = Math.max(levels, ++open);
+    else if ((sign === "}" || sign === "]") && --open === 0) break;
+  }
+  return { end, levels, isWhole: open === 0 };
+}
+
+/** What stands between texts and is no JSON: a comma before a closing bracket, spaces of other kinds. */
+const LOOSE = /("[^"\\]*(?:\\[\s\S][^"\\]*)*")|,(?=\s*[}\]])|[^\S \t\r\n]/g;
 
 /**
- * Reads JSON that begins somewhere in a text and ends somewhere. Line breaks in texts, escapes that JSON has not (`\(`), and a comma
- * before a closing bracket are read as they are meant: they leave no doubt.
+ * Reads JSON as it is meant, where that leaves no doubt: with line breaks in texts, escapes that JSON has not (`\(`), and a comma
+ * before a closing bracket. Undefined where it is none.
  */
-class Reader {
-  readonly #text: string;
-  readonly #start: number;
-  #at: number;
-
-  constructor(text: string, start: number) {
-    this.#text = text;
-    this.#start = start;
-    this.#at = start;
-  }
-
-  /** `end`: where to go on reading, also behind an object in more levels than a verdict can have; undefined where none begins. */
-  object(): { object?: Record<string, unknown>; end?: number } {
-    try {
-      return { object: this.#value(0) as Record<string, unknown>, end: this.#at };
-    } catch (error) {
-      if (error === NOT_JSON) return {};
-      if (error === TOO_DEEP) return { end: this.#behind() };
-      throw error;
-    }
-  }
-
-  /** Behind the object at the start, by its brackets alone. */
-  #behind(): number {
-    let levels = 0;
-    for (let i = this.#start; i < this.#text.length; i++) {
-      const char = this.#text[i];
-      if (char === '"') {
-        STRING.lastIndex = i + 1;
-        if (!STRING.test(this.#text)) break;
-        i = STRING.lastIndex - 1;
-      } else if (char === "{" || char === "[") levels++;
-      else if ((char === "}" || char === "]") && --levels === 0) return i + 1;
-    }
-    return this.#text.length;
-  }
-
-  #value(levels: number): unknown {
-    if (levels > MOST_LEVELS) throw TOO_DEEP;
-    const char = this.#next();
-    if (char === '"') return this.#string();
-    if (char === "[") return this.#items("]", () => this.#value(levels + 1));
-    if (char !== "{") return JSON.parse(this.#match(LITERAL));
-    const entries = this.#items("}", (): [string, unknown] => {
-      if (this.#next() !== '"') throw NOT_JSON;
-      const key = this.#string();
-      if (this.#next() !== ":") throw NOT_JSON;
-      this.#at++;
-      return [key, this.#value(levels + 1)];
-    });
-    return Object.fromEntries(entries);
-  }
-
-  /** The next character that is no space. */
-  #next(): string | undefined {
-    this.#match(SPACE);
-    return this.#text[this.#at];
-  }
-
-  #match(pattern: RegExp): string {
-    pattern.lastIndex = this.#at;
-    const [found] = pattern.exec(this.#text) ?? [];
-    if (found === undefined) throw NOT_JSON;
-    this.#at += found.length;
-    return found;
-  }
-
-  #items<T>(closing: string, item: () => T): T[] {
-    const items: T[] = [];
-    this.#at++;
-    while (this.#next() !== closing) {
-      items.push(item());
-      const between = this.#next();
-      if (between === ",") this.#at++;
-      else if (between !== closing) throw NOT_JSON;
-    }
-    this.#at++;
-    return items;
-  }
-
-  #string(): string {
-    this.#at++;
-    const written = this.#match(STRING).slice(0, -1);
-    const proper = written
+function readLoosely(json: string): unknown {
+  const strict = json.replace(LOOSE, (_, quoted: string | undefined) =>
+    (quoted ?? "")
       .replace(/\\(["\\/bfnrt]|u[\da-fA-F]{4})?/g, (found, known) => (known ? found : "\\\\"))
-      .replace(/\p{Cc}/gu, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`);
-    return JSON.parse(`"${proper}"`);
+      .replace(/\p{Cc}/gu, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`),
+  );
+  try {
+    return JSON.parse(strict);
+  } catch {
+    return undefined;
   }
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 /** The object itself, or those that it has as values: models without a schema put theirs into a frame. */
-function holders(value: unknown, key: string): Record<string, unknown>[] {
-  if (!isObject(value)) return [];
+function holders(value: unknown, key: string): Fields[] {
+  if (!isFields(value)) return [];
   return Object.hasOwn(value, key) ? [value] : Object.values(value).flatMap((inner) => holders(inner, key));
 }
 
@@ -167,7 +104,7 @@ function holders(value: unknown, key: string): Record<string, unknown>[] {
  * The object that has the key `key`. Never chooses between several.
  * @throws NoVerdict not_json
  */
-export function objectWith(key: string, text: string): Record<string, unknown> {
+export function objectWith(key: string, text: string): Fields {
   const fitting = candidatesIn(text).flatMap((value) => holders(value, key));
   const [first] = fitting;
   if (!first) throw new NoVerdict("not_json", `there is no JSON object with the key "${key}" in it`);
@@ -176,7 +113,7 @@ export function objectWith(key: string, text: string): Record<string, unknown> {
   return first;
 }
 
-function candidatesIn(text: string): Record<string, unknown>[] {
+function candidatesIn(text: string): Fields[] {
   let whole: unknown;
   try {
     whole = JSON.parse(text);
@@ -186,7 +123,7 @@ function candidatesIn(text: string): Record<string, unknown>[] {
   }
   if (typeof whole === "string") return objectsIn(whole);
   // A list holds no answer, whatever stands in it.
-  return isObject(whole) ? objectsIn(text) : [];
+  return isFields(whole) ? objectsIn(text) : [];
 }
 
 /** The object with this key, as a schema has it. @throws NoVerdict with a message for the judge */

@@ -6,7 +6,7 @@
 import { chatOf } from "../chat/chat.js";
 import type { EnginePlayer } from "../core/rollout/player.js";
 import type { RolloutLimits } from "../core/rollout/rollout.js";
-import type { AnyTask, Scenario } from "../core/task/task.js";
+import type { AnyTask } from "../core/task/task.js";
 import { messageOf } from "../core/util/errors.js";
 import { loadEngine, outagesOf } from "../engine/factory.js";
 import type { Frozen } from "../engine/frozen.js";
@@ -14,7 +14,7 @@ import { FrozenBase } from "./frozen-base.js";
 import { FrozenModel } from "./frozen-model.js";
 import { Host } from "./host.js";
 import { catchEverything } from "./output.js";
-import { type AgentOutcome, playAgent, type Waited } from "./play.js";
+import { type AgentMember, type AgentOutcome, playAgent } from "./play.js";
 import type { Programs } from "./programs.js";
 import { RolloutModel } from "./rollout-model.js";
 import { baseLimitsOf } from "./with-base.js";
@@ -26,15 +26,6 @@ export interface AgentsSettings {
   readonly limits: RolloutLimits;
   /** Called with each option that is refused or replaced, and with errors that no rollout is known for. */
   readonly onNote: (text: string) => void;
-}
-
-export interface AgentMember {
-  readonly scenario: Scenario;
-  readonly seed: number;
-  readonly index: number;
-  readonly step: number;
-  /** Called when the model, or a part of the agent, has its turn. */
-  readonly onWaiting: (turn: number, who: Waited) => void;
 }
 
 export interface Agents {

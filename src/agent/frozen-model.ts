@@ -8,16 +8,11 @@ import type { SampledTurn } from "../core/rollout/sample.js";
 import { deriveSeed } from "../core/util/random.js";
 import { anyOf } from "../core/util/signals.js";
 import type { Frozen } from "../engine/frozen.js";
-import { ApiError, badRequest, unsupported } from "../serve/errors.js";
+import { badRequest, unsupported } from "../serve/errors.js";
 import { type Answer, type Conversation, ServedModel, type Wanted } from "../serve/model.js";
 import type { Asked } from "../serve/requests.js";
-import { Seats } from "../serve/seats.js";
+import { rolloutEnded, rolloutSeats } from "./rollout-model.js";
 import type { CompleteLimits } from "./with-base.js";
-
-/** Turns of one rollout that are sampled at once, and that wait beside them; conversations whose KV is kept. */
-const AT_ONCE = 16;
-const WAITING = 48;
-const IDLE = 1;
 
 export interface FrozenModelSettings {
   readonly frozen: Frozen;
@@ -29,8 +24,6 @@ export interface FrozenModelSettings {
   readonly onTrouble: (error: unknown) => void;
   readonly onNote: (text: string) => void;
 }
-
-const ended = () => new ApiError(410, "invalid_request_error", "The rollout of this key has ended.", "rollout_ended");
 
 export class FrozenModel extends ServedModel {
   /** vLLM samples nothing under a grammar. */
@@ -44,7 +37,7 @@ export class FrozenModel extends ServedModel {
 
   constructor(settings: FrozenModelSettings) {
     const { engine } = settings.frozen;
-    super(["base"], engine, settings.chat, undefined, new Seats(AT_ONCE, WAITING, IDLE));
+    super(["base"], engine, settings.chat, undefined, rolloutSeats());
     this.#settings = settings;
     this.enforces = isLocal(engine);
     this.checksForm = !this.enforces;
@@ -53,7 +46,7 @@ export class FrozenModel extends ServedModel {
 
   /** No more turns: those under way end. */
   end(): void {
-    this.#over.abort(ended());
+    this.#over.abort(rolloutEnded());
     this.close();
   }
 
@@ -85,7 +78,7 @@ export class FrozenModel extends ServedModel {
     sample: (limited: Wanted) => Promise<T>,
   ): Promise<T> {
     const { frozen, limits } = this.#settings;
-    if (this.#over.signal.aborted) throw ended();
+    if (this.#over.signal.aborted) throw rolloutEnded();
     if (this.tally.calls >= limits.calls) {
       throw badRequest(
         `The rollout has had its ${limits.calls} turns of the base (withBase's calls).`,

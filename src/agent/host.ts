@@ -7,14 +7,7 @@ import { ApiError } from "../serve/errors.js";
 import type { ServedModel } from "../serve/model.js";
 import { type Endpoint, openEndpoint } from "../serve/server.js";
 import { answerLocally } from "./local.js";
-
-const unknown = () =>
-  new ApiError(
-    401,
-    "invalid_request_error",
-    "Incorrect API key: send the rollout's apiKey as a bearer token.",
-    "invalid_api_key",
-  );
+import { rolloutEnded } from "./rollout-model.js";
 
 export class Host {
   readonly #secret = randomBytes(32);
@@ -65,9 +58,14 @@ export class Host {
     const [, number, mark = ""] = /^hone-(\d+)-([0-9a-f]{64})$/.exec(key) ?? [];
     if (number === undefined || !timingSafeEqual(Buffer.from(mark), Buffer.from(this.#mark(number)))) {
       this.strangers++;
-      throw unknown();
+      throw new ApiError(
+        401,
+        "invalid_request_error",
+        "Incorrect API key: send the rollout's apiKey as a bearer token.",
+        "invalid_api_key",
+      );
     }
-    throw new ApiError(410, "invalid_request_error", "The rollout of this key has ended.", "rollout_ended");
+    throw rolloutEnded();
   }
 
   async close(): Promise<void> {

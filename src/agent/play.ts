@@ -30,12 +30,17 @@ const GRACE = 5;
 /** Who has its turn. */
 export type Waited = "the player" | "the agent" | "its set-up" | "its tear-down";
 
-export interface AgentRolloutInput {
-  readonly task: AnyTask;
+export interface AgentMember {
   readonly scenario: Scenario;
   readonly seed: number;
   readonly index: number;
   readonly step: number;
+  /** Called when the model, or a part of the agent, has its turn. */
+  readonly onWaiting: (turn: number, who: Waited) => void;
+}
+
+interface AgentRolloutInput extends AgentMember {
+  readonly task: AnyTask;
   readonly env: unknown;
   readonly model: RolloutModel;
   /** Of a rollout that asks for it (`withBase`). */
@@ -46,7 +51,6 @@ export interface AgentRolloutInput {
   readonly pauses: Pauses | undefined;
   /** Of the thread: its rollouts' programs, for its end. */
   readonly programs: Set<Programs>;
-  readonly onWaiting: (turn: number, who: Waited) => void;
 }
 
 export type AgentOutcome = RolloutOutcome & Pick<Trajectory, "branches" | "tree" | "agent" | "output">;

@@ -24,6 +24,7 @@ const WAITING = 48;
  * that begins alike, unless somebody needed the room.
  */
 const IDLE = 1;
+export const rolloutSeats = () => new Seats<Point>(AT_ONCE, WAITING, IDLE);
 /** More than a rollout's turns can have: nothing of it is forgotten. */
 const BOUNDS = { tokens: Number.POSITIVE_INFINITY, points: Number.POSITIVE_INFINITY };
 
@@ -57,7 +58,8 @@ export interface PlayedTurn {
   readonly callProblem: string | undefined;
 }
 
-const ended = () => new ApiError(410, "invalid_request_error", "The rollout of this key has ended.", "rollout_ended");
+export const rolloutEnded = () =>
+  new ApiError(410, "invalid_request_error", "The rollout of this key has ended.", "rollout_ended");
 
 const outOfTime = (seconds: number) =>
   badRequest(`The model did not end its turn within ${seconds} s (--turn-timeout).`, null, "turn_timeout");
@@ -99,7 +101,7 @@ export class RolloutModel extends ServedModel {
   #begun = 0;
 
   constructor(settings: RolloutModelSettings) {
-    super([settings.name], settings.engine, settings.chat, BOUNDS, new Seats(AT_ONCE, WAITING, IDLE));
+    super([settings.name], settings.engine, settings.chat, BOUNDS, rolloutSeats());
     this.#settings = settings;
     this.enforces = settings.limits.offForm === "prevent";
     this.fixedTemperature = settings.sampling.temperature ?? 1;
@@ -114,7 +116,7 @@ export class RolloutModel extends ServedModel {
 
   /** No more turns: those under way end. */
   end(): void {
-    this.#over.abort(ended());
+    this.#over.abort(rolloutEnded());
     this.close();
   }
 
@@ -131,7 +133,7 @@ export class RolloutModel extends ServedModel {
   }
 
   override checkOptions(asked: Asked & { readonly logprobs?: unknown }): void {
-    if (this.#over.signal.aborted) throw ended();
+    if (this.#over.signal.aborted) throw rolloutEnded();
     for (const [option, without] of Object.entries(reshaping)) {
       const value = asked[option as keyof typeof reshaping];
       const off = value == null || value === without || (option === "top_k" && value === -1);
@@ -177,7 +179,7 @@ export class RolloutModel extends ServedModel {
 
   override async answer(conversation: Conversation, wanted: Wanted): Promise<Answer> {
     const { sampling, limits } = this.#settings;
-    if (this.#over.signal.aborted) throw ended();
+    if (this.#over.signal.aborted) throw rolloutEnded();
     if (this.#begun >= limits.maxTurns) {
       throw badRequest(`The rollout has had its ${limits.maxTurns} turns (--max-turns).`, null, "turn_limit");
     }

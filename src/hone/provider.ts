@@ -139,12 +139,12 @@ function ofThisProcess(options: LocalProviderOptions): Sources {
       let found: Promise<Source> | undefined;
       return {
         name: modelId,
-        begin: async (asked, streamed) => {
+        begin: async (asked) => {
           found ??= find(modelId).catch((error: unknown) => {
             found = undefined;
             throw error;
           });
-          return (await found).begin(asked, streamed);
+          return (await found).begin(asked);
         },
       };
     },

@@ -3,7 +3,6 @@
  * slow), waits while the server is down, keeps within the budget, and counts every request sent. It does
  * not interpret the texts.
  */
-import { setMaxListeners } from "node:events";
 import type { JudgeUsage } from "../core/run/verdicts.js";
 import { HoneError } from "../core/util/errors.js";
 import { Random } from "../core/util/random.js";
@@ -144,19 +143,12 @@ export class JudgeClient {
    * @throws JudgeStopped when no question can be answered any more
    */
   async ask(question: JudgeQuestion, signal: AbortSignal): Promise<JudgeAnswer> {
-    const stop = new AbortController();
-    const abort = () => stop.abort(this.#stop.signal.aborted ? this.#stop.signal.reason : signal.reason);
-    // Every open question adds a listener, so their number is no leak.
-    setMaxListeners(0, signal, this.#stop.signal);
-    signal.addEventListener("abort", abort, { once: true });
-    this.#stop.signal.addEventListener("abort", abort, { once: true });
-    if (signal.aborted || this.#stop.signal.aborted) abort();
+    const end = anyOf([this.#stop.signal, signal]);
     try {
-      const asked = () => this.#askUntil(question, stop.signal);
+      const asked = () => this.#askUntil(question, end.signal);
       return await (this.#settings.own?.during(asked) ?? asked());
     } finally {
-      signal.removeEventListener("abort", abort);
-      this.#stop.signal.removeEventListener("abort", abort);
+      end.release();
     }
   }
 
@@ -164,7 +156,7 @@ export class JudgeClient {
     const started = this.#clock.now();
     const random = new Random("judge-wait", messages.at(-1)?.content ?? "");
     const { own } = this.#settings;
-    const schema = own ? form.within(own.answerTokens) : form.schema;
+    const schema = (own && form.within?.(own.answerTokens)) ?? form.schema;
     const question = { messages: messages.map((one) => ({ ...one })), form: { name: form.name, schema } };
     const send = (body: object) => this.#send(body, signal);
     let failed = 0;

@@ -8,9 +8,9 @@ export interface AnswerForm {
   readonly schema: Schema;
   /**
    * For a judge that is held to every keyword of a schema: every answer in this form can be used, and ends within so many tokens.
-   * A small model whose texts are not bounded repeats itself until it is cut off.
+   * A small model whose texts are not bounded repeats itself until it is cut off. Missing where no such judge is asked.
    */
-  readonly within: (tokens: number) => Schema;
+  readonly within?: (tokens: number) => Schema;
 }
 
 /** An object with these properties, in this order, and no others. */

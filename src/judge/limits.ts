@@ -3,6 +3,7 @@
  * requests or tokens in a minute does, holds up all of them.
  */
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { awakeTime } from "../core/util/time-limit.js";
 
 export interface LimitSettings {
@@ -20,17 +21,8 @@ export interface Clock {
 export const realClock: Clock = {
   now: awakeTime,
   sleep: (milliseconds, signal) =>
-    new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
-      const abort = () => {
-        clearTimeout(timer);
-        reject(signal.reason);
-      };
-      const timer = setTimeout(() => {
-        signal.removeEventListener("abort", abort);
-        resolve();
-      }, milliseconds);
-      signal.addEventListener("abort", abort, { once: true });
+    sleep(milliseconds, undefined, { signal }).catch(() => {
+      throw signal.reason;
     }),
 };
 

@@ -5,7 +5,7 @@
 
 import { type Cluster, clustered, type Interval, meanInterval } from "../core/run/interval.js";
 import { printable } from "../core/util/text.js";
-import type { GroupVerdict } from "./ruler.js";
+import { alikeIn, directionOf, type GroupVerdict, pairsOf, type Score } from "./ruler.js";
 
 export interface LabelledGroup {
   readonly verdict: GroupVerdict;
@@ -45,11 +45,6 @@ export interface JudgeQuality {
   /** Null where no price is known, or no question was asked now. */
   readonly cost: QualityCost | null;
 }
-
-/** Scores and labels nearer than this count as equal, as in training. */
-const SAME = 0.05;
-
-const sign = (a: number, b: number) => (Math.abs(a - b) < SAME ? 0 : Math.sign(a - b));
 
 export function shareOf(clusters: readonly Cluster[]): QualityShare | null {
   const n = clusters.reduce((sum, cluster) => sum + cluster.n, 0);
@@ -95,10 +90,6 @@ function attemptsOf({ verdict, labels }: LabelledGroup): Scored[] {
   });
 }
 
-export function pairsOf<T>(items: readonly T[]): (readonly [T, T])[] {
-  return items.flatMap((a, i) => items.slice(i + 1).map((b) => [a, b] as const));
-}
-
 /**
  * The pairs of one group with different labels, and how many of them the scores order as the labels do.
  * @param group with scores
@@ -106,8 +97,8 @@ export function pairsOf<T>(items: readonly T[]): (readonly [T, T])[] {
 export function orderCluster(group: LabelledGroup): Cluster {
   return counted(
     pairsOf(attemptsOf(group)).flatMap(([a, b]) => {
-      const wanted = sign(a.reward, b.reward);
-      return wanted === 0 ? [] : [sign(a.score, b.score) === wanted];
+      const wanted = directionOf(a.reward, b.reward);
+      return wanted === 0 ? [] : [directionOf(a.score, b.score) === wanted];
     }),
   );
 }
@@ -118,7 +109,7 @@ export function judgeQuality(groups: readonly LabelledGroup[]): JudgeQuality {
   const share = (outcomes: (group: LabelledGroup, pairs: (readonly [Scored, Scored])[]) => boolean[]) =>
     shareOf(scored.map((group) => counted(outcomes(group, pairsOf(attemptsOf(group))))));
   const votesOf = ({ verdict }: LabelledGroup) =>
-    verdict.votes.flatMap(({ scores, order }) => (scores ? [{ scores: scores.map(({ score }) => score), order }] : []));
+    verdict.votes.flatMap(({ scores, order }) => (scores ? [{ scores, order }] : []));
   return {
     groups: scored.length,
     accuracy: share((group) => attemptsOf(group).map(({ score, success }) => score >= 0.5 === success)),
@@ -126,29 +117,22 @@ export function judgeQuality(groups: readonly LabelledGroup[]): JudgeQuality {
     first: share((group) =>
       votesOf(group).flatMap(({ scores, order }) =>
         pairsOf(order).flatMap(([earlier, later]) => {
-          const better = sign(scores[earlier] as number, scores[later] as number);
+          const better = directionOf((scores[earlier] as Score).score, (scores[later] as Score).score);
           return better === 0 ? [] : [better > 0];
         }),
       ),
     ),
     longer: share((_, pairs) =>
       pairs.flatMap(([a, b]) => {
-        const better = sign(a.score, b.score);
-        if (sign(a.reward, b.reward) !== 0 || better === 0 || a.length === b.length) return [];
+        const better = directionOf(a.score, b.score);
+        if (directionOf(a.reward, b.reward) !== 0 || better === 0 || a.length === b.length) return [];
         return [better > 0 === a.length > b.length];
       }),
     ),
-    itself: share((group) =>
-      pairsOf(votesOf(group)).flatMap(([one, other]) =>
-        pairsOf([...one.scores.keys()]).map(([a, b]) => {
-          const [x, y] = [one, other].map(({ scores }) => sign(scores[a] as number, scores[b] as number));
-          return x === y;
-        }),
-      ),
-    ),
+    itself: share((group) => alikeIn(votesOf(group).map(({ scores }) => scores))),
     flat: share((_, pairs) =>
-      pairs.some(([a, b]) => sign(a.reward, b.reward) !== 0)
-        ? [pairs.every(([a, b]) => sign(a.score, b.score) === 0)]
+      pairs.some(([a, b]) => directionOf(a.reward, b.reward) !== 0)
+        ? [pairs.every(([a, b]) => directionOf(a.score, b.score) === 0)]
         : [],
     ),
     cost: costOf(groups.flatMap(costIn)),

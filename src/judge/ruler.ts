@@ -58,7 +58,7 @@ export interface GroupVerdict {
   readonly judges: readonly { readonly judge: string; readonly verdict: GroupVerdict }[];
 }
 
-/** Scores nearer than this count as equal, since such a difference teaches nothing either. */
+/** Scores, and rewards, nearer than this count as equal, since such a difference teaches nothing either. */
 const SAME = 0.05;
 
 /** Without a score, which small models would copy. */
@@ -170,23 +170,27 @@ export function shuffles(count: number, votes: number, ...seed: (string | number
   return orders;
 }
 
+export function pairsOf<T>(items: readonly T[]): (readonly [T, T])[] {
+  return items.flatMap((a, i) => items.slice(i + 1).map((b) => [a, b] as const));
+}
+
+/** Which of two scores is the higher: 0 where they count as equal. */
+export const directionOf = (a: number, b: number) => (Math.abs(a - b) < SAME ? 0 : Math.sign(a - b));
+
+/** Whether two votes order a pair of attempts alike, for all pairs of both. */
+export function alikeIn(votes: readonly (readonly Score[])[]): boolean[] {
+  return pairsOf(votes).flatMap((two) =>
+    pairsOf([...two[0].keys()]).map(([a, b]) => {
+      const [x, y] = two.map((vote) => directionOf((vote[a] as Score).score, (vote[b] as Score).score));
+      return x === y;
+    }),
+  );
+}
+
 /** See {@link GroupVerdict.agreement}. */
 export function agreementOf(votes: readonly (readonly Score[])[]): number | null {
-  const direction = (a: number, b: number) => (Math.abs(a - b) < SAME ? 0 : Math.sign(a - b));
-  let alike = 0;
-  let pairs = 0;
-  for (const [i, one] of votes.entries()) {
-    for (const other of votes.slice(i + 1)) {
-      for (let a = 0; a < one.length; a++) {
-        for (let b = a + 1; b < one.length; b++) {
-          const [x, y] = [one, other].map((vote) => direction((vote[a] as Score).score, (vote[b] as Score).score));
-          pairs++;
-          if (x === y) alike++;
-        }
-      }
-    }
-  }
-  return pairs === 0 ? null : alike / pairs;
+  const alike = alikeIn(votes);
+  return alike.length === 0 ? null : alike.filter(Boolean).length / alike.length;
 }
 
 /**

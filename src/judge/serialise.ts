@@ -89,14 +89,8 @@ export function material(
 ): Material {
   const whole = render(comparison, order, tools, Number.POSITIVE_INFINITY);
   if (taken + estimateTokens(whole.text) <= budget) return whole;
-  const longest = Math.max(
-    LEAST,
-    ...[comparison.prefix, ...comparison.attempts.map(({ messages }) => messages)]
-      .flat()
-      .flatMap(({ role, content }) => (role === "tool" ? content.length : [])),
-  );
   let fits: Material | undefined;
-  let [low, high] = [LEAST, longest];
+  let [low, high] = [LEAST, whole.text.length];
   while (low <= high) {
     const middle = (low + high) >> 1;
     const tried = render(comparison, order, tools, middle);

@@ -1,44 +1,24 @@
 /** `yarn hone scenarios generate` without its output: the source and the model that the options name. */
 import { join, resolve } from "node:path";
-import type { McpConfig } from "../agent/mcp/plan.js";
 import { serverLogs } from "../agent/servers.js";
-import type { Config } from "../core/config/config.js";
+import type { Config, OptionOf } from "../core/config/config.js";
 import type { JudgeUsage } from "../core/run/verdicts.js";
 import { openVerdictFile } from "../core/run/verdicts.js";
 import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
 import type { Judge } from "../judge/judge.js";
 import { openJudge } from "../judge/reward/judge.js";
-import { type JudgeConfig, VERDICTS_FILE } from "../judge/reward/judge-options.js";
-import { type Generated, generate } from "./generate.js";
+import { VERDICTS_FILE } from "../judge/reward/judge-options.js";
+import { type Generated, type GenerateIo, generate } from "./generate.js";
 import type { Source } from "./pieces.js";
 import { documentSource } from "./sources/documents.js";
 import { mailSource } from "./sources/mail.js";
 import { serversSource } from "./sources/servers.js";
 import { sqlSource } from "./sources/sql.js";
 
-export type GenerateConfig = JudgeConfig &
-  McpConfig &
-  Pick<
-    Config,
-    | "home"
-    | "seed"
-    | "db"
-    | "documents"
-    | "sql"
-    | "n"
-    | "out"
-    | "testShare"
-    | "about"
-    | "tries"
-    | "perPiece"
-    | "toolCalls"
-    | "inbox"
-  >;
+type GenerateConfig = Config<OptionOf<"scenarios generate">>;
 
-export interface GenerateFromIo {
-  readonly signal: AbortSignal;
+export interface GenerateFromIo extends GenerateIo {
   readonly log: (line: string) => void;
-  onProgress(progress: { readonly kept: number; readonly pieces: number; readonly of: number }): void;
 }
 
 export interface GenerateSummary extends Generated, JudgeUsage {

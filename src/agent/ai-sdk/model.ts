@@ -62,7 +62,7 @@ export function languageModel(source: Source): LanguageModelV3 {
     supportedUrls: {},
 
     async doGenerate(options) {
-      const turn = await source.begin(options, false);
+      const turn = await source.begin(options);
       turn.admit();
       const said = await turn.sample();
       const content: LanguageModelV3Content[] = [
@@ -81,7 +81,7 @@ export function languageModel(source: Source): LanguageModelV3 {
     },
 
     async doStream(options) {
-      const turn = await source.begin(options, true);
+      const turn = await source.begin(options);
       const gone = new AbortController();
       turn.admit();
       const stream = new ReadableStream<LanguageModelV3StreamPart>({

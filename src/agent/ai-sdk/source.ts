@@ -34,5 +34,5 @@ export interface Turn {
 export interface Source {
   /** The model's id. */
   readonly name: string;
-  begin(options: LanguageModelV3CallOptions, streamed: boolean): Promise<Turn>;
+  begin(options: LanguageModelV3CallOptions): Promise<Turn>;
 }

@@ -43,31 +43,28 @@ const MOST_PAGES = 64;
 
 /** A page of the list: the library's own form refuses all tools for one. */
 const pageSchema = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().nullish() });
-const toolSchema = z.looseObject({
-  name: z.string().min(1),
-  description: z.string().nullish().catch(undefined),
-  inputSchema: z.record(z.string(), z.unknown()),
-  execution: z.looseObject({ taskSupport: z.unknown() }).nullish().catch(undefined),
-  annotations: z.looseObject({ readOnlyHint: z.unknown() }).nullish().catch(undefined),
-});
+const toolSchema = z
+  .object({
+    name: z.string().min(1).optional().catch(undefined),
+    description: z.string().catch(""),
+    inputSchema: z.record(z.string(), z.unknown()).optional().catch(undefined),
+    execution: z.object({ taskSupport: z.unknown() }).optional().catch(undefined),
+    annotations: z.object({ readOnlyHint: z.unknown() }).optional().catch(undefined),
+  })
+  .catch({ description: "" });
 
 /** A tool as the list has it at a place, which may be wrong. */
 function listedTool(entry: unknown, place: number): ListedTool {
-  const read = toolSchema.safeParse(entry);
-  if (read.success) {
-    const { name, description, inputSchema, execution, annotations } = read.data;
-    return {
-      name,
-      description: description ?? "",
-      inputSchema,
-      taskOnly: execution?.taskSupport === "required",
-      readOnly: annotations?.readOnlyHint === true,
-    };
-  }
-  const named = z.looseObject({ name: z.string().min(1) }).safeParse(entry);
-  const name = named.success ? named.data.name : `number ${place + 1} of the list`;
-  const problem = named.success ? "its inputSchema is no object" : "it has no name";
-  return { name, description: "", inputSchema: {}, taskOnly: false, readOnly: false, problem };
+  const { name, description, inputSchema, execution, annotations } = toolSchema.parse(entry);
+  const problem = name === undefined ? "it has no name" : inputSchema ? undefined : "its inputSchema is no object";
+  return {
+    name: name ?? `number ${place + 1} of the list`,
+    description,
+    inputSchema: inputSchema ?? {},
+    taskOnly: execution?.taskSupport === "required",
+    readOnly: annotations?.readOnlyHint === true,
+    ...(problem === undefined ? {} : { problem }),
+  };
 }
 
 /** The rollout sets the deadlines of calls. */

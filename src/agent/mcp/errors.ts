@@ -9,8 +9,7 @@ export class ServerFailure extends HoneError {
     readonly problem: ServerProblem,
     readonly server: string,
     what: string,
-    options?: ErrorOptions,
   ) {
-    super(`the MCP server ${server} ${what}`, options);
+    super(`the MCP server ${server} ${what}`);
   }
 }

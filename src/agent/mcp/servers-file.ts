@@ -9,6 +9,7 @@ import { z } from "zod";
 import type { ServerSpec } from "../../core/task/servers.js";
 import { messageOf, UsageError } from "../../core/util/errors.js";
 import { nearest } from "../../core/util/nearest.js";
+import { isFields } from "../../serve/openai/fields.js";
 import { expand, ROLLOUT_FOLDER, type Surroundings } from "./expand.js";
 import { parseJsonc } from "./jsonc.js";
 
@@ -31,7 +32,7 @@ const ofOthers = ["name", "description", "icon", "version", "gallery", "dev", "a
 
 function checked(name: string, raw: unknown, where: string): Definition {
   const known = Object.keys(definition.shape);
-  if (typeof raw === "object" && raw !== null) {
+  if (isFields(raw)) {
     const stranger = Object.keys(raw).find((key) => !known.includes(key) && !ofOthers.includes(key));
     if (stranger !== undefined) {
       const close = nearest(stranger, known);
@@ -94,9 +95,6 @@ function specOf(name: string, raw: unknown, source: string, surroundings: Surrou
   ];
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 /** `source` names the file or task in messages. */
 export function serversFrom(
   servers: Readonly<Record<string, unknown>>,
@@ -121,15 +119,15 @@ export function readServersFile(given: string): ServerSpec[] {
     );
   }
   // In VS Code's settings the servers are under "mcp".
-  const holder = isRecord(data) && isRecord(data.mcp) ? data.mcp : data;
-  const servers = isRecord(holder) ? (holder.mcpServers ?? holder.servers) : undefined;
-  if (!isRecord(servers)) {
+  const holder = isFields(data) && isFields(data.mcp) ? data.mcp : data;
+  const servers = isFields(holder) ? (holder.mcpServers ?? holder.servers) : undefined;
+  if (!isFields(servers)) {
     throw new UsageError(
       `${source}: it has neither "mcpServers" nor "servers": {"mcpServers": {"NAME": {"command": …}}}`,
     );
   }
   const { inputs } = holder as { inputs?: unknown };
-  const defaults = (Array.isArray(inputs) ? inputs.filter(isRecord) : []).map(
+  const defaults = (Array.isArray(inputs) ? inputs.filter(isFields) : []).map(
     ({ id, default: value }): [string, string | undefined] => [String(id), value === undefined ? value : String(value)],
   );
   // Editors keep the file in a sub-folder of the workspace.

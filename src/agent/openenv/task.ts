@@ -35,6 +35,8 @@ export interface Episode extends Scenario {
   readonly seed: number;
 }
 
+const episodes = z.int().min(1).max(1_000_000);
+
 const optionsOf = (url: string | undefined, settings: OpenEnvSettings) => {
   const address = z
     .string()
@@ -59,18 +61,8 @@ const optionsOf = (url: string | undefined, settings: OpenEnvSettings) => {
       .positive()
       .default(settings.seconds ?? 60)
       .describe("seconds that the environment has for each answer"),
-    train: z
-      .int()
-      .min(1)
-      .max(1_000_000)
-      .default(settings.train ?? 1000)
-      .describe("episodes to train on"),
-    test: z
-      .int()
-      .min(1)
-      .max(1_000_000)
-      .default(settings.test ?? 200)
-      .describe("episodes to test on, of other seeds"),
+    train: episodes.default(settings.train ?? 1000).describe("episodes to train on"),
+    test: episodes.default(settings.test ?? 200).describe("episodes to test on, of other seeds"),
   });
 };
 

@@ -3,7 +3,8 @@
  * comparison. Intervals are of 95 % and count a question as a cluster.
  */
 import { printable } from "../../core/util/text.js";
-import { costOf, costText, counted, line, pairsOf, shareOf } from "../../judge/quality.js";
+import { costOf, costText, counted, line, shareOf } from "../../judge/quality.js";
+import { pairsOf } from "../../judge/ruler.js";
 
 /** An answer that was judged, once or several times. */
 export interface JudgedAnswer {

@@ -15,7 +15,7 @@ import { claimOf, finishedOf, requireClaim, requireShaped } from "./claims.js";
 export interface JudgingContext {
   readonly judge: Judge;
   readonly signal: AbortSignal;
-  /** Called after every group. */
+  /** Must be called after every paid request. */
   readonly onSpent: () => void;
 }
 

@@ -6,9 +6,8 @@
 import type { GradeRollout, RewardGroup } from "../../core/reward/reward.js";
 import type { RunSettings } from "../../core/run/settings.js";
 import type { AnyTask } from "../../core/task/task.js";
-import type { Judge } from "../judge.js";
 import type { RulerConfig } from "./judge-options.js";
-import type { GradingContext } from "./judged.js";
+import type { GradingContext, JudgingContext } from "./judged.js";
 
 /** What a reward's functions are given. */
 export interface RewardContext {
@@ -21,11 +20,7 @@ export interface RewardContext {
   readonly log: (text: string) => void;
 }
 
-export interface JudgedContext extends RewardContext {
-  readonly judge: Judge;
-  /** Must be called after every paid request. */
-  readonly onSpent: () => void;
-}
+export type JudgedContext = RewardContext & JudgingContext;
 
 /** What is known of a reward before it is chosen: registry.ts has it. */
 export interface RewardFacts {

@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { chatOf } from "../../chat/chat.js";
 import type { Config } from "../../core/config/config.js";
-import type { LocalEngine, LocalEngineOptions } from "../../core/engine/engine.js";
+import type { LocalEngine } from "../../core/engine/engine.js";
 import { EngineOutOfMemory } from "../../core/engine/errors.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
 import { takeDevice } from "../../engine/device/device.js";
@@ -117,13 +117,19 @@ export class LocalJudge {
   readonly #gate: JudgeGate;
   #player: LocalEngine | undefined;
 
-  private constructor(plan: LocalJudgePlan, engine: LocalEngine, endpoint: Endpoint, key: string) {
+  private constructor(
+    plan: LocalJudgePlan,
+    engine: LocalEngine,
+    endpoint: Endpoint,
+    key: string,
+    log: (text: string) => void,
+  ) {
     this.plan = plan;
     this.key = key;
     this.#engine = engine;
     this.#endpoint = endpoint;
     this.#gate = new JudgeGate({
-      wake: () => wakeFitting(engine),
+      wake: () => fitting(engine.info.sequences, log, (sequences) => engine.wake({ sequences })),
       sleep: () => engine.sleep({ weights: true }),
       onBusy: (busy) => this.#share(busy),
     });
@@ -143,20 +149,18 @@ export class LocalJudge {
     takeDevice(machine);
     await prepareMachine(machine, log);
     const cores = decodeThreads(machine.threads);
-    const engine = await loadWith(
-      {
-        ...engineOptions(machine, {
-          model: plan.file,
-          name: "judge",
-          lanes: 1,
-          sequences: plan.concurrency,
-          contextPerSequence: plan.inputTokens + plan.besides,
-        }),
-        // Beside a player it has half of the cores, so that the threads of both never wait for a core.
-        ...(beside ? { threads: Math.max(1, Math.floor(cores / 2)) } : {}),
-      },
-      log,
-    );
+    const options = {
+      ...engineOptions(machine, {
+        model: plan.file,
+        name: "judge",
+        lanes: 1,
+        sequences: plan.concurrency,
+        contextPerSequence: plan.inputTokens + plan.besides,
+      }),
+      // Beside a player it has half of the cores, so that the threads of both never wait for a core.
+      ...(beside ? { threads: Math.max(1, Math.floor(cores / 2)) } : {}),
+    };
+    const engine = await fitting(plan.concurrency, log, (sequences) => loadEngine({ ...options, sequences }, log));
     try {
       const key = randomBytes(24).toString("base64url");
       const model = new JudgeModel([plan.name], engine, chatOf(engine, {}));
@@ -165,7 +169,7 @@ export class LocalJudge {
       log(
         `judge: ${plan.name} (${weights}) in this process, on ${device}, ${engine.info.sequences} at once, questions of up to ${plan.inputTokens} tokens`,
       );
-      return new LocalJudge(plan, engine, endpoint, key);
+      return new LocalJudge(plan, engine, endpoint, key, log);
     } catch (error) {
       await engine.close();
       throw error;
@@ -204,34 +208,22 @@ export class LocalJudge {
   }
 }
 
-/** Loads the judge with half as many requests at once each time that memory does not suffice. */
-async function loadWith(options: LocalEngineOptions, log: (text: string) => void): Promise<LocalEngine> {
-  for (let sequences = options.sequences; ; sequences = Math.floor(sequences / 2)) {
+/** Loads or wakes the judge with half as many requests at once each time that memory does not suffice. */
+async function fitting<T>(most: number, log: (text: string) => void, load: (sequences: number) => Promise<T>) {
+  for (let sequences = most; ; sequences = Math.floor(sequences / 2)) {
     try {
-      return await loadEngine({ ...options, sequences }, log);
+      return await load(sequences);
     } catch (error) {
       if (!(error instanceof EngineOutOfMemory)) throw error;
-      if (!error.fewerHelp || sequences === 1) throw tooLarge(error);
+      if (!error.fewerHelp || sequences === 1) {
+        throw new HoneError(
+          `the judge does not fit into memory: ${error.message}; give a smaller --judge-model or fewer --judge-input-tokens, or another --judge-url`,
+          { cause: error },
+        );
+      }
       log(
         `the judge did not fit into memory; --judge-concurrency ${Math.floor(sequences / 2)} instead of ${sequences}`,
       );
     }
   }
 }
-
-async function wakeFitting(engine: LocalEngine): Promise<void> {
-  for (let sequences = engine.info.sequences; ; sequences = Math.floor(sequences / 2)) {
-    try {
-      return await engine.wake({ sequences });
-    } catch (error) {
-      if (!(error instanceof EngineOutOfMemory)) throw error;
-      if (!error.fewerHelp || sequences === 1) throw tooLarge(error);
-    }
-  }
-}
-
-const tooLarge = (error: EngineOutOfMemory) =>
-  new HoneError(
-    `the judge does not fit into memory: ${error.message}; give a smaller --judge-model or fewer --judge-input-tokens, or another --judge-url`,
-    { cause: error },
-  );

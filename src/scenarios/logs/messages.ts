@@ -4,6 +4,7 @@
  */
 import type { ChatMessage, ToolCall, ToolSchema } from "../../core/task/task.js";
 import { parseJson, toJson } from "../../core/util/json.js";
+import { type Fields, isFields, listOf } from "../../serve/openai/fields.js";
 
 /** Why a record cannot be used; keys of the summary. */
 export type UnusedReason =
@@ -34,11 +35,6 @@ export class Unused extends Error {
     super(reason);
   }
 }
-
-type Fields = Readonly<Record<string, unknown>>;
-
-export const isFields = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** JSON that may stand in a text, as attributes and exports have it. */
 export function opened(value: unknown): unknown {
@@ -106,9 +102,9 @@ function addPart(parts: Parts, part: unknown): void {
 function partsOf(message: Fields): Parts {
   const parts: Parts = { text: "", calls: [], results: [] };
   const content = message.parts ?? message.content;
-  for (const part of Array.isArray(content) ? content : []) addPart(parts, part);
+  for (const part of listOf(content)) addPart(parts, part);
   if (!Array.isArray(content) && content !== null && content !== undefined) parts.text = textOf(content);
-  for (const call of Array.isArray(message.tool_calls) ? message.tool_calls : []) {
+  for (const call of listOf(message.tool_calls)) {
     if (!isFields(call)) throw new Unused("bad_tool_call");
     const named = isFields(call.function) ? call.function : call;
     parts.calls.push(callOf(named.name, named.arguments ?? named.args, call.id));

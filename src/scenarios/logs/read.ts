@@ -4,7 +4,8 @@ import { basename } from "node:path";
 import { createInterface } from "node:readline";
 import { HoneError, messageOf, UsageError } from "../../core/util/errors.js";
 import { parseJson, toJson } from "../../core/util/json.js";
-import { isFields, Unused, type UnusedReason } from "./messages.js";
+import { isFields } from "../../serve/openai/fields.js";
+import { Unused, type UnusedReason } from "./messages.js";
 import {
   callOfChat,
   callOfObservation,

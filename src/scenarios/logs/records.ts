@@ -1,6 +1,7 @@
 /** Calls of models in logs: OpenTelemetry's spans, Langfuse's observations, OpenAI's training files. */
 import type { ChatMessage, ToolSchema } from "../../core/task/task.js";
-import { isFields, messagesOf, opened, toolsOf, Unused } from "./messages.js";
+import { type Fields, isFields, listOf } from "../../serve/openai/fields.js";
+import { messagesOf, opened, toolsOf, Unused } from "./messages.js";
 
 /** One call of a model, with its prompt and its answer. */
 export interface LoggedCall {
@@ -19,15 +20,13 @@ export interface LoggedCall {
   readonly demonstration: boolean;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 const text = (value: unknown) => (typeof value === "string" && value !== "" ? value : undefined);
 
 /** A value of OTLP's JSON: `{stringValue}`, `{arrayValue: {values}}`. */
 function plainValue(value: unknown): unknown {
   if (!isFields(value)) return value;
   if (isFields(value.arrayValue)) {
-    return Array.isArray(value.arrayValue.values) ? value.arrayValue.values.map(plainValue) : [];
+    return listOf(value.arrayValue.values).map(plainValue);
   }
   if (isFields(value.kvlistValue)) return plainAttributes(value.kvlistValue.values);
   return value.stringValue ?? value.intValue ?? value.doubleValue ?? value.boolValue;
@@ -42,7 +41,7 @@ function plainAttributes(given: unknown): Fields {
 
 /** The spans of a line: one, or those of an export in OTLP's JSON. */
 export function spansIn(record: Fields): Fields[] | undefined {
-  const lists = (value: unknown) => (Array.isArray(value) ? value.filter(isFields) : []);
+  const lists = (value: unknown) => listOf(value).filter(isFields);
   if (Array.isArray(record.resourceSpans)) {
     return lists(record.resourceSpans).flatMap(({ scopeSpans }) =>
       lists(scopeSpans).flatMap(({ spans }) => lists(spans)),
@@ -52,8 +51,6 @@ export function spansIn(record: Fields): Fields[] | undefined {
     record.attributes !== undefined && (record.traceId ?? record.trace_id ?? record.spanContext ?? record.context);
   return isSpan ? [record] : undefined;
 }
-
-const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 /** Whether a status says that it failed: OTLP's 2, or a name. */
 const hasFailed = (status: unknown) =>
@@ -68,21 +65,13 @@ export function callOfSpan(span: Fields): LoggedCall {
   const own = attributes["ai.prompt.messages"] !== undefined;
   const instructions = own ? undefined : opened(attributes["gen_ai.system_instructions"]);
   const system = instructions === undefined ? [] : [{ role: "system", content: instructions }];
-  const answer = own
-    ? { text: text(attributes["ai.response.text"]), calls: asList(opened(attributes["ai.response.toolCalls"])) }
-    : undefined;
-  const output = answer
-    ? [
-        {
-          role: "assistant",
-          content: [
-            ...(answer.text === undefined ? [] : [{ type: "text", text: answer.text }]),
-            ...answer.calls.map((call) => ({ ...(call as Fields), type: "tool-call" })),
-          ],
-        },
-      ]
-    : asList(opened(attributes["gen_ai.output.messages"])).slice(0, 1);
-  const isEmpty = answer ? answer.text === undefined && answer.calls.length === 0 : output.length === 0;
+  const said = text(attributes["ai.response.text"]);
+  const content = [
+    ...(said === undefined ? [] : [{ type: "text", text: said }]),
+    ...listOf(opened(attributes["ai.response.toolCalls"])).map((call) => ({ ...(call as Fields), type: "tool-call" })),
+  ];
+  const answers = own ? [{ role: "assistant", content }] : listOf(opened(attributes["gen_ai.output.messages"]));
+  const isEmpty = own ? content.length === 0 : answers.length === 0;
   if (isEmpty || hasFailed(span.status)) throw new Unused("no_response");
   const context = [span.spanContext, span.context].find(isFields);
   const trace = text(span.traceId ?? span.trace_id ?? context?.traceId ?? context?.trace_id);
@@ -91,7 +80,7 @@ export function callOfSpan(span: Fields): LoggedCall {
     trace,
     at: timeOf(span.startTimeUnixNano ?? span.start_time ?? span.startTime ?? span.timestamp),
     session: text(of("session.id", "ai.telemetry.metadata.sessionId", "gen_ai.conversation.id")),
-    messages: messagesOf([...system, ...asList(prompt), ...output]),
+    messages: messagesOf([...system, ...listOf(prompt), ...answers.slice(0, 1)]),
     tools: toolsOf(of("ai.prompt.tools", "gen_ai.tool.definitions")),
     model: text(of("gen_ai.response.model", "gen_ai.request.model", "ai.model.id")),
     demonstration: false,
@@ -136,7 +125,7 @@ export function callOfObservation(record: Fields): LoggedCall {
     at: timeOf(record.startTime ?? record.start_time),
     session: text(record.sessionId ?? record.session_id),
     messages: messagesOf([
-      ...asList(typeof messages === "string" ? [{ role: "user", content: messages }] : messages),
+      ...listOf(typeof messages === "string" ? [{ role: "user", content: messages }] : messages),
       said,
     ]),
     tools: toolsOf(isFields(input) ? input.tools : (record.tool_definitions ?? record.tools)),
@@ -154,9 +143,9 @@ export function callOfChat(record: Fields, id: string): LoggedCall {
   const request = isFields(record.request) ? record.request : record;
   const response = isFields(record.response) ? record.response : undefined;
   const body = isFields(response?.body) ? response.body : response;
-  const choice = asList(body?.choices)[0];
+  const choice = listOf(body?.choices)[0];
   if (response && !isFields(choice)) throw new Unused("no_response");
-  const messages = [...asList(request.messages), ...(isFields(choice) ? [choice.message] : [])];
+  const messages = [...listOf(request.messages), ...(isFields(choice) ? [choice.message] : [])];
   return {
     id,
     trace: undefined,

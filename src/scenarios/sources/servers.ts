@@ -49,20 +49,9 @@ function entityOf({ tool, arguments: args }: WantedCall): string {
   return values.length === 0 ? tool : values.sort().join(" ").toLowerCase();
 }
 
-/** As the model is shown them: where they are too long together, the longest results are cut, all to the same length. */
+/** As the model is shown them: each has the same share of what it sees. */
 function shown(made: readonly MadeCall[]): MadeCall[] {
-  const lengths = made.map(({ result }) => result.length).sort((a, b) => a - b);
-  let left = SEEN;
-  let limit = Number.POSITIVE_INFINITY;
-  for (const [i, length] of lengths.entries()) {
-    const share = Math.floor(left / (lengths.length - i));
-    if (length > share) {
-      limit = share;
-      break;
-    }
-    left -= length;
-  }
-  return made.map(({ result, ...call }) => ({ ...call, result: cutText(result, limit) }));
+  return made.map(({ result, ...call }) => ({ ...call, result: cutText(result, Math.floor(SEEN / made.length)) }));
 }
 
 /** Plans the tools that only read. */

@@ -25,12 +25,9 @@ export class FrozenBase {
     this.#users++;
     this.#opened ??= this.#closing.then(this.#open);
     try {
-      let frozen: Frozen;
-      try {
-        frozen = await this.#opened;
-      } catch (error) {
+      const frozen = await this.#opened.catch((error: unknown) => {
         throw new HoneError(`the base beside the trained model (withBase): ${messageOf(error)}`, { cause: error });
-      }
+      });
       return await work(frozen);
     } finally {
       if (--this.#users === 0) await this.#close();

@@ -38,10 +38,11 @@ export async function withServers(
 ): Promise<TaskWithServers> {
   const named = [task.mcp, config.mcp, config.mcpAllow, config.mcpDeny].some((one) => one !== undefined);
   if (!named) return { task, servers: undefined };
-  const [{ planServers }, { withServerTools }] = await Promise.all([
+  const [{ surveyServers, usablePlan }, { withServerTools }] = await Promise.all([
     import("./mcp/plan.js"),
     import("./mcp/servers.js"),
   ]);
-  const servers = await planServers(config, task, reference, logs, io);
+  const surveyed = await surveyServers(config, task, reference, logs, io.signal);
+  const servers = surveyed && usablePlan(surveyed, io.log);
   return { task: withServerTools(task, servers), servers };
 }

@@ -56,16 +56,12 @@ export class JudgeBudget {
     this.#usage.requests++;
   }
 
-  /** Expected tokens of an answer, from the answers so far. */
-  get usualCompletion(): number {
-    return this.#answers === 0 ? this.#settings.completionGuess : Math.ceil(this.#completionTokens / this.#answers);
-  }
-
   /** Reserves dollars for a request and returns them; undefined when the budget has less left. */
   hold(promptTokens: number): number | undefined {
-    const { price, maxCost, others } = this.#settings;
+    const { price, maxCost, others, completionGuess } = this.#settings;
     if (!price) return 0;
-    const most = costOf(price, promptTokens, this.usualCompletion);
+    const usual = this.#answers === 0 ? completionGuess : Math.ceil(this.#completionTokens / this.#answers);
+    const most = costOf(price, promptTokens, usual);
     if (maxCost !== undefined && this.committed + (others?.() ?? 0) + most > maxCost) return undefined;
     this.#reserved += most;
     return most;

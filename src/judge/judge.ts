@@ -47,9 +47,6 @@ const QUOTED = 4000;
 
 /** One judge, or the first of several that vote. */
 export class Judge {
-  readonly client: JudgeClient;
-  /** What it is called among several. */
-  readonly name: string;
   readonly #others: readonly Judge[];
   readonly #cache: VerdictCache | undefined;
   /** Identical questions asked at the same time are sent once. */
@@ -58,11 +55,15 @@ export class Judge {
 
   /**
    * @param cache undefined: every question is sent
+   * @param name what it is called among several
    * @param others further judges of the same questions
    */
-  constructor(client: JudgeClient, cache: VerdictCache | undefined, name = "judge", others: readonly Judge[] = []) {
-    this.client = client;
-    this.name = name;
+  constructor(
+    readonly client: JudgeClient,
+    cache: VerdictCache | undefined,
+    readonly name = "judge",
+    others: readonly Judge[] = [],
+  ) {
     this.#cache = cache;
     this.#others = others;
   }
@@ -119,12 +120,9 @@ export class Judge {
     const said = async (messages: readonly JudgeMessage[]): Promise<Verdict<V> | NoVerdict> => {
       const answer = await this.client.ask({ messages, form: question.form }, signal);
       const read = readAnswer(question, answer);
-      if (read instanceof NoVerdict) {
-        exchanges.push({ answer: answer.text, problem: read.message, cost: answer.cost });
-        return read;
-      }
-      exchanges.push({ answer: answer.text, problem: undefined, cost: answer.cost });
-      return { value: read.value, cached: false, exchanges };
+      const problem = read instanceof NoVerdict ? read.message : undefined;
+      exchanges.push({ answer: answer.text, problem, cost: answer.cost });
+      return read instanceof NoVerdict ? read : { value: read.value, cached: false, exchanges };
     };
     try {
       const first = await said(question.messages);

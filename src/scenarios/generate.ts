@@ -8,8 +8,8 @@ import type { Judge } from "../judge/judge.js";
 import { NoVerdict } from "../judge/no-verdict.js";
 import { type Draft, type DropReason, draftOf, flawOf, Kept } from "./checks.js";
 import { readScenarioFile, type ScenarioFile, type ScenarioRow, withReviews, writeScenarioFile } from "./file.js";
-import { type Agreement, look } from "./look.js";
-import { type Source, type SplitPiece, splitPieces } from "./pieces.js";
+import { type Looked, look } from "./look.js";
+import { count, type Source, type SplitPiece, splitPieces } from "./pieces.js";
 import { writingQuestion } from "./questions.js";
 
 export interface GenerateSettings {
@@ -55,15 +55,9 @@ const AT_A_TIME = 8;
 const PIECES_EACH = 3;
 
 /** One candidate's fate. */
-interface Judged {
+interface Judged extends Looked {
   readonly draft: Draft;
-  readonly reason: DropReason | undefined;
-  readonly evidence: Agreement;
 }
-
-const count = <K extends string>(of: Partial<Record<K, number>>, key: K) => {
-  of[key] = (of[key] ?? 0) + 1;
-};
 
 function rowOf({ draft, reason, evidence }: Judged, { source, judge }: GenerateSettings): ScenarioRow {
   const { piece, question, answer, quote } = draft;

@@ -13,7 +13,7 @@ import { MASKED, Mask, type Masked, NOT_MASKED } from "./logs/mask.js";
 import type { UnusedReason } from "./logs/messages.js";
 import { readLogs } from "./logs/read.js";
 import type { LoggedCall } from "./logs/records.js";
-import { sidesOf } from "./pieces.js";
+import { count, sidesOf } from "./pieces.js";
 
 export type ImportConfig = Pick<Config, "out" | "seed" | "testShare" | "mask" | "maskWords"> & {
   readonly logs: NonNullable<Config["logs"]>;
@@ -162,7 +162,7 @@ export async function importLogs(config: ImportConfig, signal?: AbortSignal): Pr
     const { split } = sides[i] as (typeof sides)[number];
     const id = `log-${hash(question)}`;
     const lack = lackOf(call);
-    if (lack !== undefined) lacking[lack] = (lacking[lack] ?? 0) + 1;
+    if (lack !== undefined) count(lacking, lack);
     else if (!rows.has(id)) {
       const tools = call.tools.map((tool) => tool.function.name);
       const answer = call.messages.at(-1)?.content ?? "";

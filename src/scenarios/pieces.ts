@@ -26,6 +26,11 @@ export interface Explored {
   readonly skipped: Readonly<Record<string, number>>;
 }
 
+/** One more of those that have the key: a reason, mostly. */
+export function count<K extends string>(of: Partial<Record<K, number>>, key: K): void {
+  of[key] = (of[key] ?? 0) + 1;
+}
+
 export type SourceKind = "mail" | "documents" | "sql" | "mcp";
 
 export interface Source {

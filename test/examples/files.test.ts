@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { planServers } from "../../src/agent/mcp/plan.js";
 import { McpServers } from "../../src/agent/mcp/servers.js";
+import { withServers } from "../../src/agent/servers.js";
 import { optionsOf, withDefaults } from "../../src/core/config/config.js";
 import { opening, playRollout } from "../../src/core/rollout/rollout.js";
 import type { AnyTask, Scenario } from "../../src/core/task/task.js";
@@ -19,7 +19,7 @@ beforeAll(async () => {
   task = await loadTask(file);
   scenarios = await task.scenarios({});
   const config = withDefaults(optionsOf("play"), {});
-  const plan = await planServers(config, task, file, temporary(), { log: () => undefined });
+  const { servers: plan } = await withServers(config, task, file, temporary(), { log: () => undefined });
   servers = new McpServers(plan as NonNullable<typeof plan>, task);
 });
 afterAll(async () => {

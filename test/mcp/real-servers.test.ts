@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { planServers } from "../../src/agent/mcp/plan.js";
 import { McpServers, type RolloutServers } from "../../src/agent/mcp/servers.js";
+import { withServers } from "../../src/agent/servers.js";
 import { runCall } from "../../src/core/rollout/calls.js";
 import type { ServerPlan } from "../../src/core/task/servers.js";
 import { type AnyTask, defineTask } from "../../src/core/task/task.js";
@@ -30,7 +30,8 @@ async function plan(mcpServers: object, more: object = {}): Promise<ServerPlan> 
   writeFileSync(mcp, JSON.stringify({ mcpServers }));
   const unset = { mcpAllow: undefined, mcpDeny: undefined };
   const config = { mcp, ...unset, ...more };
-  return (await planServers(config, task, "task.ts", join(folder, "logs"), { log: () => undefined })) as ServerPlan;
+  const { servers } = await withServers(config, task, "task.ts", join(folder, "logs"), { log: () => undefined });
+  return servers as ServerPlan;
 }
 
 async function rollouts(servers: ServerPlan, count: number): Promise<RolloutServers[]> {

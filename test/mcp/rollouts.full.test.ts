@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { planServers } from "../../src/agent/mcp/plan.js";
+import { withServers } from "../../src/agent/servers.js";
 import { type Gathered, gather } from "../../src/core/gather/gather.js";
 import type { ServerPlan } from "../../src/core/task/servers.js";
 import { loadTask } from "../../src/scenarios/load.js";
@@ -55,7 +55,7 @@ const said: string[] = [];
 async function plan(mcp: string | undefined, more: object = {}, task = taskFile): Promise<ServerPlan> {
   const unset = { mcpAllow: undefined, mcpDeny: undefined };
   const config = { mcp, ...unset, ...more };
-  const planned = await planServers(config, await loadTask(task), task, logs, {
+  const { servers: planned } = await withServers(config, await loadTask(task), task, logs, {
     log: (line) => said.push(line),
   });
   return planned as ServerPlan;

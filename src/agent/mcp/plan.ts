@@ -103,23 +103,6 @@ export async function surveyServers(
 }
 
 /**
- * As {@link surveyServers}, for commands that play rollouts.
- *
- * @param log receives a line for each tool that the model does not get
- * @throws HoneError when a server cannot be asked, or none has a tool
- */
-export async function planServers(
-  config: McpConfig,
-  task: AnyTask,
-  reference: string,
-  logs: string,
-  { log, signal }: { log(line: string): void; signal?: AbortSignal | undefined },
-): Promise<ServerPlan | undefined> {
-  const surveyed = await surveyServers(config, task, reference, logs, signal);
-  return surveyed && usablePlan(surveyed, log);
-}
-
-/**
  * The plan of servers that can all be used.
  *
  * @param log receives a line for each tool that the model does not get

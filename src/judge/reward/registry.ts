@@ -57,23 +57,19 @@ export const rewardNames: readonly string[] = Object.keys(offered);
  *
  * @throws UsageError when there is no such reward
  */
-export function rewardFacts(name: string): RewardFacts {
-  return entryOf(name);
-}
-
-/** As {@link rewardFacts}, with its code. */
-export async function rewardNamed(name: string): Promise<RewardKind> {
-  const { load, ...facts } = entryOf(name);
-  return { name, ...facts, ...(await load()) };
-}
-
-function entryOf(name: string): RewardEntry {
+export function rewardFacts(name: string): RewardEntry {
   const found = Object.hasOwn(rewards, name) ? rewards[name] : undefined;
   if (found) return found;
   const close = nearest(name, rewardNames);
   throw new UsageError(
     `--reward ${name}: there is no such reward; ${close ? `did you mean ${close}?` : `give one of ${rewardNames.join(", ")}`}`,
   );
+}
+
+/** As {@link rewardFacts}, with its code. */
+export async function rewardNamed(name: string): Promise<RewardKind> {
+  const { load, ...facts } = rewardFacts(name);
+  return { name, ...facts, ...(await load()) };
 }
 
 /** For help. */

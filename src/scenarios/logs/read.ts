@@ -5,6 +5,7 @@ import { createInterface } from "node:readline";
 import { HoneError, messageOf, UsageError } from "../../core/util/errors.js";
 import { parseJson, toJson } from "../../core/util/json.js";
 import { isFields } from "../../serve/openai/fields.js";
+import { count } from "../pieces.js";
 import { Unused, type UnusedReason } from "./messages.js";
 import {
   callOfChat,
@@ -106,16 +107,13 @@ function joined(calls: readonly LoggedCall[]): LoggedCall[] {
 export async function readLogs(files: readonly string[]): Promise<ReadLogs> {
   const traces = new Map<string, LoggedCall[]>();
   const unused: Partial<Record<UnusedReason, number>> = {};
-  const count = (reason: UnusedReason) => {
-    unused[reason] = (unused[reason] ?? 0) + 1;
-  };
   let records = 0;
   for (const file of files) {
     try {
       for await (const { value, at } of valuesOf(file)) {
         for (const call of callsOf(value, `${basename(file)}-${at}`)) {
           records++;
-          if (typeof call === "string") count(call);
+          if (typeof call === "string") count(unused, call);
           else {
             const key = call.trace === undefined ? `${file} ${at}` : `trace ${call.trace}`;
             const calls = traces.get(key) ?? [];
@@ -137,9 +135,9 @@ export async function readLogs(files: readonly string[]): Promise<ReadLogs> {
     parts += calls.length - whole.length;
     for (const call of whole) {
       const content = toJson([call.messages, call.tools]);
-      if (!call.messages.some(({ role }) => role === "user")) count("no_question");
-      else if (call.messages.at(-1)?.role !== "assistant") count("no_response");
-      else if (seen.has(content)) count("repeated");
+      if (!call.messages.some(({ role }) => role === "user")) count(unused, "no_question");
+      else if (call.messages.at(-1)?.role !== "assistant") count(unused, "no_response");
+      else if (seen.has(content)) count(unused, "repeated");
       else {
         seen.add(content);
         conversations.push(call);

@@ -4,7 +4,7 @@ import { extname, join, relative, sep } from "node:path";
 import { convert } from "html-to-text";
 import { UsageError } from "../../core/util/errors.js";
 import { cutText } from "../../core/util/text.js";
-import { type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
+import { count, type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
 import { drawn } from "./draw.js";
 
 /** Bytes of a file that are read at most. */
@@ -69,17 +69,14 @@ export function documentSource(folder: string): Source {
     unit: "parts of documents",
     async explore(most, seed, signal): Promise<Explored> {
       const skipped: Record<string, number> = {};
-      const skip = (why: string) => {
-        skipped[why] = (skipped[why] ?? 0) + 1;
-      };
       const pieces: Piece[] = [];
       for (const path of drawn(filesBelow(folder), Number.POSITIVE_INFINITY, seed, (one) => one)) {
         if (pieces.length >= most) break;
         signal.throwIfAborted();
         const text = await textOf(join(folder, path));
         const parts = text === undefined ? [] : partsOf(text);
-        if (text === undefined) skip("not_text");
-        else if (parts.length === 0) skip("too_short");
+        if (text === undefined) count(skipped, "not_text");
+        else if (parts.length === 0) count(skipped, "too_short");
         for (const [i, part] of parts.entries()) {
           const id = parts.length === 1 ? path : `${path}#${i + 1}`;
           pieces.push({ id, title: path, text: part, entity: path, known: "", fields: {} });

@@ -4,7 +4,7 @@ import { HoneError } from "../../core/util/errors.js";
 import { deriveSeed } from "../../core/util/random.js";
 import { cutText } from "../../core/util/text.js";
 import { type MailDatabase, type MailHeader, openMailDatabase } from "../../email/reader.js";
-import { type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
+import { count, type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
 import { drawn } from "./draw.js";
 
 /** Days after a mail within which it is asked about. */
@@ -63,15 +63,12 @@ function readPieces(
   asker: (header: MailHeader) => string | undefined,
 ): Explored {
   const skipped: Record<string, number> = {};
-  const skip = (why: string) => {
-    skipped[why] = (skipped[why] ?? 0) + 1;
-  };
   function* usable(): Generator<MailHeader> {
     for (const header of mail.headers()) {
       if (of !== undefined && !header.people.includes(of)) continue;
       // Without a date a mail is seen on no day, without people by nobody.
-      if (header.date === undefined) skip("without_date");
-      else if (header.people.length === 0) skip("without_people");
+      if (header.date === undefined) count(skipped, "without_date");
+      else if (header.people.length === 0) count(skipped, "without_people");
       else yield header;
     }
   }
@@ -82,7 +79,7 @@ function readPieces(
     const inbox = asker(header) as string;
     const found = mail.read({ inbox }, header.messageId);
     if (!found || found.body.trim().length < FEWEST_CHARACTERS) {
-      skip("too_short");
+      count(skipped, "too_short");
       continue;
     }
     const sent = (header.date as string).slice(0, 10);

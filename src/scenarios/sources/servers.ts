@@ -13,7 +13,7 @@ import { cutText } from "../../core/util/text.js";
 import { TimeLimit } from "../../core/util/time-limit.js";
 import type { Judge } from "../../judge/judge.js";
 import { NoVerdict } from "../../judge/no-verdict.js";
-import { type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
+import { count, type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
 import { exploringQuestion, type MadeCall, type WantedCall } from "../questions.js";
 import { drawn } from "./draw.js";
 
@@ -103,9 +103,6 @@ async function explore(
   { most, seed, signal }: { most: number; seed: number; signal: AbortSignal },
 ): Promise<Explored> {
   const skipped: Record<string, number> = {};
-  const skip = (why: string) => {
-    skipped[why] = (skipped[why] ?? 0) + 1;
-  };
   const schemas = tools.map((tool) => toolSchema(tool));
   const made = new Map<string, MadeCall>();
   const pieces: Piece[] = [];
@@ -125,8 +122,8 @@ async function explore(
       const id = `${call.tool} ${written(call.arguments)}`;
       const outcome = await callTool(tools, call, signal);
       made.set(id, { ...call, result: outcome.text });
-      if (outcome.failed) skip("call_failed");
-      else if (outcome.text.length < FEWEST_CHARACTERS) skip("too_short");
+      if (outcome.failed) count(skipped, "call_failed");
+      else if (outcome.text.length < FEWEST_CHARACTERS) count(skipped, "too_short");
       else {
         const text = cutText(outcome.text, PIECE_CHARACTERS);
         pieces.push({ id, title: id, text, entity: entityOf(call), known: "", fields: {} });

@@ -9,7 +9,7 @@ import { codeOf, HoneError, messageOf, UsageError } from "../../core/util/errors
 import { deriveSeed } from "../../core/util/random.js";
 import { openDatabase } from "../../core/util/sqlite.js";
 import { cutText } from "../../core/util/text.js";
-import { type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
+import { count, type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
 import { drawn } from "./draw.js";
 
 /** Characters of one value at most. */
@@ -170,7 +170,7 @@ export function sqlSource(file: string): Source {
             await breath();
             signal.throwIfAborted();
             const piece = pieceOf(row, at);
-            if (piece.text.length < FEWEST_CHARACTERS) skipped.too_short = (skipped.too_short ?? 0) + 1;
+            if (piece.text.length < FEWEST_CHARACTERS) count(skipped, "too_short");
             else pieces.push(piece);
           }
         }

@@ -45,14 +45,7 @@ export interface TupleOf extends Of<"TupleLiteral"> {
   readonly value: readonly Expression[];
 }
 
-export interface Spread extends Of<"SpreadExpression"> {
-  readonly argument: Expression;
-}
-export interface NamedSpread extends Of<"KeywordSpreadExpression"> {
-  readonly argument: Expression;
-}
-
-export type Argument = Expression | NamedArgument | Spread | NamedSpread;
+export type Argument = Expression | NamedArgument;
 
 export type Expression =
   | (Of<"IntegerLiteral" | "FloatLiteral"> & { readonly value: number })
@@ -92,11 +85,6 @@ export interface MacroOf extends Of<"Macro"> {
   readonly args: readonly Parameter[];
   readonly body: Body;
 }
-export interface CallBlock extends Of<"CallStatement"> {
-  readonly call: Call;
-  readonly callerArgs: readonly Parameter[] | null;
-  readonly body: Body;
-}
 
 export type Statement =
   | Of<"Comment" | "Break" | "Continue">
@@ -105,7 +93,6 @@ export type Statement =
   | ForLoop
   | Assignment
   | MacroOf
-  | CallBlock
   | Expression;
 
 export type Body = readonly Statement[];

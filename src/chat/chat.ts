@@ -5,12 +5,12 @@
 import type { Engine } from "../core/engine/engine.js";
 import type { ChatSettings, ConversationFormat, ToolFormat } from "../core/rollout/conversation.js";
 import { marksOf, splitThoughts, type ThoughtMarks } from "../core/rollout/thoughts.js";
-import type { ChatMessage, ToolSchema } from "../core/task/task.js";
+import type { ChatMessage } from "../core/task/task.js";
 import { HoneError, UsageError } from "../core/util/errors.js";
 import { nearest } from "../core/util/nearest.js";
 import { hone } from "../core/util/program.js";
 import { formatAsked, formatNamed, formatNames, formatOf } from "./formats/formats.js";
-import { ChatTemplate, UnusableTemplate } from "./template.js";
+import { ChatTemplate, LOOK, QUESTION, UnusableTemplate } from "./template.js";
 
 export interface Chat extends ConversationFormat {
   readonly template: ChatTemplate;
@@ -29,12 +29,6 @@ export interface Chat extends ConversationFormat {
 
 /** Variables that hone sets itself. */
 const own = ["messages", "tools", "add_generation_prompt", "bos_token", "eos_token"];
-
-const question: ChatMessage = { role: "user", content: "?" };
-const sample: ToolSchema = {
-  type: "function",
-  function: { name: "look", description: "Look.", parameters: { type: "object", properties: {} } },
-};
 
 function checkArgs(args: Readonly<Record<string, unknown>>, template: string, model: string): void {
   const words = new Set(template.match(/\b[a-zA-Z_]\w*\b/g));
@@ -57,10 +51,10 @@ const opensThoughts = (template: ChatTemplate, marks: ThoughtMarks | undefined):
 
 /** A turn with one call as the template writes it, without thoughts; "" where it writes none. */
 function sampleOf(template: ChatTemplate, marks: ThoughtMarks | undefined): string {
-  const { name } = sample.function;
+  const { name } = LOOK.function;
   const call: ChatMessage = { role: "assistant", content: "", tool_calls: [{ name, arguments: { at: 1 } }] };
   try {
-    const turn = template.turnText([question], [sample], call);
+    const turn = template.turnText([QUESTION], [LOOK], call);
     // A prompt that opens thoughts may be followed by their end.
     return splitThoughts(turn, marks, opensThoughts(template, marks) && turn.includes(marks.close)).said;
   } catch (error) {
@@ -73,8 +67,8 @@ function sampleOf(template: ChatTemplate, marks: ThoughtMarks | undefined): stri
 /** Whether the template's prompt lists tools. */
 function showsTools(template: ChatTemplate): boolean {
   try {
-    const [bare, listed] = [[], [sample]].map((tools) => template.promptText([question], tools)) as [string, string];
-    return listed !== bare && listed.includes(sample.function.name);
+    const [bare, listed] = [[], [LOOK]].map((tools) => template.promptText([QUESTION], tools)) as [string, string];
+    return listed !== bare && listed.includes(LOOK.function.name);
   } catch (error) {
     if (error instanceof UnusableTemplate) throw error;
     // A template may refuse a conversation with tools, or one without: nothing is dropped silently.
@@ -112,7 +106,7 @@ export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
   const written = sampleOf(bare, marks);
   const shown = showsTools(bare);
   const template = named && !shown ? new ChatTemplate(sources, tokenizer, args, named) : bare;
-  const own = formatOf(written, sample.function);
+  const own = formatOf(written, LOOK.function);
   const format = named ?? own ?? formatAsked(toolTemplate ?? chatTemplate);
   const ends = (format?.ends ?? []).flatMap((text) => controlTokens.get(text) ?? []);
   return {
@@ -142,7 +136,7 @@ export function requireFormat({ format }: Chat, tools: readonly unknown[], model
  * @throws HoneError when the template would drop calls that a model is to learn, and no format was named to write them in
  */
 export function requireWriter({ sample: written, write }: Chat, model: string, turn: string): void {
-  if (write || written.includes(sample.function.name)) return;
+  if (write || written.includes(LOOK.function.name)) return;
   throw new HoneError(
     `${turn} has tool calls, and the chat template of ${model} writes none: they would not be learnt.\nName the format to write them in with --tool-format (${formatNames()}), also for \`${hone("rollout")}\` and \`${hone("train")}\`, or take a model whose template has tools`,
   );

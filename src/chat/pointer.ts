@@ -26,6 +26,3 @@ export function referred(root: unknown, reference: string): unknown {
   );
   return found === UNKNOWN ? undefined : found;
 }
-
-/** Whether a reference is into its own schema, but not written as one. */
-export const isMalformed = (reference: string) => /^#\//.test(reference) && stepsOf(reference) === undefined;

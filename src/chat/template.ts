@@ -102,8 +102,8 @@ const now = (format: string) => format.replace(/%([a-zA-Z%])/g, (all, letter: st
 const TURN: ChatMessage = { role: "assistant", content: "\uFDD2turn\uFDD3" };
 
 /** A conversation by which templates are tried. */
-const QUESTION: ChatMessage = { role: "user", content: "?" };
-const LOOK: ToolSchema = {
+export const QUESTION: ChatMessage = { role: "user", content: "?" };
+export const LOOK: ToolSchema = {
   type: "function",
   function: { name: "look", description: "Look.", parameters: { type: "object", properties: {} } },
 };

@@ -46,7 +46,17 @@ export function jsonEnd(text: string, from: number): number {
   return -1;
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
+/** The value of a text; undefined where it is no JSON, which the caller words for the model. */
+export function parsed(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    // The parser's own message quotes the model's text at length; a short rule helps the model more.
+    return undefined;
+  }
+}
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
@@ -131,13 +141,8 @@ export function readList(text: string, mark: string, next: RegExp): ReadCalls {
   if (!/^[{[]/.test(text.slice(from, from + 1))) return wrong(`no JSON list of tool calls follows ${mark}`);
   const end = jsonEnd(text, from);
   if (end < 0) return wrong("the list of tool calls does not end");
-  let value: unknown;
-  try {
-    value = parseJson(text.slice(from, end));
-  } catch {
-    // The reason is worded for the model.
-    return wrong("the list of tool calls is not valid JSON");
-  }
+  const value = parsed(text.slice(from, end));
+  if (value === undefined) return wrong("the list of tool calls is not valid JSON");
   if (!Array.isArray(value)) return wrong(`no JSON list of tool calls follows ${mark}`);
   if (value.length === 0) return wrong("the list of tool calls is empty");
   return { calls: value.map((one) => callOf(one, toJson(one), ["arguments"])), length: end };
@@ -157,12 +162,6 @@ export const writtenList = (calls: readonly ToolCall[], asText: (json: string) =
 
 /** As {@link callOf}, for a text that should be JSON. */
 export function readCall(text: string, keys: readonly string[]): WrittenCall {
-  let value: unknown;
-  try {
-    value = parseJson(text);
-  } catch {
-    // The parser's own message quotes the model's text at length; a short rule helps the model more.
-    return malformed(text, "the tool call is not valid JSON");
-  }
-  return callOf(value, text, keys);
+  const value = parsed(text);
+  return value === undefined ? malformed(text, "the tool call is not valid JSON") : callOf(value, text, keys);
 }

@@ -8,8 +8,18 @@
  */
 
 import type { CallableTool, ToolFormat, WrittenCall } from "../../core/rollout/conversation.js";
-import { parseJson, toJson } from "../../core/util/json.js";
-import { callOf, jsonEnd, malformed, schemaOfCall, schemaOfList, writtenCall, writtenTool } from "./format.js";
+import { toJson } from "../../core/util/json.js";
+import {
+  callOf,
+  isObject,
+  jsonEnd,
+  malformed,
+  parsed,
+  schemaOfCall,
+  schemaOfList,
+  writtenCall,
+  writtenTool,
+} from "./format.js";
 
 const FENCE = "```";
 const FENCES = ["", FENCE, `${FENCE}json`];
@@ -54,19 +64,6 @@ function bracketed(text: string): Span[] {
   }
   return closed;
 }
-
-/** The value of a text; undefined where it is no JSON. */
-function parsed(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    // The caller knows what that means.
-    return undefined;
-  }
-}
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** A call whose arguments may be the text of an object. */
 function callFrom(value: unknown, text: string): WrittenCall {

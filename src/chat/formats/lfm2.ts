@@ -8,7 +8,6 @@ import { malformed, readMarked, writtenTool } from "./format.js";
 import { pythonListRule, readPythonList, writtenPythonList } from "./pythonic.js";
 
 const [START, END] = ["<|tool_call_start|>", "<|tool_call_end|>"];
-const DIALECT = { jsonWords: true, lines: true };
 
 export const lfm2: ToolFormat = {
   name: "lfm2",
@@ -23,7 +22,7 @@ export const lfm2: ToolFormat = {
   describe: (tools) => `List of tools: [${tools.map((tool) => writtenTool(tool)).join(", ")}]`,
   read: (text) =>
     readMarked(text, [START], (rest) => {
-      const { calls, length } = readPythonList(rest, START, DIALECT);
+      const { calls, length } = readPythonList(rest, START, "json too");
       const closing = /^\s*/.exec(rest.slice(length))?.[0].length ?? 0;
       if (rest.startsWith(END, length + closing)) return { calls, length: length + closing + END.length };
       if (calls.some(({ kind }) => kind === "malformed")) return { calls, length };

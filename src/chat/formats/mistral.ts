@@ -4,10 +4,10 @@
  */
 
 import type { ToolFormat } from "../../core/rollout/conversation.js";
-import { parseJson } from "../../core/util/json.js";
 import {
   callOf,
   jsonEnd,
+  parsed,
   type ReadCalls,
   readList,
   readMarked,
@@ -24,15 +24,6 @@ const NAMED = /^([^[{]*)(?:\[CALL_ID\]([^[{]*))?\[ARGS\]\s*/;
 
 const wrong = (text: string, reason: string) => wrongUpTo(text, NEXT, reason);
 
-function parse(text: string): { value: unknown } | undefined {
-  try {
-    return { value: parseJson(text) };
-  } catch {
-    // The caller words the message for the model.
-    return undefined;
-  }
-}
-
 function readNamed(text: string): ReadCalls {
   const [head, name = "", id] = NAMED.exec(text) ?? [];
   if (head === undefined) return wrong(text, "no [ARGS] follows the tool's name");
@@ -40,9 +31,9 @@ function readNamed(text: string): ReadCalls {
   if (text[head.length] !== "{") return wrong(text, "no JSON object follows [ARGS]");
   const end = jsonEnd(text, head.length);
   if (end < 0) return wrong(text, "the tool call's JSON does not end");
-  const parsed = parse(text.slice(head.length, end));
-  if (!parsed) return wrong(text, "the tool call's arguments are not valid JSON");
-  const written = { name: name.trim(), arguments: parsed.value, ...(id === undefined ? {} : { id: id.trim() }) };
+  const args = parsed(text.slice(head.length, end));
+  if (args === undefined) return wrong(text, "the tool call's arguments are not valid JSON");
+  const written = { name: name.trim(), arguments: args, ...(id === undefined ? {} : { id: id.trim() }) };
   return { calls: [callOf(written, text.slice(0, end), ["arguments"])], length: end };
 }
 

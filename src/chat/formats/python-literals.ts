@@ -1,12 +1,7 @@
 /** Python's literals that are JSON data too: texts, numbers, `True`, `False`, `None`, lists and dictionaries. Nothing is evaluated. */
 
-/** What a format takes for a literal that is none in Python. */
-export interface Dialect {
-  /** `true`, `false` and `null`. */
-  readonly jsonWords?: boolean;
-  /** A text in single quotes may have line breaks. */
-  readonly lines?: boolean;
-}
+/** Python's literals alone, or JSON's `true`, `false` and `null` too, and texts in single quotes with line breaks. */
+export type Dialect = "python" | "json too";
 
 /** A text that is no such literal; the message is worded for the model. */
 export class NoLiteral extends Error {}
@@ -56,11 +51,11 @@ function unescaped(text: string): string {
 }
 
 /** Index behind the text in quotes that opens at `from`; -1 where it does not end. */
-function quotedEnd(text: string, from: number, quote: string, { lines }: Dialect): number {
+function quotedEnd(text: string, from: number, quote: string, dialect: Dialect): number {
   for (let i = from + quote.length; i < text.length; i++) {
     if (text[i] === "\\") i++;
     else if (text.startsWith(quote, i)) return i + quote.length;
-    else if (text[i] === "\n" && quote.length === 1 && !lines) return -1;
+    else if (text[i] === "\n" && quote.length === 1 && dialect === "python") return -1;
   }
   return -1;
 }
@@ -70,7 +65,7 @@ export class Literals {
   constructor(
     readonly text: string,
     public at: number,
-    readonly dialect: Dialect = {},
+    readonly dialect: Dialect = "python",
   ) {}
 
   /** What matches here, behind white space, and is passed. @param pattern sticky */
@@ -100,7 +95,7 @@ export class Literals {
     if (quote !== undefined) return this.#quoted(quote, prefix as string);
     const word = this.take(WORD)?.[0];
     if (word !== undefined && CONSTANTS.has(word)) return CONSTANTS.get(word);
-    if (word !== undefined && this.dialect.jsonWords && JSON_WORDS.has(word)) return JSON_WORDS.get(word);
+    if (word !== undefined && this.dialect === "json too" && JSON_WORDS.has(word)) return JSON_WORDS.get(word);
     const here = word ?? this.text[this.at];
     throw new NoLiteral(here === undefined ? "the tool call does not end" : `${here} begins no Python literal`);
   }
@@ -139,7 +134,7 @@ export class Literals {
 }
 
 /** Index behind the bracket that closes the one at `from`; -1 where it is not closed. */
-export function closedAt(text: string, from: number, dialect: Dialect = {}): number {
+export function closedAt(text: string, from: number, dialect: Dialect = "python"): number {
   let depth = 0;
   for (let i = from; i < text.length; i++) {
     const character = text[i] as string;

@@ -57,7 +57,7 @@ function reasonOf(error: unknown): string {
 }
 
 /** The calls of the list at the beginning of a text. @param mark before the text, for the message to the model */
-export function readPythonList(text: string, mark: string, dialect: Dialect = {}): ReadCalls {
+export function readPythonList(text: string, mark: string, dialect: Dialect = "python"): ReadCalls {
   const calls: WrittenCall[] = [];
   const reader = new Literals(text, 0, dialect);
   const rest = (reason: string, from = reader.at): ReadCalls => ({

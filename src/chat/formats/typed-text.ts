@@ -2,24 +2,12 @@
  * Values that stand as text, without JSON's quotes, where the schema of a parameter alone says whether `42` is a number or a text:
  * as vLLM's parsers of Qwen3-Coder's calls convert them, and as its templates write them, Python's `True` and `None` beside JSON.
  */
-import { parseJson } from "../../core/util/json.js";
 import { referred } from "../pointer.js";
+import { parsed } from "./format.js";
 import { Literals, writtenLiteral } from "./python-literals.js";
 
 /** References that are followed one behind another. */
 const MOST_REFERENCES = 16;
-
-/** Names of types that schemas have besides JSON Schema's, by their beginnings. */
-const ALIASES: readonly (readonly [RegExp, string])[] = [
-  [/^(int|uint|long|short|unsigned)/, "integer"],
-  [/^(num|float|double)/, "number"],
-  [/^bool/, "boolean"],
-  [/^(obj|dict)/, "object"],
-  [/^(arr|list)/, "array"],
-  [/^null$/, "null"],
-];
-const typeNamed = (name: unknown): string =>
-  ALIASES.find(([pattern]) => pattern.test(String(name).toLowerCase()))?.[1] ?? "string";
 
 /** What a schema lets pass, in its order. */
 interface Allowed {
@@ -36,7 +24,7 @@ function allowedBy(schema: unknown, root: object, left = MOST_REFERENCES): Allow
   const more = typeof $ref === "string" ? [referred(root, $ref)] : [];
   const parts = [...more, ...[anyOf, oneOf, allOf].flatMap(listOf)].map((one) => allowedBy(one, root, left - 1));
   return {
-    types: [...listOf(type).map(typeNamed), ...parts.flatMap((one) => one.types)],
+    types: [...listOf(type).map(String), ...parts.flatMap((one) => one.types)],
     values: [...listOf(values), ...("const" in others ? [others.const] : []), ...parts.flatMap((one) => one.values)],
   };
 }
@@ -61,12 +49,9 @@ const kindOf = (value: unknown): string => {
 };
 
 /** The value of a text that is JSON or a Python literal; undefined where it is neither. */
-function parsed(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    // Python's literals are read too.
-  }
+function literalOf(text: string): unknown {
+  const json = parsed(text);
+  if (json !== undefined) return json;
   try {
     const reader = new Literals(text, 0);
     const value = reader.value();
@@ -103,7 +88,7 @@ export function bareText(value: unknown, json: (value: unknown) => string): stri
 export function typedValue(text: string, schema: unknown, root: object): unknown {
   const { types, values } = allowedBy(schema, root);
   const inner = text.trim();
-  const value = parsed(/^(true|false)$/i.test(inner) ? inner.toLowerCase() : inner);
+  const value = literalOf(/^(true|false)$/i.test(inner) ? inner.toLowerCase() : inner);
   const found = values.findIndex((one) => one === (typeof one === "string" ? text : value));
   if (found >= 0) return values[found];
   const all = types.length > 0 ? types : values.map(kindOf);

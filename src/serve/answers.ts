@@ -4,6 +4,7 @@ import { setMaxListeners } from "node:events";
 import type { Engine } from "../core/engine/engine.js";
 import type { Sampling } from "../core/engine/sequence.js";
 import type { SampledTurn } from "../core/rollout/sample.js";
+import { anyOf } from "../core/util/signals.js";
 import { tokenizeWithin } from "../engine/tokenize-within.js";
 import { tooLong } from "./errors.js";
 import { type Answer, type ServedModel, seedOf } from "./model.js";
@@ -12,14 +13,7 @@ import type { Asked } from "./requests.js";
 export const nowSeconds = () => Math.floor(Date.now() / 1000);
 export const newAnswerId = (prefix: string) => `${prefix}-${randomUUID().replaceAll("-", "")}`;
 
-export interface Usage {
-  readonly prompt_tokens: number;
-  readonly completion_tokens: number;
-  readonly total_tokens: number;
-  readonly prompt_tokens_details: { readonly cached_tokens: number };
-}
-
-export const usageOf = (prompt: number, completion: number, cached: number): Usage => ({
+export const usageOf = (prompt: number, completion: number, cached: number) => ({
   prompt_tokens: prompt,
   completion_tokens: completion,
   total_tokens: prompt + completion,
@@ -47,18 +41,16 @@ export async function allOf<T>(
   signal: AbortSignal,
   one: (index: number, signal: AbortSignal) => Promise<T>,
 ): Promise<T[]> {
-  model.checkRoom(count);
+  model.seats.checkRoom(count);
   if (count === 1) return [await one(0, signal)];
-  const together = new AbortController();
+  const failed = new AbortController();
+  const together = anyOf([signal, failed.signal]);
   // Each completion adds a listener, and so does each of its turns.
   setMaxListeners(0, together.signal);
-  const abort = () => together.abort(signal.reason);
-  signal.addEventListener("abort", abort, { once: true });
-  if (signal.aborted) abort();
   try {
     const all = Array.from({ length: count }, (_, index) =>
       one(index, together.signal).catch((error: unknown) => {
-        together.abort(error);
+        failed.abort(error);
         throw error;
       }),
     );
@@ -66,7 +58,7 @@ export async function allOf<T>(
     together.signal.throwIfAborted();
     return settled.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
   } finally {
-    signal.removeEventListener("abort", abort);
+    together.release();
   }
 }
 

@@ -13,8 +13,7 @@ import {
   nothing,
   only,
   parse,
-  probability,
-  seed,
+  sampling,
   templateArgs,
   tokens,
 } from "./requests.js";
@@ -93,24 +92,12 @@ const conversation = {
 const schema = z.strictObject({
   ...conversation,
   max_tokens: tokens,
-  temperature: z.number().min(0).max(10).nullish(),
-  top_p: probability.nullish(),
-  top_k: z.int().min(-1).nullish(),
+  ...sampling,
   stop_sequences: z.array(z.string().min(1)).max(16).nullish(),
-  stream: z.boolean().nullish(),
-  // Not in Anthropic's API; as on /v1/chat/completions.
-  min_p: probability.nullish(),
-  seed: seed.nullish(),
-  return_token_ids: z.boolean().nullish(),
   // Labels that change nothing here.
   metadata: z.record(z.string(), z.unknown()).nullish(),
   service_tier: z.enum(["auto", "standard_only"]).nullish(),
-  thread: z
-    .discriminatedUnion("type", [
-      z.strictObject({ type: z.literal("create") }),
-      z.strictObject({ type: z.literal("continue"), previous_message_id: z.string().min(1) }),
-    ])
-    .nullish(),
+  thread: nothing("conversations are not kept by name; send all messages"),
   container: nothing("there are no containers here"),
 });
 

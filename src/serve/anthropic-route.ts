@@ -2,7 +2,6 @@
 import { toJson } from "../core/util/json.js";
 import { allOf, newAnswerId } from "./answers.js";
 import { type AnthropicRequest, type CountRequest, chatOfMessages } from "./anthropic-request.js";
-import { THREAD_NOT_FOUND } from "./anthropic-threads.js";
 import type { ErrorForm } from "./errors.js";
 import type { Exchange } from "./exchange.js";
 import { messagesOf, toolsOf } from "./messages.js";
@@ -27,7 +26,6 @@ export const anthropicErrors: ErrorForm = {
       type: TYPES[status] ?? "invalid_request_error",
       message,
       code,
-      ...(code === THREAD_NOT_FOUND ? { details: { error_code: code } } : {}),
     },
   }),
   event: (error) => ({ name: "error", data: anthropicErrors.body(error) }),
@@ -45,8 +43,11 @@ function stopOf(model: ServedModel, { stop, stopToken, calls, segment }: Answer,
 const callBlocks = ({ calls }: Answer) =>
   calls.map(({ id, name, arguments: input }) => ({ type: "tool_use" as const, id: id as string, name, input }));
 
-export async function anthropicMessage(model: ServedModel, asked: AnthropicRequest, exchange: Exchange): Promise<void> {
-  const request = model.threads.resolve(asked);
+export async function anthropicMessage(
+  model: ServedModel,
+  request: AnthropicRequest,
+  exchange: Exchange,
+): Promise<void> {
   const turns = await prepareTurns(model, chatOfMessages(request), exchange.signal);
   const { conversation, stopTexts } = turns;
   const head = { id: newAnswerId("msg"), type: "message", role: "assistant", model: model.name };
@@ -70,15 +71,11 @@ export async function anthropicMessage(model: ServedModel, asked: AnthropicReque
       ...callBlocks(answer),
     ];
   };
-  const hold = (answer: Answer) => {
-    if (request.thread) model.threads.add(head.id, request, { role: "assistant", content: blocksOf(answer) });
-  };
 
   if (!request.stream) {
     const [answer] = (await allOf(1, model, exchange.signal, (index, signal) => turns.sample(index, signal))) as [
       Answer,
     ];
-    hold(answer);
     exchange.json({
       ...head,
       content: blocksOf(answer),
@@ -120,7 +117,6 @@ export async function anthropicMessage(model: ServedModel, asked: AnthropicReque
       send("content_block_delta", { index, delta: { type: "input_json_delta", partial_json: toJson(input) } });
       send("content_block_stop", { index });
     }
-    hold(answer);
     const usage = usageOf(answer.kept, answer.segment.ids.length);
     send("message_delta", { delta: stopOf(model, answer, stopTexts), usage, ...extra(answer) });
     send("message_stop", {});

@@ -2,15 +2,6 @@
 import { EngineOutOfMemory } from "../core/engine/errors.js";
 import { HoneError, messageOf } from "../core/util/errors.js";
 
-export interface ErrorBody {
-  readonly error: {
-    readonly message: string;
-    readonly type: string;
-    readonly param: string | null;
-    readonly code: string | null;
-  };
-}
-
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -22,7 +13,7 @@ export class ApiError extends Error {
     super(message);
   }
 
-  get body(): ErrorBody {
+  get body() {
     const { message, type, param, code } = this;
     return { error: { message, type, param, code } };
   }

@@ -4,7 +4,6 @@
  */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import { isMalformed } from "../chat/pointer.js";
 import type { ChatMessage, ToolCall, ToolSchema } from "../core/task/task.js";
 import { parseJson, toJson } from "../core/util/json.js";
 import { badRequest } from "./errors.js";
@@ -15,25 +14,13 @@ import type { ApiMessage, ApiTool } from "./requests.js";
 const MOST_SCHEMA = 256 * 1024;
 const MOST_DEPTH = 64;
 
-/** The first reference in a schema that is written wrongly. */
-function malformedReference(value: unknown): string | undefined {
-  if (typeof value !== "object" || value === null) return undefined;
-  const { $ref: reference } = value as { $ref?: unknown };
-  if (typeof reference === "string" && isMalformed(reference)) return reference;
-  for (const item of Object.values(value)) {
-    const found = malformedReference(item);
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
 /** By their JSON: every request of a conversation has the same tools. */
 const checked = new LRUCache<string, readonly ToolSchema[]>({ max: 32 });
 
 /**
  * Equal tools give the same array.
  *
- * @throws ApiError (400) for duplicate names, and for schemas that are too deep, too large or refer to what cannot be
+ * @throws ApiError (400) for duplicate names, and for schemas that are too deep or too large
  */
 export function toolsOf(tools: readonly ApiTool[]): readonly ToolSchema[] {
   const json = toJson(tools);
@@ -53,11 +40,10 @@ function checkTools(tools: readonly ApiTool[]): readonly ToolSchema[] {
     const param = `tools.${index}.function`;
     if (names.has(name)) throw badRequest(`two tools are called ${name}`, `${param}.name`, "invalid_value");
     names.add(name);
-    const wrong = (why: string) =>
-      badRequest(`Invalid schema for function '${name}': ${why}`, `${param}.parameters`, "invalid_function_parameters");
-    if (isDeep(parameters, MOST_DEPTH)) throw wrong(`it is nested more than ${MOST_DEPTH} levels deep`);
-    const malformed = malformedReference(parameters);
-    if (malformed !== undefined) throw wrong(`$ref ${malformed.slice(0, 100)} is no JSON pointer`);
+    if (isDeep(parameters, MOST_DEPTH)) {
+      const why = `Invalid schema for function '${name}': it is nested more than ${MOST_DEPTH} levels deep`;
+      throw badRequest(why, `${param}.parameters`, "invalid_function_parameters");
+    }
     const schema = parameters ?? { type: "object", properties: {} };
     return { type: "function", function: { name, description: description ?? "", parameters: schema } };
   });

@@ -15,7 +15,6 @@ import type { ChatMessage, ToolCall, ToolSchema } from "../core/task/task.js";
 import { HoneError, UsageError } from "../core/util/errors.js";
 import { deriveSeed } from "../core/util/random.js";
 import { tokenizeWithin } from "../engine/tokenize-within.js";
-import { ThreadStore } from "./anthropic-threads.js";
 import { badRequest, tooLong, unsupported } from "./errors.js";
 import type { CallForm, Format } from "./formats.js";
 import { canonical } from "./messages.js";
@@ -97,8 +96,8 @@ export class ServedModel {
   readonly chat: Chat;
   readonly seats: Seats<Point>;
   readonly recorder: Recorder;
-  #responses: ResponseStore | undefined;
-  #threads: ThreadStore | undefined;
+  /** Responses that later requests may name. */
+  readonly responses = new ResponseStore();
   /** Whether turns are sampled in the form that a request demands. */
   readonly enforces: boolean = true;
   /** Whether each answer tells of deviations from the form that a request demands. */
@@ -126,13 +125,7 @@ export class ServedModel {
     return this.names[0];
   }
 
-  /** Responses that later requests may name. */
-  get responses(): ResponseStore {
-    this.#responses ??= new ResponseStore();
-    return this.#responses;
-  }
-
-  #chats: LRUCache<string, Chat> | undefined;
+  readonly #chats = new LRUCache<string, Chat>({ max: MOST_CHATS });
 
   /**
    * The format with a request's values of the template's variables (`chat_template_kwargs`).
@@ -142,7 +135,6 @@ export class ServedModel {
   chatWith(args: Readonly<Record<string, unknown>> | null | undefined): Chat {
     if (args == null || Object.keys(args).length === 0) return this.chat;
     const key = canonical(args);
-    this.#chats ??= new LRUCache({ max: MOST_CHATS });
     const known = this.#chats.get(key);
     if (known) return known;
     try {
@@ -153,12 +145,6 @@ export class ServedModel {
       if (!(error instanceof UsageError)) throw error;
       throw unsupported(error.message.replace(/^--template-arg /, "chat_template_kwargs: "), "chat_template_kwargs");
     }
-  }
-
-  /** Conversations that later requests may continue by the id of their last message. */
-  get threads(): ThreadStore {
-    this.#threads ??= new ThreadStore();
-    return this.#threads;
   }
 
   /** Told of what requests demand and nothing enforces, each thing once. */
@@ -183,11 +169,6 @@ export class ServedModel {
   /** The seed of a request's first completion. */
   requestSeed({ seed }: Asked): number {
     return seed ?? anySeed();
-  }
-
-  /** @throws ApiError (429) when so many completions more could not wait */
-  checkRoom(count: number): void {
-    this.seats.checkRoom(count);
   }
 
   /**
@@ -257,11 +238,6 @@ export class ServedModel {
       `the chat template of ${this.name} shows no tools, and the system message does not name '${hidden.function.name}': describe the tools and their calls there, or serve a model whose template has tools`,
       "tools",
     );
-  }
-
-  #checkLength(length: number, param: string): void {
-    const room = this.engine.info.contextPerSequence;
-    if (length >= room) throw tooLong(length, room, param);
   }
 
   /** Samples and records one turn. @throws the signal's reason when it is aborted */
@@ -340,7 +316,8 @@ export class ServedModel {
     if (unknown !== undefined) {
       throw badRequest(`there is no token ${unknown}: the vocabulary has ${size}`, "prompt", "invalid_value");
     }
-    this.#checkLength(prompt.length, "prompt");
+    const room = this.engine.info.contextPerSequence;
+    if (prompt.length >= room) throw tooLong(prompt.length, room, "prompt");
   }
 
   #open(ids: readonly number[]): Sequence {

@@ -79,7 +79,7 @@ const format = z.discriminatedUnion("type", [
 export const stop = z.union([z.string().min(1), z.array(z.string().min(1)).max(4)], {
   error: "must be a text, or up to 4 of them, none empty",
 });
-export const probability = z.number().min(0).max(1);
+const probability = z.number().min(0).max(1);
 /** -1 is no limit, as in other servers. */
 export const tokens = z.union(
   [z.literal(-1).transform(() => Number.POSITIVE_INFINITY), z.int().min(1).max(MOST_TOKENS)],
@@ -88,15 +88,34 @@ export const tokens = z.union(
   },
 );
 /** -1 is any, as in other servers. */
-export const seed = z
+const seed = z
   .int()
   .min(-1)
   .transform((value) => (value === -1 ? undefined : value));
 
+/** Sampling fields of every dialect. Not in all of their APIs: top_k, min_p, seed, and the token ids, as in vLLM. */
+export const sampling = {
+  stream: z.boolean().nullish(),
+  temperature: z.number().min(0).max(10).nullish(),
+  top_p: probability.nullish(),
+  top_k: z.int().min(-1).nullish(),
+  min_p: probability.nullish(),
+  seed: seed.nullish(),
+  return_token_ids: z.boolean().nullish(),
+};
+
+/** The client's own labels, which do not change the answer. */
+export const labels = {
+  user: z.string().nullish(),
+  safety_identifier: z.string().nullish(),
+  prompt_cache_key: z.string().nullish(),
+};
+
 /** Fields of both routes. */
 const common = {
   model: z.string().min(1),
-  stream: z.boolean().nullish(),
+  ...sampling,
+  ...labels,
   stream_options: z
     .strictObject({
       include_usage: z.boolean().nullish(),
@@ -105,21 +124,10 @@ const common = {
     .nullish(),
   stop: stop.nullish(),
   max_tokens: tokens.nullish(),
-  temperature: z.number().min(0).max(10).nullish(),
-  top_p: probability.nullish(),
-  top_k: z.int().min(-1).nullish(),
-  min_p: probability.nullish(),
-  seed: seed.nullish(),
   n: z.int().min(1).max(128).nullish(),
   frequency_penalty: z.literal(0, only("0", sampler)).nullish(),
   presence_penalty: z.literal(0, only("0", sampler)).nullish(),
   logit_bias: z.strictObject({}, only("an empty object", sampler)).nullish(),
-  /** Not in OpenAI's API; as in vLLM. */
-  return_token_ids: z.boolean().nullish(),
-  // The client's own labels, which do not change the answer.
-  user: z.string().nullish(),
-  safety_identifier: z.string().nullish(),
-  prompt_cache_key: z.string().nullish(),
 };
 
 export const nothing = (why: string) => z.null(only("null", why)).optional();
@@ -224,7 +232,8 @@ export function readCompletionRequest(body: unknown): CompletionRequest {
   return request;
 }
 
-function checkStream({ stream, stream_options: options }: Asked): void {
+/** @throws ApiError (400) for options of a stream that is not asked for */
+export function checkStream({ stream, stream_options: options }: { stream?: unknown; stream_options?: unknown }): void {
   if (options != null && !stream) {
     throw badRequest("'stream_options' is for 'stream': true", "stream_options", "invalid_value");
   }

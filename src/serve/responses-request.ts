@@ -8,12 +8,13 @@ import {
   type ApiMessage,
   type ChatRequest,
   checkChoice,
+  checkStream,
   functionName,
+  labels,
   nothing,
   only,
   parse,
-  probability,
-  seed,
+  sampling,
   stop,
   templateArgs,
   tokens,
@@ -106,11 +107,9 @@ const schema = z.strictObject({
   parallel_tool_calls: z.boolean().nullish(),
   text: z.strictObject({ format: format.nullish(), verbosity: z.string().nullish() }).nullish(),
   max_output_tokens: tokens.nullish(),
-  temperature: z.number().min(0).max(10).nullish(),
-  top_p: probability.nullish(),
+  ...sampling,
   top_logprobs: z.int().min(0).max(20).nullish(),
   include: z.array(z.string()).nullish(),
-  stream: z.boolean().nullish(),
   stream_options: z
     .strictObject({ include_obfuscation: z.literal(false, only("false", "the server is on loopback")).nullish() })
     .nullish(),
@@ -118,18 +117,12 @@ const schema = z.strictObject({
   background: z.literal(false, only("false", "a response ends with its request")).nullish(),
   service_tier: z.enum(["auto", "default"], only("auto and default", "there is one tier")).nullish(),
   // Not in OpenAI's API; as on /v1/chat/completions.
-  top_k: z.int().min(-1).nullish(),
-  min_p: probability.nullish(),
-  seed: seed.nullish(),
   stop: stop.nullish(),
-  return_token_ids: z.boolean().nullish(),
   chat_template_kwargs: templateArgs,
   // Hints and labels that change nothing here.
   metadata: z.record(z.string(), z.string()).nullish(),
   reasoning: z.looseObject({}).nullish(),
-  user: z.string().nullish(),
-  safety_identifier: z.string().nullish(),
-  prompt_cache_key: z.string().nullish(),
+  ...labels,
   prompt_cache_retention: z.string().nullish(),
   // Not asked for.
   conversation: nothing("conversations are not stored by name; send all items, or previous_response_id"),
@@ -150,9 +143,7 @@ export function readResponsesRequest(body: unknown): ResponsesRequest {
   if (request.top_logprobs && !request.include?.includes(LOGPROBS)) {
     throw badRequest(`'top_logprobs' needs '${LOGPROBS}' in 'include'`, "top_logprobs", "invalid_value");
   }
-  if (request.stream_options != null && !request.stream) {
-    throw badRequest("'stream_options' is for 'stream': true", "stream_options", "invalid_value");
-  }
+  checkStream(request);
   return request;
 }
 

@@ -73,51 +73,34 @@ function usageOf(model: ServedModel, { conversation }: Turns, answer: Answer) {
   };
 }
 
-/** What is known of a response before its turn, and what its answer adds. */
-class Reply {
-  readonly model: ServedModel;
-  readonly #request: ResponsesRequest;
-  readonly #input: ResponseItem[];
-  readonly #turns: Turns;
-  readonly #id = newAnswerId("resp");
-  /** Its first fields. */
-  readonly #head: object;
+/** A response before its turn, and with its answer. */
+type Reply = ReturnType<typeof replyTo>;
 
-  constructor(model: ServedModel, request: ResponsesRequest, input: ResponseItem[], turns: Turns) {
-    this.model = model;
-    this.#request = request;
-    this.#input = input;
-    this.#turns = turns;
-    this.#head = { id: this.#id, object: "response", created_at: nowSeconds(), model: model.name, ...echoed(request) };
-  }
-
-  get unfinished(): object {
-    const nothing = { error: null, incomplete_details: null, output: [], usage: null };
-    return { ...this.#head, status: "in_progress", ...nothing };
-  }
-
-  logprobs(answer: Answer): object[] {
-    return this.#turns.likeliest === undefined ? [] : tokenLogprobs(this.model, logprobsOfText(answer));
-  }
-
-  /** The whole response, which later requests may name. */
-  finished(answer: Answer, output: readonly OutputItem[]) {
-    const turns = this.#turns;
-    const { store, return_token_ids: wantsIds } = this.#request;
-    if (store !== false) this.model.responses.add(this.#id, this.#input, output);
-    const problems = turns.problemsOf(answer);
-    const status = statusOf(answer);
-    return {
-      ...this.#head,
-      status,
-      error: null,
-      incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
-      output,
-      usage: usageOf(this.model, turns, answer),
-      hone: { ...turns.hone, ...problems },
-      ...(wantsIds ? { prompt_token_ids: turns.promptIds(), token_ids: [...answer.segment.ids] } : {}),
-    };
-  }
+function replyTo(model: ServedModel, request: ResponsesRequest, input: readonly ResponseItem[], turns: Turns) {
+  const { store, return_token_ids: wantsIds } = request;
+  const id = newAnswerId("resp");
+  const head = { id, object: "response", created_at: nowSeconds(), model: model.name, ...echoed(request) };
+  const unfinished = { status: "in_progress", error: null, incomplete_details: null, output: [], usage: null };
+  return {
+    unfinished: { ...head, ...unfinished },
+    logprobs: (answer: Answer): object[] =>
+      turns.likeliest === undefined ? [] : tokenLogprobs(model, logprobsOfText(answer)),
+    /** The whole response, which later requests may name. */
+    finished: (answer: Answer, output: readonly OutputItem[]) => {
+      if (store !== false) model.responses.add(id, input, output);
+      const status = statusOf(answer);
+      return {
+        ...head,
+        status,
+        error: null,
+        incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
+        output,
+        usage: usageOf(model, turns, answer),
+        hone: { ...turns.hone, ...turns.problemsOf(answer) },
+        ...(wantsIds ? { prompt_token_ids: turns.promptIds(), token_ids: [...answer.segment.ids] } : {}),
+      };
+    },
+  };
 }
 
 /** Items of an answer that is not streamed. */
@@ -133,9 +116,9 @@ function outputOf(answer: Answer, turns: Turns, logprobs: readonly object[]): Ou
   ];
 }
 
-async function stream(reply: Reply, turns: Turns, exchange: Exchange): Promise<void> {
+async function stream(model: ServedModel, reply: Reply, turns: Turns, exchange: Exchange): Promise<void> {
   const events = new ResponseStream(exchange);
-  await allOf(1, reply.model, exchange.signal, async (index, signal) => {
+  await allOf(1, model, exchange.signal, async (index, signal) => {
     events.send("response.created", { response: reply.unfinished });
     events.send("response.in_progress", { response: reply.unfinished });
     const answer = await turns.sample(index, signal, ({ content, reasoning_content: reasoning }) => {
@@ -154,8 +137,8 @@ async function stream(reply: Reply, turns: Turns, exchange: Exchange): Promise<v
 export async function respond(model: ServedModel, request: ResponsesRequest, exchange: Exchange): Promise<void> {
   const input = conversationOf(model, request);
   const turns = await prepareTurns(model, chatOfResponses(request, input), exchange.signal);
-  const reply = new Reply(model, request, input, turns);
-  if (request.stream) return stream(reply, turns, exchange);
+  const reply = replyTo(model, request, input, turns);
+  if (request.stream) return stream(model, reply, turns, exchange);
   const sampled = await allOf(1, model, exchange.signal, (index, signal) => turns.sample(index, signal));
   const [answer] = sampled as [Answer];
   exchange.json(reply.finished(answer, outputOf(answer, turns, reply.logprobs(answer))));

@@ -5,14 +5,7 @@ import type { ResponseItem } from "./responses-request.js";
 /** Characters that are kept of conversations, and of items; those used last. */
 const MOST = 1 << 25;
 
-/** Items do not change: those of a conversation that goes on are written once. */
-const sizes = new WeakMap<ResponseItem, number>();
-
-function sizeOf(item: ResponseItem): number {
-  const size = sizes.get(item) ?? JSON.stringify(item).length;
-  sizes.set(item, size);
-  return size;
-}
+const sizeOf = (item: ResponseItem) => JSON.stringify(item).length;
 
 export class ResponseStore {
   readonly #items = new LRUCache<string, ResponseItem>({ maxSize: MOST, sizeCalculation: sizeOf });

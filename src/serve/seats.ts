@@ -6,15 +6,12 @@
 import type { Sequence } from "../core/engine/sequence.js";
 import { queueFull } from "./errors.js";
 
-interface Waiter {
-  begin(): void;
-}
-
 export class Seats<Key> {
   readonly #capacity: number;
   readonly #mostWaiting: number;
   readonly #mostIdle: number;
-  readonly #waiting = new Set<Waiter>();
+  /** Each begins its request. */
+  readonly #waiting = new Set<() => void>();
   /** Sequences of idle conversations, longest idle first. */
   readonly #idle = new Map<Key, Sequence>();
   #running = 0;
@@ -53,26 +50,24 @@ export class Seats<Key> {
 
   #turn(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const waiter: Waiter = {
-        begin: () => {
-          signal.removeEventListener("abort", leave);
-          this.#waiting.delete(waiter);
-          this.#running++;
-          resolve();
-        },
+      const begin = () => {
+        signal.removeEventListener("abort", leave);
+        this.#waiting.delete(begin);
+        this.#running++;
+        resolve();
       };
       const leave = () => {
-        this.#waiting.delete(waiter);
+        this.#waiting.delete(begin);
         reject(signal.reason);
       };
       signal.addEventListener("abort", leave, { once: true });
-      this.#waiting.add(waiter);
+      this.#waiting.add(begin);
     });
   }
 
   #next(): void {
-    const [first] = this.#waiting;
-    if (first && this.#running < this.#capacity) first.begin();
+    const [begin] = this.#waiting;
+    if (this.#running < this.#capacity) begin?.();
   }
 
   /** Removes and returns the idle sequence of a key; the caller owns it. */

@@ -115,6 +115,16 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
   });
 
   type Route = (exchange: Exchange, models: readonly ServedModel[], rest: string) => Promise<void> | void;
+  /** A request that names its model. @param read checks its body */
+  const post =
+    <Request extends { readonly model?: string | null | undefined }>(
+      read: (body: unknown) => Request,
+      answer: (model: ServedModel, request: Request, exchange: Exchange) => Promise<void> | void,
+    ): Route =>
+    async (exchange, models) => {
+      const request = read(await exchange.body(MOST_BODY));
+      await answer(modelOf(request.model, models), request, exchange);
+    };
   const routes: Readonly<Record<string, Route>> = {
     "GET /health": (exchange) => exchange.json({ status: "ok" }),
     "GET /metrics": (exchange, models) =>
@@ -125,37 +135,13 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
           ? { object: "list", data: models.flatMap((model) => model.names.map((id) => listed(model, id))) }
           : listed(modelOf(name, models), name),
       ),
-    "POST /v1/chat/completions": async (exchange, models) => {
-      const request = readChatRequest(await exchange.body(MOST_BODY));
-      await chatCompletion(modelOf(request.model, models), request, exchange);
-    },
-    "POST /v1/completions": async (exchange, models) => {
-      const request = readCompletionRequest(await exchange.body(MOST_BODY));
-      await completion(modelOf(request.model, models), request, exchange);
-    },
-    "POST /v1/responses": async (exchange, models) => {
-      const request = readResponsesRequest(await exchange.body(MOST_BODY));
-      await respond(modelOf(request.model, models), request, exchange);
-    },
-    "POST /v1/messages": async (exchange, models) => {
-      const request = readAnthropicRequest(await exchange.body(MOST_BODY));
-      await anthropicMessage(modelOf(request.model, models), request, exchange);
-    },
-    "POST /v1/messages/count_tokens": async (exchange, models) => {
-      const request = readCountRequest(await exchange.body(MOST_BODY));
-      await countTokens(modelOf(request.model, models), request, exchange);
-    },
-    "POST /v1/embeddings": () => {
-      throw notFound("There are no embeddings: the models here write text.", "unsupported_endpoint");
-    },
-    "POST /tokenize": async (exchange, models) => {
-      const request = readTokenizeRequest(await exchange.body(MOST_BODY));
-      await tokenize(modelOf(request.model, models), request, exchange);
-    },
-    "POST /detokenize": async (exchange, models) => {
-      const request = readDetokenizeRequest(await exchange.body(MOST_BODY));
-      detokenize(modelOf(request.model, models), request, exchange);
-    },
+    "POST /v1/chat/completions": post(readChatRequest, chatCompletion),
+    "POST /v1/completions": post(readCompletionRequest, completion),
+    "POST /v1/responses": post(readResponsesRequest, respond),
+    "POST /v1/messages": post(readAnthropicRequest, anthropicMessage),
+    "POST /v1/messages/count_tokens": post(readCountRequest, countTokens),
+    "POST /tokenize": post(readTokenizeRequest, tokenize),
+    "POST /detokenize": post(readDetokenizeRequest, detokenize),
   };
 
   /** The route's name, and the rest of the path. */

@@ -411,7 +411,6 @@ describe("what is no form is refused with its place", () => {
     const called = await refusal({ tools });
     expect([called.status, called.param]).toEqual([400, "tools.1.function.parameters"]);
     expect(called.message).toMatch(/'b'.*properties\.a.*'type'/);
-    expect((await refusal({ tools: [tool("a", bad)] })).message).toContain("no JSON pointer");
   });
 
   test("a schema that is too large or too deep", async () => {

@@ -103,7 +103,7 @@ export function inProcess(model: ServedModel, checked: boolean): Source {
         warnings: warningsOf(model, turns, options),
         admit: () => {
           try {
-            model.checkRoom(1);
+            model.seats.checkRoom(1);
           } catch (error) {
             throw failed(error);
           }

@@ -136,24 +136,9 @@ export const textsWithout = (ranges: readonly { min: number; max: number }[], wo
   return deterministic(nfa, work);
 };
 
-/** Whether an element reads no character: -1, at least one: 1, or either: 0. */
-function reach(element: Element): -1 | 0 | 1 {
-  if (element.type === "Assertion") return -1;
-  if (element.type === "CharacterClass") return 1;
-  if (element.type === "Unknown") return 0;
-  const all = element.alternatives.map(({ elements }) => elements.map(reach));
-  if (element.type === "Quantifier" && element.min === 0) return 0;
-  if (all.every((one) => one.includes(1))) return 1;
-  return all.every((one) => one.every((each) => each === -1)) ? -1 : 0;
-}
-
-/** The place behind an element. */
-function next(place: Place, element: Element): Place {
-  if (place === "behind") return place;
-  const read = reach(element);
-  if (read === 1) return "behind";
-  return read === -1 ? place : "unknown";
-}
+/** The place behind an element: what may have read nothing leaves it open. */
+const next = (place: Place, element: Element): Place =>
+  place === "behind" || element.type === "Assertion" ? place : "unknown";
 
 const hasAssertion = (element: Element): boolean =>
   element.type === "Assertion" ||
@@ -171,27 +156,23 @@ const isBeginning = (element: Element): boolean =>
 
 /** Automata of parts of patterns. */
 class Reading {
-  readonly #work: Work;
-
-  constructor(work: Work) {
-    this.#work = work;
-  }
+  constructor(readonly work: Work) {}
 
   copy(nfa: NFA): NFA {
-    return nfa.copy(nfaNodes(this.#work, perCopy(sizeOf(nfa))));
+    return nfa.copy(nfaNodes(this.work, perCopy(sizeOf(nfa))));
   }
 
   union(parts: readonly NFA[]): NFA {
     const [first = NFA.empty(options), ...others] = parts;
-    for (const other of others) first.union(other, nfaNodes(this.#work, perCopy(sizeOf(other))));
+    for (const other of others) first.union(other, nfaNodes(this.work, perCopy(sizeOf(other))));
     return first;
   }
 
   append(first: NFA, second: NFA): NFA {
     const size = sizeOf(second);
     // What begins the second is copied for each node that may end the first.
-    this.#work.spend(first.finals.size * perCopy(size));
-    first.append(second, nfaNodes(this.#work, perCopy(size)));
+    this.work.spend(first.finals.size * perCopy(size));
+    first.append(second, nfaNodes(this.work, perCopy(size)));
     return first;
   }
 
@@ -202,9 +183,9 @@ class Reading {
 
   /** What an element without assertions reads. */
   #plain(element: Element): NFA {
-    this.#work.spend(Math.ceil(stepsOf(element).transitions / AT_ONCE));
+    this.work.spend(Math.ceil(stepsOf(element).transitions / AT_ONCE));
     const ast = [{ type: "Concatenation" as const, elements: [element] }];
-    return NFA.fromRegex(ast, options, {}, nfaNodes(this.#work));
+    return NFA.fromRegex(ast, options, {}, nfaNodes(this.work));
   }
 
   /** What elements in their order and the texts behind them read together. An assertion tells of all that follows. */
@@ -220,11 +201,11 @@ class Reading {
       } else if (element.type === "Assertion") {
         if (element.kind === "behind")
           throw new Unwritable("what looks behind, or at the edge of a word, has no grammar");
-        const ahead = deterministic(this.alternatives(element.alternatives, here, allTexts()), this.#work);
+        const ahead = deterministic(this.alternatives(element.alternatives, here, allTexts()), this.work);
         const size = sizeOf(ahead);
-        if (element.negate) ahead.complement(dfaNodes(this.#work, perCopy(size)));
-        const own = deterministic(read, this.#work);
-        read = NFA.fromIntersection(own, ahead, nfaNodes(this.#work, perPair(sizeOf(own), sizeOf(ahead))));
+        if (element.negate) ahead.complement(dfaNodes(this.work, perCopy(size)));
+        const own = deterministic(read, this.work);
+        read = NFA.fromIntersection(own, ahead, nfaNodes(this.work, perPair(sizeOf(own), sizeOf(ahead))));
       } else if (!hasAssertion(element)) {
         read = this.append(this.#plain(element), read);
       } else if (element.type === "Alternation") {
@@ -274,9 +255,7 @@ function expressionOf(pattern: string, work: Work): Expression {
  * @throws Unwritable where it has no automaton, TooLarge where that would be too large, or cost too much
  */
 export const patternOf = (pattern: string, work = new Work()): Language =>
-  limited(() => {
-    return found(expressionOf(pattern, work).alternatives, work);
-  });
+  limited(() => found(expressionOf(pattern, work).alternatives, work));
 
 function found(list: readonly Concatenation[], work: Work): Language {
   const reading = new Reading(work);
@@ -342,32 +321,4 @@ export function statesOf(language: Language): readonly State[] {
     }
     return { final: language.finals.has(node), edges: [...edges].map(([to, ranges]) => ({ ranges, to })) };
   });
-}
-
-/** Least and greatest number of characters of the texts. */
-export function lengthsOf(states: readonly State[]): { readonly least: number; readonly most: number } {
-  let least = 0;
-  for (let reached = new Set([0]); ![...reached].some((at) => states[at]?.final); least++) {
-    reached = new Set([...reached].flatMap((at) => (states[at] as State).edges.map(({ to }) => to)));
-  }
-  /** The longest way from a state; infinite where a circle is on it. */
-  const longest = new Map<number, number>();
-  const order: { at: number; done: boolean }[] = [{ at: 0, done: false }];
-  const open = new Set<number>();
-  while (order.length > 0) {
-    const { at, done } = order.pop() as { at: number; done: boolean };
-    const { edges } = states[at] as State;
-    if (done) {
-      open.delete(at);
-      longest.set(at, Math.max(0, ...edges.map(({ to }) => 1 + (longest.get(to) ?? Number.POSITIVE_INFINITY))));
-    } else if (!longest.has(at) && !open.has(at)) {
-      open.add(at);
-      order.push({ at, done: true });
-      for (const { to } of edges) {
-        if (open.has(to)) return { least, most: Number.POSITIVE_INFINITY };
-        order.push({ at: to, done: false });
-      }
-    }
-  }
-  return { least, most: longest.get(0) as number };
 }

@@ -6,6 +6,7 @@
 import { jsonSchema } from "../chat/json-schema.js";
 import type { ReadTurn } from "../core/rollout/reading.js";
 import { badRequest } from "./errors.js";
+import { parsed } from "./openai/fields.js";
 import type { ChatRequest } from "./requests.js";
 
 /** The first deviation of an answer, in one line; undefined without one. */
@@ -23,12 +24,8 @@ export function formatOf(asked: ChatRequest["response_format"]): Format | undefi
     throw badRequest(`Invalid schema for response_format: ${why}`, "response_format", "invalid_value");
   }
   return (text) => {
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      return "it is not JSON";
-    }
+    const value = parsed(text);
+    if (value === undefined) return "it is not JSON";
     if (typeof value !== "object" || value === null) return "it is not a JSON object";
     return problem(value);
   };

@@ -3,14 +3,12 @@
  * formats, which JSON Schema does not have, are demanded together.
  */
 import { toJson } from "../core/util/json.js";
+import { isFields as isObject } from "./openai/fields.js";
 
 export type Json = Readonly<Record<string, unknown>>;
 
 /** Alternatives of two lists, each with each, at most. */
 const MOST_PAIRS = 64;
-
-export const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** @param notEnforced told a keyword of the second schema that is left out */
 export type Unmerged = (keyword: string, why: string) => void;

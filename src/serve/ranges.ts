@@ -69,14 +69,8 @@ const isWithin = ({ least, exclusive }: Limit, compared: number) =>
 /** The next states of one by character. */
 type Edges = ReadonlyMap<number, DFA.Node>;
 
-const sets = new Map<string, CharSet>();
-function setOf(characters: readonly number[]): CharSet {
-  const key = characters.join();
-  const set =
-    sets.get(key) ?? CharSet.empty(options.maxCharacter).union(characters.map((one) => ({ min: one, max: one })));
-  sets.set(key, set);
-  return set;
-}
+const setOf = (characters: readonly number[]) =>
+  CharSet.empty(options.maxCharacter).union(characters.map((one) => ({ min: one, max: one })));
 
 /** @throws TooLarge */
 export function numbersWithin(bounds: readonly Bound[], integer: boolean, work: Work): Language {

@@ -56,12 +56,7 @@ export const UNWRITTEN: readonly Range[] = [
 export const literal = (text: string) =>
   `"${text.replace(/[\\"\n\r\t]/g, (one) => (one === '"' ? '\\"' : JSON.stringify(one).slice(1, -1)))}"`;
 
-const hex = (code: number) =>
-  code <= 0xff
-    ? `\\x${code.toString(16).padStart(2, "0").toUpperCase()}`
-    : code <= 0xffff
-      ? `\\u${code.toString(16).padStart(4, "0").toUpperCase()}`
-      : `\\U${code.toString(16).padStart(8, "0").toUpperCase()}`;
+const hex = (code: number) => `\\U${code.toString(16).padStart(8, "0").toUpperCase()}`;
 const shown = (code: number) => (/[0-9A-Za-z]/.test(String.fromCharCode(code)) ? String.fromCharCode(code) : hex(code));
 
 function classOf(ranges: readonly Range[]): string {

@@ -9,7 +9,6 @@ import { toJson } from "../core/util/json.js";
 import {
   intersection,
   type Language,
-  lengthsOf,
   multiplesOf,
   patternOf,
   statesOf,
@@ -18,7 +17,8 @@ import {
   Unwritable,
   Work,
 } from "./automata.js";
-import { isObject, type Json, merge } from "./merge.js";
+import { type Json, merge } from "./merge.js";
+import { isFields as isObject } from "./openai/fields.js";
 import { type Bound, numbersWithin } from "./ranges.js";
 import { literal, type Rules, UNWRITTEN } from "./rules.js";
 
@@ -533,9 +533,7 @@ class Reader {
       return tag ? this.#openFields(whole, tag) : this.#open(whole, least, most, path);
     }
     if (patternProperties !== undefined) this.#tell(path, "patternProperties", "it stands beside 'properties'");
-    if (propertyNames !== undefined && !allowsNames(propertyNames, [...known.keys()])) {
-      this.#tell(path, "propertyNames", "it stands beside 'properties'");
-    }
+    if (propertyNames !== undefined) this.#tell(path, "propertyNames", "it stands beside 'properties'");
     if (least > needed.size)
       this.#tell(path, "minProperties", "a grammar does not count properties that may be missing");
     if (most !== undefined && most < known.size)
@@ -662,10 +660,9 @@ class Reader {
         else tell(keyword, typeof both === "string" ? both : "no text obeys it together with the rest");
       };
       for (const [keyword, language] of named) narrow(keyword, language);
-      const has = lengthsOf(statesOf(whole));
-      if (has.least < least || has.most > (most ?? Number.POSITIVE_INFINITY)) {
+      if (least > 0 || most !== undefined) {
         const counted = this.#to.language((work) => patternOf(`^[^]{${least},${most ?? ""}}$`, work));
-        narrow(has.least < least ? "minLength" : "maxLength", counted);
+        narrow(most === undefined ? "minLength" : "maxLength", counted);
       }
       const rule = this.#to.automaton(whole, !this.#bare, this.#tagless);
       if (rule !== undefined) return rule;
@@ -765,15 +762,6 @@ class Reader {
       throw new BadSchema(path, most, `it is below '${least}'`);
     return counts;
   }
-}
-
-/** Whether a schema of names lets these pass. */
-function allowsNames(schema: unknown, names: readonly string[]): boolean {
-  if (schema === true) return true;
-  if (!isObject(schema)) return false;
-  const { type = "string", enum: values, ...others } = schema;
-  if (type !== "string" || Object.keys(others).length > 0) return false;
-  return values === undefined || (Array.isArray(values) && names.every((name) => values.includes(name)));
 }
 
 const isFormat = (format: unknown): format is string => typeof format === "string" && Object.hasOwn(FORMATS, format);

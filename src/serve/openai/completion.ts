@@ -5,7 +5,7 @@
 import { cutText } from "../../core/util/text.js";
 import { joined } from "./events.js";
 import { ChatError, errorIn, type FailureFacts } from "./failure.js";
-import { type Fields, isFields, listOf } from "./fields.js";
+import { type Fields, isFields, listOf, parsed } from "./fields.js";
 import { pageIn, request, textOf as wholeOf } from "./http.js";
 import type { ChatServer } from "./server.js";
 
@@ -38,14 +38,6 @@ const FILTERED = /filter|safety|sensitive|blocked|prohibited/i;
 const BROKEN = /error|abort|insufficient_system_resource/i;
 
 const THOUGHTS = ["reasoning_content", "reasoning", "thinking"];
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
 
 /**
  * @param body as `/chat/completions` takes it

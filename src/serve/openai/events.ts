@@ -26,20 +26,11 @@ export async function* eventsOf({ body }: Response): AsyncGenerator<string> {
   yield* read([...rest.split(LINE), ""]);
 }
 
-/** What a stream has said as a whole, in the form of an answer that is none. */
-export interface Joined {
-  readonly choices: readonly { readonly message: Fields; readonly finish_reason: unknown }[];
-  readonly usage: unknown;
-  readonly error: unknown;
-  /** Whether the stream said its end. */
-  readonly ended: boolean;
-}
-
 /**
  * Joins the chunks of a text that is a stream: server-sent events, or JSON a line.
  * @returns undefined for another text
  */
-export function joined(text: string): Joined | undefined {
+export function joined(text: string) {
   const lines = text.split(LINE).flatMap((line) => {
     const data = line.replace(/^data:/, "").trim();
     return data === "" || /^(:|event:|id:|retry:)/.test(data) ? [] : [data];
@@ -63,7 +54,8 @@ export function joined(text: string): Joined | undefined {
 /** Names of fields that hold a part of a text, of which the whole is joined. */
 const TEXTS = ["content", "reasoning_content", "reasoning", "refusal", "text"];
 
-function join(chunks: readonly Fields[], done: boolean): Joined {
+/** What a stream has said as a whole, in the form of an answer that is none; whether it said its end. */
+function join(chunks: readonly Fields[], done: boolean) {
   const message: Fields = {};
   const calls: Fields[] = [];
   const said: { finish: unknown; usage: unknown; error: unknown } = {

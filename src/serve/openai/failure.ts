@@ -1,6 +1,6 @@
 /** What a chat server's failure is: who is at fault, and whether it passes. Codes are read; words only where no code is left to tell. */
 import { cutText, printable } from "../../core/util/text.js";
-import { type Fields, isFields } from "./fields.js";
+import { type Fields, isFields, parsed } from "./fields.js";
 import { type ChatRole, type ChatServer, refusalHint } from "./server.js";
 
 /** What is known of a failure. */
@@ -66,19 +66,7 @@ function oneLine(text: string, key: string | undefined): string {
  * - `too_long`, `filtered`: the question's
  * - `refused`: the request's, the question's, the key's or the model's
  */
-export type Cause =
-  | "busy"
-  | "broken"
-  | "garbled"
-  | "connection"
-  | "timeout"
-  | "no_credit"
-  | "key"
-  | "model"
-  | "address"
-  | "too_long"
-  | "filtered"
-  | "refused";
+export type Cause = Passing | "no_credit" | "key" | "model" | "address" | "too_long" | "filtered" | "refused";
 
 const NO_CREDIT_CODE =
   /(insufficient|exceeded|exhausted|not_?enough|out_?of|no|pre_?consume)_?\w*(quota|balance|credit|fund)|(quota|balance|credits?)\w*(insufficient|exhausted|exceeded|empty|failed)|arrear|overdue|billing|payment|\b1113\b/i;
@@ -209,13 +197,9 @@ export function errorIn(value: unknown): Omit<FailureFacts, "kind"> | undefined 
 /** What another server said, as text or JSON. */
 function rawError(raw: unknown): { text: string; codes?: string; param?: string } | undefined {
   if (typeof raw !== "string" || raw.trim() === "") return undefined;
-  try {
-    const inner = errorIn(JSON.parse(raw));
-    if (inner) return { text: inner.text, codes: inner.codes ?? "", param: inner.param ?? "" };
-  } catch {
-    // No JSON: a text of its own.
-  }
-  return { text: raw };
+  const inner = errorIn(parsed(raw));
+  // No JSON: a text of its own.
+  return inner ? { text: inner.text, codes: inner.codes ?? "", param: inner.param ?? "" } : { text: raw };
 }
 
 /** "2", "1.5s", "700ms", "1m30s", in milliseconds. */

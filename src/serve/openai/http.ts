@@ -3,6 +3,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { Agent, EnvHttpProxyAgent, fetch, Headers, type Response } from "undici";
 import { textWithin } from "./bounded.js";
 import { ChatError, connectionError, errorIn, retryAfter } from "./failure.js";
+import { parsed } from "./fields.js";
 import { type ChatServer, isOpenAi } from "./server.js";
 
 /** Bytes of an answer at most: a hundred times what the longest answers have. */
@@ -150,12 +151,8 @@ function refusalOf({ status, headers }: Response, text: string, key: string | un
   if (text.trim() === "") return bare("refused", "an answer without a body");
   const page = pageIn(text);
   if (page !== undefined) return bare("page", page);
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    return bare("refused", text);
-  }
+  const body = parsed(text);
+  if (body === undefined) return bare("refused", text);
   const other = { text: typeof body === "string" ? body : JSON.stringify(body), body, after: undefined };
   const error = errorIn(body) ?? other;
   return new ChatError({ ...error, kind: "refused", status, after: after ?? error.after }, key);

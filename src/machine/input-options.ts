@@ -4,49 +4,49 @@ import { declareOptions } from "../core/config/config.js";
 import { TASK_SECONDS } from "../core/config/defaults.js";
 import { choice, flag, inGroup, list, real, text, texts, whole, words } from "../core/config/option.js";
 import { hone } from "../core/util/program.js";
-import { MODEL_USERS } from "./model-users.js";
+import { MODEL_USERS, ofModel } from "./model-users.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
+
+/** Commands that read a task. */
+const TASK_USERS = ["check", "rollout", "judge", "sft", "train", "eval", "chat", "play"] as const;
+/** Those of them that play it. */
+const PLAYING = ["check", "rollout", "train", "eval", "chat", "play"] as const;
 
 const downloads = inGroup(
   "Downloads",
   [...MODEL_USERS, "judge", "build-db", "check", "models", "models show", "models remove", "play"],
-  {
+  ofModel({
     hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
       env: "HF_ENDPOINT",
       flagless: true,
       default: "https://huggingface.co",
       accepts: "a URL",
-      library: ["model"],
     }),
     hfToken: text("Access token, sent to HF_ENDPOINT alone.", {
       secret: true,
       env: "HF_TOKEN",
       flagless: true,
       defaultText: "at huggingface.co the one that `hf auth login` saved; none elsewhere",
-      library: ["model"],
     }),
     hfOffline: flag("Use only what has been downloaded before.", {
       env: "HF_HUB_OFFLINE",
       flagless: true,
       default: false,
-      library: ["model"],
     }),
     hfHome: text("Folder of Hugging Face's tools.", {
       env: "HF_HOME",
       flagless: true,
       accepts: "a path",
       defaultText: "~/.cache/huggingface",
-      library: ["model"],
     }),
     hfCache: text("Folder for downloads from the Hub, shared with Hugging Face's tools.", {
       env: "HF_HUB_CACHE",
       flagless: true,
       accepts: "a path",
       defaultText: "hub in HF_HOME",
-      library: ["model"],
     }),
-  },
+  }),
 );
 
 /** Access to the Hub. */
@@ -61,19 +61,7 @@ const inputOptions = declareOptions({
     }),
     db: text("Mail database (in tasks: --set db).", {
       defaultText: { other: "mail.db in the home folder", "scenarios generate": "none" },
-      commands: [
-        "build-db",
-        "scenarios",
-        "scenarios generate",
-        "search",
-        "read",
-        "check",
-        "rollout",
-        "train",
-        "eval",
-        "chat",
-        "play",
-      ],
+      commands: ["build-db", "scenarios", "scenarios generate", "search", "read", ...PLAYING],
       first: ["build-db", "rollout", "scenarios generate"],
     }),
     out: text("File or folder that the command writes.", {
@@ -135,10 +123,10 @@ const inputOptions = declareOptions({
     }),
     yes: flag("Ask nothing: take the defaults.", { default: false }),
   }),
-  ...inGroup("Task and scenarios", ["check", "rollout", "train", "eval", "chat", "play"], {
+  ...inGroup("Task and scenarios", PLAYING, {
     task: text('"email", "openenv", or the path of a task file (TypeScript or JavaScript).', {
       default: "email",
-      commands: ["check", "rollout", "judge", "sft", "train", "eval", "chat", "play"],
+      commands: TASK_USERS,
       first: ["check", "rollout", "judge", "sft", "train", "chat", "play"],
       run: "changeable",
       file: true,
@@ -152,7 +140,7 @@ const inputOptions = declareOptions({
       {
         accepts: "a path, or hf:OWNER/NAME",
         defaultText: "the task's own",
-        commands: ["check", "rollout", "train", "eval", "chat", "play", "scenarios review"],
+        commands: [...PLAYING, "scenarios review"],
         first: ["play"],
       },
     ),
@@ -166,7 +154,7 @@ const inputOptions = declareOptions({
         "scenarios generate": "0.2",
         "scenarios import": "0.2",
       },
-      commands: ["check", "rollout", "train", "eval", "chat", "play", "scenarios generate", "scenarios import"],
+      commands: [...PLAYING, "scenarios generate", "scenarios import"],
     }),
     taskTimeout: real(
       0.1,
@@ -174,7 +162,7 @@ const inputOptions = declareOptions({
       "Seconds that the task's file, scenarios, open, close and each prompt may take without a sign of progress.",
       {
         default: TASK_SECONDS,
-        commands: ["check", "rollout", "judge", "sft", "train", "eval", "chat", "play"],
+        commands: TASK_USERS,
         library: ["model"],
       },
     ),
@@ -206,20 +194,7 @@ const inputOptions = declareOptions({
     }),
     seed: whole(0, MANY, "Seed of all random draws, tasks' too.", {
       default: 1,
-      commands: [
-        "build-db",
-        "scenarios",
-        "scenarios generate",
-        "scenarios import",
-        "check",
-        "rollout",
-        "judge",
-        "sft",
-        "train",
-        "eval",
-        "chat",
-        "play",
-      ],
+      commands: ["build-db", "scenarios", "scenarios generate", "scenarios import", ...TASK_USERS],
       first: ["demo", "build-db", "check", "rollout", "sft", "chat", "play"],
       run: "identity",
     }),

@@ -4,7 +4,7 @@ import { type Config, declareOptions } from "../../core/config/config.js";
 import { CONTEXT, ROLLOUTS_AT_ONCE } from "../../core/config/defaults.js";
 import { choice, flag, inGroup, list, pairs, real, text, whole } from "../../core/config/option.js";
 import { hone } from "../../core/util/program.js";
-import { MODEL_USERS } from "../model-users.js";
+import { MODEL_USERS, ofModel } from "../model-users.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 /** Maximum number of sequences that llama.cpp evaluates at once in one context. */
@@ -25,19 +25,19 @@ const playerOptions = declareOptions({
         file: true,
       },
     ),
-    weights: choice(["f16", "bf16", "f32", "q8_0"], "Weights of the model, converted once (GGUF not to q8_0).", {
-      defaultText: "bf16 where the model and an NVIDIA card have it, else f16; GGUF: its own",
-      commands: [...MODEL_USERS, "check", "models", "models show", "models remove"],
-      first: ["train", "pack", "logprobs"],
-      run: "changeable",
-      library: ["model"],
-    }),
-    adapter: text("LoRA adapter for the model: a GGUF file, or a folder in PEFT's format.", {
-      accepts: "a path",
-      defaultText: "none",
-      commands: ["rollout", "serve", "chat", "logprobs"],
-      first: ["serve", "logprobs"],
-      library: ["model"],
+    ...ofModel({
+      weights: choice(["f16", "bf16", "f32", "q8_0"], "Weights of the model, converted once (GGUF not to q8_0).", {
+        defaultText: "bf16 where the model and an NVIDIA card have it, else f16; GGUF: its own",
+        commands: [...MODEL_USERS, "check", "models", "models show", "models remove"],
+        first: ["train", "pack", "logprobs"],
+        run: "changeable",
+      }),
+      adapter: text("LoRA adapter for the model: a GGUF file, or a folder in PEFT's format.", {
+        accepts: "a path",
+        defaultText: "none",
+        commands: ["rollout", "serve", "chat", "logprobs"],
+        first: ["serve", "logprobs"],
+      }),
     }),
     checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several, and RUN@best.", {
       defaultText: { other: "best", export: "best, or latest where the base is", rollout: "none", eval: "latest" },
@@ -53,73 +53,66 @@ const playerOptions = declareOptions({
       commands: ["eval"],
       first: ["eval"],
     }),
-    gpu: choice(
-      ["auto", "cuda", "vulkan", "metal", "off"],
-      "Device of engine and learner. auto: the best there is; an NVIDIA GPU that does not work is an error.",
-      {
-        default: "auto",
+    ...ofModel({
+      gpu: choice(
+        ["auto", "cuda", "vulkan", "metal", "off"],
+        "Device of engine and learner. auto: the best there is; an NVIDIA GPU that does not work is an error.",
+        {
+          default: "auto",
+          commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
+          first: ["demo", "rollout", "train", "eval", "serve", "chat", "logprobs"],
+        },
+      ),
+      device: text("The GPU: its index in nvidia-smi or its UUID; with Vulkan its index there.", {
+        accepts: "an index or a UUID",
+        defaultText: "the first visible one (CUDA_VISIBLE_DEVICES)",
         commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
-        first: ["demo", "rollout", "train", "eval", "serve", "chat", "logprobs"],
-        library: ["model"],
-      },
-    ),
-    device: text("The GPU: its index in nvidia-smi or its UUID; with Vulkan its index there.", {
-      accepts: "an index or a UUID",
-      defaultText: "the first visible one (CUDA_VISIBLE_DEVICES)",
-      commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
-      library: ["model"],
-    }),
-    threads: whole(1, 1024, "CPU threads of the engine; the default yields to other programs.", {
-      defaultText: "the free cores; on a GPU one for each lane",
-      commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
-      first: ["demo", "logprobs"],
-      library: ["model"],
-    }),
-    engine: choice(
-      ["llama.cpp", "vllm"],
-      "What computes the model's tokens. vllm: the servers of --engine-url, or one that hone starts (docs/vllm.md).",
-      {
-        default: "llama.cpp",
+      }),
+      threads: whole(1, 1024, "CPU threads of the engine; the default yields to other programs.", {
+        defaultText: "the free cores; on a GPU one for each lane",
+        commands: ["rollout", "judge", "sft", "train", "eval", "serve", "chat", "logprobs", "replay", "doctor"],
+        first: ["demo", "logprobs"],
+      }),
+      engine: choice(
+        ["llama.cpp", "vllm"],
+        "What computes the model's tokens. vllm: the servers of --engine-url, or one that hone starts (docs/vllm.md).",
+        {
+          default: "llama.cpp",
+          commands: ["rollout", "train", "eval", "doctor"],
+          first: ["doctor"],
+        },
+      ),
+      decoder: choice(
+        ["llama", "own"],
+        "Whose graph computes on llama.cpp's libraries. own: hone's, where it can (docs/engine.md#two-decoders).",
+        { default: "llama", commands: ["rollout", "train", "eval", "serve", "chat", "logprobs"] },
+      ),
+      engineUrl: list("vLLM servers that run already, as http://HOST:8000.", {
+        accepts: "URLs",
+        defaultText: "hone starts a server on this machine",
         commands: ["rollout", "train", "eval", "doctor"],
-        first: ["doctor"],
-        library: ["model"],
-      },
-    ),
-    decoder: choice(
-      ["llama", "own"],
-      "Whose graph computes on llama.cpp's libraries. own: hone's, where it can (docs/engine.md#two-decoders).",
-      { default: "llama", commands: ["rollout", "train", "eval", "serve", "chat", "logprobs"], library: ["model"] },
-    ),
-    engineUrl: list("vLLM servers that run already, as http://HOST:8000.", {
-      accepts: "URLs",
-      defaultText: "hone starts a server on this machine",
-      commands: ["rollout", "train", "eval", "doctor"],
-      library: ["model"],
-    }),
-    engineAdapters: text("Folder for adapters that vLLM servers see under the same path.", {
-      accepts: "a path",
-      defaultText: "engine-adapters in --home",
-      commands: ["rollout", "train", "eval", "doctor"],
-      library: ["model"],
-    }),
-    enginePython: text("Python with vLLM, for the server that hone starts.", {
-      accepts: "a path",
-      defaultText: "hone's own, installed at first use",
-      commands: ["rollout", "train", "eval", "doctor"],
-      library: ["model"],
-    }),
-    engineMemory: real(0.05, 0.95, "Share of the GPU's memory for the vLLM server that hone starts.", {
-      default: 0.5,
-      commands: ["rollout", "train", "eval", "doctor"],
-      library: ["model"],
-    }),
-    context: whole(16, MANY, "Tokens of a conversation at most, including the prompt.", {
-      defaultText: `${CONTEXT}, or the model's trained context if that is less`,
-      commands: ["check", "rollout", "train", "eval", "serve", "chat", "doctor"],
-      first: ["check", "serve", "chat"],
-      run: "identity",
-      determined: true,
-      library: ["model"],
+      }),
+      engineAdapters: text("Folder for adapters that vLLM servers see under the same path.", {
+        accepts: "a path",
+        defaultText: "engine-adapters in --home",
+        commands: ["rollout", "train", "eval", "doctor"],
+      }),
+      enginePython: text("Python with vLLM, for the server that hone starts.", {
+        accepts: "a path",
+        defaultText: "hone's own, installed at first use",
+        commands: ["rollout", "train", "eval", "doctor"],
+      }),
+      engineMemory: real(0.05, 0.95, "Share of the GPU's memory for the vLLM server that hone starts.", {
+        default: 0.5,
+        commands: ["rollout", "train", "eval", "doctor"],
+      }),
+      context: whole(16, MANY, "Tokens of a conversation at most, including the prompt.", {
+        defaultText: `${CONTEXT}, or the model's trained context if that is less`,
+        commands: ["check", "rollout", "train", "eval", "serve", "chat", "doctor"],
+        first: ["check", "serve", "chat"],
+        run: "identity",
+        determined: true,
+      }),
     }),
     playerUrl: text("OpenAI-compatible API of a model that plays instead.", {
       accepts: "a URL",
@@ -135,99 +128,88 @@ const playerOptions = declareOptions({
     mistakes: real(0, 1, "Share of rollouts in which the expert errs.", { default: 0 }),
   }),
   ...inGroup("Rollouts and sampling", ["rollout", "train", "eval"], {
-    concurrency: whole(1, MOST_SEQUENCES, "Number of concurrent rollouts.", {
-      defaultText: {
-        other: String(ROLLOUTS_AT_ONCE.cpu),
-        train: `at most ${ROLLOUTS_AT_ONCE.cpu} on a CPU and ${ROLLOUTS_AT_ONCE.gpu} on a GPU, fewer where memory is short`,
-      },
-      commands: ["rollout", "train", "eval", "serve"],
-      first: ["serve"],
-      library: ["model"],
-    }),
-    maxTurns: whole(1, 1000, "Assistant turns of a rollout at most.", {
-      default: 10,
-      commands: ["check", "rollout", "train", "eval", "chat", "play"],
-      first: ["play"],
-      run: "identity",
-      library: ["model"],
-    }),
-    maxTokens: whole(1, MANY, "Tokens of a turn at most.", {
-      bySize: { tiny: 256, small: 2048 },
-      defaultText: (bySize) => ({ other: "2048; of APIs the server's own", train: bySize }),
-      commands: ["rollout", "train", "eval", "chat"],
-      first: ["train"],
-      run: "identity",
-      library: ["model"],
-    }),
-    temperature: real(0, 10, "Sampling temperature; 0 takes the most likely token.", {
-      defaultText: { other: "1; of APIs the server's own", train: "1" },
-      commands: ["rollout", "train", "eval", "chat"],
-      first: ["rollout", "eval", "chat"],
-      run: "identity",
-      determined: true,
-      library: ["model"],
-    }),
-    topK: whole(0, MANY, "Sample from the k most likely tokens only; 0 is off.", {
-      default: 0,
-      commands: ["rollout", "chat"],
-      library: ["model"],
-    }),
-    topP: real(0, 1, "Sample from the likeliest tokens of this total probability; 1 is off.", {
-      default: 1,
-      commands: ["rollout", "chat"],
-      library: ["model"],
-    }),
-    minP: real(0, 1, "Drop tokens less likely than this share of the most likely one; 0 is off.", {
-      default: 0,
-      commands: ["rollout", "chat"],
-      library: ["model"],
-    }),
-    toolFormat: choice(
-      ["auto", "hermes", "llama3", "mistral", "granite", "pythonic", "xlam", "phi4", "qwen3coder", "lfm2", "json"],
-      "Format of the model's tool calls; auto is that of its chat template. See docs/tool-formats.md.",
-      {
-        default: "auto",
+    ...ofModel({
+      concurrency: whole(1, MOST_SEQUENCES, "Number of concurrent rollouts.", {
+        defaultText: {
+          other: String(ROLLOUTS_AT_ONCE.cpu),
+          train: `at most ${ROLLOUTS_AT_ONCE.cpu} on a CPU and ${ROLLOUTS_AT_ONCE.gpu} on a GPU, fewer where memory is short`,
+        },
+        commands: ["rollout", "train", "eval", "serve"],
+        first: ["serve"],
+      }),
+      maxTurns: whole(1, 1000, "Assistant turns of a rollout at most.", {
+        default: 10,
+        commands: ["check", "rollout", "train", "eval", "chat", "play"],
+        first: ["play"],
+        run: "identity",
+      }),
+      maxTokens: whole(1, MANY, "Tokens of a turn at most.", {
+        bySize: { tiny: 256, small: 2048 },
+        defaultText: (bySize) => ({ other: "2048; of APIs the server's own", train: bySize }),
+        commands: ["rollout", "train", "eval", "chat"],
+        first: ["train"],
+        run: "identity",
+      }),
+      temperature: real(0, 10, "Sampling temperature; 0 takes the most likely token.", {
+        defaultText: { other: "1; of APIs the server's own", train: "1" },
+        commands: ["rollout", "train", "eval", "chat"],
+        first: ["rollout", "eval", "chat"],
+        run: "identity",
+        determined: true,
+      }),
+      topK: whole(0, MANY, "Sample from the k most likely tokens only; 0 is off.", {
+        default: 0,
+        commands: ["rollout", "chat"],
+      }),
+      topP: real(0, 1, "Sample from the likeliest tokens of this total probability; 1 is off.", {
+        default: 1,
+        commands: ["rollout", "chat"],
+      }),
+      minP: real(0, 1, "Drop tokens less likely than this share of the most likely one; 0 is off.", {
+        default: 0,
+        commands: ["rollout", "chat"],
+      }),
+      toolFormat: choice(
+        ["auto", "hermes", "llama3", "mistral", "granite", "pythonic", "xlam", "phi4", "qwen3coder", "lfm2", "json"],
+        "Format of the model's tool calls; auto is that of its chat template. See docs/tool-formats.md.",
+        {
+          default: "auto",
+          commands: ["rollout", "sft", "train", "eval", "serve", "chat"],
+          run: "identity",
+        },
+      ),
+      templateArg: pairs("Variable of the model's chat template, such as enable_thinking=false; may be repeated.", {
+        defaultText: "none",
         commands: ["rollout", "sft", "train", "eval", "serve", "chat"],
         run: "identity",
-        library: ["model"],
-      },
-    ),
-    templateArg: pairs("Variable of the model's chat template, such as enable_thinking=false; may be repeated.", {
-      defaultText: "none",
-      commands: ["rollout", "sft", "train", "eval", "serve", "chat"],
-      run: "identity",
-      library: ["model"],
-    }),
-    maxThinkingTokens: whole(1, MANY, "Tokens of a turn that may be thoughts (<think>); longer ones are closed.", {
-      defaultText: "only --max-tokens",
-      commands: ["rollout", "train", "eval", "serve", "chat"],
-      run: "identity",
-      library: ["model"],
-    }),
-    onToolError: choice(
-      ["observe", "stop"],
-      "After a malformed call, an unknown tool or wrong arguments the model reads an error (observe), or the rollout ends (stop, as in ART).",
-      { default: "observe", run: "identity", library: ["model"] },
-    ),
-    offForm: choice(
-      ["keep", "zero", "prevent"],
-      "Where an agent asked for a form (response_format, strict tools, tool_choice) and the model writes another: keep the task's reward, make it zero, or prevent it by sampling and training under a grammar.",
-      { default: "keep", run: "identity", library: ["model"] },
-    ),
-    turnTimeout: real(0.1, 86_400, "Seconds one turn may take of the engine.", {
-      default: 120,
-      commands: ["rollout", "train", "eval", "chat"],
-      library: ["model"],
-    }),
-    toolTimeout: real(0.1, 86_400, "Seconds one tool call may take.", {
-      default: 30,
-      commands: ["check", "rollout", "train", "eval", "chat", "play"],
-      library: ["model"],
-    }),
-    rolloutTimeout: real(0.1, 86_400, "Seconds one rollout may take.", { default: 600, library: ["model"] }),
-    maxExceptions: real(0, MANY, "Failed rollouts to tolerate; below 1 a share of all.", {
-      default: 0,
-      library: ["model"],
+      }),
+      maxThinkingTokens: whole(1, MANY, "Tokens of a turn that may be thoughts (<think>); longer ones are closed.", {
+        defaultText: "only --max-tokens",
+        commands: ["rollout", "train", "eval", "serve", "chat"],
+        run: "identity",
+      }),
+      onToolError: choice(
+        ["observe", "stop"],
+        "After a malformed call, an unknown tool or wrong arguments the model reads an error (observe), or the rollout ends (stop, as in ART).",
+        { default: "observe", run: "identity" },
+      ),
+      offForm: choice(
+        ["keep", "zero", "prevent"],
+        "Where an agent asked for a form (response_format, strict tools, tool_choice) and the model writes another: keep the task's reward, make it zero, or prevent it by sampling and training under a grammar.",
+        { default: "keep", run: "identity" },
+      ),
+      turnTimeout: real(0.1, 86_400, "Seconds one turn may take of the engine.", {
+        default: 120,
+        commands: ["rollout", "train", "eval", "chat"],
+      }),
+      toolTimeout: real(0.1, 86_400, "Seconds one tool call may take.", {
+        default: 30,
+        commands: ["check", "rollout", "train", "eval", "chat", "play"],
+      }),
+      rolloutTimeout: real(0.1, 86_400, "Seconds one rollout may take.", { default: 600 }),
+      maxExceptions: real(0, MANY, "Failed rollouts to tolerate; below 1 a share of all.", {
+        default: 0,
+      }),
     }),
   }),
 });

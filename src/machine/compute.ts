@@ -51,8 +51,7 @@ export function engineFacts(info: (LocalShown | ServedShown) & Recorded) {
 
 /** What has played a run, each kind once, by what the run records. */
 export function engineKinds(devices: readonly Device[]): string[] {
-  const kinds = devices.filter(({ part }) => part === "engine").map(({ kind }) => String(kind));
-  return [...new Set(kinds)];
+  return [...new Set(devices.filter(({ part }) => part === "engine").map(({ kind }) => String(kind)))];
 }
 
 /** "learner: NVIDIA H100 80GB HBM3, bf16, Unsloth 2026.10.9, PyTorch 2.13.0, CUDA 13.0, driver 580.95.05" */

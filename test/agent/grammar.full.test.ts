@@ -78,6 +78,6 @@ test("is refused where vLLM plays, which is given no grammar", () => {
   const { status, stderr } = spawnSync(process.execPath, [cli, ...args], { cwd: folder, encoding: "utf8" });
   expect([status, stderr.trim()]).toEqual([
     2,
-    "hone: --off-form prevent samples under a grammar, which hone does with --engine llama.cpp alone",
+    "hone: --off-form prevent is for --engine llama.cpp; leave it out with vllm",
   ]);
 });

@@ -25,9 +25,7 @@ export async function openPlayerFor(
 ): Promise<OpenPlayer> {
   const { playerUrl, playerModel, playerKey, expert, mistakes, temperature, maxTokens } = config;
   const concurrency = config.concurrency ?? ROLLOUTS_AT_ONCE.cpu;
-  const named = [expert ? "--expert" : "", playerUrl ? "--player-url" : "", config.model ? "--model" : ""].filter(
-    Boolean,
-  );
+  const named = [expert && "--expert", playerUrl && "--player-url", config.model && "--model"].filter(Boolean);
   if (named.length > 1) throw new UsageError(`${named.join(" and ")} name different players; give one of them`);
 
   if (expert || playerUrl !== undefined) refuseChatOptions(config, named.join());

@@ -3,6 +3,7 @@ import type { Config } from "../../core/config/config.js";
 import type { EngineOptions, OwnServerOptions, PolicyEngine } from "../../core/engine/engine.js";
 import { UsageError } from "../../core/util/errors.js";
 import type { MachineChoice } from "../../engine/engine-options.js";
+import type { ModelIo } from "../models/io.js";
 
 export type EngineChoice = MachineChoice &
   Pick<Config, "engine" | "engineUrl" | "engineAdapters" | "enginePython" | "engineMemory" | "home" | "python"> &
@@ -28,8 +29,8 @@ export interface PlayingEngine {
   readonly options: EngineOptions;
 }
 
-const firstSet = (values: Readonly<Record<string, unknown>>) =>
-  Object.entries(values).find(([, value]) => value !== undefined)?.[0];
+const firstGiven = (values: Readonly<Record<string, unknown>>) =>
+  Object.entries(values).find(([, value]) => Boolean(value))?.[0];
 
 /** @throws UsageError for addresses that are none, and for options of one engine given to the other */
 export function checkEngineChoice({
@@ -47,29 +48,26 @@ export function checkEngineChoice({
       "--engine-adapters": engineAdapters,
       "--engine-python": enginePython,
     };
-    const given = firstSet(ofServers);
+    const given = firstGiven(ofServers);
     if (given) throw new UsageError(`${given} is for --engine vllm; give that too, or leave ${given} out`);
     return;
   }
-  if (decoder === "own") throw new UsageError("--decoder own is for --engine llama.cpp; leave it out with vllm");
-  if (releaseWeights) throw new UsageError("--release-weights is for --engine llama.cpp; leave it out with vllm");
-  if (offForm === "prevent") {
-    throw new UsageError("--off-form prevent samples under a grammar, which hone does with --engine llama.cpp alone");
-  }
+  const ofThisProcess = {
+    "--decoder own": decoder === "own",
+    "--release-weights": releaseWeights,
+    "--off-form prevent": offForm === "prevent",
+  };
+  const alone = firstGiven(ofThisProcess);
+  if (alone) throw new UsageError(`${alone} is for --engine llama.cpp; leave it out with vllm`);
   if (engineUrl && enginePython)
     throw new UsageError("--engine-python is for a server that hone starts; leave it out with --engine-url");
-  for (const url of engineUrl ?? []) {
+  const origins = (engineUrl ?? []).map((url) => {
     const parsed = URL.canParse(url) ? new URL(url) : undefined;
-    if (parsed?.protocol !== "http:" || parsed.pathname !== "/" || parsed.search !== "") {
-      throw new UsageError(`--engine-url ${url}: give the address of a vLLM server alone, as http://127.0.0.1:8000`);
-    }
-  }
-  const origins = (engineUrl ?? []).map((url) => new URL(url).origin);
+    if (parsed?.protocol === "http:" && parsed.pathname === "/" && parsed.search === "") return parsed.origin;
+    throw new UsageError(`--engine-url ${url}: give the address of a vLLM server alone, as http://127.0.0.1:8000`);
+  });
   const twice = origins.find((one, i) => origins.indexOf(one) < i);
   if (twice) throw new UsageError(`--engine-url ${twice} is there twice; name each server once`);
 }
 
-export interface EngineIo {
-  readonly log: (line: string) => void;
-  readonly signal?: AbortSignal | undefined;
-}
+export type EngineIo = Omit<ModelIo, "update">;

@@ -104,39 +104,24 @@ export class EnginePolicy implements Policy {
     return same ? { ...reading, moved: null } : reading;
   }
 
-  async play({
-    seedName,
-    step,
-    scenarios,
-    groupSize,
-    have,
-    signal,
-    onTrajectory,
-    onGroup,
-  }: PlayRequest): Promise<PlayResult> {
+  async play(request: PlayRequest): Promise<PlayResult> {
     const { engine, task, taskOptions, servers, limits, temperature, chat = {} } = this.#settings;
     const { threads, maxExceptions, onFailure } = this.#settings;
+    const adapter = this.#adapter?.sha256 ?? null;
     return gather({
+      ...request,
       settings: {
         task,
         taskOptions,
         servers,
         limits,
-        player: { kind: "engine", engine, sampling: { temperature }, chat, adapter: this.#adapter?.sha256 ?? null },
+        player: { kind: "engine", engine, sampling: { temperature }, chat, adapter },
       },
-      seedName,
-      step,
-      scenarios,
-      groupSize,
-      have,
       concurrency: this.#concurrency,
       threads,
       maxExceptions,
-      signal,
-      onTrajectory,
       onFailure,
       onNote: this.#settings.log,
-      ...(onGroup === undefined ? {} : { onGroup }),
     });
   }
 

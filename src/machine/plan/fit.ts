@@ -27,11 +27,7 @@ const FEWEST = 4;
 export const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
 
 /** Makes free changes until the run fits; all of them where it still does not, since they help. */
-export function withFreeChanges(
-  wanted: PlanInput,
-  free: Pick<Free, "concurrency" | "gradientCheckpointing">,
-  room: Room,
-): PlanInput {
+export function withFreeChanges(wanted: PlanInput, free: Omit<Free, "microBatchTokens">, room: Room): PlanInput {
   let input = wanted;
   // A server that is started again at each step takes minutes; all else costs more.
   if (!fits(input, room) && input.served?.own?.rests === "stays" && !input.awake) {

@@ -12,6 +12,12 @@ export interface PlanRow {
   readonly bytes: number;
 }
 
+/** What an engine uses while it plays, and while the learner computes. */
+export interface Rows {
+  readonly playing: readonly PlanRow[];
+  readonly sleeping: readonly PlanRow[];
+}
+
 /** vLLM servers in place of an engine of this process. */
 export interface Served {
   /** The server that hone starts on this machine; null where somebody else runs them, elsewhere or on memory of their own. */

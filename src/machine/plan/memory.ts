@@ -4,7 +4,7 @@
  * bench/memory-plan.ts compares the plan with measured use.
  */
 import { baseMemory, type EngineMemory, engineMemory, judgeMemory } from "./engine-memory.js";
-import { judgeContext, learnsOnCuda, type PlanInput, type PlanRow } from "./input.js";
+import { judgeContext, learnsOnCuda, type PlanInput, type PlanRow, type Rows } from "./input.js";
 import { learnerHost, learnerMemory } from "./learner-memory.js";
 import { servedRows } from "./served-memory.js";
 
@@ -68,11 +68,6 @@ function engineRows(input: PlanInput, { weights, kv, compute, process }: EngineM
   return { playing, sleeping: input.releaseWeights ? [itself] : [itself, held] };
 }
 
-interface Rows {
-  readonly playing: readonly PlanRow[];
-  readonly sleeping: readonly PlanRow[];
-}
-
 /** The rows of the engine, by place, with a frozen base's and a judge's beside it. */
 function placesOf(input: PlanInput): { host: Rows; gpu: Rows | null } {
   const local = input.served ? undefined : engineMemory(input);
@@ -114,8 +109,6 @@ export function planMemory(input: PlanInput): Plan {
     return place([...playing, ...between], [...sleeping, itself, model, adapter, pass]);
   };
   const { host: onHost, gpu: onGpu } = engine;
-  const learnerGpu = null;
-  if (!onGpu && !apart) return { host: shared(onHost), gpu: null, learnerGpu };
   const gpuRows = onGpu ?? { playing: [], sleeping: [] };
   if (!apart) {
     // Metal's GPU uses the host's memory.
@@ -123,9 +116,8 @@ export function planMemory(input: PlanInput): Plan {
       playing: [...onHost.playing, ...gpuRows.playing],
       sleeping: [...onHost.sleeping, ...gpuRows.sleeping],
     };
-    return input.gpu === "metal"
-      ? { host: shared(both), gpu: null, learnerGpu }
-      : { host: shared(onHost), gpu: place(gpuRows.playing, gpuRows.sleeping), learnerGpu };
+    if (!onGpu || input.gpu === "metal") return { host: shared(both), gpu: null, learnerGpu: null };
+    return { host: shared(onHost), gpu: place(onGpu.playing, onGpu.sleeping), learnerGpu: null };
   }
 
   const { process, loading } = learnerHost(input);
@@ -139,7 +131,7 @@ export function planMemory(input: PlanInput): Plan {
     [...onHost.playing, ...(step ? [] : [python, ...larger([reading], stored)])],
     [...onHost.sleeping, python, ...(step ? [reading] : stored)],
   );
-  if (input.learnerOn !== "own card") return { host, gpu: shared(gpuRows), learnerGpu };
+  if (input.learnerOn !== "own card") return { host, gpu: shared(gpuRows), learnerGpu: null };
   return {
     host,
     gpu: place(gpuRows.playing, gpuRows.sleeping),

@@ -18,7 +18,7 @@ export function fits(input: PlanInput, room: Room): boolean {
 /** One option with a new value, as written on the command line. */
 interface Change {
   readonly flag: string;
-  readonly changed: Partial<Omit<PlanInput, "judge">>;
+  readonly changed?: Partial<Omit<PlanInput, "judge">>;
   /** Of the judge. */
   readonly judged?: Partial<JudgeLoad>;
 }
@@ -49,41 +49,33 @@ function lifetimesAfter({ gpu, awake, learnerLifetime }: PlanInput): PlanInput["
   return all.slice(all.indexOf(learnerLifetime) + 1);
 }
 
-/** What was asked for beyond the defaults of an engine. Withdrawing it changes no rollouts. */
-const asked: readonly Remedy[] = [
+/** Halves of a number of the run that an option sets. */
+const halved =
+  (flag: string, key: "microBatchTokens" | "context", least: number): Remedy =>
+  (input) =>
+    halvings(input[key], least).map((value) => ({ flag: `${flag} ${value}`, changed: { [key]: value } }));
+
+/** The same of the judge, where there is one. */
+const halvedOfJudge =
+  (flag: string, key: "concurrency" | "inputTokens", least: number): Remedy =>
   ({ judge }) =>
-    judge
-      ? halvings(judge.concurrency, 1).map((concurrency) => ({
-          flag: `--judge-concurrency ${concurrency}`,
-          changed: {},
-          judged: { concurrency },
-        }))
-      : [],
-];
+    halvings(judge?.[key] ?? least, least).map((value) => ({ flag: `${flag} ${value}`, judged: { [key]: value } }));
+
+/** What was asked for beyond the defaults of an engine. Withdrawing it changes no rollouts. */
+const asked: readonly Remedy[] = [halvedOfJudge("--judge-concurrency", "concurrency", 1)];
 
 /** The mildest first: options that cost time, then options that change the rollouts. */
 const remedies: readonly Remedy[] = [
   ...asked,
   (input) =>
     input.gradientCheckpointing ? [] : [{ flag: "--gradient-checkpointing", changed: { gradientCheckpointing: true } }],
-  (input) =>
-    halvings(input.microBatchTokens, FEWEST_TOKENS).map((microBatchTokens) => ({
-      flag: `--micro-batch-tokens ${microBatchTokens}`,
-      changed: { microBatchTokens },
-    })),
+  halved("--micro-batch-tokens", "microBatchTokens", FEWEST_TOKENS),
   (input) =>
     halvings(input.concurrency, 1).map((concurrency) => ({
       flag: `--concurrency ${concurrency}`,
       changed: concurrencyOf(input, concurrency),
     })),
-  ({ judge }) =>
-    judge
-      ? halvings(judge.inputTokens, SHORTEST_QUESTION).map((inputTokens) => ({
-          flag: `--judge-input-tokens ${inputTokens}`,
-          changed: {},
-          judged: { inputTokens },
-        }))
-      : [],
+  halvedOfJudge("--judge-input-tokens", "inputTokens", SHORTEST_QUESTION),
   (input) =>
     input.releaseWeights || input.awake ? [] : [{ flag: "--release-weights", changed: { releaseWeights: true } }],
   (input) =>
@@ -91,11 +83,7 @@ const remedies: readonly Remedy[] = [
       flag: `--learner-lifetime ${learnerLifetime}`,
       changed: { learnerLifetime },
     })),
-  (input) =>
-    halvings(input.context, SHORTEST_CONTEXT).map((context) => ({
-      flag: `--context ${context}`,
-      changed: { context },
-    })),
+  halved("--context", "context", SHORTEST_CONTEXT),
 ];
 
 /** Subsets of `count` items, ordered by their members. */
@@ -135,10 +123,7 @@ function valuesOf(input: PlanInput, chosen: readonly Remedy[]): (readonly Change
 function mildest(input: PlanInput, chosen: readonly Remedy[], room: Room): Change[] | undefined {
   const values = valuesOf(input, chosen);
   if (!values) return undefined;
-  const suits = (changes: readonly Change[]) => {
-    const changed = with_(input, changes);
-    return fits(changed, room);
-  };
+  const suits = (changes: readonly Change[]) => fits(with_(input, changes), room);
   const changes = values.map((own) => own.at(-1) as Change);
   if (!suits(changes)) return undefined;
   for (let i = values.length - 1; i >= 0; i--) {

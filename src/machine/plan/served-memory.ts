@@ -3,17 +3,12 @@
  * starts. Servers that somebody else runs are not counted.
  */
 import { processMemory } from "./engine-memory.js";
-import { kvBytesOfServer, type PlanInput, type PlanRow } from "./input.js";
+import { kvBytesOfServer, type PlanInput, type PlanRow, type Rows } from "./input.js";
 
 /** vLLM's two processes without a model, on a CPU; measured. */
 const SERVER = 1.4e9;
 /** What a sleeping server keeps on a GPU: two CUDA contexts with their libraries. Not run on CUDA here. */
 const ASLEEP = 1.5e9;
-
-interface Rows {
-  readonly playing: readonly PlanRow[];
-  readonly sleeping: readonly PlanRow[];
-}
 
 /** Rows of the host, and of the GPU where the server computes there. */
 export function servedRows(input: PlanInput): { host: Rows; gpu: Rows | null } {

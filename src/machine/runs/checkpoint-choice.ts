@@ -5,12 +5,12 @@ import type { Config } from "../../core/config/config.js";
 import { chatOptions } from "../../core/rollout/conversation.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "../../core/run/checkpoints.js";
 import { type Adapter, mismatchesOf, type RunRecord } from "../../core/run/records.js";
-import { bestOf, STORE_FILE } from "../../core/run/run.js";
+import { bestOf } from "../../core/run/run.js";
 import { type RunSettings, settingsOf } from "../../core/run/settings.js";
-import { RunStore } from "../../core/run/store.js";
-import { HoneError, UsageError } from "../../core/util/errors.js";
+import { UsageError } from "../../core/util/errors.js";
 import { hone } from "../../core/util/program.js";
 import { type FoundRun, findRun } from "./place.js";
+import { RunReader } from "./reader.js";
 
 /** Which MCP servers the model had, and how. */
 const serverOptions = ["mcp", "mcpAllow", "mcpDeny"] as const;
@@ -29,11 +29,11 @@ export interface ChosenCheckpoint {
  */
 async function chooseCheckpoint(
   { folder, name: run }: Pick<FoundRun, "folder" | "name">,
-  store: RunStore,
+  reader: RunReader,
   name: string,
 ): Promise<ChosenCheckpoint> {
   const checkpoints = new Checkpoints(join(folder, "checkpoints"));
-  const step = stepOf(store, name, checkpoints, run);
+  const step = stepOf(reader, name, checkpoints, run);
   if (step === null) return { checkpoint: name, step, adapter: null };
   const path = checkpoints.pathOf(step);
   if (!existsSync(path)) throw noSuch(name, checkpoints, run);
@@ -42,10 +42,10 @@ async function chooseCheckpoint(
   return { checkpoint: name, step, adapter: { path: join(path, ADAPTER_FILE), sha256 } };
 }
 
-function stepOf(store: RunStore, name: string, checkpoints: Checkpoints, run: string): number | null {
+function stepOf(reader: RunReader, name: string, checkpoints: Checkpoints, run: string): number | null {
   if (name === "base") return null;
-  if (name === "latest") return store.lastStep().checkpoint;
-  if (name === "best") return bestOf(store.validations())?.checkpoint ?? null;
+  if (name === "latest") return reader.steps().at(-1)?.checkpoint ?? null;
+  if (name === "best") return bestOf(reader.validations())?.checkpoint ?? null;
   if (/^\d+$/.test(name)) return Number(name);
   throw noSuch(name, checkpoints, run);
 }
@@ -70,17 +70,15 @@ export async function openCheckpoints(
   { folder, name }: Pick<FoundRun, "folder" | "name">,
   names: readonly string[],
 ): Promise<OpenCheckpoints> {
-  const store = RunStore.read(join(folder, STORE_FILE));
+  const reader = RunReader.open(folder);
   try {
-    const record = store.record();
-    if (!record)
-      throw new HoneError(`the run ${folder} was ended before it began; \`${hone("train")}\` begins it again`);
+    const record = reader.record();
     const chosen: ChosenCheckpoint[] = [];
-    for (const asked of names) chosen.push(await chooseCheckpoint({ folder, name }, store, asked));
-    const highestMismatch = Math.max(0, ...mismatchesOf(store.steps()).map(({ mean }) => mean));
+    for (const asked of names) chosen.push(await chooseCheckpoint({ folder, name }, reader, asked));
+    const highestMismatch = Math.max(0, ...mismatchesOf(reader.steps()).map(({ mean }) => mean));
     return { folder, name, record, chosen, highestMismatch };
   } finally {
-    store.close();
+    reader.close();
   }
 }
 
@@ -88,15 +86,7 @@ export async function openCheckpoints(
 export async function optionsOfCheckpoint(
   place: Pick<Config, "home" | "project" | "run">,
   names: readonly string[],
-): Promise<
-  Partial<
-    Pick<
-      Config,
-      "model" | "weights" | "adapter" | "task" | (typeof chatOptions)[number] | (typeof serverOptions)[number]
-    >
-  > &
-    Pick<RunSettings, "set" | "seed">
-> {
+): Promise<Partial<Config> & Pick<RunSettings, "set" | "seed">> {
   if (names.length > 1)
     throw new UsageError(`rollout plays with one --checkpoint; \`${hone("eval")}\` compares several`);
   const { record, chosen } = await openCheckpoints(findRun(place, { trained: true }), names);

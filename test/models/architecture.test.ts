@@ -136,30 +136,28 @@ describe("taken", () => {
 });
 
 describe("refused, with the reason", () => {
-  const hybrid = /^it is a hybrid: some layers carry a state, which the learner's rows .* would mix$/;
-  const experts = /^it is a mixture of experts: in 16 bits engine and learner would choose others/;
   it.each([
     [
       "Qwen3-Next",
       { model_type: "qwen3_next", layer_types: ["linear_attention", "full_attention"], num_experts: 512 },
-      hybrid,
+      /^its architecture is qwen3_next/,
     ],
-    ["Jamba", { model_type: "jamba", attn_layer_period: 8, mamba_d_state: 16 }, hybrid],
-    ["LFM2 with experts", { model_type: "lfm2_moe", layer_types: ["conv", "full_attention"], num_experts: 32 }, hybrid],
-    ["LFM2 with another state", { ...lfm, layer_types: ["conv", "linear_attention"] }, hybrid],
+    ["Jamba", { model_type: "jamba", attn_layer_period: 8, mamba_d_state: 16 }, /^its architecture is jamba/],
+    ["LFM2 with experts", { ...lfm, model_type: "lfm2_moe", num_experts: 32 }, /^its architecture is lfm2_moe/],
+    ["LFM2 with another state", { ...lfm, layer_types: ["conv", "linear_attention"] }, /^it has layers of linear_att/],
     ["LFM2 with biases", { ...lfm, conv_bias: true }, /^its convolutions have biases, which llama\.cpp's have not$/],
     ["LFM2 that convolves nothing", { ...lfm, conv_L_cache: 1 }, /^its convolutions read no earlier token/],
     ["LFM2 with a window", { ...lfm, layer_types: ["conv", "sliding_attention"] }, /^it attends through a sliding/],
     ["LFM2 with YaRN", { ...lfm, rope_scaling: { rope_type: "yarn", factor: 4 } }, /^it scales RoPE by yarn/],
-    ["Mamba", { model_type: "mamba", state_size: 16 }, hybrid],
-    ["Qwen3-30B-A3B", { ...qwen, model_type: "qwen3_moe", num_experts: 128 }, experts],
+    ["Mamba", { model_type: "mamba", state_size: 16 }, /^its architecture is mamba/],
+    ["Qwen3-30B-A3B", { ...qwen, model_type: "qwen3_moe", num_experts: 128 }, /^its architecture is qwen3_moe/],
     [
       "gpt-oss",
       { model_type: "gpt_oss", num_local_experts: 32, layer_types: ["sliding_attention", "full_attention"] },
-      experts,
+      /^its architecture is gpt_oss/,
     ],
-    ["Qwen3.5", { model_type: "qwen3_5_text", layer_types: ["linear_attention", "full_attention"] }, hybrid],
-    ["Mixtral", { model_type: "mixtral", num_local_experts: 8, sliding_window: null }, experts],
+    ["Qwen3.5", { ...qwen, model_type: "qwen3_5_text" }, /^its architecture is qwen3_5_text/],
+    ["Mixtral", { model_type: "mixtral", num_local_experts: 8, sliding_window: null }, /^its architecture is mixtral/],
     [
       "Gemma 3 with other layers in full",
       { ...gemma, sliding_window_pattern: 2 },
@@ -205,12 +203,12 @@ describe("refused, with the reason", () => {
       { ...gemma, rope_parameters: { full_attention: { rope_type: "yarn" }, sliding_attention: {} } },
       /^it scales RoPE by yarn/,
     ],
-    ["Gemma 2", { model_type: "gemma2", sliding_window: 4096 }, /^it attends through a sliding window$/],
-    ["OLMo 3", { model_type: "olmo3", layer_types: ["sliding_attention"] }, /^it attends through a sliding window$/],
+    ["Gemma 2", { model_type: "gemma2", sliding_window: 4096 }, /^its architecture is gemma2/],
+    ["OLMo 3", { model_type: "olmo3", layer_types: ["sliding_attention"] }, /^its architecture is olmo3/],
     [
       "Gemma 3 4B, which sees images",
       { ...gemma, model_type: "gemma3", architectures: ["Gemma3ForConditionalGeneration"], vision_config: {} },
-      /^it takes images or sound/,
+      /^its architecture is gemma3;/,
     ],
     ["Mistral 7B v0.1", { ...mistral, sliding_window: 4096 }, /^it attends through a sliding window$/],
     ["Mistral that names no window, which is then 4096", mistral, /^it attends through a sliding window$/],
@@ -228,13 +226,13 @@ describe("refused, with the reason", () => {
     ["GPT-OSS-like layers", { ...llama, layer_types: ["sliding_attention", "full_attention"] }, /sliding window$/],
     ["Phi-3-mini-4k", { ...phi, sliding_window: 2047, max_position_embeddings: 4096 }, /^it attends through a sliding/],
     ["Phi with another scaling of RoPE", { ...phi, rope_scaling: { type: "llama3" } }, /^it scales RoPE by llama3/],
-    ["StableLM", { model_type: "stablelm", partial_rotary_factor: 0.25 }, /^it rotates 0\.25 of each head/],
+    ["StableLM", { model_type: "stablelm", partial_rotary_factor: 0.25 }, /^its architecture is stablelm/],
     [
       "GLM, as transformers 5 writes it",
       { ...llama, rope_parameters: { partial_rotary_factor: 0.5 } },
       /^it rotates 0\.5/,
     ],
-    ["a vision model", { ...qwen, model_type: "qwen2_vl", vision_config: {} }, /^it takes images or sound/],
+    ["a vision model", { ...qwen, model_type: "qwen2_vl", vision_config: {} }, /^its architecture is qwen2_vl/],
     [
       "another family",
       { model_type: "gpt2" },
@@ -267,7 +265,5 @@ describe("refused, with the reason", () => {
 
   it("in one line that names the model", () => {
     expect(() => checkArchitecture({ model_type: "gpt2" }, "Org/Name")).toThrow(/^Org\/Name cannot be used: its arch/);
-    expect(() => checkArchitecture([], "Org/Name")).toThrow(/its architecture is not named/);
-    expect(() => checkArchitecture("x", "Org/Name")).toThrow(/^config\.json of Org\/Name is no JSON object/);
   });
 });

@@ -141,7 +141,7 @@ test("several GGUF files are listed; a name or --weights says which", async () =
 });
 
 test.each([
-  ["Org/Mixture", "Org/Mixture cannot be used: it is a mixture of experts"],
+  ["Org/Mixture", "Org/Mixture cannot be used: its architecture is mixtral"],
   ["Org/Pickled", "Org/Pickled has no weights that hone reads: its weights are in pytorch_model.bin"],
   ["Org/Adapter", "Org/Adapter has no weights that hone reads: it is an adapter"],
   ["Org/Empty", "Org/Empty has no weights that hone reads: it has no model.safetensors and no GGUF file"],
@@ -341,12 +341,12 @@ test("a repository that is not there is told with the nearest of the catalogue's
 });
 
 test("offline, what the network would not mend either is said as it is", async () => {
-  await expect(resolved("Org/Mixture")).rejects.toThrow("it is a mixture of experts");
+  await expect(resolved("Org/Mixture")).rejects.toThrow("its architecture is mixtral");
   leave("Adapter", { "adapter_config.json": json({}), "adapter_model.safetensors": json({}) });
   server.requests.length = 0;
   const offline = { hfOffline: true };
   await expect(resolved("Org/Mixture", offline)).rejects.toThrow(
-    "Org/Mixture cannot be used: it is a mixture of experts",
+    "Org/Mixture cannot be used: its architecture is mixtral",
   );
   await expect(resolved("Org/Adapter", offline)).rejects.toThrow(
     /it is an adapter: give the model under it with --model/,

@@ -4,7 +4,7 @@
  */
 
 import { HoneError } from "../../core/util/errors.js";
-import { architectureNamed, MODEL_TYPES } from "../architectures.js";
+import { type Architecture, architectureNamed, MODEL_TYPES } from "../architectures.js";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -23,29 +23,11 @@ const YARN_VARIANTS = [
   "truncate",
 ];
 
-/** How many tokens a short convolution reads. */
-const TAPS = "conv_L_cache";
-/** Configuration fields of layers that carry a recurrent state from token to token. */
-const STATEFUL = [
-  "mamba_d_state",
-  "mamba_d_ssm",
-  "ssm_cfg",
-  "ssm_state_size",
-  "state_size",
-  "linear_num_value_heads",
-  "linear_key_head_dim",
-  "hybrid_override_pattern",
-  "attn_layer_period",
-  "full_attention_interval",
-  TAPS,
-  "lru_width",
-];
 /** Windows that transformers takes where config.json has no `sliding_window`; these types have no switch beside it. */
 const WINDOWS: Readonly<Record<string, number>> = { mistral: 4096 };
 /** Of Gemma's configuration, where llama.cpp computes something else or the learner nothing. */
 const SOFTCAPS = ["attn_logit_softcapping", "final_logit_softcapping", "use_bidirectional_attention"];
 const GELU = "gelu_pytorch_tanh";
-const EXPERTS = ["num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size", "moe_num_experts"];
 
 /** Whether some token of the model's context does not attend to all before it. */
 function isWindowed(config: Json, type: string): boolean {
@@ -80,20 +62,12 @@ function computedElsewise(config: Json, every: number, layers: readonly string[]
   return activation === GELU ? undefined : `its activation is ${activation}, llama.cpp's ${GELU}`;
 }
 
-/** Why layers with a state are not computed, as a clause; undefined where there are none but short convolutions that are. */
-function statefulBecause(config: Json, layers: readonly string[], convolves: boolean): string | undefined {
-  const attends = (layer: string) => /attention$/.test(layer) && !/linear/.test(layer);
-  const other = layers.some((layer) => !attends(layer) && !(convolves && layer === "conv"));
-  if (other || STATEFUL.some((key) => key in config && !(convolves && key === TAPS)))
-    return "it is a hybrid: some layers carry a state, which the learner's rows of several rollouts would mix";
-  if (!convolves) return undefined;
-  if (config.conv_bias === true) return "its convolutions have biases, which llama.cpp's have not";
-  return above(config[TAPS] ?? 3, 1) ? undefined : "its convolutions read no earlier token, which llama.cpp's do";
-}
-
-/** Whether RoPE is in other layers than those in which llama.cpp applies it. */
-function isRotatedElsewhere(config: Json, gguf: string): boolean {
-  const every = architectureNamed(gguf)?.unrotated;
+/**
+ * Whether RoPE is in other layers than those in which llama.cpp applies it.
+ *
+ * @param every each so many-th layer has none there
+ */
+function isRotatedElsewhere(config: Json, every: number | undefined): boolean {
   const named = config.no_rope_layers;
   if (every === undefined) return Array.isArray(named) && named.includes(0);
   if (Array.isArray(named)) return named.some((rotated, layer) => (rotated === 0) !== ((layer + 1) % every === 0));
@@ -101,11 +75,26 @@ function isRotatedElsewhere(config: Json, gguf: string): boolean {
 }
 
 /**
- * The reason why a model is not supported, as a clause; undefined when it is. Of several reasons, the most informative.
+ * The reason why a model is not supported, as a clause; undefined when it is. A type that is not known is all that is said of
+ * mixtures of experts, of hybrids, and of models for images or sound: each has a type of its own.
  */
 export function refusedBecause(config: Json): string | undefined {
-  const layers = Array.isArray(config.layer_types) ? config.layer_types.map(String) : [];
   const type = String(config.model_type ?? "");
+  const known = MODEL_TYPES.get(type);
+  if (known === undefined) {
+    return `its architecture is ${type || "not named"}; hone takes ${[...MODEL_TYPES.keys()].join(", ")}`;
+  }
+  const { convolves, partlyRotated, unrotated, windows: every } = architectureNamed(known.gguf) as Architecture;
+  const layers = Array.isArray(config.layer_types) ? config.layer_types.map(String) : [];
+  const kinds = ["full_attention", "sliding_attention", ...(convolves ? ["conv"] : [])];
+  const other = layers.find((layer) => !kinds.includes(layer));
+  if (other !== undefined) return `it has layers of ${other}, which the learner does not compute`;
+  if (convolves && config.conv_bias === true) return "its convolutions have biases, which llama.cpp's have not";
+  if (convolves && !above(config.conv_L_cache ?? 3, 1))
+    return "its convolutions read no earlier token, which llama.cpp's do";
+  if (every === undefined && (isWindowed(config, type) || layers.includes("sliding_attention")))
+    return "it attends through a sliding window";
+
   const ropes = [config.rope_scaling, config.rope_parameters].find(isObject) ?? {};
   const typeOf = (rope: Json) => String(rope.rope_type ?? rope.type ?? "default");
   // One for all layers, or one each for those without and those with a window.
@@ -115,29 +104,11 @@ export function refusedBecause(config: Json): string | undefined {
   const rotated = [config.partial_rotary_factor, rope.partial_rotary_factor, config.rotary_pct].find(
     (factor) => typeof factor === "number" && factor !== 1,
   );
-  const quantised = isObject(config.quantization_config) ? config.quantization_config : undefined;
-  const classes = Array.isArray(config.architectures) ? config.architectures.map(String) : [];
-  const known = MODEL_TYPES.get(type);
-
-  if (isObject(config.vision_config) || isObject(config.audio_config))
-    return "it takes images or sound, not text alone";
-  const { convolves = false } = architectureNamed(known?.gguf ?? "") ?? {};
-  const stateful = statefulBecause(config, layers, convolves);
-  if (stateful !== undefined) return stateful;
-  if (EXPERTS.some((key) => above(config[key], 0)) || /moe|mixtral/.test(type))
-    return "it is a mixture of experts: in 16 bits engine and learner would choose others for some tokens";
-  const every = architectureNamed(known?.gguf ?? "")?.windows;
-  const whole = (layer: string) => layer === "full_attention" || layer === "conv";
-  if (every === undefined && (isWindowed(config, type) || !layers.every(whole)))
-    return "it attends through a sliding window";
-  const { partlyRotated = false } = architectureNamed(known?.gguf ?? "") ?? {};
   if (rotated !== undefined && !partlyRotated)
     return `it rotates ${rotated} of each head (partial rotary), the learner rotates all`;
-  if (known === undefined) {
-    return `its architecture is ${type || "not named"}; hone takes ${[...MODEL_TYPES.keys()].join(", ")}`;
-  }
+  const quantised = isObject(config.quantization_config) ? config.quantization_config : undefined;
   if (quantised) return `its weights are quantised (${String(quantised.quant_method ?? "unknown")}); give the original`;
-  if (isRotatedElsewhere(config, known.gguf)) return "it has RoPE in other layers than llama.cpp applies it to";
+  if (isRotatedElsewhere(config, unrotated)) return "it has RoPE in other layers than llama.cpp applies it to";
   const all = convolves ? ["default"] : every === undefined ? [...ROPES, "yarn"] : ROPES;
   const scaled = partlyRotated ? ["default", "longrope", "su"] : all;
   if (!scaled.includes(typeOf(rope))) return `it scales RoPE by ${typeOf(rope)}, which the learner does not`;
@@ -146,7 +117,7 @@ export function refusedBecause(config: Json): string | undefined {
   const elsewise = every === undefined ? undefined : computedElsewise(config, every, layers, typeOf(local));
   if (elsewise !== undefined) return elsewise;
   // The first is the one that transformers and llama.cpp take.
-  const [named] = classes;
+  const [named] = Array.isArray(config.architectures) ? config.architectures.map(String) : [];
   if (named === undefined || named === known.class) return undefined;
   // A model of another class is another computation, often by Python code of its own, whatever type it names.
   if (!named.endsWith("ForCausalLM")) return `it writes no text (${named})`;
@@ -154,8 +125,7 @@ export function refusedBecause(config: Json): string | undefined {
 }
 
 /** @throws HoneError in one line that gives the reason */
-export function checkArchitecture(config: unknown, name: string): void {
-  if (!isObject(config)) throw new HoneError(`config.json of ${name} is no JSON object: is it a model?`);
+export function checkArchitecture(config: Json, name: string): void {
   const reason = refusedBecause(config);
   if (reason) throw new HoneError(`${name} cannot be used: ${reason}`);
 }

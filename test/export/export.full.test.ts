@@ -90,7 +90,11 @@ describe("what cannot be exported", () => {
       { checkpoint: ["99"] },
       /--checkpoint 99: the run \w+ has none; give one of latest, best, base, 4/,
     ],
-    ["the base model", { checkpoint: ["base"] }, /--checkpoint base: it is the base model, without an adapter/],
+    [
+      "the base model",
+      { checkpoint: ["base"] },
+      /--checkpoint base: the run counted has no adapter there, but its base model/,
+    ],
     ["two checkpoints", { checkpoint: ["4", "best"] }, /export takes one --checkpoint/],
     ["a type that the form has not", { type: "q8_0", to: "safetensors" }, /safetensors are written in f16 or bf16/],
     ["a type of an adapter alone", { type: "f16", to: "peft" }, /--to peft writes the adapter alone, in f32/],

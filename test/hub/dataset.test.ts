@@ -120,14 +120,13 @@ test.each([
 
 const another = (length: number) => ({ instead: Buffer.alloc(length, 1) });
 test.each([
-  ["shorter", another(1000), "1000"],
-  ["longer", another(large.length + 1), `${large.length + 1}`],
-  ["longer, which it did not say,", { ...another(large.length + 1), noLength: true }, `over ${large.length}`],
-])("an answer that is %s than what the Hub lists is refused at once", async (_, behaviour, bytes) => {
+  ["longer", another(large.length + 1)],
+  ["longer, which it did not say,", { ...another(large.length + 1), noLength: true }],
+])("an answer that is %s than what the Hub lists is refused at once", async (_, behaviour) => {
   server.behave = behaviour;
   await expect(fetched()).rejects.toThrow(
     new RegExp(
-      `/train%2000000-of-00002\\.parquet answers with ${bytes} bytes, the Hub lists ${large.length}: try again`,
+      `/train%2000000-of-00002\\.parquet answers with more than the ${large.length} bytes that the Hub lists: try again`,
     ),
   );
   expect(gets().filter(({ host }) => host === "cdn")).toHaveLength(1);
@@ -139,7 +138,7 @@ test("the rest of a file may not be longer than the Hub lists it", async () => {
   server.behave = { cuts: [120_000, 0, 0, 0, 0, 0, 0, 0] };
   await expect(fetched()).rejects.toThrow(/cannot be reached/);
   server.behave = another(large.length + 1);
-  await expect(fetched()).rejects.toThrow(`answers with ${large.length + 1} bytes, the Hub lists ${large.length}`);
+  await expect(fetched()).rejects.toThrow(`answers with more than the ${large.length} bytes`);
   server.behave = {};
   expect(contents(await fetched())).toEqual(both);
 });

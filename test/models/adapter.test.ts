@@ -95,6 +95,7 @@ describe("an adapter in PEFT's form", () => {
 
   it.each([
     { use_dora: true },
+    { use_rslora: true },
     { alpha_pattern: { q_proj: 4 } },
     { rank_pattern: { q_proj: 8 } },
     { bias: "all" },
@@ -131,10 +132,6 @@ describe("an adapter in PEFT's form", () => {
   ])("is refused with %j, which no merged weights can be", (fields) => {
     const [name] = Object.keys(fields);
     expect(() => read(fields)).toThrow(`it uses ${name}, which hone's learner does not; train a LoRA without it`);
-  });
-
-  it("is refused when it is rank-stabilised, with the alpha that is the same", () => {
-    expect(() => read({ use_rslora: true })).toThrow('"use_rslora": false with "lora_alpha": 16 is the same adapter');
   });
 
   it("is refused when it is none of LoRA's", () => {

@@ -15,7 +15,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { tryLock } from "../../src/core/util/lock.js";
 import { modelFile } from "../../src/engine/models.js";
 import { listModels, removeModel, showModel } from "../../src/machine/models/installed.js";
-import { folderLabel } from "../../src/machine/models/reference.js";
+import { labelOf } from "../../src/machine/models/reference.js";
 
 /** Its name takes 40 bytes of each repository. */
 const commit = "a".repeat(40);
@@ -129,7 +129,7 @@ it("removes what was made of one folder, and leaves what was made of another of 
   const gguf = join(folder, "state/gguf");
   for (const path of [mine, other, gguf]) mkdirSync(path, { recursive: true });
   const made = (place: string, size: number) => {
-    const file = join(gguf, `${folderLabel(place)}-f16-${"0".repeat(12)}.gguf`);
+    const file = join(gguf, `${labelOf({ kind: "folder", path: place })}-f16-${"0".repeat(12)}.gguf`);
     writeFileSync(file, "x".repeat(size));
     return file;
   };

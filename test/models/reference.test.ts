@@ -34,7 +34,6 @@ describe("what --model names", () => {
     ["./qwen2.5-0.5b", { kind: "folder", path: join(folder, "qwen2.5-0.5b") }],
     ["mine", { kind: "folder", path: join(folder, "mine") }],
     ["mine.gguf", { kind: "file", path: join(folder, "mine.gguf") }],
-    ["Org/untaught", hub("Org/untaught")],
     ["Org/Here", { kind: "folder", path: join(folder, "Org/Here") }],
   ])("%s", (reference, expected) => {
     expect(readReference(reference, "f16")).toEqual(expected);
@@ -51,9 +50,6 @@ describe("what --model names", () => {
     ["nothing-like-it-at-all", /^--model: there is no model nothing-like-it-at-all; `yarn hone models` lists/],
     ["other.gguf", /^--model: there is no file .*other\.gguf/],
     ["models/other.gguf", /^--model: there is no file /],
-    ["untaught", /^--model untaught: that model is called tiny now; give --model tiny/],
-    ["models/untaught/untaught.gguf", /that model is called tiny now; give --model tiny/],
-    ["word-sums", /^--model word-sums: that model and its task have left hone; give --model tiny/],
     ["./nowhere", /^--model: there is no file /],
     ["a/b/c", /a model on the Hub is written ORGANISATION\/NAME/],
     ["a/b@../../x", /a model on the Hub is written/],

@@ -20,7 +20,7 @@ import { tryLock } from "../../src/core/util/lock.js";
 import { converted } from "../../src/machine/models/convert.js";
 import { defaultWeights } from "../../src/machine/models/found.js";
 import type { ModelIo } from "../../src/machine/models/io.js";
-import { folderLabel } from "../../src/machine/models/reference.js";
+import { labelOf } from "../../src/machine/models/reference.js";
 import { resolveModel } from "../../src/machine/models/resolve.js";
 import type { ModelConfig } from "../../src/machine/models/wanted.js";
 import { HubServer, revision } from "../support/hub-server.js";
@@ -224,7 +224,7 @@ test.each([
     "no chat template",
     { "chat_template.jinja": about["tokenizer_config.json"], "tokenizer_config.json": json({}) },
     "chat_template.jinja",
-    /^Org\/Partly has no chat template: it is a base model; .*; if that was merely not downloaded \(.*\), run once without/,
+    /^Org\/Partly has no chat template: it is a base model; .*; if that was merely not downloaded \(.*\): run once without/,
   ],
   [
     "half a vocabulary",
@@ -273,7 +273,10 @@ test("a folder of one's own is checked as a download is", async () => {
   rmSync(join(mine, "model.safetensors.index.json"));
   // Only then is anything asked of Python.
   await expect(resolved(mine)).rejects.toThrow("--python /nowhere/python: there is no Python that can be run");
-  expect(vi.mocked(converted).mock.lastCall?.[0]).toMatchObject({ name: "mine", label: folderLabel(mine) });
+  expect(vi.mocked(converted).mock.lastCall?.[0]).toMatchObject({
+    name: "mine",
+    label: labelOf({ kind: "folder", path: mine }),
+  });
   expect(readdirSync(join(folder, "state/gguf"))).toEqual([".lock"]);
 
   // A conversion that waits for another ends with Ctrl-C.
@@ -324,17 +327,7 @@ test("what a model would be is looked at before its weights are downloaded, or c
   );
 });
 
-test("a file whose name says weights that cannot be written as those that were asked for is not downloaded", async () => {
-  await expect(resolved("hf:Org/Files:two-f16.gguf", { weights: "q8_0" })).rejects.toThrow(
-    "--weights q8_0: two-f16.gguf is a finished file with f16 weights, which hone writes as f16, bf16 or f32 alone.\nGive one of them, leave it out, or give the model as safetensors",
-  );
-  expect(fetched()).toEqual([]);
-});
-
-test("a repository that is not there is told with the nearest of the catalogue's", async () => {
-  await expect(resolved("Qwen/Qwen2.5-0.5-Instruct")).rejects.toThrow(
-    /^there is no model Qwen\/Qwen2\.5-0\.5-Instruct at .*; did you mean Qwen\/Qwen2\.5-0\.5B-Instruct\?$/,
-  );
+test("a repository that is not there is told with what to check", async () => {
   for (const name of ["Org/Nothing", "Qwen/Qwen2.5-0.5B-Instruct"]) {
     await expect(resolved(name)).rejects.toThrow(/check the name, HF_ENDPOINT and HF_TOKEN$/);
   }
@@ -381,21 +374,17 @@ test("offline nothing is asked, whatever is missing", async () => {
 });
 
 test.each([
-  ["nothing", "null", /its header is no JSON object/],
-  ["a list", "[]", /its header is no JSON object/],
-  ["a number for a tensor", '{"a": 7}', /its header describes "a" wrongly/],
-  ["nothing for a tensor", '{"a": null}', /describes "a" wrongly/],
-  ["a shape that is none", '{"a": {"dtype": "F32", "shape": 4, "data_offsets": [0, 16]}}', /describes "a" wrongly/],
-  ["text in a shape", '{"a": {"dtype": "F32", "shape": ["4"], "data_offsets": [0, 16]}}', /describes "a" wrongly/],
-  ["no places", '{"a": {"dtype": "F32", "shape": [4]}}', /describes "a" wrongly/],
-  [
-    "places of another length",
-    '{"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 8]}}',
-    /describes "a" wrongly/,
-  ],
-  ["an unknown type", '{"a": {"dtype": "F31", "shape": [4], "data_offsets": [0, 16]}}', /describes "a" wrongly/],
-  ["a huge shape", '{"a": {"dtype": "F32", "shape": [1e300], "data_offsets": [0, 16]}}', /describes "a" wrongly/],
-])("a safetensors header with %s is refused in one line", async (_, text, why) => {
+  ["nothing", "null"],
+  ["a list", "[]"],
+  ["a number for a tensor", '{"a": 7}'],
+  ["nothing for a tensor", '{"a": null}'],
+  ["a shape that is none", '{"a": {"dtype": "F32", "shape": 4, "data_offsets": [0, 16]}}'],
+  ["text in a shape", '{"a": {"dtype": "F32", "shape": ["4"], "data_offsets": [0, 16]}}'],
+  ["no places", '{"a": {"dtype": "F32", "shape": [4]}}'],
+  ["places of another length", '{"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 8]}}'],
+  ["an unknown type", '{"a": {"dtype": "F31", "shape": [4], "data_offsets": [0, 16]}}'],
+  ["a huge shape", '{"a": {"dtype": "F32", "shape": [1e300], "data_offsets": [0, 16]}}'],
+])("a safetensors header with %s is refused in one line", async (_, text) => {
   const place = join(folder, "mine");
   mkdirSync(place);
   const head = Buffer.from(text);
@@ -406,9 +395,8 @@ test.each([
   const refused = await resolved(place).catch((error: unknown) => error);
   expect(refused).toBeInstanceOf(HoneError);
   expect((refused as Error).message).toMatch(
-    /^model\.safetensors of mine is not whole \(.*\): download or copy it again$/,
+    /^model\.safetensors of mine is not whole \(its header does not describe tensors\): download or copy it again$/,
   );
-  expect((refused as Error).message).toMatch(why);
 });
 
 test.each([

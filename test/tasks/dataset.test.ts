@@ -187,7 +187,7 @@ describe("what is wrong with a file is one line that names the place", () => {
     ["an empty file", "data.jsonl", "", "data.jsonl has no rows"],
     ["a header alone", "data.csv", "question,answer\n", "data.csv has no rows"],
     ["no JSON", "data.jsonl", `${jsonl(good)}\n{"question": `, "data.jsonl line 2 is not JSON"],
-    ["an array", "data.jsonl", "[\n{}]", "is a JSON array"],
+    ["an array", "data.jsonl", "[\n{}]", "line 1 is not JSON; each line is one object"],
     ["a number in a line", "data.jsonl", "7", "line 1 is no JSON object"],
     ["no answer", "data.jsonl", jsonl(good, { question: "q" }), "data.jsonl line 2 has no answer"],
     ["an empty question", "data.csv", "question,answer\n  ,x\n", "data.csv line 2 has no question"],
@@ -233,7 +233,7 @@ describe("what is wrong with a file is one line that names the place", () => {
       "no column question: --map question=COLUMN names the one that is meant. It has prompt, golden",
     );
     await expect(load(task, { map: "question=prompt,answer=gold" })).rejects.toThrow(
-      "no column gold for answer: did you mean golden?",
+      "no column gold for answer: It has prompt, golden",
     );
     await expect(load(task, { map: "question=prompt,anser=golden" })).rejects.toThrow(
       "no field anser, but id, split, question, kind, answer",

@@ -1,12 +1,12 @@
 /** `yarn hone models`: lists models (known by name, and downloaded), downloads and removes them. */
 
 import { hone } from "../../core/util/program.js";
-import { sizeText } from "../../machine/hub/progress.js";
 import { listModels, type ModelRow, removeModel, showModel } from "../../machine/models/installed.js";
 import { linesTo } from "../../machine/models/io.js";
 import { resolveModel } from "../../machine/models/resolve.js";
 import { type Fit, fitText } from "../../machine/plan/by-default.js";
 import { type Here, machineText, plannedFor, thisMachine } from "../../machine/plan/here.js";
+import { sizeText } from "../../machine/plan/machine.js";
 import { defineCommand } from "../command.js";
 
 const parametersText = (count: number | null) =>

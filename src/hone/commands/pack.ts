@@ -1,10 +1,10 @@
 /** `yarn hone pack` and `yarn hone unpack`: moves hone with its models to a machine without a network. */
 
 import { HoneError } from "../../core/util/errors.js";
-import { sizeText } from "../../machine/hub/progress.js";
 import { linesTo } from "../../machine/models/io.js";
 import { pack } from "../../machine/pack/pack.js";
 import { UnpackError, unpack } from "../../machine/pack/unpack.mjs";
+import { sizeText } from "../../machine/plan/machine.js";
 import { defineCommand } from "../command.js";
 
 export const packCommand = defineCommand({

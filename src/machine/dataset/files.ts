@@ -41,12 +41,7 @@ async function filesOfHub(source: string, home: string, { hub, log, signal, aliv
     import("../hub/hub-options.js"),
   ]);
   const config = hub ?? withDefaults(downloadOptions, await givenByProgram({}, downloadOptions));
-  const options = {
-    ...hubOptionsOf(config),
-    ...(log ? { log } : {}),
-    ...(signal ? { signal } : {}),
-    ...(alive ? { onProgress: alive } : {}),
-  };
+  const options = { ...hubOptionsOf(config), log, signal, onProgress: alive };
   const name = `files${part ? ` in ${part}` : ""} that end in ${dataEndings.join(", ")}`;
   const files = await fetchDataset(id, options, { name, choose: (paths) => partOf(id, paths, part) });
   mkdirSync(dirname(note), { recursive: true });
@@ -69,21 +64,11 @@ function partOf(id: string, all: readonly string[], part: string | undefined): s
   return paths;
 }
 
-const splits: Readonly<Record<string, Split>> = {
-  train: "train",
-  training: "train",
-  test: "test",
-  testing: "test",
-  validation: "test",
-  valid: "test",
-  val: "test",
-  dev: "test",
-  eval: "test",
-};
-
 /** Words for splits in data sets; hone has one split for training and one for evaluation. */
-export const splitOfWord = (word: string): Split | undefined =>
-  Object.hasOwn(splits, word.toLowerCase()) ? splits[word.toLowerCase()] : undefined;
+export function splitOfWord(word: string): Split | undefined {
+  if (/^train(ing)?$/i.test(word)) return "train";
+  return /^(test(ing)?|val(id(ation)?)?|dev|eval)$/i.test(word) ? "test" : undefined;
+}
 
 /** The split with which the name of a file or its folder begins: `test-00000-of-00001.parquet`, `test/0000.parquet`. */
 export function splitOfFile(path: string): Split | undefined {

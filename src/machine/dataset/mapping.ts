@@ -1,7 +1,6 @@
 /** Maps the columns of rows to the fields of scenarios, and checks them. */
 import { z } from "zod";
 import { HoneError, UsageError } from "../../core/util/errors.js";
-import { nearest } from "../../core/util/nearest.js";
 import type { Row, Table } from "./rows.js";
 
 /** Column names by field. */
@@ -102,12 +101,7 @@ export class RowReader {
     for (const [field] of needed) {
       const column = this.#columnOf(field);
       if (has(column)) continue;
-      const close = nearest(column, columns);
-      const mend = this.#map[field]
-        ? close
-          ? `did you mean ${close}? `
-          : ""
-        : `--map ${field}=${close ?? "COLUMN"} names the one that is meant. `;
+      const mend = this.#map[field] ? "" : `--map ${field}=COLUMN names the one that is meant. `;
       throw new HoneError(
         `${file} has no column ${column}${field === column ? "" : ` for ${field}`}: ${mend}It has ${columns.join(", ")}`,
       );

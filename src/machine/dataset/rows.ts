@@ -60,9 +60,7 @@ export async function readTable(
 
 function reasonOf(error: unknown): string {
   if (error instanceof CsvError) return `is not the CSV that it should be: ${messageOf(error)}`;
-  const code = codeOf(error);
-  if (code === "ENOENT") return "is not there";
-  if (code === "ERR_ENCODING_INVALID_ENCODED_DATA") return "is not UTF-8: save it as UTF-8";
+  if (codeOf(error) === "ERR_ENCODING_INVALID_ENCODED_DATA") return "is not UTF-8: save it as UTF-8";
   return `could not be read: ${messageOf(error)}`;
 }
 
@@ -99,12 +97,7 @@ async function readJsonLines(file: string): Promise<Table> {
     try {
       values = JSON.parse(line);
     } catch {
-      const array = rows.length === 0 && line.trimStart().startsWith("[");
-      throw new HoneError(
-        array
-          ? `${file} is a JSON array, and is read as one object a line: \`jq -c '.[]'\` makes them`
-          : `${file} line ${at} is not JSON; each line is one object`,
-      );
+      throw new HoneError(`${file} line ${at} is not JSON; each line is one object`);
     }
     if (typeof values !== "object" || values === null || Array.isArray(values)) {
       throw new HoneError(`${file} line ${at} is no JSON object; each line is one object`);
@@ -130,9 +123,7 @@ async function readCsv(file: string, delimiter?: string): Promise<Table> {
       const names = header.map((name) => name.trim());
       const twice = names.find((name, index) => names.indexOf(name) !== index);
       if (twice !== undefined) {
-        throw new HoneError(
-          twice === "" ? `${file} has columns without a name` : `${file} has two columns called ${twice}`,
-        );
+        throw new HoneError(`${file} has two columns called ${twice || "nothing"}`);
       }
       columns = names;
       return names;

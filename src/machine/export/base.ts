@@ -3,7 +3,7 @@ import { existsSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { UsageError } from "../../core/util/errors.js";
 import { catalogue } from "../models/catalogue.js";
-import { isCatalogueName, nameOf, readReference } from "../models/reference.js";
+import { isCatalogueName, isRepository, nameOf, readReference } from "../models/reference.js";
 
 export interface Base {
   /** Name for messages and the model card. */
@@ -18,7 +18,7 @@ export interface Base {
  * @param given --base-name
  */
 export function baseOf(reference: string, given: string | undefined): Base {
-  if (given !== undefined && !/^[\w][\w.-]*\/[\w][\w.-]*$/.test(given)) {
+  if (given !== undefined && !isRepository(given)) {
     throw new UsageError(`--base-name ${given}: a repository on the Hub is written ORGANISATION/NAME`);
   }
   const entry = isCatalogueName(reference) ? catalogue().get(reference) : undefined;

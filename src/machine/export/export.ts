@@ -3,23 +3,23 @@ import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "n
 import { dirname, join, resolve } from "node:path";
 import type { Config, OptionOf } from "../../core/config/config.js";
 import { settingsOf } from "../../core/run/settings.js";
-import { HoneError, UsageError } from "../../core/util/errors.js";
+import { UsageError } from "../../core/util/errors.js";
 import { packageRoot } from "../../core/util/paths.js";
-import { chatTemplatesOf, modelFingerprint, modelShape } from "../../engine/models.js";
+import { chatTemplatesOf, type ModelShape, modelFingerprint, modelShape } from "../../engine/models.js";
 import { quantizeModel } from "../../engine/quantize.js";
-import { needDisk } from "../hub/download.js";
 import { hubOptionsOf } from "../hub/hub-options.js";
+import { writeModel } from "../models/folder.js";
 import type { ModelIo } from "../models/io.js";
-import { run as runProgram } from "../models/program.js";
+import { converterPython } from "../models/program.js";
 import { resolveWithSource } from "../models/resolve.js";
 import { filesOf, unchangedFiles } from "../models/source.js";
-import { ensurePython } from "../python/python.js";
+import { needDisk } from "../plan/machine.js";
 import { type OpenCheckpoints, openCheckpoints } from "../runs/checkpoint-choice.js";
 import { namedRun } from "../runs/place.js";
 import { RunReader } from "../runs/reader.js";
 import { type Base, baseOf, peftBaseName } from "./base.js";
 import { cardText } from "./card.js";
-import { bytesNeeded, checkType, type Form, isAdapter, modelFileName, type WeightType, weightTypeOf } from "./form.js";
+import { bytesNeeded, checkType, type Form, isAdapter, modelFileName, type WeightType } from "./form.js";
 import { modelfileText, ollamaTemplate } from "./modelfile.js";
 import { checkPlace, OUT_ELSEWHERE, writeFolder } from "./place.js";
 import { checkPush, push } from "./push.js";
@@ -64,12 +64,8 @@ async function chosenCheckpoint(
   if (chosen?.adapter && chosen.step !== null) {
     return { opened, step: chosen.step, folder: dirname(chosen.adapter.path) };
   }
-  const made = name === "best" ? "no checkpoint that is better than its base" : "no update";
-  const instead = name === "best" ? "give a number, or" : "let it train on, or give";
   throw new UsageError(
-    name === "base"
-      ? "--checkpoint base: it is the base model, without an adapter; give a number"
-      : `--checkpoint ${name}: the run ${opened.name} has made ${made}, so that there is no adapter; ${instead} another run with --run`,
+    `--checkpoint ${name}: the run ${opened.name} has no adapter there, but its base model; give a number, or another run with --run`,
   );
 }
 
@@ -91,19 +87,10 @@ export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Expo
   const base = baseOf(settings.model, config.baseName);
   const out = resolve(config.out ?? join(home, "exports", `${opened.name}-${step}-${form}`));
   checkPlace(out, force);
-  const python = (wanted: boolean) =>
-    wanted
-      ? ensurePython({
-          onProgress: io.log,
-          anyBuild: true,
-          torchIndex: config.torchIndex,
-          python: config.python,
-          signal: io.signal,
-        })
-      : Promise.resolve("");
-  const interpreter = await python(config.push !== undefined || !isAdapter(form));
+  const needsPython = config.push !== undefined || !isAdapter(form);
+  const interpreter = needsPython ? await converterPython(config, io) : "";
   const model = isAdapter(form) ? undefined : await modelOf(chosen, config, io);
-  const type = model ? weightTypeOf(form, config.type, model.weightType) : null;
+  const type = model ? (config.type ?? (model.weightType === "BF16" ? "bf16" : "f16")) : null;
   const about = { run: opened.name, step, form, type, base: base.repository ?? base.name, hone: honeVersion() };
   const files = await writeFolder(out, force, async (draft) => {
     io.log(`writing ${opened.name}, step ${step}, as ${form}${type === null ? "" : ` (${type})`}`);
@@ -131,11 +118,9 @@ export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Expo
   return { run: opened.name, step, form, type, folder: out, files, repository };
 }
 
-interface BaseModel {
+interface BaseModel extends Pick<ModelShape, "weightType" | "parameters"> {
   readonly file: string;
   readonly source: string | undefined;
-  readonly weightType: string;
-  readonly parameters: number;
 }
 
 /** The model file on which the adapter was trained. */
@@ -155,8 +140,7 @@ async function modelOf({ opened }: Chosen, config: ExportConfig, io: ModelIo): P
       `--base-folder: there is no ${join(given, "config.json")}; give the model's Hugging Face folder`,
     );
   }
-  const { weightType, parameters } = await modelShape(file);
-  return { file, source: given ?? source, weightType, parameters };
+  return { ...(await modelShape(file)), file, source: given ?? source };
 }
 
 /** @returns the model's file, in formats with a single one */
@@ -173,39 +157,21 @@ async function writeMerged(
   const files = source === undefined ? [] : unchangedFiles(filesOf(source));
   const request = { model, adapter: join(folder, "adapter"), source: source ?? null, files };
   if (form === "safetensors") {
-    await merge({ ...request, form: "safetensors", type, into: draft }, python, io);
+    await writeModel({ ...request, form: "safetensors", type, into: draft }, python, io);
     return null;
   }
   const name = modelFileName(type);
   if (type === "f16" || type === "bf16") {
-    await merge({ ...request, form: "gguf", type, into: join(draft, name) }, python, io);
+    await writeModel({ ...request, form: "gguf", type, into: join(draft, name) }, python, io);
     return name;
   }
   // Converted through f32, so that each weight is rounded once.
   const whole = join(draft, "model-f32.gguf");
-  await merge({ ...request, form: "gguf", type: "f32", into: whole }, python, io);
+  await writeModel({ ...request, form: "gguf", type: "f32", into: whole }, python, io);
   io.signal?.throwIfAborted();
   await quantizeModel(whole, join(draft, name), type);
   rmSync(whole);
   return name;
-}
-
-/** As native/learner/export.py reads it. */
-interface MergeRequest {
-  readonly form: "gguf" | "safetensors";
-  readonly type: WeightType | "f32";
-  readonly model: string;
-  readonly adapter: string;
-  readonly source: string | null;
-  readonly files: readonly string[];
-  readonly into: string;
-}
-
-async function merge(request: MergeRequest, python: string, io: ModelIo): Promise<void> {
-  const args = ["-m", "learner.export", JSON.stringify(request)];
-  const outcome = await runProgram(python, args, io);
-  if (outcome.code !== 0)
-    throw new HoneError(`the model cannot be exported: ${outcome.said.at(-1) ?? "no reason given"}`);
 }
 
 /** Copies the checkpoint's adapter; its configuration names the base model by its public name. */

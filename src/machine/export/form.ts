@@ -8,16 +8,7 @@ export type WeightType = NonNullable<Config["type"]>;
 /** Formats with the adapter alone, which has f32 weights. */
 export const isAdapter = (form: Form) => form === "peft" || form === "gguf-lora";
 
-/**
- * @param base type of the base model's weights, as llama.cpp names it
- * @throws UsageError when the format does not support the type
- */
-export function weightTypeOf(form: Form, given: WeightType | undefined, base: string): WeightType {
-  checkType(form, given);
-  return given ?? (base === "BF16" ? "bf16" : "f16");
-}
-
-/** @throws UsageError as {@link weightTypeOf} */
+/** @throws UsageError when the format does not support the type */
 export function checkType(form: Form, given: WeightType | undefined): void {
   if (given === undefined) return;
   if (isAdapter(form)) {

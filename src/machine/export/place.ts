@@ -4,9 +4,10 @@
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { codeOf, HoneError, messageOf, UsageError } from "../../core/util/errors.js";
+import { HoneError, messageOf, UsageError } from "../../core/util/errors.js";
 import { flush, moveDurably, sha256OfFile } from "../../core/util/files.js";
-import { freeBytes } from "../hub/download.js";
+import { removeLeftovers } from "../pack/unpack.mjs";
+import { freeBytes } from "../plan/machine.js";
 
 export interface FolderKind {
   /** For messages: "export". */
@@ -33,26 +34,6 @@ export function checkPlace(folder: string, force: boolean, { name, list } = EXPO
 /** What helps where its disk is too small. */
 export const OUT_ELSEWHERE = "give --out on a larger disk";
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return codeOf(error) === "EPERM";
-  }
-}
-
-/** Removes temporary folders of killed processes that wrote to this place. */
-function removeLeftovers(folder: string): void {
-  const started = `.${basename(folder)}.`;
-  for (const name of readdirSync(dirname(folder))) {
-    const pid = name.startsWith(started) ? /^(\d+)\.(part|old)$/.exec(name.slice(started.length))?.[1] : undefined;
-    if (pid !== undefined && !isAlive(Number(pid))) {
-      rmSync(join(dirname(folder), name), { recursive: true, force: true });
-    }
-  }
-}
-
 /** The mode of a new file: safetensors writes files for their owner alone, and a copy keeps the mode of its source. */
 function readable(file: string): void {
   const programs = statSync(file).mode & 0o111 ? 0o777 : 0o666;
@@ -74,7 +55,7 @@ export async function writeFolder(
   const folder = resolve(place);
   checkPlace(folder, force, kind);
   mkdirSync(dirname(folder), { recursive: true });
-  removeLeftovers(folder);
+  await removeLeftovers(folder);
   const aside = (kind: string) => join(dirname(folder), `.${basename(folder)}.${process.pid}.${kind}`);
   const draft = aside("part");
   rmSync(draft, { recursive: true, force: true });

@@ -1,8 +1,9 @@
 /** Pushes a folder to a repository of the Hub, with Hugging Face's own library in the learner's environment. */
-import { HoneError, UsageError } from "../../core/util/errors.js";
+import { UsageError } from "../../core/util/errors.js";
 import type { HubOptions } from "../hub/hub-options.js";
 import type { ModelIo } from "../models/io.js";
-import { run as runProgram } from "../models/program.js";
+import { runModule } from "../models/program.js";
+import { isRepository } from "../models/reference.js";
 
 /** How to reach the Hub from this network. */
 const NETWORK = [
@@ -13,12 +14,10 @@ const NETWORK = [
   "CURL_CA_BUNDLE",
 ];
 
-const REPOSITORY = /^[\w][\w.-]*\/[\w][\w.-]*$/;
-
 /** @throws UsageError before anything is written, if the push would fail */
 export function checkPush(repository: string | undefined, hub: HubOptions): void {
   if (repository === undefined) return;
-  if (!REPOSITORY.test(repository) || /\.\.|--/.test(repository)) {
+  if (!isRepository(repository)) {
     throw new UsageError(`--push ${repository}: a repository on the Hub is written ORGANISATION/NAME`);
   }
   if (hub.offline) throw new UsageError("--push needs the Hub, and HF_HUB_OFFLINE is set; leave one of them out");
@@ -37,7 +36,6 @@ export async function push(
   io: ModelIo,
 ): Promise<string> {
   io.log(`sending ${folder} to ${repository} at ${endpoint}`);
-  const lines: string[] = [];
   const network = NETWORK.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]));
   const env = {
     ...(Object.fromEntries(network) as Record<string, string>),
@@ -51,12 +49,6 @@ export async function push(
     HF_HUB_DISABLE_TELEMETRY: "1",
     HF_HUB_DISABLE_PROGRESS_BARS: "1",
   };
-  const args = ["-m", "learner.push", folder, repository, message];
-  const outcome = await runProgram(python, args, io, (line) => lines.push(line), env);
-  if (outcome.code !== 0) {
-    throw new HoneError(
-      `${folder} is whole, but could not be sent to ${repository}: ${outcome.said.at(-1) ?? "no reason was given"}`,
-    );
-  }
-  return lines.at(-1) as string;
+  const failure = `${folder} is whole, but could not be sent to ${repository}`;
+  return await runModule(python, ["learner.push", folder, repository, message], io, failure, env);
 }

@@ -108,14 +108,12 @@ export function checksumOfLink(path: string): string | undefined {
   return /^([0-9a-f]{40}|[0-9a-f]{64})$/.test(name) ? name : undefined;
 }
 
-/** Repositories with files in the cache, by name. */
-export function cachedRepositories(cache: string, kind: Repository["kind"]): Repository[] {
+/** Models with files in the cache, by their repositories' names. */
+export function cachedModels(cache: string): string[] {
   if (!existsSync(cache)) return [];
-  const found = readdirSync(cache, { withFileTypes: true }).flatMap((entry) => {
-    const match = entry.isDirectory() ? /^(model|dataset)s--(.+)$/.exec(entry.name) : null;
-    return match?.[1] === kind ? [{ kind, id: (match[2] as string).replace("--", "/") }] : [];
-  });
-  return found.sort((a, b) => (a.id < b.id ? -1 : 1));
+  const folders = readdirSync(cache, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  const names = folders.flatMap(({ name }) => /^models--(.+)$/.exec(name)?.[1] ?? []);
+  return names.map((name) => name.replace("--", "/")).sort();
 }
 
 /** Disk usage of a folder in bytes, links not followed. */
@@ -147,13 +145,8 @@ export function missingPart(paths: readonly string[]): string | undefined {
 
 /** @throws HoneError for a path that leads out of the cache */
 export function checkPath(path: string): string {
-  const parts = path.split("/");
-  if (
-    path === "" ||
-    path.startsWith("/") ||
-    path.includes("\\") ||
-    parts.some((part) => part === ".." || part === "")
-  ) {
+  // A path that begins with a slash, or is empty, has an empty part.
+  if (path.includes("\\") || path.split("/").some((part) => part === ".." || part === "")) {
     throw new HoneError(`the Hub lists a file ${JSON.stringify(path)}, which is no path within a repository`);
   }
   return path;

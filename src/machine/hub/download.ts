@@ -3,17 +3,17 @@
  * checked by size and checksum, and put in place when complete.
  */
 import { createHash } from "node:crypto";
-import { createReadStream, mkdirSync, statfsSync } from "node:fs";
+import { createReadStream } from "node:fs";
 import { mkdir, open, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { codeOf, HoneError } from "../../core/util/errors.js";
 import { flush, moveDurably } from "../../core/util/files.js";
 import { withLock } from "../../core/util/lock.js";
+import { needDisk, sizeText } from "../plan/machine.js";
 import { RepositoryCache } from "./cache.js";
 import { exchange, Interrupted, rootOf } from "./http.js";
 import type { HubOptions } from "./hub-options.js";
 import { addressOf, describe, explained, type Listing, type RemoteFile } from "./listing.js";
-import { sizeText } from "./progress.js";
 
 /** Downloads from this size (bytes) on are announced. */
 const WORTH_SAYING = 10e6;
@@ -72,27 +72,6 @@ const isWhole = async (path: string, size: number) => (await sizeOf(path)) === s
  */
 const partOf = (cache: RepositoryCache, { checksum }: RemoteFile) => cache.blob(`${checksum}.hone.incomplete`);
 
-/**
- * @param folder which is made
- * @param what needs the room
- * @param remedy beside freeing some
- * @throws HoneError when its disk has less free
- */
-export function needDisk(folder: string, bytes: number, what: string, remedy: string, freeIn = freeBytes): void {
-  mkdirSync(folder, { recursive: true });
-  const free = freeIn(folder);
-  if (free >= bytes) return;
-  throw new HoneError(
-    `${what} needs ${sizeText(bytes)} of free disk in ${folder}, which has ${sizeText(free)}; free some, or ${remedy}`,
-  );
-}
-
-/** Free bytes of the disk that contains a folder. */
-export function freeBytes(folder: string): number {
-  const disk = statfsSync(folder);
-  return disk.bavail * disk.bsize;
-}
-
 async function download(
   listing: Listing,
   file: RemoteFile,
@@ -116,18 +95,15 @@ async function download(
     let furthest = have;
     await exchange(request, options, async ({ response }, { received, advanced }) => {
       if (response.status !== 206) have = 0;
-      const announced = announcedLength(response);
-      if (announced !== undefined && (have > 0 ? have + announced > file.size : announced !== file.size)) {
-        await response.body?.cancel();
-        throw wrongLength(url, `${have + announced}`, file.size);
-      }
       const output = await open(part, have > 0 ? "a" : "w");
       try {
         for await (const chunk of response.body ?? []) {
           received();
           if (have + chunk.length > file.size) {
             await output.truncate(0);
-            throw wrongLength(url, `over ${file.size}`, file.size);
+            throw new HoneError(
+              `${url} answers with more than the ${file.size} bytes that the Hub lists: try again later, or set HF_ENDPOINT to a mirror`,
+            );
           }
           await output.writeFile(chunk);
           have += chunk.length;
@@ -151,18 +127,6 @@ async function download(
   flush(part);
   moveDurably(part, blob);
 }
-
-/** Length of the body, if its headers state it. */
-function announcedLength({ headers }: Response): number | undefined {
-  const length = headers.get("content-length");
-  // With compression it is not the file's length.
-  return length === null || (headers.get("content-encoding") ?? "identity") !== "identity" ? undefined : Number(length);
-}
-
-const wrongLength = (url: string, bytes: string, listed: number) =>
-  new HoneError(
-    `${url} answers with ${bytes} bytes, the Hub lists ${listed}: try again later, or set HF_ENDPOINT to a mirror`,
-  );
 
 /** Size of a partial file that can be resumed; 0 when it is longer than the file. */
 async function usable(part: string, size: number): Promise<number> {

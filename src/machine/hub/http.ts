@@ -12,7 +12,7 @@ export interface HttpOptions {
   readonly token: string | undefined;
   /** HF_HUB_OFFLINE: no request is made. */
   readonly offline: boolean;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Milliseconds without a byte after which a connection counts as dead. */
   readonly stallTimeout?: number;
   /** Milliseconds before the first retry; doubled after each without new bytes. */

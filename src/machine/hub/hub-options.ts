@@ -21,19 +21,14 @@ export interface HubProgress {
 export interface HubOptions extends HttpOptions {
   /** Folder of the repositories' folders: HF_HUB_CACHE. */
   readonly cache: string;
-  onProgress?(progress: HubProgress): void;
+  readonly onProgress?: ((progress: HubProgress) => void) | undefined;
   /** Receives lines about waiting and downloads. */
-  log?(text: string): void;
+  readonly log?: ((text: string) => void) | undefined;
   /** Free bytes of the disk that contains a folder; replaced in tests. */
   freeBytes?(folder: string): number;
 }
 
 const OFFICIAL = "https://huggingface.co";
-
-/** HF_HOME, or its default. */
-function homeOf({ hfHome }: HubConfig, env: NodeJS.ProcessEnv): string {
-  return expandHome(hfHome ?? join(cacheHome(env), "huggingface"));
-}
 
 /** @throws UsageError when HF_ENDPOINT is not a URL, or HF_TOKEN is not a valid token */
 export function hubOptionsOf(config: HubConfig, env: NodeJS.ProcessEnv = process.env): HubOptions {
@@ -41,7 +36,7 @@ export function hubOptionsOf(config: HubConfig, env: NodeJS.ProcessEnv = process
   if (!/^https?:\/\/[^/]/.test(endpoint) || !URL.canParse(endpoint)) {
     throw new UsageError(`HF_ENDPOINT: ${endpoint} is no address; give one such as ${OFFICIAL}`);
   }
-  const home = homeOf(config, env);
+  const home = expandHome(config.hfHome ?? join(cacheHome(env), "huggingface"));
   const token = (config.hfToken ?? savedToken(endpoint, home, env))?.trim();
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
     throw new UsageError("HF_TOKEN holds characters that no token has; give the token alone");

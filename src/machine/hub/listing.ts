@@ -2,10 +2,10 @@
 import { z } from "zod";
 import { HoneError } from "../../core/util/errors.js";
 import { textWithin } from "../../serve/openai/bounded.js";
+import { sizeText } from "../plan/machine.js";
 import { checkPath, type Repository } from "./cache.js";
 import { exchange, HubRefusal, rootOf } from "./http.js";
 import { type HubOptions, notHere } from "./hub-options.js";
-import { sizeText } from "./progress.js";
 
 /** Bytes of an answer at most: some 300,000 files. */
 const MOST = 64 << 20;
@@ -111,9 +111,6 @@ export async function describe(listing: Listing, path: string, options: HubOptio
   );
 }
 
-/** No repository of that name is visible with this token. */
-export class NotOnHub extends HoneError {}
-
 /** Runs a request to the Hub about a repository and adds advice to a refusal. */
 export async function explained<T>(
   { kind, id }: Repository,
@@ -140,7 +137,6 @@ export async function explained<T>(
               ? `${error.place} refused (${status}), ${token}: set HF_TOKEN to a token that may read ${id}`
               : undefined;
     if (explanation === undefined) throw error;
-    const Kind = code === "RepoNotFound" || (status === 404 && code === "") ? NotOnHub : HoneError;
-    throw new Kind(explanation, { cause: error });
+    throw new HoneError(explanation, { cause: error });
   }
 }

@@ -1,18 +1,7 @@
 /** Formats the progress of a download as one line. */
 import { clock } from "../../core/util/text.js";
+import { sizeText } from "../plan/machine.js";
 import type { HubProgress } from "./hub-options.js";
-
-/** "512 B", "3.2 MB", "1.0 GB". */
-export function sizeText(bytes: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  let value = bytes;
-  let unit = 0;
-  while (value >= 999.5 && unit < units.length - 1) {
-    value /= 1000;
-    unit++;
-  }
-  return `${unit === 0 || value >= 99.5 ? value.toFixed(0) : value.toFixed(1)} ${units[unit]}`;
-}
 
 /** Transfer rate since the first call, and the time left at this rate. Bytes present at the start do not count. */
 export class Rate {

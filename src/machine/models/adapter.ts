@@ -13,7 +13,7 @@ import { type ModelShape, modelFingerprint } from "../../engine/models.js";
 import { targetsOf } from "../architectures.js";
 import { adaptedLinears } from "../linears.js";
 import type { ModelIo } from "./io.js";
-import { converterPython, type FolderOptions, folderOnce, run } from "./program.js";
+import { converterPython, type FolderOptions, runModule, writtenOnce } from "./program.js";
 import { readHead } from "./safetensors-head.js";
 
 const CONFIG = "adapter_config.json";
@@ -81,10 +81,6 @@ function beyondProduct(config: z.output<typeof configSchema>): string | undefine
   );
   if (extra === undefined) return undefined;
   const uses = `it uses ${extra}, which hone's learner does not; `;
-  if (extra === "use_rslora") {
-    const same = Number((alpha * Math.sqrt(r)).toPrecision(12));
-    return `${uses}in adapter_config.json, "use_rslora": false with "lora_alpha": ${same} is the same adapter`;
-  }
   // It is on from a text on, which weights cannot say.
   if (/^(alora_|invocation_)/.test(extra)) return `${uses}train a LoRA without it`;
   return uses + MERGE;
@@ -190,11 +186,10 @@ export async function adopted(
     .update(`${await peftFingerprint(adapter)} ${modelFingerprint(model)}`)
     .digest("hex");
   const target = resolve(options.home, "adapters", key.slice(0, 12));
-  return await folderOnce(target, "reads an adapter", io, async (aside) => {
+  return await writtenOnce(target, "reads an adapter", io, async (aside) => {
     mkdirSync(aside);
-    const args = ["-m", "learner.adopt", adapter.folder, model, aside];
-    const outcome = await run(await converterPython(options, io), args, io);
-    if (outcome.code === 0) return;
-    throw new HoneError(`${basename(adapter.folder)} cannot be made an adapter of hone's: ${outcome.said.at(-1)}`);
+    const failure = `${basename(adapter.folder)} cannot be made an adapter of hone's`;
+    const python = await converterPython(options, io);
+    await runModule(python, ["learner.adopt", adapter.folder, model, aside], io, failure);
   });
 }

@@ -31,8 +31,8 @@ interface TokenizerFile {
 const isByteLevel = (part: Part | null | undefined): boolean =>
   part?.type === "ByteLevel" || (Array.isArray(part?.pretokenizers) && part.pretokenizers.some(isByteLevel));
 
-/** The tokenizer of a folder where it is byte-level BPE with a fallback that nothing needs. */
-function needlessFallback(folder: string): TokenizerFile | undefined {
+/** Content of tokenizer.json without a fallback that nothing needs; undefined where there is none. */
+export function withoutFallback(folder: string): string | undefined {
   if (!fallsBack(folder)) return undefined;
   let tokenizer: TokenizerFile | null;
   try {
@@ -42,14 +42,6 @@ function needlessFallback(folder: string): TokenizerFile | undefined {
     return undefined;
   }
   const { model, pre_tokenizer } = tokenizer ?? {};
-  const bytes = model?.vocab !== undefined && "<0x00>" in model.vocab;
-  return model?.type === "BPE" && isByteLevel(pre_tokenizer) && !bytes ? (tokenizer as TokenizerFile) : undefined;
-}
-
-export const hasNeedlessFallback = (folder: string) => needlessFallback(folder) !== undefined;
-
-/** Content of tokenizer.json without a fallback that nothing needs; undefined where there is none. */
-export function withoutFallback(folder: string): string | undefined {
-  const tokenizer = needlessFallback(folder);
-  return tokenizer && JSON.stringify({ ...tokenizer, model: { ...tokenizer.model, byte_fallback: false } });
+  if (model?.type !== "BPE" || !isByteLevel(pre_tokenizer) || "<0x00>" in (model.vocab ?? {})) return undefined;
+  return JSON.stringify({ ...tokenizer, model: { ...model, byte_fallback: false } });
 }

@@ -1,10 +1,10 @@
 /** models/catalog.json: models by short names. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { z } from "zod";
 import { packageRoot } from "../../core/util/paths.js";
 import type { ModelShape } from "../../engine/models.js";
 import { architectureNamed } from "../architectures.js";
+import type { WheelPart } from "../python/wheel.js";
 
 /** Weight types that hone writes and the learner reads. */
 export const WEIGHTS = ["f16", "bf16", "f32", "q8_0"] as const;
@@ -24,75 +24,47 @@ const FAMILIES = {
   "llama3.2": { architecture: "llama", toolCalls: "llama3" },
 } as const;
 
-const count = z.number().int().positive();
-
 /** As in its config.json. */
-const shape = z.strictObject({
-  layers: count,
-  embedding: count,
-  feedForward: count,
-  heads: count,
-  kvHeads: count,
-  headSize: count,
-  vocabulary: count,
+type Shape = Omit<ModelShape, "architecture" | "bytes" | "parameters" | "weightType"> & {
   /** Whether output layer and embeddings are one tensor. */
-  tied: z.boolean(),
-  trainedContext: count,
-});
+  readonly tied: boolean;
+};
 
-const entrySchema = z.union([
-  z.strictObject({
-    /** In hone's own folder `models/`. */
-    path: z.string(),
-    description: z.string(),
-    licence: z.string(),
-    toolCalls: z.literal("hermes"),
-  }),
-  z.strictObject({
-    /** A repository of the Hub, as safetensors. */
-    repository: z.string(),
-    /** A GGUF file published by the model's maker. */
-    gguf: z.strictObject({ repository: z.string(), file: z.string(), weights: z.enum(WEIGHTS) }).optional(),
-    licence: z.string(),
-    /** Whether its conditions must be accepted on the Hub. */
-    gated: z.boolean().default(false),
-    family: z.enum(Object.keys(FAMILIES) as [keyof typeof FAMILIES]),
-    shape,
-  }),
-  z.strictObject({
-    /** A GGUF file in a wheel of a Python package index. */
-    wheel: z.strictObject({
-      /** The package. */
-      name: z.string(),
-      version: z.string(),
-      file: z.string(),
-      /** Of the wheel. */
-      sha256: z.string(),
-      weights: z.string(),
-    }),
-    licence: z.string(),
-    architecture: z.literal("llama"),
-    shape,
-  }),
-]);
+interface OwnEntry {
+  /** In hone's own folder `models/`. */
+  readonly path: string;
+  readonly description: string;
+  readonly licence: string;
+  readonly toolCalls: string;
+}
 
-type AnyEntry = z.infer<typeof entrySchema>;
-export type HubEntry = Extract<AnyEntry, { repository: string }>;
-export type OwnEntry = Extract<AnyEntry, { path: string }>;
-export type WheelEntry = Extract<AnyEntry, { wheel: object }>;
-export type CatalogueEntry = HubEntry | OwnEntry | WheelEntry;
+interface HubEntry {
+  /** A repository of the Hub, as safetensors. */
+  readonly repository: string;
+  /** A GGUF file published by the model's maker. */
+  readonly gguf?: { readonly repository: string; readonly file: string; readonly weights: Weights };
+  readonly licence: string;
+  /** Whether its conditions must be accepted on the Hub. */
+  readonly gated?: boolean;
+  readonly family: keyof typeof FAMILIES;
+  readonly shape: Shape;
+}
+
+interface WheelEntry {
+  /** A GGUF file in a wheel of a Python package index. */
+  readonly wheel: WheelPart;
+  readonly licence: string;
+  readonly architecture: "llama";
+  readonly shape: Shape;
+}
+
+export type CatalogueEntry = OwnEntry | HubEntry | WheelEntry;
 
 let read: ReadonlyMap<string, CatalogueEntry> | undefined;
 
 /** Entries by name, in the order of the file. */
 export function catalogue(): ReadonlyMap<string, CatalogueEntry> {
-  read ??= new Map(
-    Object.entries(
-      z
-        .record(z.string(), entrySchema)
-        .parse(JSON.parse(readFileSync(join(packageRoot, "models/catalog.json"), "utf8"))),
-    ),
-  );
+  read ??= new Map(Object.entries(JSON.parse(readFileSync(join(packageRoot, "models/catalog.json"), "utf8"))));
   return read;
 }
 

@@ -3,21 +3,20 @@
  * kept in the home folder under a name with a hash of its source, so each model is converted once.
  */
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { HoneError } from "../../core/util/errors.js";
-import { flush, moveDurably, sha256OfFile } from "../../core/util/files.js";
-import { withLock } from "../../core/util/lock.js";
+import { sha256OfFile } from "../../core/util/files.js";
 import { packageRoot } from "../../core/util/paths.js";
 import { hone } from "../../core/util/program.js";
 import { modelFingerprint, modelShape } from "../../engine/models.js";
 import { checksumOfLink } from "../hub/cache.js";
-import { checksumOf, needDisk } from "../hub/download.js";
-import { sizeText } from "../hub/progress.js";
+import { checksumOf } from "../hub/download.js";
+import { needDisk, sizeText } from "../plan/machine.js";
 import { BYTES, WEIGHTS, type Weights } from "./catalogue.js";
 import type { ModelIo } from "./io.js";
 import { withKnownFiles } from "./known-files.js";
-import { converterPython, run } from "./program.js";
+import { converterPython, run, writtenOnce } from "./program.js";
 import { isSentencePiece, spaceBefore } from "./sentencepiece.js";
 import { aboutFiles, chatTemplateIn, readJson, weigh, weightFiles } from "./source.js";
 
@@ -124,70 +123,33 @@ export async function converted(source: ConversionSource, options: ConversionOpt
       if (isSentencePiece(source.paths)) {
         setTokenizer({ add_prefix_space: await spaceBefore(folder, name, python, io) });
       }
-      return await run(python, converterArguments(llama, { ...source, folder }, part, weights), io, (line) => {
-        const percent = /Writing:\s+(\d+)%/.exec(line)?.[1];
-        if (percent !== undefined) io.update(() => `converting ${name} ${percent} %`);
-      });
+      const what = ["--outfile", part, "--outtype", weights, "--model-name", basename(name)];
+      const args = ["-m", "learner.convert", join(llama, "convert_hf_to_gguf.py"), folder, ...what];
+      return await runWriting(python, args, io, `converting ${name}`);
     });
-    if (outcome.code !== 0) throw conversionError(name, outcome.said);
+    if (outcome.code !== 0) throw conversionError(`${name} cannot be converted by llama.cpp`, name, outcome.said);
   });
 }
 
 /**
- * Returns the file `target`, made by `write` where it is missing. A lock makes two processes make it once; it gets its
- * name when it is complete and flushed.
+ * The model file `target`, made where it is missing as by {@link writtenOnce}.
  *
  * @param name of the model, for messages
- * @param write writes the file to the path that it is given
  */
-export async function madeOnce(
-  target: string,
-  name: string,
-  io: ModelIo,
-  write: (part: string) => Promise<void>,
-): Promise<string> {
-  if (existsSync(target)) return target;
-  const waiting = () => io.log("waiting for another process that fetches or converts a model");
-  const make = async () => {
-    if (existsSync(target)) return;
-    removeParts(target);
-    // Named after this process: the converter of a killed process may still be writing to its own file.
-    const part = `${target}.${process.pid}.part`;
-    try {
-      await write(part);
-      // Reads the whole header, so that an unreadable file is not put in place.
-      await modelShape(part);
-      flush(part);
-      moveDurably(part, target);
-    } finally {
-      rmSync(part, { force: true });
-    }
-    io.log(`${name} is ready: ${target} (${sizeText(statSync(target).size)})`);
-  };
-  await withLock(join(dirname(target), ".lock"), waiting, make, io.signal);
-  return target;
-}
+export const madeOnce = (target: string, name: string, io: ModelIo, write: (part: string) => Promise<void>) =>
+  writtenOnce(target, "fetches or converts a model", io, async (part) => {
+    await write(part);
+    // Reads the whole header, so that an unreadable file is not put in place.
+    await modelShape(part);
+    io.log(`${name} is ready: ${target} (${sizeText(statSync(part).size)})`);
+  });
 
-function removeParts(target: string): void {
-  const folder = dirname(target);
-  const parts = readdirSync(folder).filter((name) => name.startsWith(`${basename(target)}.`) && name.endsWith(".part"));
-  for (const name of parts) rmSync(join(folder, name), { recursive: true, force: true });
-}
-
-function converterArguments(llama: string, source: ConversionSource, part: string, weights: Weights): string[] {
-  return [
-    "-m",
-    "learner.convert",
-    join(llama, "convert_hf_to_gguf.py"),
-    source.folder,
-    "--outfile",
-    part,
-    "--outtype",
-    weights,
-    "--model-name",
-    basename(source.name),
-  ];
-}
+/** Runs a program that writes a model, and reports how far it is. */
+export const runWriting = (python: string, args: readonly string[], io: ModelIo, doing: string) =>
+  run(python, args, io, (line) => {
+    const percent = /Writing:\s+(\d+)%/.exec(line)?.[1];
+    if (percent !== undefined) io.update(() => `${doing} ${percent} %`);
+  });
 
 /** Checks downloads against the checksums in their names, once, before conversion. */
 async function checkDownloads({ folder, paths, name }: ConversionSource): Promise<void> {
@@ -215,20 +177,21 @@ async function llamaSource(io: ModelIo): Promise<string> {
   return lines.at(-1) as string;
 }
 
-export const isDiskFull = (said: string) => /No space left on device/.test(said);
-
-export const diskFull = (name: string) =>
-  new HoneError(`the disk filled up while ${name} was converted; free some space and start again`);
-
-/** The last line of a traceback is the reason; llama.cpp's message for an unknown tokenizer is shortened. */
-function conversionError(name: string, said: readonly string[]): HoneError {
+/**
+ * The last line of a traceback is the reason; llama.cpp's message for an unknown tokenizer is shortened.
+ *
+ * @param failure what could not be done, in words
+ */
+export function conversionError(failure: string, name: string, said: readonly string[]): HoneError {
   const text = said.join("\n");
-  if (isDiskFull(text)) return diskFull(name);
+  if (/No space left on device/.test(text)) {
+    return new HoneError(`the disk filled up while ${name} was converted; free some space and start again`);
+  }
   if (/pre-tokenizer was not recognized|get_vocab_base_pre/.test(text)) {
     return new HoneError(
       `${name} cannot be converted: llama.cpp does not know its pre-tokenizer, so its text would be cut into other tokens; give a GGUF file of it`,
     );
   }
   const reason = said.findLast((line) => /^\w*(Error|Exception|KeyError|ValueError)\b/.test(line)) ?? said.at(-1) ?? "";
-  return new HoneError(`${name} cannot be converted by llama.cpp: ${reason.trim().slice(0, 300)}`);
+  return new HoneError(`${failure}: ${reason.trim().slice(0, 300)}`);
 }

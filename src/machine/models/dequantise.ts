@@ -6,21 +6,20 @@ import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import { flagOf } from "../../core/config/config.js";
 import { READABLE_WEIGHTS } from "../../core/learn/types.js";
-import { HoneError, UsageError } from "../../core/util/errors.js";
+import { UsageError } from "../../core/util/errors.js";
 import { type ModelHeader, modelHeader } from "../../engine/models.js";
 import { BYTES, type Weights } from "./catalogue.js";
 import {
   type ConversionOptions,
   contentKey,
+  conversionError,
   conversionFile,
-  diskFull,
-  isDiskFull,
   madeOnce,
   needDiskFor,
+  runWriting,
 } from "./convert.js";
-import { finishedWith } from "./gguf-files.js";
 import type { ModelIo } from "./io.js";
-import { converterPython, run } from "./program.js";
+import { converterPython } from "./program.js";
 
 /** Types that no weight is rounded to in blocks. */
 const WHOLE = ["F16", "BF16", "F32"];
@@ -55,7 +54,11 @@ export async function withWeights(
   const header = await modelHeader(file);
   if (isOf(header, weights)) return file;
   const has = header.weightType.toLowerCase();
-  if (!isWritten(weights)) throw new UsageError(finishedWith(file, has, weights));
+  if (!isWritten(weights)) {
+    throw new UsageError(
+      `${flagOf("weights")} ${weights}: ${file} is a finished file with ${has} weights, which hone writes as f16, bf16 or f32 alone.\nGive one of them, leave it out, or give the model as safetensors`,
+    );
+  }
   const unreadable = header.tensorTypes.find((type) => !READABLE_WEIGHTS.includes(type));
   if (unreadable !== undefined) {
     throw new UsageError(
@@ -74,14 +77,7 @@ export async function withWeights(
     const python = await converterPython(options, io);
     io.log(`writing the ${has} weights of ${name} as ${weights}, once`);
     const args = ["-m", "learner.dequantise", file, part, weights];
-    const outcome = await run(python, args, io, (line) => {
-      const percent = /^Writing: (\d+)%/.exec(line)?.[1];
-      if (percent !== undefined) io.update(() => `writing ${name} ${percent} %`);
-    });
-    if (outcome.code === 0) return;
-    const reason = outcome.said.at(-1) ?? "no reason given";
-    throw isDiskFull(outcome.said.join("\n"))
-      ? diskFull(name)
-      : new HoneError(`${file} cannot be written as ${weights}: ${reason.slice(0, 300)}`);
+    const outcome = await runWriting(python, args, io, `writing ${name}`);
+    if (outcome.code !== 0) throw conversionError(`${file} cannot be written as ${weights}`, name, outcome.said);
   });
 }

@@ -5,7 +5,7 @@ import { DEFAULT_WEIGHTS, type Weights } from "./catalogue.js";
 import type { ConversionSource } from "./convert.js";
 import { checkOneFile, theOneOf } from "./gguf-files.js";
 import type { ModelIo } from "./io.js";
-import { fileLabel, folderLabel, type ModelReference, nameOf, repositoryLabel, wheelLabel } from "./reference.js";
+import { labelOf, type ModelReference, nameOf } from "./reference.js";
 import { checkAbout, filesOf, ggufFiles, needWeights, readJson, shapeInFolder, weightFiles } from "./source.js";
 import type { ModelConfig, ResolvedModel, ResolveOptions } from "./wanted.js";
 
@@ -53,12 +53,7 @@ export async function findModel(
     return { file: await converted(found, options, io), source: found.folder, original: undefined };
   }
   if (config.weights === undefined) return { file: found, source: undefined, original: undefined };
-  const label =
-    known.kind === "hub"
-      ? repositoryLabel(known.repository)
-      : known.kind === "wheel"
-        ? wheelLabel(known)
-        : fileLabel(found);
+  const label = labelOf(known.kind === "folder" ? { kind: "file", path: found } : known);
   const { withWeights } = await import("./dequantise.js");
   const file = await withWeights(found, label, { ...given, weights: config.weights }, io, inspect);
   return { file, source: undefined, original: file === found ? undefined : found };
@@ -75,5 +70,5 @@ function onDisk(reference: Extract<ModelReference, { path: string }>): string | 
   if (weightFiles(paths).length === 0 && files.length > 0) return join(folder, theOneOf(files, folder, join));
   needWeights(paths, folder);
   checkAbout(folder, folder);
-  return { folder, paths, name: nameOf(reference), label: folderLabel(folder) };
+  return { folder, paths, name: nameOf(reference), label: labelOf(reference) };
 }

@@ -1,19 +1,18 @@
 /** Models of the Hugging Face Hub: the local copy where it is complete, else a download. */
 import { join } from "node:path";
 import { HoneError } from "../../core/util/errors.js";
-import { nearest } from "../../core/util/nearest.js";
 import { ARCHITECTURES } from "../architectures.js";
 import { RepositoryCache } from "../hub/cache.js";
 import { downloadFiles } from "../hub/download.js";
 import { HubUnreachable } from "../hub/http.js";
 import { type HubConfig, type HubOptions, hubOptionsOf, notHere } from "../hub/hub-options.js";
-import { type Listing, listRepository, NotOnHub } from "../hub/listing.js";
+import { type Listing, listRepository } from "../hub/listing.js";
 import { downloadLine, Rate } from "../hub/progress.js";
-import { catalogue, type Weights } from "./catalogue.js";
+import type { Weights } from "./catalogue.js";
 import type { ConversionSource } from "./convert.js";
 import { checkOneFile, chooseGguf, written } from "./gguf-files.js";
 import type { ModelIo } from "./io.js";
-import { type ModelReference, repositoryLabel } from "./reference.js";
+import { labelOf, type ModelReference } from "./reference.js";
 import {
   aboutFiles,
   checkAbout,
@@ -44,7 +43,7 @@ export async function fromHub(
   const rate = new Rate();
   const hub: HubOptions = {
     ...hubOptionsOf(config),
-    ...(io.signal ? { signal: io.signal } : {}),
+    signal: io.signal,
     log: io.log,
     onProgress: (progress) => io.update(() => downloadLine(progress, rate)),
   };
@@ -58,36 +57,23 @@ export async function fromHub(
     // With a local copy, wait less for the Hub.
     listing = await listRepository(repository, reference.revision, local && !renew ? { ...hub, retryDelay: 50 } : hub);
   } catch (error) {
-    if (error instanceof NotOnHub) throw withNearest(error, repository.id);
     // With `renew`, an older local copy must not be used in place of the newest.
-    if (!(error instanceof HubUnreachable)) throw error;
-    if (!local || renew) {
-      throw new HoneError(`${error.message}, or give --model a folder or a GGUF file of this machine`, {
-        cause: error,
-      });
-    }
+    if (!(error instanceof HubUnreachable) || !local || renew) throw error;
     io.log(`${error.message}; taking what was downloaded of ${repository.id} before`);
     return local.use(config.weights);
   }
   return download(reference, listing, config.weights, hub, cache, inspect);
 }
 
-/** Adds a repository name of the catalogue that is close to the one not found. */
-function withNearest(error: NotOnHub, id: string): HoneError {
-  const known = [...catalogue().values()].flatMap((entry) => ("repository" in entry ? [entry.repository] : []));
-  const close = nearest(id, known);
-  // The name comes from the catalogue itself, but the Hub in use does not have it.
-  return close && close !== id ? new HoneError(`${error.message}; did you mean ${close}?`, { cause: error }) : error;
-}
-
 async function download(
-  { repository, revision, file }: HubReference,
+  reference: HubReference,
   listing: Listing,
   weights: Weights | undefined,
   hub: HubOptions,
   cache: RepositoryCache,
   inspect: (folder: string) => void,
 ): Promise<string | ConversionSource> {
+  const { repository, revision, file } = reference;
   const paths = listing.files.map(({ path }) => path);
   const asGguf = file !== undefined || (weightFiles(paths).length === 0 && ggufFiles(paths).length > 0);
   if (asGguf) {
@@ -111,11 +97,11 @@ async function download(
   inspect(folder);
   await downloadFiles(listing, weightFiles(paths), hub);
   cache.nameCommit(revision, listing.commit);
-  return sourceIn(folder, cache.files(listing.commit), repository);
+  return sourceIn(folder, cache.files(listing.commit), reference);
 }
 
-function sourceIn(folder: string, paths: readonly string[], repository: string): ConversionSource {
-  return { folder, paths, name: repository, label: repositoryLabel(repository) };
+function sourceIn(folder: string, paths: readonly string[], reference: HubReference): ConversionSource {
+  return { folder, paths, name: reference.repository, label: labelOf(reference) };
 }
 
 /** The error for a model that is not available offline. Local files may show that the network would not help. */
@@ -130,15 +116,11 @@ function offlineWithout({ repository, revision, file }: HubReference, cache: Rep
   // Architecture and missing base weights are the same on the Hub.
   if (paths.includes("config.json")) checkConfig(folder, repository);
   if (paths.includes("adapter_config.json") && !paths.includes("config.json")) needWeights(paths, repository);
-  const remedy = "run once without HF_HUB_OFFLINE, which fetches the rest";
   // A file may be missing on the Hub as well: a base model has no chat template.
   const about = paths.includes("config.json") && hasVocabulary(paths);
   const refused = about ? whyUnusable(folder, repository) : undefined;
-  return new HoneError(
-    refused === undefined
-      ? `${repository} was downloaded in part (${cache.folder}): ${remedy}`
-      : `${refused}; if that was merely not downloaded (${cache.folder}), ${remedy}`,
-  );
+  const what = refused ? `${refused}; if that was merely not downloaded` : `${repository} was downloaded in part`;
+  return new HoneError(`${what} (${cache.folder}): run once without HF_HUB_OFFLINE, which fetches the rest`);
 }
 
 interface LocalCopy {
@@ -148,7 +130,8 @@ interface LocalCopy {
 }
 
 /** The local copy of a repository, if it is complete enough to play. */
-function localCopy({ repository, revision, file }: HubReference, cache: RepositoryCache): LocalCopy | undefined {
+function localCopy(reference: HubReference, cache: RepositoryCache): LocalCopy | undefined {
+  const { repository, revision, file } = reference;
   const commit = cache.commitOf(revision);
   if (commit === undefined) return undefined;
   const folder = cache.snapshot(commit);
@@ -160,7 +143,7 @@ function localCopy({ repository, revision, file }: HubReference, cache: Reposito
   }
   if (isComplete(paths)) {
     if (!isUsable(folder, repository)) return undefined;
-    return { certain: true, use: () => sourceIn(folder, paths, repository) };
+    return { certain: true, use: () => sourceIn(folder, paths, reference) };
   }
   const files = ggufFiles(paths);
   if (files.length === 0 || weightFiles(paths).length > 0) return undefined;

@@ -1,5 +1,4 @@
 /** Choice of a GGUF file among those of a repository or folder. */
-import { flagOf } from "../../core/config/config.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
 import type { Weights } from "./catalogue.js";
 
@@ -35,17 +34,6 @@ export function theOneOf(
 /** A file of a repository, as `--model` takes it. */
 export const written = (place: string, file: string) => `hf:${place}:${file}`;
 
-/** The refusal of --weights for a finished file that has others. */
-export const finishedWith = (file: string, has: string, weights: Weights) =>
-  `${flagOf("weights")} ${weights}: ${file} is a finished file with ${has} weights, which hone writes as f16, bf16 or f32 alone.\nGive one of them, leave it out, or give the model as safetensors`;
-
-/** Checks before the download, if the file's name states its weight type. */
-function checkNamedWeights(file: string, weights: Weights | undefined): void {
-  const said = /[-._]((?:b?f|fp|i?q)\d\w*)\.gguf$/i.exec(file)?.[1]?.toLowerCase().replace("fp", "f");
-  if (weights !== "q8_0" || said === undefined || said === weights) return;
-  throw new UsageError(finishedWith(file, said, weights));
-}
-
 /** @param weights requested weight type: file names may state theirs */
 export function chooseGguf(
   files: readonly string[],
@@ -56,14 +44,9 @@ export function chooseGguf(
   if (file !== undefined) {
     if (files.includes(file)) {
       checkOneFile(file, file);
-      checkNamedWeights(file, weights);
       return file;
     }
-    throw new UsageError(
-      files.length > 0
-        ? `${place} has no file ${file}; it has ${files.join(", ")}`
-        : `${place} has no file ${file}, and no GGUF file at all; give it as ${place}`,
-    );
+    throw new UsageError(`${place} has no file ${file}; it has ${files.join(", ") || "no GGUF file"}`);
   }
   const spelling = weights === "f16" ? "fp?16" : weights;
   const fitting =

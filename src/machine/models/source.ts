@@ -120,14 +120,14 @@ export const hasVocabulary = (paths: readonly string[]) =>
 
 /** @throws HoneError in one line when it is no JSON object */
 export function readJson(folder: string, file: string, name: string): Record<string, unknown> {
-  let json: unknown;
+  const wrong = `${file} of ${name} is no JSON object: was it written or downloaded whole?`;
   try {
-    json = JSON.parse(readFileSync(join(folder, file), "utf8"));
+    const json: unknown = JSON.parse(readFileSync(join(folder, file), "utf8"));
+    if (typeof json === "object" && json !== null && !Array.isArray(json)) return json as Record<string, unknown>;
   } catch (error) {
-    throw new HoneError(`${file} of ${name} is no JSON: was it written or downloaded whole?`, { cause: error });
+    throw new HoneError(wrong, { cause: error });
   }
-  if (typeof json === "object" && json !== null && !Array.isArray(json)) return json as Record<string, unknown>;
-  throw new HoneError(`${file} of ${name} is no JSON object: is it a model's?`);
+  throw new HoneError(wrong);
 }
 
 /** @throws HoneError for an unsupported architecture */

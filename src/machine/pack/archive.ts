@@ -19,43 +19,10 @@ export const bytesOf = (entry: Entry) =>
 export const archiveBytes = (entries: readonly Entry[]) =>
   entries.reduce((sum, entry) => sum + bytesOf(entry) + 4 * 512, 1024);
 
-/** Writes into files of at most `most` bytes. */
-class Parts {
-  readonly names: string[] = [];
-  #file: FileHandle | undefined;
-  #left = 0;
-
-  constructor(
-    readonly folder: string,
-    readonly name: string,
-    readonly most: number,
-  ) {}
-
-  async write(chunk: Buffer): Promise<void> {
-    for (let rest = chunk; rest.length > 0; ) {
-      if (this.#left === 0) await this.#next();
-      const piece = rest.subarray(0, this.#left);
-      await (this.#file as FileHandle).writeFile(piece);
-      this.#left -= piece.length;
-      rest = rest.subarray(piece.length);
-    }
-  }
-
-  async #next(): Promise<void> {
-    await this.close();
-    const name = `${this.name}.part-${String(this.names.length + 1).padStart(3, "0")}`;
-    this.#file = await open(join(this.folder, name), "wx");
-    this.#left = this.most;
-    this.names.push(name);
-  }
-
-  async close(): Promise<void> {
-    await this.#file?.close();
-    this.#file = undefined;
-  }
-}
-
-/** @returns names of the parts, in their order */
+/**
+ * @param most bytes of a part
+ * @returns names of the parts, in their order
+ */
 export async function writeParts(
   entries: readonly Entry[],
   folder: string,
@@ -64,7 +31,6 @@ export async function writeParts(
   signal: AbortSignal | undefined,
 ): Promise<string[]> {
   const archive = pack();
-  const parts = new Parts(folder, name, most);
   const fill = async () => {
     for (const entry of entries) {
       signal?.throwIfAborted();
@@ -75,32 +41,42 @@ export async function writeParts(
   const filled = fill().catch((error: Error) => {
     archive.destroy(error);
   });
+  const names: string[] = [];
+  let part: FileHandle | undefined;
+  let left = 0;
   try {
-    for await (const chunk of archive) await parts.write(chunk as Buffer);
+    for await (const chunk of archive) {
+      for (let rest = chunk as Buffer; rest.length > 0; ) {
+        if (!part || left === 0) {
+          await part?.close();
+          names.push(`${name}.part-${String(names.length + 1).padStart(3, "0")}`);
+          part = await open(join(folder, names.at(-1) as string), "wx");
+          left = most;
+        }
+        const piece = rest.subarray(0, left);
+        await part.writeFile(piece);
+        left -= piece.length;
+        rest = rest.subarray(piece.length);
+      }
+    }
     await filled;
   } finally {
-    await parts.close();
+    await part?.close();
   }
-  return parts.names;
+  return names;
 }
 
 const modeOf = (executable: boolean) => (executable ? 0o755 : 0o644);
 
 async function add(archive: ReturnType<typeof pack>, entry: Entry): Promise<void> {
   const { path, executable = false } = entry;
-  if ("link" in entry) {
+  if (!("file" in entry)) {
+    const [header, content] =
+      "link" in entry
+        ? [{ name: path, type: "symlink", linkname: entry.link } as const, ""]
+        : [{ name: path, mode: modeOf(executable) }, entry.text];
     await new Promise<void>((resolve, reject) => {
-      archive.entry({ name: path, type: "symlink", linkname: entry.link }, (error) =>
-        error ? reject(error) : resolve(),
-      );
-    });
-    return;
-  }
-  if ("text" in entry) {
-    await new Promise<void>((resolve, reject) => {
-      archive.entry({ name: path, mode: modeOf(executable) }, entry.text, (error) =>
-        error ? reject(error) : resolve(),
-      );
+      archive.entry(header, content, (error) => (error ? reject(error) : resolve()));
     });
     return;
   }

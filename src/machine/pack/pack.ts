@@ -11,9 +11,9 @@ import { isInstalled, reinstall } from "../../core/util/program.js";
 import { WHEELS_FOLDER } from "../../engine/device/environment.js";
 import { fetchLibraries, librariesFolder } from "../../engine/libraries.js";
 import { checkPlace, type FolderKind, OUT_ELSEWHERE, writeFolder } from "../export/place.js";
-import { needDisk } from "../hub/download.js";
 import type { ModelIo } from "../models/io.js";
 import { PORTABLE, type PortableModel, portableModel } from "../models/portable.js";
+import { needDisk } from "../plan/machine.js";
 import { archiveBytes, bytesOf, type Entry, writeParts } from "./archive.js";
 import { neededGlibc } from "./glibc.js";
 import { filesOf, installedPackages } from "./installed.js";
@@ -76,14 +76,11 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
       needRoom(archiveBytes(known) + 2 * WHEELS_BYTES[target.build]);
       const wheels = join(draft, WHEELS_FOLDER);
       mkdirSync(wheels);
-      const { python, torchIndex, learner } = config;
-      const unsloth = learner === "unsloth";
       await collectWheels({
+        ...config,
         folder: wheels,
         build: target.build,
-        python,
-        torchIndex,
-        unsloth,
+        unsloth: config.learner === "unsloth",
         onProgress: io.log,
         signal: io.signal,
       });

@@ -136,11 +136,7 @@ export function readManifest(folder: string): Manifest {
 }
 
 /** Compares "2.9" and "2.36" by their numbers. */
-function isOlder(version: string, than: string): boolean {
-  const [a, b] = [version, than].map((text) => text.split(".").map(Number)) as [number[], number[]];
-  const at = b.findIndex((part, index) => part !== (a[index] ?? 0));
-  return at >= 0 && (a[at] ?? 0) < (b[at] as number);
-}
+const isOlder = (version: string, than: string) => version.localeCompare(than, "en", { numeric: true }) < 0;
 
 /** @throws UnpackError naming what this machine lacks */
 export function checkMachine(manifest: Manifest, here: Here): void {
@@ -210,11 +206,11 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Drops what was left where an earlier attempt was killed. */
-async function removeLeftovers(into: string): Promise<void> {
+/** Drops what was left beside a place where an earlier attempt was killed. */
+export async function removeLeftovers(into: string): Promise<void> {
   const start = `.${basename(into)}.`;
   for (const name of readdirSync(dirname(into))) {
-    const pid = name.startsWith(start) ? /^(\d+)\.part$/.exec(name.slice(start.length))?.[1] : undefined;
+    const pid = name.startsWith(start) ? /^(\d+)\.(part|old)$/.exec(name.slice(start.length))?.[1] : undefined;
     if (pid !== undefined && !isAlive(Number(pid)))
       await rm(join(dirname(into), name), { recursive: true, force: true });
   }
@@ -230,14 +226,12 @@ function checkPlace(into: string): void {
 function tarFailure(into: string, killedBy: string | null, messages: string): UnpackError {
   const lines = messages.split("\n").filter((line) => line && !line.startsWith("tar: Removing leading"));
   const [first = `it was ended by ${killedBy}`] = lines;
-  const reasons: [boolean, string][] = [
-    [/No space left on device/.test(messages), "the disk filled up"],
-    [/quota exceeded/i.test(messages), "the disk quota is used up"],
-    [killedBy === "SIGXFSZ" || /File too large/.test(messages), "a file grew too large"],
-  ];
-  const full = reasons.find(([is]) => is)?.[1];
-  if (full === undefined) return new UnpackError(`tar cannot unpack the parts: ${first.replace(/^tar: /, "")}`);
-  return new UnpackError(`${full} while hone was unpacked into ${into}; free some space, or give another --into`);
+  if (killedBy === "SIGXFSZ" || /No space left on device|quota exceeded|File too large/i.test(messages)) {
+    return new UnpackError(
+      `the disk filled up, or a limit was reached, while hone was unpacked into ${into}; free some space, or give another --into`,
+    );
+  }
+  return new UnpackError(`tar cannot unpack the parts: ${first.replace(/^tar: /, "")}`);
 }
 
 /** tar ended before all was written to it: it has failed, or needs no zeros behind the archive's end. */

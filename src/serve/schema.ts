@@ -3,6 +3,7 @@
  * the rest of the schema refuses. A schema that is none is refused.
  */
 
+import { isOf } from "../chat/formats/typed-text.js";
 import { referred } from "../chat/pointer.js";
 import type { FieldTag } from "../core/rollout/conversation.js";
 import { toJson } from "../core/util/json.js";
@@ -270,14 +271,6 @@ export class Converter {
   }
 }
 
-const typeOf = (value: unknown): string => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
-
-const fits = (value: unknown, types: readonly string[]) => {
-  const type = typeof value === "bigint" ? "number" : typeOf(value);
-  if (types.includes(type)) return true;
-  return type === "number" && types.includes("integer") && (typeof value === "bigint" || Number.isInteger(value));
-};
-
 const isCount = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 0;
 const isNumber = (value: unknown): value is number | bigint => typeof value === "bigint" || Number.isFinite(value);
 
@@ -474,7 +467,7 @@ class Reader {
     const values: unknown = list ?? [value];
     if (!Array.isArray(values) || values.length === 0) throw new BadSchema(path, keyword, "it has no values");
     const types = type === undefined ? undefined : this.#types({ type }, path);
-    const fitting = types ? values.filter((one) => fits(one, types)) : values;
+    const fitting = types ? values.filter((one) => types.some((type) => isOf(one, type))) : values;
     if (fitting.length === 0) throw new BadSchema(path, keyword, "none of its values has the type");
     for (const key of Object.keys(others)) this.#tell(path, key, `it stands beside '${keyword}'`);
     const texts = fitting.map((one) => (this.#bare && typeof one === "string" ? one : this.#written(one)));
@@ -533,7 +526,9 @@ class Reader {
       return tag ? this.#openFields(whole, tag) : this.#open(whole, least, most, path);
     }
     if (patternProperties !== undefined) this.#tell(path, "patternProperties", "it stands beside 'properties'");
-    if (propertyNames !== undefined) this.#tell(path, "propertyNames", "it stands beside 'properties'");
+    if (propertyNames !== undefined && !(isObject(propertyNames) && listsNames(propertyNames, [...known.keys()]))) {
+      this.#tell(path, "propertyNames", "it stands beside 'properties'");
+    }
     if (least > needed.size)
       this.#tell(path, "minProperties", "a grammar does not count properties that may be missing");
     if (most !== undefined && most < known.size)
@@ -763,6 +758,13 @@ class Reader {
     return counts;
   }
 }
+
+/** Whether a schema of names lists these, and says nothing else. */
+const listsNames = ({ type = "string", enum: values, ...others }: Json, names: readonly string[]) =>
+  type === "string" &&
+  Array.isArray(values) &&
+  Object.keys(others).length === 0 &&
+  names.every((name) => values.includes(name));
 
 const isFormat = (format: unknown): format is string => typeof format === "string" && Object.hasOwn(FORMATS, format);
 const isAnnotation = (key: string) => ANNOTATIONS.has(key) || key.startsWith("x-");

@@ -140,6 +140,9 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
     "POST /v1/responses": post(readResponsesRequest, respond),
     "POST /v1/messages": post(readAnthropicRequest, anthropicMessage),
     "POST /v1/messages/count_tokens": post(readCountRequest, countTokens),
+    "POST /v1/embeddings": () => {
+      throw notFound("There are no embeddings: the models here write text.", "unsupported_endpoint");
+    },
     "POST /tokenize": post(readTokenizeRequest, tokenize),
     "POST /detokenize": post(readDetokenizeRequest, detokenize),
   };

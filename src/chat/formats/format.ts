@@ -12,12 +12,7 @@ export const writtenCall = ({ name, arguments: args }: ToolCall, key: string): s
 
 /** A tool as JSON, spaced as templates write it. @param indent of a level, in spaces; without it all is in one line */
 export const writtenTool = (tool: unknown, indent?: number): string =>
-  jsonText(asValue(tool), {
-    asciiOnly: false,
-    indent: indent === undefined ? null : " ".repeat(indent),
-    separators: null,
-    sortKeys: false,
-  });
+  jsonText(asValue(tool), { indent: indent === undefined ? null : " ".repeat(indent) });
 
 export const malformed = (text: string, reason: string): WrittenCall => ({ kind: "malformed", text, reason });
 

@@ -9,6 +9,18 @@ import { Literals, writtenLiteral } from "./python-literals.js";
 /** References that are followed one behind another. */
 const MOST_REFERENCES = 16;
 
+/** Names of types that schemas have besides JSON Schema's, by their beginnings. */
+const ALIASES: readonly (readonly [RegExp, string])[] = [
+  [/^(int|uint|long|short|unsigned)/, "integer"],
+  [/^(num|float|double)/, "number"],
+  [/^bool/, "boolean"],
+  [/^(obj|dict)/, "object"],
+  [/^(arr|list)/, "array"],
+  [/^null$/, "null"],
+];
+const typeNamed = (name: unknown): string =>
+  ALIASES.find(([pattern]) => pattern.test(String(name).toLowerCase()))?.[1] ?? "string";
+
 /** What a schema lets pass, in its order. */
 interface Allowed {
   readonly types: readonly string[];
@@ -24,7 +36,7 @@ function allowedBy(schema: unknown, root: object, left = MOST_REFERENCES): Allow
   const more = typeof $ref === "string" ? [referred(root, $ref)] : [];
   const parts = [...more, ...[anyOf, oneOf, allOf].flatMap(listOf)].map((one) => allowedBy(one, root, left - 1));
   return {
-    types: [...listOf(type).map(String), ...parts.flatMap((one) => one.types)],
+    types: [...listOf(type).map(typeNamed), ...parts.flatMap((one) => one.types)],
     values: [...listOf(values), ...("const" in others ? [others.const] : []), ...parts.flatMap((one) => one.values)],
   };
 }
@@ -63,7 +75,7 @@ function literalOf(text: string): unknown {
 }
 
 /** Whether a value has a type of JSON Schema. */
-function isOf(value: unknown, type: string): boolean {
+export function isOf(value: unknown, type: string): boolean {
   const kind = kindOf(value);
   if (kind !== "number") return kind === type;
   const finite = typeof value === "bigint" || Number.isFinite(value);

@@ -1,7 +1,7 @@
 /** Jinja's filters, and `tojson` as transformers has it. */
 import { orUndefined, subscript } from "./access.js";
 import { jsonText } from "./json.js";
-import { capitalized, linesOf, replaced, stripped, wholeNumber } from "./methods.js";
+import { capitalized, linesOf, optionalText, replaced, stripped, wholeNumber } from "./methods.js";
 import { apply, type Signature } from "./signature.js";
 import { holds } from "./tests.js";
 import {
@@ -30,12 +30,6 @@ import {
 type Filter = Omit<Signature, "run"> & { run(value: Value, ...args: (Value | undefined)[]): Value };
 
 const filter = (parameters: readonly string[], run: Filter["run"]): Filter => ({ parameters, run });
-const optionalText = (value: Value | undefined) =>
-  value === undefined || value === null
-    ? undefined
-    : isText(value)
-      ? text(value)
-      : fail("this argument must be a text");
 
 const length = filter([], (value) =>
   BigInt(lengthOf(value) ?? fail(`a value of type ${typeName(value)} has no length`)),
@@ -48,7 +42,7 @@ const orElse = filter(["default_value?", "boolean?"], (value, otherwise = "", fa
 function pathOf(attribute: Value | undefined): readonly Value[] {
   if (attribute === undefined || attribute === null) return [];
   if (typeof attribute === "bigint") return [attribute];
-  const parts = (optionalText(attribute) as string).split(".");
+  const parts = (optionalText(attribute, "this argument") as string).split(".");
   return parts.map((part) => (/^\d+$/.test(part) ? BigInt(part) : part));
 }
 
@@ -215,7 +209,7 @@ const filters: Readonly<Record<string, Filter>> = {
         sortKeys: truth(sortKeys),
       }),
   ),
-  trim: filter(["chars?"], (value, chars) => stripped(text(value), optionalText(chars), "both")),
+  trim: filter(["chars?"], (value, chars) => stripped(text(value), optionalText(chars, "this argument"), "both")),
   unique: filter(["case_sensitive?", "attribute?"], (value, withCase, attribute) => {
     const path = pathOf(attribute);
     const kept: { one: Value; key: Value }[] = [];

@@ -34,8 +34,8 @@ function numberText(value: number): string {
 }
 
 /** @throws TemplateError for a value that JSON has no form of */
-export function jsonText(value: Value, form: JsonForm = ONE_LINE, depth = 0): string {
-  const { asciiOnly, indent, separators, sortKeys } = form;
+export function jsonText(value: Value, form: Partial<JsonForm> = {}, depth = 0): string {
+  const { asciiOnly, indent, separators, sortKeys } = { ...ONE_LINE, ...form };
   const quoted = (of: string) => `"${of.replace(asciiOnly ? NOT_ASCII : CONTROL, escaped)}"`;
   if (typeof value === "string") return quoted(value);
   if (value instanceof Markup) return quoted(value.text);

@@ -72,7 +72,7 @@ export function stripped(whole: string, of: string | undefined, ends: Ends): str
 }
 
 /** The text of an optional argument; None is as if it was left out. */
-function optionalText(value: Value | undefined, what: string): string | undefined {
+export function optionalText(value: Value | undefined, what: string): string | undefined {
   if (value === undefined || value === null) return undefined;
   return isText(value) ? text(value) : fail(`${what} must be a text`);
 }

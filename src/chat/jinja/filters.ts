@@ -110,6 +110,19 @@ function indented(whole: string, by: string, first: boolean, blank: boolean): st
   return first ? by + all : all;
 }
 
+/** Python's `%` of a text, for `%s` and `%%`. */
+function formatted(form: string, values: readonly (Value | undefined)[]): string {
+  const given = values.filter((value) => value !== undefined);
+  let taken = 0;
+  const written = form.replace(/%([\s\S]?)/g, (all, kind: string) => {
+    if (kind === "%") return kind;
+    if (kind !== "s") return unsupported(`${all} in the filter format`);
+    const value = given[taken++];
+    return value === undefined ? fail("a text is formatted with too few values") : text(value);
+  });
+  return taken < given.length ? fail("a text is formatted with too many values") : written;
+}
+
 function jsonIndent(indent: Value | undefined): string | null {
   if (indent === undefined || indent === null) return null;
   if (isText(indent)) return text(indent);
@@ -126,6 +139,13 @@ function jsonSeparators(given: Value | undefined): readonly [string, string] | n
 }
 
 const filters: Readonly<Record<string, Filter>> = {
+  abs: filter([], (value) => {
+    if (typeof value === "number") return Math.abs(value);
+    if (typeof value === "bigint") return value < 0n ? -value : value;
+    return typeof value === "boolean"
+      ? BigInt(value)
+      : fail(`a value of type ${typeName(value)} has no absolute value`);
+  }),
   capitalize: filter([], (value) => capitalized(text(value))),
   count: length,
   d: orElse,
@@ -139,6 +159,10 @@ const filters: Readonly<Record<string, Filter>> = {
   }),
   first: filter([], (value) => orUndefined(items(value)[0], "the first of nothing")),
   float: filter(["default?"], (value, otherwise = 0) => floatOf(value, otherwise)),
+  // By place alone: no name begins with a digit.
+  format: filter(["0?", "1?", "2?", "3?", "4?", "5?", "6?", "7?"], (value, ...values) =>
+    value instanceof Markup ? unsupported("the filter format of a safe text") : formatted(text(value), values),
+  ),
   indent: filter(["width?", "first?", "blank?"], (value, width = 4n, first = false, blank = false) =>
     indented(
       isText(value) ? text(value) : fail(`a value of type ${typeName(value)} cannot be indented`),

@@ -2,7 +2,7 @@
  * Runs a template as Jinja runs it for transformers: the sandbox that changes no object, with loop controls. What it
  * lacks, it refuses by name; it never writes something else in its place.
  */
-import { attribute, slice, subscript } from "./access.js";
+import { attribute, orUndefined, slice, subscript } from "./access.js";
 import { filtered } from "./filters.js";
 import { operate, signed } from "./operators.js";
 import type {
@@ -10,6 +10,7 @@ import type {
   Assignment,
   Body,
   Call,
+  CallBlock,
   Expression,
   ForLoop,
   MacroOf,
@@ -75,7 +76,13 @@ function rangeOf(args: readonly Value[]): Range {
 }
 
 function namespaceOf(args: readonly Value[], keywords: Keywords): Namespace {
-  return args.length > 0 ? unsupported("a namespace of a dict") : new Namespace(new Map(keywords));
+  const values = new Map<string, Value>();
+  for (const one of args) {
+    if (!isDict(one)) return unsupported("a namespace of other than a dict");
+    for (const [key, value] of one) values.set(String(key), value);
+  }
+  for (const [key, value] of keywords) values.set(key, value);
+  return new Namespace(values);
 }
 
 const GLOBALS: ReadonlyMap<string, Value> = new Map(
@@ -86,12 +93,21 @@ const GLOBALS: ReadonlyMap<string, Value> = new Map(
     new Callable("raise_exception", ([message]) => fail(text(message ?? null))),
   ].map((one): [string, Value] => [one.name, one]),
 );
-const MISSING_GLOBALS = ["caller", "cycler", "joiner", "kwargs", "lipsum", "self", "super", "varargs"];
+const MISSING_GLOBALS = ["cycler", "joiner", "lipsum", "self", "super"];
 
 function dictOf(args: readonly Value[]): Iterable<[Key, Value]> {
   const [of] = args;
   if (of === undefined) return [];
   return isDict(of) ? of : unsupported("dict() of other than a dict");
+}
+
+/** Whether a name occurs in a part of the tree. */
+function mentions(node: unknown, name: string): boolean {
+  if (Array.isArray(node)) return node.some((one) => mentions(one, name));
+  if (node instanceof Map) return [...node].some((entry) => mentions(entry, name));
+  if (typeof node !== "object" || node === null) return false;
+  if ("type" in node && node.type === "Identifier") return (node as Name).value === name;
+  return Object.values(node).some((one) => mentions(one, name));
 }
 
 export class Interpreter {
@@ -141,6 +157,9 @@ export class Interpreter {
         return;
       case "Macro":
         scope.values.set(node.name.value, this.#macro(node.name.value, node, scope));
+        return;
+      case "CallStatement":
+        out.push(text(this.#callBlock(node, scope)));
         return;
       case "FilterStatement":
         out.push(text(this.#filtered(this.#text(node.body, new Scope(scope)), node.filter, scope)));
@@ -192,13 +211,30 @@ export class Interpreter {
   }
 
   #assign({ assignee, value, body }: Assignment, scope: Scope): void {
-    this.#bind(assignee, value ? this.#value(value, scope) : this.#text(body, new Scope(scope)), scope);
+    if (value) {
+      this.#bind(assignee, this.#value(value, scope), scope);
+      return;
+    }
+    const filters = [];
+    let target = assignee;
+    for (; target.type === "FilterExpression"; target = target.operand) filters.unshift(target.filter);
+    let written: Value = this.#text(body, new Scope(scope));
+    for (const filter of filters) written = this.#filtered(written, filter, scope);
+    this.#bind(target, written, scope);
   }
 
-  #macro(name: string, { args: parameters, body }: MacroOf, scope: Scope): Callable {
+  #macro(name: string, { args: parameters, body }: Pick<MacroOf, "args" | "body">, scope: Scope): Callable {
+    const special = ["varargs", "kwargs"].find((one) => mentions(body, one));
     return new Callable(name, (args, keywords) => {
+      if (special) return unsupported(`${special} of a macro`);
       const inside = new Scope(scope);
-      this.#parameters(name, parameters, args, new Map(keywords), inside);
+      const rest = new Map(keywords);
+      const caller = rest.get("caller");
+      if (caller !== undefined && mentions(body, "caller")) {
+        inside.values.set("caller", caller);
+        rest.delete("caller");
+      }
+      this.#parameters(name, parameters, args, rest, inside);
       return this.#text(body, inside);
     });
   }
@@ -227,10 +263,15 @@ export class Interpreter {
     for (const evaluate of late) evaluate();
   }
 
-  #call({ callee, args }: Call, scope: Scope): Value {
+  #callBlock({ call, callerArgs, body }: CallBlock, scope: Scope): Value {
+    const caller = this.#macro("caller", { args: callerArgs ?? [], body }, scope);
+    return this.#call(call, scope, new Map([["caller", caller]]));
+  }
+
+  #call({ callee, args }: Call, scope: Scope, more: Keywords = NONE): Value {
     const called = this.#value(callee, scope);
     const [positional, keywords] = this.#arguments(args, scope);
-    if (called instanceof Callable) return called.call(positional, keywords);
+    if (called instanceof Callable) return called.call(positional, new Map([...keywords, ...more]));
     return called instanceof Undefined
       ? fail(`${called.name} is undefined, so it cannot be called`)
       : fail(`a value of type ${typeName(called)} cannot be called`);
@@ -241,7 +282,12 @@ export class Interpreter {
     const keywords = new Map<string, Value>();
     for (const one of args) {
       if (one.type === "KeywordArgumentExpression") keywords.set(one.key.value, this.#value(one.value, scope));
-      else positional.push(this.#value(one, scope));
+      else if (one.type === "SpreadExpression") positional.push(...items(this.#value(one.argument, scope)));
+      else if (one.type === "KeywordSpreadExpression") {
+        const given = this.#value(one.argument, scope);
+        if (!isDict(given)) return fail("what stands behind ** must be a dict");
+        for (const [key, value] of given) keywords.set(String(key), value);
+      } else positional.push(this.#value(one, scope));
     }
     return [positional, keywords];
   }
@@ -340,9 +386,11 @@ function loopOf(all: readonly Value[], index: number): Loop {
     length: () => BigInt(count),
     previtem: () => neighbour(index - 1, "the item before the first"),
     nextitem: () => neighbour(index + 1, "the item behind the last"),
+    cycle: () =>
+      new Callable("loop.cycle", (args) => orUndefined(args[index % args.length], "the item of an empty cycle")),
   };
   return new Loop(count, (name) => {
     if (Object.hasOwn(attributes, name)) return attributes[name]?.();
-    return ["changed", "cycle", "depth", "depth0"].includes(name) ? unsupported(`loop.${name}`) : undefined;
+    return ["changed", "depth", "depth0"].includes(name) ? unsupported(`loop.${name}`) : undefined;
   });
 }

@@ -3,6 +3,7 @@ import { apply, type Signature } from "./signature.js";
 import {
   Callable,
   characters,
+  equal,
   fail,
   isDict,
   isNumber,
@@ -21,8 +22,10 @@ import {
 /** Python's white space, which is not JavaScript's. */
 const SPACE = "\\t-\\r\\x1c- \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 const ALL_SPACE = new RegExp(`^[${SPACE}]+$`);
+const SPACES = new RegExp(`[${SPACE}]+`);
 const SPACES_BEFORE = new RegExp(`^[${SPACE}]+`);
 const WORD = new RegExp(`[^${SPACE}]+`, "g");
+const SPACES_BEHIND = new RegExp(`[${SPACE}]+$`);
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they end lines in Python
 const LINE = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/;
 
@@ -89,7 +92,8 @@ export function wholeNumber(value: Value | undefined, otherwise: number, what: s
 
 function split(whole: string, separator: string | undefined, most: number, fromEnd: boolean): string[] {
   if (separator === undefined) {
-    return most < 0 ? (whole.match(WORD) ?? []) : unsupported("a limit of the words of split");
+    if (most < 0) return whole.match(WORD) ?? [];
+    return fromEnd ? splitWordsFromEnd(whole, most) : splitWords(whole, most);
   }
   if (separator === "") return fail("the separator of split is empty");
   const parts = whole.split(separator);
@@ -97,6 +101,28 @@ function split(whole: string, separator: string | undefined, most: number, fromE
   return fromEnd
     ? [parts.slice(0, parts.length - most).join(separator), ...parts.slice(parts.length - most)]
     : [...parts.slice(0, most), parts.slice(most).join(separator)];
+}
+
+function splitWords(whole: string, most: number): string[] {
+  const words: string[] = [];
+  let rest = whole.replace(SPACES_BEFORE, "");
+  while (rest !== "" && words.length < most) {
+    const gap = SPACES.exec(rest);
+    words.push(gap ? rest.slice(0, gap.index) : rest);
+    rest = gap ? rest.slice(gap.index + gap[0].length) : "";
+  }
+  return rest === "" ? words : [...words, rest];
+}
+
+function splitWordsFromEnd(whole: string, most: number): string[] {
+  const words: string[] = [];
+  let rest = whole.replace(SPACES_BEHIND, "");
+  while (rest !== "" && words.length < most) {
+    const [word = ""] = new RegExp(`[^${SPACE}]+$`).exec(rest) ?? [];
+    words.unshift(word);
+    rest = rest.slice(0, rest.length - word.length).replace(SPACES_BEHIND, "");
+  }
+  return rest === "" ? words : [rest, ...words];
 }
 
 /** Whether a text begins or ends with any of those given. */
@@ -158,6 +184,10 @@ const textMethods: Readonly<Record<string, Method>> = {
     parameters: ["sub"],
     run: (whole, sub) => position(whole, whole.indexOf(neededText(sub, "what is looked for"))),
   },
+  rfind: {
+    parameters: ["sub"],
+    run: (whole, sub) => position(whole, whole.lastIndexOf(neededText(sub, "what is looked for"))),
+  },
   count: {
     parameters: ["sub"],
     run: (whole, sub) => {
@@ -195,7 +225,7 @@ const textMethods: Readonly<Record<string, Method>> = {
 
 /** Attributes of Python's str that are not rendered; a name that is neither here nor above is no attribute. */
 const OTHER_TEXT_METHODS = new Set(
-  "casefold center encode expandtabs format format_map index isascii isidentifier islower isnumeric isprintable istitle isupper ljust maketrans partition rfind rindex rjust rpartition swapcase translate zfill".split(
+  "casefold center encode expandtabs format format_map index isascii isidentifier islower isnumeric isprintable istitle isupper ljust maketrans partition rindex rjust rpartition swapcase translate zfill".split(
     " ",
   ),
 );
@@ -204,9 +234,22 @@ const NUMBER_ATTRIBUTES = new Set(
     " ",
   ),
 );
-const OTHER_LIST_METHODS = new Set(["copy", "count", "index"]);
 const CHANGING_LIST = new Set("append clear extend insert pop remove reverse sort".split(" "));
 const CHANGING_DICT = new Set("clear pop popitem setdefault update".split(" "));
+
+const listMethods: Readonly<Record<string, (of: readonly Value[]) => Signature>> = {
+  count: (of) => ({
+    parameters: ["value"],
+    run: (value) => BigInt(of.filter((one) => equal(one, value as Value)).length),
+  }),
+  index: (of) => ({
+    parameters: ["value"],
+    run: (value) => {
+      const at = of.findIndex((one) => equal(one, value as Value));
+      return at < 0 ? fail("the list has no such value") : BigInt(at);
+    },
+  }),
+};
 
 const dictMethods: Readonly<Record<string, (of: Map<string | bigint | null, Value>) => Signature>> = {
   get: (of) => ({
@@ -219,6 +262,7 @@ const dictMethods: Readonly<Record<string, (of: Map<string | bigint | null, Valu
   keys: (of) => ({ parameters: [], run: () => new View([...of.keys()]) }),
   values: (of) => ({ parameters: [], run: () => new View([...of.values()]) }),
   items: (of) => ({ parameters: [], run: () => new View([...of].map((entry) => new Tuple(entry))) }),
+  copy: (of) => ({ parameters: [], run: () => new Map(of) }),
 };
 
 const own = <T>(of: Readonly<Record<string, T>>, name: string): T | undefined =>
@@ -242,14 +286,15 @@ export function methodOf(value: Value, name: string): Callable | undefined {
   }
   if (isDict(value)) {
     if (CHANGING_DICT.has(name)) return fail(`a template must not change a dict (${name})`);
-    if (name === "copy") return unsupported("the method copy of a dict");
     const method = own(dictMethods, name);
     return method && bound(name, method(value));
   }
   if (Array.isArray(value) || value instanceof Tuple) {
     const isList = Array.isArray(value);
     if (isList && CHANGING_LIST.has(name)) return fail(`a template must not change a list (${name})`);
-    return OTHER_LIST_METHODS.has(name) ? unsupported(`the method ${name} of a list`) : undefined;
+    if (isList && name === "copy") return unsupported("the method copy of a list");
+    const method = own(listMethods, name);
+    return method && bound(name, method(isList ? value : value.items));
   }
   if (isNumber(value) && NUMBER_ATTRIBUTES.has(name)) return unsupported(`${name} of a number`);
   if (value instanceof View && name === "mapping") return unsupported(`the attribute ${name} of a ${typeName(value)}`);

@@ -19,6 +19,20 @@ const LONGEST = 1_000_000;
 
 const whole = (value: number | bigint | boolean) => (typeof value === "boolean" ? BigInt(value) : value);
 
+/** Python's remainder of floats, which has the sign of the divisor. */
+function modulo(a: number, b: number): number {
+  const remainder = a % b;
+  if (remainder === 0) return b < 0 ? -0 : 0;
+  return remainder < 0 === b < 0 ? remainder : remainder + b;
+}
+
+/** Python's floor division of floats. */
+function floored(a: number, b: number): number {
+  const quotient = (a - modulo(a, b)) / b;
+  const floor = Math.floor(quotient);
+  return quotient - floor > 0.5 ? floor + 1 : floor;
+}
+
 function calculate(operator: string, a: number | bigint, b: number | bigint): Value {
   if (typeof a === "bigint" && typeof b === "bigint") {
     switch (operator) {
@@ -47,9 +61,9 @@ function calculate(operator: string, a: number | bigint, b: number | bigint): Va
     case "/":
       return left / right;
     case "//":
-      return ints ? (a - remainder(a, b)) / b : unsupported("// of other than whole numbers");
+      return ints ? (a - remainder(a, b)) / b : floored(left, right);
     case "%":
-      return ints ? remainder(a, b) : unsupported("% of other than whole numbers");
+      return ints ? remainder(a, b) : modulo(left, right);
     case "**":
       // C's pow and JavaScript's differ in the last digit.
       return unsupported("a power of other than whole numbers");

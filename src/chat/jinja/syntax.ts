@@ -45,7 +45,14 @@ export interface TupleOf extends Of<"TupleLiteral"> {
   readonly value: readonly Expression[];
 }
 
-export type Argument = Expression | NamedArgument;
+export interface Spread extends Of<"SpreadExpression"> {
+  readonly argument: Expression;
+}
+export interface NamedSpread extends Of<"KeywordSpreadExpression"> {
+  readonly argument: Expression;
+}
+
+export type Argument = Expression | NamedArgument | Spread | NamedSpread;
 
 export type Expression =
   | (Of<"IntegerLiteral" | "FloatLiteral"> & { readonly value: number })
@@ -85,6 +92,11 @@ export interface MacroOf extends Of<"Macro"> {
   readonly args: readonly Parameter[];
   readonly body: Body;
 }
+export interface CallBlock extends Of<"CallStatement"> {
+  readonly call: Call;
+  readonly callerArgs: readonly Parameter[] | null;
+  readonly body: Body;
+}
 
 export type Statement =
   | Of<"Comment" | "Break" | "Continue">
@@ -93,6 +105,7 @@ export type Statement =
   | ForLoop
   | Assignment
   | MacroOf
+  | CallBlock
   | Expression;
 
 export type Body = readonly Statement[];

@@ -244,8 +244,14 @@ export function equal(a: Value, b: Value): boolean {
 const alike = (a: readonly Value[], b: readonly Value[]) =>
   a.length === b.length && a.every((one, index) => equal(one, b[index] as Value));
 
-/** Order of texts: by code points, as that of their bytes in UTF-8. */
-export const compareTexts = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
+/** Order of texts: by code points. */
+export function compareTexts(a: string, b: string): number {
+  const [left, right] = [characters(a), characters(b)];
+  const at = left.findIndex((one, index) => one !== right[index]);
+  if (at < 0) return left.length - right.length;
+  if (at >= right.length) return 1;
+  return ((left[at] as string).codePointAt(0) as number) - ((right[at] as string).codePointAt(0) as number);
+}
 
 /** Negative, 0 or positive; NaN where neither is less. */
 export function compare(a: Value, b: Value): number {
@@ -254,10 +260,17 @@ export function compare(a: Value, b: Value): number {
     return left < right ? -1 : left > right ? 1 : Number.isNaN(left) || Number.isNaN(right) ? Number.NaN : 0;
   }
   if (isText(a) && isText(b)) return compareTexts(text(a), text(b));
-  const isList = (value: Value) => Array.isArray(value) || value instanceof Tuple;
-  return isList(a) && isList(b)
-    ? unsupported("the order of lists")
-    : fail(`values of type ${typeName(a)} and ${typeName(b)} have no order`);
+  const lists =
+    Array.isArray(a) && Array.isArray(b)
+      ? [a, b]
+      : a instanceof Tuple && b instanceof Tuple
+        ? [a.items, b.items]
+        : undefined;
+  if (!lists) return fail(`values of type ${typeName(a)} and ${typeName(b)} have no order`);
+  const [left, right] = lists as [readonly Value[], readonly Value[]];
+  const at = left.findIndex((one, index) => index >= right.length || !equal(one, right[index] as Value));
+  if (at < 0) return left.length - right.length;
+  return at >= right.length ? 1 : compare(left[at] as Value, right[at] as Value);
 }
 
 /** Whether a value can be the key of an item: no dict has another one. */

@@ -381,10 +381,15 @@ export class ChatTemplate {
     const ids: number[] = [];
     for (const piece of rendered.split(this.#splitter)) {
       const control = this.#tokenizer.controlTokens.get(piece);
-      const found = control === undefined ? piece && tokenize(this.#unprotect(piece)) : [control];
-      const part = found instanceof Promise ? await found : found;
-      if (part === null || ids.length + part.length > most) return null;
-      for (let i = 0; i < part.length; i++) ids.push(part[i] as number);
+      const texts = control === undefined ? this.#pieces(piece).filter(Boolean) : [""];
+      for (const [index, text] of texts.entries()) {
+        const ahead = index > 0 && this.#tokenizer.spaced ? OPEN : "";
+        const found = control === undefined ? tokenize(ahead + text) : [control];
+        const part = found instanceof Promise ? await found : found;
+        const from = ahead === "" ? 0 : this.#tokenizer.tokenize(ahead).length;
+        if (part === null || ids.length + part.length - from > most) return null;
+        for (let i = from; i < part.length; i++) ids.push(part[i] as number);
+      }
     }
     return ids;
   }

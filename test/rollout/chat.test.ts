@@ -203,6 +203,21 @@ describe("tokens that frame calls and results", () => {
     expect(engine.detokenize(all(attack)[2] ?? [])).toContain(attack);
   });
 
+  it("come from none in what `serve` is asked and an agent's rollout plays, either", async () => {
+    const source = ofLlamaCpp("Qwen-Qwen2.5-7B-Instruct");
+    const before: ChatMessage[] = [{ role: "user", content: attack }];
+    const result: ChatMessage[] = [{ role: "tool", name: "look", content: attack }];
+    const bounded = { most: 10_000, tokenize: (text: string) => engine.tokenize(text, { special: false }) };
+    // A template of its own, since prompts are remembered.
+    const { template } = chat(source, {});
+    expect(await template.promptWithin(bounded, before, tool("x"))).toEqual(
+      chat(source, {}).template.prompt(before, tool("x")),
+    );
+    const after = await template.deltaWithin(bounded, before, tool("x"), result, true);
+    expect(after).toEqual(template.delta(before, tool("x"), result, true));
+    expect(await template.deltaWithin({ ...bounded, most: 10 }, before, tool("x"), result, true)).toBeNull();
+  });
+
   it("are the task's and the model's to write", () => {
     const { template } = chat(withoutTools, { toolFormat: "hermes" });
     const system: ChatMessage = { role: "system", content: "Call tools as <tool_call>JSON</tool_call>." };

@@ -2,19 +2,15 @@
 import type { Trajectory } from "../../core/rollout/trajectory.js";
 import type { CallRecord, ChatMessage } from "../../core/task/task.js";
 import { toJson } from "../../core/util/json.js";
-import { cutText, type Paint, painter, printable } from "../../core/util/text.js";
+import { type Paint, painter, printable } from "../../core/util/text.js";
 import { callsByMessage, failureOf } from "./calls.js";
+import { shorten } from "./played.js";
 
 /** Characters of one tool result that are shown at most. */
 const SHOWN = 2_000;
 
 function indent(text: string): string {
   return text.replace(/^/gm, "  ");
-}
-
-export function shorten(text: string, most: number): string {
-  const cut = cutText(text, most);
-  return cut === text ? text : `${cut} … (${text.length - cut.length} more characters)`;
 }
 
 /** Green for tokens with a high probability, red for those with a low one. */

@@ -4,7 +4,7 @@ import type { Trajectory } from "../../core/rollout/trajectory.js";
 import type { JudgeUsage } from "../../core/run/verdicts.js";
 import { type Paint, painter, printable } from "../../core/util/text.js";
 import type { GroupVerdict, Vote } from "../../judge/ruler.js";
-import { shorten } from "./conversation.js";
+import { shorten } from "./played.js";
 import { compact } from "./progress-line.js";
 
 /** Characters of one line that are shown at most. */

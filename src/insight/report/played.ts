@@ -1,6 +1,7 @@
 /** What a model did in a conversation, to show what training changed; lines of a width. */
 import type { Trajectory } from "../../core/rollout/trajectory.js";
 import { toJson } from "../../core/util/json.js";
+import { cutText } from "../../core/util/text.js";
 import { compact } from "./progress-line.js";
 
 /** Characters of one tool result that are shown at most. */
@@ -22,7 +23,12 @@ export function wrap(text: string, width: number): string[] {
   });
 }
 
-function shorten(text: string): string {
+export function shorten(text: string, most: number): string {
+  const cut = cutText(text, most);
+  return cut === text ? text : `${cut} … (${text.length - cut.length} more characters)`;
+}
+
+function inOneLine(text: string): string {
   const line = text.replace(/\s+/g, " ").trim();
   return line.length <= SHOWN ? line : `${line.slice(0, SHOWN)} …`;
 }
@@ -31,9 +37,11 @@ function shorten(text: string): string {
 export function playedText({ messages, end, reason, turns, reward }: Trajectory): string {
   const asked = messages.findIndex(({ role }) => role === "assistant");
   const lines = (asked < 0 ? [] : messages.slice(asked)).flatMap((message) => {
-    if (message.role !== "assistant") return [`  ${shorten(message.content)}`];
-    const calls = (message.tool_calls ?? []).map(({ name, arguments: given }) => `▸ ${name} ${shorten(toJson(given))}`);
-    return message.content.trim() === "" ? calls : [`▸ ${shorten(message.content)}`, ...calls];
+    if (message.role !== "assistant") return [`  ${inOneLine(message.content)}`];
+    const calls = (message.tool_calls ?? []).map(
+      ({ name, arguments: given }) => `▸ ${name} ${inOneLine(toJson(given))}`,
+    );
+    return message.content.trim() === "" ? calls : [`▸ ${inOneLine(message.content)}`, ...calls];
   });
   const verdict = reward.success ? "✓ solved" : "✗ not solved";
   return [

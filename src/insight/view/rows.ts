@@ -6,7 +6,7 @@ import type { TokenRecord } from "../../core/rollout/transcript.js";
 import { mapBigints } from "../../core/util/json.js";
 import { cutText } from "../../core/util/text.js";
 import type { SeenRollout } from "../../machine/runs/reader.js";
-import { shorten } from "../report/conversation.js";
+import { shorten } from "../report/played.js";
 import type { Body, Row, Tokens } from "./wire.js";
 
 /** Characters of a question in the table. */

@@ -352,26 +352,40 @@ export class ChatTemplate {
   }
 
   /**
-   * Converts text, in which special tokens are the template's own, to ids.
+   * The control tokens of a rendered text, and the texts between them that are to be tokenised one by one.
    *
    * @param before the preceding text; empty, or ending with a control token, where a new text begins
+   * @returns `skip`: ids at the beginning that are none of the text's. What goes on has no space that SentencePiece puts before it: it is
+   *   tokenised after a character that merges with no other
    */
-  #encode(rendered: string, before = ""): number[] {
-    const ids: number[] = [];
+  *#parts(rendered: string, before = ""): Generator<number | { readonly text: string; readonly skip: number }> {
+    const { controlTokens, spaced } = this.#tokenizer;
     let goesOn = before !== "" && !this.#control.some((control) => before.endsWith(control));
     for (const piece of rendered.split(this.#splitter)) {
-      const control = this.#tokenizer.controlTokens.get(piece);
+      const control = controlTokens.get(piece);
       if (control !== undefined) {
-        ids.push(control);
         goesOn = false;
+        yield control;
         continue;
       }
       for (const text of this.#pieces(piece)) {
         if (text === "") continue;
-        const part = goesOn && this.#tokenizer.spaced ? this.#goingOn(text) : this.#tokenizer.tokenize(text);
-        for (let i = 0; i < part.length; i++) ids.push(part[i] as number);
+        yield goesOn && spaced ? { text: OPEN + text, skip: this.#tokenizer.tokenize(OPEN).length } : { text, skip: 0 };
         goesOn = true;
       }
+    }
+  }
+
+  /** Converts text, in which special tokens are the template's own, to ids. @param before as of {@link parts} */
+  #encode(rendered: string, before = ""): number[] {
+    const ids: number[] = [];
+    for (const part of this.#parts(rendered, before)) {
+      if (typeof part === "number") {
+        ids.push(part);
+        continue;
+      }
+      const found = this.#tokenizer.tokenize(part.text);
+      for (let i = part.skip; i < found.length; i++) ids.push(found[i] as number);
     }
     return ids;
   }
@@ -379,27 +393,14 @@ export class ChatTemplate {
   /** As {@link encode} for a new text; null where the ids are more than there is room for. */
   async #encodeWithin(rendered: string, { most, tokenize }: BoundedTokenizer): Promise<number[] | null> {
     const ids: number[] = [];
-    for (const piece of rendered.split(this.#splitter)) {
-      const control = this.#tokenizer.controlTokens.get(piece);
-      const texts = control === undefined ? this.#pieces(piece).filter(Boolean) : [""];
-      for (const [index, text] of texts.entries()) {
-        const ahead = index > 0 && this.#tokenizer.spaced ? OPEN : "";
-        const found = control === undefined ? tokenize(ahead + text) : [control];
-        const part = found instanceof Promise ? await found : found;
-        const from = ahead === "" ? 0 : this.#tokenizer.tokenize(ahead).length;
-        if (part === null || ids.length + part.length - from > most) return null;
-        for (let i = from; i < part.length; i++) ids.push(part[i] as number);
-      }
+    for (const part of this.#parts(rendered)) {
+      const skip = typeof part === "number" ? 0 : part.skip;
+      const asked = typeof part === "number" ? [part] : tokenize(part.text);
+      const found = asked instanceof Promise ? await asked : asked;
+      if (found === null || ids.length + found.length - skip > most) return null;
+      for (let i = skip; i < found.length; i++) ids.push(found[i] as number);
     }
     return ids;
-  }
-
-  /**
-   * Ids of a text without the space that SentencePiece puts before it: tokenised after a character that merges with no other.
-   */
-  #goingOn(text: string): number[] {
-    const before = this.#tokenizer.tokenize(OPEN);
-    return Array.from(this.#tokenizer.tokenize(OPEN + text)).slice(before.length);
   }
 
   /** Whether the template writes results of tools where nothing says that there are tools. */

@@ -56,12 +56,13 @@ describe("the folder of a run", () => {
 
 describe("a run that is meant", () => {
   it("is the newest that has finished a step, for those who need a trained one", () => {
-    const trained = (project?: string, run?: string) => findRun({ home, project, run }, { trained: true }).name;
-    const begun = (name: string, steps: number, age: number) => {
+    const trained = (project?: string, run?: string, task?: string) =>
+      findRun({ home, project, run }, { trained: true, given: task ? { task } : {} }).name;
+    const begun = (name: string, steps: number, age: number, task = "email") => {
       const file = join(makeRun("sums", name, age), STORE_FILE);
       const store = RunStore.open(file);
       store.begin(
-        { name, created: "2031-01-01T00:00:00Z", options: {}, contents: {} },
+        { name, created: "2031-01-01T00:00:00Z", options: { task }, contents: {} },
         { checkpoint: null, adapter: null },
       );
       const row = { checkpoint: 1, adapter: "ab", metrics: null, timing: null };
@@ -78,6 +79,10 @@ describe("a run that is meant", () => {
     begun("trained", 1, 200);
     expect(trained()).toBe("trained");
     expect(trained(undefined, "failed")).toBe("failed");
+    begun("of-another-task", 1, 100, "/somewhere/shout.ts");
+    expect(trained()).toBe("of-another-task");
+    expect(trained(undefined, undefined, "email")).toBe("trained");
+    expect(trained(undefined, undefined, "/nobody/has.ts")).toBe("of-another-task");
     expect(findRun({ home, project: undefined, run: undefined }).name).toBe("never-begun");
     // One that cannot be read may have steps: whoever opens it says what is wrong.
     writeFileSync(join(makeRun("sums", "damaged", 0), STORE_FILE), "no database, but long enough for a header of one");

@@ -61,7 +61,7 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
     );
   }
   const { optionsOfCheckpoint } = await import("../../machine/runs/checkpoint-choice.js");
-  const { set, ...playing } = await optionsOfCheckpoint(config, names);
+  const { set, ...playing } = await optionsOfCheckpoint(config, names, given);
   return {
     ...config,
     ...playing,

@@ -68,7 +68,7 @@ export async function conditionsOf(
   const plain = await loadTask(settings.task, config.taskTimeout);
   if (run && run.record.contents.task !== undefined && run.record.contents.task !== plain.name) {
     throw new UsageError(
-      `--task: ${settings.task} is the task ${plain.name}, but the run ${run.name} was trained on ${run.record.contents.task}`,
+      `--task: ${settings.task} is the task ${plain.name}, but the run ${run.name} was trained on ${run.record.contents.task}; name a run of this task with --run, or leave --task out`,
     );
   }
   if (settings.accuracy === "judge") {

@@ -69,7 +69,7 @@ async function checkpointsOf(config: EvalConfig, given: GivenOptions): Promise<E
   const entrants: EngineEntrant[] = [];
   for (const name of names) {
     const [, word, checkpoint = name] = CHECKPOINT_OF_RUN.exec(name) ?? [];
-    const place = word === undefined ? findRun(config, { trained: true }) : namedRun(config, word);
+    const place = word === undefined ? findRun(config, { trained: true, given }) : namedRun(config, word);
     const known = opened.find(({ folder }) => folder === place.folder) ?? opened[0];
     const run = await openCheckpoints(place, [checkpoint]);
     if (known && known.record.contents.task !== run.record.contents.task) {

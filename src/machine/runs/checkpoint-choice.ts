@@ -1,7 +1,7 @@
 /** A run's checkpoints by the names people use: latest, best, base, or a number. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "../../core/config/config.js";
+import type { Config, GivenOptions } from "../../core/config/config.js";
 import { chatOptions } from "../../core/rollout/conversation.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "../../core/run/checkpoints.js";
 import { type Adapter, mismatchesOf, type RunRecord } from "../../core/run/records.js";
@@ -82,14 +82,19 @@ export async function openCheckpoints(
   }
 }
 
-/** Options of `yarn rollout` that the checkpoint's run determines: the player and the settings it was trained with. */
+/**
+ * Options of `yarn rollout` that the checkpoint's run determines: the player and the settings it was trained with.
+ * @param given its task is that of the run that is meant, where several are there
+ */
 export async function optionsOfCheckpoint(
-  place: Pick<Config, "home" | "project" | "run">,
+  where: Pick<Config, "home" | "project" | "run">,
   names: readonly string[],
+  given: GivenOptions = {},
 ): Promise<Partial<Config> & Pick<RunSettings, "set" | "seed">> {
   if (names.length > 1)
     throw new UsageError(`rollout plays with one --checkpoint; \`${hone("eval")}\` compares several`);
-  const { record, chosen } = await openCheckpoints(findRun(place, { trained: true }), names);
+  const place = findRun(where, { trained: true, given });
+  const { record, chosen } = await openCheckpoints(place, names);
   const settings = settingsOf(record);
   const { model, weights, task, set, seed } = settings;
   // Settings that were left unset are not recorded, and must not override.

@@ -1,11 +1,13 @@
 /** Where runs are stored, and which run a name selects. */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import type { Config } from "../../core/config/config.js";
+import type { Config, GivenOptions } from "../../core/config/config.js";
+import type { RunRecord } from "../../core/run/records.js";
 import { STORE_FILE } from "../../core/run/run.js";
 import { RunStore } from "../../core/run/store.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
 import { hone } from "../../core/util/program.js";
+import { withAbsolutePaths } from "../models/absolute-paths.js";
 
 export interface FoundRun {
   readonly project: string;
@@ -43,19 +45,23 @@ export function findRuns(home: string): FoundRun[] {
     .sort((a, b) => b.changed - a.changed);
 }
 
-/** Whether the run has finished a step. One that cannot be read counts: whoever opens it says what is wrong. */
-function hasStep({ folder }: FoundRun): boolean {
+/**
+ * The options of a run that has finished a step; undefined for any other. One that cannot be read has none: whoever opens it
+ * says what is wrong.
+ */
+function optionsOfTrained({ folder }: FoundRun): RunRecord["options"] | undefined {
   try {
     const file = join(folder, STORE_FILE);
-    if (RunStore.isNone(file)) return false;
+    if (RunStore.isNone(file)) return undefined;
     const store = RunStore.read(file);
     try {
-      return store.record() !== undefined && store.lastStep().step > 0;
+      const record = store.record();
+      return record && store.lastStep().step > 0 ? record.options : undefined;
     } finally {
       store.close();
     }
   } catch (error) {
-    if (error instanceof HoneError) return true;
+    if (error instanceof HoneError) return {};
     throw error;
   }
 }
@@ -64,11 +70,12 @@ function hasStep({ folder }: FoundRun): boolean {
  * The run of the given project and name, or the newest. The name may be PROJECT/RUN, as runs are listed.
  *
  * @param trained without a name: the newest that has finished a step
+ * @param given of these, if there is one, the newest of the task that is given
  * @throws UsageError when there is none
  */
 export function findRun(
   { home, ...asked }: Pick<Config, "home" | "project" | "run">,
-  { trained = false } = {},
+  { trained = false, given = {} }: { readonly trained?: boolean; readonly given?: GivenOptions } = {},
 ): FoundRun {
   const [, of, its] = asked.run?.match(/^([^/]+)\/([^/]+)$/) ?? [];
   const { project = of, run = its } = of === undefined ? asked : { project: of, run: its };
@@ -76,7 +83,9 @@ export function findRun(
   const meant = all.filter(
     (one) => (project === undefined || one.project === project) && (run === undefined || one.name === run),
   );
-  const found = trained && run === undefined ? meant.find(hasStep) : meant[0];
+  const after = trained && run === undefined ? meant.filter(optionsOfTrained) : meant;
+  const { task } = withAbsolutePaths(given);
+  const found = (task !== undefined && after.find((one) => optionsOfTrained(one)?.task === task)) || after[0];
   if (found) return found;
   const namesOf = (runs: readonly FoundRun[]) => runs.map(({ project, name }) => `${project}/${name}`).join(", ");
   if (meant.length > 0) {

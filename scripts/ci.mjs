@@ -47,6 +47,7 @@ const PARTS = [
     name: "test:vllm",
     command: node("scripts/test-vllm.mjs", "--prepared"),
     after: ["vLLM"],
+    beside: "test:card",
     tests: "the tests on vLLM",
   },
 ];

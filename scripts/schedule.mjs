@@ -1,7 +1,7 @@
 // Runs the parts of `.ci/run`. A part begins when those before it have ended well; what mostly waits (for downloads, for apt) runs
-// beside everything, what computes one part after the other: each of them takes all cores by itself, and threads that wait for each
-// other at every product of matrices take five times as long where another part has the cores. A part's output is shown when it
-// ends, and the last lines of one that failed again after all others: of a long log only the end may be kept.
+// beside everything, what computes one part after the other, since each takes all cores by itself, but for those of single threads
+// that leave cores to each other (`beside`). A part's output is shown when it ends, and the last lines of one that failed again after
+// all others: of a long log only the end may be kept.
 import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -13,10 +13,11 @@ import { figuresIn } from "./part-reports.mjs";
  *   command: readonly string[],
  *   after: readonly string[],
  *   waits?: boolean,
+ *   beside?: string,
  *   optional?: boolean,
  *   tests?: string,
- * }} Part `waits`: it computes little; `optional`: where it fails, tests say why they do not run; `tests`: which ones it runs,
- *   whose figures it leaves in a report
+ * }} Part `waits`: it computes little; `beside`: the part that leaves it cores while it computes; `optional`: where it fails,
+ *   tests say why they do not run; `tests`: which ones it runs, whose figures it leaves in a report
  */
 
 const LAST_LINES = 40;
@@ -74,7 +75,7 @@ export async function runParts(parts, { root, reports, say }) {
   const running = new Set();
   for (;;) {
     for (const part of parts.filter(({ name, after }) => !state.has(name) && after.every(letsBegin))) {
-      if (!part.waits && underWay().some(({ waits }) => !waits)) continue;
+      if (!part.waits && underWay().some(({ name, waits }) => !waits && name !== part.beside)) continue;
       const ends = begin(part).finally(() => running.delete(ends));
       running.add(ends);
     }

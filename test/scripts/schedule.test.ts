@@ -10,6 +10,7 @@ interface Part {
   command: string[];
   after: string[];
   waits?: boolean;
+  beside?: string;
   optional?: boolean;
   tests?: string;
 }
@@ -64,13 +65,14 @@ it("goes on without an optional part", async () => {
   expect(existsSync(join(folder, "begun"))).toBe(true);
 });
 
-it("runs what computes one after the other, and beside it what waits", async () => {
-  // The part that waits and the first that computes end once both have begun; the second may begin only after the first.
-  const meet = (name: string) => `touch ${name}; until [ -e a ] && [ -e w ]; do sleep 0.02; done`;
+it("runs what computes one after the other, and beside it what waits, or what it leaves cores", async () => {
+  // These three end once all have begun; the second may begin only after the first.
+  const meet = (name: string) => `touch ${name}; until [ -e a ] && [ -e w ] && [ -e b ]; do sleep 0.02; done`;
   const sum = await run(
     part("a", `${meet("a")}; touch a-is-over`),
     part("second", "test -e a-is-over"),
     part("w", meet("w"), [], { waits: true }),
+    part("b", meet("b"), [], { beside: "a" }),
   );
   expect(sum).toEqual({ passed: 0, failed: 0 });
 });

@@ -24,6 +24,19 @@ function expectEmailTable(header: string, evaluated: readonly Share[]) {
   ]);
 }
 
+it("says of real mail what was measured", () => {
+  const { mails, questions, evaluations } = resultsOf("real-mail-2026-11-29-amd-epyc-2-cores.json") as {
+    mails: number;
+    questions: number;
+    evaluations: Share[];
+  };
+  const n = (evaluations[0] as Share).n;
+  expectEmailTable(`${n} questions of real mail, sampled`, evaluations);
+  expect(textOf("docs/results.md")).toContain(
+    `on ${n} of ${questions} questions about ${mails.toLocaleString("en-US")} mails`,
+  );
+});
+
 it("says of small judges what was measured", () => {
   interface Quality
     extends Record<"accuracy" | "order" | "flat", { share: number; low: number; high: number; n: number }> {}

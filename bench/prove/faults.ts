@@ -2,6 +2,7 @@
 import { ANY_REWARD, at, type Fault, FREE, TWICE } from "./fault.js";
 import { fourth } from "./fourth.js";
 import { outside } from "./outside.js";
+import { sixth } from "./sixth.js";
 import { third } from "./third.js";
 import { unmet } from "./unmet.js";
 
@@ -513,4 +514,4 @@ const own: readonly Fault[] = [
   },
 ];
 
-export const faults: readonly Fault[] = [...own, ...outside, ...unmet, ...third, ...fourth];
+export const faults: readonly Fault[] = [...own, ...outside, ...unmet, ...third, ...fourth, ...sixth];

@@ -81,7 +81,7 @@ const now = ({ since, ...first }: Outcome): Seen & Pick<Outcome, "step" | "guard
  */
 export function outsideShare(last: readonly Outcome[], earlier: readonly Outcome[]): string {
   return wrapped(
-    `Faults by an author who had not read the guards, before a guard was written for them ([list](#faults-from-outside)): ${last.length} tried, of which were seen: ${countsOf(last)}. Of ${earlier.length} of earlier lists were seen when they were first tried: ${countsOf(earlier)}; guards were written for them since: ${countsOf(earlier.map(now))}.`,
+    `Faults by authors who had not read the guards, before a guard was written for them ([list](#faults-from-outside)): ${last.length} tried, of which were seen: ${countsOf(last)}. Of ${earlier.length} of earlier lists were seen when they were first tried: ${countsOf(earlier)}; guards were written for them since: ${countsOf(earlier.map(now))}.`,
     128,
   ).join("\n");
 }

@@ -16,12 +16,14 @@ import { figuresIn } from "./part-reports.mjs";
  *   beside?: string,
  *   optional?: boolean,
  *   tests?: string,
- * }} Part `waits`: it computes little; `beside`: the part that leaves it cores while it computes; `optional`: where it fails,
- *   tests say why they do not run; `tests`: which ones it runs, whose figures it leaves in a report
+ * }} Part `waits`: it computes little; `beside`: the part with which it shares the cores; `optional`: where it fails, tests say
+ *   why they do not run; `tests`: which ones it runs, whose figures it leaves in a report
  */
 
 const LAST_LINES = 40;
 const BEAT_MS = 60_000;
+
+const shareCores = (one, other) => one.beside === other.name || other.beside === one.name;
 
 /**
  * @param {readonly Part[]} parts those whose turn it is begin in this order
@@ -75,7 +77,7 @@ export async function runParts(parts, { root, reports, say }) {
   const running = new Set();
   for (;;) {
     for (const part of parts.filter(({ name, after }) => !state.has(name) && after.every(letsBegin))) {
-      if (!part.waits && underWay().some(({ name, waits }) => !waits && name !== part.beside)) continue;
+      if (!part.waits && underWay().some((other) => !other.waits && !shareCores(part, other))) continue;
       const ends = begin(part).finally(() => running.delete(ends));
       running.add(ends);
     }

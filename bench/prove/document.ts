@@ -28,7 +28,7 @@ const outsideOf = (kind: Fault["outside"], { faults }: Pick<ProveResults, "fault
   return faults.filter((one) => keys.has(keyOf(one)));
 };
 
-/** Of the lists for which no guard was written. */
+/** The newest lists: no guard was written for them before they were tried. */
 const lastOf = (results: ProveResults) => (["fourth", "sixth"] as const).flatMap((kind) => outsideOf(kind, results));
 
 export function tables(results: ProveResults): string {

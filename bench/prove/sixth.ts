@@ -1,7 +1,7 @@
 /**
  * A sixth list, by an author who had read neither guards, lists, docs/trust.md nor tests: he had read the core, the learner but for its
- * checks, the trainer and the email task, and tried nothing. Four more were faults of earlier lists. Of the fifth list docs/trust.md has
- * the counts.
+ * checks, the trainer and the email task, and tried nothing, so the options by which the third and the last act are
+ * another's. Four more were faults of earlier lists. Of the fifth list docs/trust.md has the counts.
  */
 import { at, type Fault, FREE } from "./fault.js";
 

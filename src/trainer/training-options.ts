@@ -28,7 +28,7 @@ export const runOptions = declareOptions({
     }),
     run: text("Name of the run; rollouts, metrics and replay also take PROJECT/NAME or a folder.", {
       defaultText: {
-        other: "the newest run that has finished a step, if there is one of the task that is given",
+        other: "the newest run that has finished a step, of the given task first",
         train: "the model's name",
         rollouts: "the newest run",
       },

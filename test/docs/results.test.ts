@@ -25,15 +25,24 @@ function expectEmailTable(header: string, evaluated: readonly Share[]) {
 }
 
 it("says of real mail what was measured", () => {
-  const { mails, questions, evaluations } = resultsOf("real-mail-2026-11-29-amd-epyc-2-cores.json") as {
+  type Ids = Record<"given" | "invented" | "wrong", number>;
+  const { mails, questions, evaluations, idsRead } = resultsOf("real-mail-2026-11-29-amd-epyc-2-cores.json") as {
     mails: number;
     questions: number;
     evaluations: Share[];
+    idsRead: Record<string, Ids>;
   };
   const n = (evaluations[0] as Share).n;
   expectEmailTable(`${n} questions of real mail, sampled`, evaluations);
-  expect(textOf("docs/results.md")).toContain(
-    `on ${n} of ${questions} questions about ${mails.toLocaleString("en-US")} mails`,
+  const text = textOf("docs/results.md").replaceAll("\n", " ");
+  expect(text).toContain(`on ${n} of ${questions} questions about ${mails.toLocaleString("en-US")} mails`);
+  const [steps, imitation] = Object.values(idsRead).slice(1) as [Ids, Ids];
+  const all = ({ given, invented, wrong }: Ids) => given + invented + wrong;
+  expect(text).toContain(
+    `${imitation.given} of ${all(imitation)} ids that were read had been found, and ${imitation.invented} were invented`,
+  );
+  expect(text).toContain(
+    `of ${all(steps)} after the steps ${steps.given}, ${steps.invented}, and ${steps.wrong} copied wrongly`,
   );
 });
 

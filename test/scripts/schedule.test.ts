@@ -65,13 +65,23 @@ it("goes on without an optional part", async () => {
   expect(existsSync(join(folder, "begun"))).toBe(true);
 });
 
-it("runs what computes one after the other, and beside it what waits, or what it leaves cores", async () => {
+it("runs what computes one after the other, and beside it what waits, or shares the cores with it", async () => {
   // These three end once all have begun; the second may begin only after the first.
   const meet = (name: string) => `touch ${name}; until [ -e a ] && [ -e w ] && [ -e b ]; do sleep 0.02; done`;
   const sum = await run(
     part("a", `${meet("a")}; touch a-is-over`),
     part("second", "test -e a-is-over"),
     part("w", meet("w"), [], { waits: true }),
+    part("b", meet("b"), [], { beside: "a" }),
+  );
+  expect(sum).toEqual({ passed: 0, failed: 0 });
+});
+
+it("runs two parts that share the cores at once, whichever can begin first", async () => {
+  const meet = (name: string) => `touch ${name}; until [ -e a ] && [ -e b ]; do sleep 0.02; done`;
+  const sum = await run(
+    part("made", "until [ -e b ]; do sleep 0.02; done", [], { waits: true }),
+    part("a", meet("a"), ["made"]),
     part("b", meet("b"), [], { beside: "a" }),
   );
   expect(sum).toEqual({ passed: 0, failed: 0 });

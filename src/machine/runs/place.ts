@@ -70,7 +70,7 @@ function optionsOfTrained({ folder }: FoundRun): RunRecord["options"] | undefine
  * The run of the given project and name, or the newest. The name may be PROJECT/RUN, as runs are listed.
  *
  * @param trained without a name: the newest that has finished a step
- * @param given of these, if there is one, the newest of the task that is given
+ * @param given the newest trained one of the task that is given comes first, if there is one
  * @throws UsageError when there is none
  */
 export function findRun(
@@ -83,9 +83,9 @@ export function findRun(
   const meant = all.filter(
     (one) => (project === undefined || one.project === project) && (run === undefined || one.name === run),
   );
-  const after = trained && run === undefined ? meant.filter(optionsOfTrained) : meant;
   const { task } = withAbsolutePaths(given);
-  const found = (task !== undefined && after.find((one) => optionsOfTrained(one)?.task === task)) || after[0];
+  const ofTask = task === undefined ? undefined : meant.find((one) => optionsOfTrained(one)?.task === task);
+  const found = ofTask ?? (trained && run === undefined ? meant.find(optionsOfTrained) : meant[0]);
   if (found) return found;
   const namesOf = (runs: readonly FoundRun[]) => runs.map(({ project, name }) => `${project}/${name}`).join(", ");
   if (meant.length > 0) {

@@ -28,6 +28,7 @@ const guards: readonly (readonly [RegExp, string])[] = [
   [/step \d+ played the scenario/, "scenarios by a second path"],
   [/log-probabilities are rounded/, "log-probabilities by size"],
   [/the store has step .* otherwise/, "what is stored, read again"],
+  [/the highest mean reward of a validation is/, "the best state, by a second path"],
   [/the rollout .* is not what was played/, "the engine's own account"],
   [/is not what was played/, "the batch by a second path"],
   [

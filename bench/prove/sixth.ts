@@ -76,7 +76,7 @@ const list: readonly Omit<Fault, "outside">[] = [
       "(best && best.result.reward >= row.result.reward ? best : row),",
       "(best && best.result.reward <= row.result.reward ? best : row),",
     ),
-    flags: ["--validate-every", "1"],
+    flags: ["--validate-every", "1", "--validate-n", "8", "--learning-rate", "5e-3"],
   },
 ];
 

@@ -56,16 +56,8 @@ const cliOf = (root: string) => join(root, "dist/src/cli.js");
 /** Options of a run that has several rollouts of several turns with tools in seconds. */
 const runFlags = ({ model, steps, seed, groups = 2, groupSize = 8, threads = 1, flags = [] }: RunSize) => [
   ...["train", "--model", model, "--run", "tried", "--steps", String(steps), "--keep", String(steps + 1)],
-  ...[
-    "--seed",
-    String(seed),
-    "--groups-per-step",
-    String(groups),
-    "--group-size",
-    String(groupSize),
-    "--validate-n",
-    "1",
-  ],
+  ...["--seed", String(seed), "--groups-per-step", String(groups), "--group-size", String(groupSize)],
+  ...(flags.includes("--validate-n") ? [] : ["--validate-n", "1"]),
   ...["--threads", String(threads), ...flags],
 ];
 

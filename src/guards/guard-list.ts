@@ -22,7 +22,7 @@ import { checkAdapterType, checkMismatch, checkProbe, mismatchNote, probeLimit }
 import { checkPolicySlope } from "./policy-slope.js";
 import { checkProgress } from "./progress.js";
 import { type RenderedReader, type Renderer, renderedGuard } from "./rendered.js";
-import { type StoreReader, storedGuard } from "./stored.js";
+import { bestGuard, type StoreReader, storedGuard } from "./stored.js";
 
 /** Those that need no more than a moment has. */
 export const guards: readonly Guard[] = [
@@ -163,6 +163,7 @@ export const guardsOf = ({ reader, render, prompt, store, settings, dealt }: Gua
   creditedByGuard(settings, dealt === undefined),
   askedGuard(settings),
   storedGuard(store),
+  bestGuard(store),
   adapterGuard(store, settings),
 ];
 

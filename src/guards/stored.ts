@@ -5,7 +5,8 @@
 import type { StepMetrics } from "../core/learn/types.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { TokenRecord } from "../core/rollout/transcript.js";
-import type { StepMetricsRow } from "../core/run/records.js";
+import type { StepMetricsRow, ValidationRow } from "../core/run/records.js";
+import { bestOf } from "../core/run/run.js";
 import type { CreditedGroup } from "../core/train/credit.js";
 import { demanding, type Guard } from "../core/train/guard.js";
 import { HoneError } from "../core/util/errors.js";
@@ -24,6 +25,7 @@ export interface StoreReader {
   rollouts(step: number): Iterable<StoredRollout>;
   /** null where the step has none. */
   metrics(step: number): StepMetricsRow | null;
+  validations(): readonly ValidationRow[];
 }
 
 const recordsOf = ({ tokens, branches = [] }: Trajectory): readonly TokenRecord[] =>
@@ -159,6 +161,16 @@ export function checkMeasured(
   }
 }
 
+/** @throws HoneError where another state than the `best` one was validated with a higher mean reward */
+export function checkBest(best: ValidationRow | undefined, validations: readonly ValidationRow[]): void {
+  const highest = Math.max(...validations.map(({ result }) => result.reward));
+  if (validations.length === 0 || best?.result.reward === highest) return;
+  const taken = best === undefined ? "none" : `that of step ${best.step}, with ${best.result.reward}`;
+  throw new HoneError(
+    `the highest mean reward of a validation is ${highest}, and the run takes for the best state ${taken}`,
+  );
+}
+
 export const storedGuard = (reader: StoreReader): Guard => ({
   name: "what is stored, read again",
   sees: "a committed step whose rollouts, tokens, rewards or advantages the run's store has otherwise than they were trained on, and metrics that are not those of its rollouts and its update",
@@ -168,5 +180,15 @@ export const storedGuard = (reader: StoreReader): Guard => ({
       checkStored(step, groups, rows);
       const metrics = reader.metrics(step);
       if (metrics !== null) checkMeasured(step, groups, learnt, rows, metrics);
+    }),
+});
+
+export const bestGuard = (reader: StoreReader): Guard => ({
+  name: "the best state, by a second path",
+  sees: "a checkpoint that is kept and named as the best, though another was validated with a higher reward",
+  afterCommit: () =>
+    demanding("refuse", () => {
+      const validations = reader.validations();
+      checkBest(bestOf(validations), validations);
     }),
 });

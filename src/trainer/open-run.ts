@@ -206,6 +206,7 @@ const storeOf = ({ folder, checkpoints }: Run): StoreReader & AdapterReader => (
     JSON.parse(readFileSync(join(checkpoints.pathOf(step), "adapter", "adapter_config.json"), "utf8")) as AdapterConfig,
   rollouts: (step) => readStore(folder, (reader) => [...reader.rollouts({ phase: "train", from: step, to: step })]),
   metrics: (step) => readStore(folder, (reader) => reader.steps().find((row) => row.step === step)?.metrics ?? null),
+  validations: () => readStore(folder, (reader) => reader.validations()),
 });
 
 function readStore<T>(folder: string, read: (reader: RunReader) => T): T {

@@ -3,11 +3,18 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { RolloutCredit, StepRow } from "../../src/core/run/records.js";
+import type { RolloutCredit, StepRow, ValidationRow } from "../../src/core/run/records.js";
 import { RunStore } from "../../src/core/run/store.js";
 import { type CreditedGroup, creditGroups, creditsOf } from "../../src/core/train/credit.js";
 import { stepMetricsRow } from "../../src/core/train/metrics.js";
-import { checkMeasured, checkStored, type StoredRollout, storedGuard } from "../../src/guards/stored.js";
+import {
+  bestGuard,
+  checkBest,
+  checkMeasured,
+  checkStored,
+  type StoredRollout,
+  storedGuard,
+} from "../../src/guards/stored.js";
 import { RunReader } from "../../src/machine/runs/reader.js";
 import { metricsOf, trajectoryOf } from "./support/fakes.js";
 
@@ -83,9 +90,32 @@ it("is refused where a rollout is another, or has another reward, id, mask or lo
 
 it("takes the commit back", async () => {
   const looked = async (rows: readonly StoredRollout[]) =>
-    storedGuard({ rollouts: () => rows, metrics: () => null }).afterCommit?.({ step: 1, groups, learnt: null });
+    storedGuard({ rollouts: () => rows, metrics: () => null, validations: () => [] }).afterCommit?.({
+      step: 1,
+      groups,
+      learnt: null,
+    });
   expect(await looked(stored(creditsOf(groups)))).toBeUndefined();
   expect(await looked([])).toMatchObject({ demand: "take the commit back" });
+});
+
+describe("the best state", () => {
+  const validations = [0.2, 0.7, 0.5].map((reward, step) => ({ step, result: { reward } }) as ValidationRow);
+
+  it("is the one with the highest mean reward", async () => {
+    const reader = { rollouts: () => [], metrics: () => null, validations: () => validations };
+    expect(await bestGuard(reader).afterCommit?.({ step: 2, groups: [], learnt: null })).toBeUndefined();
+    checkBest(validations[1], validations);
+    checkBest(undefined, []);
+  });
+
+  it("is refused where another was better", () => {
+    for (const best of [validations[0], validations[2], undefined]) {
+      expect(() => checkBest(best, validations)).toThrow(
+        "the highest mean reward of a validation is 0.7, and the run takes for the best state",
+      );
+    }
+  });
 });
 
 describe("what a step measured", () => {

@@ -56,19 +56,12 @@ export function modelsByCardTable(): string {
   return `${[row(["card", "train as they are", "train with options"]), row(["---", "---", "---"]), ...lines].join("\n")}\n`;
 }
 
-/** The table in docs/memory.md. */
+/** The table in docs/memory.md: Qwen2.5 in 4 bits. */
 export function cardsTable(): string {
-  const models = qwen();
-  const tables = [
-    ["f16", models] as const,
-    ["Q4_K_M", models.map(([name, shape]) => [name, in4Bits(shape)] as const)] as const,
-  ];
-  const lines = tables.map(([weights, all]) =>
-    [
-      row([weights, ...all.map(([name]) => name)]),
-      row(["---", ...all.map(() => "---")]),
-      ...CARDS.map((card) => row([`${card} GB`, ...all.map(([, shape]) => onCard(shape, card))])),
-    ].join("\n"),
-  );
-  return `${lines.join("\n\n")}\n`;
+  const models = qwen().map(([name, shape]) => [name, in4Bits(shape)] as const);
+  return `${[
+    row(["Q4_K_M", ...models.map(([name]) => name)]),
+    row(["---", ...models.map(() => "---")]),
+    ...CARDS.map((card) => row([`${card} GB`, ...models.map(([, shape]) => onCard(shape, card))])),
+  ].join("\n")}\n`;
 }

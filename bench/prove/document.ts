@@ -5,7 +5,7 @@ import { packageRoot } from "../../src/core/util/paths.js";
 import { wrapped } from "../../src/core/util/text.js";
 import type { Fault } from "./fault.js";
 import { faults as all } from "./faults.js";
-import { cleanRuns, familyTable, outsideShare, outsideTable, type ProveResults, trlTable } from "./table.js";
+import { cleanRuns, familyTable, outsideShare, outsideTable, type ProveResults, trlText } from "./table.js";
 
 const DOCUMENT = join(packageRoot, "docs/trust.md");
 const MARKS = {
@@ -38,7 +38,7 @@ export function tables(results: ProveResults): string {
   const names = left.map(({ family, name }) => `${name} (${family})`).join("; ");
   const without = left.length === 0 ? "" : `\n\nNot tried yet on this machine, ${left.length} faults: ${names}.`;
   const cleanly = clean.length === 0 ? "None was recorded yet." : cleanRuns(clean);
-  const beside = trl === undefined ? "" : `\n\n## The same faults in TRL\n\n${trlTable(trl, faults)}`;
+  const beside = trl === undefined ? "" : `\n\n## The same faults in TRL\n\n${trlText(trl, faults)}`;
   const [own, met] = [outsideOf(undefined, results), outsideOf("met", results)];
   return [
     `### Faults from outside\n\n${outsideTable(lastOf(results))}\n\n${KIN}`,

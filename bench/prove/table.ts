@@ -98,15 +98,17 @@ export function outsideTable(faults: readonly Outcome[]): string {
   return [`| ${columns.join(" | ")} |`, `|${" --- |".repeat(columns.length)}`, ...rows].join("\n");
 }
 
-export function trlTable(
-  { version, faults: theirs }: NonNullable<ProveResults["trl"]>,
-  ours: readonly Outcome[],
-): string {
-  const rows = theirs.map(({ name, words }) => {
-    const own = ours.find((one) => one.name === name);
-    return `| ${name} | ${own ? whereOf(own) : "not tried"} | ${words === null ? "**silent**" : cell(words.slice(0, 160))} |`;
-  });
-  return [`| fault | hone | TRL ${version} |`, "| --- | --- | --- |", ...rows].join("\n");
+/** Who saw the faults that were put into TRL too. @param ours outcomes of the same faults in hone */
+export function trlText({ version, faults }: NonNullable<ProveResults["trl"]>, ours: readonly Outcome[]): string {
+  const inRun = faults.filter(({ name }) =>
+    ours.some((one) => one.name === name && whereOf(one).startsWith("in the run")),
+  );
+  const told = faults.flatMap(({ name, words }) => (words === null ? [] : [`${name} ("${words.slice(0, 160)}")`]));
+  const silent = faults.filter(({ words }) => words === null).map(({ name }) => name);
+  return wrapped(
+    `Of ${faults.length} of these faults hone sees ${inRun.length} in the run. TRL ${version} tells ${told.length}: ${told.join("; ")}. It prints no error and no warning of ${silent.join("; ")}; its metrics may move.`,
+    128,
+  ).join("\n");
 }
 
 export function cleanRuns(clean: readonly CleanRun[]): string {

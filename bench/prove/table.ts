@@ -91,10 +91,10 @@ export function outsideTable(faults: readonly Outcome[]): string {
   const rows = faults.map((one) => {
     const latest = now(one);
     const seen = again ? `${whereOf(one)} | ${whereOf(latest)}` : whereOf(one);
-    return `| ${one.name} | ${one.family} | ${seen} | ${latest.guard ?? ""} |`;
+    return `| ${one.name} | ${seen} | ${latest.guard ?? ""} |`;
   });
   const head = again ? ["at first", "now"] : ["seen"];
-  const columns = ["fault", "in", ...head, "by"];
+  const columns = ["fault", ...head, "by"];
   return [`| ${columns.join(" | ")} |`, `|${" --- |".repeat(columns.length)}`, ...rows].join("\n");
 }
 

@@ -18,6 +18,7 @@ export interface Block {
 export const pages: readonly string[] = [
   "README.md",
   "CONTRIBUTING.md",
+  "examples/README.md",
   ...readdirSync(join(packageRoot, "docs"))
     .filter((name) => name.endsWith(".md"))
     .sort()

@@ -39,7 +39,7 @@ from .version import Version
 
 PROMPT, OWN = 6, 10
 """Tokens of a rollout before the first that was sampled, and from there on."""
-SHARE = 0.005
+SHARE = 0.002
 """Of the time of steps that it may take: after the first it waits until they took so long."""
 LOGPROBS = 1e-3
 """Mean difference in nats up to which log-probabilities count as equal. Random models of ten architectures, the tiny

@@ -16,11 +16,12 @@ export function checkWhole(what: string, value: unknown, least: number): void {
   throw new UsageError(`${what} must be a whole number of at least ${least}, and is ${String(value)}`);
 }
 
-/** @throws UsageError for what is no model of `openModel`, no task of `openTask`, or no list of its scenarios */
+/** @throws UsageError for what is no model of `openModel`, no task of `openTask`, or no list of scenarios that has any */
 export function checkPlay(what: string, model: unknown, task: unknown, scenarios: unknown): void {
   const has = (value: unknown, field: string) => typeof value === "object" && value !== null && field in value;
   if (!has(model, "engine")) throw new UsageError(`${what}: its first argument must be a model of openModel()`);
   if (!has(task, "scenarios")) throw new UsageError(`${what}: its second argument must be a task of openTask()`);
   if (!Array.isArray(scenarios) || !scenarios.every((one: Scenario | undefined) => typeof one?.id === "string"))
     throw new UsageError(`${what}: its third argument must be a list of scenarios, such as the task's \`train\``);
+  if (scenarios.length === 0) throw new UsageError(`${what}: its list of scenarios is empty`);
 }

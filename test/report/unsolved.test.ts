@@ -29,6 +29,14 @@ describe("a training that has solved nothing", () => {
     ]);
   });
 
+  test("is not sent back to the imitation that it was begun by", () => {
+    expect(
+      told({ given: { fork: "imitated" } })
+        .split("\n")
+        .slice(1),
+    ).toEqual(["- more imitation than imitated begins with: further rollouts, or more --epochs of yarn hone sft"]);
+  });
+
   test("takes another model first where the tiny one does not know the tools", () => {
     expect(told({ model: "tiny", reference: "task.ts" })).toMatch(
       /:\n- another model: the tiny model knows the tools of the mail task alone.*:\n {4}yarn train --task task\.ts --model qwen2\.5-0\.5b .*--run small-qwen/,

@@ -32,6 +32,7 @@ it.each<readonly [string, () => Promise<unknown>, RegExp]>([
   ],
   ["no task", () => gather(model, undefined as never, some), /its second argument must be a task of openTask\(\)$/],
   ["no scenarios", () => gather(model, task, undefined as never), /its third argument must be a list of scenarios/],
+  ["an empty list of them", () => gather(model, task, []), /gather\(\): its list of scenarios is empty/],
   ["ids for scenarios", () => evaluate(model, task, ["vowels-1"] as never), /^evaluate\(\): its third argument must/],
   ["a misspelt option of play", () => gather(model, task, some, { groupsize: 2 } as never), /"groupSize"\?$/],
   ["a group of none", () => gather(model, task, some, { groupSize: 0 }), /groupSize must be .* at least 1, and is 0$/],

@@ -70,7 +70,11 @@ function meansOf({ given: asked, model, run, reference, task, unread, offForm }:
       `${offForm} turns had not the form that the agent asks for; under a grammar they have it`,
       train({ offForm: "prevent" }, "prevent"),
     ]);
-  means.push(imitation());
+  means.push(
+    given.fork === undefined
+      ? imitation()
+      : [`more imitation than ${given.fork} begins with: further rollouts, or more --epochs of ${hone("sft")}`],
+  );
   if (!isBuiltIn)
     means.push([
       `worked examples in the prompt of ${reference}: pairs of user and assistant messages before the question`,

@@ -1,5 +1,6 @@
 """The optimizer, with a state that can be written, read, and restored after a failed step."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -33,6 +34,8 @@ class Optimizer:
         self._adam = make_adam(parameters, settings)
         self._device = device or parameters[0].device
         self.updates = 0
+        self.updated: Callable[[], None] = lambda: None
+        """Called after each update."""
         self.objective: str | None = None
         """The objective of the updates so far; None before the first."""
         self._kept: tuple[str | None, int, dict[str, Any]] | None = None
@@ -80,6 +83,7 @@ class Optimizer:
         # In each update another one.
         number = self.updates % len(self.parameters)
         self._keep(number, self._adam.state.get(self.parameters[number], {}))
+        self.updated()
 
     def _keep(self, number: int, moments: dict[str, Any]) -> None:
         """On a card nothing is kept beside what it needs."""

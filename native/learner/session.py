@@ -15,6 +15,7 @@ from .batch import Batch, read_batch
 from .check_clock import Spent
 from .errors import Refused
 from .hardware import cuda_of, name_of
+from .heap import Heap
 from .in_use import InForce
 from .memory import PeakMemory, forget
 from .optimizer import POLICY, SUPERVISED, Optimizer
@@ -61,6 +62,8 @@ class Session:
         parameters = self._backend.trainable()
         scale = LossScale(self._backend.precision)
         self._optimizer = Optimizer(parameters, settings.optimizer, self._backend.device, scale)
+        self._heap = Heap(self._backend.device, ranks.local_world)
+        self._optimizer.updated = self._heap.updated
         if settings.resume:
             if settings.lora is None:
                 raise Refused("training of all weights cannot be resumed; start from the model it wrote")
@@ -123,6 +126,7 @@ class Session:
             self._ranks.together("asked", functools.partial(self._check_asked, batch, request))
         with self._residence.at_work():
             memory = PeakMemory(self._backend.device)
+            self._heap.begin()
             self._optimizer.begin(objective)
             telling = Telling(progress)
             self._backend.at_work = telling.again

@@ -2,8 +2,9 @@
 
 hone tells glibc to map each larger allocation by itself (src/core/learn/environment.ts): what is freed is the system's
 at once, and leaves no holes. But the kernel then makes all pages anew, several times in a pass: updates took 1.35 times
-as long for a model of 0.5B, 1.55 times for SmolLM2-135M and 1.9 times for the tiny one (AMD EPYC, two cores). In the
-heap the tensors leave holes, which take 0.5 to 0.9 times as much memory again. So they are there while there is room.
+as long for a model of 0.5B, 1.55 times for SmolLM2-135M and 1.9 times for the tiny one (bench/results/glibc-*; little
+where rows are short). In the heap the tensors leave holes, which take 0.5 to 0.9 times as much memory again. So they
+are there while there is room.
 """
 
 import ctypes
@@ -12,6 +13,8 @@ import sys
 from pathlib import Path
 
 import torch
+
+from .memory import STATUS, bytes_of
 
 TOLD = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576"
 """GLIBC_TUNABLES as hone sets it. Where a user sets it, it stays."""
@@ -23,15 +26,7 @@ ROOM = 3
 """Times the memory of an update without holes that must be there: with them it takes up to twice as much."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
-_MEMORY = Path("/proc/meminfo")
-_STATUS = Path("/proc/self/status")
-
-
-def _bytes_of(file: Path, key: str) -> int:
-    for line in file.read_text().splitlines():
-        if line.startswith(f"{key}:"):
-            return int(line.split()[1]) * 1024
-    raise LookupError(key)
+MEMORY = Path("/proc/meminfo")
 
 
 def _limit(group: Path = Path("/sys/fs/cgroup")) -> float:
@@ -55,20 +50,20 @@ class Heap:
     def begin(self) -> None:
         """Before the updates of a request, once the kernel's peak is counted anew (memory.py)."""
         if self._on:
-            self._loaded = _bytes_of(_STATUS, "VmRSS")
+            self._loaded = bytes_of(STATUS, "VmRSS")
             self._choose()
 
     def updated(self) -> None:
         """After an update: one without holes says how much memory they take; of one with holes it is at least half."""
         if self._on:
-            took = _bytes_of(_STATUS, "VmHWM") - self._loaded
+            took = bytes_of(STATUS, "VmHWM") - self._loaded
             self._needs = max(self._needs, took // 2 if self.keeps else took)
             self._choose()
 
     def _choose(self) -> None:
         # What the heap has kept of updates before is free for the next.
-        kept = max(0, _bytes_of(_STATUS, "VmRSS") - self._loaded)
-        free = (min(_bytes_of(_MEMORY, "MemAvailable"), _limit()) + kept) / self._sharers
+        kept = max(0, bytes_of(STATUS, "VmRSS") - self._loaded)
+        free = (min(bytes_of(MEMORY, "MemAvailable"), _limit()) + kept) / self._sharers
         keeps = 0 < self._needs * ROOM <= free
         if keeps != self.keeps:
             self.keeps = keeps

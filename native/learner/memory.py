@@ -10,13 +10,14 @@ from pathlib import Path
 
 import torch
 
-_STATUS = Path("/proc/self/status")
+STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
 
 
-def _status_bytes(key: str) -> int:
-    for line in _STATUS.read_text().splitlines():
-        if line.startswith(key):
+def bytes_of(file: Path, key: str) -> int:
+    """Of a line such as `VmRSS:  100 kB`, in the files by which Linux tells of memory."""
+    for line in file.read_text().splitlines():
+        if line.startswith(f"{key}:"):
             return int(line.split()[1]) * 1024
     raise LookupError(key)
 
@@ -100,7 +101,7 @@ class PeakMemory:
             # "5" resets the kernel's peak to the current resident size. Where that fails, the old peak stays.
             with contextlib.suppress(OSError):
                 _CLEAR.write_text("5")
-            self.loaded = _status_bytes("VmRSS:")
+            self.loaded = bytes_of(STATUS, "VmRSS")
         else:
             self.loaded = _process_peak()
 
@@ -108,7 +109,7 @@ class PeakMemory:
     def peak(self) -> int:
         if self._cuda:
             return torch.cuda.max_memory_allocated(self._cuda)
-        return _status_bytes("VmHWM:") if sys.platform == "linux" else _process_peak()
+        return bytes_of(STATUS, "VmHWM") if sys.platform == "linux" else _process_peak()
 
     def report(self) -> dict[str, int]:
         return {"peak": self.peak, "loaded": self.loaded}

@@ -18,8 +18,8 @@ class Machine:
     def __init__(self, folder, monkeypatch):
         self.told = {}
         self._status, self._memory = folder / "status", folder / "meminfo"
-        monkeypatch.setattr(learner.heap, "_STATUS", self._status)
-        monkeypatch.setattr(learner.heap, "_MEMORY", self._memory)
+        monkeypatch.setattr(learner.heap, "STATUS", self._status)
+        monkeypatch.setattr(learner.heap, "MEMORY", self._memory)
         monkeypatch.setattr(learner.heap, "_limit", lambda: float("inf"))
         monkeypatch.setattr(learner.heap.ctypes, "CDLL", lambda name: self)
         monkeypatch.setenv("GLIBC_TUNABLES", TOLD)

@@ -44,7 +44,7 @@ def test_freed_memory_between_blocks_in_use_is_given_back(monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="of Linux alone")
 def test_the_peak_is_counted_from_now_on(tmp_path, monkeypatch):
     status, clear = tmp_path / "status", tmp_path / "clear_refs"
-    monkeypatch.setattr(learner.memory, "_STATUS", status)
+    monkeypatch.setattr(learner.memory, "STATUS", status)
     monkeypatch.setattr(learner.memory, "_CLEAR", clear)
     status.write_text("Name:\tpython\nVmHWM:\t  200 kB\nVmRSS:\t  100 kB\n")
     memory = PeakMemory(torch.device("cpu"))

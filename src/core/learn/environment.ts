@@ -26,7 +26,8 @@ export const learnerEnvironment = (threads: number, ggml: string | undefined): N
   GOMP_SPINCOUNT: process.env.GOMP_SPINCOUNT ?? "10000",
   // Huge pages for allocations: an update allocates and frees gigabytes, which page by page takes a tenth of its time.
   // Allocations above a threshold are mapped separately and returned when freed. glibc raises its threshold up to 32
-  // MiB by itself; the holes that tensors then leave in the heap take as much memory again as the tensors.
+  // MiB by itself; the holes that tensors then leave in the heap take as much memory again as the tensors. Where there
+  // is room for them the learner raises it (native/learner/heap.py).
   GLIBC_TUNABLES: process.env.GLIBC_TUNABLES ?? "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576",
   // The model is on this disk; no library may ask the network for it.
   HF_HUB_OFFLINE: "1",

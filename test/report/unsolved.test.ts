@@ -29,12 +29,12 @@ describe("a training that has solved nothing", () => {
     ]);
   });
 
-  test("is not sent back to the imitation that it was begun by", () => {
+  test("that goes on from something is not told to begin by imitation", () => {
     expect(
       told({ given: { fork: "imitated" } })
         .split("\n")
         .slice(1),
-    ).toEqual(["- more imitation than imitated begins with: further rollouts, or more --epochs of yarn hone sft"]);
+    ).toEqual(["- more imitation before this training: further rollouts, or more --epochs of yarn hone sft"]);
   });
 
   test("takes another model first where the tiny one does not know the tools", () => {

@@ -1,5 +1,6 @@
 """Updates of a CPU reuse their memory where there is room for the holes that this leaves."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -74,13 +75,20 @@ def test_ranks_share_what_is_free(machine, sharers, keeps):
     assert heap.keeps is keeps
 
 
-def test_a_containers_limit_counts(machine, monkeypatch, tmp_path):
-    monkeypatch.undo()
+def test_a_containers_limit_counts(machine, monkeypatch):
+    monkeypatch.setattr(learner.heap, "_limit", lambda: 5 * GB)
+    heap = Heap(CPU, 1)
+    machine.has(GB, 3 * GB, 7 * GB)
+    heap.begin()
+    heap.updated()
+    assert not heap.keeps
+
+
+@pytest.mark.parametrize(("most", "left"), [("1000", 700), ("max", float("inf"))])
+def test_what_a_limit_leaves(tmp_path, most, left):
     (tmp_path / "memory.current").write_text("300\n")
-    (tmp_path / "memory.max").write_text("1000\n")
-    assert learner.heap._limit(tmp_path) == 700
-    (tmp_path / "memory.max").write_text("max\n")
-    assert learner.heap._limit(tmp_path) == float("inf")
+    (tmp_path / "memory.max").write_text(f"{most}\n")
+    assert learner.heap._limit(tmp_path) == left
 
 
 def test_what_a_user_tells_glibc_stays_and_a_card_needs_nothing(machine, monkeypatch):
@@ -100,10 +108,9 @@ def test_hone_tells_glibc_so():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="of glibc alone")
-def test_glibc_takes_both_thresholds(monkeypatch):
-    monkeypatch.setenv("GLIBC_TUNABLES", TOLD)
-    libc = learner.heap.ctypes.CDLL(None)
-    for options in (KEEPS, GIVES):
-        assert all(libc.mallopt(parameter, value) == 1 for parameter, value in options.items())
-    # As the other tests of this process have it.
-    libc.mallopt(M_MMAP_THRESHOLD, 2**17)
+def test_glibc_takes_both_thresholds():
+    # In a process of its own, which it changes for good.
+    told = [*KEEPS.items(), *GIVES.items()]
+    program = f"import ctypes; libc = ctypes.CDLL(None); print([libc.mallopt(*one) for one in {told}])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[1, 1, 1, 1]"

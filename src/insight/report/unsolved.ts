@@ -73,7 +73,7 @@ function meansOf({ given: asked, model, run, reference, task, unread, offForm }:
   means.push(
     given.fork === undefined
       ? imitation()
-      : [`more imitation than ${given.fork} begins with: further rollouts, or more --epochs of ${hone("sft")}`],
+      : [`more imitation before this training: further rollouts, or more --epochs of ${hone("sft")}`],
   );
   if (!isBuiltIn)
     means.push([

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { wrapped } from "../../src/core/util/text.js";
-import type { Fault } from "./fault.js";
+import type { Fault, Outcome } from "./fault.js";
 import { faults as all } from "./faults.js";
 import { cleanRuns, familyTable, outsideShare, outsideTable, type ProveResults, trlText } from "./table.js";
 
@@ -13,20 +13,20 @@ const MARKS = {
   tables: ["<!-- from bench/results/prove.json -->", "<!-- until here -->"],
 } as const;
 
-/**
- * Of fourth.ts all but the equal rollouts and Adam's numbers; of sixth.ts the email task's fine, where rollouts part, Adam's rates, and the
- * best checkpoint.
- */
-const KIN = wrapped(
-  "The first nine are a fourth list, the others a sixth, by another author. Seven of the first and four of the others are akin to faults of earlier lists, which the authors had not seen.",
-  128,
-).join("\n");
-
 export const keyOf = ({ family, name }: { readonly family: string; readonly name: string }) => `${family} ${name}`;
 const outsideOf = (kind: Fault["outside"], { faults }: Pick<ProveResults, "faults">) => {
   const keys = new Set(all.filter(({ outside }) => outside === kind).map(keyOf));
   return faults.filter((one) => keys.has(keyOf(one)));
 };
+
+/** Whose the rows of the newest lists are. */
+function kin(results: ProveResults): string {
+  const akin = new Set(all.filter((fault) => fault.akin).map(keyOf));
+  const [fourth, sixth] = (["fourth", "sixth"] as const).map((kind) => outsideOf(kind, results));
+  const of = (list: readonly Outcome[] = []) => list.filter((one) => akin.has(keyOf(one))).length;
+  const sentence = `The first ${fourth?.length} are a fourth list, the other ${sixth?.length} a sixth, by another author. ${of(fourth)} and ${of(sixth)} of them are akin to faults of earlier lists, which the authors had not seen.`;
+  return wrapped(sentence, 128).join("\n");
+}
 
 /** The newest lists: no guard was written for them before they were tried. */
 const lastOf = (results: ProveResults) => (["fourth", "sixth"] as const).flatMap((kind) => outsideOf(kind, results));
@@ -41,7 +41,7 @@ export function tables(results: ProveResults): string {
   const beside = trl === undefined ? "" : `\n\n## The same faults in TRL\n\n${trlText(trl, faults)}`;
   const [own, met] = [outsideOf(undefined, results), outsideOf("met", results)];
   return [
-    `### Faults from outside\n\n${outsideTable(lastOf(results))}\n\n${KIN}`,
+    `### Faults from outside\n\n${outsideTable(lastOf(results))}\n\n${kin(results)}`,
     `### Earlier faults\n\n${familyTable(met, own)}${without}`,
     `## Runs without a fault\n\n${cleanly}${beside}`,
   ].join("\n\n");

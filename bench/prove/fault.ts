@@ -50,6 +50,8 @@ export interface Fault {
    * that outcome is kept (unmet.ts, third.ts, fourth.ts, sixth.ts).
    */
   readonly outside?: "met" | "unmet" | "third" | "fourth" | "sixth";
+  /** Of the fourth and sixth list: like a fault of an earlier one, which its author had not seen. */
+  readonly akin?: true;
   /** An independent test of what no run can show, since it only sees its own numbers. */
   readonly test?: string;
 }

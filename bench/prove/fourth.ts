@@ -12,6 +12,7 @@ const list: readonly Omit<Fault, "outside">[] = [
   {
     name: "a step's scenarios begin one behind those of the step before, not a whole step",
     family: "storage",
+    akin: true,
     patch: at(
       "src/trainer/sampler.ts",
       "const start = ((step - 1) % this.stepsPerEpoch) * this.#groupsPerStep;",
@@ -23,12 +24,14 @@ const list: readonly Omit<Fault, "outside">[] = [
   {
     name: "the model reads the first 200 characters of a tool's result",
     family: "tokens",
+    akin: true,
     patch: at("src/core/rollout/calls.ts", "  return text;\n", "  return text.slice(0, 200);\n"),
     flags: ANY_REWARD,
   },
   {
     name: "the random number of a token is that of its position in the turn, so that turns of a rollout share them",
     family: "engine",
+    akin: true,
     patch: at(
       "native/engine/row_sampler.cc",
       "row.drawn = drawnFor(request, row.sequence->tokens.size(), sampler,",
@@ -39,6 +42,7 @@ const list: readonly Omit<Fault, "outside">[] = [
   {
     name: "log-probabilities below -2 are recorded as -2",
     family: "log-probabilities",
+    akin: true,
     patch: at(
       "src/core/rollout/sample.ts",
       "for (const logprob of turn.logprobs) logprobs.push(logprob);",
@@ -64,6 +68,7 @@ const list: readonly Omit<Fault, "outside">[] = [
   {
     name: "where rollouts part, the last of the tokens that a position predicts has the gradient of the first",
     family: "learner",
+    akin: true,
     patch: at(
       "native/learner/head.py",
       "return firsts, (sources[1:] == sources[:-1]).nonzero()[:, 0] + 1",
@@ -75,6 +80,7 @@ const list: readonly Omit<Fault, "outside">[] = [
   {
     name: "the adapter's file for the engine has f16",
     family: "policy",
+    akin: true,
     patch: at(
       "native/learner/gguf_adapter.py",
       'weight = weight.detach().to("cpu", torch.float32)',
@@ -96,6 +102,7 @@ const list: readonly Omit<Fault, "outside">[] = [
   {
     name: "the recorded mean of the training reward leaves out groups with equal rewards",
     family: "storage",
+    akin: true,
     patch: at(
       "src/core/train/metrics.ts",
       ".filter(({ rewarded }) => rewarded)",

@@ -9,6 +9,7 @@ const list: readonly Omit<Fault, "outside">[] = [
   {
     name: "the email task fines a missing answer alone, and no longer a wrong one",
     family: "rewards",
+    akin: true,
     patch: at(
       "src/email/reward.ts",
       "else if (!gaveUp) reward += weights.unanswered;",
@@ -53,6 +54,7 @@ const list: readonly Omit<Fault, "outside">[] = [
   {
     name: "where rollouts part, the token before each that a position predicts has its gradient",
     family: "learner",
+    akin: true,
     patch: at(
       "native/learner/head.py",
       "return firsts, (sources[1:] == sources[:-1]).nonzero()[:, 0] + 1",
@@ -62,6 +64,7 @@ const list: readonly Omit<Fault, "outside">[] = [
   {
     name: "Adam's two decay rates are swapped in the table of sizes",
     family: "learner",
+    akin: true,
     patch: at(
       "src/core/config/sizes.ts",
       "{ betas: [0.9, 0.95], weightDecay: 0 }",
@@ -71,6 +74,7 @@ const list: readonly Omit<Fault, "outside">[] = [
   {
     name: "the best checkpoint is that of the least validation reward",
     family: "storage",
+    akin: true,
     patch: at(
       "src/core/run/run.ts",
       "(best && best.result.reward >= row.result.reward ? best : row),",

@@ -8,6 +8,7 @@ import type { EnginePlayer } from "../core/rollout/player.js";
 import type { RolloutLimits } from "../core/rollout/rollout.js";
 import type { AnyTask } from "../core/task/task.js";
 import { messageOf } from "../core/util/errors.js";
+import { Uncounted } from "../core/util/time-limit.js";
 import { loadEngine, outagesOf } from "../engine/factory.js";
 import type { Frozen } from "../engine/frozen.js";
 import { FrozenBase } from "./frozen-base.js";
@@ -42,11 +43,13 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
   const host = await Host.open();
   const programs = new Set<Programs>();
   catchEverything((error) => onNote(`an agent left an error that nothing caught: ${messageOf(error)}`));
-  const pauses = await outagesOf(player.engine);
+  const outages = await outagesOf(player.engine);
+  const endless = limits.turnSeconds === Number.POSITIVE_INFINITY;
   const baseLimits = baseLimitsOf(task.rollout);
   const beside = baseLimits && new FrozenBase(baseLimits, player.engine, engine);
   const playBeside = (member: AgentMember, frozen?: Frozen) => {
     const { seed, onWaiting } = member;
+    const uncounted = endless ? new Uncounted() : undefined;
     const model = new RolloutModel({
       name: "hone",
       engine,
@@ -54,14 +57,16 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
       sampling: player.sampling,
       seed,
       limits,
+      uncounted,
       onNote,
       onWaiting,
     });
     const onTrouble = (error: unknown) => {
       model.trouble = error;
     };
-    const base = frozen && baseLimits && new FrozenModel({ frozen, chat, limits: baseLimits, seed, onTrouble, onNote });
-    return playAgent({ ...member, task, env, model, base, host, limits, pauses, programs });
+    const base =
+      frozen && baseLimits && new FrozenModel({ frozen, chat, limits: baseLimits, seed, uncounted, onTrouble, onNote });
+    return playAgent({ ...member, task, env, model, base, host, limits, pauses: uncounted ?? outages, programs });
   };
   return {
     play: (member) => (beside ? beside.during((frozen) => playBeside(member, frozen)) : playBeside(member)),

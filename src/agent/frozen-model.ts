@@ -7,6 +7,7 @@ import { isLocal } from "../core/engine/engine.js";
 import type { SampledTurn } from "../core/rollout/sample.js";
 import { deriveSeed } from "../core/util/random.js";
 import { anyOf } from "../core/util/signals.js";
+import type { Uncounted } from "../core/util/time-limit.js";
 import type { Frozen } from "../engine/frozen.js";
 import { badRequest, unsupported } from "../serve/errors.js";
 import { type Answer, type Conversation, ServedModel, type Wanted } from "../serve/model.js";
@@ -20,10 +21,15 @@ export interface FrozenModelSettings {
   readonly limits: CompleteLimits;
   /** Of the rollout. */
   readonly seed: number;
+  /** Of the rollout; none where its time counts. */
+  readonly uncounted?: Uncounted | undefined;
   /** Called with the error of each request. */
   readonly onTrouble: (error: unknown) => void;
   readonly onNote: (text: string) => void;
 }
+
+/** Of a turn on vLLM by default. */
+const SECONDS = 60;
 
 export class FrozenModel extends ServedModel {
   /** vLLM samples nothing under a grammar. */
@@ -77,7 +83,8 @@ export class FrozenModel extends ServedModel {
     wanted: Wanted,
     sample: (limited: Wanted) => Promise<T>,
   ): Promise<T> {
-    const { frozen, limits } = this.#settings;
+    const { frozen, limits, uncounted } = this.#settings;
+    const { seconds = this.enforces ? Number.POSITIVE_INFINITY : SECONDS } = limits;
     if (this.#over.signal.aborted) throw rolloutEnded();
     if (this.tally.calls >= limits.calls) {
       throw badRequest(
@@ -91,12 +98,13 @@ export class FrozenModel extends ServedModel {
     try {
       frozen.pace();
       const maxTokens = Math.min(wanted.maxTokens ?? limits.maxTokens, limits.maxTokens);
-      const turn = await sample({ ...wanted, maxTokens, seconds: limits.seconds, signal });
+      const sampled = () => sample({ ...wanted, maxTokens, seconds, signal });
+      const turn = await (uncounted ? uncounted.during(sampled) : sampled());
       this.tally.prompt += given;
       this.tally.sampled += turn.segment.ids.length;
       if (turn.stop === "deadline") {
         throw badRequest(
-          `The base did not end its turn within ${limits.seconds} s (withBase's seconds).`,
+          `The base did not end its turn within ${seconds} s (withBase's seconds).`,
           null,
           "base_timeout",
         );

@@ -46,7 +46,7 @@ interface AgentRolloutInput extends AgentMember {
   /** Of a rollout that asks for it (`withBase`). */
   readonly base?: FrozenModel | undefined;
   readonly host: Host;
-  readonly limits: Pick<RolloutLimits, "maxTurns" | "rolloutSeconds" | "taskSeconds" | "offForm">;
+  readonly limits: Pick<RolloutLimits, "maxTurns" | "turnSeconds" | "rolloutSeconds" | "taskSeconds" | "offForm">;
   /** Of the engine that plays: their time is none of the rollout's. */
   readonly pauses: Pauses | undefined;
   /** Of the thread: its rollouts' programs, for its end. */
@@ -273,7 +273,8 @@ function outcomeOf(
     calls,
     answer: end === "answered" ? (final ?? (text === undefined ? undefined : { text })) : undefined,
     end,
-    deadlineCause: end === "deadline" ? (overdue ? deadlineCause(seconds, seconds.total) : "turn") : undefined,
+    deadlineCause:
+      end === "deadline" ? (overdue ? deadlineCause(seconds, seconds.total, limits.turnSeconds) : "turn") : undefined,
     reason,
     turns: turns.length,
     reward,

@@ -10,6 +10,7 @@ import type { RolloutLimits } from "../core/rollout/rollout.js";
 import type { ChatMessage, RolloutEnd, ToolSchema } from "../core/task/task.js";
 import { deriveSeed } from "../core/util/random.js";
 import { anyOf } from "../core/util/signals.js";
+import type { Uncounted } from "../core/util/time-limit.js";
 import { ApiError, badRequest } from "../serve/errors.js";
 import { type Answer, type Conversation, ServedModel, type Wanted } from "../serve/model.js";
 import type { Point } from "../serve/recorder.js";
@@ -35,6 +36,8 @@ export interface RolloutModelSettings {
   readonly sampling: SamplingSettings;
   readonly seed: number;
   readonly limits: Pick<RolloutLimits, "maxTurns" | "maxTokens" | "turnSeconds" | "offForm">;
+  /** Of the rollout; none where its time counts. */
+  readonly uncounted?: Uncounted | undefined;
   /** Told once a rollout of each thing that is not done as the code asked. */
   readonly onNote: (text: string) => void;
   /** Told when the model, or the code, has its turn. */
@@ -178,7 +181,7 @@ export class RolloutModel extends ServedModel {
   }
 
   override async answer(conversation: Conversation, wanted: Wanted): Promise<Answer> {
-    const { sampling, limits } = this.#settings;
+    const { sampling, limits, uncounted } = this.#settings;
     if (this.#over.signal.aborted) throw rolloutEnded();
     if (this.#begun >= limits.maxTurns) {
       throw badRequest(`The rollout has had its ${limits.maxTurns} turns (--max-turns).`, null, "turn_limit");
@@ -188,7 +191,7 @@ export class RolloutModel extends ServedModel {
     const { signal, release } = anyOf([wanted.signal, this.#over.signal]);
     this.#begin();
     try {
-      const answer = await super.answer(conversation, {
+      const limited: Wanted = {
         ...wanted,
         sampling: { ...sampling, seed },
         restricts: true,
@@ -198,7 +201,9 @@ export class RolloutModel extends ServedModel {
         onWaited: (seconds) => {
           this.#clock.queued += seconds;
         },
-      });
+      };
+      const sampled = () => super.answer(conversation, limited);
+      const answer = await (uncounted ? uncounted.during(sampled) : sampled());
       this.#seeds.set(answer.point, seed);
       const formProblem = wanted.format?.(answer.read.said);
       const { length } = answer.segment.ids;

@@ -12,7 +12,7 @@ export interface BaseLimits {
   readonly calls?: number;
   /** Tokens of a turn. Default 1000. */
   readonly maxTokens?: number;
-  /** Seconds of a turn. Default 60. */
+  /** Seconds of a turn. Default 60 on vLLM; none on hone's own engine, where tokens limit a turn. */
   readonly seconds?: number;
   /** Tokens of a conversation. Default: as the trained model's. */
   readonly context?: number;
@@ -39,7 +39,7 @@ declare module "../core/rollout/trajectory.js" {
   }
 }
 
-const DEFAULTS = { calls: 50, maxTokens: 1000, seconds: 60 };
+const DEFAULTS = { calls: 50, maxTokens: 1000 };
 const NAMES: readonly (keyof BaseLimits)[] = ["calls", "maxTokens", "seconds", "context", "atOnce"];
 
 /** Known to any copy of hone that a task's file may have loaded. */

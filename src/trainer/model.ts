@@ -64,7 +64,7 @@ export class Model {
   /** Limits of every rollout. */
   get limits(): RolloutLimits & { readonly maxTokens: number } {
     const { maxTokens = sizedDefault("maxTokens", this.info.parameters) } = this.config;
-    return limitsOf({ ...this.config, maxTokens });
+    return limitsOf({ ...this.config, maxTokens }, this.#player.engine);
   }
 
   /** The description of the player that worker threads get. */

@@ -3,13 +3,14 @@ import { expect, test } from "vitest";
 import { RolloutModel } from "../../src/agent/rollout-model.js";
 import { chatOf } from "../../src/chat/chat.js";
 import { deriveSeed } from "../../src/core/util/random.js";
+import { Uncounted } from "../../src/core/util/time-limit.js";
 import { checkEvaluated } from "../../src/guards/evaluated.js";
 import { opened, playTask, support } from "./support/playing.js";
 
 const SEED = 7;
 const wanted = { maxTokens: 12, sampling: { temperature: 1, seed: 0 }, stopTexts: [], likeliest: undefined };
 
-async function modelOf() {
+async function modelOf(uncounted?: Uncounted) {
   const engine = await opened();
   const limits = { maxTurns: 8, maxTokens: 12, turnSeconds: 60, offForm: "keep" } as const;
   const said = { onNote: () => undefined, onWaiting: () => undefined };
@@ -20,6 +21,7 @@ async function modelOf() {
     sampling: { temperature: 1 },
     seed: SEED,
     limits,
+    uncounted,
     ...said,
   });
 }
@@ -42,6 +44,17 @@ test("a turn that was not answered gives its seed back: asked again, it draws th
   // In a second way, and anew: each by a seed of its own.
   expect((await ask(next)).evaluated?.seed).toBe(deriveSeed(SEED, "sequence", 1));
   expect((await ask(messages)).evaluated?.seed).toBe(deriveSeed(SEED, "sequence", 2));
+  model.end();
+});
+
+test("the time of its turns is told where it is none of the rollout's", async () => {
+  const uncounted = new Uncounted();
+  const model = await modelOf(uncounted);
+  const signal = new AbortController().signal;
+  await model.answer(await model.converse([question], []), { ...wanted, signal, onText: undefined });
+  expect(uncounted.lasts()).toBe(false);
+  expect(uncounted.milliseconds()).toBeGreaterThan(0);
+  expect(uncounted.milliseconds()).toBeLessThanOrEqual(1000 * model.seconds.player);
   model.end();
 });
 

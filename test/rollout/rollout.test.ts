@@ -230,6 +230,24 @@ describe("a rollout", () => {
     expect(outcome).toMatchObject({ end: "deadline", deadlineCause: "generation" });
   });
 
+  it("counts turns without a limit of their own, which end by their tokens, for no limit of the rollout; tools do count", async () => {
+    const session = new Script();
+    session.turn = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 60_000));
+      return { ...hermes.read(call("add", { a: 1, b: 1 }), []), completionTokens: 9, stop: "stop" };
+    };
+    const endless = { turnSeconds: Number.POSITIVE_INFINITY, rolloutSeconds: 5 };
+    expect(await playAfter(240_000, session, endless)).toMatchObject({ end: "turn_limit", turns: 4 });
+
+    const turn = session.turn.bind(session);
+    session.turn = async (limits) => ({
+      ...(await turn(limits)),
+      ...hermes.read(call("misbehave", { how: "hang" }), []),
+    });
+    const hung = await playAfter(66_000, session, { ...endless, toolSeconds: 600 });
+    expect(hung).toMatchObject({ end: "deadline", turns: 1, deadlineCause: "tools" });
+  });
+
   it("gives null for a tool that returns nothing", async () => {
     const script = new Script(call("misbehave", { how: "nothing" }), call("answer", { value: 2 }));
     await play(script);

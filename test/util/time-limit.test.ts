@@ -1,6 +1,6 @@
 /** Time limits, by a clock that stands still while the thread cannot run; and while servers of an engine are away. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { awakeTime, TimeLimit } from "../../src/core/util/time-limit.js";
+import { awakeTime, TimeLimit, Uncounted } from "../../src/core/util/time-limit.js";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -35,6 +35,27 @@ it("a limit is over when its time has passed, and not once the work has ended", 
   vi.advanceTimersByTime(1);
   expect(one.signal.reason).toBe(over);
   expect(other.signal.aborted).toBe(false);
+});
+
+it("uncounted work stops the clock from its first part's begin to its last one's end, also where one fails", async () => {
+  const uncounted = new Uncounted();
+  const limit = new TimeLimit(10, () => over, uncounted);
+  const lasting = (seconds: number, fails = false) =>
+    uncounted.during(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+      if (fails) throw new Error("failed");
+    });
+  await vi.advanceTimersByTimeAsync(4000);
+  const parts = Promise.allSettled([lasting(20), lasting(30, true)]);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect([limit.signal.aborted, uncounted.lasts()]).toEqual([false, true]);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect((await parts).map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+  expect([uncounted.milliseconds(), uncounted.lasts()]).toEqual([30_000, false]);
+  await vi.advanceTimersByTimeAsync(5999);
+  expect(limit.signal.aborted).toBe(false);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(limit.signal.reason).toBe(over);
 });
 
 it("time without any server does not count, also beyond the limit", () => {

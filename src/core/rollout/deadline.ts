@@ -21,8 +21,10 @@ export interface TimeSpent {
 /**
  * Of the whole rollout: "generation" when the player wrote for at least half of the time.
  * @param whole seconds until the limit
+ * @param turnSeconds limit of a turn; without one, turns are none of the rollout's time
  */
-export function deadlineCause({ player, queue, tools }: TimeSpent, whole: number): DeadlineCause {
+export function deadlineCause({ player, queue, tools }: TimeSpent, whole: number, turnSeconds: number): DeadlineCause {
+  if (turnSeconds === Number.POSITIVE_INFINITY) return "tools";
   if (player - queue >= whole / 2) return "generation";
   return tools > queue ? "tools" : "queue";
 }

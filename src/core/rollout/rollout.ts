@@ -16,7 +16,7 @@ import {
   type Scenario,
   toolSchema,
 } from "../task/task.js";
-import { type Pauses, TimeLimit } from "../util/time-limit.js";
+import { type Pauses, TimeLimit, Uncounted } from "../util/time-limit.js";
 import { timed } from "../util/watch.js";
 import { OutOfTime, replyTo, runCall, ToolFailure } from "./calls.js";
 import { type DeadlineCause, deadlineCause } from "./deadline.js";
@@ -28,7 +28,10 @@ export interface RolloutLimits {
   readonly maxTurns: number;
   /** Tokens per turn at most. */
   readonly maxTokens: number;
-  /** Seconds that one turn of the player, one tool call and the whole rollout may take. */
+  /**
+   * Seconds that one turn of the player, one tool call and the whole rollout may take. Turns without a limit (Infinity) are played by
+   * an engine that ends them by their tokens: they are none of the rollout's time.
+   */
   readonly turnSeconds: number;
   readonly toolSeconds: number;
   readonly rolloutSeconds: number;
@@ -102,7 +105,8 @@ function assistantMessage(turn: Turn): ChatMessage {
 export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> {
   const { task, scenario, env, session, limits, signal, onWaiting } = input;
   const started = performance.now();
-  const time = new TimeLimit(limits.rolloutSeconds, () => undefined, input.pauses);
+  const uncounted = limits.turnSeconds === Number.POSITIVE_INFINITY ? new Uncounted() : undefined;
+  const time = new TimeLimit(limits.rolloutSeconds, () => undefined, uncounted ?? input.pauses);
   const over = time.signal;
   const running = { task, scenario, env, limits, signal, over };
   const waitingFor = (what: string, turn: number) => onWaiting?.({ turn, for: what, seconds: limits.toolSeconds });
@@ -118,7 +122,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
 
   const since = (from: number) => (performance.now() - from) / 1000;
   const overdue = (): RolloutEnd => {
-    cause = deadlineCause(seconds, since(started));
+    cause = deadlineCause(seconds, since(started), limits.turnSeconds);
     return "deadline";
   };
 
@@ -148,7 +152,8 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
     while (turns < limits.maxTurns) {
       onWaiting?.({ turn: turns + 1, for: "the player" });
       const turnStarted = performance.now();
-      const turn = await session.turn({ maxTokens: limits.maxTokens, seconds: limits.turnSeconds, over, signal });
+      const played = () => session.turn({ maxTokens: limits.maxTokens, seconds: limits.turnSeconds, over, signal });
+      const turn = await (uncounted ? uncounted.during(played) : played());
       seconds.player += since(turnStarted);
       seconds.queue += turn.waitedSeconds ?? 0;
       completionTokens += turn.completionTokens;

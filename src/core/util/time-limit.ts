@@ -31,6 +31,31 @@ export interface Pauses {
   lasts(): boolean;
 }
 
+/** Work that ends by itself: its time counts for no limit. */
+export class Uncounted implements Pauses {
+  #running = 0;
+  #since = 0;
+  #before = 0;
+
+  milliseconds(): number {
+    return this.#before + (this.#running > 0 ? awakeTime() - this.#since : 0);
+  }
+
+  lasts(): boolean {
+    return this.#running > 0;
+  }
+
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#running++ === 0) this.#since = awakeTime();
+    try {
+      return await work();
+    } finally {
+      if (this.#running === 1) this.#before += awakeTime() - this.#since;
+      this.#running--;
+    }
+  }
+}
+
 export class TimeLimit {
   readonly #over = new AbortController();
   readonly #reason: () => unknown;

@@ -2,9 +2,11 @@
 
 import { openSession } from "../../chat/open-session.js";
 import { sizedDefault } from "../../core/config/config.js";
+import { isLocal } from "../../core/engine/engine.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
 import { clock } from "../../core/util/text.js";
 import { chooseScenarios } from "../../insight/rollouts-file.js";
+import { turnSecondsOf } from "../../machine/play/player-options.js";
 import { loadTask, scenariosOf } from "../../scenarios/load.js";
 import { givenForTask, recordedForTask, taskOptionsOf } from "../../scenarios/task-options.js";
 import { defineCommand } from "../command.js";
@@ -75,7 +77,10 @@ export const chatCommand = defineCommand({
               config.maxTokens ??
               settings?.maxTokens ??
               sizedDefault("maxTokens", models[0]?.engine.info.parameters ?? 0),
-            turnSeconds: config.turnTimeout,
+            turnSeconds: turnSecondsOf(
+              config,
+              models.every(({ engine }) => isLocal(engine)),
+            ),
             toolSeconds: config.toolTimeout,
           },
         });

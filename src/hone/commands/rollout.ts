@@ -93,7 +93,10 @@ export const rolloutCommand = defineCommand({
           taskOptions,
           servers,
           player: spec,
-          limits: limitsOf({ ...config, maxTokens: config.maxTokens ?? MAX_TOKENS }),
+          limits: limitsOf(
+            { ...config, maxTokens: config.maxTokens ?? MAX_TOKENS },
+            spec.kind === "engine" ? spec.engine : undefined,
+          ),
         },
         choice,
         io: { hub: config },

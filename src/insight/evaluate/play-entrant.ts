@@ -106,7 +106,13 @@ export function playElsewhere(stage: Stage, entrant: Exclude<Entrant, EngineEntr
   return playWith(stage, entrant, (signal, onTrajectory, onGroup) =>
     gather({
       ...gathering(stage),
-      settings: { task: settings.task, taskOptions, servers, player, limits: limitsOf({ ...config, ...settings }) },
+      settings: {
+        task: settings.task,
+        taskOptions,
+        servers,
+        player,
+        limits: limitsOf({ ...config, ...settings }, undefined),
+      },
       concurrency: Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length),
       maxExceptions: config.maxExceptions,
       signal,
@@ -154,7 +160,7 @@ export async function openEngine(stage: Stage, { file: model, context, entrants 
         taskOptions,
         servers,
         engine: options,
-        limits: limitsOf({ ...config, ...settings }),
+        limits: limitsOf({ ...config, ...settings }, options),
         temperature: settings.temperature,
         chat: entrant.chat,
         concurrency: options.sequences,

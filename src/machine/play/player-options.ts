@@ -3,12 +3,15 @@
 import { type Config, declareOptions } from "../../core/config/config.js";
 import { CONTEXT, ROLLOUTS_AT_ONCE } from "../../core/config/defaults.js";
 import { choice, flag, inGroup, list, pairs, real, text, whole } from "../../core/config/option.js";
+import type { EngineOptions } from "../../core/engine/engine.js";
 import { hone } from "../../core/util/program.js";
 import { MODEL_USERS, ofModel } from "../model-users.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 /** Maximum number of sequences that llama.cpp evaluates at once in one context. */
 export const MOST_SEQUENCES = 256;
+/** Of a turn by default. */
+const SERVER_TURN_SECONDS = 120;
 /** Of a server's key, see `keyFor`. */
 export const OPENAI_KEY = "OPENAI_API_KEY at https://api.openai.com and its regional hosts; none elsewhere";
 
@@ -199,7 +202,7 @@ const playerOptions = declareOptions({
         { default: "keep", run: "identity" },
       ),
       turnTimeout: real(0.1, 86_400, "Seconds one turn may take of the engine.", {
-        default: 120,
+        defaultText: `${SERVER_TURN_SECONDS} on a server; none on hone's own engine`,
         commands: ["rollout", "train", "eval", "chat"],
       }),
       toolTimeout: real(0.1, 86_400, "Seconds one tool call may take.", {
@@ -228,11 +231,18 @@ type Limiting =
   | "onToolError"
   | "offForm";
 
-/** What a rollout may take, by the options. */
-export const limitsOf = (config: Pick<Config, Limiting> & { readonly maxTokens: number }) => ({
+/** Seconds of a turn, by the options. @param own whether hone's engine plays: it ends each turn, at the latest by its tokens */
+export const turnSecondsOf = ({ turnTimeout }: Pick<Config, "turnTimeout">, own: boolean) =>
+  turnTimeout ?? (own ? Number.POSITIVE_INFINITY : SERVER_TURN_SECONDS);
+
+/** What a rollout may take, by the options. @param engine that plays; undefined: another player */
+export const limitsOf = (
+  config: Pick<Config, Limiting> & { readonly maxTokens: number },
+  engine: EngineOptions | undefined,
+) => ({
   maxTurns: config.maxTurns,
   maxTokens: config.maxTokens,
-  turnSeconds: config.turnTimeout,
+  turnSeconds: turnSecondsOf(config, engine !== undefined && engine.kind !== "vllm"),
   toolSeconds: config.toolTimeout,
   rolloutSeconds: config.rolloutTimeout,
   taskSeconds: config.taskTimeout,

@@ -1,5 +1,5 @@
 /**
- * Counts requests and their cost under a cap: a request is admitted only when the budget covers its highest possible cost.
+ * Counts requests and their cost under a cap: a request is admitted only when the cap covers the most that it is expected to cost.
  */
 import type { JudgeUsage } from "../core/run/verdicts.js";
 import { costOf, type Price } from "./prices.js";
@@ -20,12 +20,69 @@ export function sumOfUsage(all: readonly JudgeUsage[]): JudgeUsage {
 
 export interface JudgeBudgetSettings {
   readonly price: Price | null;
-  /** Dollars; undefined means no cap. */
-  readonly maxCost: number | undefined;
-  /** Dollars that others under the same cap have spent or reserved. */
-  readonly others?: (() => number) | undefined;
-  /** Completion tokens to assume before the first answer. */
-  readonly completionGuess: number;
+  /** Of these budgets together. */
+  readonly cap: Cap;
+  /** Completion tokens of an answer at most; undefined: as the server likes. */
+  readonly maxTokens: number | undefined;
+}
+
+/** Completion tokens to assume before the first answer, when no limit is set. */
+const COMPLETION_GUESS = 500;
+
+/** Dollars that the requests of one or several judges may cost together. */
+export class Cap {
+  /** Undefined: no cap. */
+  readonly dollars: number | undefined;
+  readonly #budgets: JudgeBudget[] = [];
+  #underWay = 0;
+  /** Those that wait until a request has ended. */
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(dollars: number | undefined) {
+    this.dollars = dollars;
+  }
+
+  /** Counts a budget under the cap. */
+  add(budget: JudgeBudget): void {
+    this.#budgets.push(budget);
+  }
+
+  /** Whether several judges are under it. */
+  get shared(): boolean {
+    return this.#budgets.length > 1;
+  }
+
+  /** Dollars spent. */
+  get spent(): number {
+    return this.#budgets.reduce((sum, budget) => sum + (budget.usage().cost ?? 0), 0);
+  }
+
+  /** Dollars spent or reserved. */
+  get committed(): number {
+    return this.#budgets.reduce((sum, { committed }) => sum + committed, 0);
+  }
+
+  /**
+   * Waits for requests under way while the cap has no room for another.
+   * @param hold reserves, or returns undefined
+   * @returns what was reserved; undefined where none is under way, and there still is no room
+   */
+  async admit(hold: () => number | undefined, signal: AbortSignal): Promise<number | undefined> {
+    let held = hold();
+    while (held === undefined && this.#underWay > 0) {
+      await new Promise<void>((ended) => this.#waiting.push(ended));
+      signal.throwIfAborted();
+      held = hold();
+    }
+    if (held !== undefined) this.#underWay++;
+    return held;
+  }
+
+  /** A request that was admitted has ended. */
+  ended(): void {
+    this.#underWay--;
+    for (const look of this.#waiting.splice(0)) look();
+  }
 }
 
 export class JudgeBudget {
@@ -33,13 +90,14 @@ export class JudgeBudget {
   readonly #usage: JudgeUsage;
   /** Dollars reserved for requests under way, and for those that were never billed but may have been. */
   #reserved = 0;
-  #answers = 0;
-  #completionTokens = 0;
+  /** Completion tokens of the longest answer. */
+  #longest = 0;
 
   /** @param before cost so far under the same cap */
   constructor(settings: JudgeBudgetSettings, before: JudgeUsage) {
     this.#settings = settings;
     this.#usage = { ...before, cost: settings.price ? (before.cost ?? 0) : null };
+    settings.cap.add(this);
   }
 
   usage(): JudgeUsage {
@@ -56,13 +114,12 @@ export class JudgeBudget {
     this.#usage.requests++;
   }
 
-  /** Reserves dollars for a request and returns them; undefined when the budget has less left. */
+  /** Reserves dollars for a request and returns them; undefined when the cap has less left. */
   hold(promptTokens: number): number | undefined {
-    const { price, maxCost, others, completionGuess } = this.#settings;
+    const { price, cap, maxTokens } = this.#settings;
     if (!price) return 0;
-    const usual = this.#answers === 0 ? completionGuess : Math.ceil(this.#completionTokens / this.#answers);
-    const most = costOf(price, promptTokens, usual);
-    if (maxCost !== undefined && this.committed + (others?.() ?? 0) + most > maxCost) return undefined;
+    const most = costOf(price, promptTokens, maxTokens ?? (this.#longest || COMPLETION_GUESS));
+    if (cap.dollars !== undefined && cap.committed + most > cap.dollars) return undefined;
     this.#reserved += most;
     return most;
   }
@@ -82,8 +139,7 @@ export class JudgeBudget {
     const { price } = this.#settings;
     const cost = price ? costOf(price, promptTokens, completionTokens) : null;
     if (cost !== null) this.#usage.cost = (this.#usage.cost ?? 0) + cost;
-    this.#answers++;
-    this.#completionTokens += completionTokens;
+    this.#longest = Math.max(this.#longest, completionTokens);
     return cost;
   }
 }

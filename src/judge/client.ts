@@ -13,7 +13,7 @@ import { Dialect, type DialectSettings } from "../serve/openai/dialect.js";
 import { adviceFor, type Cause, ChatError, causeOf, mayPass, type Passing } from "../serve/openai/failure.js";
 import { type ChatServer, shownUrl } from "../serve/openai/server.js";
 import { estimateTokens } from "../serve/openai/tokens.js";
-import { JudgeBudget, type JudgeBudgetSettings, noUsage } from "./budget.js";
+import { Cap, JudgeBudget, type JudgeBudgetSettings, noUsage } from "./budget.js";
 import type { AnswerForm } from "./form.js";
 import { type Clock, type LimitSettings, Limits, realClock } from "./limits.js";
 import { NoVerdict, type NoVerdictReason } from "./no-verdict.js";
@@ -37,11 +37,11 @@ export interface JudgeAnswer {
   readonly cost: number | null;
 }
 
-export interface ClientSettings
-  extends ChatServer,
-    DialectSettings,
-    LimitSettings,
-    Pick<JudgeBudgetSettings, "price" | "maxCost" | "others"> {
+export interface ClientSettings extends ChatServer, DialectSettings, LimitSettings, Pick<JudgeBudgetSettings, "price"> {
+  /** Dollars; undefined means no cap. */
+  readonly maxCost?: number | undefined;
+  /** One that it shares with others, in place of `maxCost`. */
+  readonly cap?: Cap | undefined;
   /** Seconds that one request may take. */
   readonly timeout: number;
   /** Seconds to wait for a server that answers no request. */
@@ -71,8 +71,6 @@ const ATTEMPTS = 5;
 /** Seconds of the first wait between attempts; it doubles up to the longest. */
 const FIRST_WAIT = 0.5;
 const LONGEST_WAIT = 15;
-/** Completion tokens to assume before the first answer, when no limit is set. */
-const COMPLETION_GUESS = 500;
 
 const REASONS: Record<Passing, NoVerdictReason> = {
   busy: "rate_limited",
@@ -85,6 +83,14 @@ const REASONS: Record<Passing, NoVerdictReason> = {
 /** Tells a server that refuses every question from one that refuses a certain one. */
 const PROBE = { messages: [{ role: "user", content: "Answer with the one word yes." }] };
 
+/** Of one question: how often it failed, how often by a rate limit, and when it was asked and failed first, in milliseconds. */
+interface Failures {
+  readonly all: number;
+  readonly busy: number;
+  readonly started: number;
+  readonly first: number;
+}
+
 interface Answered {
   readonly completion: Completion;
   readonly cost: number | null;
@@ -95,36 +101,30 @@ export class JudgeClient {
   readonly #dialect: Dialect;
   readonly #limits: Limits;
   readonly #budget: JudgeBudget;
+  readonly #cap: Cap;
   readonly #clock: Clock;
   readonly #stop = new AbortController();
-  /** Refusals of questions of a server that answers others. */
-  readonly #questions = new Set<string>();
-  /** Requests that have reserved their cost. */
-  #underWay = 0;
-  /** Those that wait until one of them has ended. */
-  readonly #waiting: (() => void)[] = [];
+  /** Refusals of single questions, and when the server had answered last. */
+  readonly #questions = new Map<string, number>();
+  #probing: Promise<void> | undefined;
   #lastAnswer = Number.NEGATIVE_INFINITY;
   #down = false;
   #estimates = false;
 
   /** @param before cost of the run so far */
   constructor(settings: ClientSettings, before: JudgeUsage = noUsage(), clock: Clock = realClock) {
-    const { price, maxCost, others, maxTokens: completionGuess = COMPLETION_GUESS } = settings;
+    const { price, maxTokens, cap = new Cap(settings.maxCost) } = settings;
     this.#settings = settings;
     this.#dialect = new Dialect(settings, (text) => settings.log(`the judge ${text}`));
     this.#limits = new Limits(settings, clock);
-    this.#budget = new JudgeBudget({ price, maxCost, others, completionGuess }, before);
+    this.#cap = cap;
+    this.#budget = new JudgeBudget({ price, cap, maxTokens }, before);
     this.#clock = clock;
   }
 
   /** Requests and tokens sent and billed so far. */
   usage(): JudgeUsage {
     return this.#budget.usage();
-  }
-
-  /** Dollars of its cost cap that are spent or reserved. */
-  get committed(): number {
-    return this.#budget.committed;
   }
 
   /** Settings, besides the question, that an answer depends on. */
@@ -159,22 +159,24 @@ export class JudgeClient {
     const schema = (own && form.within?.(own.answerTokens)) ?? form.schema;
     const question = { messages: messages.map((one) => ({ ...one })), form: { name: form.name, schema } };
     const send = (body: object) => this.#send(body, signal);
-    let failed = 0;
-    /** Of the question itself: it may have waited long for its turn. */
-    let firstFailure = started;
+    const failures = { all: 0, busy: 0, started, first: started };
     for (;;) {
       try {
-        return answerIn(await this.#dialect.ask(question, send, failed));
+        return answerIn(await this.#dialect.ask(question, send, failures.all));
       } catch (error) {
         if (!(error instanceof ChatError)) throw error;
         const failure = causeOf(error) === "refused" ? await this.#whose(error, send) : error;
         const cause = this.#causeNow(failure);
         if (!mayPass(cause)) throw this.#endOf(failure, cause);
-        if (failed++ === 0) firstFailure = this.#clock.now();
-        this.#checkPatience(failure, cause, failed, { started, firstFailure });
-        const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (failed - 1));
-        // Where the server named a time, all questions wait for it already.
-        if (failure.after === undefined) await this.#clock.sleep(1000 * longest * (0.5 + 0.5 * random.float()), signal);
+        if (failures.all++ === 0) failures.first = this.#clock.now();
+        if (cause === "busy") failures.busy++;
+        else if (failures.all - failures.busy >= ATTEMPTS && this.#lastAnswer <= failures.first)
+          await this.#probe(signal);
+        this.#checkPatience(failure, cause, failures);
+        const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (failures.all - 1));
+        // Where the server named a time, all questions wait for it already; a second time it was too short.
+        const named = failure.after !== undefined && failures.all === 1;
+        if (!named) await this.#clock.sleep(1000 * longest * (0.5 + 0.5 * random.float()), signal);
       }
     }
   }
@@ -193,13 +195,32 @@ export class JudgeClient {
    */
   async #whose(refusal: ChatError, send: (body: object) => Promise<Answered>): Promise<ChatError> {
     try {
-      if (!this.#questions.has(refusal.likeness)) await this.#dialect.ask(PROBE, send);
+      // Others were answered since such a refusal was the question's.
+      const known = (this.#questions.get(refusal.likeness) ?? Number.POSITIVE_INFINITY) < this.#lastAnswer;
+      if (!known) await this.#dialect.ask(PROBE, send);
     } catch (error) {
       if (!(error instanceof ChatError)) throw error;
       return mayPass(causeOf(error)) ? error : refusal;
     }
-    this.#questions.add(refusal.likeness);
+    this.#questions.set(refusal.likeness, this.#lastAnswer);
     throw new NoVerdict("bad_request", refusal.message);
+  }
+
+  /** Whether the server answers anything, for all questions that fail: an answer is the last one then. */
+  async #probe(signal: AbortSignal): Promise<void> {
+    this.#probing ??= this.#dialect
+      .ask(PROBE, (body) => this.#send(body, this.#stop.signal))
+      .then(
+        () => undefined,
+        (error: unknown) => {
+          if (!(error instanceof ChatError)) throw error;
+        },
+      )
+      .finally(() => {
+        this.#probing = undefined;
+      });
+    await this.#probing;
+    signal.throwIfAborted();
   }
 
   /** What a failure ends that does not pass: the question, or all of them. */
@@ -212,26 +233,21 @@ export class JudgeClient {
   }
 
   /** Throws when another attempt is not worthwhile. */
-  #checkPatience(
-    { message }: ChatError,
-    cause: Passing,
-    failed: number,
-    { started, firstFailure }: { readonly started: number; readonly firstFailure: number },
-  ): void {
+  #checkPatience({ message }: ChatError, cause: Passing, { all, busy, started, first }: Failures): void {
     const { patience, url, log } = this.#settings;
     const now = this.#clock.now();
-    const answersOthers = this.#lastAnswer > started;
+    const answersOthers = this.#lastAnswer > first;
     const silent = (now - Math.max(started, this.#lastAnswer)) / 1000;
     if (answersOthers) {
-      // A rate limit is no failure of the question, as long as the wait is bounded.
-      const enough = cause === "busy" ? (now - firstFailure) / 1000 > patience : failed >= ATTEMPTS;
+      // A rate limit is no failure of the question, unless it is too large for one: its turn may come late.
+      const enough = cause === "busy" ? busy >= ATTEMPTS && (now - first) / 1000 > patience : all - busy >= ATTEMPTS;
       if (enough) throw new NoVerdict(REASONS[cause], message);
     } else if (silent > patience) {
       throw this.#giveUp(`it has not answered for ${silent.toFixed(0)} s (--judge-patience): ${message}`);
-    } else if (cause === "garbled" && failed >= ATTEMPTS) {
+    } else if (cause === "garbled" && all - busy >= ATTEMPTS) {
       // Somebody answers there, so that waiting helps little.
       throw this.#giveUp(message);
-    } else if (failed >= 2 && cause !== "busy" && !this.#down) {
+    } else if (all >= 2 && cause !== "busy" && !this.#down) {
       this.#down = true;
       log(`the judge at ${shownUrl(url)} does not answer (${message}); waiting up to ${patience} s`);
     }
@@ -279,30 +295,20 @@ export class JudgeClient {
       time.clear();
       timeout.release();
       if (settled) this.#budget.release(held);
-      this.#underWay--;
-      for (const look of this.#waiting.splice(0)) look();
+      this.#cap.ended();
       leave();
     }
   }
 
-  /** Dollars that a request may cost. Throws when the budget has less left, also once those under way have ended. */
+  /** Dollars that a request may cost. Throws when the cap has less left, also once those under way have ended. */
   async #hold(promptTokens: number, signal: AbortSignal): Promise<number> {
-    let held = this.#budget.hold(promptTokens);
-    while (held === undefined && this.#underWay > 0) {
-      await new Promise<void>((ended) => this.#waiting.push(ended));
-      signal.throwIfAborted();
-      held = this.#budget.hold(promptTokens);
-    }
-    if (held !== undefined) {
-      this.#underWay++;
-      return held;
-    }
-    const { others } = this.#settings;
-    const spent = (this.usage().cost ?? 0) + (others?.() ?? 0);
-    const unsure = this.#budget.committed + (others?.() ?? 0) - spent;
+    const held = await this.#cap.admit(() => this.#budget.hold(promptTokens), signal);
+    if (held !== undefined) return held;
+    const { spent, committed, shared, dollars } = this.#cap;
+    const unsure = committed - spent;
     const more = unsure < 0.00005 ? "" : ` and up to $${unsure.toFixed(4)} for requests without an answer`;
     throw this.#stopped(
-      `${others ? "all judges together have" : "it has"} cost $${spent.toFixed(4)}${more}, and the next request could pass the $${this.#settings.maxCost} that --judge-max-cost allows; raise it to go on`,
+      `${shared ? "all judges together have" : "it has"} cost $${spent.toFixed(4)}${more}, and the next request could pass the $${dollars} that --judge-max-cost allows; raise it to go on`,
     );
   }
 

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { Cap } from "../../src/judge/budget.js";
 import { JudgeStopped } from "../../src/judge/client.js";
 import type { Clock } from "../../src/judge/limits.js";
 import { retryAfter } from "../../src/serve/openai/failure.js";
@@ -216,8 +217,9 @@ describe("servers that take less", () => {
     const poison = { ...question, messages: [{ role: "user" as const, content: "poison" }] };
     const { client, said } = clientOf({ url, temperature: 0, maxTokens: 700 });
     await expect(client.ask(poison, never)).rejects.toMatchObject({ reason: "bad_request", message: "400 nein" });
+    expect((await client.ask(question, never)).text).toBe(right);
     const asked = requests.length;
-    // A second one like it is known.
+    // A second one like it is known, since others are answered.
     await expect(client.ask(poison, never)).rejects.toMatchObject({ reason: "bad_request" });
     expect(requests).toHaveLength(asked + 1);
     expect((await client.ask(question, never)).text).toBe(right);
@@ -227,6 +229,32 @@ describe("servers that take less", () => {
       response_format: { type: "json_schema" },
     });
     expect(said).toEqual([]);
+  });
+
+  it("a refusal that was one question's is asked about again once nothing else is answered: by then it is everybody's", async () => {
+    let blocked = false;
+    const page = { status: 403, headers: { "content-type": "text/html" }, text: "<html>Access denied</html>" };
+    const { url } = await serve(({ body }) =>
+      blocked || body.messages[0]?.content === "poison" ? page : completion(right),
+    );
+    const poison = { ...question, messages: [{ role: "user" as const, content: "poison" }] };
+    const { client } = clientOf({ url, patience: 20 }, undefined, sleepersClock());
+    await expect(client.ask(poison, never)).rejects.toMatchObject({ reason: "bad_request" });
+    blocked = true;
+    await expect(client.ask(question, never)).rejects.toThrow(/has not answered for \d+ s \(--judge-patience\): 403/);
+  });
+
+  it("thoughts that a server counts beside the completion's tokens are counted", async () => {
+    const usage = {
+      prompt_tokens: 32,
+      completion_tokens: 9,
+      total_tokens: 135,
+      completion_tokens_details: { reasoning_tokens: 94 },
+    };
+    const { url } = await serve(() => ({ json: { choices: [{ message: { content: right } }], usage } }));
+    const { client } = clientOf({ url });
+    await client.ask(question, never);
+    expect(client.usage()).toMatchObject({ prompt_tokens: 32, completion_tokens: 103 });
   });
 
   it("no usage: tokens are estimated", async () => {
@@ -302,6 +330,61 @@ describe("a server in trouble", () => {
     const others = setInterval(() => void client.ask(question, never).catch(() => undefined), 20);
     expect(await lost).toMatchObject({ reason: "server_error", message: "500 boom" });
     clearInterval(others);
+  });
+
+  it("that answers nothing for a while loses no question, also none that was asked while it answered", async () => {
+    const clock = fastClock(200);
+    let from = Number.POSITIVE_INFINITY;
+    const { url } = await serve((_, index) => {
+      if (index === 10) from = clock.now();
+      const away = clock.now() - from < 40_000;
+      return away ? { status: 500, json: { error: { message: "restarting" } } } : completion(right);
+    });
+    const { client } = clientOf({ url, patience: 100_000 }, undefined, clock);
+    const answers = await Promise.all(Array.from({ length: 40 }, () => client.ask(question, never)));
+    expect(answers).toHaveLength(40);
+  });
+
+  it.each([
+    ["an error", { status: 500, json: { error: { message: "boom" } } }, "server_error"],
+    ["no answer", { json: { choices: [] } }, "bad_response"],
+  ] satisfies [string, Reply, string][])(
+    "loses the question alone to which it always gives %s, though no other is asked",
+    async (_, trouble, reason) => {
+      const { url } = await serve(({ body }) =>
+        body.messages[0]?.content === "poison" ? (trouble as Reply) : completion(right),
+      );
+      const { client } = clientOf({ url, patience: 15 });
+      const poison = { ...question, messages: [{ role: "user" as const, content: "poison" }] };
+      await expect(client.ask(poison, never)).rejects.toMatchObject({ reason });
+      expect((await client.ask(question, never)).text).toBe(right);
+    },
+  );
+
+  it("that is busy four times and breaks once loses no question", async () => {
+    const busy: Reply = { status: 429, json: { error: { message: "slow down" } } };
+    const failing = [busy, busy, busy, busy, { status: 500, json: { error: { message: "boom" } } }];
+    const { url } = await serve(({ body }) => {
+      const unlucky = body.messages[0]?.content === "unlucky" ? failing.shift() : undefined;
+      return unlucky ?? completion(right);
+    });
+    const { client } = clientOf({ url });
+    const others = setInterval(() => void client.ask(question, never).catch(() => undefined), 20);
+    const unlucky = { ...question, messages: [{ role: "user" as const, content: "unlucky" }] };
+    const { text } = await client.ask(unlucky, never).finally(() => clearInterval(others));
+    expect(text).toBe(right);
+  });
+
+  it("that names ever again a time too short to wait is asked more and more seldom", async () => {
+    const clock = sleepersClock();
+    const { url, requests } = await serve(() => ({
+      status: 429,
+      headers: { "retry-after": "6ms" },
+      json: { error: { message: "try again in 6ms" } },
+    }));
+    const { client } = clientOf({ url, patience: 60 }, undefined, clock);
+    await expect(client.ask(question, never)).rejects.toThrow("has not answered for");
+    expect(requests.length).toBeLessThan(20);
   });
 
   it("that is busy has --judge-patience from a question's first failure, however long it waited for its turn", async () => {
@@ -461,6 +544,33 @@ describe("limits", () => {
     expect(requests).toHaveLength(12);
   });
 
+  it("are admitted when the cap has room for as long an answer as it may be, not for the usual one", async () => {
+    const { url } = await serve((_, index) => {
+      const long = completion(right) as { json: { usage: object } };
+      const completion_tokens = index === 0 ? 10 : 4000;
+      return { json: { ...long.json, usage: { prompt_tokens: 100, completion_tokens } } };
+    });
+    const price = { prompt: 1, completion: 10 };
+    const { client } = clientOf({ url, price, maxCost: 0.1, maxTokens: 4000, concurrency: 8 });
+    await Promise.allSettled(Array.from({ length: 20 }, () => client.ask(question, never)));
+    expect(client.usage().cost).toBeGreaterThan(0.05);
+    expect(client.usage().cost).toBeLessThanOrEqual(0.1);
+  });
+
+  it("of several judges wait for each other's requests under one cap, and say what all have cost", async () => {
+    const { url, requests } = await serve(() => completion(right));
+    const cap = new Cap(0.06);
+    const price = { prompt: 10, completion: 100 };
+    const clients = ["a", "b"].map((model) => clientOf({ url, model, price, cap, concurrency: 8 }).client);
+    const asked = () => clients.flatMap((client) => Array.from({ length: 5 }, () => client.ask(question, never)));
+    expect(await Promise.all(asked())).toHaveLength(10);
+    // Each has cost $0.003.
+    const more = await Promise.allSettled(Array.from({ length: 30 }, () => clients[1]?.ask(question, never)));
+    const refused = more.find(({ status }) => status === "rejected") as PromiseRejectedResult;
+    expect(refused.reason.message).toMatch(/all judges together have cost \$0\.0[56]\d+, .* \$0\.06 that/);
+    expect(requests.length).toBeGreaterThan(17);
+  });
+
   it("count what the run has spent before", async () => {
     const { url, requests } = await serve(() => completion(right));
     const before = { requests: 7, prompt_tokens: 700, completion_tokens: 140, cost: 0.9999 };
@@ -473,6 +583,17 @@ describe("limits", () => {
 
 describe("the key", () => {
   const key = "sk-very-secret-0123456789";
+
+  it("is taken out where a server quotes it on two lines, and where it stands in an address", async () => {
+    const { url } = await serve(({ path }) => ({
+      status: 404,
+      json: { error: { message: `Invalid URL (POST ${path}): ${key.slice(0, 9)}\n${key.slice(9)} ${key}` } },
+    }));
+    const { client } = clientOf({ url: `${url}?api-key=query-secret`, key: `${key.slice(0, 9)} ${key.slice(9)}` });
+    const failure = await client.ask(question, never).catch((error: Error) => error.message);
+    expect(failure).toContain("Invalid URL (POST /v1/chat/completions?...): [key]");
+    expect(failure).not.toContain("query-secret");
+  });
 
   it("is sent, and never told: not in errors, not in what is said, whatever the server quotes", async () => {
     const quote = (status: number): Reply => ({

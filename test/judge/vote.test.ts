@@ -52,6 +52,12 @@ const scoresOf = async (judge: Judge, qualities = [0.25, 1]) =>
   (await judgeGroup(groupOf(qualities), judge, ruler, never)).scores?.map(({ score }) => score);
 
 describe("scores of several judges", () => {
+  it("name a judge without the query of its address, which may have a key", async () => {
+    const { url } = await serve(() => completion("no"));
+    const judge = await open(["a", `b@${url}?api-key=secret`], url);
+    expect(judge.all.map(({ name }) => name)).toEqual(["a", `b@${url}`]);
+  });
+
   it("are the median: one judge that is wrong moves nothing, and two are halfway", async () => {
     const reversed = changed((score) => 1 - score);
     expect(await scoresOf(await jury({ a: fair, b: reversed, c: fair }))).toEqual([0.25, 1]);

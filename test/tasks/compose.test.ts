@@ -62,6 +62,9 @@ describe("a composed reward", () => {
         throw new Error("no such field");
       }),
     ).rejects.toThrow("the part bad of the reward, on scenario s1, threw: no such field");
+    await expect(result(() => 1n as unknown as number)).rejects.toThrow(
+      /the part bad .* gave 1 .*, which is no number/,
+    );
     await expect(result(() => Number.NaN)).rejects.toThrow(/the part bad .* gave .*NaN.*, which is no number/);
     await expect(result(() => undefined)).rejects.toThrow(/gave undefined/);
     await expect(result(() => "1")).rejects.toThrow(/gave "1"/);
@@ -126,6 +129,23 @@ describe("checks", () => {
       true,
     ]);
     expect([is(100, "101", 0.02), is(100, "103", 0.02)]).toEqual([true, false]);
+  });
+
+  it.each([
+    [0.5, ".5", true],
+    [5, ".5", false],
+    [0.75, "The probability is .75", true],
+    [5, "the answer is...5", true],
+    [5, "see point.5", true],
+    [-5, "\u22125", true],
+    [5, "\u22125", false],
+    [5, "3-5", true],
+    [-5, "x = -5", true],
+    [19, "covid-19", true],
+    [1234567, "1\u202f234\u00a0567", true],
+    [3, "3.", true],
+  ])("numericMatch: %d is the number in %j: %s", (wanted, text, right) => {
+    expect(numericMatch(() => wanted)(said(text), scenario)).toBe(right);
   });
 
   it("matches does not remember where it was", () => {

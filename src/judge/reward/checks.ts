@@ -42,9 +42,13 @@ export function exactMatch<S extends Scenario>(
   };
 }
 
-/** The last number in a text, with or without thousands separators. */
+/** A sign is none after a letter or a digit ("3-5", "covid-19"); a point begins a number where neither is before it (".5"). */
+const NUMBER = /(?:(?<![\p{L}\d])[-+])?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|(?<![\p{L}\d.])\.\d+)(?:e[+-]?\d+)?/giu;
+
+/** The last number in a text, with or without thousands separators: commas, or spaces that do not break. */
 function lastNumber(text: string): number | undefined {
-  const found = text.match(/-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?/gi)?.at(-1);
+  const plainSigns = text.replaceAll("\u2212", "-").replace(/(?<=\d)[\u00a0\u202f\u2009](?=\d{3})/g, "");
+  const found = plainSigns.match(NUMBER)?.at(-1);
   return found === undefined ? undefined : Number(found.replaceAll(",", ""));
 }
 

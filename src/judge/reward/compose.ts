@@ -6,6 +6,7 @@
 
 import type { FinishedRollout, Reward, Scenario } from "../../core/task/task.js";
 import { HoneError, messageOf } from "../../core/util/errors.js";
+import { toJson } from "../../core/util/json.js";
 
 /** Usually from 0 to 1; true is 1, false is 0. */
 export type Score<S extends Scenario = Scenario, E = unknown> = (
@@ -51,7 +52,9 @@ async function scoreOf<S extends Scenario, E>(
   }
   const number = typeof value === "boolean" ? Number(value) : value;
   if (typeof number !== "number" || !Number.isFinite(number))
-    throw new HoneError(`${where} gave ${JSON.stringify(value) ?? "undefined"} (${String(value)}), which is no number`);
+    throw new HoneError(
+      `${where} gave ${value === undefined ? "undefined" : toJson(value)} (${String(value)}), which is no number`,
+    );
   return number;
 }
 

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { type Config, flagOf } from "../../core/config/config.js";
 import { UsageError } from "../../core/util/errors.js";
 import { hone } from "../../core/util/program.js";
-import { checkChatUrl } from "../../serve/openai/server.js";
+import { checkChatUrl, shownUrl } from "../../serve/openai/server.js";
 import { defaultRubric } from "./rubric.js";
 
 /** In the home folder: verdicts that belong to no run. */
@@ -49,7 +49,7 @@ export function requireJudge(
 
 /** A judge beside the first. */
 export interface FurtherJudge {
-  /** As it was given. */
+  /** As it was given, without the query of its URL: that may have a key in it. */
   readonly name: string;
   readonly model: string;
   readonly url: string;
@@ -76,7 +76,7 @@ export function moreJudges(
       throw new UsageError(`--more-judges ${name}: it votes already; --judge-votes asks a judge several times`);
     }
     known.add(whole);
-    return { name, model, url };
+    return { name: at < 0 ? name : `${model}@${shownUrl(url)}`, model, url };
   });
 }
 

@@ -4,7 +4,7 @@ import type { JudgeUsage, VerdictCache } from "../../core/run/verdicts.js";
 import { type AnyTask, toolSchema } from "../../core/task/task.js";
 import { UsageError } from "../../core/util/errors.js";
 import { keyFor } from "../../serve/openai/server.js";
-import { noUsage } from "../budget.js";
+import { Cap, noUsage } from "../budget.js";
 import { JudgeClient } from "../client.js";
 import { Judge } from "../judge.js";
 import { runsHere } from "../judging-options.js";
@@ -35,23 +35,16 @@ export function openJudge(
   if (runsHere(config) && !local) throw new UsageError(`${why} needs a judge behind an API: give --judge-url too`);
   const first = { name: config.judgeModel as string, model: config.judgeModel as string, url: config.judgeUrl ?? "" };
   const all = [first, ...moreJudges(config)];
-  const clients: JudgeClient[] = [];
-  for (const [i, one] of all.entries()) {
+  const cap = new Cap(config.judgeMaxCost);
+  const clients = all.map((one, i) => {
     const here = i === 0 ? local : undefined;
     const server = here ? hereOf(here) : serverOf(config, one);
-    const others = all.length === 1 ? undefined : () => committedBut(clients, i);
     const usage = i === 0 ? before : undefined;
-    clients.push(
-      new JudgeClient({ ...settingsOf(config, here !== undefined, log), ...server, others }, usage ?? noUsage()),
-    );
-  }
+    return new JudgeClient({ ...settingsOf(config, here !== undefined, log), ...server, cap }, usage ?? noUsage());
+  });
   const judges = all.slice(1).map(({ name }, i) => new Judge(clients[i + 1] as JudgeClient, cache, name));
   return new Judge(clients[0] as JudgeClient, cache, first.name, judges);
 }
-
-/** Dollars of the cap that all but one of the judges have spent or reserved. */
-const committedBut = (clients: readonly JudgeClient[], but: number) =>
-  clients.reduce((sum, { committed }, i) => sum + (i === but ? 0 : committed), 0);
 
 const settingsOf = (config: JudgeConfig, here: boolean, log: (text: string) => void) => ({
   // Of two answers to one question, neither is the better for its dice.
@@ -60,7 +53,6 @@ const settingsOf = (config: JudgeConfig, here: boolean, log: (text: string) => v
   timeout: config.judgeTimeout ?? (here ? TIMEOUT.here : TIMEOUT.server),
   patience: config.judgePatience,
   concurrency: config.judgeConcurrency ?? CONCURRENCY,
-  maxCost: config.judgeMaxCost,
   log,
 });
 

@@ -173,6 +173,10 @@ function usageOf(usage: unknown, said: boolean): Completion["usage"] {
   const total = count(of.total_tokens);
   const prompt = count(of.prompt_tokens ?? of.input_tokens) || undefined;
   const rest = total !== undefined && prompt !== undefined && total >= prompt ? total - prompt : undefined;
-  const completion = count(of.completion_tokens ?? of.output_tokens) ?? rest;
+  const written = count(of.completion_tokens ?? of.output_tokens);
+  const { reasoning_tokens: thoughts } = isFields(of.completion_tokens_details) ? of.completion_tokens_details : {};
+  // Some, xAI's among them, count thoughts beside the completion's tokens; they are billed, and in the sum.
+  const beside = count(thoughts) && rest !== undefined && written !== undefined && rest > written;
+  const completion = beside ? rest : (written ?? rest);
   return { prompt, completion: said ? completion || undefined : completion };
 }

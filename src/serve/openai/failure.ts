@@ -56,8 +56,10 @@ export class ChatError extends Error implements FailureFacts {
 }
 
 function oneLine(text: string, key: string | undefined): string {
-  const line = printable(text.replace(/\s+/g, " ").trim());
-  return cutText(key ? line.replaceAll(key, "[key]") : line, 500);
+  const keyless = (from: string) => (key ? from.replaceAll(key, "[key]") : from);
+  const line = keyless(printable(keyless(text).replace(/\s+/g, " ").trim()));
+  // A query may have a key in it.
+  return cutText(line.replace(/\?[\w.~%-]+=[^\s"'`)\]}>]*/g, "?..."), 500);
 }
 
 /**

@@ -95,11 +95,30 @@ let proxied: EnvHttpProxyAgent | undefined;
 const isLoopback = (host: string): boolean =>
   /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1?\])$/i.test(host);
 
+/**
+ * The proxy that the environment names; as curl does, it takes one without "http://", too.
+ * @throws ChatError for one that is no URL
+ */
+function proxyOf(protocol: "http" | "https"): { readonly [proxy in "httpProxy" | "httpsProxy"]?: string } {
+  const name = [`${protocol}_proxy`, `${protocol.toUpperCase()}_PROXY`].find((one) => process.env[one]);
+  if (name === undefined) return {};
+  const given = process.env[name] as string;
+  const url = given.includes("://") ? given : `http://${given}`;
+  if (/^https?:/i.test(url) && URL.canParse(url)) return { [`${protocol}Proxy`]: url };
+  const text = `${name} names no HTTP proxy; give it one like http://127.0.0.1:3128`;
+  throw new ChatError({ kind: "refused", status: 0, text, sent: false });
+}
+
 /** Through HTTP_PROXY or HTTPS_PROXY, but for NO_PROXY and this machine. */
 function dispatcherFor(host: string): Agent | EnvHttpProxyAgent {
   if (isLoopback(host)) return direct;
   // The text of HTTP goes to a proxy as curl sends it: many let CONNECT through for HTTPS alone.
-  proxied ??= new EnvHttpProxyAgent({ ...UNLIMITED, proxyTunnel: false });
+  proxied ??= new EnvHttpProxyAgent({
+    ...UNLIMITED,
+    ...proxyOf("http"),
+    ...proxyOf("https"),
+    proxyTunnel: false,
+  });
   return proxied;
 }
 
@@ -133,7 +152,7 @@ async function reached<T>(work: () => Promise<T>, { key }: ChatServer, signal: A
     return await work();
   } catch (error) {
     signal.throwIfAborted();
-    throw connectionError(error, key);
+    throw error instanceof ChatError ? error : connectionError(error, key);
   }
 }
 

@@ -1,11 +1,10 @@
 /**
  * How an engine's sequences, CPU threads and passes are divided among llama.cpp's contexts, which are its lanes
- * (native/engine/lanes.h). What is wanted explicitly is obeyed or refused, but
- * for threads beyond the cores: there are none.
+ * (native/engine/lanes.h). What is wanted explicitly is obeyed, or refused by the addon, but for threads beyond the cores: there
+ * are none.
  */
 import { BATCH } from "../core/config/defaults.js";
 import type { EngineOptions, Gpu } from "../core/engine/engine.js";
-import { HoneError, UsageError } from "../core/util/errors.js";
 import { decodeThreads } from "./threads.js";
 
 export const UBATCH = 512;
@@ -70,12 +69,6 @@ export function pooledByDefault(
   return each * each * contextPerSequence <= POOLED_MASK && ubatch >= 2 * each;
 }
 
-export function whole(name: string, value: number): number {
-  if (!Number.isInteger(value) || value < 1)
-    throw new HoneError(`${name} is ${value}; it must be a whole number, at least 1`);
-  return value;
-}
-
 export interface Contexts {
   readonly lanes: number;
   /** Of all lanes together. */
@@ -94,31 +87,10 @@ function threadsOf(wanted: number | undefined, lanes: number, gpu: Backend): num
   return wanted === undefined ? lanes * THREADS_BESIDE_GPU : Math.max(decodeThreads(wanted), Math.min(wanted, lanes));
 }
 
-/**
- * @throws UsageError for more lanes than there are sequences or threads, and for passes longer than a batch; HoneError
- * for other numbers
- */
 export function contextsOf(wanted: Wanted, modelBytes: number, gpu: Backend): Contexts {
-  const sequences = whole("sequences", wanted.sequences);
-  const given = wanted.threads === undefined ? undefined : whole("threads", wanted.threads);
+  const { sequences, threads: given, batch = BATCH } = wanted;
   const byDefault = () =>
     Math.min(lanesOf(modelBytes, gpu, decodeThreads(given), sequences), given ?? Number.POSITIVE_INFINITY);
-  const lanes = wanted.lanes === undefined ? byDefault() : whole("lanes", wanted.lanes);
-  const threads = threadsOf(given, lanes, gpu);
-  if (lanes > sequences) {
-    throw new UsageError(
-      `lanes ${lanes}: each lane needs a sequence, and ${sequences} ${sequences === 1 ? "is" : "are"} evaluated at once (--concurrency); give at most ${sequences}`,
-    );
-  }
-  if (lanes > threads) {
-    throw new UsageError(
-      `lanes ${lanes}: each lane needs a CPU thread, and the engine has ${threads} (--threads); give at most ${threads}`,
-    );
-  }
-  const batch = whole("batch", wanted.batch ?? BATCH);
-  const ubatch = wanted.ubatch === undefined ? Math.min(batch, UBATCH) : whole("ubatch", wanted.ubatch);
-  if (ubatch > batch) {
-    throw new UsageError(`ubatch ${ubatch}: a pass evaluates a batch or a part of it, ${batch} tokens at most`);
-  }
-  return { lanes, threads, batch, ubatch };
+  const lanes = wanted.lanes ?? byDefault();
+  return { lanes, threads: threadsOf(given, lanes, gpu), batch, ubatch: wanted.ubatch ?? Math.min(batch, UBATCH) };
 }

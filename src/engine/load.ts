@@ -8,7 +8,7 @@ import { HoneError, messageOf } from "../core/util/errors.js";
 import { endProcess } from "../core/util/watch.js";
 import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
-import { contextsOf, pooledByDefault, SCORE_ROWS, whole } from "./contexts.js";
+import { contextsOf, pooledByDefault, SCORE_ROWS } from "./contexts.js";
 import { drawsOnDevice } from "./engine-options.js";
 import { governorOf } from "./governor.js";
 import { MOST_SECONDS, watchDevice } from "./hang.js";
@@ -55,7 +55,7 @@ function settingsOf(options: LocalEngineOptions, addon: Pick<Addon, "devices" | 
     useGpu,
     ...contexts,
     sequences,
-    contextPerSequence: whole("contextPerSequence", options.contextPerSequence),
+    contextPerSequence: options.contextPerSequence,
     ubatch: Math.min(asked, mostRows(devices)),
     outputs: sequences + SCORE_ROWS,
     exact: options.exact ?? false,

@@ -10,16 +10,8 @@ import type { Addon, NativeAllowed, NativeEngine, NativeGrammar, NativeSampling,
 import { whileCompiling } from "./compiling.js";
 import type { ThreadGovernor } from "./governor.js";
 
-/** Sampling with its defaults. @throws HoneError when a value is out of range */
+/** Sampling with its defaults. */
 export function completeSampling({ temperature = 1, topK = 0, topP = 1, minP = 0, seed }: Sampling): NativeSampling {
-  const check = (name: string, value: number, fine: boolean, range: string) => {
-    if (!fine) throw new HoneError(`${name} is ${value}; it must be ${range}`);
-  };
-  check("temperature", temperature, temperature >= 0 && temperature < Infinity, "at least 0");
-  check("topK", topK, Number.isInteger(topK) && topK >= 0 && topK < 2 ** 31, "a whole number, at least 0");
-  check("topP", topP, topP >= 0 && topP <= 1, "between 0 and 1");
-  check("minP", minP, minP >= 0 && minP <= 1, "between 0 and 1");
-  check("seed", seed, Number.isSafeInteger(seed) && seed >= 0, "a whole number in [0, 2^53)");
   return { temperature, topK, topP, minP, seed };
 }
 
@@ -45,10 +37,19 @@ function allowedOf({ numbers, sets }: NativeAllowed): AllowedTokens | undefined 
   return { sets: sets.map(packSet), at, set: at.map((position) => numbers[position] as number) };
 }
 
-/** Awaits a native promise and converts its failure into an error for the user. */
-async function settled<T>(promise: Promise<T>): Promise<T> {
+/** Calls the addon, which refuses in one line what cannot be. @throws HoneError */
+function called<T>(call: () => T): T {
   try {
-    return await promise;
+    return call();
+  } catch (error) {
+    throw engineError(error);
+  }
+}
+
+/** As {@link called}, for what it promises. */
+async function settled<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
   } catch (error) {
     throw engineError(error);
   }
@@ -73,15 +74,13 @@ async function cancellable<T>(
 class NativeSequence implements Sequence {
   readonly #native: NativeEngine;
   readonly #id: number;
-  readonly #checkTokens: (tokens: Int32Array) => void;
   #length: number;
   #closed = false;
 
-  constructor(native: NativeEngine, id: number, length: number, checkTokens: (tokens: Int32Array) => void) {
+  constructor(native: NativeEngine, id: number, length: number) {
     this.#native = native;
     this.#id = id;
     this.#length = length;
-    this.#checkTokens = checkTokens;
   }
 
   get length(): number {
@@ -97,15 +96,7 @@ class NativeSequence implements Sequence {
     signal,
     ...options
   }: GenerateOptions): Promise<Generated> {
-    if (this.#closed) throw new HoneError("the sequence is closed");
-    if (append) this.#checkTokens(append);
-    if (!Number.isInteger(maxTokens) || maxTokens < 1 || maxTokens >= 2 ** 31) {
-      throw new HoneError(`maxTokens is ${maxTokens}; it must be a whole number, at least 1`);
-    }
     const { onToken, likeliest, grammar, before, restricts } = options;
-    if (likeliest !== undefined && !(Number.isInteger(likeliest) && likeliest >= 0 && likeliest <= 1024)) {
-      throw new HoneError(`likeliest is ${likeliest}; it must be a whole number from 0 to 1024`);
-    }
     const turn = {
       ...completeSampling(sampling),
       onToken,
@@ -117,7 +108,8 @@ class NativeSequence implements Sequence {
       // 0 means "none" to the addon.
       limitMs: seconds === Number.POSITIVE_INFINITY ? 0 : Math.max(1, Math.round(1000 * seconds)),
     };
-    const result = await cancellable(this.#native, this.#native.generate(this.#id, turn), signal);
+    const begun = called(() => this.#native.generate(this.#id, turn));
+    const result = await cancellable(this.#native, begun, signal);
     this.#length = result.length || this.#length;
     if (result.error) throw engineError(result.error);
     const { tokens, logprobs, length, digest, temperature, truncated, foreign, seed, draws } = result;
@@ -174,9 +166,7 @@ export class LlamaEngine implements LocalEngine {
   }
 
   bytes(tokens: ArrayLike<number>, { special = false }: { readonly special?: boolean } = {}): Uint8Array {
-    const ids = Int32Array.from(tokens);
-    this.#checkTokens(ids);
-    return this.#native.bytes(ids, special);
+    return called(() => this.#native.bytes(Int32Array.from(tokens), special));
   }
 
   detokenize(tokens: ArrayLike<number>, options: { readonly special?: boolean } = {}): string {
@@ -184,18 +174,8 @@ export class LlamaEngine implements LocalEngine {
   }
 
   openGroup(prompt: Int32Array, count: number): Sequence[] {
-    if (!Number.isInteger(count) || count < 1) throw new HoneError(`a group of ${count} sequences cannot be opened`);
-    if (prompt.length === 0) throw new HoneError("the prompt is empty; a sequence needs at least one token");
-    this.#checkTokens(prompt);
-    const room = this.info.contextPerSequence;
-    if (prompt.length >= room) {
-      throw new HoneError(
-        `the prompt has ${prompt.length} tokens and a sequence has room for ${room}, the new tokens included; load the engine with a larger contextPerSequence`,
-      );
-    }
-    const checkTokens = (tokens: Int32Array) => this.#checkTokens(tokens);
-    const ids = this.#native.open(prompt, count);
-    return Array.from(ids, (id) => new NativeSequence(this.#native, id, prompt.length, checkTokens));
+    const ids = called(() => this.#native.open(prompt, count));
+    return Array.from(ids, (id) => new NativeSequence(this.#native, id, prompt.length));
   }
 
   open(prompt: Int32Array): Sequence {
@@ -234,16 +214,9 @@ export class LlamaEngine implements LocalEngine {
     likeliest: number,
     signal: AbortSignal | undefined,
   ): Promise<NativeScored | undefined> {
-    this.#checkTokens(tokens);
-    const room = this.info.contextPerSequence;
-    if (tokens.length > room) {
-      throw new HoneError(
-        `${tokens.length} tokens cannot be scored: a sequence has room for ${room}; load the engine with a larger contextPerSequence`,
-      );
-    }
-    if (!Number.isInteger(from) || from < 1) throw new HoneError(`scores begin at token 1 or later, not at ${from}`);
     if (from >= tokens.length) return undefined;
-    const result = await cancellable(this.#native, this.#native.score(tokens, from, likeliest), signal);
+    const begun = called(() => this.#native.score(tokens, from, likeliest));
+    const result = await cancellable(this.#native, begun, signal);
     signal?.throwIfAborted();
     if (result.error) throw engineError(result.error);
     if (result.cancelled) throw new HoneError("the engine was closed");
@@ -251,22 +224,15 @@ export class LlamaEngine implements LocalEngine {
   }
 
   useAdapter(path: string | null): Promise<void> {
-    return settled(whileCompiling(this.#addon, this.#beside.log, () => this.#native.useAdapter(path ?? "")));
+    return settled(() => whileCompiling(this.#addon, this.#beside.log, () => this.#native.useAdapter(path ?? "")));
   }
 
   sleep({ weights = false }: { readonly weights?: boolean } = {}): Promise<void> {
-    return settled(this.#native.sleep(weights));
+    return settled(() => this.#native.sleep(weights));
   }
 
   async wake({ sequences }: { readonly sequences?: number } = {}): Promise<void> {
-    const { sequences: most, lanes } = this.info;
-    if (sequences !== undefined && !(Number.isInteger(sequences) && sequences >= lanes && sequences <= most)) {
-      const least = lanes === 1 ? "1" : `${lanes} (one in each of its lanes)`;
-      throw new HoneError(
-        `an engine that was loaded with ${most} sequences can wake with ${least} to ${most}, not with ${sequences}`,
-      );
-    }
-    await settled(whileCompiling(this.#addon, this.#beside.log, () => this.#native.wake(sequences)));
+    await settled(() => whileCompiling(this.#addon, this.#beside.log, () => this.#native.wake(sequences)));
   }
 
   holdThreads(threads: number | undefined): void {
@@ -292,15 +258,6 @@ export class LlamaEngine implements LocalEngine {
   close(): Promise<void> {
     this.#beside.governor?.stop();
     this.#beside.unwatch?.();
-    return settled(this.#native.close());
-  }
-
-  #checkTokens(tokens: Int32Array): void {
-    const size = this.info.vocabularySize;
-    for (const token of tokens) {
-      if (token < 0 || token >= size) {
-        throw new HoneError(`token ${token} does not exist; the vocabulary has ${size} tokens`);
-      }
-    }
+    return settled(() => this.#native.close());
   }
 }

@@ -39,7 +39,11 @@ describe("yarn hone logprobs", () => {
     ["no ids", [1, "two", 3], /holds no JSON array of token ids.*: entry 1: /],
     ["a fraction", [1, 2.5], /holds no JSON array of token ids.*: entry 1: /],
     ["one id", [1], /holds no JSON array of token ids.*: the first that is scored is the second/],
-    ["an id outside the vocabulary", [1, 999_999], /token 999999 does not exist; the vocabulary has \d+ tokens/],
+    [
+      "an id outside the vocabulary",
+      [1, 999_999],
+      /token 999999 of the score does not exist; the vocabulary has \d+ tokens/,
+    ],
     ["more ids than the context has", Array(50_000).fill(1), /50000 token ids; the model was trained with \d+ at most/],
   ])("says in one line what is wrong with %s", async (_, ids, message) => {
     const { status, stdout, stderr } = await logprobs(ids);

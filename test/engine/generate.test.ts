@@ -143,7 +143,7 @@ describe("a turn", async () => {
     await expect(sequence.generate({ ...turn, sampling: { seed: -1 } })).rejects.toThrow("seed is -1");
     await expect(sequence.generate({ ...turn, sampling: { seed: 1, topP: 1.5 } })).rejects.toThrow("topP is 1.5");
     const append = Int32Array.of(tiny.vocabulary);
-    await expect(sequence.generate({ ...turn, append })).rejects.toThrow("token 261 does not exist");
+    await expect(sequence.generate({ ...turn, append })).rejects.toThrow("token 261 of append does not exist");
     sequence.close();
   });
 });
@@ -172,11 +172,13 @@ describe("a group", async () => {
   it("refuses a prompt that can never fit, with the numbers", async () => {
     const engine = await testEngine({ contextPerSequence: 100 });
     expect(() => engine.openGroup(prompt("x".repeat(100)), 2)).toThrow(
-      "the prompt has 100 tokens and a sequence has room for 100",
+      "the prompt has 100 tokens; it must have from 1 to 99",
     );
-    expect(() => engine.open(new Int32Array())).toThrow("the prompt is empty");
-    expect(() => engine.open(Int32Array.of(-1))).toThrow("token -1 does not exist");
-    await expect(engine.score(prompt("x".repeat(101)))).rejects.toThrow("101 tokens cannot be scored");
+    expect(() => engine.open(new Int32Array())).toThrow("the prompt has 0 tokens; it must have from 1 to 99");
+    expect(() => engine.open(Int32Array.of(-1))).toThrow("token -1 of the prompt does not exist");
+    await expect(engine.score(prompt("x".repeat(101)))).rejects.toThrow(
+      "101 tokens cannot be scored; it takes from 2 to 100",
+    );
     await close(engine);
   });
 });

@@ -1,32 +1,15 @@
 /** The file of a model's name, and the facts in its header. */
 import { createHash } from "node:crypto";
-import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
+import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
+import { HoneError, messageOf } from "../core/util/errors.js";
 import { packageRoot } from "../core/util/paths.js";
 import { type GgufHeader, type GgufValue, readGguf } from "./gguf.js";
 import { whyUnsound } from "./soundness.js";
 
-/** Models that come with hone: file by name. */
-function catalogue(): Map<string, string> {
-  const text = readFileSync(join(packageRoot, "models/catalog.json"), "utf8");
-  const entries = Object.entries(JSON.parse(text) as Record<string, { readonly path?: string }>);
-  return new Map(entries.flatMap(([name, { path }]) => (path ? [[name, join(packageRoot, "models", path)]] : [])));
-}
-
-/**
- * The GGUF file of a model that comes with hone, or at a path. src/machine/models resolves every other name.
- *
- * @throws UsageError when there is no such file
- */
-export function modelFile(reference: string): string {
-  const known = catalogue();
-  const file = known.get(reference) ?? resolve(reference);
-  if (existsSync(file)) return file;
-  throw new UsageError(
-    `--model: there is no file ${file}; give the path of a GGUF file, or a model that comes with hone (${[...known.keys()].join(", ")})`,
-  );
-}
+/** The GGUF file at a path, or of the model that comes with hone. src/machine/models resolves every other name. */
+export const modelFile = (reference: string): string =>
+  reference === "tiny" ? join(packageRoot, "models/tiny/tiny.gguf") : resolve(reference);
 
 /** @throws HoneError when the file is no GGUF file, or not whole */
 export function header(file: string): GgufHeader {

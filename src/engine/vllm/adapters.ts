@@ -2,17 +2,7 @@
  * Adapters as vLLM servers read them: folders in PEFT's format, each with a name and a path that were never used before,
  * since servers keep what they have read, and cached prefixes, by both.
  */
-import {
-  closeSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { safetensors, type Tensor } from "../../core/learn/safetensors.js";
@@ -171,21 +161,10 @@ export class AdapterFolder {
 
 /** Whether any byte of a tensor named lora_B is not zero, apart from sign bits of zeros that no optimizer writes. */
 function hasNonZeroB(file: string): boolean {
-  const handle = openSync(file, "r");
-  try {
-    const read = (length: number, at: number) => {
-      const bytes = Buffer.alloc(length);
-      readSync(handle, bytes, 0, length, at);
-      return bytes;
-    };
-    const length = Number(read(8, 0).readBigUInt64LE(0));
-    const header = JSON.parse(read(length, 8).toString()) as Record<string, { data_offsets: [number, number] }>;
-    return Object.entries(header).some(([name, entry]) => {
-      if (!name.includes("lora_B")) return false;
-      const [start, end] = entry.data_offsets;
-      return read(end - start, 8 + length + start).some((byte) => byte !== 0);
-    });
-  } finally {
-    closeSync(handle);
-  }
+  const bytes = readFileSync(file);
+  const begin = 8 + Number(bytes.readBigUInt64LE(0));
+  const header = JSON.parse(bytes.toString("utf8", 8, begin)) as Record<string, { data_offsets: [number, number] }>;
+  return Object.entries(header).some(([name, { data_offsets: [start, end] = [0, 0] }]) => {
+    return name.includes("lora_B") && bytes.subarray(begin + start, begin + end).some((byte) => byte !== 0);
+  });
 }

@@ -80,15 +80,11 @@ async function parseFiles(paths: readonly string[], outcome: Outcome): Promise<v
   }
 }
 
-/** Kept open between jobs, since its metadata can be large. One is enough: files are read one after the other. */
+/** Kept between jobs, since its metadata can be large. One is enough: files are read one after the other. */
 let parquet: { path: string; file: Promise<ParquetFile> } | undefined;
 
 async function parseRows({ path, start, end }: Job & { kind: "parquet" }, outcome: Outcome): Promise<void> {
-  if (parquet?.path !== path) {
-    const before = parquet;
-    parquet = { path, file: openParquet(path) };
-    await (await before?.file)?.close();
-  }
+  if (parquet?.path !== path) parquet = { path, file: openParquet(path) };
   const file = await parquet.file;
   const rows = await file.read(
     mailColumns.filter((column) => file.columns.includes(column)),

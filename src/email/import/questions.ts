@@ -55,15 +55,11 @@ async function readRows(path: string): Promise<unknown[]> {
   const file = await openFile(path, () => undefined);
   if (file.kind === "parquet" && !file.isPacked) {
     const parquet = await openParquet(path);
-    try {
-      return await parquet.read(
-        columns.filter((column) => parquet.columns.includes(column)),
-        0,
-        parquet.rows,
-      );
-    } finally {
-      await parquet.close();
-    }
+    return await parquet.read(
+      columns.filter((column) => parquet.columns.includes(column)),
+      0,
+      parquet.rows,
+    );
   }
   if (file.kind !== "jsonl") throw new HoneError(`${path} holds no questions: give JSON lines or Parquet`);
   const parts: Buffer[] = [];

@@ -94,7 +94,6 @@ async function* streamJobs(path: string, file: OpenedFile, isGiven: boolean): As
 
 async function* parquetFileJobs(path: string, isGiven: boolean, progress: ReadingProgress): AsyncGenerator<Job> {
   const file = await openParquet(path);
-  await file.close();
   if (!file.columns.includes("body")) {
     if (isGiven) {
       const hint = file.columns.includes("question") ? "give questions with --questions" : "it has no column body";

@@ -148,20 +148,18 @@ async function readCsv(file: string, delimiter?: string): Promise<Table> {
 }
 
 async function readParquet(file: string, chosen: (columns: readonly string[]) => readonly string[]): Promise<Table> {
-  const parquet = await openParquet(file);
-  try {
-    const { columns, rows: count } = parquet;
-    const read = chosen(columns).filter((name) => columns.includes(name));
-    const rows = await parquet.read(read, 0, count);
-    return {
-      file,
-      unit: "row",
-      columns,
-      rows: rows.map((values, i) => ({ at: i + 1, values: plain(values) as Row["values"] })),
-    };
-  } finally {
-    await parquet.close();
-  }
+  const { columns, rows: count, read } = await openParquet(file);
+  const rows = await read(
+    chosen(columns).filter((name) => columns.includes(name)),
+    0,
+    count,
+  );
+  return {
+    file,
+    unit: "row",
+    columns,
+    rows: rows.map((values, i) => ({ at: i + 1, values: plain(values) as Row["values"] })),
+  };
 }
 
 /** Converts a value to plain JSON data, since scenarios are sent to workers and written as JSON. */

@@ -6,7 +6,7 @@ import { BUILDS, type Build, interpreterIn, madeEnvironments } from "../../engin
 import { pinned } from "../../machine/python/declared.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
 import { factsOfPython, type PythonFacts } from "./facts.js";
-import type { TrialRequest } from "./trial-words.js";
+import type { TrialRequest } from "./try.js";
 
 type Learner = TrialRequest["learner"];
 

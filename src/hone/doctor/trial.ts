@@ -23,7 +23,8 @@ import { mismatchLimit } from "../../guards/mismatch.js";
 import { readingOf, readProbe, scoreProbe } from "../../guards/probe.js";
 import { engineText } from "../../machine/compute.js";
 import { packagesOfPython } from "../../machine/python/given.js";
-import { type EngineTrial, LEARNER_LOG, type TrialMessage, type TrialRequest } from "./trial-words.js";
+import { type Check, ok } from "./check.js";
+import { adapterCheck, LEARNER_LOG, secondsText, type TrialMessage, type TrialRequest, updateCheck } from "./try.js";
 
 /** Few concurrent rollouts and short passes: a Vulkan driver compiles kernels for each number of rows up to eight. */
 const GROUP = 2;
@@ -45,6 +46,7 @@ const LEARNING_RATE = 0.05;
 const LEARNT = 16;
 
 const send = (message: TrialMessage) => void process.send?.(message);
+const found = (check: Check) => send({ kind: "check", check });
 const since = (started: number) => (performance.now() - started) / 1000;
 
 /** Plays for a number of seconds, at least one group. The last group is cut short. */
@@ -84,17 +86,13 @@ async function playFor(
 }
 
 async function tryEngine(engine: LocalEngine, seconds: number, loadSeconds: number) {
-  const played = await playFor(engine, seconds);
-  const result: EngineTrial = {
-    compute: engine.info.compute,
-    words: engineText(engine.info).replace(/^engine: /, ""),
-    loadSeconds,
-    rollouts: played.records.length,
-    tokens: played.tokens,
-    tokensPerSecond: played.tokens / played.seconds,
-  };
-  send({ kind: "engine", result });
-  return played.records;
+  const { records, tokens, seconds: took } = await playFor(engine, seconds);
+  const { compute } = engine.info;
+  const words = engineText(engine.info).replace(/^engine: /, "");
+  const facts = { compute, words, loadSeconds, rollouts: records.length, tokens, tokensPerSecond: tokens / took };
+  const played = `${facts.rollouts} short rollouts of the tiny model, ${tokens} tokens, ${facts.tokensPerSecond.toFixed(0)} tokens/s`;
+  found(ok("rollouts", `${words}; loaded in ${secondsText(loadSeconds)}; ${played}`, facts));
+  return records;
 }
 
 /** A batch in which every other rollout is the better one. */
@@ -138,9 +136,8 @@ async function tryUpdate(engine: LocalEngine, records: readonly TokenRecord[], r
     });
     if (!metrics.applied) throw new Error(`the ${metrics.skipped} of the update was not a finite number`);
     const { backend, device, precision } = learner.info;
-    send({
-      kind: "learner",
-      result: {
+    found(
+      updateCheck({
         backend,
         device,
         precision,
@@ -150,8 +147,8 @@ async function tryUpdate(engine: LocalEngine, records: readonly TokenRecord[], r
         mismatch: metrics.mismatch.mean,
         limit: mismatchLimit(engine.info.weightType, engine.info.compute),
         notes: metrics.notes ?? [],
-      },
-    });
+      }),
+    );
   } finally {
     await learner.close();
   }
@@ -176,7 +173,7 @@ async function trial(request: TrialRequest): Promise<void> {
     const probe = readProbe(adapter);
     const scores = probe && (await scoreProbe(engine, probe));
     if (!scores) throw new Error(`the update left no probe beside ${adapter}`);
-    send({ kind: "adapter", result: readingOf(probe, scores) });
+    found(adapterCheck(readingOf(probe, scores)));
   } finally {
     await engine.close();
   }

@@ -1,33 +1,59 @@
-/** Runs the trial and turns its results into checks. */
+/** Runs the trial (trial.ts) in a process of its own, which sends its checks. */
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Config } from "../../core/config/config.js";
+import type { LearnerInfo } from "../../core/learn/types.js";
+import type { ProbeReading } from "../../core/run/records.js";
 import { spawnTied } from "../../core/util/tied.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
-import {
-  type AdapterTrial,
-  type EngineTrial,
-  LEARNER_LOG,
-  type LearnerTrial,
-  type TrialMessage,
-  type TrialRequest,
-} from "./trial-words.js";
 
+/** Name of the learner's log in the folder of a trial. */
+export const LEARNER_LOG = "learner.log";
 /** Seconds for the whole trial: compiling kernels may take minutes when a card is used for the first time. */
 const LIMIT = 900;
 /** The engine must be nearer to the learner after the update than to the one before, unless the adapter is not in use. */
 const FAR = 3;
 
-export interface TrialOutcome {
-  engine?: EngineTrial;
-  learner?: LearnerTrial;
-  adapter?: AdapterTrial;
-  failed?: string;
+export interface TrialRequest extends Pick<Config, "gpu" | "device" | "threads" | "learner"> {
+  /** A GGUF file. */
+  readonly model: string;
+  /** Interpreter of the learner; null tries no update. */
+  readonly python: string | null;
+  /** An empty folder. */
+  readonly folder: string;
+  /** Seconds of rollouts. */
+  readonly seconds: number;
 }
 
-function runTrial(request: TrialRequest, signal: AbortSignal, log: (text: string) => void): Promise<TrialOutcome> {
-  const outcome: TrialOutcome = {};
+export type TrialMessage =
+  | { readonly kind: "say"; readonly text: string }
+  | { readonly kind: "check"; readonly check: Check }
+  | { readonly kind: "failed"; readonly message: string };
+
+export interface TriedUpdate extends Pick<LearnerInfo, "backend" | "device" | "precision"> {
+  readonly loadSeconds: number;
+  readonly updateSeconds: number;
+  /** Bytes. */
+  readonly peak: number;
+  /** Mean distance between the engine's and the learner's log-probabilities of the sampled tokens, nats. */
+  readonly mismatch: number;
+  /** Its limit for these weights. */
+  readonly limit: number;
+  /** The learner's own: which of its faster ways it goes without, and why. */
+  readonly notes: readonly string[];
+}
+
+interface Outcome {
+  /** By their names: rollouts, update and adapter, as far as it came. */
+  readonly checks: ReadonlyMap<string, Check>;
+  readonly failed: string | undefined;
+}
+
+function runTrial(request: TrialRequest, signal: AbortSignal, log: (text: string) => void): Promise<Outcome> {
+  const checks = new Map<string, Check>();
+  let failed: string | undefined;
   return new Promise((resolve) => {
     const trial = fileURLToPath(new URL("./trial.js", import.meta.url));
     const { process: child, kill } = spawnTied(process.execPath, [...process.execArgv, trial], {
@@ -37,7 +63,7 @@ function runTrial(request: TrialRequest, signal: AbortSignal, log: (text: string
     let last = "";
     const late = setTimeout(() => end(`no end after ${LIMIT} s`), LIMIT * 1000);
     const end = (why: string) => {
-      outcome.failed ??= why;
+      failed ??= why;
       kill();
     };
     const interrupted = () => end("interrupted");
@@ -48,54 +74,41 @@ function runTrial(request: TrialRequest, signal: AbortSignal, log: (text: string
     });
     child.on("message", (message: TrialMessage) => {
       if (message.kind === "say") log(message.text);
-      else if (message.kind === "failed") outcome.failed = message.message;
-      else Object.assign(outcome, { [message.kind]: message.result });
+      else if (message.kind === "failed") failed = message.message;
+      else checks.set(message.check.name, message.check);
     });
     child.once("error", (error) => end(error.message));
     child.once("close", (code, by) => {
       clearTimeout(late);
       signal.removeEventListener("abort", interrupted);
       if (code !== 0)
-        outcome.failed ??= `the process ended ${by ? `by ${by}` : `with exit code ${code}`}${last && `: ${last}`}`;
-      resolve(outcome);
+        failed ??= `the process ended ${by ? `by ${by}` : `with exit code ${code}`}${last && `: ${last}`}`;
+      resolve({ checks, failed });
     });
     child.send(request);
   });
 }
 
 const nats = (value: number) => `${value.toFixed(4)} nats`;
-const seconds = (value: number) => `${value.toFixed(1)} s`;
+export const secondsText = (value: number) => `${value.toFixed(1)} s`;
 
-function engineCheck({ engine, failed }: TrialOutcome): Check {
-  if (!engine) return wrong("rollouts", "no rollout could be played", failed ?? "no reason was given");
-  const { words, rollouts, tokens, tokensPerSecond, loadSeconds } = engine;
-  const played = `${rollouts} short rollouts of the tiny model, ${tokens} tokens, ${tokensPerSecond.toFixed(0)} tokens/s`;
-  return ok("rollouts", `${words}; loaded in ${seconds(loadSeconds)}; ${played}`, { ...engine });
-}
-
-export function updateCheck({ engine, learner, failed }: TrialOutcome, python: string | null): Check {
-  if (!engine) return none("update", "not tried: there were no rollouts to learn from");
-  if (python === null) return none("update", "not tried: there is no Python that could learn");
-  if (!learner) return wrong("update", "no update could be made", failed ?? "no reason was given");
-  const { backend, device, precision, loadSeconds, updateSeconds, peak, mismatch, limit, notes } = learner;
+export function updateCheck(made: TriedUpdate): Check {
+  const { backend, device, precision, loadSeconds, updateSeconds, peak, mismatch, limit, notes } = made;
   const by = backend === "unsloth" ? ", Unsloth" : "";
-  const words = `${device}, ${precision}${by}; loaded in ${seconds(loadSeconds)}, updated in ${seconds(updateSeconds)}, at most ${(peak / 1e9).toFixed(1)} GB; ${nats(mismatch)} from the engine`;
+  const words = `${device}, ${precision}${by}; loaded in ${secondsText(loadSeconds)}, updated in ${secondsText(updateSeconds)}, at most ${(peak / 1e9).toFixed(1)} GB; ${nats(mismatch)} from the engine`;
   if (mismatch > limit) {
-    return wrong("update", words, `engine and learner must be one model: the limit is ${nats(limit)}`, { ...learner });
+    return wrong("update", words, `engine and learner must be one model: the limit is ${nats(limit)}`, { ...made });
   }
   // Right, but slower than it could be.
-  return notes.length > 0
-    ? note("update", words, notes.join("; "), { ...learner })
-    : ok("update", words, { ...learner });
+  return notes.length > 0 ? note("update", words, notes.join("; "), { ...made }) : ok("update", words, { ...made });
 }
 
-export function adapterCheck({ learner, adapter, failed }: TrialOutcome): Check {
-  if (!learner) return none("adapter", "not tried: there is no new adapter");
-  if (!adapter) return wrong("adapter", "the new adapter could not be loaded back", failed ?? "no reason was given");
-  const { after, before } = adapter;
+/** @param reading distances of the engine with the new adapter to the learner after the update, and before it */
+export function adapterCheck(reading: Pick<ProbeReading, "after" | "before">): Check {
+  const { after, before } = reading;
   const words = `on the engine after sleep and wake: ${nats(after)} from the learner, ${nats(before)} from the policy before`;
-  if (after * FAR <= before) return ok("adapter", words, { ...adapter });
-  return wrong("adapter", words, "the engine does not play the adapter that it was given", { ...adapter });
+  if (after * FAR <= before) return ok("adapter", words, { after, before });
+  return wrong("adapter", words, "the engine does not play the adapter that it was given", { after, before });
 }
 
 export async function checkTrial(
@@ -106,11 +119,23 @@ export async function checkTrial(
   const folder = mkdtempSync(join(tmpdir(), "hone-doctor-"));
   let named = false;
   try {
-    const outcome = await runTrial({ ...request, folder }, signal, log);
+    const { checks, failed } = await runTrial({ ...request, folder }, signal, log);
     signal.throwIfAborted();
     // An error of the learner's names its log, which must then still be there.
-    named = outcome.failed?.includes(join(folder, LEARNER_LOG)) ?? false;
-    return [engineCheck(outcome), updateCheck(outcome, request.python), adapterCheck(outcome)];
+    named = failed?.includes(join(folder, LEARNER_LOG)) ?? false;
+    const why = failed ?? "no reason was given";
+    const [rollouts, update, adapter] = ["rollouts", "update", "adapter"].map((name) => checks.get(name));
+    const untried = !rollouts
+      ? "not tried: there were no rollouts to learn from"
+      : request.python === null && "not tried: there is no Python that could learn";
+    return [
+      rollouts ?? wrong("rollouts", "no rollout could be played", why),
+      update ?? (untried ? none("update", untried) : wrong("update", "no update could be made", why)),
+      adapter ??
+        (update
+          ? wrong("adapter", "the new adapter could not be loaded back", why)
+          : none("adapter", "not tried: there is no new adapter")),
+    ];
   } finally {
     const all = named ? readdirSync(folder).filter((name) => name !== LEARNER_LOG) : [""];
     for (const name of all) rmSync(join(folder, name), { recursive: true, force: true });

@@ -5,7 +5,5 @@ import "../machine/play/player-options.js";
 import "./training-options.js";
 import "../insight/insight-options.js";
 import "../machine/export/export-options.js";
-import "../machine/pack/pack-options.js";
-import "./objective-options.js";
 import "./learner-options.js";
 import "../judge/judging-options.js";

@@ -10,6 +10,7 @@
  * A step is committed as without it, before the engine has loaded its policy: N + 1 steps may be committed and not settled. Rollouts
  * that were played ahead are saved like others; a process that goes on plays what is missing with the same policies.
  */
+import { EventEmitter, once } from "node:events";
 import { PassThrough } from "node:stream";
 import type { StepRow } from "../core/run/records.js";
 import { pruneCheckpoints } from "../core/train/earlier.js";
@@ -24,21 +25,20 @@ import { stepsPlayedBy, versionOf } from "../core/train/version.js";
 /** Values by step, each given once, which may be awaited before. */
 class BySteps<T> {
   readonly #values = new Map<number, T>();
-  readonly #waiting = new Map<number, (value: Promise<T>) => void>();
-  #failed: Promise<never> | undefined;
+  readonly #given = new EventEmitter();
+  readonly #failed = new AbortController();
 
   set(step: number, value: T): void {
     this.#values.set(step, value);
-    this.#waiting.get(step)?.(Promise.resolve(value));
-    this.#waiting.delete(step);
+    this.#given.emit(String(step));
   }
 
-  /** One may wait for it. @throws as told to `fail`, where the value was not given before */
+  /** @throws as told to `fail`, where the value was not given before */
   async get(step: number): Promise<T> {
-    const value = this.#values.get(step);
-    if (value !== undefined) return value;
-    if (this.#failed) return this.#failed;
-    return new Promise((resolve) => this.#waiting.set(step, resolve));
+    const { signal } = this.#failed;
+    // The signal's own reason in place of an AbortError.
+    if (!this.#values.has(step)) await once(this.#given, String(step), { signal }).catch(() => signal.throwIfAborted());
+    return this.#values.get(step) as T;
   }
 
   /** {@link get}, once: the value is not kept. */
@@ -50,9 +50,7 @@ class BySteps<T> {
 
   /** No more values will come. */
   fail(error: unknown): void {
-    this.#failed = Promise.reject(error);
-    this.#failed.catch(() => undefined);
-    for (const resolve of this.#waiting.values()) resolve(this.#failed);
+    this.#failed.abort(error);
   }
 }
 

@@ -13,10 +13,12 @@ import type { RunSettings } from "../core/run/settings.js";
 import type { PlainOptions } from "../core/task/task.js";
 import type { LoopSettings } from "../core/train/parts.js";
 import { UsageError } from "../core/util/errors.js";
+import type { ModelShape } from "../engine/models.js";
 import { bringCloser } from "../guards/closer.js";
 import { farMismatch, mismatchLimit } from "../guards/mismatch.js";
 import { rewardFacts } from "../judge/reward/registry.js";
 import { tornLayer } from "../machine/architectures.js";
+import { checkContext } from "../machine/models/header.js";
 import { type Preset, presets } from "./presets.js";
 
 export interface SettingsSources {
@@ -24,12 +26,7 @@ export interface SettingsSources {
   readonly given: GivenOptions;
   /** The recorded run, if it exists. */
   readonly recorded: RunRecord | undefined;
-  readonly model: {
-    readonly reference: string;
-    readonly parameters: number;
-    readonly trainedContext: number;
-    readonly architecture: string;
-  };
+  readonly model: Pick<ModelShape, "parameters" | "trainedContext" | "architecture"> & { readonly reference: string };
   /** The task's options. */
   readonly set?: PlainOptions;
   /** Steps of one pass over the train split, for presets that count in passes. */
@@ -97,10 +94,7 @@ function begunWith(recorded: RunRecord | undefined, loss: ObjectiveName): RunRec
   return others;
 }
 
-function checkSettings(
-  settings: RunSettings,
-  { trainedContext, architecture }: { readonly trainedContext: number; readonly architecture: string },
-): void {
+function checkSettings(settings: RunSettings, { trainedContext, architecture }: SettingsSources["model"]): void {
   if (settings.temperature === 0) {
     throw new UsageError("--temperature 0: rollouts of a group would all be the same, and only differences teach");
   }
@@ -126,11 +120,7 @@ function checkSettings(
   if (torn !== undefined) {
     throw new UsageError(`--lora-targets: ${torn.join(", ")} are one layer of this model; name all of them, or none`);
   }
-  if (settings.context > trainedContext) {
-    throw new UsageError(
-      `--context ${settings.context}: the model was trained with ${trainedContext} tokens; give at most that`,
-    );
-  }
+  checkContext(settings.context, trainedContext);
 }
 
 /** The model a run is trained from: given, recorded, or the default. */

@@ -3,20 +3,18 @@
  * memory; one that is kept may move itself to main memory after each update (`offload`). A learner that dies is replaced
  * once, from the checkpoint in force; one that runs out of memory is asked again with smaller micro-batches.
  */
-import type { Config } from "../core/config/config.js";
 import { adamOf } from "../core/config/sizes.js";
 import { LearnerDied, LearnerOutOfMemory } from "../core/learn/errors.js";
 import { type Learner, startLearner } from "../core/learn/learner.js";
 import { objectiveOf } from "../core/learn/objectives.js";
 import type { LearnerLifetime, StepMetrics, StepSettings } from "../core/learn/types.js";
 import type { Run } from "../core/run/run.js";
-import type { RunSettings } from "../core/run/settings.js";
 import type { UpdateRequest, Updater } from "../core/train/parts.js";
 import { deriveSeed } from "../core/util/random.js";
 import { learnerCards } from "../engine/device/device.js";
-import type { LearnerPlace } from "../engine/device/learner-place.js";
 import { ggmlBase } from "../engine/missing.js";
 import { learnerFacts, learnerText } from "../machine/compute.js";
+import type { RunPlan } from "./plan-run.js";
 
 /** The part of the learner's interface that is used. */
 export type LearnerLike = Pick<Learner, "step" | "close">;
@@ -130,19 +128,8 @@ export function learnerUpdater({ lifetime, step, start, log }: UpdaterSettings):
   };
 }
 
-export interface UpdaterSources {
+export interface UpdaterSources extends Pick<RunPlan, "model" | "settings" | "config" | "fitted" | "place"> {
   readonly run: Pick<Run, "logFile" | "saw">;
-  /** The model's file. */
-  readonly model: string;
-  readonly settings: RunSettings;
-  readonly config: Pick<Config, "learner" | "learnerLaunch" | "learnerLifetime" | "precision" | "hfWeights">;
-  /** Values that fit the machine. */
-  readonly fitted: {
-    readonly microBatchTokens: number;
-    readonly gradientCheckpointing: boolean;
-    readonly shape: { readonly parameters: number };
-  };
-  readonly place: LearnerPlace;
   /** CPU threads. */
   readonly threads: number;
   /** The learner's interpreter, installed where it is missing; aborting the signal ends that. */

@@ -102,7 +102,7 @@ test("names what cannot be served", async () => {
     [{ subject: "tiny", checkpoint: ["best"] }, /^--checkpoint and --compare are for a run; tiny is a model$/],
     [{ subject: "mail/none", model: "tiny" }, /^there is no run mail\/none in /],
     [{ model: "tiny", context: 999_999 }, /the model was trained with \d+ tokens; give at most that/],
-    [{ subject: "falcon", model: other }, /other\.gguf is not the model that the run was trained from/],
+    [{ subject: "falcon", model: other }, /other\.gguf is not the model that the run falcon was trained from/],
   ];
   const signal = new AbortController().signal;
   const progress = new ProgressLine(process.stdout);

@@ -100,7 +100,8 @@ export class Fleet {
         throw new HoneError(`the vLLM server at ${url}: ${messageOf(error)}`, { cause: error });
       }
     }
-    this.#removeAbandoned();
+    const { folder } = this.#options;
+    for (const name of folder.abandoned()) folder.remove(name);
     this.#watch();
   }
 
@@ -291,11 +292,6 @@ export class Fleet {
       }),
     );
     this.#unloaded.push(name);
-  }
-
-  #removeAbandoned(): void {
-    const { folder } = this.#options;
-    for (const name of folder.abandoned()) folder.remove(name);
   }
 
   #watch(): void {

@@ -4,13 +4,11 @@ import { messageOf } from "../../core/util/errors.js";
 import { hone, reinstall } from "../../core/util/program.js";
 import { loadAddon } from "../../engine/addon.js";
 import { capabilityText, majorOf } from "../../engine/device/cuda.js";
-import type { DeviceReport } from "../../engine/device/device.js";
+import type { DeviceChoice, DeviceReport } from "../../engine/device/device.js";
 import { isComplete } from "../../engine/device/runtime.js";
 import { describe } from "../../engine/device/visible.js";
 import { gpuTitles, installedBackends, llamaCommand } from "../../engine/missing.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
-
-export type GpuChoice = "auto" | "cuda" | "vulkan" | "metal" | "off";
 
 export function checkAddon(): Check {
   try {
@@ -37,7 +35,7 @@ export function checkBackends(): Check {
 const gigabytes = (bytes: number | undefined) => (bytes === undefined ? "" : `, ${(bytes / 1e9).toFixed(1)} GB`);
 
 /** NVIDIA's cards; other makers' cards show when the engine is tried. */
-export function checkCard({ nvidia, hidden, card }: DeviceReport, gpu: GpuChoice): Check {
+export function checkCard({ nvidia, hidden, card }: DeviceReport, gpu: DeviceChoice["gpu"]): Check {
   const facts = { gpus: nvidia.gpus, card: card ?? null, hidden };
   const used = gpu === "auto" || gpu === "cuda";
   if (nvidia.problem !== undefined && !hidden) {
@@ -53,9 +51,9 @@ export function checkCard({ nvidia, hidden, card }: DeviceReport, gpu: GpuChoice
   return used ? ok("gpu", found, facts) : note("gpu", found, `--gpu ${gpu} leaves it unused`, facts);
 }
 
-const noCuda = (gpu: GpuChoice) => `--gpu ${gpu} uses no CUDA`;
+const noCuda = (gpu: DeviceChoice["gpu"]) => `--gpu ${gpu} uses no CUDA`;
 
-export function checkDriver({ nvidia, card, cuda }: DeviceReport, gpu: GpuChoice): Check {
+export function checkDriver({ nvidia, card, cuda }: DeviceReport, gpu: DeviceChoice["gpu"]): Check {
   const { driver } = nvidia;
   if (card && gpu !== "auto" && gpu !== "cuda") return none("driver", `${driver ?? "not known"}; ${noCuda(gpu)}`);
   const facts = { driver: driver ?? null, majors: cuda?.majors ?? [] };
@@ -70,7 +68,11 @@ export function checkDriver({ nvidia, card, cuda }: DeviceReport, gpu: GpuChoice
  * One major version for both sides.
  * @param torchCuda CUDA version of PyTorch's build; null for a CPU build, undefined without PyTorch
  */
-export function checkCuda({ card, cuda }: DeviceReport, torchCuda: string | null | undefined, gpu: GpuChoice): Check {
+export function checkCuda(
+  { card, cuda }: DeviceReport,
+  torchCuda: string | null | undefined,
+  gpu: DeviceChoice["gpu"],
+): Check {
   if (card && gpu !== "auto" && gpu !== "cuda") return none("cuda", noCuda(gpu));
   const runtime = cuda?.runtime;
   const facts = { engine: runtime ?? null, learner: torchCuda ?? null };

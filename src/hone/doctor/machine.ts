@@ -1,10 +1,10 @@
 /** Checks of the machine: Node, memory, disk. */
-import { existsSync, readFileSync, statfsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { packageRoot } from "../../core/util/paths.js";
 import { usableCores } from "../../engine/threads.js";
 import { gigabytes } from "../../machine/plan/fit.js";
-import { mainMemory } from "../../machine/plan/machine.js";
+import { freeBytes, mainMemory } from "../../machine/plan/machine.js";
 import { type Check, note, ok, wrong } from "./check.js";
 
 /** With fewer free bytes, a run's checkpoints may fill the disk. */
@@ -44,8 +44,7 @@ function existingFolder(folder: string): string {
 }
 
 export function checkDisk(home: string): Check {
-  const { bavail, bsize } = statfsSync(existingFolder(home));
-  const free = bavail * bsize;
+  const free = freeBytes(existingFolder(home));
   const found = `${gigabytes(free)} free for runs in ${home}`;
   const facts = { home, free };
   if (free >= DISK) return ok("disk", found, facts);

@@ -5,7 +5,7 @@
  */
 
 import { OutOfTime, runCall, ToolFailure } from "../../core/rollout/calls.js";
-import { opening } from "../../core/rollout/rollout.js";
+import { opening, type RolloutLimits } from "../../core/rollout/rollout.js";
 import type { Opening, Session, Turn } from "../../core/rollout/session.js";
 import type { AnyTask, CallRecord, ChatMessage, Scenario } from "../../core/task/task.js";
 import { messageLines } from "../../insight/report/conversation.js";
@@ -16,20 +16,13 @@ export interface Speaker {
   open(opening: Opening): Session;
 }
 
-export interface ChatLimits {
-  /** Maximum number of consecutive turns before the model must answer in text. */
-  readonly maxTurns: number;
-  readonly maxTokens: number;
-  readonly turnSeconds: number;
-  readonly toolSeconds: number;
-}
-
 export interface ChatOptions {
   readonly task: AnyTask;
   readonly scenario: Scenario;
   readonly env: unknown;
   readonly speakers: readonly Speaker[];
-  readonly limits: ChatLimits;
+  /** `maxTurns`: consecutive turns before the model must answer in text, at most. */
+  readonly limits: Pick<RolloutLimits, "maxTurns" | "maxTokens" | "turnSeconds" | "toolSeconds">;
   readonly terminal: Terminal;
   readonly useColours: boolean;
   readonly signal: AbortSignal;

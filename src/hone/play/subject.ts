@@ -14,17 +14,16 @@ import { UsageError } from "../../core/util/errors.js";
 import { hone } from "../../core/util/program.js";
 import { engineOptions } from "../../engine/engine-options.js";
 import { loadFitting } from "../../engine/load-fitting.js";
-import { modelFingerprint } from "../../engine/models.js";
 import { chatOfRun } from "../../insight/evaluate/entrants.js";
 import { checkpointTitle } from "../../insight/report/eval-report.js";
 import { engineText } from "../../machine/compute.js";
-import { conversingModel } from "../../machine/models/header.js";
+import { checkContext, conversingModel } from "../../machine/models/header.js";
 import { linesTo } from "../../machine/models/io.js";
 import { isCatalogueName } from "../../machine/models/reference.js";
 import { resolveModel } from "../../machine/models/resolve.js";
 import { adapterFile } from "../../machine/play/engine-player.js";
 import { prepareMachine } from "../../machine/python/machine.js";
-import { type OpenCheckpoints, openCheckpoints } from "../../machine/runs/checkpoint-choice.js";
+import { checkTrainedFrom, type OpenCheckpoints, openCheckpoints } from "../../machine/runs/checkpoint-choice.js";
 import { findRuns, namedRun } from "../../machine/runs/place.js";
 
 /** Options that choose the models and the device. */
@@ -141,18 +140,9 @@ export async function openSubject(config: SubjectConfig, options: OpenSubjectOpt
   const reference = subject.model ?? (settings?.model as string);
   const weights = settings?.weights ?? config.weights;
   const file = await resolveModel(reference, { ...config, weights }, lines);
-  const fingerprint = opened?.record.contents.model;
-  if (fingerprint !== undefined && modelFingerprint(file) !== fingerprint) {
-    throw new UsageError(
-      `${file} is not the model that the run was trained from; give that one with ${flagOf("model")}`,
-    );
-  }
+  if (opened) checkTrainedFrom(file, opened);
   const { trainedContext } = await conversingModel(file);
-  if (config.context !== undefined && config.context > trainedContext) {
-    throw new UsageError(
-      `--context ${config.context}: the model was trained with ${trainedContext} tokens; give at most that`,
-    );
-  }
+  checkContext(config.context, trainedContext);
   const alone = config.adapter === undefined ? null : await adapterFile(config.adapter, file, config, lines);
   const wanted = merged(
     opened

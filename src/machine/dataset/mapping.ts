@@ -28,13 +28,7 @@ const own = {
   kind: asText.optional(),
 };
 
-export interface Fields {
-  readonly id?: string | undefined;
-  readonly split?: string | undefined;
-  readonly question: string;
-  readonly kind?: string | undefined;
-  readonly [field: string]: unknown;
-}
+export type Fields = Readonly<z.output<z.ZodObject<typeof own>> & Record<string, unknown>>;
 
 /** Resolves a column name that no column has, as a path into a column: `answers.text.0`. */
 function valueAt(values: Row["values"], column: string): unknown {

@@ -5,7 +5,7 @@ import type { Config, OptionOf } from "../../core/config/config.js";
 import { settingsOf } from "../../core/run/settings.js";
 import { UsageError } from "../../core/util/errors.js";
 import { packageRoot } from "../../core/util/paths.js";
-import { chatTemplatesOf, type ModelShape, modelFingerprint, modelShape } from "../../engine/models.js";
+import { chatTemplatesOf, type ModelShape, modelShape } from "../../engine/models.js";
 import { quantizeModel } from "../../engine/quantize.js";
 import { hubOptionsOf } from "../hub/hub-options.js";
 import { writeModel } from "../models/folder.js";
@@ -14,7 +14,7 @@ import { converterPython } from "../models/program.js";
 import { resolveWithSource } from "../models/resolve.js";
 import { filesOf, unchangedFiles } from "../models/source.js";
 import { needDisk } from "../plan/machine.js";
-import { type OpenCheckpoints, openCheckpoints } from "../runs/checkpoint-choice.js";
+import { checkTrainedFrom, type OpenCheckpoints, openCheckpoints } from "../runs/checkpoint-choice.js";
 import { namedRun } from "../runs/place.js";
 import { RunReader } from "../runs/reader.js";
 import { type Base, baseOf, peftBaseName } from "./base.js";
@@ -129,11 +129,7 @@ async function modelOf({ opened }: Chosen, config: ExportConfig, io: ModelIo): P
   const reference = config.model ?? settings.model;
   const weights = config.weights ?? settings.weights;
   const { file, source } = await resolveWithSource(reference, { ...config, weights }, io);
-  if (modelFingerprint(file) !== opened.record.contents.model) {
-    throw new UsageError(
-      `${file} is not the model that the run ${opened.name} was trained from; give that one with --model`,
-    );
-  }
+  checkTrainedFrom(file, opened);
   const given = config.baseFolder === undefined ? undefined : resolve(config.baseFolder);
   if (given !== undefined && !existsSync(join(given, "config.json"))) {
     throw new UsageError(

@@ -16,7 +16,7 @@ import { needDisk, sizeText } from "../plan/machine.js";
 import { BYTES, WEIGHTS, type Weights } from "./catalogue.js";
 import type { ModelIo } from "./io.js";
 import { withKnownFiles } from "./known-files.js";
-import { converterPython, run, writtenOnce } from "./program.js";
+import { converterPython, type FolderOptions, run, writtenOnce } from "./program.js";
 import { isSentencePiece, spaceBefore } from "./sentencepiece.js";
 import { aboutFiles, chatTemplateIn, readJson, weigh, weightFiles } from "./source.js";
 
@@ -94,14 +94,7 @@ function llamaVersion(): string {
   return `node-llama-cpp ${dependencies["node-llama-cpp"]}`;
 }
 
-export interface ConversionOptions {
-  readonly home: string;
-  readonly weights: Weights;
-  /** --python */
-  readonly python: string | undefined;
-  /** HONE_TORCH_INDEX, for an environment that has to be made first. */
-  readonly torchIndex: string | undefined;
-}
+export type ConversionOptions = FolderOptions & { readonly weights: Weights };
 
 /**
  * Returns the GGUF file of a model in Hugging Face format, converting it if needed.

@@ -19,6 +19,12 @@ export async function conversingModel(file: string): Promise<ModelHeader> {
   return header;
 }
 
+/** @throws UsageError for a longer context than the model was trained with */
+export function checkContext(context: number | undefined, trained: number): void {
+  if (context === undefined || context <= trained) return;
+  throw new UsageError(`--context ${context}: the model was trained with ${trained} tokens; give at most that`);
+}
+
 const LAYER_TENSOR = new RegExp(`^blk\\.\\d+\\.(${KNOWN_TENSORS.layer.join("|")})\\.(weight|bias)$`);
 const isKnown = (tensor: string) => KNOWN_TENSORS.model.includes(tensor) || LAYER_TENSOR.test(tensor);
 

@@ -5,10 +5,10 @@
  */
 
 import type { Precision } from "../../core/learn/types.js";
-import { attendingLayers, type ModelShape } from "../../engine/models.js";
+import { attendingLayers } from "../../engine/models.js";
 import { adaptedLayers, architectureNamed } from "../architectures.js";
 import { adaptedLinears } from "../linears.js";
-import { adapterParameters } from "./input.js";
+import { adapterParameters, type PlanInput } from "./input.js";
 
 /** Alignment of mask rows in native/learner/attention.py, in numbers. A test compares the two constants. */
 export const MASK_ALIGNMENT = 8;
@@ -20,10 +20,7 @@ export interface RowLayout {
   readonly completions: readonly number[];
 }
 
-export interface PassSettings {
-  readonly shape: ModelShape;
-  readonly loraRank: number;
-  readonly loraTargets: readonly string[];
+export interface PassSettings extends Pick<PlanInput, "shape" | "loraRank" | "loraTargets"> {
   readonly precision: Precision;
   /** Quantised weights stay blocks: the values of one product exist during it. */
   readonly blocks: boolean;

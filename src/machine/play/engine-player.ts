@@ -8,14 +8,14 @@ import type { PlayerSpec } from "../../core/rollout/player.js";
 import { UsageError } from "../../core/util/errors.js";
 import { sha256OfFile } from "../../core/util/files.js";
 import { takeDevice } from "../../engine/device/device.js";
-import { type ModelShape, modelShape, trainedContext } from "../../engine/models.js";
+import { type ModelShape, modelShape } from "../../engine/models.js";
 import { engineText } from "../compute.js";
 import { adopted, checkBelongs, type PeftAdapter, readPeft } from "../models/adapter.js";
-import { conversingModel } from "../models/header.js";
+import { checkContext, conversingModel } from "../models/header.js";
 import { linesTo, type ModelIo } from "../models/io.js";
 import { resolveModel } from "../models/resolve.js";
 import { prepareMachine } from "../python/machine.js";
-import { checkEngineChoice, type WantedEngine } from "./engine-choice.js";
+import { checkEngineChoice } from "./engine-choice.js";
 import type { OpenPlayer, PlayerConfig } from "./player-config.js";
 import { openPlaying, rankOf } from "./playing-engine.js";
 
@@ -45,19 +45,6 @@ export async function adapterFile(
   return join(await adopted(adapter, model, config, io), "adapter.gguf");
 }
 
-async function playing(config: PlayerConfig, model: string): Promise<Omit<WantedEngine, "adapterRank">> {
-  const { context } = config;
-  const trained = await trainedContext(model);
-  if (context !== undefined && context > trained) {
-    throw new UsageError(`--context ${context}: the model was trained with ${trained} tokens; give at most that`);
-  }
-  return {
-    model,
-    sequences: config.concurrency ?? ROLLOUTS_AT_ONCE.cpu,
-    contextPerSequence: context ?? Math.min(CONTEXT, trained),
-  };
-}
-
 /**
  * @param name of the model, as `--model` has it
  * @throws UsageError, HoneError when it cannot be had
@@ -75,9 +62,15 @@ export async function openEnginePlayer(
   const peft = config.adapter === undefined ? undefined : peftIn(config.adapter);
   const inspect = (shape: ModelShape) => peft && checkBelongs(peft, shape, `--adapter ${config.adapter}`);
   const model = await resolveModel(name, config, lines, { inspect });
-  await conversingModel(model);
+  const { trainedContext } = await conversingModel(model);
+  checkContext(config.context, trainedContext);
   const adapter = config.adapter === undefined ? null : await adapterFile(config.adapter, model, config, lines);
-  const wanted = { ...(await playing(config, model)), adapterRank: adapter === null ? undefined : rankOf(adapter) };
+  const wanted = {
+    model,
+    sequences: config.concurrency ?? ROLLOUTS_AT_ONCE.cpu,
+    contextPerSequence: config.context ?? Math.min(CONTEXT, trainedContext),
+    adapterRank: adapter === null ? undefined : rankOf(adapter),
+  };
   const cuda = await prepareMachine(config, log);
   const { engine, options } = await openPlaying(config, wanted, cuda, { log, signal });
   log(engineText(engine.info));

@@ -16,12 +16,7 @@ import { cudaExists, hasVulkan, hasVulkanCard, lackingLibraries, nvidiaBroken } 
 import { packagesOfPython } from "./given.js";
 import { ensurePython, type PythonOptions } from "./python.js";
 
-export interface MachineSettings extends DeviceChoice {
-  readonly device: string | undefined;
-  /** As {@link PythonOptions.python}. */
-  readonly python: string | undefined;
-  readonly torchIndex: string | undefined;
-}
+export type MachineSettings = Pick<Config, "gpu" | "device" | "python" | "torchIndex">;
 
 /**
  * Fetches what llama.cpp needs for the GPU that will be used, where it is not there.

@@ -9,6 +9,7 @@ import { bestOf } from "../../core/run/run.js";
 import { type RunSettings, settingsOf } from "../../core/run/settings.js";
 import { UsageError } from "../../core/util/errors.js";
 import { hone } from "../../core/util/program.js";
+import { modelFingerprint } from "../../engine/models.js";
 import { type FoundRun, findRun } from "./place.js";
 import { RunReader } from "./reader.js";
 
@@ -80,6 +81,12 @@ export async function openCheckpoints(
   } finally {
     reader.close();
   }
+}
+
+/** @throws UsageError where a file is not the model that a run was trained from */
+export function checkTrainedFrom(file: string, { name, record }: Pick<OpenCheckpoints, "name" | "record">): void {
+  if (modelFingerprint(file) === record.contents.model) return;
+  throw new UsageError(`${file} is not the model that the run ${name} was trained from; give that one with --model`);
 }
 
 /**

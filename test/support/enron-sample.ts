@@ -7,8 +7,8 @@ import { join, resolve } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe } from "vitest";
 import { packageRoot } from "../../src/core/util/paths.js";
-import { parseJob } from "../../src/email/import/parse.js";
-import { fileJobs } from "../../src/email/import/sources.js";
+import { parse } from "../../src/email/import/parse.js";
+import { inFile } from "../../src/email/import/sources.js";
 import type { Mail } from "../../src/email/mail.js";
 
 const folder = resolve(packageRoot, "../shared/data/enron-sample");
@@ -57,11 +57,11 @@ export function rawMessages(archive: string): RawMessage[] {
   return messages;
 }
 
-/** The importer's result for an archive, on this thread: `most` mails or somewhat more. */
+/** The importer's result for an archive: `most` mails or somewhat more. */
 export async function importedMails(archive: string, most = Number.POSITIVE_INFINITY): Promise<Mail[]> {
   const mails: Mail[] = [];
-  for await (const job of fileJobs(archive, true, { done: 0, total: 0 })) {
-    const parsed = await parseJob(job, { maxBody: 0, maxRecipients: 0 });
+  for await (const found of inFile(archive, true, { done: 0, total: 0 })) {
+    const parsed = await parse(found, { maxBody: 0, maxRecipients: 0 });
     if (parsed.skipped.length > 0) throw new Error(`skipped ${JSON.stringify(parsed.skipped[0])}`);
     mails.push(...parsed.mails);
     if (mails.length >= most) break;

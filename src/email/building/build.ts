@@ -2,11 +2,12 @@
  * Builds a mail database: imports mail from any source, then the questions, into one file that appears when complete.
  * Every message read is counted once: imported, duplicate, or skipped with a named reason.
  */
-import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { setImmediate as breathe } from "node:timers/promises";
 import { HoneError, messageOf } from "../../core/util/errors.js";
+import { headOf } from "../import/bytes.js";
+import type { ImportRules, Skipped, SkipReason } from "../import/found.js";
 import { importMail } from "../import/import-mail.js";
-import type { ImportRules, Skipped, SkipReason } from "../import/job.js";
 import { derivedId, hasDerivedId } from "../import/message.js";
 import { type QuestionCounts, type QuestionRules, questionReader } from "../import/questions.js";
 import { findSource, type Source } from "../import/sources.js";
@@ -67,23 +68,16 @@ export interface BuildSummary {
 }
 
 /** Refuses to replace a file that is not a mail database, in case --db is mistyped. */
-function checkTarget(file: string): void {
+async function checkTarget(file: string): Promise<void> {
   const found = statSync(file, { throwIfNoEntry: false });
   if (found?.isDirectory()) throw new HoneError(`${file} is a folder: give --db the name of a file in it`);
   if (found === undefined || found.size === 0) return;
-  const head = Buffer.alloc(72);
-  try {
-    const handle = openSync(file, "r");
-    try {
-      readSync(handle, head, 0, head.length, 0);
-    } finally {
-      closeSync(handle);
-    }
-  } catch (error) {
+  const head = await headOf(file).catch((error: unknown) => {
     throw new HoneError(`${file} is there but cannot be read: ${messageOf(error)}`, { cause: error });
-  }
-  // SQLite's file format, 1.3: the application's id is at byte 68.
-  if (head.toString("latin1", 0, 15) !== "SQLite format 3" || head.readUInt32BE(68) !== applicationId) {
+  });
+  // SQLite's file format, 1.3: the header has 100 bytes, and the application's id is at byte 68.
+  const isDatabase = head.length >= 100 && head.toString("latin1", 0, 15) === "SQLite format 3";
+  if (!isDatabase || head.readUInt32BE(68) !== applicationId) {
     throw new HoneError(`${file} is there and is no mail database; it is left alone, give --db another name`);
   }
 }
@@ -99,7 +93,7 @@ export async function buildMailDatabase(options: BuildOptions): Promise<BuildSum
   const started = performance.now();
   const sources: Source[] = [];
   if (source.kind === "mail") for (const path of source.paths) sources.push(await findSource(path));
-  checkTarget(db);
+  await checkTarget(db);
   const writer = openWriter(db);
   const summary: BuildSummary = {
     read: 0,
@@ -176,6 +170,8 @@ export async function buildMailDatabase(options: BuildOptions): Promise<BuildSum
       for (const mail of mails) add(mail);
       for (const one of skipped) skip(one);
       report("reading", progress.total > 0 ? Math.min(1, progress.done / progress.total) : 1);
+      // Files of a folder are read without a pause in which a signal could arrive.
+      await breathe();
     }
     if (summary.imported === 0) throw noMail(paths);
 

@@ -23,8 +23,8 @@ export function readingFailed(path: string, cause: unknown): HoneError {
   return new HoneError(`${path} ${text}`, { cause });
 }
 
-/** The first bytes of a file. */
-async function headOf(path: string): Promise<Buffer> {
+/** The first {@link HEAD_BYTES} of a file. */
+export async function headOf(path: string): Promise<Buffer> {
   const file = await open(path);
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);

@@ -1,10 +1,10 @@
-/** Importers of mail: from paths to parsed mails, in batches and in order. */
-import type { ImportRules, Parsed } from "./job.js";
-import { parsePool } from "./parse-pool.js";
-import { fileJobs, findSource, folderJobs, type ReadingProgress, type Source } from "./sources.js";
+/** Importers of mail: from paths to parsed mails, in order. */
+import type { ImportRules, Parsed } from "./found.js";
+import { parse } from "./parse.js";
+import { findSource, inFile, inFolder, type ReadingProgress, type Source } from "./sources.js";
 
 /**
- * Reads all mail of the sources.
+ * Reads all mail of the sources, on this thread: a mail of most takes less than to hand it to another.
  *
  * @param progress updated while reading
  * @throws HoneError on a source that holds no mail or cannot be read to its end
@@ -15,24 +15,16 @@ export async function* importMail(
   progress: ReadingProgress,
 ): AsyncGenerator<Parsed> {
   progress.total = sources.reduce((sum, { bytes }) => sum + bytes, 0);
-  const pool = parsePool(rules);
-  try {
-    for (const { path, isFolder } of sources) {
-      if (!isFolder) {
-        yield* pool.parse(fileJobs(path, true, progress));
-        continue;
-      }
-      const containers: string[] = [];
-      for await (const parsed of pool.parse(folderJobs(path, progress))) {
-        containers.push(...parsed.containers);
-        yield parsed;
-      }
-      for (const container of containers) {
-        progress.total += (await findSource(container)).bytes;
-        yield* pool.parse(fileJobs(container, false, progress));
-      }
+  for (const { path, isFolder } of sources) {
+    if (!isFolder) {
+      for await (const found of inFile(path, true, progress)) yield await parse(found, rules);
+      continue;
     }
-  } finally {
-    await pool.close();
+    const containers: string[] = [];
+    for (const found of inFolder(path, progress, containers)) yield await parse([found], rules);
+    for (const container of containers) {
+      progress.total += (await findSource(container)).bytes;
+      for await (const found of inFile(container, false, progress)) yield await parse(found, rules);
+    }
   }
 }

@@ -69,26 +69,10 @@ export function firstMboxBoundary(bytes: Buffer, moreFollows = false): number {
   return 0;
 }
 
-/** Position of the last message of bytes that more follow; 0 if it is the only one. */
-export function lastMboxBoundary(bytes: Buffer): number {
-  const end = Math.max(0, bytes.length - FROM_BYTES);
-  for (let at = bytes.lastIndexOf(LF_FROM, end); at > 0; at = bytes.lastIndexOf(LF_FROM, at - 1)) {
-    if (beginsMessage(bytes, at + 1)) return at + 1;
-  }
-  return 0;
-}
-
-/** The messages of a chunk that begins with a From line, without their From lines and with `>From ` unescaped. */
-export function* mboxMessages(bytes: Buffer): Generator<Buffer> {
-  let start = textStart(bytes);
-  while (start < bytes.length) {
-    const length = firstMboxBoundary(bytes.subarray(start));
-    const next = length > 0 ? start + length : bytes.length;
-    const lineEnd = bytes.indexOf(LF, start);
-    if (lineEnd === -1 || lineEnd >= next) yield bytes.subarray(next, next);
-    else yield unescaped(bytes.subarray(lineEnd + 1, next));
-    start = next;
-  }
+/** A message without its From line, with `>From ` unescaped. */
+export function mboxMessage(bytes: Buffer): Buffer {
+  const lineEnd = bytes.indexOf(LF);
+  return lineEnd === -1 ? bytes.subarray(bytes.length) : unescaped(bytes.subarray(lineEnd + 1));
 }
 
 function unescaped(message: Buffer): Buffer {

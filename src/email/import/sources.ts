@@ -1,17 +1,17 @@
-/** Converts paths to jobs: finds files, detects their kind, and tracks progress. */
+/** Finds the messages and rows of paths: lists files, detects their kind, and tracks progress. */
+import { closeSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { HoneError } from "../../core/util/errors.js";
-import { openParquet } from "../../machine/dataset/parquet.js";
+import { openParquet, type ParquetFile } from "../../machine/dataset/parquet.js";
 import { type OpenedFile, openFile, readingFailed } from "./bytes.js";
 import { walk } from "./folder.js";
-import type { Job } from "./job.js";
-import { parquetJobs } from "./parquet.js";
-import { JobQueue, sinkFor } from "./split.js";
-import { tarJobs } from "./tar.js";
+import { type Found, MAX_MESSAGE_BYTES } from "./found.js";
+import { HEAD_BYTES, recognise } from "./recognise.js";
+import { mailColumns } from "./rows.js";
+import { sinkFor } from "./split.js";
+import { inTar } from "./tar.js";
 
-/** Number of files per job: small enough to keep every worker busy and progress smooth. */
-const JOB_FILES = 200;
 /** Assumed size of a maildir file in the progress; asking for each size would take too long. */
 const FOLDER_FILE_BYTES = 4096;
 
@@ -42,18 +42,39 @@ export async function findSource(path: string): Promise<Source> {
   }
 }
 
-/** The files of a folder, for workers to read. */
-export function* folderJobs(path: string, progress: ReadingProgress): Generator<Job> {
-  let paths: string[] = [];
-  for (const entry of walk(path)) {
-    progress.done += FOLDER_FILE_BYTES;
-    if (!entry.readable) yield { kind: "skipped", skipped: [{ reason: "unreadable", fileName: entry.path }] };
-    else if (paths.push(entry.path) === JOB_FILES) {
-      yield { kind: "files", paths };
-      paths = [];
-    }
+/** The message that a file of a folder is; undefined for a file with many messages. */
+function messageIn(path: string): Found | undefined {
+  const file = openSync(path, "r");
+  try {
+    const head = Buffer.allocUnsafe(HEAD_BYTES);
+    const length = readSync(file, head, 0, HEAD_BYTES, 0);
+    const kind = recognise(head.subarray(0, length));
+    if (kind !== "message" && kind !== "unknown") return undefined;
+    if (length < HEAD_BYTES) return { kind: "message", bytes: head.subarray(0, length), name: path };
+    if (fstatSync(file).size <= MAX_MESSAGE_BYTES) return { kind: "message", bytes: readFileSync(path), name: path };
+    return { kind: "skipped", reason: kind === "message" ? "too_large" : "not_mail", name: path };
+  } finally {
+    closeSync(file);
   }
-  if (paths.length > 0) yield { kind: "files", paths };
+}
+
+/**
+ * The messages of a folder.
+ *
+ * @param containers receives the files that hold many messages (mbox, archives, ...), to be opened one by one
+ */
+export function* inFolder(path: string, progress: ReadingProgress, containers: string[]): Generator<Found> {
+  for (const { path: name, readable } of walk(path)) {
+    progress.done += FOLDER_FILE_BYTES;
+    let found: Found | undefined = { kind: "skipped", reason: "unreadable", name };
+    try {
+      if (readable) found = messageIn(name);
+    } catch {
+      // No permission, deleted since, or a broken link: counted and listed in the summary.
+    }
+    if (found) yield found;
+    else containers.push(name);
+  }
 }
 
 const accepted = "give a maildir folder, an mbox, a .tar or .tar.gz of either, JSON lines or Parquet";
@@ -64,47 +85,66 @@ const accepted = "give a maildir folder, an mbox, a .tar or .tar.gz of either, J
  * @param isGiven whether the user named this file, which then has to be mail; a folder may contain anything
  * @throws HoneError when the file cannot be read to its end, or is given and holds no mail
  */
-export async function* fileJobs(path: string, isGiven: boolean, progress: ReadingProgress): AsyncGenerator<Job> {
+export async function* inFile(path: string, isGiven: boolean, progress: ReadingProgress): AsyncGenerator<Found[]> {
   try {
     const file = await openFile(path, (bytes) => {
       progress.done += bytes;
     });
-    if (file.kind === "parquet" && !file.isPacked) yield* parquetFileJobs(path, isGiven, progress);
-    else if (file.kind === "tar") yield* tarJobs(file.chunks, path);
-    else yield* streamJobs(path, file, isGiven);
+    if (file.kind === "parquet" && !file.isPacked) yield* inParquet(path, isGiven, progress);
+    else if (file.kind === "tar") yield* inTar(file.chunks, path);
+    else yield* inStream(path, file, isGiven);
   } catch (error) {
     throw readingFailed(path, error);
   }
 }
 
-async function* streamJobs(path: string, file: OpenedFile, isGiven: boolean): AsyncGenerator<Job> {
+async function* inStream(path: string, file: OpenedFile, isGiven: boolean): AsyncGenerator<Found[]> {
   if (isGiven && !/^(?:mbox|jsonl|message)$/.test(file.kind)) {
     throw new HoneError(`${path} holds no mail: ${accepted}`);
   }
-  const queue = new JobQueue();
-  const sink = sinkFor(file.kind, path, queue);
+  const found: Found[] = [];
+  const sink = sinkFor(file.kind, path, found);
   for await (const chunk of file.chunks) {
     sink.push(chunk);
-    yield* queue.take();
+    yield found.splice(0);
   }
   sink.end();
-  queue.flush();
-  yield* queue.take();
+  yield found;
 }
 
-async function* parquetFileJobs(path: string, isGiven: boolean, progress: ReadingProgress): AsyncGenerator<Job> {
+/** Maximum unpacked bytes and rows that are read at a time. Each time the row group's columns are read again. */
+const READ_BYTES = 16 * 1024 * 1024;
+const READ_ROWS = 10_000;
+
+/** Ranges of rows that do not cross row groups. */
+function* rangesOf({ metadata }: ParquetFile): Generator<{ start: number; end: number }> {
+  let start = 0;
+  for (const group of metadata.row_groups) {
+    const rows = Number(group.num_rows);
+    const groupEnd = start + rows;
+    const parts = Math.ceil(Math.max(Number(group.total_byte_size) / READ_BYTES, rows / READ_ROWS)) || 1;
+    const partRows = Math.ceil(rows / parts);
+    for (; start < groupEnd; start = Math.min(start + partRows, groupEnd)) {
+      yield { start, end: Math.min(start + partRows, groupEnd) };
+    }
+  }
+}
+
+async function* inParquet(path: string, isGiven: boolean, progress: ReadingProgress): AsyncGenerator<Found[]> {
   const file = await openParquet(path);
   if (!file.columns.includes("body")) {
     if (isGiven) {
       const hint = file.columns.includes("question") ? "give questions with --questions" : "it has no column body";
       throw new HoneError(`${path} holds no mail: ${hint}`);
     }
-    yield { kind: "skipped", skipped: [{ reason: "not_mail", fileName: basename(path) }] };
+    yield [{ kind: "skipped", reason: "not_mail", name: basename(path) }];
     return;
   }
+  const columns = mailColumns.filter((column) => file.columns.includes(column));
   const before = progress.done;
-  for (const job of parquetJobs(path, file)) {
-    yield job;
-    progress.done = before + Math.round((file.bytes * job.end) / file.rows);
+  for (const { start, end } of rangesOf(file)) {
+    const rows = await file.read(columns, start, end);
+    yield rows.map((values): Found => ({ kind: "row", values, name: path }));
+    progress.done = before + Math.round((file.bytes * end) / file.rows);
   }
 }

@@ -1,8 +1,8 @@
-/** The files of a tar archive as jobs. */
+/** The messages of a tar archive. */
 import { once } from "node:events";
 import { extract, type Header } from "tar-stream";
-import type { Job } from "./job.js";
-import { fileSink, JobQueue } from "./split.js";
+import type { Found } from "./found.js";
+import { fileSink } from "./split.js";
 
 /**
  * Reads an archive in chunks. Uses tar-stream's events, since its async iterator takes five times as long for an
@@ -10,8 +10,8 @@ import { fileSink, JobQueue } from "./split.js";
  *
  * @throws tar-stream's error for bytes that are not a tar archive, or a truncated one
  */
-export async function* tarJobs(chunks: AsyncIterable<Buffer>, archive: string): AsyncGenerator<Job> {
-  const queue = new JobQueue();
+export async function* inTar(chunks: AsyncIterable<Buffer>, archive: string): AsyncGenerator<Found[]> {
+  const found: Found[] = [];
   const files = extract();
   let failure: Error | undefined;
   files.on("error", (error: Error) => {
@@ -19,7 +19,7 @@ export async function* tarJobs(chunks: AsyncIterable<Buffer>, archive: string): 
   });
   files.on("entry", ({ name, type }: Header, stream, next) => {
     const isFile = type === "file" || type === "contiguous-file";
-    const sink = isFile ? fileSink(`${archive}/${name}`, queue) : undefined;
+    const sink = isFile ? fileSink(`${archive}/${name}`, found) : undefined;
     // The archive reports it too.
     stream.on("error", () => undefined);
     stream.on("data", (chunk) => sink?.push(chunk as Buffer));
@@ -33,12 +33,11 @@ export async function* tarJobs(chunks: AsyncIterable<Buffer>, archive: string): 
   for await (const chunk of chunks) {
     if (failure) throw failure;
     if (!files.write(chunk)) await once(files, "drain");
-    yield* queue.take();
+    yield found.splice(0);
   }
   if (failure) throw failure;
   const finished = once(files, "finish");
   files.end(null);
   await finished;
-  queue.flush();
-  yield* queue.take();
+  yield found;
 }

@@ -15,7 +15,7 @@ export const smallPages: readonly Source[] = [
     ["300 mailboxes", "src/hone/commands/email/email-options.ts", "default: 300"],
     ["at most 5,000 characters", "src/hone/commands/email/build-db.ts", "maxBody: 5000"],
     ["at most 30 recipients", "src/hone/commands/email/build-db.ts", "maxRecipients: 30"],
-    ["(over 64 MiB)", "src/email/import/job.ts", "MAX_MESSAGE_BYTES = 64 * 1024 * 1024"],
+    ["(over 64 MiB)", "src/email/import/found.ts", "MAX_MESSAGE_BYTES = 64 * 1024 * 1024"],
     ["before 1980-01-01 UTC", "src/email/import/dates.ts", "Date.UTC(1980, 0, 1)"],
   ]),
   page("run-folder", [

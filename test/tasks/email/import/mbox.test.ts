@@ -1,27 +1,25 @@
 /** Where a message of an mbox begins, whoever wrote it. */
 import { expect, test } from "vitest";
-import { beginsMessage, isMbox, mboxMessages } from "../../../../src/email/import/mbox.js";
+import type { Found } from "../../../../src/email/import/found.js";
+import { beginsMessage, isMbox } from "../../../../src/email/import/mbox.js";
 import { recognise } from "../../../../src/email/import/recognise.js";
-import { JobQueue, sinkFor } from "../../../../src/email/import/split.js";
+import { sinkFor } from "../../../../src/email/import/split.js";
 
 const message = (n: number, body = `body ${n}\n`) => `Message-ID: <${n}@x>\nSubject: s${n}\n\n${body}\n`;
 
-/** The ids of the messages of a file, which comes in pieces. */
-function idsOf(file: string | Buffer, piece = 65_536): string[] {
+/** The messages of a file, which comes in pieces. */
+function messagesOf(file: string | Buffer, piece = 65_536): string[] {
   const bytes = Buffer.from(file);
   expect(recognise(bytes)).toBe("mbox");
-  const queue = new JobQueue();
-  const sink = sinkFor("mbox", "x", queue);
+  const found: Found[] = [];
+  const sink = sinkFor("mbox", "x", found);
   for (let at = 0; at < bytes.length; at += piece) sink.push(bytes.subarray(at, at + piece));
   sink.end();
-  return queue
-    .take()
-    .flatMap((job) =>
-      job.kind === "mbox"
-        ? [...mboxMessages(Buffer.from(job.bytes))].map((text) => /<(.*)@x>/.exec(`${text}`)?.[1] ?? "none")
-        : [],
-    );
+  return found.flatMap((one) => (one.kind === "message" ? `${one.bytes}` : []));
 }
+
+const idsOf = (file: string, piece?: number) =>
+  messagesOf(file, piece).map((message) => /<(.*)@x>/.exec(message)?.[1] ?? "none");
 
 const threeWith = (...fromLines: string[]) =>
   [0, 1, 2].map((n) => `${fromLines[n % fromLines.length]}\n${message(n)}`).join("");
@@ -57,7 +55,7 @@ test.each([
   for (const fromLine of ["From ", "From a@x.org Thu Jun  1 10:53:30 2023"]) {
     const file = `${fromLine}\n${message(0, `text\n${body}`)}${fromLine}\n${message(1)}`;
     expect(idsOf(file)).toEqual(["0", "1"]);
-    expect(`${[...mboxMessages(Buffer.from(file))][0]}`).toContain(body);
+    expect(messagesOf(file)[0]).toContain(body);
   }
 });
 
@@ -78,7 +76,7 @@ test("the first line of a file may stand alone; a sentence that begins with From
   expect(beginsMessage(Buffer.from("From "), 0)).toBe(false);
 });
 
-test("a file of megabytes is cut at the same places, wherever its jobs and pieces end", () => {
+test("a file of megabytes is cut at the same places, wherever its parts and pieces end", () => {
   const text = `\nFrom Monday on:\nNote: no coffee.\n\nFrom \n${"here and there ".repeat(40)}\n`;
   const numbers = Array.from({ length: 1000 }, (_, n) => n);
   const file = numbers.map((n) => `From \n${message(n, text.repeat(1 + (n % 7)))}`).join("");

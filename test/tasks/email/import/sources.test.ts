@@ -1,4 +1,4 @@
-/** Every form mail comes in, through the worker pool. */
+/** Every form mail comes in. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,8 +6,8 @@ import { gzipSync } from "node:zlib";
 import { type BasicType, parquetWriteBuffer } from "hyparquet-writer";
 import { pack } from "tar-stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Skipped } from "../../../../src/email/import/found.js";
 import { importMail } from "../../../../src/email/import/import-mail.js";
-import type { Skipped } from "../../../../src/email/import/job.js";
 import { findSource } from "../../../../src/email/import/sources.js";
 import type { Mail } from "../../../../src/email/mail.js";
 import { describeSample, importedMails, maildirArchive } from "../../../support/enron-sample.js";
@@ -161,7 +161,7 @@ test("JSON lines in the form of corbt/enron-emails; lines of another form are co
 });
 
 test("Parquet in the form of corbt/enron-emails, in row groups of any size", async () => {
-  // More than a thread is given at a time.
+  // More than are read at a time.
   const ROWS = 12_000;
   const column = (name: keyof (typeof rows)[number], type: BasicType | undefined) => ({
     name,

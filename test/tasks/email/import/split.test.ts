@@ -1,40 +1,34 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Job, MAX_MESSAGE_BYTES } from "../../../../src/email/import/job.js";
-import { mboxMessages } from "../../../../src/email/import/mbox.js";
+import { type Found, MAX_MESSAGE_BYTES } from "../../../../src/email/import/found.js";
 import { recognise } from "../../../../src/email/import/recognise.js";
-import { fileSink, JobQueue, type Sink, sinkFor } from "../../../../src/email/import/split.js";
+import { fileSink, type Sink, sinkFor } from "../../../../src/email/import/split.js";
 
 const fromLine = "From MAILER-DAEMON Mon Apr 18 14:19:09 2022";
 
-/** The items that a sink makes of a stream, with how many it skipped. */
-function itemsOf(bytes: Buffer, sizes: readonly number[], open: (queue: JobQueue) => Sink) {
-  const queue = new JobQueue();
-  const sink = open(queue);
-  const jobs: Job[] = [];
+/** The items that a sink makes of a stream, in how many parts, and how many it skipped. */
+function itemsOf(bytes: Buffer, sizes: readonly number[], open: (found: Found[]) => Sink) {
+  const found: Found[] = [];
+  const sink = open(found);
+  const parts: Found[][] = [];
   let at = 0;
   for (let i = 0; at < bytes.length; i++) {
     const size = sizes[i % sizes.length] ?? bytes.length;
     sink.push(bytes.subarray(at, at + size));
-    jobs.push(...queue.take());
+    parts.push(found.splice(0));
     at += size;
   }
   sink.end();
-  queue.flush();
-  jobs.push(...queue.take());
-  const items: string[] = [];
-  let skipped = 0;
-  for (const job of jobs) {
-    if (job.kind === "skipped") skipped += job.skipped.length;
-    if (job.kind === "mbox") for (const m of mboxMessages(Buffer.from(job.bytes))) items.push(m.toString("latin1"));
-    if (job.kind === "jsonl") items.push(...Buffer.from(job.bytes).toString("latin1").split("\n").filter(Boolean));
-    if (job.kind === "messages") {
-      job.ends.forEach((end, i) => {
-        items.push(Buffer.from(job.bytes).toString("latin1", job.ends[i - 1] ?? 0, end));
-      });
-    }
-  }
-  return { items, skipped, jobs: jobs.length };
+  parts.push(found);
+  const all = parts.flat();
+  return {
+    items: all.flatMap((one) => {
+      if (one.kind === "message") return one.bytes.toString("latin1");
+      return one.kind === "row" ? JSON.stringify(one.values) : [];
+    }),
+    skipped: all.filter(({ kind }) => kind === "skipped").length,
+    parts: parts.filter(({ length }) => length > 0).length,
+  };
 }
 
 test("an mbox is cut at its messages, wherever the pieces of the stream end", () => {
@@ -51,45 +45,45 @@ test("an mbox is cut at its messages, wherever the pieces of the stream end", ()
       (messages, sizes) => {
         const texts = messages.map(({ header, body }) => header + body.join(""));
         const bytes = Buffer.from(texts.map((text) => `${fromLine}\n${text}`).join(""));
-        const { items } = itemsOf(bytes, sizes, (queue) => sinkFor("mbox", "x", queue));
+        const { items } = itemsOf(bytes, sizes, (found) => sinkFor("mbox", "x", found));
         expect(items).toEqual(texts.map((text) => text.replace(/^>(>*From )/gm, "$1")));
       },
     ),
   );
 });
 
-test("streams of many megabytes become many jobs that miss nothing", () => {
+test("streams of many megabytes come in many parts that miss nothing", () => {
   const texts = Array.from({ length: 3000 }, (_, i) => `Subject: ${i}\n\n${"x".repeat((i * 7919) % 4000)}\n`);
   const mbox = Buffer.from(texts.map((text) => `${fromLine}\n${text}`).join(""));
-  const cut = itemsOf(mbox, [65_536], (queue) => sinkFor("mbox", "x", queue));
+  const cut = itemsOf(mbox, [65_536], (found) => sinkFor("mbox", "x", found));
   expect(cut.items).toEqual(texts);
-  expect(cut.jobs).toBeGreaterThan(4);
+  expect(cut.parts).toBeGreaterThan(4);
 
   const rows = texts.map((text) => JSON.stringify({ text }));
-  const lines = itemsOf(Buffer.from(rows.join("\n")), [65_536], (queue) => sinkFor("jsonl", "x", queue));
+  const lines = itemsOf(Buffer.from(rows.join("\n")), [65_536], (found) => sinkFor("jsonl", "x", found));
   expect(lines.items).toEqual(rows);
-  expect(lines.jobs).toBeGreaterThan(4);
+  expect(lines.parts).toBeGreaterThan(4);
 });
 
 test("a message larger than any mail is counted and left out, its neighbours are not", () => {
   const huge = `Subject: huge\n\n${"x".repeat(MAX_MESSAGE_BYTES + 3_000_000)}\n`;
   const small = ["Subject: 1\n\na\n", "Subject: 2\n\nb\n", "Subject: 3\n\nc\n"];
   const mbox = [small[0], huge, small[1], small[2]].map((text) => `${fromLine}\n${text}`).join("");
-  const { items, skipped } = itemsOf(Buffer.from(mbox), [1 << 20], (queue) => sinkFor("mbox", "x", queue));
+  const { items, skipped } = itemsOf(Buffer.from(mbox), [1 << 20], (found) => sinkFor("mbox", "x", found));
   expect(items).toEqual(small);
   expect(skipped).toBe(1);
-  const single = itemsOf(Buffer.from(huge), [1 << 20], (queue) => sinkFor("message", "x", queue));
+  const single = itemsOf(Buffer.from(huge), [1 << 20], (found) => sinkFor("message", "x", found));
   expect(single).toMatchObject({ items: [], skipped: 1 });
 });
 
 test("files of an archive are read by what they hold", () => {
   const read = (text: string, sizes = [10]) =>
-    itemsOf(Buffer.from(text, "latin1"), sizes, (queue) => fileSink("x", queue));
+    itemsOf(Buffer.from(text, "latin1"), sizes, (found) => fileSink("x", found));
   expect(read("Subject: x\n\ny").items).toEqual(["Subject: x\n\ny"]);
   expect(read(`${fromLine}\nSubject: x\n\ny\n${fromLine}\nSubject: z\n\n`).items).toHaveLength(2);
   expect(read('{"body": "x"}\n{"body": "y"}\n').items).toHaveLength(2);
   expect(read("PAR1....").skipped).toBe(1);
-  // The worker looks at these: they are counted as not_mail or empty.
+  // Parsing looks at these: they are counted as not_mail or empty.
   expect(read("\x89PNG\r\n").items).toEqual(["\x89PNG\r\n"]);
   expect(read("").items).toEqual([""]);
 });

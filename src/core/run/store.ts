@@ -95,11 +95,7 @@ export class RunStore {
   /** The run in this file; undefined when there is none, or it was stopped before it began. */
   static recordIn(file: string): RunRecord | undefined {
     if (RunStore.isNone(file)) return undefined;
-    const store = RunStore.#start(
-      file,
-      () => openToRead(file),
-      (database) => checkStore(database, file),
-    );
+    const store = RunStore.read(file);
     try {
       return reading(file, () => store.record());
     } finally {

@@ -1,14 +1,14 @@
 /** What the commands that judge a trajectory file share: the file, its task, a judge with the verdicts so far, the new file. */
-import { createWriteStream, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
-import { finished } from "node:stream/promises";
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
 import type { McpConfig } from "../../agent/mcp/plan.js";
 import { serverLogs, withServers } from "../../agent/servers.js";
 import type { Config } from "../../core/config/config.js";
 import { readTrajectories, type Trajectory } from "../../core/rollout/trajectory.js";
 import { openVerdictFile } from "../../core/run/verdicts.js";
 import type { AnyTask } from "../../core/task/task.js";
-import { HoneError, messageOf, UsageError } from "../../core/util/errors.js";
+import { HoneError, UsageError } from "../../core/util/errors.js";
+import { LineFile } from "../../core/util/files.js";
 import { toJson } from "../../core/util/json.js";
 import { hone } from "../../core/util/program.js";
 import { runsHere } from "../../judge/judging-options.js";
@@ -96,7 +96,12 @@ export async function writeJudged<T>(
 ): Promise<T[]> {
   const settled = await Promise.allSettled(asked);
   const done = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-  await writeLines(out, rowsOf(done));
+  const file = new LineFile(out, `the file ${out}`);
+  try {
+    for (const row of rowsOf(done)) file.add(toJson(row));
+  } finally {
+    file.end();
+  }
   const failed = settled.find(({ status }) => status === "rejected") as PromiseRejectedResult | undefined;
   if (!failed) return done;
   if (!(failed.reason instanceof HoneError)) throw failed.reason;
@@ -118,21 +123,4 @@ export async function readGroups(file: string, task: string): Promise<[scenario:
   }
   if (groups.size === 0) throw new HoneError(`${file} is empty: there is nothing to judge`);
   return [...groups];
-}
-
-/** Written aside first, so that a file of that name is complete. */
-async function writeLines(out: string, rows: readonly object[]): Promise<void> {
-  const aside = `${out}.${process.pid}.new`;
-  try {
-    mkdirSync(dirname(out), { recursive: true });
-    const stream = createWriteStream(aside);
-    const written = finished(stream);
-    for (const row of rows) stream.write(`${toJson(row)}\n`);
-    stream.end();
-    await written;
-    renameSync(aside, out);
-  } catch (error) {
-    rmSync(aside, { force: true });
-    throw new HoneError(`the file ${out} cannot be written: ${messageOf(error)}`);
-  }
 }

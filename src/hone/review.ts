@@ -2,8 +2,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { UsageError } from "../core/util/errors.js";
-import type { ReviewSource } from "../insight/view/review-server.js";
-import type { Decision } from "../insight/view/wire.js";
+import type { Decision, ReviewSource } from "../insight/view/review-server.js";
 import { readScenarioFile, type ScenarioRow, writeScenarioFile } from "../scenarios/file.js";
 
 function decided(row: ScenarioRow, decision: Decision): ScenarioRow {

@@ -1,6 +1,6 @@
 /** The page on which a person looks scenarios over: keep, drop, edit. Every decision is written at once. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Decision } from "../../src/insight/view/wire.js";
+import type { Decision } from "../../src/insight/view/review-server.js";
 import type { ScenarioFile, ScenarioRow } from "../../src/scenarios/file.js";
 import { visible, words } from "./format.js";
 import "./review.css";

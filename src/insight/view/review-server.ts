@@ -5,7 +5,15 @@ import { UsageError } from "../../core/util/errors.js";
 import type { ScenarioFile, ScenarioRow } from "../../scenarios/file.js";
 import { type LiveServer, servePage } from "./loopback.js";
 import { pageOf } from "./page.js";
-import type { Decision } from "./wire.js";
+
+const text = z.string().trim().min(1).max(10_000);
+const decisionSchema = z.discriminatedUnion("action", [
+  z.strictObject({ action: z.enum(["keep", "drop"]), id: z.string() }),
+  z.strictObject({ action: z.literal("edit"), id: z.string(), question: text, answer: text }),
+]);
+
+/** What a person decided about a scenario. */
+export type Decision = z.output<typeof decisionSchema>;
 
 /** The file that is looked over. */
 export interface ReviewSource {
@@ -17,12 +25,6 @@ export interface ReviewSource {
    */
   decide(decision: Decision): ScenarioRow;
 }
-
-const text = z.string().trim().min(1).max(10_000);
-const decisionSchema = z.discriminatedUnion("action", [
-  z.strictObject({ action: z.enum(["keep", "drop"]), id: z.string() }),
-  z.strictObject({ action: z.literal("edit"), id: z.string(), question: text, answer: text }),
-]);
 
 function readDecision(sent: unknown): Decision {
   const parsed = decisionSchema.safeParse(sent);

@@ -124,7 +124,3 @@ export interface ReportAbout {
 export interface SeenMatrix extends Matrix {
   readonly made: string;
 }
-
-export type Decision =
-  | { readonly action: "keep" | "drop"; readonly id: string }
-  | { readonly action: "edit"; readonly id: string; readonly question: string; readonly answer: string };

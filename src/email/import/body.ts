@@ -90,8 +90,7 @@ export function storedSubject(text: string): string {
   return text.replaceAll("\0", "").replace(/\s+/g, " ").trim();
 }
 
-/** The text of a message after its header was parsed. Returns a promise only for postal-mime. */
-export function readBody(message: Buffer, headers: Headers, bodyStart: number): string | Promise<string> {
-  const plain = plainBody(headers, message.subarray(bodyStart));
-  return plain === undefined ? structuredBody(message).then(storedText) : storedText(plain);
+/** The text of a message after its header was parsed. */
+export async function readBody(message: Buffer, headers: Headers, bodyStart: number): Promise<string> {
+  return storedText(plainBody(headers, message.subarray(bodyStart)) ?? (await structuredBody(message)));
 }

@@ -55,7 +55,7 @@ function normalised(bytes: Buffer): Buffer {
  *
  * @throws NoMail when the bytes are not a mail, or their MIME cannot be parsed
  */
-export function readMessage(bytes: Buffer, fileName: string): Mail | Promise<Mail> {
+export async function readMessage(bytes: Buffer, fileName: string): Promise<Mail> {
   const message = normalised(bytes);
   const { headers, bodyStart } = readHeaders(message);
   if (!identifying.some((name) => headers.has(name))) {
@@ -67,12 +67,6 @@ export function readMessage(bytes: Buffer, fileName: string): Mail | Promise<Mai
     date: readDate(textHeader(headers, "date")) ?? dateReceived(headers.get("received")),
   };
   const messageId = readMessageId(rawHeader(headers, "message-id"));
-  const complete = (body: string): Mail => ({
-    messageId: messageId || derivedId({ ...mail, body }),
-    ...mail,
-    body,
-    fileName,
-  });
-  const body = readBody(message, headers, bodyStart);
-  return typeof body === "string" ? complete(body) : body.then(complete);
+  const body = await readBody(message, headers, bodyStart);
+  return { messageId: messageId || derivedId({ ...mail, body }), ...mail, body, fileName };
 }

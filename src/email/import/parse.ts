@@ -28,9 +28,7 @@ export async function parse(found: readonly Found[], { maxBody, maxRecipients }:
   async function message(bytes: Buffer, fileName: string): Promise<void> {
     if (bytes.length > MAX_MESSAGE_BYTES) return skip("too_large", fileName);
     try {
-      const mail = readMessage(bytes, fileName);
-      // Awaiting a value that is not a promise would cost more than parsing it.
-      keep(mail instanceof Promise ? await mail : mail);
+      keep(await readMessage(bytes, fileName));
     } catch (error) {
       if (!(error instanceof NoMail)) throw error;
       skip(error.reason, fileName);

@@ -71,8 +71,8 @@ const list: readonly Omit<Fault, "outside">[] = [
     name: "only rollouts above the mean trained",
     family: "advantages",
     patch: credit(
-      ".filter(({ masked }) => !masked)\n        .map(",
-      ".filter(({ masked, advantage }) => !masked && advantage >= 0)\n        .map(",
+      "members.filter(({ masked }) => !masked);",
+      "members.filter(({ masked, advantage }) => !masked && advantage >= 0);",
     ),
   },
   {

@@ -145,8 +145,9 @@ def small_batch(batch: Batch, number: int) -> Batch:
         start = int(one.sampled.nonzero()[0])
         first = max(0, start - PROMPT)
         ids = one.ids[first : start + OWN]
-        # The groups differ in their first token, whatever the prompts: a row holds one of them.
-        ids = torch.cat((ids[:1] if group == 0 else batch.sequences[0].ids[start : start + 1], ids[1:]))
+        if group == 1:
+            # The groups differ in their first token, whatever the prompts: a row holds one of them.
+            ids = torch.cat(((trajectories[0].ids[:1] == 0).to(ids.dtype), ids[1:]))
         sampled = one.sampled[first : start + OWN].clone()
         prompt = start - first
         half = prompt + max(1, (len(ids) - prompt) // 2)
@@ -198,8 +199,10 @@ def _compare(backend: Backend, optimizer: Optimizer, small: Batch, request: Step
     passes.begin_after(old)
     # Bounded to a half.
     found, length, _ = gradient(optimizer, passes, minibatches[0], False, norm / 2, ALONE)
+    # As `clip_grad_norm_` does, whose divisor is not 0.
+    shortened = length / 2 / (norm + 1e-6)
     _close("log-probabilities", float((passes.latest() - now).abs().mean()), LOGPROBS)
-    bounded = [None if one is None else one * (length / 2 / norm) for one in gradients]
+    bounded = [None if one is None else one * shortened for one in gradients]
     _close("the gradient's norm", abs(length / norm - 1), SLOPES)
     _same_gradients(parameters, bounded, names)
     _close("loss", abs(found - value.item()) / max(abs(value.item()), 0.1), SLOPES)

@@ -46,7 +46,11 @@ def supervised(
     started = time.monotonic()
     backend.checkpointing(request.gradient_checkpointing)
     size, epochs = request.update_trajectories, request.epochs
-    updates = epochs * math.ceil(len(batch.sequences) / size)
+    rollouts: dict[int, list[BatchSequence]] = {}
+    for sequence in batch.sequences:
+        rollouts.setdefault(sequence.of_rollout, []).append(sequence)
+    every = list(rollouts.values())
+    updates = epochs * math.ceil(len(every) / size)
     losses: list[float] = []
     """A token's, of each update in order."""
     computed = padding = done = skipped = overflows = 0
@@ -57,10 +61,10 @@ def supervised(
 
     tick()
     for _ in range(epochs):
-        order = torch.randperm(len(batch.sequences)).tolist()
+        order = torch.randperm(len(every)).tolist()
         taken = False
         for start in range(0, len(order), size):
-            chosen = [batch.sequences[index] for index in order[start : start + size]]
+            chosen = [sequence for index in order[start : start + size] for sequence in every[index]]
             one = _gradients(backend, optimizer, batch, chosen, request, tick, ranks)
             computed, padding = computed + one.positions, padding + one.padding
             overflows += one.overflows

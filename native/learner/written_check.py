@@ -150,8 +150,10 @@ def check_files(
 def check_resumed(path: Path, model: PeftModel, optimizer: dict[str, Any]) -> None:
     """A learner that goes on has the adapter, moments and counts of the checkpoint's files, read again. `optimizer`:
     as in `check_files`."""
-    stored = load_file(path / "adapter/adapter_model.safetensors")
     now = dict(adapter_of(model))
+    # Another program may have written them in 16 bits, which the learner's have exactly.
+    written = load_file(path / "adapter/adapter_model.safetensors")
+    stored = {name: one.to(now[name].dtype) if name in now else one for name, one in written.items()}
     if (path / "optimizer.pt").exists():
         saved = torch.load(path / "optimizer.pt", map_location="cpu", weights_only=True)
         # Settings of Adam are those of now.

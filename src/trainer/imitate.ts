@@ -23,17 +23,11 @@ import { ensurePython } from "../machine/python/python.js";
 import { loadTask } from "../scenarios/load.js";
 import { checkLaunch } from "./learner-options.js";
 import { type SftChoice, type SftOption, type SftOptions, type SftSummary, sftOptions } from "./sft-options.js";
+import { IMITATION } from "./training-options.js";
 import { openWorkplace, writeImitationBatch } from "./warm-start.js";
 
-/** Supervised fine-tuning takes a higher learning rate than RL, and LoRA a higher one than full training. */
-const LEARNING_RATE = {
-  tiny: { adapter: 3e-3, full: 1e-3 },
-  small: { adapter: 2e-4, full: 1e-5 },
-  large: { adapter: 1e-4, full: 5e-6 },
-};
 /** Share of the updates used for learning-rate warm-up. */
 const WARMUP = 0.05;
-const MAX_GRAD_NORM = 1;
 
 /** The backend that the learner's device is chosen by. */
 async function backendOf(config: Config<SftOption>, log: (line: string) => void): Promise<LocalEngineInfo["gpu"]> {
@@ -78,7 +72,9 @@ export async function imitate(options: SftOptions, choice: SftChoice): Promise<S
     const { parameters } = engine.info;
     const defaults = sizedDefaults(parameters);
     const rank = config.loraRank ?? defaults.loraRank;
-    const lora = config.fullWeights ? null : { rank, alpha: config.loraAlpha ?? 2 * rank, targets: config.loraTargets };
+    const lora = config.fullWeights
+      ? null
+      : { rank, alpha: config.loraAlpha ?? defaults.loraAlpha, targets: config.loraTargets };
     const learnt = await writeImitationBatch(
       {
         file,
@@ -114,11 +110,13 @@ export async function imitate(options: SftOptions, choice: SftChoice): Promise<S
       const metrics = await learner.sft({
         batch,
         into: draft,
-        learningRate: config.learningRate ?? LEARNING_RATE[sizeOf(parameters)][config.fullWeights ? "full" : "adapter"],
+        learningRate:
+          config.learningRate ??
+          (config.fullWeights ? defaults.learningRate : IMITATION.learningRate[sizeOf(parameters)]),
         warmup: WARMUP,
         epochs: config.epochs,
         updateTrajectories: config.updateTrajectories,
-        maxGradNorm: config.maxGradNorm ?? MAX_GRAD_NORM,
+        maxGradNorm: config.maxGradNorm ?? IMITATION.maxGradNorm,
         microBatchTokens: config.microBatchTokens ?? defaults.microBatchTokens,
         gradientCheckpointing: config.gradientCheckpointing ?? false,
         onProgress,

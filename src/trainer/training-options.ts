@@ -5,6 +5,9 @@ import { presetNames } from "./presets.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 
+/** Defaults of `sft`: imitation by an adapter takes a higher rate than RL, or than all weights do. */
+export const IMITATION = { learningRate: { tiny: 3e-3, small: 2e-4, large: 1e-4 }, maxGradNorm: 1 } as const;
+
 // Defaults of tiny models lift one of 4 million parameters within 10 steps (docs/tiny-model.md says why these); those of
 // small and large ones are ART's for models of 0.5 and 3 billion parameters, with larger groups.
 export const runOptions = declareOptions({
@@ -63,23 +66,28 @@ export const runOptions = declareOptions({
     fork: text("Checkpoint of another run, or LoRA adapter in PEFT's format, to start from.", {
       accepts: "a folder",
     }),
-    learningRate: real(0, 1, "Learning rate after the warm-up.", {
+    learningRate: real(0, 1, "Learning rate at first, but for the warm-up.", {
       bySize: { tiny: 1e-3, small: 1e-5, large: 5e-6 },
+      defaultText: (bySize) => ({
+        other: bySize,
+        sft: "0.003, 2e-4, 1e-4 for an adapter",
+      }),
       commands: ["sft", "train"],
       first: ["sft", "train"],
       run: "identity",
     }),
-    finalLearningRate: real(0, 1, "Learning rate of the last step; in between it falls linearly.", {
+    finalLearningRate: real(0, 1, "Learning rate of the last step; it falls linearly over all.", {
       bySize: { tiny: 3e-4, small: 1e-5, large: 5e-6 },
       defaultText: (bySize) => `${bySize}; --learning-rate where that is given`,
       run: "identity",
     }),
-    warmup: whole(0, MANY, "Steps over which the learning rate rises.", {
+    warmup: whole(0, MANY, "First steps, of which step k has k / (N + 1) of its learning rate.", {
       bySize: { tiny: 3, small: 3 },
       run: "identity",
     }),
     maxGradNorm: real(0, 1e6, "Gradients with a larger norm are scaled down to it.", {
       bySize: { tiny: 1, small: 0.1 },
+      defaultText: (bySize) => ({ other: bySize, sft: String(IMITATION.maxGradNorm) }),
       commands: ["sft", "train"],
       run: "identity",
     }),

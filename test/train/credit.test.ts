@@ -78,6 +78,24 @@ describe("a group's credit", () => {
     expect(batchOf([same], { kl: 0.1 })).toHaveLength(1);
   });
 
+  it("leave groups out of the batch that have no gradient: all masked, or with nothing sampled where there is an advantage", async () => {
+    const cut = group.map((one) => ({ ...one, end: "token_limit" as const }));
+    const rewards = await Promise.all([cut, group].map((one) => taskReward(one, 1)));
+    const masked = creditGroups([cut, group], rewards, { ...options, maskTruncated: true });
+    expect(batchOf(masked, { kl: 0.1 })).toHaveLength(1);
+    expect(batchOf(masked.slice(0, 1), { kl: 0.1 })).toEqual([]);
+
+    const mute = (one: Trajectory): Trajectory => {
+      const tokens = one.tokens as NonNullable<Trajectory["tokens"]>;
+      return { ...one, tokens: { ...tokens, sampled: tokens.sampled.map(() => 0) } };
+    };
+    // Only the third, whose advantage is 0, has said anything.
+    const mostly = await credited([group.map((one, i) => (i < 2 ? mute(one) : one))]);
+    expect(batchOf(mostly, { kl: 0 })).toEqual([]);
+    expect(batchOf(mostly, { kl: 0.1 })[0]).toHaveLength(3);
+    expect(batchOf(await credited([group.map(mute)]), { kl: 0.1 })).toEqual([]);
+  });
+
   it("are none when the group could not be rewarded", async () => {
     const noVerdict = creditGroups([group], [{ kind: "no_verdict", reason: "timeout" }], options);
     expect(noVerdict[0]).toMatchObject({ rewarded: false, noVerdict: "timeout", hasSignal: false });

@@ -6,10 +6,19 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from batches import OBJECTIVES, open_settings, random_batch, restricted, step_settings, tree_batch
+from batches import (
+    OBJECTIVES,
+    VOCABULARY,
+    open_settings,
+    random_batch,
+    restricted,
+    step_settings,
+    tree_batch,
+    write_batch,
+)
 from learner import head, loss, passes, rehearsal
 from learner.backend import PeftBackend
-from learner.batch import Batch
+from learner.batch import Batch, read_batch
 from learner.errors import Refused
 from learner.optimizer import Optimizer
 from learner.request import AdamSettings
@@ -24,7 +33,7 @@ def rehearse(peft, tmp_path, silent):
     optimizer = Optimizer(peft.trainable(), AdamSettings())
 
     def with_settings(batch: Batch | None = None, number: int = 0, backend=peft, optimizer=optimizer, **settings):
-        request = step_settings("batch", "into", maxCompletionTokens=40, **{"klCoefficient": 0.1} | settings)
+        request = step_settings("batch", "into", **{"maxCompletionTokens": 40, "klCoefficient": 0.1} | settings)
         rehearsal.rehearse(backend, optimizer, batch or random_batch(tmp_path, temperature=0.8), request, number)
 
     return with_settings
@@ -50,6 +59,27 @@ def test_of_every_architecture_and_precision(rehearse, tmp_path, silent, archite
     model = write_gguf(make_model(architecture), tmp_path / f"{architecture}.gguf")
     backend = PeftBackend(open_settings(model, precision=precision), silent)
     rehearse(backend=backend, optimizer=Optimizer(backend.trainable(), AdamSettings()))
+
+
+def test_where_a_prompt_is_longer_than_all_of_the_first_rollout(rehearse, tmp_path):
+    generator = torch.Generator().manual_seed(2)
+
+    def rollout(group, prompt, completion):
+        ids = torch.randint(VOCABULARY, (prompt + completion,), generator=generator)
+        flags = torch.tensor([0] * prompt + [1] * completion)
+        return group, 0, ids, flags, -torch.rand(len(ids), generator=generator) * flags, 1.0 - group
+
+    sizes = (12, 3), (60, 8), (12, 4), (40, 2)
+    write_batch(tmp_path / "batch", [rollout(group, *size) for group, size in enumerate(sizes)])
+    batch = read_batch(tmp_path / "batch", VOCABULARY)
+    for number in range(2):
+        small = rehearsal.small_batch(batch, number)
+        assert [len(one.ids) for one in small.sequences] == [len(one.sampled) for one in small.sequences]
+        rehearse(batch, number)
+
+
+def test_gradients_next_to_nothing_are_the_plain_ones(rehearse):
+    rehearse(objective=OBJECTIVES["dr-grpo"], klCoefficient=0, maxCompletionTokens=10**7)
 
 
 def test_where_layers_are_computed_again_in_the_backward_pass(rehearse, peft):

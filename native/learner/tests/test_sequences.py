@@ -2,11 +2,12 @@
 
 import pytest
 import torch
-from batches import OBJECTIVES, VOCABULARY, step_settings, write_batch
+from batches import OBJECTIVES, VOCABULARY, open_settings, sft_settings, step_settings, write_batch
 from learner.batch import read_batch
 from learner.optimizer import Optimizer
 from learner.probe import choose
 from learner.request import AdamSettings
+from learner.session import Session
 from learner.update import policy_update
 from pairs import random_pair
 from reference import read_rows
@@ -14,6 +15,14 @@ from reference import read_rows
 CONSTANT = 40
 ROLLOUTS = 5
 """Two of them are not in the batch: their gradient is 0."""
+
+
+def test_imitation_takes_rollouts_together_whatever_their_sequences(tmp_path, silent, qwen2):
+    batch = tmp_path / "batch"
+    write_agent_batch(batch)
+    session = Session(open_settings(qwen2), silent)
+    learnt = session.sft(sft_settings(batch, tmp_path / "into", epochs=2, updateTrajectories=2), silent)
+    assert (learnt["updates"], learnt["trajectories"]) == (4, 3)
 
 
 def write_agent_batch(path):

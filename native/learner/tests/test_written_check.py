@@ -11,6 +11,7 @@ from learner.errors import Refused
 from learner.request import AdamSettings
 from learner.session import Session
 from learner.written_check import AdamStep
+from safetensors.torch import load_file, save_file
 
 from models import make_model, write_gguf
 
@@ -37,6 +38,20 @@ def test_a_learner_that_does_not_go_on_with_what_the_files_have_is_refused(sessi
         with monkeypatch.context() as patch, pytest.raises(Refused, match="from which it was to go on"):
             patch.setattr(*place, fault)
             Session(opened, silent)
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_goes_on_from_an_adapter_that_another_program_wrote_in_16_bits(session, tmp_path, silent, kind):
+    folder = tmp_path / "0001"
+    session.step(step_settings(write_random_batch(tmp_path / "batch"), folder), silent)
+    file = folder / "adapter/adapter_model.safetensors"
+    written = {name: one.to(kind) for name, one in load_file(file).items()}
+    save_file(written, file)
+    (folder / "optimizer.pt").unlink()
+    opened = Session(open_settings(tmp_path / "model.gguf", resume=str(folder)), silent)
+    opened.step(step_settings(tmp_path / "batch", tmp_path / "0002", learningRate=0), silent)
+    now = load_file(tmp_path / "0002/adapter/adapter_model.safetensors")
+    assert all(torch.equal(now[name], one.float()) for name, one in written.items())
 
 
 def adam_of(count=3, **settings):

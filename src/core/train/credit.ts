@@ -2,7 +2,7 @@
 import { addDraws } from "../engine/evaluated.js";
 import type { DrawStatistics } from "../engine/sequence.js";
 import { type AdvantageOptions, groupAdvantages } from "../learn/advantages.js";
-import type { BatchGroup } from "../learn/batch.js";
+import type { BatchGroup, BatchTrajectory } from "../learn/batch.js";
 import type { StepSettings } from "../learn/types.js";
 import { comparable } from "../reward/comparable.js";
 import type { GroupReward } from "../reward/reward.js";
@@ -171,22 +171,23 @@ export function meanOver(
 
 /**
  * The groups whose rollouts have a gradient: those with a signal, or with a KL term all that the mean is over, since its pull
- * is on every rollout.
+ * is on every rollout. What is masked, or has no sampled token, has none.
  * @param further as in {@link countedGroups}
  * @throws HoneError for rollouts of a player without tokens
  */
 export function batchOf(groups: readonly CreditedGroup[], { kl, further = 0 }: { kl: number; further?: number }) {
   const chosen = kl > 0 ? countedGroups(groups, further) : groups.filter(({ hasSignal }) => hasSignal);
-  return chosen.map(
-    ({ members }): BatchGroup =>
-      members
-        .filter(({ masked }) => !masked)
-        .map(({ trajectory, advantage }) => {
-          if (!trajectory.tokens) throw new HoneError(`the rollout ${trajectory.id} has no tokens to train on`);
-          const branches = trajectory.branches?.map(({ tokens }) => tokens);
-          // An agent's sequences draw with several.
-          const seed = trajectory.agent || branches ? undefined : trajectory.seed;
-          return { tokens: trajectory.tokens, branches, advantage, seed };
-        }),
-  );
+  return chosen.flatMap(({ members }): BatchGroup[] => {
+    const trained = members.filter(({ masked }) => !masked);
+    const pulls = trained.some((one) => (kl > 0 || one.advantage !== 0) && sampledIn(one.trajectory) > 0);
+    return pulls ? [trained.map(batched)] : [];
+  });
+}
+
+function batched({ trajectory, advantage }: CreditedRollout): BatchTrajectory {
+  if (!trajectory.tokens) throw new HoneError(`the rollout ${trajectory.id} has no tokens to train on`);
+  const branches = trajectory.branches?.map(({ tokens }) => tokens);
+  // An agent's sequences draw with several.
+  const seed = trajectory.agent || branches ? undefined : trajectory.seed;
+  return { tokens: trajectory.tokens, branches, advantage, seed };
 }

@@ -3,12 +3,13 @@
  * trajectories can warm-start a smaller model. It has text and calls, but no tokens.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { isObject, malformed, parsed } from "../chat/formats/format.js";
 import type { WrittenCall } from "../core/rollout/conversation.js";
 import type { ApiSettings } from "../core/rollout/player.js";
 import type { Opening, Session, Turn, TurnLimits } from "../core/rollout/session.js";
 import type { CallRecord, ChatMessage } from "../core/task/task.js";
 import { HoneError } from "../core/util/errors.js";
-import { parseJson, toJson } from "../core/util/json.js";
+import { toJson } from "../core/util/json.js";
 import { Random } from "../core/util/random.js";
 import { anyOf } from "../core/util/signals.js";
 import { awakeTime, TimeLimit } from "../core/util/time-limit.js";
@@ -25,16 +26,10 @@ const FIRST_WAIT = 500;
 const LONGEST_WAIT = 8000;
 
 function readApiCall({ name, arguments: text }: Call): WrittenCall {
-  let args: unknown;
-  try {
-    args = parseJson(text.trim() === "" ? "{}" : text);
-  } catch {
-    return { kind: "malformed", text, reason: "the tool call's arguments are not valid JSON" };
-  }
-  if (typeof args !== "object" || args === null || Array.isArray(args)) {
-    return { kind: "malformed", text, reason: "the tool call's arguments are not a JSON object" };
-  }
-  return { kind: "call", call: { name, arguments: args as Record<string, unknown> } };
+  const args = text.trim() === "" ? {} : parsed(text);
+  if (args === undefined) return malformed(text, "the tool call's arguments are not valid JSON");
+  if (!isObject(args)) return malformed(text, "the tool call's arguments are not a JSON object");
+  return { kind: "call", call: { name, arguments: args } };
 }
 
 /** Worked examples of a prompt have calls of their own; a server wants an id for each, and in the results of them. */

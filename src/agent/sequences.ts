@@ -3,13 +3,13 @@
  * one that goes on in two ways branches. Every leaf is a sequence. A sampled token that several of them share is sampled in
  * the first and given in the others, so that each is trained once.
  */
+import { parsed } from "../chat/formats/format.js";
 import { AllowedParts } from "../core/engine/allowed.js";
 import { afterTurn } from "../core/engine/evaluated.js";
 import type { DrawStatistics, Evaluated } from "../core/engine/sequence.js";
 import type { Branch, PlayedNode } from "../core/rollout/trajectory.js";
 import type { TokenRecord } from "../core/rollout/transcript.js";
 import type { CallRecord, ChatMessage } from "../core/task/task.js";
-import { parseJson } from "../core/util/json.js";
 import type { Point } from "../serve/recorder.js";
 import { refusalByRequest } from "./request-refusals.js";
 import type { PlayedTurn } from "./rollout-model.js";
@@ -77,11 +77,8 @@ function tokensOf(chain: readonly PlayedTurn[], isOwn: (turn: PlayedTurn) => boo
 }
 
 function resultOf(content: string): unknown {
-  try {
-    return parseJson(content);
-  } catch {
-    return content;
-  }
+  const value = parsed(content);
+  return value === undefined ? content : value;
 }
 
 /**

@@ -1,6 +1,7 @@
 /** One HTTP request and its response: JSON, or a stream of events. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import { parseJson, toJson } from "../core/util/json.js";
+import { parsed } from "../chat/formats/format.js";
+import { toJson } from "../core/util/json.js";
 import { ApiError, apiErrorOf, badRequest, type ErrorForm, openAiErrors, tooLarge } from "./errors.js";
 
 /** More than schemas of tools may have, so that these are refused by their name. */
@@ -97,13 +98,8 @@ export class Exchange {
 
   /** @throws ApiError (413, 400) for a body that is too large or not JSON */
   async body(most: number): Promise<unknown> {
-    const text = await this.request.text(most);
-    let body: unknown;
-    try {
-      body = parseJson(text);
-    } catch {
-      throw badRequest("The request's body is not valid JSON.");
-    }
+    const body = parsed(await this.request.text(most));
+    if (body === undefined) throw badRequest("The request's body is not valid JSON.");
     if (isDeep(body, MOST_DEPTH)) throw badRequest(`The request's body is nested more than ${MOST_DEPTH} levels deep.`);
     return body;
   }

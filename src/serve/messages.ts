@@ -4,8 +4,9 @@
  */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
+import { isObject, parsed } from "../chat/formats/format.js";
 import type { ChatMessage, ToolCall, ToolSchema } from "../core/task/task.js";
-import { parseJson, toJson } from "../core/util/json.js";
+import { toJson } from "../core/util/json.js";
 import { badRequest } from "./errors.js";
 import { isDeep } from "./exchange.js";
 import type { ApiMessage, ApiTool } from "./requests.js";
@@ -56,16 +57,11 @@ function textOf(content: ApiMessage["content"]): string {
 
 function callOf(call: { id: string; function: { name: string; arguments: string } }, param: string): ToolCall {
   const { id, function: about } = call;
-  let args: unknown;
-  try {
-    args = about.arguments === "" ? {} : parseJson(about.arguments);
-  } catch {
-    // Reported below, like any other value that is not an object.
-  }
-  if (typeof args !== "object" || args === null || Array.isArray(args) || isDeep(args, MOST_DEPTH)) {
+  const args = about.arguments === "" ? {} : parsed(about.arguments);
+  if (!isObject(args) || isDeep(args, MOST_DEPTH)) {
     throw badRequest("the arguments of a call must be a JSON object", param, "invalid_value");
   }
-  return { id, name: about.name, arguments: args as Record<string, unknown> };
+  return { id, name: about.name, arguments: args };
 }
 
 /** @throws ApiError (400) for a tool message without a matching call in the turn before */

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { ServerSpec } from "../../core/task/servers.js";
 import { withDigits } from "../../core/util/json.js";
+import { isFields, parsed } from "../../serve/openai/fields.js";
 import { type Guarded, programOf, startGuarded } from "./guarded.js";
 import type { ServerLog } from "./log.js";
 
@@ -18,9 +19,6 @@ export type StdioSpec = Extract<ServerSpec, { kind: "stdio" }>;
  * Variables that every program inherits; others must be in the server's entry, so that keys do not reach all servers.
  */
 const inherited = ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
-
-const isMessage = (value: unknown): value is JSONRPCMessage =>
-  typeof value === "object" && value !== null && (value as { jsonrpc?: unknown }).jsonrpc === "2.0";
 
 export class StdioTransport implements Transport {
   onclose?: () => void;
@@ -113,16 +111,12 @@ export class StdioTransport implements Transport {
 
   #line(line: string): void {
     if (line.trim() === "") return;
-    let message: unknown;
-    try {
-      message = JSON.parse(line);
-    } catch {
-      // Many programs print a greeting to stdout; this is not a failure.
-    }
-    if (isMessage(message)) {
-      this.onmessage?.(message);
+    const message = parsed(line);
+    if (isFields(message) && message.jsonrpc === "2.0") {
+      this.onmessage?.(message as JSONRPCMessage);
       return;
     }
+    // Many programs print a greeting to stdout; this is not a failure.
     this.strayLines++;
     this.#log.note(`(stdout) ${line.slice(0, SHOWN)}`);
   }

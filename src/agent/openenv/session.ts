@@ -5,8 +5,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { z } from "zod";
+import { parsed } from "../../chat/formats/format.js";
 import { HoneError, messageOf } from "../../core/util/errors.js";
-import { parseJson, toJson } from "../../core/util/json.js";
+import { toJson } from "../../core/util/json.js";
 import { anyOf } from "../../core/util/signals.js";
 import { TimeLimit } from "../../core/util/time-limit.js";
 import { InvalidAction } from "./surface.js";
@@ -137,7 +138,7 @@ export class Session {
         this.#answered = resolve;
         this.#socket.send(toJson(message));
       }));
-    const replied = repliedSchema.safeParse(jsonOf(text));
+    const replied = repliedSchema.safeParse(parsed(text));
     if (replied.data?.type === "error") throw this.#refused(what, replied.data);
     const read = observedSchema.safeParse(replied.data?.data);
     if (replied.data?.type === "observation" && read.success) return read.data;
@@ -179,14 +180,5 @@ export class Session {
       this.#answered = undefined;
       this.#failed = undefined;
     });
-  }
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    // No message of the protocol: the caller shows its beginning.
-    return undefined;
   }
 }

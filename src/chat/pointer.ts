@@ -1,5 +1,4 @@
 /** References within a JSON Schema (`#/$defs/x`). */
-const UNKNOWN = Symbol("unknown");
 
 /** The steps of a JSON pointer in a URI's fragment (RFC 6901); undefined where it is none. */
 function stepsOf(reference: string): string[] | undefined {
@@ -17,12 +16,11 @@ function stepsOf(reference: string): string[] | undefined {
 export function referred(root: unknown, reference: string): unknown {
   const steps = stepsOf(reference);
   if (!steps) return undefined;
-  const found = steps.reduce<unknown>(
+  return steps.reduce<unknown>(
     (at, step) =>
       typeof at === "object" && at !== null && Object.hasOwn(at, step)
         ? (at as Record<string, unknown>)[step]
-        : UNKNOWN,
+        : undefined,
     root,
   );
-  return found === UNKNOWN ? undefined : found;
 }

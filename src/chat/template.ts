@@ -12,7 +12,7 @@
  * This needs a tokenizer that treats pieces separately as it treats them together, as byte-level BPE does; SentencePiece puts
  * a space before each piece, which is removed where a piece continues text.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { callId, usableId } from "../core/rollout/reading.js";
 import type { ChatMessage, ToolCall, ToolSchema } from "../core/task/task.js";
@@ -184,9 +184,7 @@ export class UnusableTemplate extends HoneError {
 }
 
 const keyOf = (messages: readonly ChatMessage[], tools: readonly ToolSchema[]) =>
-  createHash("sha256")
-    .update(toJson([messages, tools]))
-    .digest("base64");
+  hash("sha256", toJson([messages, tools]), "base64");
 
 export class ChatTemplate {
   readonly #sources: TemplateSources;
@@ -405,11 +403,7 @@ export class ChatTemplate {
 
   /** Whether the template writes results of tools where nothing says that there are tools. */
   #writesResults(): boolean {
-    const messages: ChatMessage[] = [
-      { role: "user", content: "?" },
-      TURN,
-      { role: "tool", name: "look", content: RESULT },
-    ];
+    const messages: ChatMessage[] = [QUESTION, TURN, { role: "tool", name: LOOK.function.name, content: RESULT }];
     try {
       return this.#render(messages, [], { add_generation_prompt: true }).includes(
         this.#protect(RESULT, this.#toProtect) as string,

@@ -2,7 +2,7 @@
  * What a chat request demands of the form of a turn, as a grammar: a response format, calls that have to come, arguments
  * that obey their tool's schema, one call at most.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Chat } from "../chat/chat.js";
 import type { Grammar } from "../core/engine/sequence.js";
@@ -83,7 +83,7 @@ export function formOf(asked: Asked, chat: Chat): Form | undefined {
   if (demands.length === 0 || (!calling && format == null)) return undefined;
   const { marks, opened, sample } = chat;
   const about = [tools, choice, parallel, format, chat.format?.name, sample, marks, opened];
-  const key = createHash("sha256").update(toJson(about)).digest("base64");
+  const key = hash("sha256", toJson(about), "base64");
   const known = made.get(key);
   if (known) return known;
   const form = convert(asked, chat, calling);

@@ -3,7 +3,6 @@
  * again.
  */
 import { hash } from "node:crypto";
-import { LRUCache } from "lru-cache";
 import { isObject, parsed } from "../chat/formats/format.js";
 import type { ChatMessage, ToolCall, ToolSchema } from "../core/task/task.js";
 import { toJson } from "../core/util/json.js";
@@ -15,27 +14,11 @@ import type { ApiMessage, ApiTool } from "./requests.js";
 const MOST_SCHEMA = 256 * 1024;
 const MOST_DEPTH = 64;
 
-/** By their JSON: every request of a conversation has the same tools. */
-const checked = new LRUCache<string, readonly ToolSchema[]>({ max: 32 });
-
-/**
- * Equal tools give the same array.
- *
- * @throws ApiError (400) for duplicate names, and for schemas that are too deep or too large
- */
+/** @throws ApiError (400) for duplicate names, and for schemas that are too deep or too large */
 export function toolsOf(tools: readonly ApiTool[]): readonly ToolSchema[] {
-  const json = toJson(tools);
-  if (json.length > MOST_SCHEMA) {
+  if (toJson(tools).length > MOST_SCHEMA) {
     throw badRequest(`'tools' has more than ${MOST_SCHEMA} characters`, "tools", "invalid_function_parameters");
   }
-  const known = checked.get(json);
-  if (known) return known;
-  const result = checkTools(tools);
-  checked.set(json, result);
-  return result;
-}
-
-function checkTools(tools: readonly ApiTool[]): readonly ToolSchema[] {
   const names = new Set<string>();
   return tools.map(({ function: { name, description, parameters } }, index) => {
     const param = `tools.${index}.function`;
@@ -113,14 +96,8 @@ function meaning(message: ChatMessage): string {
   return canonical([message.role, message.content.trim(), calls]);
 }
 
-const canonicalTools = new WeakMap<readonly ToolSchema[], string>();
-
 /** Key of a conversation without messages. Conversations of different `scope` have different keys. */
-export function firstKey(tools: readonly ToolSchema[], scope: string): string {
-  const text = canonicalTools.get(tools) ?? canonical(tools);
-  canonicalTools.set(tools, text);
-  return keyOf(scope, text);
-}
+export const firstKey = (tools: readonly ToolSchema[], scope: string) => keyOf(scope, toJson(tools));
 
 /** Key of a conversation extended by one message. */
 export const nextKey = (key: string, message: ChatMessage) => keyOf(key, meaning(message));

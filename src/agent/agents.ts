@@ -15,7 +15,7 @@ import { FrozenBase } from "./frozen-base.js";
 import { FrozenModel } from "./frozen-model.js";
 import { Host } from "./host.js";
 import { catchEverything } from "./output.js";
-import { type AgentMember, type AgentOutcome, playAgent } from "./play.js";
+import { type AgentMember, playAgent } from "./play.js";
 import type { Programs } from "./programs.js";
 import { RolloutModel } from "./rollout-model.js";
 import { baseLimitsOf } from "./with-base.js";
@@ -29,15 +29,10 @@ export interface AgentsSettings {
   readonly onNote: (text: string) => void;
 }
 
-export interface Agents {
-  /** @throws HoneError where the agent fails */
-  play(member: AgentMember): Promise<AgentOutcome>;
-  /** Ends the programs of all rollouts, and the endpoint. */
-  close(): Promise<void>;
-}
+export type Agents = Awaited<ReturnType<typeof openAgents>>;
 
 /** Opens the endpoint of this thread. */
-export async function openAgents({ task, env, player, limits, onNote }: AgentsSettings): Promise<Agents> {
+export async function openAgents({ task, env, player, limits, onNote }: AgentsSettings) {
   const engine = await loadEngine(player.engine);
   const chat = chatOf(engine, player.chat);
   const host = await Host.open();
@@ -69,7 +64,10 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
     return playAgent({ ...member, task, env, model, base, host, limits, pauses: uncounted ?? outages, programs });
   };
   return {
-    play: (member) => (beside ? beside.during((frozen) => playBeside(member, frozen)) : playBeside(member)),
+    /** @throws HoneError where the agent fails */
+    play: (member: AgentMember) =>
+      beside ? beside.during((frozen) => playBeside(member, frozen)) : playBeside(member),
+    /** Ends the programs of all rollouts, and the endpoint. */
     close: async () => {
       await Promise.all([...programs].map((all) => all.end()));
       await host.close();

@@ -30,10 +30,7 @@ export class Programs {
     if (!existsSync(cwd)) throw new Error(`there is no folder ${cwd} to start ${command} in`);
     const program = programOf(command, cwd, own.PATH ?? process.env.PATH);
     if (!program) throw new Error(`there is no program ${command}`);
-    const inherited = Object.entries(process.env).flatMap(([name, value]) =>
-      value === undefined ? [] : [[name, value]],
-    );
-    const guarded = startGuarded(program, args, { cwd, env: { ...Object.fromEntries(inherited), ...env, ...own } });
+    const guarded = startGuarded(program, args, { cwd, env: { ...process.env, ...env, ...own } });
     this.#running.add(guarded);
     const written = { stdout: "", stderr: "" };
     for (const name of ["stdout", "stderr"] as const) {

@@ -13,7 +13,7 @@ import { chatCompletion } from "./chat-route.js";
 import { completion } from "./completion-route.js";
 import { ApiError, type ErrorForm, forbidden, notFound, openAiErrors, shuttingDown, unauthorized } from "./errors.js";
 import { Exchange, type Incoming } from "./exchange.js";
-import { type LocalFetch, localFetch } from "./local-fetch.js";
+import { localFetch } from "./local-fetch.js";
 import { Counts, metricsText } from "./metrics.js";
 import type { ServedModel } from "./model.js";
 import { readChatRequest, readCompletionRequest } from "./requests.js";
@@ -32,13 +32,7 @@ const OLLAMA = `ask /v1 in OpenAI's form, or export the model for Ollama itself:
  */
 const KEEP_ALIVE = 65;
 
-export interface Endpoint {
-  readonly url: string;
-  /** For code on this thread: answers a request to `url` as `fetch` does, without a connection. */
-  readonly fetch: LocalFetch;
-  /** Stops accepting requests, lets running ones finish, and aborts them after the grace period. */
-  close(graceSeconds?: number): Promise<void>;
-}
+export type Endpoint = Awaited<ReturnType<typeof openEndpoint>>;
 
 export interface EndpointOptions {
   /** 0 for any free port. */
@@ -87,7 +81,7 @@ function checkKey(given: string, key: string | undefined): void {
 }
 
 /** @throws HoneError when the port is taken */
-export async function openEndpoint({ port, apiKey, models, modelOfKey }: EndpointOptions): Promise<Endpoint> {
+export async function openEndpoint({ port, apiKey, models, modelOfKey }: EndpointOptions) {
   const counts = new Counts();
   const open = new Set<Exchange>();
   const created = Math.floor(Date.now() / 1000);
@@ -206,12 +200,14 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
   const at = (server.address() as AddressInfo).port;
   return {
     url: `http://${HOST}:${at}/v1`,
+    /** For code on this thread: answers a request to `url` as `fetch` does, without a connection. */
     fetch: localFetch(`http://${HOST}:${at}`, (request, response) => {
       const exchange = new Exchange(request, response, cancelled);
       take(exchange);
       return exchange;
     }),
-    async close(graceSeconds = GRACE) {
+    /** Stops accepting requests, lets running ones finish, and aborts them after the grace period. */
+    async close(graceSeconds = GRACE): Promise<void> {
       closing = true;
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeIdleConnections();

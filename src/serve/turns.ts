@@ -7,37 +7,14 @@ import { demandsOf, formOf } from "./constrain.js";
 import { type Delta, Deltas, reasoningOf } from "./deltas.js";
 import { callFormOf, formatOf } from "./formats.js";
 import { messagesOf, toolsOf } from "./messages.js";
-import type { Answer, Conversation, ServedModel } from "./model.js";
+import type { Answer, ServedModel } from "./model.js";
 import { idsOf } from "./recorder.js";
 import type { ChatRequest } from "./requests.js";
 
-/** hone's extension of an answer: how the request's conversation was continued, and what was not enforced. */
-export interface Extension {
-  readonly continued: boolean;
-  readonly history_rewritten: number;
-  readonly seed: number;
-  readonly not_enforced?: readonly string[];
-}
-
-export interface Turns {
-  readonly conversation: Conversation;
-  readonly hone: Extension;
-  readonly stopTexts: readonly string[];
-  /** Number of likeliest tokens to report; undefined: no log-probabilities. */
-  readonly likeliest: number | undefined;
-  /** @param onDelta called with what may be sent while the turn is sampled, and with the rest at its end */
-  sample(index: number, signal: AbortSignal, onDelta?: (delta: Delta) => void): Promise<Answer>;
-  /** Whether a form of the answer, or of calls, is asked for, and answers tell of deviations. */
-  readonly checks: { readonly format: boolean; readonly calls: boolean };
-  /** Where one is: the answer's first deviation from it. */
-  problemsOf(answer: Answer): { schema_problem?: string | null; call_problem?: string | null } | undefined;
-  /** The thoughts of an answer without their marks. */
-  reasoningOf(answer: Answer): string;
-  promptIds(): number[];
-}
+export type Turns = Awaited<ReturnType<typeof prepareTurns>>;
 
 /** @throws ApiError (400) */
-export async function prepareTurns(model: ServedModel, request: ChatRequest, signal?: AbortSignal): Promise<Turns> {
+export async function prepareTurns(model: ServedModel, request: ChatRequest, signal?: AbortSignal) {
   model.checkOptions(request);
   const format = model.checksForm ? formatOf(request.response_format) : undefined;
   const callForm = model.checksForm ? callFormOf(request) : undefined;
@@ -69,6 +46,7 @@ export async function prepareTurns(model: ServedModel, request: ChatRequest, sig
     });
   return {
     conversation,
+    /** hone's extension of an answer: how the request's conversation was continued, and what was not enforced. */
     hone: {
       continued: conversation.point !== null,
       history_rewritten: conversation.rewritten,
@@ -76,8 +54,10 @@ export async function prepareTurns(model: ServedModel, request: ChatRequest, sig
       ...(notEnforced.length > 0 ? { not_enforced: notEnforced } : {}),
     },
     stopTexts,
+    /** Number of likeliest tokens to report; undefined: no log-probabilities. */
     likeliest,
-    sample: async (index, signal, onDelta) => {
+    /** @param onDelta called with what may be sent while the turn is sampled, and with the rest at its end */
+    sample: async (index: number, signal: AbortSignal, onDelta?: (delta: Delta) => void): Promise<Answer> => {
       if (!onDelta) return ask(index, signal);
       const deltas = new Deltas(chat, tools.length > 0, stopTexts);
       const send = (delta: Delta) => {
@@ -87,15 +67,18 @@ export async function prepareTurns(model: ServedModel, request: ChatRequest, sig
       send(deltas.end(answer.read));
       return answer;
     },
+    /** Whether a form of the answer, or of calls, is asked for, and answers tell of deviations. */
     checks: { format: format !== undefined, calls: callForm !== undefined },
-    problemsOf: ({ read }) =>
+    /** Where one is: the answer's first deviation from it. */
+    problemsOf: ({ read }: Answer) =>
       format || callForm
         ? {
             ...(format ? { schema_problem: format(read.said) ?? null } : {}),
             ...(callForm ? { call_problem: callForm(read.calls) ?? null } : {}),
           }
         : undefined,
-    reasoningOf: ({ read }) => reasoningOf(read.thoughts, chat),
+    /** The thoughts of an answer without their marks. */
+    reasoningOf: ({ read }: Answer) => reasoningOf(read.thoughts, chat),
     promptIds: () => [...idsOf(conversation.point), ...conversation.append],
   };
 }

@@ -6,6 +6,7 @@ import {
   UnsupportedFunctionalityError,
 } from "@ai-sdk/provider";
 import { toJson } from "../../core/util/json.js";
+import { anyOf } from "../../core/util/signals.js";
 import { ApiError } from "../../serve/errors.js";
 import type { Answer, ServedModel } from "../../serve/model.js";
 import { readChatRequest } from "../../serve/requests.js";
@@ -29,13 +30,6 @@ function sdkError(error: unknown): unknown {
     data: error.body,
     cause: error,
   });
-}
-
-/** A single signal is returned as it is, since `AbortSignal.any` is slow. */
-function anyOf(signals: readonly (AbortSignal | undefined)[]): AbortSignal {
-  const given = signals.filter((one) => one !== undefined);
-  if (given.length === 0) return new AbortController().signal;
-  return given.length === 1 ? (given[0] as AbortSignal) : AbortSignal.any(given);
 }
 
 /** What of a request is not done as it asks. */
@@ -108,11 +102,14 @@ export function inProcess(model: ServedModel, checked: boolean): Source {
             throw failed(error);
           }
         },
-        sample: async (onPiece, gone) => {
+        sample: async (onPiece, gone = new AbortController().signal) => {
+          const { signal, release } = anyOf(abortSignal ? [abortSignal, gone] : [gone]);
           try {
-            return saidOf(turns, await turns.sample(0, anyOf([abortSignal, gone]), onPiece));
+            return saidOf(turns, await turns.sample(0, signal, onPiece));
           } catch (error) {
             throw failed(error, abortSignal, gone);
+          } finally {
+            release();
           }
         },
       };

@@ -7,7 +7,7 @@ import { ChatError } from "../../serve/openai/failure.js";
 import { request as send } from "../../serve/openai/http.js";
 import type { ChatServer } from "../../serve/openai/server.js";
 import type { ChatRequest } from "../../serve/requests.js";
-import type { Extension } from "../../serve/turns.js";
+import type { Turns } from "../../serve/turns.js";
 import { chatRequestOf, leftOut } from "./request.js";
 import type { Piece, Said, Source } from "./source.js";
 
@@ -20,7 +20,7 @@ interface Chunk {
   readonly usage?: Usage | null;
   readonly error?: { readonly message?: string };
   /** Of the first. */
-  readonly hone?: Partial<Extension>;
+  readonly hone?: Partial<Turns["hone"]>;
 }
 interface WrittenCall {
   readonly id?: string;

@@ -6,7 +6,7 @@
  * end; after a grace period the group is killed, with all processes started by the program. Processes that have left
  * the group (browsers do) carry a mark in their environment and are found by it on Linux.
  */
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { accessSync, constants, statSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -44,16 +44,7 @@ interface Exit {
   readonly error?: Error;
 }
 
-export interface Guarded {
-  readonly process: ChildProcess;
-  readonly stdin: Writable;
-  readonly stdout: Readable;
-  readonly stderr: Readable;
-  /** Resolves when the program has ended, or could not be started. */
-  readonly exited: Promise<Exit>;
-  /** Asks the program to end, kills it after a while, and resolves when no process of it is left. */
-  end(): Promise<void>;
-}
+export type Guarded = ReturnType<typeof startGuarded>;
 
 /** The executable of a command; undefined when there is none. */
 export function programOf(command: string, cwd: string, path: string | undefined): string | undefined {
@@ -72,8 +63,8 @@ export function programOf(command: string, cwd: string, path: string | undefined
 export function startGuarded(
   program: string,
   args: readonly string[],
-  { cwd, env }: { readonly cwd: string; readonly env: Readonly<Record<string, string>> },
-): Guarded {
+  { cwd, env }: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
+) {
   const child = spawn("/bin/sh", ["-c", GUARDIAN, "sh", randomUUID(), program, ...args], {
     cwd,
     env,
@@ -104,7 +95,9 @@ export function startGuarded(
     stdin,
     stdout,
     stderr,
+    /** Resolves when the program has ended, or could not be started. */
     exited,
+    /** Asks the program to end, kills it after a while, and resolves when no process of it is left. */
     end: async () => {
       stdin.end();
       lifeline.end();

@@ -45,11 +45,7 @@ export class StdioTransport implements Transport {
 
   async start(): Promise<void> {
     const { command, args, env: own, cwd } = this.#spec;
-    const env: Record<string, string> = { ...own };
-    for (const name of inherited) {
-      const value = process.env[name];
-      if (value !== undefined) env[name] ??= value;
-    }
+    const env = { ...Object.fromEntries(inherited.map((name) => [name, process.env[name]])), ...own };
     const refuse = (why: string): never => {
       this.reason = { problem: "server_not_started", what: `was not started: ${why}` };
       throw new Error(why);

@@ -9,7 +9,7 @@ import type { Grammar } from "../core/engine/sequence.js";
 import type { FieldTag } from "../core/rollout/conversation.js";
 import { toJson } from "../core/util/json.js";
 import { badRequest } from "./errors.js";
-import type { ChatRequest } from "./requests.js";
+import { type ChatRequest, demandedBy, isForced } from "./requests.js";
 import { Rules } from "./rules.js";
 import { Converter, Rooted } from "./schema.js";
 
@@ -42,9 +42,9 @@ function schemaOfFormat(format: ChatRequest["response_format"]): object | undefi
 }
 
 /** The tools that may be called, each with the schema that its arguments have to obey. */
-function callableOf({ tools, tool_choice: choice }: Asked): { name: string; parameters: object }[] {
-  const named = typeof choice === "object" && choice !== null ? choice.function.name : undefined;
-  return (tools ?? []).flatMap(({ function: { name, parameters, strict } }, index) => {
+function callableOf(asked: Asked): { name: string; parameters: object }[] {
+  const named = demandedBy(asked);
+  return (asked.tools ?? []).flatMap(({ function: { name, parameters, strict } }, index) => {
     if (named !== undefined && name !== named) return [];
     const wrong = (why: string) =>
       badRequest(
@@ -56,9 +56,6 @@ function callableOf({ tools, tool_choice: choice }: Asked): { name: string; para
     return [{ name, parameters: strict ? new Rooted(schema, `function '${name}'`, wrong) : ANY_OBJECT }];
   });
 }
-
-const isForced = ({ tool_choice: choice }: Asked) =>
-  choice === "required" || (typeof choice === "object" && choice !== null);
 
 /** What a request demands of the form of its turns, each by the name of the option; empty where turns are free. */
 export function demandsOf(asked: Asked): string[] {

@@ -7,7 +7,7 @@ import { jsonSchema } from "../chat/json-schema.js";
 import type { ReadTurn } from "../core/rollout/reading.js";
 import { badRequest } from "./errors.js";
 import { parsed } from "./openai/fields.js";
-import type { ChatRequest } from "./requests.js";
+import { type ChatRequest, demandedBy, isForced } from "./requests.js";
 
 /** The first deviation of an answer, in one line; undefined without one. */
 export type Format = (text: string) => string | undefined;
@@ -37,13 +37,10 @@ type AskedCalls = Pick<ChatRequest, "tools" | "tool_choice" | "parallel_tool_cal
 export type CallForm = (calls: ReadTurn["calls"]) => string | undefined;
 
 /** What a request demands of calls; undefined for nothing. */
-export function callFormOf({
-  tools,
-  tool_choice: choice,
-  parallel_tool_calls: parallel,
-}: AskedCalls): CallForm | undefined {
-  const named = typeof choice === "object" && choice !== null ? choice.function.name : undefined;
-  const forced = choice === "required" || named !== undefined;
+export function callFormOf(asked: AskedCalls): CallForm | undefined {
+  const { tools, tool_choice: choice, parallel_tool_calls: parallel } = asked;
+  const named = demandedBy(asked);
+  const forced = isForced(asked);
   const strict = new Map<string, (args: unknown) => string | undefined>();
   for (const { function: about } of tools ?? []) {
     if (!about.strict || choice === "none") continue;

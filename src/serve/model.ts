@@ -90,11 +90,6 @@ const anySeed = () => randomInt(2 ** 47);
 export const seedOf = (seed: number, index: number) => (index === 0 ? seed : deriveSeed(seed, index));
 
 export class ServedModel {
-  /** Names accepted from clients. */
-  readonly names: readonly [string, ...string[]];
-  readonly engine: Engine;
-  readonly chat: Chat;
-  readonly seats: Seats<Point>;
   readonly recorder: Recorder;
   /** Responses that later requests may name. */
   readonly responses = new ResponseStore();
@@ -107,17 +102,14 @@ export class ServedModel {
   /** Numbers of requests. */
   readonly counts = { begun: 0, continued: 0, rewritten: 0 };
 
+  /** @param names accepted from clients */
   constructor(
-    names: readonly [string, ...string[]],
-    engine: Engine,
-    chat: Chat,
+    readonly names: readonly [string, ...string[]],
+    readonly engine: Engine,
+    readonly chat: Chat,
     bounds?: { tokens: number; points: number },
-    seats = new Seats<Point>(engine.info.sequences, MOST_WAITING),
+    readonly seats = new Seats<Point>(engine.info.sequences, MOST_WAITING),
   ) {
-    this.names = names;
-    this.engine = engine;
-    this.chat = chat;
-    this.seats = seats;
     this.recorder = new Recorder((point) => this.seats.close(point), bounds);
   }
 

@@ -40,15 +40,14 @@ export const functionName = z
   .string()
   .regex(/^[a-zA-Z0-9_-]{1,64}$/, { error: "must be 1 to 64 letters, digits, _ and -" });
 const functionType = z.literal("function", only("function", "there are no tools of other types here"));
-const callable = {
+/** Of a tool, as both of OpenAI's APIs have it. */
+export const described = {
   name: functionName,
   description: z.string().nullish(),
   parameters: z.record(z.string(), z.unknown()).nullish(),
+  strict: z.boolean().nullish(),
 };
-const tool = z.object({
-  type: functionType,
-  function: z.strictObject({ ...callable, strict: z.boolean().nullish() }),
-});
+const tool = z.object({ type: functionType, function: z.strictObject(described) });
 
 const choice = z.union(
   [
@@ -210,12 +209,22 @@ export function readChatRequest(body: unknown): ChatRequest {
   return request;
 }
 
+type Choice = Pick<ChatRequest, "tool_choice">;
+
+/** The tool whose call is demanded by name. */
+export const demandedBy = ({ tool_choice: choice }: Choice) =>
+  typeof choice === "object" ? choice?.function.name : undefined;
+
+/** Whether there has to be a call. */
+export const isForced = (asked: Choice) => asked.tool_choice === "required" || demandedBy(asked) !== undefined;
+
 /** @throws ApiError (400) where the choice names what is not there */
-export function checkChoice({ tools, tool_choice: choice }: Pick<ChatRequest, "tools" | "tool_choice">): void {
-  if (choice == null || choice === "auto" || choice === "none") return;
+export function checkChoice(asked: Pick<ChatRequest, "tools" | "tool_choice">): void {
+  if (!isForced(asked)) return;
+  const { tools } = asked;
   const wrong = (why: string) => badRequest(`'tool_choice' ${why}`, "tool_choice", "invalid_value");
   if ((tools ?? []).length === 0) throw wrong("needs 'tools'");
-  const named = typeof choice === "object" ? choice.function.name : undefined;
+  const named = demandedBy(asked);
   if (named !== undefined && !tools?.some((tool) => tool.function.name === named)) {
     throw wrong(`names ${named}, which is not in 'tools'`);
   }

@@ -9,6 +9,7 @@ import {
   type ChatRequest,
   checkChoice,
   checkStream,
+  described,
   functionName,
   labels,
   nothing,
@@ -69,10 +70,7 @@ const itemOrShort = z.preprocess((value) => {
 
 const tool = z.strictObject({
   type: z.literal("function", only("function", "there are no built-in tools here")),
-  name: functionName,
-  description: z.string().nullish(),
-  parameters: z.record(z.string(), z.unknown()).nullish(),
-  strict: z.boolean().nullish(),
+  ...described,
   defer_loading: z.literal(false, only("false", "tools are shown at once")).nullish(),
 });
 

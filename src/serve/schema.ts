@@ -154,7 +154,6 @@ interface MadeRule {
 
 /** Converts schemas, and remembers what it left out. */
 export class Converter {
-  readonly rules: Rules;
   readonly #told = new Set<string>();
   readonly #once = new Map<string, MadeRule>();
   #parts = 0;
@@ -164,9 +163,7 @@ export class Converter {
   /** Of all automata. */
   readonly work = new Work();
 
-  constructor(rules: Rules) {
-    this.rules = rules;
-  }
+  constructor(readonly rules: Rules) {}
 
   /** What the rules do not express, each in one line. */
   get notEnforced(): readonly string[] {

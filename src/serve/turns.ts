@@ -9,7 +9,7 @@ import { callFormOf, formatOf } from "./formats.js";
 import { messagesOf, toolsOf } from "./messages.js";
 import type { Answer, ServedModel } from "./model.js";
 import { idsOf } from "./recorder.js";
-import type { ChatRequest } from "./requests.js";
+import { type ChatRequest, demandedBy } from "./requests.js";
 
 export type Turns = Awaited<ReturnType<typeof prepareTurns>>;
 
@@ -28,8 +28,6 @@ export async function prepareTurns(model: ServedModel, request: ChatRequest, sig
   const seed = model.requestSeed(request);
   const stopTexts = stopTextsOf(request);
   const likeliest = request.logprobs ? (request.top_logprobs ?? 0) : undefined;
-  const { tool_choice: choice } = request;
-  const demanded = typeof choice === "object" ? choice?.function.name : undefined;
   const maxTokens = Math.min(request.max_completion_tokens ?? Infinity, request.max_tokens ?? Infinity);
   const ask = (index: number, signal: AbortSignal, onText?: (text: string) => void) =>
     model.answer(conversation, {
@@ -40,7 +38,7 @@ export async function prepareTurns(model: ServedModel, request: ChatRequest, sig
       grammar: form?.grammar,
       format,
       callForm,
-      demanded,
+      demanded: demandedBy(request),
       signal,
       onText,
     });

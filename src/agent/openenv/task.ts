@@ -74,10 +74,7 @@ interface Env extends Surface {
   readonly seconds: number;
 }
 
-interface Begun {
-  readonly session: Session;
-  readonly first: Observed;
-}
+type Begun = Awaited<ReturnType<typeof Session.begin>>;
 
 /** With http, and without a slash at the end. */
 const plain = (url: string) => url.replace(/^ws/, "http").replace(/\/+$/, "");

@@ -1,5 +1,4 @@
 /** Requests to OpenAI-compatible servers: what is sent where, redirects, and every failure as a {@link ChatError}. */
-import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { Agent, EnvHttpProxyAgent, fetch, Headers, type Response } from "undici";
 import { textWithin } from "./bounded.js";
 import { ChatError, connectionError, errorIn, retryAfter } from "./failure.js";
@@ -55,8 +54,9 @@ export async function request(server: ChatServer, path: string, { body, signal }
   for (let followed = 0; ; followed++) {
     const headers = headersFor({ ...server, url });
     const sent = body === undefined ? { method: "GET" } : { method: "POST", body: JSON.stringify(body) };
+    const dispatcher = dispatcherFor(new URL(url).hostname);
     const response = await reached(
-      () => fetched(url, { ...sent, headers, signal, redirect: "manual" }),
+      () => fetch(url, { ...sent, headers, signal, redirect: "manual", dispatcher }),
       server,
       signal,
     );
@@ -80,14 +80,10 @@ export async function request(server: ChatServer, path: string, { body, signal }
   }
 }
 
-interface Sent extends Pick<Asked, "signal"> {
-  readonly method: string;
-  readonly body?: string;
-  readonly headers: Headers;
-  readonly redirect: "manual";
-}
-
-/** Every request has its own limit (--judge-timeout, --turn-timeout). Those of Node's own `fetch` end after 300 s without headers. */
+/**
+ * Every request has its own limit (--judge-timeout, --turn-timeout). Those of Node's own `fetch` end after 300 s without headers, or
+ * never, where a process's first connection is closed before it is set up.
+ */
 const UNLIMITED = { headersTimeout: 0, bodyTimeout: 0 };
 const direct = new Agent(UNLIMITED);
 let proxied: EnvHttpProxyAgent | undefined;
@@ -120,31 +116,6 @@ function dispatcherFor(host: string): Agent | EnvHttpProxyAgent {
     proxyTunnel: false,
   });
   return proxied;
-}
-
-/**
- * `fetch`, which never ends where one of a process's first connections is closed before it is set up, as by the published port
- * of a container in which no program listens.
- */
-async function fetched(url: string, { signal, ...init }: Sent): Promise<Response> {
-  const { host, hostname } = new URL(url);
-  const dispatcher = dispatcherFor(hostname);
-  for (let attempt = 1; ; attempt++) {
-    const closed = new AbortController();
-    const look = (message: unknown) => {
-      const { connectParams, socket } = message as { connectParams: { host: string }; socket: { destroyed: boolean } };
-      if (socket.destroyed && connectParams.host === host) closed.abort(new Error("other side closed"));
-    };
-    subscribe("undici:client:connected", look);
-    try {
-      return await fetch(url, { ...init, dispatcher, signal: AbortSignal.any([signal, closed.signal]) });
-    } catch (error) {
-      // Of requests that begin together each sees the connections of all.
-      if (attempt === 2 || !closed.signal.aborted || signal.aborted) throw error;
-    } finally {
-      unsubscribe("undici:client:connected", look);
-    }
-  }
 }
 
 async function reached<T>(work: () => Promise<T>, { key }: ChatServer, signal: AbortSignal): Promise<T> {

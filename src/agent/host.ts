@@ -3,7 +3,7 @@
  * distinguishes the key of an ended rollout from an unknown one.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import { ApiError } from "../serve/errors.js";
+import { unauthorized } from "../serve/errors.js";
 import type { ServedModel } from "../serve/model.js";
 import { type Endpoint, openEndpoint } from "../serve/server.js";
 import { answerLocally } from "./local.js";
@@ -58,12 +58,7 @@ export class Host {
     const [, number, mark = ""] = /^hone-(\d+)-([0-9a-f]{64})$/.exec(key) ?? [];
     if (number === undefined || !timingSafeEqual(Buffer.from(mark), Buffer.from(this.#mark(number)))) {
       this.strangers++;
-      throw new ApiError(
-        401,
-        "invalid_request_error",
-        "Incorrect API key: send the rollout's apiKey as a bearer token.",
-        "invalid_api_key",
-      );
+      throw unauthorized("the rollout's apiKey");
     }
     throw rolloutEnded();
   }

@@ -16,6 +16,7 @@ import {
   sampling,
   templateArgs,
   tokens,
+  writtenCall,
 } from "./requests.js";
 
 const textOnly = "must be a string, or a list of blocks of text: models here read text alone";
@@ -112,9 +113,7 @@ const textOf = (content: z.output<typeof texts> | null | undefined): string =>
 
 function assistantMessage(content: readonly z.output<typeof assistantBlock>[]): ApiMessage {
   const calls = content.flatMap((block) =>
-    block.type === "tool_use"
-      ? [{ id: block.id, type: "function" as const, function: { name: block.name, arguments: toJson(block.input) } }]
-      : [],
+    block.type === "tool_use" ? [writtenCall(block.id, block.name, toJson(block.input))] : [],
   );
   return {
     role: "assistant",

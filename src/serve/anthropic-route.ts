@@ -1,6 +1,6 @@
 /** `POST /v1/messages`, and `/v1/messages/count_tokens`: Anthropic's Messages API over the turns of chats. */
 import { toJson } from "../core/util/json.js";
-import { allOf, newAnswerId } from "./answers.js";
+import { newAnswerId } from "./answers.js";
 import { type AnthropicRequest, type CountRequest, chatOfMessages } from "./anthropic-request.js";
 import type { ErrorForm } from "./errors.js";
 import type { Exchange } from "./exchange.js";
@@ -50,6 +50,7 @@ export async function anthropicMessage(
 ): Promise<void> {
   const turns = await prepareTurns(model, chatOfMessages(request), exchange.signal);
   const { conversation, stopTexts } = turns;
+  model.seats.checkRoom(1);
   const head = { id: newAnswerId("msg"), type: "message", role: "assistant", model: model.name };
   const usageOf = (kept: number, output: number) => ({
     input_tokens: conversation.length - kept,
@@ -73,9 +74,7 @@ export async function anthropicMessage(
   };
 
   if (!request.stream) {
-    const [answer] = (await allOf(1, model, exchange.signal, (index, signal) => turns.sample(index, signal))) as [
-      Answer,
-    ];
+    const answer = await turns.sample(0, exchange.signal);
     exchange.json({
       ...head,
       content: blocksOf(answer),
@@ -104,23 +103,21 @@ export async function anthropicMessage(
     }
     send("content_block_delta", { index, delta: { type: `${kind}_delta`, [kind]: delta } });
   };
-  await allOf(1, model, exchange.signal, async (at, signal) => {
-    const message = { ...head, content: [], stop_reason: null, stop_sequence: null, usage: usageOf(0, 0) };
-    send("message_start", { message });
-    const answer = await turns.sample(at, signal, ({ content, reasoning_content: reasoning }) => {
-      write("thinking", reasoning);
-      write("text", content);
-    });
-    end();
-    for (const { input, ...call } of callBlocks(answer)) {
-      begin({ ...call, input: {} });
-      send("content_block_delta", { index, delta: { type: "input_json_delta", partial_json: toJson(input) } });
-      send("content_block_stop", { index });
-    }
-    const usage = usageOf(answer.kept, answer.segment.ids.length);
-    send("message_delta", { delta: stopOf(model, answer, stopTexts), usage, ...extra(answer) });
-    send("message_stop", {});
+  const message = { ...head, content: [], stop_reason: null, stop_sequence: null, usage: usageOf(0, 0) };
+  send("message_start", { message });
+  const answer = await turns.sample(0, exchange.signal, ({ content, reasoning_content: reasoning }) => {
+    write("thinking", reasoning);
+    write("text", content);
   });
+  end();
+  for (const { input, ...call } of callBlocks(answer)) {
+    begin({ ...call, input: {} });
+    send("content_block_delta", { index, delta: { type: "input_json_delta", partial_json: toJson(input) } });
+    send("content_block_stop", { index });
+  }
+  const usage = usageOf(answer.kept, answer.segment.ids.length);
+  send("message_delta", { delta: stopOf(model, answer, stopTexts), usage, ...extra(answer) });
+  send("message_stop", {});
   exchange.end(false);
 }
 

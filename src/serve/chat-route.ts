@@ -4,7 +4,7 @@ import { toJson } from "../core/util/json.js";
 import { allOf, logprobsOfText, newAnswerId, nowSeconds, shown, usageOf } from "./answers.js";
 import type { Exchange } from "./exchange.js";
 import type { Answer, ServedModel } from "./model.js";
-import type { ChatRequest } from "./requests.js";
+import { type ChatRequest, writtenCall } from "./requests.js";
 import { prepareTurns } from "./turns.js";
 
 function finishOf({ stop, calls }: Answer): "stop" | "length" | "tool_calls" {
@@ -13,11 +13,7 @@ function finishOf({ stop, calls }: Answer): "stop" | "length" | "tool_calls" {
 }
 
 const callsOf = ({ calls }: Answer) =>
-  calls.map(({ id, name, arguments: args }) => ({
-    id: id as string,
-    type: "function" as const,
-    function: { name, arguments: toJson(args) },
-  }));
+  calls.map(({ id, name, arguments: args }) => writtenCall(id as string, name, toJson(args)));
 
 /** The log-probabilities of a turn's text, token by token. */
 export function tokenLogprobs({ engine }: ServedModel, sampled: readonly SampledToken[]) {

@@ -39,8 +39,9 @@ export const notFound = (message: string, code: string | null = null) =>
 
 export const forbidden = (message: string) => new ApiError(403, INVALID, message, "forbidden");
 
-export const unauthorized = () =>
-  new ApiError(401, INVALID, "Incorrect API key: send the server's --api-key as a bearer token.", "invalid_api_key");
+/** @param key the right one, as it is called */
+export const unauthorized = (key: string) =>
+  new ApiError(401, INVALID, `Incorrect API key: send ${key} as a bearer token.`, "invalid_api_key");
 
 export const tooLarge = (most: number) =>
   new ApiError(413, INVALID, `The request's body is larger than ${most} bytes.`, "request_too_large");

@@ -209,6 +209,13 @@ export function readChatRequest(body: unknown): ChatRequest {
   return request;
 }
 
+/** A call of a tool as messages have it. @param args JSON */
+export const writtenCall = (id: string, name: string, args: string) => ({
+  id,
+  type: "function" as const,
+  function: { name, arguments: args },
+});
+
 type Choice = Pick<ChatRequest, "tool_choice">;
 
 /** The tool whose call is demanded by name. */

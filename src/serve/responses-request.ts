@@ -19,6 +19,7 @@ import {
   stop,
   templateArgs,
   tokens,
+  writtenCall,
 } from "./requests.js";
 
 /** Ids are kept and looked up: longer ones are none of a server's or a client's. */
@@ -167,7 +168,7 @@ const textOf = (content: z.output<typeof messageItem>["content"]): string =>
 interface Turn {
   readonly role: "assistant";
   readonly content: string;
-  readonly tool_calls: { id: string; type: "function"; function: { name: string; arguments: string } }[];
+  readonly tool_calls: ReturnType<typeof writtenCall>[];
 }
 
 /**
@@ -186,7 +187,7 @@ function messagesOf(instructions: string | null | undefined, items: readonly Res
     if (one.type === "reasoning") turn = undefined;
     else if (one.type === "function_call") {
       const { call_id: id, name, arguments: args } = one;
-      (turn ?? begin("")).tool_calls.push({ id, type: "function", function: { name, arguments: args } });
+      (turn ?? begin("")).tool_calls.push(writtenCall(id, name, args));
     } else if (one.type === "message" && one.role === "assistant") {
       begin(textOf(one.content));
     } else {

@@ -1,5 +1,5 @@
 /** `POST /v1/responses`: OpenAI's Responses API over the turns of chats. */
-import { allOf, logprobsOfText, newAnswerId, nowSeconds, thoughtTokens } from "./answers.js";
+import { logprobsOfText, newAnswerId, nowSeconds, thoughtTokens } from "./answers.js";
 import { tokenLogprobs } from "./chat-route.js";
 import { badRequest, type ErrorForm } from "./errors.js";
 import type { Exchange } from "./exchange.js";
@@ -116,21 +116,19 @@ function outputOf(answer: Answer, turns: Turns, logprobs: readonly object[]): Ou
   ];
 }
 
-async function stream(model: ServedModel, reply: Reply, turns: Turns, exchange: Exchange): Promise<void> {
+async function stream(reply: Reply, turns: Turns, exchange: Exchange): Promise<void> {
   const events = new ResponseStream(exchange);
-  await allOf(1, model, exchange.signal, async (index, signal) => {
-    events.send("response.created", { response: reply.unfinished });
-    events.send("response.in_progress", { response: reply.unfinished });
-    const answer = await turns.sample(index, signal, ({ content, reasoning_content: reasoning }) => {
-      events.write("reasoning", reasoning);
-      events.write("message", content);
-    });
-    const calls = callsOf(answer);
-    events.endText(statusOf(answer), reply.logprobs(answer), calls.length);
-    for (const call of calls) events.call(call);
-    const response = reply.finished(answer, events.output);
-    events.send(`response.${response.status}`, { response });
+  events.send("response.created", { response: reply.unfinished });
+  events.send("response.in_progress", { response: reply.unfinished });
+  const answer = await turns.sample(0, exchange.signal, ({ content, reasoning_content: reasoning }) => {
+    events.write("reasoning", reasoning);
+    events.write("message", content);
   });
+  const calls = callsOf(answer);
+  events.endText(statusOf(answer), reply.logprobs(answer), calls.length);
+  for (const call of calls) events.call(call);
+  const response = reply.finished(answer, events.output);
+  events.send(`response.${response.status}`, { response });
   exchange.end(false);
 }
 
@@ -138,8 +136,8 @@ export async function respond(model: ServedModel, request: ResponsesRequest, exc
   const input = conversationOf(model, request);
   const turns = await prepareTurns(model, chatOfResponses(request, input), exchange.signal);
   const reply = replyTo(model, request, input, turns);
-  if (request.stream) return stream(model, reply, turns, exchange);
-  const sampled = await allOf(1, model, exchange.signal, (index, signal) => turns.sample(index, signal));
-  const [answer] = sampled as [Answer];
+  model.seats.checkRoom(1);
+  if (request.stream) return stream(reply, turns, exchange);
+  const answer = await turns.sample(0, exchange.signal);
   exchange.json(reply.finished(answer, outputOf(answer, turns, reply.logprobs(answer))));
 }

@@ -77,7 +77,7 @@ const pathOf = (url = "/") => (url.split("?")[0] as string).replace(/^\/v1\/v1\/
 function checkKey(given: string, key: string | undefined): void {
   if (key === undefined) return;
   const digest = (text: string) => createHash("sha256").update(text).digest();
-  if (!timingSafeEqual(digest(given), digest(key))) throw unauthorized();
+  if (!timingSafeEqual(digest(given), digest(key))) throw unauthorized("the server's --api-key");
 }
 
 /** @throws HoneError when the port is taken */

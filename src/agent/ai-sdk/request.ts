@@ -7,7 +7,7 @@ import {
   UnsupportedFunctionalityError,
 } from "@ai-sdk/provider";
 import { toJson } from "../../core/util/json.js";
-import type { ApiChoice, ApiMessage, ApiTool, ChatRequest } from "../../serve/requests.js";
+import { type ApiChoice, type ApiMessage, type ApiTool, type ChatRequest, writtenCall } from "../../serve/requests.js";
 
 const unsupported = (functionality: string, why: string) =>
   new UnsupportedFunctionalityError({ functionality, message: `${functionality}: ${why}` });
@@ -43,13 +43,12 @@ function messagesOf(message: LanguageModelV3Message): ApiMessage[] {
     );
   }
   const text: string[] = [];
-  const calls: { id: string; type: "function"; function: { name: string; arguments: string } }[] = [];
+  const calls: ReturnType<typeof writtenCall>[] = [];
   for (const part of message.content) {
     if (part.type === "text") text.push(part.text);
     else if (part.type === "file") throw unsupported("file parts", "models here read text alone");
     else if (part.type === "tool-call") {
-      const { toolCallId: id, toolName: name, input } = part;
-      calls.push({ id, type: "function", function: { name, arguments: toJson(input) } });
+      calls.push(writtenCall(part.toolCallId, part.toolName, toJson(part.input)));
     }
     // Thoughts stay as they were sampled.
   }

@@ -12,6 +12,8 @@ namespace {
 constexpr float kRefused = -std::numeric_limits<float>::infinity();
 /** Bytes of white space before thoughts at most: a grammar has its own limit for them. */
 constexpr size_t kMostLead = 2;
+/** Bytes of a mark with white space in it at most: llama.cpp looks for it by std::regex, which recurses for each. */
+constexpr size_t kMostBegun = 4096;
 
 bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
@@ -206,15 +208,18 @@ class Grammar final : public Constraint {
     // llama.cpp accepts a part of a character unchecked. Nothing with which a grammar of ours begins needs one.
     if (length > 0 && static_cast<unsigned char>(prelude.text.back()) >= 0x80) return nullptr;
     if (length == 0) return HeldSampler(lib.llama_sampler_init_grammar(vocabulary_.get(), spec_.rules.c_str(), "root"));
+    if (length > kMostBegun) return nullptr;
     // A grammar's sampler takes whole tokens, and only a lazy one also the rest of a token in which it begins. This
-    // pattern is met by the text of exactly these tokens.
-    const std::string pattern = "^[\\s\\S]{" + std::to_string(prelude.from) + "}([\\s\\S]{" + std::to_string(length) + "})$";
+    // pattern is met by the text of exactly the tokens from that one on.
+    size_t skipped = prelude.from, first = 0;
+    while (skipped >= prelude.tokens[first].second) skipped -= prelude.tokens[first++].second;
+    const std::string pattern = "^[\\s\\S]{" + std::to_string(skipped) + "}([\\s\\S]{" + std::to_string(length) + "})$";
     const char* patterns[] = {pattern.c_str()};
     HeldSampler sampler(lib.llama_sampler_init_grammar_lazy_patterns(vocabulary_.get(), spec_.rules.c_str(), "root",
                                                                      patterns, 1, nullptr, 0));
     if (!sampler) throw std::runtime_error("llama.cpp cannot read the grammar");
     try {
-      for (const auto& [token, size] : prelude.tokens) lib.llama_sampler_accept(sampler.get(), token);
+      for (; first < prelude.tokens.size(); first++) lib.llama_sampler_accept(sampler.get(), prelude.tokens[first].first);
     } catch (const std::runtime_error&) {
       return nullptr;
     }

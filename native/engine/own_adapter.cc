@@ -46,7 +46,7 @@ OwnAdapter::OwnAdapter(const std::string& file, const OwnWeights& weights) : pat
           const ggml_tensor* b = opened.find(name + "b");
           if (!a && !b) continue;
           if (!a || !b) refuse(name + (a ? "b" : "a") + " is missing");
-          if (a->ne[0] != linears.inputs || b->ne[1] != part.outputs || a->ne[1] != b->ne[0] || a->ne[2] != 1 || b->ne[2] != 1) {
+          if (a->ne[0] != linears.inputs || b->ne[1] != part.outputs || a->ne[1] != b->ne[0] || a->ne[2] * a->ne[3] * b->ne[2] * b->ne[3] != 1) {
             refuse(name + "a and b have not the shapes of the model's layer");
           }
           factors.rank = static_cast<int>(a->ne[1]);

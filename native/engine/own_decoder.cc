@@ -112,13 +112,12 @@ void OwnDecoder::reserve() {
     window = roundUp(window / 2, kCellStep);
     passes.push_back({{{0, 1, rows, window}}, 0});
     passes.push_back({{{0, slots_, 1, window}}, 0});
-    std::vector<Span> mixed;
-    for (int slot = 0, left = rows; slot < std::min(slots_, kMostSpans) && left > 0; slot++) {
-      const int tokens = slot == std::min(slots_, kMostSpans) - 1 ? left : 1;
-      mixed.push_back({slot, 1, tokens, window});
-      left -= tokens;
+    const int spans = std::min(slots_, kMostSpans);
+    for (const int longest : {0, spans / 2, spans - 1}) {
+      std::vector<Span> mixed;
+      for (int slot = 0; slot < spans; slot++) mixed.push_back({slot, 1, slot == longest ? rows - spans + 1 : 1, window});
+      passes.push_back({mixed, 0});
     }
-    passes.push_back({mixed, 0});
     for (int packed = 2 * slots_; steady_ && packed < 2 * rows; packed *= 2) {
       passes.push_back({{{0, slots_, mixedTokens(), window}}, std::min(packed, rows)});
     }
@@ -140,11 +139,12 @@ void OwnDecoder::reserve() {
       if (!lib_.ggml_gallocr_reserve(allocator_.get(), graph.graph())) throw OutOfMemory("no room for the compute buffer of a pass");
     }
   }
+  reserved_ = lib_.ggml_gallocr_get_buffer_size(allocator_.get(), 0);
   const std::lock_guard<std::mutex> lock(reportMutex_);
   BufferBytes& bytes = buffers_[lib_.ggml_backend_buft_name(place_)];
   bytes = {};
   bytes.kv = kvBytes_;
-  bytes.compute = lib_.ggml_gallocr_get_buffer_size(allocator_.get(), 0) + lib_.ggml_backend_buffer_get_size(memoryBuffer_.get()) - kvBytes_;
+  bytes.compute = reserved_ + lib_.ggml_backend_buffer_get_size(memoryBuffer_.get()) - kvBytes_;
   bytes.adapters = room_ ? room_->bytes() : 0;
 }
 
@@ -164,8 +164,7 @@ void OwnDecoder::use(const Adapter& adapter) {
   if (!room_ || room_->rank() < adapter.factors->rank()) {
     const int multiple = settings_.useGpu ? kAdapterTile : 1;
     auto room = std::make_unique<AdapterRoom>(*weights_, adapter.factors->rank(), place_, multiple);
-    graphs_.clear();
-    lately_.clear();
+    forget();
     room_.swap(room);
     try {
       if (allocator_) reserve();
@@ -198,8 +197,7 @@ void OwnDecoder::swapAdapter() {
 
 void OwnDecoder::sleep(bool weights) {
   lib_.ggml_backend_synchronize(backend_.get());
-  graphs_.clear();
-  lately_.clear();
+  forget();
   allocator_.reset();
   measure_.reset();
   memoryBuffer_.reset();
@@ -250,15 +248,16 @@ void OwnDecoder::decode(const Batch& batch) {
   }
 }
 
-/** Refuses a graph for which the compute buffer would have to grow, since others have addresses in it. */
+/** Refuses a graph for which the compute buffer would have to grow by more than a quarter: it is none of those planned. */
 void OwnDecoder::allocateGraph(OwnGraph& graph) {
   size_t needed = 0;
   lib_.ggml_gallocr_reserve_n_size(measure_.get(), graph.graph(), nullptr, nullptr, &needed);
-  const size_t there = lib_.ggml_gallocr_get_buffer_size(allocator_.get(), 0);
-  if (needed > there) {
+  if (needed > reserved_ + reserved_ / 4) {
     throw std::runtime_error("a pass of " + std::to_string(graph.rows()) + " rows with the logits of " + std::to_string(graph.outputs()) +
-                             " needs a compute buffer of " + std::to_string(needed) + " bytes, and there are " + std::to_string(there));
+                             " needs a compute buffer of " + std::to_string(needed) + " bytes, and there are " + std::to_string(reserved_));
   }
+  // ggml packs some smaller passes worse than the largest. Graphs have addresses in the buffer of before.
+  if (needed > lib_.ggml_gallocr_get_buffer_size(allocator_.get(), 0)) forget();
   if (!lib_.ggml_gallocr_reserve(allocator_.get(), graph.graph()) || !lib_.ggml_gallocr_alloc_graph(allocator_.get(), graph.graph())) {
     throw OutOfMemory("no room for the compute buffer of a pass");
   }

@@ -106,6 +106,11 @@ class OwnDecoder final : public ModelDecoder {
   void copyCells(int from, int to, int first, int count);
   void compute(ggml_cgraph* graph);
   void allocateGraph(OwnGraph& graph);
+  /** No graph is used again. */
+  void forget() {
+    graphs_.clear();
+    lately_.clear();
+  }
   void take(const Batch& batch, const Pass& pass, OwnGraph& graph);
 
   const LibLlama& lib_;
@@ -153,8 +158,10 @@ class OwnDecoder final : public ModelDecoder {
   Held<ggml_backend_buffer> memoryBuffer_;
   /** Without memory: it tells what a graph needs. */
   Held<ggml_gallocr> measure_;
-  /** One for all graphs, which are evaluated one at a time. It never grows, since they have addresses in it. */
+  /** One for all graphs, which are evaluated one at a time. Where it grows they are forgotten: they have addresses in it. */
   Held<ggml_gallocr> allocator_;
+  /** Bytes of its buffer for the largest pass of each kind. */
+  size_t reserved_ = 0;
   struct Cached {
     std::unique_ptr<OwnGraph> graph;
     std::list<std::vector<int>>::iterator used;

@@ -12,7 +12,7 @@ import { contextsOf, pooledByDefault, SCORE_ROWS } from "./contexts.js";
 import { drawsOnDevice } from "./engine-options.js";
 import { governorOf } from "./governor.js";
 import { MOST_SECONDS, watchDevice } from "./hang.js";
-import { checkSound, modelShape } from "./models.js";
+import { checkSound, hasLongFactors, header, modelShape, trainedContext } from "./models.js";
 import { LlamaEngine } from "./native.js";
 import { sumIn32Bits } from "./sums.js";
 import { usableCores } from "./threads.js";
@@ -62,7 +62,8 @@ function settingsOf(options: LocalEngineOptions, addon: Pick<Addon, "devices" | 
     fillGap: useGpu ? FILL_GAP.gpu : FILL_GAP.cpu,
     samplingThreads: useGpu ? Math.min(16, usableCores()) : 1,
   };
-  const pooledKv = options.pooledKv ?? (useGpu && pooledByDefault(settings, lanes, settings.ubatch));
+  const pooled = options.pooledKv ?? (useGpu && pooledByDefault(settings, lanes, settings.ubatch));
+  const pooledKv = pooled && !hasLongFactors(header(model));
   const mostSequences = addon.mostSequences();
   const most = pooledKv ? Math.floor(mostSequences / 2) : mostSequences; // padding has as many again
   if (Math.ceil(sequences / lanes) > most) {
@@ -164,7 +165,7 @@ export async function loadLocal(options: LocalEngineOptions, log?: (line: string
     const meet = settings.threads > settings.lanes;
     const governed = isMainThread && options.threads === undefined && !settings.useGpu && meet;
     const governor = governed ? governorOf(native, settings.threads, log) : undefined;
-    const info = infoOf(addon, native, settings);
+    const info = { ...infoOf(addon, native, settings), trainedContext: await trainedContext(settings.model) };
     const hangs = `the GPU hangs: ${info.compute.device} has not ended a batch for ${MOST_SECONDS} s; its driver may say why (dmesg)`;
     const unwatch =
       isMainThread && settings.useGpu

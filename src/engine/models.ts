@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { HoneError, messageOf } from "../core/util/errors.js";
 import { packageRoot } from "../core/util/paths.js";
 import { type GgufHeader, type GgufValue, readGguf } from "./gguf.js";
-import { whyUnsound } from "./soundness.js";
+import { whyUnsound, whyUnsoundAdapter } from "./soundness.js";
 
 /** The GGUF file at a path, or of the model that comes with hone. src/machine/models resolves every other name. */
 export const modelFile = (reference: string): string =>
@@ -28,6 +28,18 @@ export function header(file: string): GgufHeader {
 export function checkSound(file: string): void {
   const why = whyUnsound(header(file));
   if (why !== undefined) throw new HoneError(`${file} is damaged: ${why}; download or copy it again`);
+}
+
+/** The same of an adapter. What is no GGUF file the addon refuses. */
+export function checkSoundAdapter(file: string): void {
+  let about: GgufHeader;
+  try {
+    about = readGguf(file);
+  } catch {
+    return;
+  }
+  const why = whyUnsoundAdapter(about);
+  if (why !== undefined) throw new HoneError(`the adapter ${file} is damaged: ${why}; download or copy it again`);
 }
 
 const architectureOf = ({ values }: GgufHeader) => String(values.get("general.architecture") ?? "");
@@ -54,6 +66,10 @@ function stretched({ values, ...about }: GgufHeader): number {
   return value("type") === "yarn" ? Number(value("factor") ?? 1) * Number(value("original_context_length") ?? 0) : 0;
 }
 
+/** LongRoPE's, which llama.cpp takes for all tokens of a context that is longer than the first one: a pool of several sequences is. */
+export const hasLongFactors = ({ tensors }: Pick<GgufHeader, "tensors">) =>
+  tensors.some(({ name }) => name === "rope_factors_long.weight");
+
 /** llama.cpp rounds contexts up to multiples of it. */
 const CONTEXT_STEP = 256;
 
@@ -62,7 +78,7 @@ const CONTEXT_STEP = 256;
  * in transformers for longer conversations alone.
  */
 function withShortFactors(about: GgufHeader): number {
-  if (!about.tensors.some(({ name }) => name === "rope_factors_long.weight")) return Number.POSITIVE_INFINITY;
+  if (!hasLongFactors(about)) return Number.POSITIVE_INFINITY;
   const first = about.values.get(`${architectureOf(about)}.rope.scaling.original_context_length`);
   if (typeof first !== "number") return Number.POSITIVE_INFINITY;
   return Math.floor(first / CONTEXT_STEP) * CONTEXT_STEP;
@@ -100,6 +116,8 @@ export interface ModelShape {
   readonly trainedContext: number;
   /** Tokens that layers with a window attend to; absent: no layer has one. */
   readonly window?: number;
+  /** See {@link hasLongFactors}. */
+  readonly longFactors?: true;
   /**
    * Numbers of the layers that have a short convolution in place of attention, and how many tokens it reads: a position's own
    * and those before it; absent: all layers attend.
@@ -180,6 +198,7 @@ export async function modelHeader(file: string): Promise<ModelHeader> {
     ropeScaling: String(value("rope.scaling.type") ?? "none"),
     rotated: Number(value("rope.dimension_count") ?? headSize),
     ...(window > 0 && window < context ? { window } : {}),
+    ...(hasLongFactors(about) ? { longFactors: true } : {}),
     ...(layers.length > 0 ? { convolution: { layers, taps } } : {}),
     experts: Number(value("expert_count") ?? 0),
   };

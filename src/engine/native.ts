@@ -9,6 +9,7 @@ import { HoneError } from "../core/util/errors.js";
 import type { Addon, NativeAllowed, NativeEngine, NativeGrammar, NativeSampling, NativeScored } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
 import type { ThreadGovernor } from "./governor.js";
+import { checkSoundAdapter } from "./models.js";
 
 /** Sampling with its defaults. */
 export function completeSampling({ temperature = 1, topK = 0, topP = 1, minP = 0, seed }: Sampling): NativeSampling {
@@ -224,7 +225,10 @@ export class LlamaEngine implements LocalEngine {
   }
 
   useAdapter(path: string | null): Promise<void> {
-    return settled(() => whileCompiling(this.#addon, this.#beside.log, () => this.#native.useAdapter(path ?? "")));
+    return settled(() => {
+      if (path !== null && path !== "") checkSoundAdapter(path);
+      return whileCompiling(this.#addon, this.#beside.log, () => this.#native.useAdapter(path ?? ""));
+    });
   }
 
   sleep({ weights = false }: { readonly weights?: boolean } = {}): Promise<void> {

@@ -81,6 +81,18 @@ function checkSizes(value: Value): void {
   }
 }
 
+/** Why llama.cpp would end the process with this adapter, as a clause; undefined where it would not. It refuses other names itself. */
+export function whyUnsoundAdapter({ tensors }: GgufHeader): string | undefined {
+  for (const { name, type, dimensions } of tensors) {
+    if (!/\.lora_[ab]$/.test(name)) continue;
+    const where = `its tensor ${JSON.stringify(name)}`;
+    if (type === undefined) return `${where} is of a type that holds no weights`;
+    if (dimensions.some((size) => size === 0)) return `${where} is empty`;
+    if (dimensions.slice(2).some((size) => size !== 1)) return `${where} is no matrix`;
+  }
+  return undefined;
+}
+
 const byteName = (byte: number) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`;
 
 function checkTokens(value: Value): void {

@@ -7,8 +7,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { checkSound, modelFile, modelHeader } from "../../src/engine/models.js";
+import { whyUnsoundAdapter } from "../../src/engine/soundness.js";
 import { tokenBytes } from "../../src/engine/vocabulary.js";
-import { adapterPath, newModel } from "./support.js";
+import { adapterPath, newModel, testEngine } from "./support.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-damaged-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -122,6 +123,32 @@ describe("what llama.cpp would end the process for is named", () => {
     const long = changed("tokenizer.ggml.token_type", (bytes, at) => bytes.writeBigUInt64LE(2n ** 40n, at + 8));
     await expect(modelHeader(long)).rejects.toThrow(`${long} is not a GGUF model: it ends within its header`);
     await expect(tokenBytes(folder)).rejects.toThrow(/is not a GGUF model: /);
+  });
+
+  it.each([
+    ["is of a type that holds no weights", (bytes: Buffer, at: number) => bytes.writeUInt32LE(26, at + 4 + 16)],
+    ["is empty", (bytes: Buffer, at: number) => bytes.writeBigUInt64LE(0n, at + 4 + 8)],
+  ])("of an adapter, whose tensor %s, before llama.cpp has it", async (why, change) => {
+    const file = adapterPath(`damaged-${why.length}`);
+    const name = "blk.1.ffn_up.weight.lora_a";
+    const bytes = readFileSync(file);
+    change(bytes, bytes.indexOf(name) + name.length);
+    writeFileSync(file, bytes);
+    const engine = await testEngine();
+    await expect(engine.useAdapter(file)).rejects.toThrow(
+      `the adapter ${file} is damaged: its tensor "${name}" ${why}`,
+    );
+    await expect(engine.useAdapter(adapterPath("whole"))).resolves.toBeUndefined();
+  });
+
+  it("of an adapter with more than two dimensions", () => {
+    const tensor = { name: "blk.0.attn_q.weight.lora_a", type: "F32", dimensions: [128, 4, 1, 4096] };
+    expect(whyUnsoundAdapter({ values: new Map(), tensors: [tensor] })).toBe(
+      'its tensor "blk.0.attn_q.weight.lora_a" is no matrix',
+    );
+    expect(
+      whyUnsoundAdapter({ values: new Map(), tensors: [{ ...tensor, dimensions: [128, 4, 1, 1] }] }),
+    ).toBeUndefined();
   });
 
   it("and models that are whole are taken", () => {

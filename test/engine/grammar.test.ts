@@ -171,6 +171,15 @@ describe("a grammar that begins with a mark", () => {
     for (const other of ["hm k", "{ y", "x"]) expect(await following(other)).toBe(free);
   });
 
+  test("begins after a long text, and in no mark with white space without end", async () => {
+    const rules = 'root ::= "{" [ \\n]* "x" [0-9]{4}';
+    const grammar = { rules, marks: { anywhere: ["{ x"], first: [] } };
+    const following = (text: string) => turn(grammar, 1, { before: prompt(text), maxTokens: 4 });
+    const long = "a word and another, ".repeat(10_000);
+    expect((await following(`${long}{ x`)).text).toMatch(/^\d{4}$/);
+    await expect(following(`${long}{${" ".repeat(100_000)}x`)).rejects.toThrow("does not obey");
+  });
+
   test("refuses what it cannot be", async () => {
     await expect(turn({ rules: "root ::= (" }, 1)).rejects.toThrow("llama.cpp cannot read the grammar");
     const grammar = { rules: digits('"n="') };

@@ -1,5 +1,6 @@
 /** Pooled KV and batches of few shapes, which a GPU has by default: they change what is computed beside, not what comes out. */
 import { describe, expect, it } from "vitest";
+import { ensureTestModels, modelPath } from "../../bench/models.js";
 import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
 import { evaluatesAPromptOnce, sleepsAndWakes } from "./behaviours.js";
 import { adapterPath, close, largestDifference, prompt, ROUNDING, testEngine } from "./support.js";
@@ -53,6 +54,20 @@ describe.each([
     expect(here.map(({ tokens }) => [...tokens])).toEqual(there.map(({ tokens }) => [...tokens]));
     await plain.useAdapter(null);
   });
+});
+
+it("a pool gives way where a context of all its sequences would have other factors of RoPE", async () => {
+  await ensureTestModels(["tiny"], () => undefined);
+  const file = modelPath("phi3-tiny-f32.gguf");
+  const ids = Int32Array.from({ length: 100 }, (_, i) => (i * 37 + 11) % 1000);
+  const scores = async (pooledKv: boolean) => {
+    const engine = await testEngine({ ...wide, model: file, name: `pooled ${pooledKv}`, pooledKv });
+    expect(engine.info.trainedContext).toBe(1024);
+    const found = await engine.score(ids);
+    await close(engine);
+    return found;
+  };
+  expect(largestDifference(await scores(true), await scores(false))).toBeLessThan(ROUNDING);
 });
 
 describe("the graph of the batch before", () => {

@@ -1,4 +1,5 @@
 /** Signals that are aborted together. */
+import { EventEmitter } from "node:events";
 import { setImmediate as breath } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { anyOf } from "../../src/core/util/signals.js";
@@ -15,4 +16,10 @@ it("as many wait for a lasting signal as like, without Node's warning of a leak,
   joined[0]?.release();
   lasting.abort(new Error("over"));
   expect(joined.map(({ signal }) => signal.aborted)).toEqual([false, ...Array(19).fill(true)]);
+});
+
+it("of no signals is never aborted, and changes nothing for the process", () => {
+  const { defaultMaxListeners } = EventEmitter;
+  expect(anyOf([]).signal.aborted).toBe(false);
+  expect(EventEmitter.defaultMaxListeners).toBe(defaultMaxListeners);
 });

@@ -9,7 +9,7 @@ import { setMaxListeners } from "node:events";
 export function anyOf(signals: readonly AbortSignal[]): { readonly signal: AbortSignal; release(): void } {
   const all = new AbortController();
   // Each turn of many at a time listens to a lasting one, which is no leak.
-  setMaxListeners(0, ...signals);
+  if (signals.length > 0) setMaxListeners(0, ...signals);
   const listeners = signals.map((signal) => {
     const abort = () => all.abort(signal.reason);
     if (signal.aborted) abort();

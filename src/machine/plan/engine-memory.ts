@@ -73,6 +73,7 @@ const pooled = (input: ContextInput) => {
     gpu !== false &&
     !playsOwn(input) &&
     shape.convolution === undefined &&
+    !shape.longFactors &&
     pooledByDefault({ sequences: concurrency, contextPerSequence: context }, lanes, ubatch)
   );
 };

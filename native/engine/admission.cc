@@ -18,6 +18,8 @@ constexpr int kLeastFork = 16;
  * Starts the turns that can start, in request order. A sequence that has a slot need not wait for others to get one.
  */
 void Scheduler::admit() {
+  // Memory lacked twice: the next step ends these turns.
+  if (!running_.empty() && running_.front()->slot < 0) return;
   for (Sequence* sequence : running_) stopForCopies(*sequence);
   bool full = false;
   for (auto next = queue_.begin(); next != queue_.end();) {

@@ -25,25 +25,31 @@ function expectEmailTable(header: string, evaluated: readonly Share[]) {
 }
 
 it("says of real mail what was measured", () => {
-  type Ids = Record<"given" | "invented" | "wrong", number>;
-  const { mails, questions, evaluations, idsRead } = resultsOf("real-mail-2026-11-29-amd-epyc-2-cores.json") as {
-    mails: number;
-    questions: number;
-    evaluations: Share[];
-    idsRead: Record<string, Ids>;
+  interface Evaluated {
+    readonly mails: number;
+    readonly questions: number;
+    readonly evaluations: Share[];
+    readonly imitation: { readonly rollouts: number };
+  }
+  const { mails, questions, evaluations, imitation } = resultsOf(
+    "real-mail-2026-11-29-amd-epyc-2-cores.json",
+  ) as Evaluated;
+  const { steps, malformed, pair, ...later } = resultsOf(
+    "real-mail-steps-2026-11-29-amd-epyc-2-cores.json",
+  ) as Evaluated & {
+    steps: unknown[];
+    malformed: { all: number; behindAnId: number };
+    pair: { reward: Record<"difference" | "low" | "high", number> };
   };
   const n = (evaluations[0] as Share).n;
-  expectEmailTable(`${n} questions of real mail, sampled`, evaluations);
+  expectEmailTable(`${n} questions of real mail, sampled`, [...evaluations, ...later.evaluations]);
   const text = textOf("docs/results.md").replaceAll("\n", " ");
   expect(text).toContain(`on ${n} of ${questions} questions about ${mails.toLocaleString("en-US")} mails`);
-  const [steps, imitation] = Object.values(idsRead).slice(1) as [Ids, Ids];
-  const all = ({ given, invented, wrong }: Ids) => given + invented + wrong;
-  expect(text).toContain(
-    `${imitation.given} of ${all(imitation)} ids that were read had been found, and ${imitation.invented} were invented`,
-  );
-  expect(text).toContain(
-    `of ${all(steps)} after the steps ${steps.given}, ${steps.invented}, and ${steps.wrong} copied wrongly`,
-  );
+  expect(text).toContain(`${imitation.rollouts} of the expert's rollouts on other questions were imitated`);
+  expect(text).toContain(`after ${steps.length} steps more of 3 of 85`);
+  const [added, low, high] = [pair.reward.difference, pair.reward.low, pair.reward.high].map((one) => one.toFixed(3));
+  expect(text).toContain(`the ${steps.length} steps add ${added} to the mean reward (95 % interval ${low} to ${high})`);
+  expect(text).toContain(`Of ${malformed.all} malformed calls in the first step ${malformed.behindAnId} ended wrongly`);
 });
 
 it("says of small judges what was measured", () => {

@@ -9,11 +9,7 @@ const list: readonly Omit<Fault, "outside">[] = [
   {
     name: "a prompt taken from the cache by the roles of its messages, not their texts",
     family: "tokens",
-    patch: at(
-      "src/chat/template.ts",
-      ".update(toJson([messages, tools]))",
-      ".update(toJson([messages.map(({ role }) => role), tools]))",
-    ),
+    patch: at("src/chat/template.ts", "toJson([messages, tools])", "toJson([messages.map(({ role }) => role), tools])"),
     flags: ANY_REWARD,
   },
   {

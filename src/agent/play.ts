@@ -250,6 +250,8 @@ function outcomeOf(
       reward = mistake.reward;
     }
     if (!first) {
+      if (result.error !== undefined && overdue)
+        throw new HoneError(`${messageOf(result.error)}; ${overdue.message}`, { cause: result.error });
       if (result.error !== undefined) throw result.error;
       throw overdue ?? explained(new HoneError(UNASKED), model, keyless);
     }

@@ -20,6 +20,7 @@ import type { Session } from "../core/rollout/session.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { AnyTask, ChatMessage } from "../core/task/task.js";
 import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
+import { copied } from "../core/util/json.js";
 import type { Pauses } from "../core/util/time-limit.js";
 import { outagesOf } from "../engine/factory.js";
 import { loadTask } from "../scenarios/load.js";
@@ -148,7 +149,7 @@ async function playMember(
   if (!session) {
     const { seed, index } = member;
     const outcome = await (agents as Agents).play({
-      scenario,
+      scenario: copied(scenario),
       seed,
       index,
       step: job.step,

@@ -117,6 +117,8 @@ export async function scenariosOf(task: AnyTask, options: PlainOptions, io?: Sce
     if (error instanceof HoneError) throw error;
     throw new HoneError(`the task ${task.name} could not list its scenarios: ${messageOf(error)}`, { cause: error });
   }
+  if (!Array.isArray(scenarios))
+    throw new HoneError(`the task ${task.name}: what scenarios returned is no list; return [{ id, split, ... }, ...]`);
   checkPlain(task, scenarios);
   checkSplits(task, scenarios);
   return scenarios;

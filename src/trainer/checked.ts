@@ -21,7 +21,12 @@ export function checkPlay(what: string, model: unknown, task: unknown, scenarios
   const has = (value: unknown, field: string) => typeof value === "object" && value !== null && field in value;
   if (!has(model, "engine")) throw new UsageError(`${what}: its first argument must be a model of openModel()`);
   if (!has(task, "scenarios")) throw new UsageError(`${what}: its second argument must be a task of openTask()`);
+  checkScenarios(what, "third", scenarios);
+}
+
+/** @throws UsageError for no list of scenarios that has any */
+export function checkScenarios(what: string, argument: "first" | "third", scenarios: unknown): void {
   if (!Array.isArray(scenarios) || !scenarios.every((one: Scenario | undefined) => typeof one?.id === "string"))
-    throw new UsageError(`${what}: its third argument must be a list of scenarios, such as the task's \`train\``);
+    throw new UsageError(`${what}: its ${argument} argument must be a list of scenarios, such as the task's \`train\``);
   if (scenarios.length === 0) throw new UsageError(`${what}: its list of scenarios is empty`);
 }

@@ -1,6 +1,7 @@
 /** Evaluates a model on scenarios: success rate with its confidence interval. */
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { Evaluation } from "../core/run/records.js";
+import { checkReward } from "../core/task/fields.js";
 import type { Reward, Scenario } from "../core/task/task.js";
 import { checkChoice, checkPlay } from "./checked.js";
 import { gather } from "./gather.js";
@@ -35,7 +36,10 @@ export async function evaluate(
   const { playGraded } = await import("../core/train/grading.js");
   return playGraded(
     signal ?? new AbortController().signal,
-    async (trajectory) => ({ kind: "graded", reward: await grade(trajectory) }),
+    async (trajectory) => {
+      const reward = checkReward(await grade(trajectory), `the grade of the rollout ${trajectory.id}`);
+      return { kind: "graded", reward };
+    },
     async (signal, onGroup) => {
       const played = await gather(model, task, scenarios, { groupSize: 1, seed: `${seed}/eval`, signal, onGroup });
       signal.throwIfAborted();

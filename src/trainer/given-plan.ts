@@ -27,14 +27,18 @@ async function ownReward(
   if (named !== undefined && named !== PROGRAM) {
     throw new UsageError(`--reward ${named} and a reward function are both given; give one of them`);
   }
-  const [{ programReward }, { checkNumbers, isNumbers }] = await Promise.all([
+  const [{ programReward }, { checkGroupReward, checkNumbers, isNumbers }] = await Promise.all([
     import("../judge/reward/program.js"),
     import("./rewards.js"),
   ]);
   return programReward(async (group, step) => {
     const given = await reward(group, step);
-    if (!isNumbers(given)) return given;
-    checkNumbers(group, given, `the group of ${group[0]?.scenario.id}`);
+    const name = `the group of ${group[0]?.scenario.id}`;
+    if (!isNumbers(given)) {
+      checkGroupReward(group, given, name);
+      return given;
+    }
+    checkNumbers(group, given, name);
     return { kind: "rewarded", rewards: given };
   }, spreadFloor);
 }

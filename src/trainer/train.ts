@@ -5,7 +5,7 @@ import type { Trajectory } from "../core/rollout/trajectory.js";
 import { type MetricsLine, metricsLine } from "../core/run/records.js";
 import { HoneError, UsageError } from "../core/util/errors.js";
 import { checkChoice } from "./checked.js";
-import { checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
+import { checkGroupReward, checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
 import { openedOf, playInForce, type TrainingRun } from "./training-run.js";
 
 export interface TrainChoice {
@@ -21,10 +21,13 @@ const FIELDS = { rewards: true, spreadFloor: true, signal: true } satisfies Reco
 type Group = readonly Trajectory[];
 
 async function rewardOf(group: Group, numbers: GivenReward, at: number): Promise<GroupReward> {
-  if (!isNumbers(numbers)) return numbers;
-  checkNumbers(group, numbers, `group ${at}`);
   // Rollouts that ended for a reason outside of the model are left out.
   const left = comparable(group);
+  if (!isNumbers(numbers)) {
+    checkGroupReward(left, numbers, `group ${at}`);
+    return numbers;
+  }
+  checkNumbers(group, numbers, `group ${at}`);
   const reward = async () =>
     ({ kind: "rewarded", rewards: left.map((one) => numbers[group.indexOf(one)] as number) }) as const;
   return rewardComparable(reward)(group, 0);

@@ -4,6 +4,7 @@ import type { Scenario } from "../core/task/task.js";
 import { settlePending, use, wakePending } from "../core/train/settle.js";
 import { StepClock } from "../core/train/step-clock.js";
 import { HoneError } from "../core/util/errors.js";
+import { checkScenarios } from "./checked.js";
 import type { Model } from "./model.js";
 import type { Opened } from "./opened.js";
 import { summarise, type TrainSummary } from "./summary.js";
@@ -118,6 +119,7 @@ export class TrainingRun implements AsyncIterable<MetricsLine> {
     { signal = new AbortController().signal }: { signal?: AbortSignal } = {},
   ): Promise<ValidationRow["result"]> {
     this.#checkIdle("validate()");
+    checkScenarios("validate()", "first", scenarios);
     const { playContextOf, validate } = await import("../core/train/saved-play.js");
     const { run, policy, view, settings } = this.#opened.parts;
     const guards = this.#opened.guards(undefined);

@@ -232,6 +232,19 @@ describe("a defect is found:", () => {
       /^error repeated_scenario: 1 test scenarios are also trained on, .*: 5 is 0$/,
     ],
     [
+      "a question of both splits, in other scenarios",
+      {
+        scenarios: () =>
+          words.map((word, i) => ({
+            id: `${i}`,
+            split: i < 4 ? "train" : "test",
+            question: i < 5 ? word : " one",
+            word,
+          })),
+      },
+      /^warning repeated_question: 1 test questions are trained on too, .*: 5 is that of 0$/,
+    ],
+    [
       "an id of two scenarios",
       {
         scenarios: () =>

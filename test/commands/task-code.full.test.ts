@@ -87,6 +87,13 @@ describe.concurrent("a task's code", () => {
       "hone: scenarios of the task stuck-scenarios never ends: it waits for a promise that nothing settles any more\n",
     ],
     [
+      "careless-scenarios",
+      {
+        about: `scenarios: async () => { Promise.reject(new Error("token expired")); await new Promise((end) => setTimeout(end, 50)); return []; },`,
+      },
+      "hone: scenarios of the task careless-scenarios left an error that nothing caught: token expired\n",
+    ],
+    [
       "number-scenarios",
       { about: "scenarios: () => { throw 2; }," },
       "hone: the task number-scenarios could not list its scenarios: 2 was thrown, which is no Error\n",

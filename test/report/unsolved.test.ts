@@ -29,6 +29,12 @@ describe("a training that has solved nothing", () => {
     ]);
   });
 
+  test("by a program's own reward is told what to change in it: no command has that reward", () => {
+    expect(told({ given: { reward: "program", steps: 3 } })).toContain(
+      '\n    trainRun({ ...options, fork: "imitated", run: "small-imitated" }, choice)',
+    );
+  });
+
   test("that goes on from something is not told to begin by imitation", () => {
     expect(
       told({ given: { fork: "imitated" } })

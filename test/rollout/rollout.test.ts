@@ -248,6 +248,35 @@ describe("a rollout", () => {
     expect(hung).toMatchObject({ end: "deadline", turns: 1, deadlineCause: "tools" });
   });
 
+  it("keeps what the task's code does to messages, calls, arguments and the scenario from what is recorded", async () => {
+    const hostile: AnyTask = {
+      ...task,
+      tools: task.tools.map((tool) => ({
+        ...tool,
+        execute: (args: Record<string, unknown>, context) => {
+          const result = tool.execute({ ...args }, context);
+          for (const name of Object.keys(args)) args[name] = "changed";
+          return result;
+        },
+      })),
+      reward: (finished, given) => {
+        (finished.messages as ChatMessage[]).reverse().pop();
+        (finished.calls as unknown[]).length = 0;
+        (given as { question: string }).question = "changed";
+        return { reward: 1, success: true, parts: {} };
+      },
+    };
+    const texts = [call("add", { a: 1, b: 1 }), call("answer", { value: 2 })];
+    const before = structuredClone(scenario);
+    const input = { scenario, env: undefined, limits, signal: new AbortController().signal };
+    const [plain, changed] = [
+      await play(new Script(...texts)),
+      await playRollout({ ...input, task: hostile, session: new Script(...texts) }),
+    ];
+    expect([changed.messages, changed.calls, changed.answer]).toEqual([plain.messages, plain.calls, plain.answer]);
+    expect(scenario).toEqual(before);
+  });
+
   it("gives null for a tool that returns nothing", async () => {
     const script = new Script(call("misbehave", { how: "nothing" }), call("answer", { value: 2 }));
     await play(script);

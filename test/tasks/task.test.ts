@@ -151,8 +151,34 @@ describe("a task file with a mistake", () => {
     const first = async (content: string) => messageOf(play(await prompt(content), new Script("two")));
     expect(await first("word")).toBe("scenario one: message 2 of the prompt has no content");
     expect(await first("5")).toBe("scenario one: message 2 of the prompt has 5 as its content, which is no text");
+    expect(await first('[{ type: "image", url: "x" }]')).toMatch(
+      /message 2 .* has \[.*\] as its content, which is no text$/,
+    );
     expect(await messageOf(play(await load({ prompt: 'prompt: () => "Hi"' }), new Script("two")))).toMatch(
       /^scenario one: the prompt is no list of messages/,
+    );
+    const wizard = await load({ prompt: 'prompt: () => [{ role: "wizard", content: "Hi" }]' });
+    expect(await messageOf(play(wizard, new Script("two")))).toBe(
+      'scenario one: message 1 of the prompt has the role "wizard", which is none of system, user, assistant, tool',
+    );
+  });
+
+  it("has texts in parts and OpenAI's role of a developer as the templates read them", async () => {
+    const parts = '[{ type: "text", text: "Hi" }, { type: "text", text: " there" }]';
+    const task = await load({
+      prompt: `prompt: () => [{ role: "developer", content: "Be brief." }, { role: "user", content: ${parts} }]`,
+    });
+    const { messages } = await play(task, new Script("two"));
+    expect(messages.slice(0, 2)).toEqual([
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "Hi there" },
+    ]);
+  });
+
+  it("has its scenarios in a list", async () => {
+    const task = await load({ scenarios: "scenarios: () => { [1]; }" });
+    await expect(scenariosOf(task, {})).rejects.toThrow(
+      "what scenarios returned is no list; return [{ id, split, ... }",
     );
   });
 

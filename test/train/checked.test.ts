@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { packageRoot } from "../../src/core/util/paths.js";
+import { checkScenarios } from "../../src/trainer/checked.js";
 import { evaluate } from "../../src/trainer/evaluate.js";
 import { gather } from "../../src/trainer/gather.js";
 import { type Model, openModel } from "../../src/trainer/model.js";
@@ -34,6 +35,11 @@ it.each<readonly [string, () => Promise<unknown>, RegExp]>([
   ["no scenarios", () => gather(model, task, undefined as never), /its third argument must be a list of scenarios/],
   ["an empty list of them", () => gather(model, task, []), /gather\(\): its list of scenarios is empty/],
   ["ids for scenarios", () => evaluate(model, task, ["vowels-1"] as never), /^evaluate\(\): its third argument must/],
+  [
+    "an empty list",
+    async () => checkScenarios("validate()", "first", []),
+    /^validate\(\): its list of scenarios is empty/,
+  ],
   ["a misspelt option of play", () => gather(model, task, some, { groupsize: 2 } as never), /"groupSize"\?$/],
   ["a group of none", () => gather(model, task, some, { groupSize: 0 }), /groupSize must be .* at least 1, and is 0$/],
   ["a misspelt option of an evaluation", () => evaluate(model, task, some, { sed: 1 } as never), /mean "seed"\?$/],

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { hasBigint, mapBigints, parseJson, toJson, withDigits, withMarks } from "../../src/core/util/json.js";
+import { copied, hasBigint, mapBigints, parseJson, toJson, withDigits, withMarks } from "../../src/core/util/json.js";
 
 /** JSON data with integers of any size. */
 const data = fc.letrec((tie) => ({
@@ -18,6 +18,20 @@ const data = fc.letrec((tie) => ({
 /** Integers that a number holds are read as numbers. */
 const asRead = (value: unknown) =>
   mapBigints(value, (integer) => (Number.isSafeInteger(Number(integer)) ? Number(integer) : integer));
+
+test("a copy is of lists and plain objects; what else is in them is the same", () => {
+  fc.assert(
+    fc.property(data, (value) => {
+      expect(copied(value)).toEqual(value);
+    }),
+  );
+  const when = new Date(0);
+  const given = { list: [{ when }], none: undefined };
+  const copy = copied(given);
+  expect(copy).toEqual(given);
+  expect(copy.list[0]).not.toBe(given.list[0]);
+  expect(copy.list[0]?.when).toBe(when);
+});
 
 describe("JSON with exact integers", () => {
   test("comes back as it was written, whatever stands around them", () => {

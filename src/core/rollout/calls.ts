@@ -11,7 +11,7 @@ import {
   ToolError,
 } from "../task/task.js";
 import { messageOf } from "../util/errors.js";
-import { hasBigint, parseJson, toJson } from "../util/json.js";
+import { copied, hasBigint, parseJson, toJson } from "../util/json.js";
 import { anyOf } from "../util/signals.js";
 import { awakeTime, TimeLimit } from "../util/time-limit.js";
 import { guarded } from "../util/watch.js";
@@ -66,7 +66,7 @@ export async function runCall(written: WrittenCall, turn: number, input: Running
     return refused(name, args, outcome, error);
   }
   try {
-    const run = (context: ToolContext) => tool.execute(checked.args, context);
+    const run = (context: ToolContext) => tool.execute(copied(checked.args), context);
     const result = (await execute(`the tool ${name}`, run, input)) ?? null;
     // A copy: a tool may return what it goes on changing.
     const copy: unknown = typeof result === "string" ? result : parseJson(toJson(result));

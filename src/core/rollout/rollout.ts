@@ -16,6 +16,7 @@ import {
   type Scenario,
   toolSchema,
 } from "../task/task.js";
+import { copied } from "../util/json.js";
 import { type Pauses, TimeLimit, Uncounted } from "../util/time-limit.js";
 import { timed } from "../util/watch.js";
 import { OutOfTime, replyTo, runCall, ToolFailure } from "./calls.js";
@@ -103,7 +104,9 @@ function assistantMessage(turn: Turn): ChatMessage {
 
 /** Plays one rollout to its end and rewards it. */
 export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> {
-  const { task, scenario, env, session, limits, signal, onWaiting } = input;
+  const { task, env, session, limits, signal, onWaiting } = input;
+  // What the task's code does to it is neither recorded nor seen by the group's other rollouts.
+  const scenario = copied(input.scenario);
   const started = performance.now();
   const uncounted = limits.turnSeconds === Number.POSITIVE_INFINITY ? new Uncounted() : undefined;
   const time = new TimeLimit(limits.rolloutSeconds, () => undefined, uncounted ?? input.pauses);
@@ -132,7 +135,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
     if (task.reply) {
       waitingFor("the task's reply", turns);
       const asked = performance.now();
-      const reply = await replyTo(text, { messages, calls, turns }, running).finally(() => {
+      const reply = await replyTo(text, { ...copied({ messages, calls }), turns }, running).finally(() => {
         seconds.tools += since(asked);
       });
       if (reply !== null) {
@@ -211,7 +214,13 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
     time.clear();
   }
   waitingFor("the reward", turns);
-  const finished = { messages, calls, answer, end, turns, maxTurns: limits.maxTurns, folder: input.folder };
+  const finished = {
+    ...copied({ messages, calls, answer }),
+    end,
+    turns,
+    maxTurns: limits.maxTurns,
+    folder: input.folder,
+  };
   const ofReward = {
     what: `the reward of the task ${task.name}`,
     seconds: limits.toolSeconds,

@@ -3,7 +3,7 @@
  * model served by hone. See docs/agents.md.
  */
 import type { LanguageModelV3 } from "@ai-sdk/provider";
-import { checkOutcome, REWARD_FIELDS, unknownField } from "./fields.js";
+import { checkOutcome, REWARD_FIELDS, shown, unknownField } from "./fields.js";
 import type { Reward, RolloutEnd, Scenario } from "./scenario.js";
 
 export interface ProgramOptions {
@@ -117,8 +117,7 @@ export function rewardReturned(returned: unknown): Reward {
     typeof returned === "number" ? { reward: returned, success: returned >= 1 } : (returned ?? {})
   ) as Partial<Reward>;
   if (typeof reward !== "number" || !Number.isFinite(reward)) {
-    const shown = typeof returned === "number" ? String(returned) : (JSON.stringify(returned) ?? String(returned));
-    throw new Error(`rollout returned ${shown.slice(0, 100)}; return a finite number, or { reward, success, parts }`);
+    throw new Error(`rollout returned ${shown(returned)}; return a finite number, or { reward, success, parts }`);
   }
   const unknown = unknownField(Object(returned), REWARD_FIELDS, "a reward");
   if (unknown !== undefined) throw new Error(`rollout returned ${unknown}`);

@@ -1,6 +1,7 @@
 /**
  * Objects that a task's author writes, checked: misspelt fields are refused by name, since an unknown field would be ignored.
  */
+import { inspect } from "node:util";
 import { nearest } from "../util/nearest.js";
 import type { Reward } from "./scenario.js";
 
@@ -70,10 +71,19 @@ export class DefinitionError extends TypeError {
   override readonly name = "DefinitionError";
 }
 
+function jsonOf(value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    // A circle, or a bigint.
+    return inspect(value, { breakLength: Number.POSITIVE_INFINITY });
+  }
+}
+
 /** "\"1\" (a string)"; a number as it is. */
-function shown(value: unknown): string {
+export function shown(value: unknown): string {
   if (typeof value === "number" || value === undefined || value === null) return String(value);
-  const text = typeof value === "object" || typeof value === "string" ? JSON.stringify(value) : String(value);
+  const text = typeof value === "object" || typeof value === "string" ? jsonOf(value) : String(value);
   return `${text.slice(0, 100)} (a ${typeof value})`;
 }
 

@@ -88,3 +88,12 @@ export function hasBigint(value: unknown): boolean {
 export const withMarks = <T>(value: T): T => mapBigints(value, (integer) => `${MARK}${integer}`);
 
 export const withDigits = (json: string): string => json.replace(WRITTEN, "$1");
+
+/** A copy as deep as lists and plain objects go; what else is in it is the same. */
+export function copied<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(copied) as T;
+  if (typeof value !== "object" || value === null) return value;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, copied(one)])) as T;
+}

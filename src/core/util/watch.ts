@@ -8,7 +8,7 @@
 import { closeSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { isMainThread, Worker } from "node:worker_threads";
-import { HoneError } from "./errors.js";
+import { HoneError, messageOf } from "./errors.js";
 import { packageRoot } from "./paths.js";
 import { printable } from "./text.js";
 import { TimeLimit } from "./time-limit.js";
@@ -93,6 +93,16 @@ function listen(): void {
   });
 }
 
+/** Rejects the innermost work: what its code leaves behind would end the process, as if by itself. */
+function leftBehind(error: unknown): void {
+  const work = [...underWay.values()].findLast(({ reject }) => reject);
+  work?.reject?.(
+    new HoneError(`${work.what} left an error that nothing caught: ${messageOf(error)}`, { cause: error }),
+  );
+}
+
+const ERRORS = ["unhandledRejection", "uncaughtException"] as const;
+
 function startWatcher(): Worker {
   const worker = new Worker(join(packageRoot, "dist/src/core/util/watcher.js"));
   worker.unref();
@@ -107,7 +117,10 @@ function startWatcher(): Worker {
   return worker;
 }
 
+const asynchronous = () => [...underWay.values()].some(({ reject }) => reject);
+
 function begin(id: number, work: Work): void {
+  if (isMainThread && work.reject && !asynchronous()) for (const name of ERRORS) process.on(name, leftBehind);
   underWay.set(id, work);
   if (!isMainThread) return;
   if (!isListening) listen();
@@ -119,8 +132,9 @@ function begin(id: number, work: Work): void {
 }
 
 function end(id: number): void {
-  const { allowed } = underWay.get(id) ?? {};
+  const { allowed, reject } = underWay.get(id) ?? {};
   underWay.delete(id);
+  if (isMainThread && reject && !asynchronous()) for (const name of ERRORS) process.off(name, leftBehind);
   if (allowed) watcher?.postMessage({ id } satisfies Watched);
 }
 

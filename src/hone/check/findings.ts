@@ -11,6 +11,7 @@ export interface Finding {
     | "no_scenarios"
     | "repeated_id"
     | "repeated_scenario"
+    | "repeated_question"
     | "no_description"
     | "pattern_unchecked"
     | "task_throws"
@@ -75,7 +76,26 @@ export function scenarioFindings(scenarios: readonly Scenario[]): Finding[] {
     const message = `${both.length} test scenarios are also trained on, so that held-out success says nothing of new ones: ${some(both)}`;
     findings.push(error("repeated_scenario", message));
   }
+  const repeated = both.length > 0 ? [] : repeatedQuestions(scenarios);
+  if (repeated.length > 0) {
+    const message = `${repeated.length} test questions are trained on too, in scenarios with other fields, so that held-out success may say nothing of new ones: ${some(repeated)}`;
+    findings.push(warning("repeated_question", message));
+  }
   return findings;
+}
+
+/** Tests whose question, which tells most scenarios apart, is that of one in training. */
+function repeatedQuestions(scenarios: readonly Scenario[]): string[] {
+  const questionOf = ({ question }: Scenario) => String(question).trim().replace(/\s+/g, " ");
+  const trained = new Map(scenarios.filter(({ split }) => split === "train").map((one) => [questionOf(one), one.id]));
+  // A question that many have is an instruction, and what they are about stands in other fields.
+  if (2 * new Set(scenarios.map(questionOf)).size < scenarios.length) return [];
+  return scenarios
+    .filter(({ split, question }) => split === "test" && question)
+    .flatMap((one) => {
+      const other = trained.get(questionOf(one));
+      return other === undefined ? [] : [`${one.id} is that of ${other}`];
+    });
 }
 
 export function toolFindings(task: Pick<AnyTask, "tools">): Finding[] {

@@ -36,8 +36,15 @@ type Means = readonly [reason: string, ...commands: string[]];
 function meansOf({ given: asked, model, run, reference, task, unread, offForm }: Unsolved): Means[] {
   const isBuiltIn = reference === "email";
   const given = { ...asked, model, ...(isBuiltIn ? {} : { task: reference }) };
-  const train = (change: GivenOptions, suffix: string) =>
-    `${hone("train")}${typed({ ...given, ...change, run: `${run}-${suffix}` }, optionsOf("train"))}`;
+  const train = (change: GivenOptions, suffix: string) => {
+    const other = { ...change, run: `${run}-${suffix}` };
+    // Its reward is a function of a program, which no command has.
+    if (asked.reward === "program") {
+      const changes = Object.entries(other).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+      return `trainRun({ ...options, ${changes.join(", ")} }, choice)`;
+    }
+    return `${hone("train")}${typed({ ...given, ...other }, optionsOf("train"))}`;
+  };
   const play = (player: string, out: string) =>
     `${hone("rollout")}${typed(given, OF_TASK)} ${player} ${IMITATED} --out ${out}`;
   const forImitation = optionsOf("sft").filter((name) => !OWN.includes(name));

@@ -45,8 +45,11 @@ async function chooseCheckpoint(
 
 function stepOf(reader: RunReader, name: string, checkpoints: Checkpoints, run: string): number | null {
   if (name === "base") return null;
-  if (name === "latest") return reader.steps().at(-1)?.checkpoint ?? null;
-  if (name === "best") return bestOf(reader.validations())?.checkpoint ?? null;
+  const validations = reader.validations();
+  // Without a validation none is known to be better.
+  if (name === "latest" || (name === "best" && validations.length === 0))
+    return reader.steps().at(-1)?.checkpoint ?? null;
+  if (name === "best") return bestOf(validations)?.checkpoint ?? null;
   if (/^\d+$/.test(name)) return Number(name);
   throw noSuch(name, checkpoints, run);
 }

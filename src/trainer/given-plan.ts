@@ -69,8 +69,9 @@ export async function planOpened(model: Model, task: OpenTask, options: RunOptio
   const named = typeof choice === "function" ? undefined : choice;
   const ofRun = await givenByProgram({ ...own, reward: named }, runOptions);
   const reward = await ownReward(typeof choice === "function" ? choice : undefined, spreadFloor);
-  const { config: played, info, limits } = model;
+  const { config: played } = model;
   refuseTruncation(played);
+  const { info, limits } = model;
   const { temperature = 1, onToolError, offForm, toolFormat, templateArg, maxThinkingTokens, weights } = played;
   const { gpu, device, threads, engine, engineUrl } = played;
   const given = {

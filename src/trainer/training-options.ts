@@ -70,7 +70,7 @@ export const runOptions = declareOptions({
       bySize: { tiny: 1e-3, small: 1e-5, large: 5e-6 },
       defaultText: (bySize) => ({
         other: bySize,
-        sft: "0.003, 2e-4, 1e-4 for an adapter",
+        sft: `${Object.values(IMITATION.learningRate).join(", ")} for an adapter`,
       }),
       commands: ["sft", "train"],
       first: ["sft", "train"],

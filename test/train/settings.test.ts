@@ -38,7 +38,10 @@ describe("settings that nobody gives", () => {
   it("are shown in the help as they are taken", () => {
     expect([0.99e8, 1e8, 1.99e9, 2e9].map(sizeOf)).toEqual(["tiny", "small", "small", "large"]);
     const { learningRate, maxTokens, groupSize } = options;
-    expect(learningRate.defaultText).toBe("0.001 below 0.1 billion parameters, 1e-5 below 2 billion, 5e-6 above");
+    expect(learningRate.defaultText).toEqual({
+      other: "0.001 below 0.1 billion parameters, 1e-5 below 2 billion, 5e-6 above",
+      sft: "0.003, 0.0002, 0.0001 for an adapter",
+    });
     expect(maxTokens.defaultText).toMatchObject({ train: "256 below 0.1 billion parameters, 2048 above" });
     expect(groupSize.defaultText).toMatchObject({ train: "8" });
   });

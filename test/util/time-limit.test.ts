@@ -51,7 +51,8 @@ it("uncounted work stops the clock from its first part's begin to its last one's
   expect([limit.signal.aborted, uncounted.lasts()]).toEqual([false, true]);
   await vi.advanceTimersByTimeAsync(10_000);
   expect((await parts).map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
-  expect([uncounted.milliseconds(), uncounted.lasts()]).toEqual([30_000, false]);
+  expect(uncounted.milliseconds()).toBeCloseTo(30_000, 3);
+  expect(uncounted.lasts()).toBe(false);
   await vi.advanceTimersByTimeAsync(5999);
   expect(limit.signal.aborted).toBe(false);
   await vi.advanceTimersByTimeAsync(1);

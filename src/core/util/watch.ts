@@ -26,7 +26,7 @@ interface Work {
   /** Undefined where it may take as long as it likes. */
   readonly allowed?: TimeAllowed;
   /** Undefined where it is synchronous. */
-  readonly reject?: (error: HoneError) => void;
+  readonly reject?: (error: Error) => void;
 }
 
 /** To the watcher: milliseconds until it has to act, and its message; without them the work is over. */
@@ -96,6 +96,9 @@ function listen(): void {
 /** Rejects the innermost work: what its code leaves behind would end the process, as if by itself. */
 function leftBehind(error: unknown): void {
   const work = [...underWay.values()].findLast(({ reject }) => reject);
+  const [, place = ""] = error instanceof Error ? (error.stack ?? "").split("\n") : [];
+  // One of hone's own is told as such, with its place.
+  if (error instanceof Error && place.includes(join(packageRoot, "dist"))) return work?.reject?.(error);
   work?.reject?.(
     new HoneError(`${work.what} left an error that nothing caught: ${messageOf(error)}`, { cause: error }),
   );

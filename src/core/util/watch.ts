@@ -98,10 +98,9 @@ function leftBehind(error: unknown): void {
   const work = [...underWay.values()].findLast(({ reject }) => reject);
   const [, place = ""] = error instanceof Error ? (error.stack ?? "").split("\n") : [];
   // One of hone's own is told as such, with its place.
-  if (error instanceof Error && place.includes(join(packageRoot, "dist"))) return work?.reject?.(error);
-  work?.reject?.(
-    new HoneError(`${work.what} left an error that nothing caught: ${messageOf(error)}`, { cause: error }),
-  );
+  const isOwn = error instanceof Error && place.includes(join(packageRoot, "dist"));
+  const told = `${work?.what} left an error that nothing caught: ${messageOf(error)}`;
+  work?.reject?.(isOwn ? error : new HoneError(told, { cause: error }));
 }
 
 const ERRORS = ["unhandledRejection", "uncaughtException"] as const;

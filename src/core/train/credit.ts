@@ -180,7 +180,8 @@ export function batchOf(groups: readonly CreditedGroup[], { kl, further = 0 }: {
   return chosen.flatMap(({ members }): BatchGroup[] => {
     const trained = members.filter(({ masked }) => !masked);
     const pulls = trained.some((one) => (kl > 0 || one.advantage !== 0) && sampledIn(one.trajectory) > 0);
-    return pulls ? [trained.map(batched)] : [];
+    const batch = trained.map(batched);
+    return pulls ? [batch] : [];
   });
 }
 

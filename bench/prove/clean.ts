@@ -33,7 +33,7 @@ export const cleanSettings = (database: string): readonly CleanSetting[] => {
       ...{ ...CPU, model: "tiny", device: "software GPU", learningRate: "2e-4", seed: 4, share: 0.04 },
       groupSize: 4,
       // Kernels are compiled for seconds at their first use.
-      flags: [...mail, "--max-turns", "4", "--turn-timeout", "1800", "--rollout-timeout", "3600"],
+      flags: [...mail, "--max-turns", "4"],
     },
     {
       ...{ ...CPU, model: "smollm2-135m-q4_1", learningRate: "5e-4", seed: 5, share: 0.16, groups: 4 },

@@ -44,7 +44,7 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
   const beside = baseLimits && new FrozenBase(baseLimits, player.engine, engine);
   const playBeside = (member: AgentMember, frozen?: Frozen) => {
     const { seed, onWaiting } = member;
-    const uncounted = endless ? new Uncounted() : undefined;
+    const written = new Uncounted();
     const model = new RolloutModel({
       name: "hone",
       engine,
@@ -52,7 +52,7 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
       sampling: player.sampling,
       seed,
       limits,
-      uncounted,
+      written,
       onNote,
       onWaiting,
     });
@@ -60,8 +60,18 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
       model.trouble = error;
     };
     const base =
-      frozen && baseLimits && new FrozenModel({ frozen, chat, limits: baseLimits, seed, uncounted, onTrouble, onNote });
-    return playAgent({ ...member, task, env, model, base, host, limits, pauses: uncounted ?? outages, programs });
+      frozen && baseLimits && new FrozenModel({ frozen, chat, limits: baseLimits, seed, written, onTrouble, onNote });
+    return playAgent({
+      ...member,
+      task,
+      env,
+      model,
+      base,
+      host,
+      limits,
+      pauses: endless ? written : outages,
+      programs,
+    });
   };
   return {
     /** @throws HoneError where the agent fails */

@@ -21,8 +21,8 @@ export interface FrozenModelSettings {
   readonly limits: CompleteLimits;
   /** Of the rollout. */
   readonly seed: number;
-  /** Of the rollout; none where its time counts. */
-  readonly uncounted?: Uncounted | undefined;
+  /** Of the rollout: counts its turns' time. */
+  readonly written: Uncounted;
   /** Called with the error of each request. */
   readonly onTrouble: (error: unknown) => void;
   readonly onNote: (text: string) => void;
@@ -83,7 +83,7 @@ export class FrozenModel extends ServedModel {
     wanted: Wanted,
     sample: (limited: Wanted) => Promise<T>,
   ): Promise<T> {
-    const { frozen, limits, uncounted } = this.#settings;
+    const { frozen, limits, written } = this.#settings;
     const { seconds = this.enforces ? Number.POSITIVE_INFINITY : SECONDS } = limits;
     if (this.#over.signal.aborted) throw rolloutEnded();
     if (this.tally.calls >= limits.calls) {
@@ -98,8 +98,7 @@ export class FrozenModel extends ServedModel {
     try {
       frozen.pace();
       const maxTokens = Math.min(wanted.maxTokens ?? limits.maxTokens, limits.maxTokens);
-      const sampled = () => sample({ ...wanted, maxTokens, seconds, signal });
-      const turn = await (uncounted ? uncounted.during(sampled) : sampled());
+      const turn = await written.during(() => sample({ ...wanted, maxTokens, seconds, signal }));
       this.tally.prompt += given;
       this.tally.sampled += turn.segment.ids.length;
       if (turn.stop === "deadline") {

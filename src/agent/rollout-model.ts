@@ -36,8 +36,8 @@ export interface RolloutModelSettings {
   readonly sampling: SamplingSettings;
   readonly seed: number;
   readonly limits: Pick<RolloutLimits, "maxTurns" | "maxTokens" | "turnSeconds" | "offForm">;
-  /** Of the rollout; none where its time counts. */
-  readonly uncounted?: Uncounted | undefined;
+  /** Of the rollout: counts its turns' time. */
+  readonly written: Uncounted;
   /** Told once a rollout of each thing that is not done as the code asked. */
   readonly onNote: (text: string) => void;
   /** Told when the model, or the code, has its turn. */
@@ -181,7 +181,7 @@ export class RolloutModel extends ServedModel {
   }
 
   override async answer(conversation: Conversation, wanted: Wanted): Promise<Answer> {
-    const { sampling, limits, uncounted } = this.#settings;
+    const { sampling, limits, written } = this.#settings;
     if (this.#over.signal.aborted) throw rolloutEnded();
     if (this.#begun >= limits.maxTurns) {
       throw badRequest(`The rollout has had its ${limits.maxTurns} turns (--max-turns).`, null, "turn_limit");
@@ -202,8 +202,7 @@ export class RolloutModel extends ServedModel {
           this.#clock.queued += seconds;
         },
       };
-      const sampled = () => super.answer(conversation, limited);
-      const answer = await (uncounted ? uncounted.during(sampled) : sampled());
+      const answer = await written.during(() => super.answer(conversation, limited));
       this.#seeds.set(answer.point, seed);
       const formProblem = wanted.format?.(answer.read.said);
       const { length } = answer.segment.ids;

@@ -10,6 +10,7 @@ import type { LocalEngine } from "../../src/core/engine/engine.js";
 import type { Sequence } from "../../src/core/engine/sequence.js";
 import { writeBatch } from "../../src/core/learn/batch.js";
 import type { Trajectory } from "../../src/core/rollout/trajectory.js";
+import { Uncounted } from "../../src/core/util/time-limit.js";
 import { loadEngine } from "../../src/engine/factory.js";
 import { prepareTurns } from "../../src/serve/turns.js";
 import { writeAdapter } from "../engine/vllm/support.js";
@@ -143,7 +144,15 @@ test("a turn that takes longer than its seconds is an error", async () => {
   const nothing = () => undefined;
   const frozen = { engine: slow, pace: nothing, close: async () => nothing() };
   const chat = chatOf(engine, {});
-  const model = new FrozenModel({ frozen, chat, limits, seed: 1, onTrouble: nothing, onNote: nothing });
+  const model = new FrozenModel({
+    written: new Uncounted(),
+    frozen,
+    chat,
+    limits,
+    seed: 1,
+    onTrouble: nothing,
+    onNote: nothing,
+  });
   const turns = prepareTurns(model, { model: "base", messages: [{ role: "user", content: "When?" }] });
   await expect((await turns).sample(0, new AbortController().signal)).rejects.toMatchObject({
     ...{ status: 400, code: "base_timeout" },

@@ -10,7 +10,7 @@ import { opened, playTask, support } from "./support/playing.js";
 const SEED = 7;
 const wanted = { maxTokens: 12, sampling: { temperature: 1, seed: 0 }, stopTexts: [], likeliest: undefined };
 
-async function modelOf(uncounted?: Uncounted) {
+async function modelOf(written = new Uncounted()) {
   const engine = await opened();
   const limits = { maxTurns: 8, maxTokens: 12, turnSeconds: 60, offForm: "keep" } as const;
   const said = { onNote: () => undefined, onWaiting: () => undefined };
@@ -21,7 +21,7 @@ async function modelOf(uncounted?: Uncounted) {
     sampling: { temperature: 1 },
     seed: SEED,
     limits,
-    uncounted,
+    written,
     ...said,
   });
 }

@@ -28,7 +28,7 @@ it.each([
   expect(shown.stdout).toMatch(/trains here .*planned/);
 
   const task = ["--task", join(packageRoot, "examples/what-kind.ts"), "--n", "1", "--group-size", "2"];
-  const limits = ["--max-tokens", "12", "--turn-timeout", "1200", "--gpu", "off", "--out", "played.jsonl"];
+  const limits = ["--max-tokens", "12", "--gpu", "off", "--out", "played.jsonl"];
   const played = await runHone(home, ["rollout", "--model", file, ...task, ...limits], {});
   expect(played.status, played.stderr).toBe(0);
   const rollouts = readFileSync(join(home, "played.jsonl"), "utf8").trim().split("\n");

@@ -108,8 +108,9 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
   // What the task's code does to it is neither recorded nor seen by the group's other rollouts.
   const scenario = copied(input.scenario);
   const started = performance.now();
-  const uncounted = limits.turnSeconds === Number.POSITIVE_INFINITY ? new Uncounted() : undefined;
-  const time = new TimeLimit(limits.rolloutSeconds, () => undefined, uncounted ?? input.pauses);
+  const written = new Uncounted();
+  const endless = limits.turnSeconds === Number.POSITIVE_INFINITY;
+  const time = new TimeLimit(limits.rolloutSeconds, () => undefined, endless ? written : input.pauses);
   const over = time.signal;
   const running = { task, scenario, env, limits, signal, over };
   const waitingFor = (what: string, turn: number) => onWaiting?.({ turn, for: what, seconds: limits.toolSeconds });
@@ -155,8 +156,9 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
     while (turns < limits.maxTurns) {
       onWaiting?.({ turn: turns + 1, for: "the player" });
       const turnStarted = performance.now();
-      const played = () => session.turn({ maxTokens: limits.maxTokens, seconds: limits.turnSeconds, over, signal });
-      const turn = await (uncounted ? uncounted.during(played) : played());
+      const turn = await written.during(() =>
+        session.turn({ maxTokens: limits.maxTokens, seconds: limits.turnSeconds, over, signal }),
+      );
       seconds.player += since(turnStarted);
       seconds.queue += turn.waitedSeconds ?? 0;
       completionTokens += turn.completionTokens;

@@ -31,7 +31,7 @@ export interface Pauses {
   lasts(): boolean;
 }
 
-/** Work that ends by itself: its time counts for no limit. */
+/** The time of work that may end by itself: for limits of other things it is a pause. */
 export class Uncounted implements Pauses {
   #running = 0;
   #since = 0;

@@ -25,8 +25,13 @@ export interface AgentCheck {
   readonly onPlayed?: ((done: number, total: number) => void) | undefined;
 }
 
-/** Tokens of a turn, and seconds of a rollout, at most. */
-const LIMITS = { maxTokens: 256, turnSeconds: 60, rolloutSeconds: 120, onToolError: "observe" } as const;
+/** Tokens of a turn, and seconds of a rollout without its turns, at most. */
+const LIMITS = {
+  maxTokens: 256,
+  turnSeconds: Number.POSITIVE_INFINITY,
+  rolloutSeconds: 120,
+  onToolError: "observe",
+} as const;
 const AT_ONCE = 2;
 
 /** Ends of a rollout whose code ended with an error, but for those of hone's own limits. */

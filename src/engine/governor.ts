@@ -4,7 +4,7 @@
  * measures once a second how many cores others use, and limits the threads to the rest. Lanes of one thread each need no
  * governor.
  */
-import { cpus } from "node:os";
+import { type CpuInfo, cpus, getPriority } from "node:os";
 import { performance } from "node:perf_hooks";
 import type { NativeEngine } from "./addon.js";
 import { usableCores } from "./threads.js";
@@ -12,14 +12,21 @@ import { usableCores } from "./threads.js";
 /** CPU time in milliseconds, relative to any start. */
 export interface CpuSample {
   readonly at: number;
-  /** Of all cores together, by whomever. */
+  /** Of all cores together, by whoever competes with this process for them. */
   readonly busy: number;
   /** Of this process, all its threads together. */
   readonly own: number;
 }
 
-export function sampleCpu(): CpuSample {
-  const busy = cpus().reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0);
+/**
+ * A program of a lower priority than usual ("nice") uses what the engine leaves, so it occupies no core, unless this
+ * process has such a priority itself.
+ */
+export function sampleCpu(priority = getPriority(), cores: readonly Pick<CpuInfo, "times">[] = cpus()): CpuSample {
+  const busy = cores.reduce(
+    (sum, { times }) => sum + times.user + (priority > 0 ? times.nice : 0) + times.sys + times.irq,
+    0,
+  );
   const { user, system } = process.cpuUsage();
   return { at: performance.now(), busy, own: (user + system) / 1000 };
 }
@@ -73,7 +80,7 @@ export class ThreadGovernor {
     engine: Governed,
     settings: { readonly threads: number; readonly cores: number },
     log: (line: string) => void = () => undefined,
-    sample: () => CpuSample = sampleCpu,
+    sample: () => CpuSample = () => sampleCpu(),
   ) {
     this.#engine = engine;
     this.#chosen = settings.threads;

@@ -62,6 +62,12 @@ describe("what others use", () => {
     // The system counts in ticks of 10 ms.
     expect(to.busy - from.busy).toBeGreaterThan(50);
   });
+
+  it("leaves out programs of a lower priority, unless this process has one itself", () => {
+    const cores = [{ times: { user: 100, nice: 7000, sys: 20, idle: 0, irq: 3 } }];
+    expect(sampleCpu(0, cores).busy).toBe(123);
+    expect(sampleCpu(10, cores).busy).toBe(7123);
+  });
 });
 
 describe("the governor", () => {

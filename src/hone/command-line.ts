@@ -4,15 +4,14 @@
  * 0 (done), 1 (failed) or 2 (wrong usage).
  */
 import "./options.js";
-import { readFileSync, writeSync } from "node:fs";
-import { join } from "node:path";
+import { writeSync } from "node:fs";
 import yargs, { type Argv } from "yargs";
 import { flagOf, options, readGiven, withDefaults } from "../core/config/config.js";
 import { refuseRemovedCommand, removedOption } from "../core/config/removed.js";
 import { HoneError, messageOf, refusalOf, UnfinishedError, UsageError } from "../core/util/errors.js";
 import { toJson } from "../core/util/json.js";
 import { nearest } from "../core/util/nearest.js";
-import { packageRoot } from "../core/util/paths.js";
+import { aboutPackage } from "../core/util/paths.js";
 import { program } from "../core/util/program.js";
 import { printable, printableJson } from "../core/util/text.js";
 import { allowExit, guarded, onLost } from "../core/util/watch.js";
@@ -131,8 +130,6 @@ function parentOf(name: string): string | undefined {
   return name.includes(" ") ? name.slice(0, name.lastIndexOf(" ")) : undefined;
 }
 
-const versionOf = () => JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")).version as string;
-
 /** The options of the task that `--task TASK --help` names; undefined where none is named. */
 async function helpOnTask(args: readonly string[]): Promise<string | undefined> {
   const at = args.findIndex((arg) => /^--task(=|$)/.test(arg));
@@ -146,7 +143,7 @@ async function helpOnTask(args: readonly string[]): Promise<string | undefined> 
 
 async function runCommandLine(given: string[]): Promise<number> {
   if (given[0] === "--version") {
-    process.stdout.write(`${versionOf()}\n`);
+    process.stdout.write(`${aboutPackage().version}\n`);
     return 0;
   }
   // `help train` is `train --help`.

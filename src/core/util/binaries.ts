@@ -2,11 +2,11 @@
  * The compiled files that hone loads. Each is prebuilt in the package of its platform (`@hone-rl/linux-x64`), or was compiled
  * on this machine when hone was installed (`scripts/build-addon.mjs`), which happens only where no prebuilt one loads.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { HoneError } from "./errors.js";
-import { packageRoot } from "./paths.js";
+import { aboutPackage, packageRoot } from "./paths.js";
 import { reinstall } from "./program.js";
 
 const require = createRequire(import.meta.url);
@@ -33,13 +33,11 @@ const installed: Places = {
 /** The package of prebuilt files for this kind of machine. */
 export const platformPackage = `@hone-rl/${process.platform}-${process.arch}`;
 
-const versionOf = (folder: string) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).version as string;
-
 /** Where a compiled file may lie, the first that exists being taken. Files of another version of hone are none. */
 function candidates(name: string, { root, folderOf }: Places): string[] {
   const compiled = join(root, "build/Release", name);
   const platform = folderOf(platformPackage);
-  return platform !== undefined && versionOf(platform) === versionOf(root)
+  return platform !== undefined && aboutPackage(platform).version === aboutPackage(root).version
     ? [compiled, join(platform, name)]
     : [compiled];
 }

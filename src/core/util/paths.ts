@@ -1,5 +1,5 @@
 /** Where hone itself lies on disk, whether it runs from `dist/` or, in tests, from `src/`. */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,6 +12,14 @@ function findPackageRoot(): string {
 
 /** The folder of hone's package.json. */
 export const packageRoot = findPackageRoot();
+
+/** What package.json in a folder of hone's own packages says. */
+export const aboutPackage = (folder = packageRoot) =>
+  JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+    readonly version: string;
+    readonly engines: { readonly node: string };
+    readonly dependencies: Readonly<Record<string, string>>;
+  };
 
 /** A leading "~" is the user's home. */
 export const expandHome = (path: string) => path.replace(/^~(?=\/|$)/, homedir());

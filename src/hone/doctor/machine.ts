@@ -1,7 +1,7 @@
 /** Checks of the machine: Node, memory, disk. */
-import { existsSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { packageRoot } from "../../core/util/paths.js";
+import { existsSync } from "node:fs";
+import { dirname } from "node:path";
+import { aboutPackage } from "../../core/util/paths.js";
 import { usableCores } from "../../engine/threads.js";
 import { gigabytes } from "../../machine/plan/fit.js";
 import { freeBytes, mainMemory } from "../../machine/plan/machine.js";
@@ -18,10 +18,7 @@ export const atLeast = (version: string, wanted: string) =>
   new Intl.Collator("en", { numeric: true }).compare(version.replace(/^v/, ""), wanted) >= 0;
 
 export function checkNode(version = process.version): Check {
-  const about = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as {
-    version: string;
-    engines: { node: string };
-  };
+  const about = aboutPackage();
   const wanted = about.engines.node.replace(/[^\d.]/g, "");
   const found = `Node ${version}, hone ${about.version}, ${process.platform} ${process.arch}`;
   const facts = { node: version, wanted, hone: about.version, platform: process.platform, arch: process.arch };

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import type { Config, OptionOf } from "../../core/config/config.js";
 import { settingsOf } from "../../core/run/settings.js";
 import { UsageError } from "../../core/util/errors.js";
-import { packageRoot } from "../../core/util/paths.js";
+import { aboutPackage } from "../../core/util/paths.js";
 import { chatTemplatesOf, type ModelShape, modelShape } from "../../engine/models.js";
 import { quantizeModel } from "../../engine/quantize.js";
 import { hubOptionsOf } from "../hub/hub-options.js";
@@ -69,9 +69,6 @@ async function chosenCheckpoint(
   );
 }
 
-const honeVersion = () =>
-  (JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as { version: string }).version;
-
 /**
  * @throws UsageError for invalid options, before anything is written
  * @throws HoneError when it cannot be written; nothing is left behind
@@ -91,7 +88,14 @@ export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Expo
   const interpreter = needsPython ? await converterPython(config, io) : "";
   const model = isAdapter(form) ? undefined : await modelOf(chosen, config, io);
   const type = model ? (config.type ?? (model.weightType === "BF16" ? "bf16" : "f16")) : null;
-  const about = { run: opened.name, step, form, type, base: base.repository ?? base.name, hone: honeVersion() };
+  const about = {
+    run: opened.name,
+    step,
+    form,
+    type,
+    base: base.repository ?? base.name,
+    hone: aboutPackage().version,
+  };
   const files = await writeFolder(out, force, async (draft) => {
     io.log(`writing ${opened.name}, step ${step}, as ${form}${type === null ? "" : ` (${type})`}`);
     let file: string | null = null;
@@ -194,7 +198,7 @@ function card({ opened, step }: Chosen, base: Base, form: Form, type: WeightType
       validations: reader.validations(),
       devices: reader.devices(),
       mismatch: opened.highestMismatch,
-      hone: honeVersion(),
+      hone: aboutPackage().version,
     });
   } finally {
     reader.close();

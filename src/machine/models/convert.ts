@@ -3,11 +3,11 @@
  * kept in the home folder under a name with a hash of its source, so each model is converted once.
  */
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { HoneError } from "../../core/util/errors.js";
 import { sha256OfFile } from "../../core/util/files.js";
-import { packageRoot } from "../../core/util/paths.js";
+import { aboutPackage, packageRoot } from "../../core/util/paths.js";
 import { hone } from "../../core/util/program.js";
 import { modelFingerprint, modelShape } from "../../engine/models.js";
 import { checksumOfLink } from "../hub/cache.js";
@@ -89,10 +89,7 @@ export async function contentKey(file: string): Promise<string> {
 }
 
 /** The version of node-llama-cpp, which contains llama.cpp. */
-function llamaVersion(): string {
-  const { dependencies } = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8"));
-  return `node-llama-cpp ${dependencies["node-llama-cpp"]}`;
-}
+const llamaVersion = () => `node-llama-cpp ${aboutPackage().dependencies["node-llama-cpp"]}`;
 
 export type ConversionOptions = FolderOptions & { readonly weights: Weights };
 

@@ -1,12 +1,12 @@
 /** Packs hone as it is installed here, with all that it would get from the network, for a machine that has none. */
 import { spawnSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Config, OptionOf } from "../../core/config/config.js";
 import { readSize } from "../../core/config/option.js";
 import { addonFile } from "../../core/util/binaries.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
-import { packageRoot } from "../../core/util/paths.js";
+import { aboutPackage, packageRoot } from "../../core/util/paths.js";
 import { isInstalled, reinstall } from "../../core/util/program.js";
 import { WHEELS_FOLDER } from "../../engine/device/environment.js";
 import { fetchLibraries, librariesFolder } from "../../engine/libraries.js";
@@ -64,14 +64,17 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
     models.push(one);
   }
 
-  const own = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as { version: string };
   const packages = await packageEntries(target, io);
   let bytes = 0;
   const files = await writeFolder(
     out,
     config.force,
     async (draft) => {
-      const known = dedupe([...projectEntries(own.version), ...packages, ...models.flatMap((one) => one.files)]);
+      const known = dedupe([
+        ...projectEntries(aboutPackage().version),
+        ...packages,
+        ...models.flatMap((one) => one.files),
+      ]);
       const needRoom = (room: number) => needDisk(dirname(out), room, "the pack", OUT_ELSEWHERE);
       needRoom(archiveBytes(known) + 2 * WHEELS_BYTES[target.build]);
       const wheels = join(draft, WHEELS_FOLDER);
@@ -88,14 +91,14 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
       const packed = names.map((name): Entry => ({ path: `${INSIDE}/wheels/${name}`, file: join(wheels, name) }));
       const entries = [...known, ...packed];
       needRoom(archiveBytes(entries));
-      const name = `hone-${own.version}-${target.name}`;
+      const name = `hone-${aboutPackage().version}-${target.name}`;
       bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
       io.log(`writing ${entries.length} files in parts of ${config.partSize}`);
       const parts = await writeParts(entries, draft, name, readSize(config.partSize), io.signal);
       const about: Omit<Manifest, "files"> = {
         format: FORMAT,
         target: target.name,
-        hone: own.version,
+        hone: aboutPackage().version,
         platform: process.platform,
         arch: process.arch,
         node: { abi: process.versions.modules, version: process.versions.node },

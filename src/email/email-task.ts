@@ -65,19 +65,15 @@ export const emailTask = defineTask<EmailScenario, EmailEnv, typeof options>({
   description: "Answer questions from a person's mail by searching and reading it.",
   options,
   async scenarios(options, io) {
-    const { mail } = open(options);
-    try {
-      const { scenarios: file, inbox } = options;
-      const all = file === undefined ? mail.scenarios() : await fromQuestions(file, options, mail, io);
-      // Evidence by the ids that searches return: a question may name a copy that was folded into another mail.
-      return all.map((scenario) => ({
-        ...scenario,
-        message_ids: [...new Set(scenario.message_ids.map((id) => mail.resolveId(id) ?? id))],
-        ...(inbox === "question" ? { inbox } : {}),
-      }));
-    } finally {
-      mail.close();
-    }
+    using mail = open(options).mail;
+    const { scenarios: file, inbox } = options;
+    const all = file === undefined ? mail.scenarios() : await fromQuestions(file, options, mail, io);
+    // Evidence by the ids that searches return: a question may name a copy that was folded into another mail.
+    return all.map((scenario) => ({
+      ...scenario,
+      message_ids: [...new Set(scenario.message_ids.map((id) => mail.resolveId(id) ?? id))],
+      ...(inbox === "question" ? { inbox } : {}),
+    }));
   },
   open,
   close: ({ mail }) => mail.close(),

@@ -19,7 +19,7 @@ export interface MailHeader extends Pick<StoredMail, "messageId" | "date" | "sub
   readonly people: readonly string[];
 }
 
-export interface MailDatabase {
+export interface MailDatabase extends Disposable {
   /** Throws ToolError on an invalid query. */
   readonly search: MailSearch;
   /** A mail by its id or one of its aliases; undefined when there is none that the viewer may see. */
@@ -158,5 +158,6 @@ function readerOf(db: Database.Database, version: number): MailDatabase {
       }
     },
     close: () => void db.close(),
+    [Symbol.dispose]: () => void db.close(),
   };
 }

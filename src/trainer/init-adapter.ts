@@ -63,11 +63,7 @@ export async function firstCheckpoint(
 function hasBegun(folder: string): boolean {
   const file = join(folder, STORE_FILE);
   if (!RunStore.recordIn(file)) return false;
-  const store = RunStore.read(file);
-  try {
-    const { step, checkpoint } = store.lastStep();
-    return step > 0 || checkpoint !== null;
-  } finally {
-    store.close();
-  }
+  using store = RunStore.read(file);
+  const { step, checkpoint } = store.lastStep();
+  return step > 0 || checkpoint !== null;
 }

@@ -210,12 +210,8 @@ const storeOf = ({ folder, checkpoints }: Run): StoreReader & AdapterReader => (
 });
 
 function readStore<T>(folder: string, read: (reader: RunReader) => T): T {
-  const reader = RunReader.open(folder);
-  try {
-    return read(reader);
-  } finally {
-    reader.close();
-  }
+  using reader = RunReader.open(folder);
+  return read(reader);
 }
 
 /** The rewards that the options name, or the program's own. */

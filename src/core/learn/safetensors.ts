@@ -66,7 +66,7 @@ const MOST_HEADER = 1_048_576;
 
 /** Undefined for a file of another form. */
 export async function readMetadata(path: string): Promise<Readonly<Record<string, string>> | undefined> {
-  const file = await open(path);
+  await using file = await open(path);
   try {
     const length = Buffer.alloc(8);
     await file.read(length, 0, 8, 0);
@@ -76,8 +76,6 @@ export async function readMetadata(path: string): Promise<Readonly<Record<string
   } catch {
     // What is no JSON is no header.
     return undefined;
-  } finally {
-    await file.close();
   }
 }
 

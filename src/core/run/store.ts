@@ -80,27 +80,19 @@ export class RunStore {
   /** Whether there is no store in this place: no file, or one without tables. */
   static isNone(file: string): boolean {
     if (!existsSync(file)) return true;
-    const store = RunStore.#start(
+    using store = RunStore.#start(
       file,
       () => openToRead(file),
       () => undefined,
     );
-    try {
-      return store.#database.prepare("SELECT count(*) FROM sqlite_master").pluck().get() === 0;
-    } finally {
-      store.close();
-    }
+    return store.#database.prepare("SELECT count(*) FROM sqlite_master").pluck().get() === 0;
   }
 
   /** The run in this file; undefined when there is none, or it was stopped before it began. */
   static recordIn(file: string): RunRecord | undefined {
     if (RunStore.isNone(file)) return undefined;
-    const store = RunStore.read(file);
-    try {
-      return reading(file, () => store.record());
-    } finally {
-      store.close();
-    }
+    using store = RunStore.read(file);
+    return reading(file, () => store.record());
   }
 
   static #start(file: string, open: () => Database.Database, prepare: (database: Database.Database) => void): RunStore {
@@ -375,5 +367,9 @@ export class RunStore {
 
   close(): void {
     this.#database.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
   }
 }

@@ -33,31 +33,27 @@ export const metricsCommand = defineCommand({
   epilogue: columnsText(),
   async run({ run, csv, project, home }, io) {
     const found = namedRun({ home, project }, run, { trained: true });
-    const reader = RunReader.open(found.folder);
-    try {
-      const { options } = reader.record();
-      const steps = reader.steps();
-      const validations = reader.validations();
-      const lines = steps.filter(({ metrics }) => metrics).map(metricsLine);
-      const difficulty = difficultyOf(reader.difficulty(), options.difficulty);
-      if (csv) io.log(metricsCsv(steps, validations));
-      else {
-        if (difficulty) io.log(difficultyText(difficulty));
-        const judged = pushesOther({ reward: options.reward });
-        const last = steps.at(-1)?.step ?? 0;
-        const table = new StepTable(typeof options.steps === "number" ? options.steps : last, judged);
-        if (lines.length > 0) io.log(table.header());
-        else io.log(`the run ${found.name} has no step yet`);
-        for (const line of lines) io.log([table.row(line), ...(judged ? noteLines(judgedNotes(line)) : [])].join("\n"));
-        const parts = lines.at(-1)?.parts ?? {};
-        if (Object.keys(parts).length > 0) io.log(`parts of the reward, step ${last}: ${partsText(parts)}`);
-        for (const { step, result } of validations) {
-          io.log(`${step === 0 ? "held out, before training" : `held out, after step ${step}`}: ${shareText(result)}`);
-        }
+    using reader = RunReader.open(found.folder);
+    const { options } = reader.record();
+    const steps = reader.steps();
+    const validations = reader.validations();
+    const lines = steps.filter(({ metrics }) => metrics).map(metricsLine);
+    const difficulty = difficultyOf(reader.difficulty(), options.difficulty);
+    if (csv) io.log(metricsCsv(steps, validations));
+    else {
+      if (difficulty) io.log(difficultyText(difficulty));
+      const judged = pushesOther({ reward: options.reward });
+      const last = steps.at(-1)?.step ?? 0;
+      const table = new StepTable(typeof options.steps === "number" ? options.steps : last, judged);
+      if (lines.length > 0) io.log(table.header());
+      else io.log(`the run ${found.name} has no step yet`);
+      for (const line of lines) io.log([table.row(line), ...(judged ? noteLines(judgedNotes(line)) : [])].join("\n"));
+      const parts = lines.at(-1)?.parts ?? {};
+      if (Object.keys(parts).length > 0) io.log(`parts of the reward, step ${last}: ${partsText(parts)}`);
+      for (const { step, result } of validations) {
+        io.log(`${step === 0 ? "held out, before training" : `held out, after step ${step}`}: ${shareText(result)}`);
       }
-      return { run: found.name, steps: lines, validations, ...(difficulty ? { difficulty } : {}) };
-    } finally {
-      reader.close();
     }
+    return { run: found.name, steps: lines, validations, ...(difficulty ? { difficulty } : {}) };
   },
 });

@@ -16,15 +16,11 @@ const NOTHING = { steps: 0, best: null, engines: [] as string[], problem: null }
 function lookAt(folder: string) {
   try {
     if (!RunStore.recordIn(join(folder, STORE_FILE))) return NOTHING;
-    const reader = RunReader.open(folder);
-    try {
-      const best = bestOf(reader.validations());
-      const steps = reader.steps().at(-1)?.step ?? 0;
-      const engines = engineKinds(reader.devices());
-      return { ...NOTHING, steps, engines, best: best ? { step: best.step, ...best.result } : null };
-    } finally {
-      reader.close();
-    }
+    using reader = RunReader.open(folder);
+    const best = bestOf(reader.validations());
+    const steps = reader.steps().at(-1)?.step ?? 0;
+    const engines = engineKinds(reader.devices());
+    return { ...NOTHING, steps, engines, best: best ? { step: best.step, ...best.result } : null };
   } catch (error) {
     return { ...NOTHING, problem: problemOf(error) };
   }

@@ -184,23 +184,19 @@ function writePeft({ folder }: Chosen, base: Base, reference: string, draft: str
 }
 
 function card({ opened, step }: Chosen, base: Base, form: Form, type: WeightType | null, file: string | null): string {
-  const reader = RunReader.open(opened.folder);
-  try {
-    return cardText({
-      form,
-      type,
-      file,
-      base,
-      step,
-      record: opened.record,
-      settings: settingsOf(opened.record),
-      run: opened.name,
-      validations: reader.validations(),
-      devices: reader.devices(),
-      mismatch: opened.highestMismatch,
-      hone: aboutPackage().version,
-    });
-  } finally {
-    reader.close();
-  }
+  using reader = RunReader.open(opened.folder);
+  return cardText({
+    form,
+    type,
+    file,
+    base,
+    step,
+    record: opened.record,
+    settings: settingsOf(opened.record),
+    run: opened.name,
+    validations: reader.validations(),
+    devices: reader.devices(),
+    mismatch: opened.highestMismatch,
+    hone: aboutPackage().version,
+  });
 }

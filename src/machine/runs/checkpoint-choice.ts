@@ -74,16 +74,12 @@ export async function openCheckpoints(
   { folder, name }: Pick<FoundRun, "folder" | "name">,
   names: readonly string[],
 ): Promise<OpenCheckpoints> {
-  const reader = RunReader.open(folder);
-  try {
-    const record = reader.record();
-    const chosen: ChosenCheckpoint[] = [];
-    for (const asked of names) chosen.push(await chooseCheckpoint({ folder, name }, reader, asked));
-    const highestMismatch = Math.max(0, ...mismatchesOf(reader.steps()).map(({ mean }) => mean));
-    return { folder, name, record, chosen, highestMismatch };
-  } finally {
-    reader.close();
-  }
+  using reader = RunReader.open(folder);
+  const record = reader.record();
+  const chosen: ChosenCheckpoint[] = [];
+  for (const asked of names) chosen.push(await chooseCheckpoint({ folder, name }, reader, asked));
+  const highestMismatch = Math.max(0, ...mismatchesOf(reader.steps()).map(({ mean }) => mean));
+  return { folder, name, record, chosen, highestMismatch };
 }
 
 /** @throws UsageError where a file is not the model that a run was trained from */

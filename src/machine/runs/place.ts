@@ -53,13 +53,9 @@ function optionsOfTrained({ folder }: FoundRun): RunRecord["options"] | undefine
   try {
     const file = join(folder, STORE_FILE);
     if (RunStore.isNone(file)) return undefined;
-    const store = RunStore.read(file);
-    try {
-      const record = store.record();
-      return record && store.lastStep().step > 0 ? record.options : undefined;
-    } finally {
-      store.close();
-    }
+    using store = RunStore.read(file);
+    const record = store.record();
+    return record && store.lastStep().step > 0 ? record.options : undefined;
   } catch (error) {
     if (error instanceof HoneError) return {};
     throw error;

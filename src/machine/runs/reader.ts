@@ -224,4 +224,8 @@ export class RunReader {
     this.#database.close();
     this.#store.close();
   }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
 }

@@ -38,19 +38,14 @@ export function mailSource(file: string, inbox: string | undefined): Source {
     name: file,
     unit: "mails",
     async explore(most, seed): Promise<Explored> {
-      const mail = openMailDatabase(file);
-      try {
-        const counts = countsOf(mail.headers());
-        const of = inbox?.toLowerCase();
-        if (of !== undefined && !counts.has(of))
-          throw new HoneError(`--inbox ${inbox}: nobody of that address has mail in ${file}`);
-        const asker = ({ people }: MailHeader) =>
-          of ??
-          [...people].sort((a, b) => (counts.get(b) as number) - (counts.get(a) as number) || (a < b ? -1 : 1))[0];
-        return readPieces(mail, most, seed, of, asker);
-      } finally {
-        mail.close();
-      }
+      using mail = openMailDatabase(file);
+      const counts = countsOf(mail.headers());
+      const of = inbox?.toLowerCase();
+      if (of !== undefined && !counts.has(of))
+        throw new HoneError(`--inbox ${inbox}: nobody of that address has mail in ${file}`);
+      const asker = ({ people }: MailHeader) =>
+        of ?? [...people].sort((a, b) => (counts.get(b) as number) - (counts.get(a) as number) || (a < b ? -1 : 1))[0];
+      return readPieces(mail, most, seed, of, asker);
     },
   };
 }

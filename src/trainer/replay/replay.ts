@@ -32,37 +32,33 @@ export async function replay(
   { log, signal, onStep }: ReplayIo,
 ): Promise<Replayed> {
   const { folder, name: run, project } = namedRun(config, config.run, { trained: true });
-  const reader = RunReader.open(folder);
-  try {
-    if (reader.running()) throw new HoneError(`${folder} is being trained; replay a step when that is done`);
-    const record = reader.record();
-    const rows = reader.steps();
-    const asked = stepsToReplay(config.step, rows.at(-1)?.step ?? 0, folder);
-    // Each step has a learner of its own, which says the same.
-    const told = new Set<string>();
-    const logOnce = (line: string) => {
-      if (!told.has(line)) log(line);
-      told.add(line);
-    };
-    const io = { log: logOnce, signal };
-    const { step: _, ...others } = given;
-    const options = { ...others, home: resolve(folder, "../../.."), project, run };
-    const reward = record.options.reward === PROGRAM ? programReward(noFunction, 0) : undefined;
-    const plan = await planOf(options, reward, io);
-    const { task, settings, contents } = plan;
-    checkSameRun(record, settings, contents, folder, taskDifferences(task.task, taskOptionsIn(record), settings.set));
-    const steps: ReplayedStep[] = [];
-    for (const step of asked) {
-      signal.throwIfAborted();
-      const done = { step, checks: await replayStep(keptStep(reader, rows, folder, step), plan, io) };
-      steps.push(done);
-      onStep?.(run, done);
-    }
-    const agrees = steps.every(({ checks }) => checks.every(({ result }) => result !== "differs"));
-    return { run, steps, notRebuilt: notRebuilt(settings), agrees };
-  } finally {
-    reader.close();
+  using reader = RunReader.open(folder);
+  if (reader.running()) throw new HoneError(`${folder} is being trained; replay a step when that is done`);
+  const record = reader.record();
+  const rows = reader.steps();
+  const asked = stepsToReplay(config.step, rows.at(-1)?.step ?? 0, folder);
+  // Each step has a learner of its own, which says the same.
+  const told = new Set<string>();
+  const logOnce = (line: string) => {
+    if (!told.has(line)) log(line);
+    told.add(line);
+  };
+  const io = { log: logOnce, signal };
+  const { step: _, ...others } = given;
+  const options = { ...others, home: resolve(folder, "../../.."), project, run };
+  const reward = record.options.reward === PROGRAM ? programReward(noFunction, 0) : undefined;
+  const plan = await planOf(options, reward, io);
+  const { task, settings, contents } = plan;
+  checkSameRun(record, settings, contents, folder, taskDifferences(task.task, taskOptionsIn(record), settings.set));
+  const steps: ReplayedStep[] = [];
+  for (const step of asked) {
+    signal.throwIfAborted();
+    const done = { step, checks: await replayStep(keptStep(reader, rows, folder, step), plan, io) };
+    steps.push(done);
+    onStep?.(run, done);
   }
+  const agrees = steps.every(({ checks }) => checks.every(({ result }) => result !== "differs"));
+  return { run, steps, notRebuilt: notRebuilt(settings), agrees };
 }
 
 const noFunction = async () => ({ kind: "rewarded", rewards: [] }) as const;

@@ -100,7 +100,7 @@ export async function replayRewards(
     const who = settings.reward === PROGRAM ? "a program's function" : "a judge";
     return [own, skipped("training rewards", `${who} gave them; those that are stored are used`)];
   }
-  const store = RunStore.read(join(folder, STORE_FILE));
+  using store = RunStore.read(join(folder, STORE_FILE));
   const { task, options: taskOptions } = taskOf;
   const opened = { settings, config, task, taskOptions, store, signal, log };
   const { rewardGroup, close } = await openRewards(opened);
@@ -119,7 +119,6 @@ export async function replayRewards(
     return [own, compared("training rewards", `--reward ${settings.reward}`, pairs)];
   } finally {
     await close();
-    store.close();
   }
 }
 

@@ -14,25 +14,21 @@ export const readCommand = defineCommand({
   own: { id },
   required: ["inbox", "id"],
   async run(config, io) {
-    const mail = openMailDatabase(mailDatabasePath(config));
-    try {
-      const found = mail.read({ inbox: config.inbox }, config.id);
-      if (!found) throw new HoneError(`${config.inbox} has no mail with the id ${config.id}`);
-      const { messageId, date, subject, from, to, cc, bcc, body } = found;
-      const people = Object.entries({ To: to, Cc: cc, Bcc: bcc }).filter(([, list]) => list.length > 0);
-      const text = [
-        `Date: ${date ?? "unknown"}`,
-        `From: ${from}`,
-        ...people.map(([name, list]) => `${name}: ${list.join(", ")}`),
-        `Subject: ${subject}`,
-        `Message-ID: ${messageId}`,
-        "",
-        body,
-      ].join("\n");
-      io.log(printable(text));
-      return { message_id: messageId, date: date ?? null, subject, from, to, cc, bcc, body };
-    } finally {
-      mail.close();
-    }
+    using mail = openMailDatabase(mailDatabasePath(config));
+    const found = mail.read({ inbox: config.inbox }, config.id);
+    if (!found) throw new HoneError(`${config.inbox} has no mail with the id ${config.id}`);
+    const { messageId, date, subject, from, to, cc, bcc, body } = found;
+    const people = Object.entries({ To: to, Cc: cc, Bcc: bcc }).filter(([, list]) => list.length > 0);
+    const text = [
+      `Date: ${date ?? "unknown"}`,
+      `From: ${from}`,
+      ...people.map(([name, list]) => `${name}: ${list.join(", ")}`),
+      `Subject: ${subject}`,
+      `Message-ID: ${messageId}`,
+      "",
+      body,
+    ].join("\n");
+    io.log(printable(text));
+    return { message_id: messageId, date: date ?? null, subject, from, to, cc, bcc, body };
   },
 });

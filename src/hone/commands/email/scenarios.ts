@@ -26,17 +26,13 @@ export const scenariosCommand = defineCommand({
   name: "scenarios",
   async run(config, io) {
     const { split, n, seed, scenario, show } = config;
-    const mail = openMailDatabase(mailDatabasePath(config));
-    try {
-      const all = mail.scenarios();
-      const isAny = scenario !== undefined || all.some((one) => split === undefined || one.split === split);
-      const chosen = isAny ? (chooseScenarios(all, { split, n, seed, scenario }) as EmailScenario[]) : [];
-      const text = chosen.map((one) => (show ? wholeText(one, mail) : lineOf(one))).join(show ? "\n\n\n" : "\n");
-      io.log(printable(text));
-      if (chosen.length < all.length) io.log(`\n${chosen.length} of ${all.length} scenarios`);
-      return { scenarios: chosen.map(({ facts: _, inbox: __, ...scenario }) => scenario) };
-    } finally {
-      mail.close();
-    }
+    using mail = openMailDatabase(mailDatabasePath(config));
+    const all = mail.scenarios();
+    const isAny = scenario !== undefined || all.some((one) => split === undefined || one.split === split);
+    const chosen = isAny ? (chooseScenarios(all, { split, n, seed, scenario }) as EmailScenario[]) : [];
+    const text = chosen.map((one) => (show ? wholeText(one, mail) : lineOf(one))).join(show ? "\n\n\n" : "\n");
+    io.log(printable(text));
+    if (chosen.length < all.length) io.log(`\n${chosen.length} of ${all.length} scenarios`);
+    return { scenarios: chosen.map(({ facts: _, inbox: __, ...scenario }) => scenario) };
   },
 });

@@ -23,7 +23,7 @@ export const searchCommand = defineCommand({
   required: ["inbox", "keywords"],
   async run(config, io) {
     const { inbox, keywords, fromAddr, toAddr, sentAfter, sentBefore, maxResults, rank } = config;
-    const mail = openMailDatabase(mailDatabasePath(config));
+    using mail = openMailDatabase(mailDatabasePath(config));
     try {
       const hits = mail.search({ inbox }, { keywords, fromAddr, toAddr, sentAfter, sentBefore, maxResults, rank });
       const paint = painter(io.stream.isTTY);
@@ -39,8 +39,6 @@ export const searchCommand = defineCommand({
     } catch (error) {
       if (error instanceof ToolError) throw new HoneError(error.message, { cause: error });
       throw error;
-    } finally {
-      mail.close();
     }
   },
 });

@@ -97,9 +97,9 @@ export class ApiSession implements Session {
   async #completion({ signal, seconds, over }: TurnLimits): Promise<Completion | "deadline"> {
     const began = awakeTime();
     const left = () => 1000 * seconds - (awakeTime() - began);
-    const time = new TimeLimit(seconds, () => undefined);
-    const late = anyOf([time.signal, ...(over ? [over] : [])]);
-    const end = anyOf([signal, late.signal]);
+    using time = new TimeLimit(seconds, () => undefined);
+    using late = anyOf([time.signal, ...(over ? [over] : [])]);
+    using end = anyOf([signal, late.signal]);
     const question = { messages: this.#messages, tools: this.#tools, seed: this.#seed };
     const send = (body: object) => complete(this.#settings, body, end.signal);
     try {
@@ -120,10 +120,6 @@ export class ApiSession implements Session {
       signal.throwIfAborted();
       if (late.signal.aborted) return "deadline";
       throw error;
-    } finally {
-      time.clear();
-      late.release();
-      end.release();
     }
   }
 

@@ -94,23 +94,15 @@ export class FrozenModel extends ServedModel {
       );
     }
     this.tally.calls++;
-    const { signal, release } = anyOf([wanted.signal, this.#over.signal]);
-    try {
-      frozen.pace();
-      const maxTokens = Math.min(wanted.maxTokens ?? limits.maxTokens, limits.maxTokens);
-      const turn = await written.during(() => sample({ ...wanted, maxTokens, seconds, signal }));
-      this.tally.prompt += given;
-      this.tally.sampled += turn.segment.ids.length;
-      if (turn.stop === "deadline") {
-        throw badRequest(
-          `The base did not end its turn within ${seconds} s (withBase's seconds).`,
-          null,
-          "base_timeout",
-        );
-      }
-      return turn;
-    } finally {
-      release();
+    using ended = anyOf([wanted.signal, this.#over.signal]);
+    frozen.pace();
+    const maxTokens = Math.min(wanted.maxTokens ?? limits.maxTokens, limits.maxTokens);
+    const turn = await written.during(() => sample({ ...wanted, maxTokens, seconds, signal: ended.signal }));
+    this.tally.prompt += given;
+    this.tally.sampled += turn.segment.ids.length;
+    if (turn.stop === "deadline") {
+      throw badRequest(`The base did not end its turn within ${seconds} s (withBase's seconds).`, null, "base_timeout");
     }
+    return turn;
   }
 }

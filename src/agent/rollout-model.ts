@@ -188,7 +188,7 @@ export class RolloutModel extends ServedModel {
     }
     const number = this.#begun++;
     const { seed, giveBack } = this.#seedFor(conversation.point);
-    const { signal, release } = anyOf([wanted.signal, this.#over.signal]);
+    using ended = anyOf([wanted.signal, this.#over.signal]);
     this.#begin();
     try {
       const limited: Wanted = {
@@ -197,7 +197,7 @@ export class RolloutModel extends ServedModel {
         restricts: true,
         maxTokens: Math.min(wanted.maxTokens ?? limits.maxTokens, limits.maxTokens),
         seconds: limits.turnSeconds,
-        signal,
+        signal: ended.signal,
         onWaited: (seconds) => {
           this.#clock.queued += seconds;
         },
@@ -218,7 +218,6 @@ export class RolloutModel extends ServedModel {
       if (!this.turns.some((turn) => turn.number === number)) giveBack();
       throw error;
     } finally {
-      release();
       this.#rest();
     }
   }

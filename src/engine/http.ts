@@ -61,14 +61,14 @@ export class HttpClient {
    * POSTs a body as JSON, or GETs without one.
    * @throws NoAnswer; HoneError for an answer that is too long; the reason of a signal that is aborted
    */
-  ask(path: string, asked?: object, options: AskOptions = {}): Promise<Answer> {
+  async ask(path: string, asked?: object, options: AskOptions = {}): Promise<Answer> {
     const body = asked && JSON.stringify(asked);
     const { signal, fresh, seconds = this.#options.seconds ?? SECONDS, most = MOST } = options;
-    const limit = new TimeLimit(seconds, () => new NoAnswer(`it has answered nothing for ${seconds} seconds`));
-    const ended = anyOf([limit.signal, ...[signal, this.#options.signal].filter((one) => one !== undefined)]);
+    using limit = new TimeLimit(seconds, () => new NoAnswer(`it has answered nothing for ${seconds} seconds`));
+    using ended = anyOf([limit.signal, ...[signal, this.#options.signal].filter((one) => one !== undefined)]);
     const headers =
       body === undefined ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-    return new Promise<Answer>((resolve, reject) => {
+    return await new Promise<Answer>((resolve, reject) => {
       ended.signal.throwIfAborted();
       const sent: ClientRequest = request(
         new URL(path, this.#url),
@@ -108,9 +108,6 @@ export class HttpClient {
       });
       ended.signal.addEventListener("abort", () => end(ended.signal.reason), { once: true });
       sent.end(body);
-    }).finally(() => {
-      limit.clear();
-      ended.release();
     });
   }
 

@@ -143,13 +143,9 @@ export class JudgeClient {
    * @throws JudgeStopped when no question can be answered any more
    */
   async ask(question: JudgeQuestion, signal: AbortSignal): Promise<JudgeAnswer> {
-    const end = anyOf([this.#stop.signal, signal]);
-    try {
-      const asked = () => this.#askUntil(question, end.signal);
-      return await (this.#settings.own?.during(asked) ?? asked());
-    } finally {
-      end.release();
-    }
+    using end = anyOf([this.#stop.signal, signal]);
+    const asked = () => this.#askUntil(question, end.signal);
+    return await (this.#settings.own?.during(asked) ?? asked());
   }
 
   async #askUntil({ messages, form }: JudgeQuestion, signal: AbortSignal): Promise<JudgeAnswer> {
@@ -274,8 +270,8 @@ export class JudgeClient {
       leave();
       throw error;
     });
-    const time = new TimeLimit(this.#settings.timeout, () => undefined);
-    const timeout = anyOf([time.signal, signal]);
+    using time = new TimeLimit(this.#settings.timeout, () => undefined);
+    using timeout = anyOf([time.signal, signal]);
     let settled = true;
     try {
       const completion = await complete(this.#settings, body, timeout.signal);
@@ -292,8 +288,6 @@ export class JudgeClient {
       settled = surelyFree(failure);
       throw failure;
     } finally {
-      time.clear();
-      timeout.release();
       if (settled) this.#budget.release(held);
       this.#cap.ended();
       leave();

@@ -46,22 +46,18 @@ export async function allOf<T>(
   model.seats.checkRoom(count);
   if (count === 1) return [await one(0, signal)];
   const failed = new AbortController();
-  const together = anyOf([signal, failed.signal]);
+  using together = anyOf([signal, failed.signal]);
   // Each completion adds a listener, and so does each of its turns.
   setMaxListeners(0, together.signal);
-  try {
-    const all = Array.from({ length: count }, (_, index) =>
-      one(index, together.signal).catch((error: unknown) => {
-        failed.abort(error);
-        throw error;
-      }),
-    );
-    const settled = await Promise.allSettled(all);
-    together.signal.throwIfAborted();
-    return settled.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
-  } finally {
-    together.release();
-  }
+  const all = Array.from({ length: count }, (_, index) =>
+    one(index, together.signal).catch((error: unknown) => {
+      failed.abort(error);
+      throw error;
+    }),
+  );
+  const settled = await Promise.allSettled(all);
+  together.signal.throwIfAborted();
+  return settled.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
 }
 
 /** A token as shown in answers. */

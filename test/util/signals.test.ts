@@ -13,7 +13,7 @@ it("as many wait for a lasting signal as like, without Node's warning of a leak,
   await breath();
   process.off("warning", heed);
   expect(warnings).toEqual([]);
-  joined[0]?.release();
+  joined[0]?.[Symbol.dispose]();
   lasting.abort(new Error("over"));
   expect(joined.map(({ signal }) => signal.aborted)).toEqual([false, ...Array(19).fill(true)]);
 });

@@ -103,13 +103,11 @@ export function inProcess(model: ServedModel, checked: boolean): Source {
           }
         },
         sample: async (onPiece, gone = new AbortController().signal) => {
-          const { signal, release } = anyOf(abortSignal ? [abortSignal, gone] : [gone]);
+          using ended = anyOf(abortSignal ? [abortSignal, gone] : [gone]);
           try {
-            return saidOf(turns, await turns.sample(0, signal, onPiece));
+            return saidOf(turns, await turns.sample(0, ended.signal, onPiece));
           } catch (error) {
             throw failed(error, abortSignal, gone);
-          } finally {
-            release();
           }
         },
       };

@@ -244,13 +244,14 @@ export class Connection {
   /** @throws Silence when the server neither answers nor writes anything for so long, or writes far longer */
   async #heard<T>(seconds: number, ask: (within: { timeout: number; signal: AbortSignal }) => Promise<T>): Promise<T> {
     const most = WRITES * seconds;
-    const limit = new TimeLimit(
+    using limit = new TimeLimit(
       seconds,
       () => new Silence(`neither answered nor wrote anything for ${seconds} seconds`),
     );
-    const all = new TimeLimit(most, () => new Silence(`wrote, but did not answer, for ${most} seconds`));
+    using all = new TimeLimit(most, () => new Silence(`wrote, but did not answer, for ${most} seconds`));
     this.#limits.add(limit);
-    const { signal, release } = anyOf([limit.signal, all.signal]);
+    using silent = anyOf([limit.signal, all.signal]);
+    const { signal } = silent;
     try {
       const asked = ask({ timeout: NEVER, signal });
       // Without a response the transport ignores the signal.
@@ -260,8 +261,6 @@ export class Connection {
       asked.catch(() => undefined);
       return await Promise.race([asked, silence]);
     } finally {
-      release();
-      for (const one of [limit, all]) one.clear();
       this.#limits.delete(limit);
     }
   }

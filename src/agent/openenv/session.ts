@@ -161,22 +161,20 @@ export class Session {
   }
 
   /** @throws HoneError when the session ends or the time is over; the signal's reason when that is aborted */
-  #within<T>(seconds: number, what: string, begin: (resolve: (value: T) => void) => void): Promise<T> {
+  async #within<T>(seconds: number, what: string, begin: (resolve: (value: T) => void) => void): Promise<T> {
     const { url, signal } = this.#settings;
-    const time = new TimeLimit(
+    using time = new TimeLimit(
       seconds,
       () => new HoneError(`${nameOf(url)} did not answer ${what} within ${seconds} s`),
     );
-    const both = anyOf([signal, time.signal]);
-    return new Promise<T>((resolve, reject) => {
+    using both = anyOf([signal, time.signal]);
+    return await new Promise<T>((resolve, reject) => {
       if (this.#failure) throw this.#failure;
       if (both.signal.aborted) throw both.signal.reason;
       this.#failed = reject;
       both.signal.addEventListener("abort", () => reject(both.signal.reason), { once: true });
       begin(resolve);
     }).finally(() => {
-      time.clear();
-      both.release();
       this.#answered = undefined;
       this.#failed = undefined;
     });

@@ -107,25 +107,20 @@ async function execute(name: string, run: (context: ToolContext) => unknown, inp
   const { scenario, env, signal, over, limits } = input;
   const began = awakeTime();
   const within = `within ${limits.toolSeconds.toFixed(1)} seconds`;
-  const limit = new TimeLimit(limits.toolSeconds, () => new ToolFailure(`${name} did not return ${within}`));
-  const end = anyOf([signal, limit.signal, ...(over ? [over] : [])]);
+  using limit = new TimeLimit(limits.toolSeconds, () => new ToolFailure(`${name} did not return ${within}`));
+  using end = anyOf([signal, limit.signal, ...(over ? [over] : [])]);
   const reason = () => {
     if (!over?.aborted || signal.aborted) return end.signal.reason;
     const seconds = ((awakeTime() - began) / 1000).toFixed(1);
     return new OutOfTime(`the rollout's time was over after ${seconds} seconds of ${name}`);
   };
-  try {
-    if (end.signal.aborted) throw reason();
-    const ended = new Promise<never>((_, reject) => {
-      end.signal.addEventListener("abort", () => reject(reason()), { once: true });
-    });
-    const allowed = { what: name, seconds: limits.toolSeconds, remedy: "--tool-timeout" };
-    // What is over time is no longer watched: a tool that never returns does not block the thread.
-    return await guarded(name, () => Promise.race([run({ scenario, env, signal: end.signal }), ended]), allowed);
-  } finally {
-    limit.clear();
-    end.release();
-  }
+  if (end.signal.aborted) throw reason();
+  const ended = new Promise<never>((_, reject) => {
+    end.signal.addEventListener("abort", () => reject(reason()), { once: true });
+  });
+  const allowed = { what: name, seconds: limits.toolSeconds, remedy: "--tool-timeout" };
+  // What is over time is no longer watched: a tool that never returns does not block the thread.
+  return await guarded(name, () => Promise.race([run({ scenario, env, signal: end.signal }), ended]), allowed);
 }
 
 /** The task's reply to a turn of plain text. Throws as {@link runCall}. */

@@ -123,20 +123,18 @@ export async function sampleTurn(
   const sample = async (given: readonly number[], most: number) => {
     const asked = performance.now();
     // Without a listener nothing else ends the turn early.
-    const early = anyOf([signal, ...(over ? [over] : []), ...(listens ? [ended.signal] : [])]);
-    const turn = await sequence
-      .generate({
-        append: Int32Array.from(given),
-        maxTokens: most,
-        sampling,
-        stop: stopping,
-        seconds: left,
-        signal: early.signal,
-        ...(listens ? { onToken } : {}),
-        ...(likeliest === undefined ? {} : { likeliest }),
-        ...(grammar ? { grammar, restricts, before: [...ids] } : {}),
-      })
-      .finally(early.release);
+    using early = anyOf([signal, ...(over ? [over] : []), ...(listens ? [ended.signal] : [])]);
+    const turn = await sequence.generate({
+      append: Int32Array.from(given),
+      maxTokens: most,
+      sampling,
+      stop: stopping,
+      seconds: left,
+      signal: early.signal,
+      ...(listens ? { onToken } : {}),
+      ...(likeliest === undefined ? {} : { likeliest }),
+      ...(grammar ? { grammar, restricts, before: [...ids] } : {}),
+    });
     const count = turn.tokens.length;
     left -= turn.usedSeconds;
     onWaited?.(count === 0 ? (performance.now() - asked) / 1000 : turn.waitedSeconds);

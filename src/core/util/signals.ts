@@ -4,9 +4,9 @@ import { setMaxListeners } from "node:events";
 /**
  * A signal that is aborted with the first of these. `AbortSignal.any` takes as long as some turns of a small model's other code.
  *
- * @returns `release` is called when it is no longer needed: lasting signals keep no listeners
+ * @returns disposed of when it is no longer needed: lasting signals keep no listeners
  */
-export function anyOf(signals: readonly AbortSignal[]): { readonly signal: AbortSignal; release(): void } {
+export function anyOf(signals: readonly AbortSignal[]): Disposable & { readonly signal: AbortSignal } {
   const all = new AbortController();
   // Each turn of many at a time listens to a lasting one, which is no leak.
   if (signals.length > 0) setMaxListeners(0, ...signals);
@@ -16,5 +16,5 @@ export function anyOf(signals: readonly AbortSignal[]): { readonly signal: Abort
     signal.addEventListener("abort", abort, { once: true });
     return () => signal.removeEventListener("abort", abort);
   });
-  return { signal: all.signal, release: () => listeners.forEach((remove) => void remove()) };
+  return { signal: all.signal, [Symbol.dispose]: () => listeners.forEach((remove) => void remove()) };
 }

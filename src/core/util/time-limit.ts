@@ -88,6 +88,10 @@ export class TimeLimit {
     clearTimeout(this.#timer);
   }
 
+  [Symbol.dispose](): void {
+    this.clear();
+  }
+
   #now(): number {
     return awakeTime() - (this.#pauses?.milliseconds() ?? 0);
   }

@@ -108,12 +108,8 @@ export class VllmEngine extends LocalTokenizer implements Engine {
     tokens: Int32Array,
     { from = 1, signal }: { readonly from?: number; readonly signal?: AbortSignal } = {},
   ): Promise<Float32Array> {
-    const { signal: ended, release } = anyOf([this.#closed.signal, ...(signal ? [signal] : [])]);
-    try {
-      return await this.#scoreSomewhere([...tokens], from, ended);
-    } finally {
-      release();
-    }
+    using ended = anyOf([this.#closed.signal, ...(signal ? [signal] : [])]);
+    return await this.#scoreSomewhere([...tokens], from, ended.signal);
   }
 
   /** On the server with the fewest scores; when that is lost, on another one, or on the first that is there again. */

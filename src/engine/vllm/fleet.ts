@@ -163,7 +163,7 @@ export class Fleet {
     await this.#chain;
     if (this.#loaded && !this.#paused) await this.#unload(this.#loaded);
     for (const name of this.#unloaded) this.#options.folder.remove(name);
-    this.#ended.release();
+    this.#ended[Symbol.dispose]();
   }
 
   #alone<T>(work: () => Promise<T>): Promise<T> {
@@ -263,7 +263,7 @@ export class Fleet {
 
   async #turnsEnd({ version }: Loaded): Promise<void> {
     const { board } = this.#options;
-    const limit = new TimeLimit(TURNS, () => undefined);
+    using limit = new TimeLimit(TURNS, () => undefined);
     const { signal } = this.#ended;
     for (let turns = board.turns(version); turns > 0 && !limit.signal.aborted; ) {
       await new Promise((resolve) => setTimeout(resolve, 20));
@@ -272,7 +272,6 @@ export class Fleet {
       if (now !== turns) limit.renew();
       turns = now;
     }
-    limit.clear();
     signal.throwIfAborted();
   }
 

@@ -98,8 +98,8 @@ export class VllmSequence implements Sequence {
     const nothing = { tokens: new Int32Array(), logprobs: new Float32Array(), waitedSeconds: 0, usedSeconds: 0 };
     if (this.#ids.length + append.length >= contextPerSequence) return { ...nothing, stop: "context" };
     this.#append(append);
-    const ended = anyOf([this.#closed.signal, ...(signal ? [signal] : [])]);
-    const turn = await this.#somewhere(options, ended.signal).finally(ended.release);
+    using ended = anyOf([this.#closed.signal, ...(signal ? [signal] : [])]);
+    const turn = await this.#somewhere(options, ended.signal);
     const { times } = turn;
     if ("end" in turn) return { ...nothing, ...times, stop: turn.end };
     const tokens = Int32Array.from(turn.tokens);
@@ -159,7 +159,7 @@ export class VllmSequence implements Sequence {
       const version = this.#servers.version();
       const losses = board.losses(server);
       const given = new AbortController();
-      const either = anyOf([ended, given.signal]);
+      using either = anyOf([ended, given.signal]);
       const watch = setInterval(() => {
         if (overdue() || board.losses(server) !== losses) given.abort();
       }, LOOK);
@@ -187,7 +187,6 @@ export class VllmSequence implements Sequence {
         else if (error instanceof HoneError) throw new HoneError(`vLLM: ${error.message}`, { cause: error });
         else throw error;
       } finally {
-        either.release();
         if (version > 0) board.endTurn(version);
         clearInterval(watch);
       }

@@ -14,7 +14,7 @@ const PATIENCE = 15;
  * @throws HoneError when it cannot be reached, or refuses the key
  */
 export async function checkReachable(name: string, server: ChatServer, signal: AbortSignal): Promise<void> {
-  const limit = new TimeLimit(PATIENCE, () => undefined);
+  using limit = new TimeLimit(PATIENCE, () => undefined);
   const failed = (text: string) => new HoneError(`--versus ${name}: ${server.url} cannot be asked: ${text}`);
   try {
     const response = await request(server, "models", { signal: AbortSignal.any([signal, limit.signal]) });
@@ -27,7 +27,5 @@ export async function checkReachable(name: string, server: ChatServer, signal: A
     if (status !== 0 && status !== 401 && status !== 403) return;
     const advice = status === 0 ? undefined : adviceFor("player", server, error);
     throw failed(advice === undefined ? message : `${message}; ${advice}`);
-  } finally {
-    limit.clear();
   }
 }

@@ -141,7 +141,7 @@ async function callTool(
 ): Promise<{ text: string; failed: boolean }> {
   const tool = tools.find((one) => one.name === name);
   if (!tool) return { text: `there is no tool ${name}`, failed: true };
-  const time = new TimeLimit(CALL, () => undefined);
+  using time = new TimeLimit(CALL, () => undefined);
   const late = time.signal;
   try {
     const result = await tool.execute(args, {
@@ -155,7 +155,5 @@ async function callTool(
     // A server that failed would fail at every call; what a tool says of its arguments is for the model.
     if (error instanceof HoneError) throw error;
     return { text: late.aborted ? `no answer within ${CALL} seconds` : messageOf(error), failed: true };
-  } finally {
-    time.clear();
   }
 }

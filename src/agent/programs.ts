@@ -1,6 +1,7 @@
 /** Programs that a rollout runs: they end with it, and so do processes that they started (see src/agent/mcp/guarded.ts). */
 import { existsSync } from "node:fs";
 import { ProgramError, type ProgramOptions, type Ran } from "../core/task/agent.js";
+import { onAbort } from "../core/util/signals.js";
 import { exceptionsIn } from "./exceptions.js";
 import { type Guarded, programOf, startGuarded } from "./mcp/guarded.js";
 import type { Output } from "./output.js";
@@ -44,26 +45,21 @@ export class Programs {
       guarded.process.once("error", () => done());
     });
     guarded.stdin.end(input);
-    const stop = () => void guarded.end();
-    signal.addEventListener("abort", stop, { once: true });
-    try {
-      await closed;
-      const { code, signal: by, error } = await guarded.exited;
-      signal.throwIfAborted();
-      if (code === 0) return written;
-      if (error) throw new Error(`${command} was not started: ${error.message}`);
-      const how = by === null ? `ended with code ${code}` : `was ended by ${by}`;
-      const exceptions = code === null ? [] : exceptionsIn(written.stderr);
-      const [first] = exceptions;
-      // A shell's codes for what cannot be executed, an interpreter that is not there for example.
-      const said = code === 126 || code === 127 ? (written.stderr.trim().split("\n").at(-1) ?? "") : "";
-      const why = first ? `${first.names[0]}${first.message && `: ${first.message}`}` : said;
-      const what = why === "" ? "" : `: ${why.slice(0, 300)}`;
-      throw new ProgramError(`${[command, ...args].join(" ").slice(0, 200)} ${how}${what}`, code, exceptions);
-    } finally {
-      signal.removeEventListener("abort", stop);
-      // `end` waits for processes that it left behind.
-    }
+    // `end` waits for processes that it left behind.
+    using _stopping = onAbort(signal, () => void guarded.end());
+    await closed;
+    const { code, signal: by, error } = await guarded.exited;
+    signal.throwIfAborted();
+    if (code === 0) return written;
+    if (error) throw new Error(`${command} was not started: ${error.message}`);
+    const how = by === null ? `ended with code ${code}` : `was ended by ${by}`;
+    const exceptions = code === null ? [] : exceptionsIn(written.stderr);
+    const [first] = exceptions;
+    // A shell's codes for what cannot be executed, an interpreter that is not there for example.
+    const said = code === 126 || code === 127 ? (written.stderr.trim().split("\n").at(-1) ?? "") : "";
+    const why = first ? `${first.names[0]}${first.message && `: ${first.message}`}` : said;
+    const what = why === "" ? "" : `: ${why.slice(0, 300)}`;
+    throw new ProgramError(`${[command, ...args].join(" ").slice(0, 200)} ${how}${what}`, code, exceptions);
   }
 
   /** Kept when nothing of them is left. */

@@ -6,6 +6,7 @@ import { engineError } from "../core/engine/errors.js";
 import { digestOfLogprobs } from "../core/engine/evaluated.js";
 import type { Generated, GenerateOptions, Grammar, Sampling, ScoredToken, Sequence } from "../core/engine/sequence.js";
 import { HoneError } from "../core/util/errors.js";
+import { onAbort } from "../core/util/signals.js";
 import type { Addon, NativeAllowed, NativeEngine, NativeGrammar, NativeSampling, NativeScored } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
 import type { ThreadGovernor } from "./governor.js";
@@ -62,14 +63,8 @@ async function cancellable<T>(
   { turn, promise }: { turn: number; promise: Promise<T> },
   signal: AbortSignal | undefined,
 ): Promise<T> {
-  const cancel = () => native.cancel(turn);
-  signal?.addEventListener("abort", cancel, { once: true });
-  if (signal?.aborted) cancel();
-  try {
-    return await promise;
-  } finally {
-    signal?.removeEventListener("abort", cancel);
-  }
+  using _cancelling = onAbort(signal, () => native.cancel(turn));
+  return await promise;
 }
 
 class NativeSequence implements Sequence {

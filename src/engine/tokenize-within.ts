@@ -1,5 +1,6 @@
 /** Tokenises texts that others have chosen: those that are too long are found out before they cost time and memory. */
 import type { Engine } from "../core/engine/engine.js";
+import { unlessAborted } from "../core/util/signals.js";
 
 /** Texts up to this many characters, which take milliseconds, are tokenised on the calling thread. */
 const SHORT = 1 << 15;
@@ -42,13 +43,3 @@ async function aside(
 }
 
 const within = (ids: Int32Array, most: number) => (ids.length > most ? null : ids);
-
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!signal) return work;
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-  });
-}

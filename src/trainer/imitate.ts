@@ -9,6 +9,7 @@ import { CHECKPOINT_FILES, startLearner } from "../core/learn/learner.js";
 import { sealCheckpoint } from "../core/run/checkpoints.js";
 import { HoneError, UsageError } from "../core/util/errors.js";
 import { hone } from "../core/util/program.js";
+import { onAbort } from "../core/util/signals.js";
 import { learnerDevice } from "../engine/device/build.js";
 import { cudaFound, learnerCards, takeDevice } from "../engine/device/device.js";
 import { loadEngine } from "../engine/factory.js";
@@ -103,9 +104,7 @@ export async function imitate(options: SftOptions, choice: SftChoice): Promise<S
       { onProgress, signal },
     );
     onLearner?.(learner.info);
-    const stop = () => void learner.close();
-    signal.addEventListener("abort", stop, { once: true });
-    if (signal.aborted) stop();
+    using _stopping = onAbort(signal, () => void learner.close());
     try {
       const metrics = await learner.sft({
         batch,
@@ -130,7 +129,6 @@ export async function imitate(options: SftOptions, choice: SftChoice): Promise<S
       publish();
       return { ...metrics, batch: learnt, written: join(into, config.fullWeights ? "model.gguf" : "adapter.gguf") };
     } finally {
-      signal.removeEventListener("abort", stop);
       await learner.close();
     }
   } finally {

@@ -1,6 +1,8 @@
 /** Templates rendered by Jinja2, in a small Python process of their own (native/learner/second_template.py), which is kept. */
 import { PythonChild } from "../core/learn/python-child.js";
 import { messageOf } from "../core/util/errors.js";
+import { anyOf, unlessAborted } from "../core/util/signals.js";
+import { TimeLimit } from "../core/util/time-limit.js";
 import { NotRendered, type Renderer } from "../guards/rendered.js";
 
 /** For the start of Python on a busy machine; a rendering takes milliseconds. */
@@ -32,21 +34,11 @@ export class Jinja2 {
       throw new NotRendered(messageOf(error), { cause: error });
     });
     const id = this.#count++;
-    const { signal } = this.#ended;
-    let refuse = () => {};
-    let late: NodeJS.Timeout | undefined;
-    const answer = await new Promise<Answer>((resolve, reject) => {
-      refuse = () => reject(signal.reason);
-      if (signal.aborted) refuse();
-      signal.addEventListener("abort", refuse);
-      late = setTimeout(() => reject(new NotRendered(`Python said nothing for ${SECONDS} s`)), 1000 * SECONDS);
-      this.#asking.set(id, resolve);
-      child.send({ id, asked });
-    }).finally(() => {
-      clearTimeout(late);
-      signal.removeEventListener("abort", refuse);
-      this.#asking.delete(id);
-    });
+    using late = new TimeLimit(SECONDS, () => new NotRendered(`Python said nothing for ${SECONDS} s`));
+    using ended = anyOf([this.#ended.signal, late.signal]);
+    const answered = new Promise<Answer>((resolve) => this.#asking.set(id, resolve));
+    child.send({ id, asked });
+    const answer = await unlessAborted(answered, ended.signal).finally(() => this.#asking.delete(id));
     if (answer.texts === undefined) throw new NotRendered(`Jinja2 refuses the model's chat template: ${answer.error}`);
     return answer.texts;
   };

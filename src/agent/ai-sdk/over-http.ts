@@ -1,6 +1,7 @@
 /** Turns of a model of `hone serve`, by its /v1/chat/completions. */
 import { APICallError } from "@ai-sdk/provider";
 import { HoneError } from "../../core/util/errors.js";
+import { onAbort } from "../../core/util/signals.js";
 import type { Usage } from "../../serve/answers.js";
 import { eventsOf } from "../../serve/openai/events.js";
 import { ChatError } from "../../serve/openai/failure.js";
@@ -115,14 +116,11 @@ export function overHttp(server: ChatServer, name: string): Source {
           warnings: leftOut(first.hone?.not_enforced ?? []),
           admit: () => undefined,
           sample: async (onPiece, gone) => {
-            const leave = () => end.abort(gone?.reason);
-            gone?.addEventListener("abort", leave, { once: true });
+            using _leaving = onAbort(gone, () => end.abort(gone?.reason));
             try {
               return await collect(first, chunks, onPiece);
             } catch (error) {
               throw failed(error, request, abortSignal, gone);
-            } finally {
-              gone?.removeEventListener("abort", leave);
             }
           },
         };

@@ -8,7 +8,7 @@ import type { ServerProblem, ServerSpec } from "../../core/task/servers.js";
 import { ToolError } from "../../core/task/task.js";
 import { messageOf } from "../../core/util/errors.js";
 import { withDigits, withMarks } from "../../core/util/json.js";
-import { anyOf } from "../../core/util/signals.js";
+import { anyOf, unlessAborted } from "../../core/util/signals.js";
 import { TimeLimit } from "../../core/util/time-limit.js";
 import { ServerFailure } from "./errors.js";
 import { ServerLog } from "./log.js";
@@ -253,13 +253,8 @@ export class Connection {
     using silent = anyOf([limit.signal, all.signal]);
     const { signal } = silent;
     try {
-      const asked = ask({ timeout: NEVER, signal });
       // Without a response the transport ignores the signal.
-      const silence = new Promise<never>((_, reject) =>
-        signal.addEventListener("abort", () => reject(signal.reason), { once: true }),
-      );
-      asked.catch(() => undefined);
-      return await Promise.race([asked, silence]);
+      return await unlessAborted(ask({ timeout: NEVER, signal }), signal);
     } finally {
       this.#limits.delete(limit);
     }

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ServerSpec } from "../../core/task/servers.js";
+import { unlessAborted } from "../../core/util/signals.js";
 import { Connection, type ListedTool } from "./connection.js";
 import { ServerFailure } from "./errors.js";
 import { ROLLOUT_FOLDER } from "./expand.js";
@@ -48,13 +49,7 @@ export async function listServers(
     }
   };
   try {
-    const all = Promise.all(servers.map(list));
-    all.catch(() => undefined);
-    const stopped = new Promise<never>((_, reject) =>
-      signal?.addEventListener("abort", () => reject(signal.reason), { once: true }),
-    );
-    signal?.throwIfAborted();
-    return await Promise.race([all, stopped]);
+    return await unlessAborted(Promise.all(servers.map(list)), signal);
   } finally {
     if (folder) rmSync(folder, { recursive: true, force: true });
   }

@@ -6,6 +6,7 @@ import { rmSync } from "node:fs";
 import { jsonSchema } from "../../chat/json-schema.js";
 import type { ServerEvent, ServerEvents, ServerPlan, ServerTool } from "../../core/task/servers.js";
 import { type AnyTask, defineTool, type Scenario, type Tool, type ToolContext } from "../../core/task/task.js";
+import { onAbort } from "../../core/util/signals.js";
 import { changedTools } from "./catalogue.js";
 import { Connection } from "./connection.js";
 import { ServerFailure } from "./errors.js";
@@ -90,9 +91,7 @@ export class McpServers {
     const label = scope === "worker" ? "worker" : id;
     const call: Call = async (tool, args, { signal }) => {
       // Counted at once: the rollout may be over before a server that still starts can be asked.
-      const late = () => seen("call_timed_out");
-      if (signal.aborted) late();
-      else signal.addEventListener("abort", late, { once: true });
+      using _late = onAbort(signal, () => seen("call_timed_out"));
       try {
         const connection = await this.#connection(connections, tool.server, label, folder, seen);
         const result = await connection.call(tool.toolName, args, signal);
@@ -100,8 +99,6 @@ export class McpServers {
       } catch (error) {
         if (error instanceof ServerFailure && !signal.aborted) seen(error.problem);
         throw error;
-      } finally {
-        signal.removeEventListener("abort", late);
       }
     };
     return {

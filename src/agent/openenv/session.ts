@@ -8,7 +8,7 @@ import { z } from "zod";
 import { parsed } from "../../chat/formats/format.js";
 import { HoneError, messageOf } from "../../core/util/errors.js";
 import { toJson } from "../../core/util/json.js";
-import { anyOf } from "../../core/util/signals.js";
+import { anyOf, unlessAborted } from "../../core/util/signals.js";
 import { TimeLimit } from "../../core/util/time-limit.js";
 import { InvalidAction } from "./surface.js";
 
@@ -168,13 +168,13 @@ export class Session {
       () => new HoneError(`${nameOf(url)} did not answer ${what} within ${seconds} s`),
     );
     using both = anyOf([signal, time.signal]);
-    return await new Promise<T>((resolve, reject) => {
-      if (this.#failure) throw this.#failure;
-      if (both.signal.aborted) throw both.signal.reason;
+    if (this.#failure) throw this.#failure;
+    both.signal.throwIfAborted();
+    const answered = new Promise<T>((resolve, reject) => {
       this.#failed = reject;
-      both.signal.addEventListener("abort", () => reject(both.signal.reason), { once: true });
       begin(resolve);
-    }).finally(() => {
+    });
+    return await unlessAborted(answered, both.signal).finally(() => {
       this.#answered = undefined;
       this.#failed = undefined;
     });

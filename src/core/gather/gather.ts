@@ -19,6 +19,7 @@ import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
 import type { Scenario } from "../task/task.js";
 import { HoneError, messageOf } from "../util/errors.js";
 import { deriveSeed } from "../util/random.js";
+import { onAbort } from "../util/signals.js";
 import { awakeTime } from "../util/time-limit.js";
 import { type GroupJob, PREPARING, type RolloutMessage, TURN_TO_BEGIN, type WorkerSettings } from "./job.js";
 import { RolloutThreads, type Threads, within } from "./threads.js";
@@ -165,9 +166,7 @@ class Gathering {
   async run(): Promise<Gathered> {
     const { signal, threads: kept } = this.#options;
     const started = performance.now();
-    const interrupt = () => this.#finish("interrupted");
-    signal?.addEventListener("abort", interrupt, { once: true });
-    if (signal?.aborted) interrupt();
+    using _interrupting = onAbort(signal, () => this.#finish("interrupted"));
     const owner = kept ?? new RolloutThreads();
     const watchdog = setInterval(() => this.#watch(), 1000);
     let clean = false;
@@ -188,7 +187,6 @@ class Gathering {
       };
     } finally {
       clearInterval(watchdog);
-      signal?.removeEventListener("abort", interrupt);
       // Leftovers end with their thread.
       if (clean) await this.#threads?.release();
       else await this.#threads?.close();

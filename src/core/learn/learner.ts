@@ -3,6 +3,7 @@
  * `close` is the certain way to release its memory, so a run may open one per step.
  */
 import { z } from "zod";
+import { onAbort } from "../util/signals.js";
 import { Child, type ChildSettings } from "./child.js";
 import { LearnerFailed, LearnerRefused } from "./errors.js";
 import type { RequestName } from "./protocol.js";
@@ -110,17 +111,13 @@ export async function startLearner(
     ...(launch === undefined ? {} : { module: ["-m", "learner.launch", launch] }),
     ...(module ? { module } : {}),
   });
-  const stop = () => void child.close();
-  signal?.addEventListener("abort", stop, { once: true });
+  using _stopping = onAbort(signal, () => void child.close());
   try {
-    if (signal?.aborted) stop();
     const opening = { ...model, threads, onProgress };
     const info = await ask(child, "open", opening, learnerInfo);
     return new Learner(child, info);
   } catch (error) {
     await child.close();
     throw error;
-  } finally {
-    signal?.removeEventListener("abort", stop);
   }
 }

@@ -3,6 +3,7 @@
  * hidden. If the work fails for good, playing stops.
  */
 import type { Trajectory } from "../rollout/trajectory.js";
+import { onAbort } from "../util/signals.js";
 
 export class GroupWork<T> {
   readonly #work: (group: readonly Trajectory[]) => Promise<T>;
@@ -40,16 +41,12 @@ export class GroupWork<T> {
    * @throws the error of the work, once everything that was started has ended
    */
   async during<R>(signal: AbortSignal, play: (signal: AbortSignal) => Promise<R>): Promise<R> {
-    const abort = () => this.#stop.abort();
-    signal.addEventListener("abort", abort, { once: true });
-    if (signal.aborted) abort();
+    using _stopping = onAbort(signal, () => this.#stop.abort());
     try {
       return await play(this.#stop.signal);
     } catch (error) {
       await Promise.allSettled(this.#begun.values());
       throw this.#failure && !signal.aborted ? this.#failure.error : error;
-    } finally {
-      signal.removeEventListener("abort", abort);
     }
   }
 

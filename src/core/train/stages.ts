@@ -2,7 +2,6 @@
  * The stages of a training step, bound to the parts of a run, with the work around the algorithm: timing, messages to the
  * view, and interruption by the user's signal.
  */
-import { once } from "node:events";
 import { type BatchGroup, writeBatch } from "../learn/batch.js";
 import type { StepMetrics } from "../learn/types.js";
 import { comparable, rewardComparable } from "../reward/comparable.js";
@@ -13,6 +12,7 @@ import { learnerNumerics, numericsOf } from "../run/numerics.js";
 import { mismatchesOf, type StepRow } from "../run/records.js";
 import type { Scenario } from "../task/task.js";
 import { deriveSeed } from "../util/random.js";
+import { unlessAborted } from "../util/signals.js";
 import { batchOf, type CreditedGroup, creditGroups, creditsOf, meanOver } from "./credit.js";
 import { type EarlierPolicy, earlierOf } from "./earlier.js";
 import { type Acts, heed } from "./guard.js";
@@ -236,6 +236,7 @@ async function updateOn(
   await clock.check(() => heed(guards, "afterBatch", written, acts));
   signal.throwIfAborted();
   await unlessAborted(updater.prepare(run.checkpointOf(at)), signal);
+  signal.throwIfAborted();
   return updater.update({
     batch: run.batchFile,
     into: run.checkpoints.draft(step),
@@ -252,15 +253,4 @@ async function updateOn(
     onAsk: (asked) => heed(guards, "beforeAsking", { asked }, acts),
     onProgress: (progress) => view.progress(progress),
   });
-}
-
-/** Awaits `work`, unless the signal is aborted first. */
-async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  const aborted = new AbortController();
-  try {
-    await Promise.race([work, once(signal, "abort", { signal: aborted.signal })]);
-    signal.throwIfAborted();
-  } finally {
-    aborted.abort();
-  }
 }

@@ -1,5 +1,6 @@
 /** Programs that are run to their end. */
 import type { Readable } from "node:stream";
+import { onAbort } from "./signals.js";
 import { spawnTied } from "./tied.js";
 
 export type OnLine = (line: string) => void;
@@ -38,8 +39,7 @@ export function run(
       // Nor may modules of the working folder.
       env: { ...inherited, PYTHONNOUSERSITE: "1", PYTHONSAFEPATH: "1", ...env },
     });
-    signal?.addEventListener("abort", kill, { once: true });
-    if (signal?.aborted) kill();
+    const aborting = onAbort(signal, kill);
     const text = { stdout: "", stderr: "" };
     for (const stream of ["stdout", "stderr"] as const) {
       let rest = "";
@@ -52,7 +52,7 @@ export function run(
       });
     }
     const end = (code: number, stderr: string) => {
-      signal?.removeEventListener("abort", kill);
+      aborting[Symbol.dispose]();
       resolve({ code, stdout: text.stdout, stderr });
     };
     child.once("error", (error) => end(127, error.message));

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import type { Config } from "../../core/config/config.js";
 import type { LearnerInfo } from "../../core/learn/types.js";
 import type { ProbeReading } from "../../core/run/records.js";
+import { onAbort } from "../../core/util/signals.js";
 import { spawnTied } from "../../core/util/tied.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
 
@@ -66,9 +67,7 @@ function runTrial(request: TrialRequest, signal: AbortSignal, log: (text: string
       failed ??= why;
       kill();
     };
-    const interrupted = () => end("interrupted");
-    signal.addEventListener("abort", interrupted, { once: true });
-    if (signal.aborted) interrupted();
+    const interrupting = onAbort(signal, () => end("interrupted"));
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       last = text.trim().split("\n").at(-1) || last;
     });
@@ -80,7 +79,7 @@ function runTrial(request: TrialRequest, signal: AbortSignal, log: (text: string
     child.once("error", (error) => end(error.message));
     child.once("close", (code, by) => {
       clearTimeout(late);
-      signal.removeEventListener("abort", interrupted);
+      interrupting[Symbol.dispose]();
       if (code !== 0)
         failed ??= `the process ended ${by ? `by ${by}` : `with exit code ${code}`}${last && `: ${last}`}`;
       resolve({ checks, failed });

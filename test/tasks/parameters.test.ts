@@ -167,5 +167,7 @@ it("gives tools integers beyond 2^53 - 1 exactly: as bigints, by the schema", ()
 it("shows the model a bigint as an integer, and refuses types that JSON lacks", () => {
   const tool = { name: "find", description: "Find.", parameters: z.object({ order: z.bigint() }) };
   expect(toolSchema(tool).function.parameters).toMatchObject({ properties: { order: { type: "integer" } } });
-  expect(() => toolSchema({ ...tool, parameters: z.object({ day: z.date() }) })).toThrow("Date");
+  expect(() => toolSchema({ ...tool, parameters: z.object({ day: z.date() }) })).toThrow(
+    "the model cannot be shown the parameters of the tool find: Date cannot be represented in JSON Schema",
+  );
 });

@@ -79,7 +79,17 @@ export interface ToolSchema {
 /** The tool with the JSON Schema of its arguments (of zod objects draft 2020-12), without the `$schema` line. */
 export function toolSchema(tool: Pick<Tool, "name" | "description" | "parameters">): ToolSchema {
   const { name, description } = tool;
-  return { type: "function", function: { name, description, parameters: schemaOfParameters(tool.parameters) } };
+  try {
+    return { type: "function", function: { name, description, parameters: schemaOfParameters(tool.parameters) } };
+  } catch (error) {
+    const why = messageOf(error);
+    throw new HoneError(
+      `the model cannot be shown the parameters of the tool ${name}: ${why}; take types that JSON has`,
+      {
+        cause: error,
+      },
+    );
+  }
 }
 
 /** A tool call as the model wrote it. */

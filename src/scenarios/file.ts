@@ -7,6 +7,7 @@ import { dirname } from "node:path";
 import { z } from "zod";
 import { HoneError } from "../core/util/errors.js";
 import { writeDurably } from "../core/util/files.js";
+import { parseJson, toJson } from "../core/util/json.js";
 
 const rowSchema = z.looseObject({
   id: z.string().min(1),
@@ -35,7 +36,7 @@ function readRows(file: string): ScenarioRow[] {
       if (line.trim() === "") return [];
       let value: unknown;
       try {
-        value = JSON.parse(line);
+        value = parseJson(line);
       } catch {
         throw new HoneError(`${file} line ${i + 1} is not JSON; each line is one scenario`);
       }
@@ -65,7 +66,7 @@ export function readScenarioFile(file: string): ScenarioFile {
   return { kept, dropped: readRows(droppedFileOf(file)).filter(({ id }) => !ids.has(id)) };
 }
 
-const linesOf = (rows: readonly ScenarioRow[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join("");
+const linesOf = (rows: readonly ScenarioRow[]) => rows.map((row) => `${toJson(row)}\n`).join("");
 
 /**
  * Writes both files: the one that a scenario moves to before the one that it leaves, so that none is lost where the process is

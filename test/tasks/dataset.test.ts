@@ -128,6 +128,15 @@ describe("a file of scenarios", () => {
     expect((await load(big)).map((one) => (one as unknown as { answer: number }).answer)).toEqual([7, 8]);
   });
 
+  it("has an integer that a number would round as a text of its digits, whatever its format", async () => {
+    const ids = [9007199254740993n, 1234567890123456788n, 1234567890123456789n];
+    const lines = ids.map((id) => `{"id": ${id}, "question": "q${id}", "answer": "a"}`).join("\n");
+    const columns = { id: ids, question: ids.map((id) => `q${id}`), answer: ids.map(() => "a") };
+    for (const path of [file("ids.jsonl", lines), file("ids.parquet", parquet(columns))]) {
+      expect((await read(path)).map(({ id }) => id)).toEqual(ids.map(String));
+    }
+  });
+
   it("is compared by content when a run goes on: another path of it is no difference, another mapping is", () => {
     const task = taskOf(fromFile("a.jsonl", { fields }));
     const told = (given: Record<string, unknown>) => taskOptionsOf(task, { home: ".", seed: 1 }, givenForTask(given));

@@ -66,6 +66,16 @@ describe("decisions about scenarios", () => {
     expect(taken.map(({ id }) => id)).toEqual(["s0", "s2", "s3", "s4", "s90"]);
   });
 
+  it("leave the digits of long integers in other fields as they are", async () => {
+    const { file, post } = await review(0);
+    const order = "1234567890123456789";
+    writeFileSync(file, lines([row(1), row(2)]).replaceAll('"evidence"', `"order":${order},"evidence"`));
+    const wanted = readFileSync(file, "utf8").split("\n")[1];
+    expect(await (await fetch(`${server?.url}api/scenarios`)).text()).toContain(order);
+    await post({ action: "drop", id: "s1" });
+    expect(readFileSync(file, "utf8")).toBe(`${wanted}\n`);
+  });
+
   it("are refused from other pages, without a scenario, without words, and with anything else", async () => {
     const { file, post } = await review();
     const before = readFileSync(file, "utf8");

@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { gzip } from "node:zlib";
 import { codeOf, HoneError, messageOf, UsageError } from "../../core/util/errors.js";
+import { toJson } from "../../core/util/json.js";
 import type { Page } from "./page.js";
 
 const HOST = "127.0.0.1";
@@ -106,7 +107,7 @@ export async function servePage({ html, policy }: Page, behind: Behind, port: nu
       return;
     }
     const result = isPost ? sentWith(request).then((sent) => behind.post?.(url, sent)) : behind.get(url);
-    const written = result.then((found) => found && JSON.stringify(found));
+    const written = result.then((found) => found && toJson(found));
     written.then(
       (json) => {
         if (json === undefined) answer(response, 404, "text/plain", NOTHING_THERE);

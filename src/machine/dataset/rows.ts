@@ -4,6 +4,7 @@ import { extname } from "node:path";
 import { Readable } from "node:stream";
 import { CsvError, parse } from "csv-parse";
 import { codeOf, HoneError, messageOf } from "../../core/util/errors.js";
+import { mapBigints, parseJson } from "../../core/util/json.js";
 import { openParquet } from "./parquet.js";
 
 export interface Row {
@@ -95,7 +96,8 @@ async function readJsonLines(file: string): Promise<Table> {
     if (line.trim() === "") continue;
     let values: unknown;
     try {
-      values = JSON.parse(line);
+      // As in Parquet: an integer beyond 2^53 - 1, an id for example, is a text of its digits.
+      values = mapBigints(parseJson(line), String);
     } catch {
       throw new HoneError(`${file} line ${at} is not JSON; each line is one object`);
     }

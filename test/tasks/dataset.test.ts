@@ -137,6 +137,19 @@ describe("a file of scenarios", () => {
     }
   });
 
+  it("is held to a task's checks of several fields together", async () => {
+    const together = z
+      .object({ answer: z.string(), choices: z.array(z.string()) })
+      .refine(({ answer, choices }) => choices.includes(answer), "the answer is none of the choices");
+    const of = (...rows: object[]) =>
+      load(taskOf(fromFile(file("choices.jsonl", jsonl(...rows)), { fields: together })));
+    const [right, wrong] = ["b", "c"].map((answer) => ({ question: `${answer}?`, answer, choices: ["a", "b"] }));
+    expect(await of(right as object)).toHaveLength(1);
+    await expect(of(right as object, wrong as object)).rejects.toThrow(
+      /choices\.jsonl line 2: the answer is none of the choices$/,
+    );
+  });
+
   it("is compared by content when a run goes on: another path of it is no difference, another mapping is", () => {
     const task = taskOf(fromFile("a.jsonl", { fields }));
     const told = (given: Record<string, unknown>) => taskOptionsOf(task, { home: ".", seed: 1 }, givenForTask(given));

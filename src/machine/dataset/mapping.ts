@@ -59,6 +59,8 @@ function valueFor(field: z.ZodType, value: unknown): unknown {
 export class RowReader {
   readonly #map: Mapping;
   readonly #fields: Readonly<Record<string, z.ZodType>>;
+  /** Of hone's own fields, and of the task's, whose checks may be of several together. */
+  readonly #schemas: readonly z.ZodObject[];
 
   /**
    * @param fields of the task's scenarios besides hone's own; undefined accepts mapped fields unchecked
@@ -67,8 +69,10 @@ export class RowReader {
   constructor(map: Mapping, fields: z.ZodObject | undefined) {
     this.#map = map;
     const free = Object.keys(map).filter((name) => !Object.hasOwn(own, name));
-    const more = fields?.shape ?? Object.fromEntries(free.map((name) => [name, z.unknown()]));
-    this.#fields = { ...own, ...(more as Record<string, z.ZodType>) };
+    const more = fields ?? z.object(Object.fromEntries(free.map((name) => [name, z.unknown()])));
+    this.#fields = { ...own, ...(more.shape as Record<string, z.ZodType>) };
+    const others = Object.entries(own).filter(([name]) => !Object.hasOwn(more.shape, name));
+    this.#schemas = [z.object(Object.fromEntries(others)), more];
     const known = Object.keys(this.#fields);
     const wrong = Object.keys(map).find((name) => !known.includes(name));
     if (wrong !== undefined) {
@@ -104,25 +108,36 @@ export class RowReader {
 
   /** @throws HoneError with the row, the field and the error */
   read({ file, unit }: Table, { at, values }: Row): Fields {
-    const fields: Record<string, unknown> = {};
-    for (const [field, type] of Object.entries(this.#fields)) {
+    const where = `${file} ${unit} ${at}`;
+    const given = Object.entries(this.#fields).map(([field, type]) => {
       const column = this.#columnOf(field);
       const value = valueFor(type, valueAt(values, column));
-      const where = `${file} ${unit} ${at}`;
       const length = typeof value === "string" ? value.length : 0;
       if (length > MOST_CHARACTERS) {
         throw new HoneError(`${where}: ${column} has ${length} characters; a field may have ${MOST_CHARACTERS}`);
       }
-      const parsed = type.safeParse(value);
-      if (!parsed.success) {
-        const empty = value === undefined || (typeof value === "string" && value.trim() === "");
-        if (empty) throw new HoneError(`${where} has no ${column}${column === field ? "" : ` (its ${field})`}`);
-        const [issue] = parsed.error.issues;
-        const inside = issue?.path.length ? ` at ${issue.path.join(".")}` : "";
-        throw new HoneError(`${where}: ${column} is no ${field} of this task${inside}: ${issue?.message}`);
-      }
-      if (parsed.data !== undefined) fields[field] = parsed.data;
+      return [field, value] as const;
+    });
+    const read: Record<string, unknown> = {};
+    for (const schema of this.#schemas) {
+      const row = Object.fromEntries(given.filter(([field]) => Object.hasOwn(schema.shape, field)));
+      const parsed = schema.safeParse(row);
+      if (!parsed.success) throw this.#wrong(where, row, parsed.error.issues[0]);
+      Object.assign(read, parsed.data);
     }
-    return fields as Fields;
+    const fields = given.map(([field]) => [field, read[field]] as const).filter(([, value]) => value !== undefined);
+    return Object.fromEntries(fields) as Fields;
+  }
+
+  #wrong(where: string, row: Readonly<Record<string, unknown>>, issue: z.core.$ZodIssue | undefined): HoneError {
+    const [name, ...path] = issue?.path ?? [];
+    if (name === undefined) return new HoneError(`${where}: ${issue?.message}`);
+    const field = String(name);
+    const column = this.#columnOf(field);
+    const value = row[field];
+    if (value === undefined || (typeof value === "string" && value.trim() === ""))
+      return new HoneError(`${where} has no ${column}${column === field ? "" : ` (its ${field})`}`);
+    const inside = path.length > 0 ? ` at ${path.join(".")}` : "";
+    return new HoneError(`${where}: ${column} is no ${field} of this task${inside}: ${issue?.message}`);
   }
 }

@@ -209,6 +209,31 @@ it("Langfuse's observations, in the names of its API and of its exports, alone o
   expect(conversations[2]?.session).toBe("s");
 });
 
+it("answers in JSON and the AI SDK's calls are what the model wrote, in Langfuse's observations and in spans", async () => {
+  const answers = [
+    { answer: 42, unit: "km" },
+    '{"answer": 42}',
+    ["Oslo", "Bergen"],
+    [{ toolCallId: "x", toolName: "add", input: '{"a":2}' }],
+    { choices: [] },
+  ];
+  const observations = answers.map((output, i) => ({ id: `${i}`, traceId: `t${i}`, input: `Question ${i}?`, output }));
+  const attributes = {
+    "ai.prompt.messages": '[{"role":"user","content":[{"type":"text","text":"Where?"}]}]',
+    "ai.response.object": '{"city":"Oslo"}',
+  };
+  const spans = [{ traceId: "s", name: "ai.generateObject.doGenerate", attributes }];
+  const { conversations, unused } = await readLogs([write("logs.jsonl", [...observations, ...spans])]);
+  expect(unused).toEqual({ no_response: 1 });
+  expect(conversations.map(({ messages }) => messages.at(-1))).toEqual([
+    { role: "assistant", content: '{"answer":42,"unit":"km"}' },
+    { role: "assistant", content: '{"answer": 42}' },
+    { role: "assistant", content: '["Oslo","Bergen"]' },
+    { role: "assistant", content: "", tool_calls: [{ name: "add", arguments: { a: 2 } }] },
+    { role: "assistant", content: '{"city":"Oslo"}' },
+  ]);
+});
+
 describe("OpenAI's files", () => {
   const row = (question: string, answer: string) => ({
     messages: [

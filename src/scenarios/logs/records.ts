@@ -1,5 +1,6 @@
 /** Calls of models in logs: OpenTelemetry's spans, Langfuse's observations, OpenAI's training files. */
 import type { ChatMessage, ToolSchema } from "../../core/task/task.js";
+import { toJson } from "../../core/util/json.js";
 import { type Fields, isFields, listOf } from "../../serve/openai/fields.js";
 import { messagesOf, opened, toolsOf, Unused } from "./messages.js";
 
@@ -39,6 +40,9 @@ function plainAttributes(given: unknown): Fields {
   );
 }
 
+/** Calls of a turn as the AI SDK logs them. */
+const callParts = (calls: unknown) => listOf(calls).map((call) => ({ ...(call as Fields), type: "tool-call" }));
+
 /** The spans of a line: one, or those of an export in OTLP's JSON. */
 export function spansIn(record: Fields): Fields[] | undefined {
   const lists = (value: unknown) => listOf(value).filter(isFields);
@@ -65,10 +69,10 @@ export function callOfSpan(span: Fields): LoggedCall {
   const own = attributes["ai.prompt.messages"] !== undefined;
   const instructions = own ? undefined : opened(attributes["gen_ai.system_instructions"]);
   const system = instructions === undefined ? [] : [{ role: "system", content: instructions }];
-  const said = text(attributes["ai.response.text"]);
+  const said = text(of("ai.response.text", "ai.response.object"));
   const content = [
     ...(said === undefined ? [] : [{ type: "text", text: said }]),
-    ...listOf(opened(attributes["ai.response.toolCalls"])).map((call) => ({ ...(call as Fields), type: "tool-call" })),
+    ...callParts(opened(attributes["ai.response.toolCalls"])),
   ];
   const answers = own ? [{ role: "assistant", content }] : listOf(opened(attributes["gen_ai.output.messages"]));
   const isEmpty = own ? content.length === 0 : answers.length === 0;
@@ -107,6 +111,20 @@ export function observationsIn(record: Fields): Fields[] {
     .map((one) => ({ traceId: record.id, ...one, ...(session ? { sessionId: session } : {}) }));
 }
 
+const isMessage = (value: unknown): value is Fields =>
+  isFields(value) && ("role" in value || "tool_calls" in value || Object.keys(value).join() === "content");
+
+/** A generation's answer: a message, alone or in a list or a response; the AI SDK's calls; or what was written, maybe JSON. */
+function answerOf(given: unknown): Fields {
+  const output = opened(given);
+  const choice = isFields(output) && Array.isArray(output.choices) ? output.choices[0] : undefined;
+  const last = isFields(choice) ? choice.message : Array.isArray(output) ? output.at(-1) : output;
+  if (isMessage(last)) return last;
+  if (isFields(output) && "choices" in output) throw new Unused("no_response");
+  if (Array.isArray(output) && isFields(last) && "toolName" in last) return { content: callParts(output) };
+  return { content: typeof output === "string" ? output : typeof given === "string" ? given : toJson(output) };
+}
+
 /** @throws Unused for one that is no generation, or has no answer */
 export function callOfObservation(record: Fields): LoggedCall {
   const type = text(record.type);
@@ -116,9 +134,6 @@ export function callOfObservation(record: Fields): LoggedCall {
   const output = opened(record.output);
   if (output === null || output === undefined || output === "" || record.level === "ERROR")
     throw new Unused("no_response");
-  const choice = isFields(output) && Array.isArray(output.choices) ? output.choices[0] : undefined;
-  const answer = isFields(choice) ? choice.message : Array.isArray(output) ? output.at(-1) : output;
-  const said = isFields(answer) ? { role: "assistant", ...answer } : { role: "assistant", content: answer };
   return {
     id: text(record.id) ?? "",
     trace: text(record.traceId ?? record.trace_id),
@@ -126,7 +141,7 @@ export function callOfObservation(record: Fields): LoggedCall {
     session: text(record.sessionId ?? record.session_id),
     messages: messagesOf([
       ...listOf(typeof messages === "string" ? [{ role: "user", content: messages }] : messages),
-      said,
+      { role: "assistant", ...answerOf(record.output) },
     ]),
     tools: toolsOf(isFields(input) ? input.tools : (record.tool_definitions ?? record.tools)),
     model: text(record.model ?? record.provided_model_name ?? record.providedModelName),

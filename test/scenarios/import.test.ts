@@ -323,6 +323,16 @@ describe("OpenAI's files", () => {
       { no_question: 1 },
     ],
     ["no answer", [{ role: "user", content: "x" }], { no_response: 1 }],
+    [
+      "a turn that is not to be learnt from",
+      [
+        { role: "user", content: "x" },
+        { role: "assistant", content: "wrong", weight: 0 },
+        { role: "user", content: "really?" },
+        { role: "assistant", content: "right", weight: 1 },
+      ],
+      { excluded_turn: 1 },
+    ],
   ])("%s is counted", async (_, messages, unused) => {
     const file = write("bad.jsonl", [{ messages }]);
     expect((await readLogs([file])).unused).toEqual(unused);

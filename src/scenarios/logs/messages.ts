@@ -24,6 +24,8 @@ export type UnusedReason =
   | "bad_tool_call"
   /** A result of a call that is not in the conversation. */
   | "unmatched_result"
+  /** A turn that its author excludes from learning (`weight` 0): trajectories are imitated as a whole. */
+  | "excluded_turn"
   /** Nobody asks anything. */
   | "no_question"
   /** The whole conversation occurred before. */

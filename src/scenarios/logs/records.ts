@@ -160,6 +160,7 @@ export function callOfChat(record: Fields, id: string): LoggedCall {
   const body = isFields(response?.body) ? response.body : response;
   const choice = listOf(body?.choices)[0];
   if (response && !isFields(choice)) throw new Unused("no_response");
+  if (listOf(request.messages).some((one) => isFields(one) && one.weight === 0)) throw new Unused("excluded_turn");
   const messages = [...listOf(request.messages), ...(isFields(choice) ? [choice.message] : [])];
   return {
     id,

@@ -68,7 +68,8 @@ function ended(
 ): Promise<Ended> {
   const settled = new AbortController();
   return new Promise<Ended>((resolve) => {
-    const fail = (error: unknown) => resolve({ error });
+    // `setTimeout(reject, 1000)` rejects with nothing: that is an error, too.
+    const fail = (error: unknown) => resolve({ error: error === undefined ? new HoneError(messageOf(error)) : error });
     const wait = ({ late }: NonNullable<typeof hang>) => {
       const grace = new TimeLimit(GRACE, late);
       grace.signal.addEventListener("abort", () => fail(grace.signal.reason), { once: true });

@@ -3,7 +3,15 @@ import { beforeAll, expect, test } from "vitest";
 import type { Gathered } from "../../src/core/gather/gather.js";
 import { playTask, support } from "./support/playing.js";
 
-const questions = ["plays", "set-up fails", "set-up waits for ever", "throws", "tear-down fails"];
+const questions = [
+  "plays",
+  "set-up fails",
+  "set-up rejects with nothing",
+  "set-up waits for ever",
+  "throws",
+  "rejects with nothing",
+  "tear-down fails",
+];
 let played: Gathered;
 beforeAll(async () => {
   const scenarios = questions.map((question) => ({ id: question, split: "train" as const, question }));
@@ -33,6 +41,12 @@ test("an error of the set-up, or none of its ends, fails the rollout, which has 
   expect(errorOf("set-up waits for ever")).toMatch(
     /^its set-up failed: its set-up did not end within 20 s; --task-timeout allows more; its last/,
   );
+});
+
+test("a promise that is rejected with nothing has failed as others do", () => {
+  const nothing = "undefined was thrown, which is no Error; its last output:";
+  expect(errorOf("set-up rejects with nothing")).toContain(`its set-up failed: ${nothing}`);
+  expect(errorOf("rejects with nothing")).toContain(nothing);
 });
 
 test("what was set up is torn down where the rollout fails, too, and an error of the tear-down fails it", () => {

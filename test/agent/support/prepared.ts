@@ -10,6 +10,7 @@ export default defineTask({
   setUp: async ({ scenario, seed, index, step, logger, run }) => {
     logger.info("set up %s", JSON.stringify({ seed, index, step }));
     if (scenario.question === "set-up fails") throw new Error("no room");
+    if (scenario.question === "set-up rejects with nothing") await new Promise((_, reject) => setTimeout(reject));
     if (scenario.question === "set-up waits for ever") await new Promise(() => undefined);
     // Ends with the rollout, not with its set-up.
     void run("sh", ["-c", "echo service; exec sleep 1000"]).catch(() => undefined);
@@ -30,6 +31,7 @@ export default defineTask({
       headers: { authorization: `Bearer ${apiKey}` },
       body: JSON.stringify({ model: "any", messages: [{ role: "user", content: "Hello" }], max_tokens: 2 }),
     });
+    if (scenario.question === "rejects with nothing") await new Promise((_, reject) => setTimeout(reject));
     if (scenario.question === "throws") throw new Error("the agent's own");
     return 0.5;
   },

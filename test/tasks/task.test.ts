@@ -279,6 +279,22 @@ describe("a task without a final tool", () => {
   });
 });
 
+it.each([
+  ["without execute", [{ ...count, execute: undefined }], 'the tool count has no function "execute"'],
+  ["without a description", [{ ...count, description: undefined }], "the tool count has no description"],
+  ["without a name", [{ ...count, name: undefined }], "tool name undefined: use letters"],
+  ["with plain parameters", [{ ...count, parameters: { type: "object" } }], "a tool's parameters are a z.object"],
+  ["by their names", { count }, "task wrong: tools is no list; write [defineTool({...})]"],
+])("tools %s are refused where the task is defined", (_, tools, message) => {
+  expect(() => defineTask({ ...about, name: "wrong", tools: tools as never })).toThrow(message);
+});
+
+it("options that are no schema are refused where the task is defined", () => {
+  expect(() => defineTask({ ...about, name: "wrong", options: { steps: z.int() } as never })).toThrow(
+    "task wrong: options is no z.object({...}) of hone's own `z` (zod 4)",
+  );
+});
+
 describe("a task that answers back", () => {
   const asked: { text: string; turns: number; said: number }[] = [];
   const task = defineTask({

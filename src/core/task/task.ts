@@ -58,15 +58,25 @@ export interface ToolDefinition<P extends ToolParameters, S extends Scenario, E>
 
 const toolName = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
 
-/** Checks and completes a tool. Throws TypeError on a name that model APIs do not accept, and on a field that no tool has. */
+/** Tasks need not be checked by TypeScript. */
+function checkTool({ name, description, parameters, execute }: Omit<Tool, "final">): void {
+  if (typeof name !== "string" || !toolName.test(name)) {
+    throw new TypeError(`tool name ${JSON.stringify(name)}: use letters, digits, _ and -, at most 64 of them`);
+  }
+  if (typeof description !== "string") throw new TypeError(`the tool ${name} has no description, a text for the model`);
+  if (typeof execute !== "function") throw new TypeError(`the tool ${name} has no function "execute"`);
+  strictParameters(parameters);
+}
+
+/**
+ * Checks and completes a tool. Throws TypeError where a field is missing or unknown, and on a name that model APIs do not accept.
+ */
 export function defineTool<P extends ToolParameters, S extends Scenario = Scenario, E = unknown>(
   tool: ToolDefinition<P, S, E>,
 ): Tool<P, S, E> {
-  if (!toolName.test(tool.name)) {
-    throw new TypeError(`tool name ${JSON.stringify(tool.name)}: use letters, digits, _ and -, at most 64 of them`);
-  }
   const unknown = unknownField(tool, TOOL_FIELDS, "a tool");
   if (unknown !== undefined) throw new TypeError(`the tool ${tool.name} has ${unknown}`);
+  checkTool(tool as Omit<Tool, "final">);
   return { ...tool, final: tool.final ?? false, parameters: strictParameters(tool.parameters) };
 }
 
@@ -350,6 +360,11 @@ export function defineTask<S extends Scenario, E, O extends z.ZodObject>(
   if (problem !== undefined) throw new DefinitionError(problem);
   const definition = given.rollout ? { ...given, ...unplayed(given) } : (given as TaskDefinition<S, E, O>);
   const { tools = [], options: own = z.object({}) } = definition;
+  if (!Array.isArray(tools))
+    throw new TypeError(`task ${definition.name}: tools is no list; write [defineTool({...})]`);
+  if (!(own instanceof z.ZodObject))
+    throw new TypeError(`task ${definition.name}: options is no z.object({...}) of hone's own \`z\` (zod 4)`);
+  for (const tool of tools) checkTool(tool);
   const names = tools.map((tool) => tool.name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice) throw new TypeError(`task ${definition.name}: two tools are called ${twice}`);

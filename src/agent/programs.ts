@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { ProgramError, type ProgramOptions, type Ran } from "../core/task/agent.js";
 import { onAbort } from "../core/util/signals.js";
 import { exceptionsIn } from "./exceptions.js";
-import { type Guarded, programOf, startGuarded } from "./mcp/guarded.js";
+import { type Guarded, programOf, startGuarded, whyNoProgram } from "./mcp/guarded.js";
 import type { Output } from "./output.js";
 
 /** Characters of a program's output that it may return; of more the end is kept. */
@@ -30,7 +30,7 @@ export class Programs {
     signal.throwIfAborted();
     if (!existsSync(cwd)) throw new Error(`there is no folder ${cwd} to start ${command} in`);
     const program = programOf(command, cwd, own.PATH ?? process.env.PATH);
-    if (!program) throw new Error(`there is no program ${command}`);
+    if (!program) throw new Error(whyNoProgram(command, cwd));
     const guarded = startGuarded(program, args, { cwd, env: { ...process.env, ...env, ...own } });
     this.#running.add(guarded);
     const written = { stdout: "", stderr: "" };

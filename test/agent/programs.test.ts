@@ -14,6 +14,12 @@ afterAll(() => programs.end());
 
 test.each([
   ["no program", ["no-such-program"], "there is no program no-such-program"],
+  [
+    "arguments in the command",
+    ["sh -c true"],
+    "there is no program sh -c true; its arguments stand in a list of their own",
+  ],
+  ["no right to execute it", ["/etc/passwd"], "/etc/passwd is no file that may be executed"],
   ["no folder", ["sh", [], { cwd: "/no/such" }], "there is no folder /no/such to start sh in"],
 ] as const)("%s", async (_, asked, why) => {
   const [command, args, options] = asked;

@@ -8,7 +8,7 @@
  */
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { accessSync, constants, statSync } from "node:fs";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
 import type { Socket } from "node:net";
 import { delimiter, join, resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
@@ -58,6 +58,12 @@ export function programOf(command: string, cwd: string, path: string | undefined
   };
   const places = command.includes("/") ? [""] : (path ?? "").split(delimiter);
   return places.map((place) => resolve(cwd, join(place, command))).find(isProgram);
+}
+
+/** Why {@link programOf} finds none. */
+export function whyNoProgram(command: string, cwd: string): string {
+  if (command.includes("/") && existsSync(resolve(cwd, command))) return `${command} is no file that may be executed`;
+  return `there is no program ${command}${/\s/.test(command) ? "; its arguments stand in a list of their own" : ""}`;
 }
 
 export function startGuarded(

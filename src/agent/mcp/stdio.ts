@@ -4,7 +4,7 @@ import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { ServerSpec } from "../../core/task/servers.js";
 import { withDigits } from "../../core/util/json.js";
 import { isFields, parsed } from "../../serve/openai/fields.js";
-import { type Guarded, programOf, startGuarded } from "./guarded.js";
+import { type Guarded, programOf, startGuarded, whyNoProgram } from "./guarded.js";
 import type { ServerLog } from "./log.js";
 
 /** Maximum size of a message in bytes; a longer one is a defect. */
@@ -51,7 +51,7 @@ export class StdioTransport implements Transport {
       throw new Error(why);
     };
     if (!existsSync(cwd)) refuse(`there is no folder ${cwd} to start it in`);
-    const path = programOf(command, cwd, env.PATH) ?? refuse(`there is no program ${command}`);
+    const path = programOf(command, cwd, env.PATH) ?? refuse(whyNoProgram(command, cwd));
     const program = startGuarded(path, args, { cwd, env });
     this.#program = program;
     for (const stream of [program.stdout, program.stderr]) stream.on("data", this.#onBytes);

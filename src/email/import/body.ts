@@ -63,16 +63,14 @@ class StructureParser extends Parser {
 
 /** Text of any MIME structure: its plain parts, or the text of its HTML. Empty without either. */
 async function structuredBody(message: Buffer): Promise<string> {
-  let email: Awaited<ReturnType<PostalMime["parse"]>>;
   try {
-    email = await new StructureParser({ rfc822Attachments: true }).parse(message);
+    const { text, html } = await new StructureParser({ rfc822Attachments: true }).parse(message);
+    if (text?.trim()) return text;
+    return html ? convert(html, { wordwrap: false, selectors: [{ selector: "img", format: "skip" }] }) : "";
   } catch (error) {
-    // For example parts nested hundreds deep, or megabytes of headers.
+    // For example parts nested hundreds deep, elements nested thousands deep, or megabytes of headers.
     throw new NoMail("bad_mime", { cause: error });
   }
-  const { text, html } = email;
-  if (text?.trim()) return text;
-  return html ? convert(html, { wordwrap: false, selectors: [{ selector: "img", format: "skip" }] }) : "";
 }
 
 /** LF line ends, no NULs, no line breaks at the end. Otherwise unchanged, including undecoded `=20`. */

@@ -258,6 +258,11 @@ test("MIME nested without end is bad_mime, not a crash", async () => {
   await expect(read("From: a@x.org", ...nested, "", "x")).rejects.toMatchObject({ reason: "bad_mime" });
 });
 
+test("HTML whose elements are never closed is bad_mime, not a crash", async () => {
+  const html = read("From: a@x.org", "Content-Type: text/html", "", "<font>x".repeat(20_000));
+  await expect(html).rejects.toMatchObject({ reason: "bad_mime" });
+});
+
 test("a megabyte of spaces does not make any field take forever", async () => {
   const spaces = " ".repeat(1_000_000);
   const head = [`From: a@x.org${spaces}x`, `To: ${"<".repeat(100_000)}`, `Date: ${"(".repeat(100_000)}`];

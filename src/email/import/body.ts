@@ -3,7 +3,7 @@
  * forms (multipart, HTML, base64, format=flowed, attachments, rare charsets) go through postal-mime, twenty times
  * slower.
  */
-import { convert } from "html-to-text";
+import { compile } from "html-to-text";
 import PostalMime, { type PostalMimeOptions } from "postal-mime";
 import { charsetOf, charsetOfHtml, decode } from "./charset.js";
 import { decodeQuotedPrintable, type Headers, rawHeader } from "./headers.js";
@@ -61,12 +61,23 @@ class StructureParser extends Parser {
   }
 }
 
+/**
+ * The text of HTML. All of the document, not of its body alone: a reply stands before the page that it quotes, and
+ * several parts are joined to one. No limit of length, since inlined pictures count.
+ */
+const textOfHtml = compile({
+  wordwrap: false,
+  baseElements: { selectors: [] },
+  limits: { maxInputLength: 0 },
+  selectors: ["img", "title"].map((selector) => ({ selector, format: "skip" })),
+});
+
 /** Text of any MIME structure: its plain parts, or the text of its HTML. Empty without either. */
 async function structuredBody(message: Buffer): Promise<string> {
   try {
     const { text, html } = await new StructureParser({ rfc822Attachments: true }).parse(message);
     if (text?.trim()) return text;
-    return html ? convert(html, { wordwrap: false, selectors: [{ selector: "img", format: "skip" }] }) : "";
+    return html ? textOfHtml(html) : "";
   } catch (error) {
     // For example parts nested hundreds deep, elements nested thousands deep, or megabytes of headers.
     throw new NoMail("bad_mime", { cause: error });

@@ -205,6 +205,19 @@ test("of alternatives the text is taken, of HTML alone its text, of attachments 
   expect((await read("From: a@x.org", ...file)).body).toBe("");
 });
 
+test.each([
+  [
+    "a reply before the page that it quotes",
+    "<p>yes</p><blockquote><html><body>go?</body></html></blockquote>",
+    "yes\n\n> go?",
+  ],
+  ["what was added behind the page", "<html><body><p>Hello</p></body></html><p>scanned</p>", "Hello\n\nscanned"],
+  ["no title", "<html><head><title>Untitled</title></head><body>Hello</body></html>", "Hello"],
+  ["what follows inlined pictures", `<img src="data:,${"A".repeat(17_000_000)}"><p>Hello</p>`, "Hello"],
+])("text of HTML: %s", async (_, html, text) => {
+  expect((await read("From: a@x.org", "Content-Type: text/html", "", html)).body).toBe(text);
+});
+
 test("format=flowed is joined to paragraphs", async () => {
   const head = ["From: a@x.org", "Content-Type: text/plain; format=flowed", ""];
   expect((await read(...head, "one ", "two", "three")).body).toBe("one two\nthree");

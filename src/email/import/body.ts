@@ -69,7 +69,22 @@ const textOfHtml = compile({
   wordwrap: false,
   baseElements: { selectors: [] },
   limits: { maxInputLength: 0 },
-  selectors: ["img", "title"].map((selector) => ({ selector, format: "skip" })),
+  formatters: {
+    cell(cell, walk, builder) {
+      walk(cell.children, builder);
+      builder.addInline(" ");
+    },
+  },
+  selectors: [
+    ...["img", "title"].map((selector) => ({ selector, format: "skip" })),
+    ...["td", "th"].map((selector) => ({ selector, format: "cell" })),
+    ...["address", "caption", "center", "dd", "dt", "figcaption", "tr"].map((selector) => ({
+      selector,
+      format: "block",
+      options: { leadingLineBreaks: 1, trailingLineBreaks: 1 },
+    })),
+    ...["h1", "h2", "h3", "h4", "h5", "h6"].map((selector) => ({ selector, options: { uppercase: false } })),
+  ],
 });
 
 /** Text of any MIME structure: its plain parts, or the text of its HTML. Empty without either. */

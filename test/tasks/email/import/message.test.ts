@@ -212,6 +212,9 @@ test.each([
     "yes\n\n> go?",
   ],
   ["what was added behind the page", "<html><body><p>Hello</p></body></html><p>scanned</p>", "Hello\n\nscanned"],
+  ["a table's cells apart, a row in a line", "<table><tr><th>Rent<td>$5<tr><td>Fee<td>$6</table>", "Rent $5\nFee $6"],
+  ["lines that are no paragraphs", "<dl><dt>Rent<dd>$5</dl><center>Ann</center>Lee", "Rent\n$5\nAnn\nLee"],
+  ["a heading as it is written", "<h1>Größe: iPad</h1>Hello", "Größe: iPad\n\nHello"],
   ["no title", "<html><head><title>Untitled</title></head><body>Hello</body></html>", "Hello"],
   ["what follows inlined pictures", `<img src="data:,${"A".repeat(17_000_000)}"><p>Hello</p>`, "Hello"],
 ])("text of HTML: %s", async (_, html, text) => {

@@ -44,6 +44,8 @@ function people(headers: Headers): Pick<Mail, "from" | "to" | "cc" | "bcc"> {
 /** A message from its first header on, with line ends of today. */
 function normalised(bytes: Buffer): Buffer {
   const message = bytes.subarray(textStart(bytes));
+  // CRLF that a transfer as text has lengthened.
+  if (message.includes("\r\r\n")) return Buffer.from(message.toString("latin1").replaceAll("\r\r\n", "\n"), "latin1");
   if (!endsWithCr(message)) return message;
   const copy = Buffer.from(message);
   crToLf(copy);

@@ -159,9 +159,14 @@ test.each([
   expect((await read(`Subject: ${subject}`, "", "x")).subject).toBe(text);
 });
 
-test("lines may end with CR alone, and a message may begin with a byte order mark or blank lines", async () => {
+test("lines may end with CR alone or CR CR LF, and a message may begin with a byte order mark or blank lines", async () => {
   const text = ["From: a@x.org", "Subject: s", "", "one", "two"];
-  for (const bytes of [text.join("\r"), `\xef\xbb\xbf${text.join("\n")}`, `\r\n\n${text.join("\r\n")}`]) {
+  for (const bytes of [
+    text.join("\r"),
+    text.join("\r\r\n"),
+    `\xef\xbb\xbf${text.join("\n")}`,
+    `\r\n\n${text.join("\r\n")}`,
+  ]) {
     const { from, subject, body } = await readMessage(Buffer.from(bytes, "latin1"), "x");
     expect([from, subject, body]).toEqual(["a@x.org", "s", "one\ntwo"]);
   }

@@ -47,6 +47,8 @@ export function beginsMessage(bytes: Buffer, offset: number): boolean {
   // Most lines of a text that begin so are told by the next one.
   if (!/^(?:$|>From |[!-9;-~]+[ \t]*:)/.test(text.split(lineEnd, 2)[1] ?? "")) return false;
   const [fromLine = "", ...lines] = text.split(lineEnd);
+  // The field From with a space before its colon, of this message or of one quoted in a text.
+  if (field.test(fromLine)) return false;
   // The last is not whole.
   if (bytes.length > end && lines.length > 1) lines.pop();
   if (dated.test(fromLine))

@@ -50,6 +50,7 @@ test.each([
   "\nFrom ann@x.org Tue Nov 27 08:22:30 2001\nI quote her here.\n",
   "\nFrom Ann\n\nSubject: is below the line\n",
   "From Ann\nSubject: stands at once under it, in a paragraph\n\n",
+  "\nFrom : Ann <ann@x.org>\nTo : Bob\nSubject : what I forward\n\n",
   "From Mon to Fri 10:00 we work.\nBye\n",
 ])("a line of the text begins no message: %j", (body) => {
   for (const fromLine of ["From ", "From a@x.org Thu Jun  1 10:53:30 2023"]) {

@@ -94,6 +94,7 @@ test.each([
   [Buffer.from(`${fromLine}\n`), "mbox"],
   [Buffer.from("Message-ID: <1@x>\n"), "message"],
   [Buffer.from("X-Mozilla-Status: 0001\r\nFrom: a@x.org"), "message"],
+  [Buffer.from("From : a@x.org\nTo : b@x.org\n\n"), "message"],
   [Buffer.from("Return-Path: <>\n"), "message"],
   [Buffer.from('\ufeff{"message_id": "<1@x>"'), "jsonl"],
   [Buffer.from('{ "body": 1}'), "jsonl"],

@@ -25,8 +25,8 @@ export type Added = "imported" | "duplicate" | "id_taken";
 
 export interface MailDatabaseWriter {
   /**
-   * Adds one mail. "duplicate": a mail with the same subject, body and sender is there already; it stays unchanged, and
-   * the id of the copy becomes an alias of it. "id_taken": the mail is new but another has its id; it is not stored,
+   * Adds one mail. "duplicate": a mail with the same subject, body and sender is there already; the copy's recipients
+   * are added to its own, and the copy's id becomes an alias of it. "id_taken": the mail is new but another has its id; it is not stored,
    * and the caller may give it another id.
    */
   add(mail: Mail): Added;
@@ -89,6 +89,9 @@ function prepare(db: Database.Database) {
     email: db.prepare("INSERT INTO emails VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
     address: db.prepare("INSERT INTO addresses VALUES (?, ?)"),
     alias: db.prepare("INSERT INTO message_aliases SELECT ?, message_id FROM emails WHERE id = ?"),
+    people: db.prepare("SELECT people FROM emails WHERE id = ?").pluck(),
+    recipients: db.prepare("SELECT recipients FROM emails WHERE id = ?").pluck(),
+    readdress: db.prepare("UPDATE emails SET recipients = ?, people = ? WHERE id = ?"),
     position: db.prepare("INSERT INTO timeline VALUES (?, ?, ?)"),
     unspaced: db.prepare("INSERT INTO unspaced VALUES (?)"),
     scenario: db.prepare("INSERT INTO scenarios VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
@@ -155,6 +158,20 @@ function writerOf(file: string): MailDatabaseWriter {
     return id;
   }
 
+  /** Each recipient has a copy of a mail that was sent one by one, and only the first copy is stored. */
+  function addRecipients(id: number, { to, cc, bcc }: Mail): void {
+    const people = new Set((sql.people.get(id) as string).split(" "));
+    const isNew = (address: string) => !people.has(`t${addressId(address)}`);
+    const added = Object.entries({ to, cc, bcc }).map(([list, addresses]) => [list, addresses.filter(isNew)] as const);
+    if (added.every(([, addresses]) => addresses.length === 0)) return;
+    const recipients = JSON.parse(sql.recipients.get(id) as string) as Record<string, string[]>;
+    for (const [list, addresses] of added) {
+      if (addresses.length > 0) recipients[list] = [...(recipients[list] ?? []), ...addresses];
+      for (const address of addresses) people.add(`t${addressId(address)}`);
+    }
+    sql.readdress.run(JSON.stringify(recipients), [...people].join(" "), id);
+  }
+
   function orderByTime(): void {
     // Newest first, unknown dates last; of the same second, the last to arrive first.
     const newestFirst = Array.from(dates, (_, index) => index).sort((a, b) => {
@@ -208,6 +225,7 @@ function writerOf(file: string): MailDatabaseWriter {
         const original = byContent.get(content);
         const taken = byMessageId.has(messageId);
         if (original !== undefined) {
+          addRecipients(original, mail);
           if (!taken) {
             sql.alias.run(messageId, original);
             byMessageId.set(messageId, original);

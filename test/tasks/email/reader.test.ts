@@ -48,6 +48,21 @@ describe("read", () => {
     db.close();
   });
 
+  it("shows a mail that was sent one by one to each who got a copy", () => {
+    const db = databaseOf(file, [
+      mail({ messageId: "<m>", body: "news" }),
+      mail({ messageId: "<copy>", body: "news", to: ["cy@x.com"], cc: ["bob@x.com"] }),
+      mail({ messageId: "<again>", body: "news", to: [], bcc: ["cy@x.com", "di@x.com"] }),
+    ]);
+    for (const inbox of ["ann@x.com", "bob@x.com", "cy@x.com", "di@x.com"]) {
+      expect(db.read({ inbox }, "<copy>")).toMatchObject({ to: ["bob@x.com", "cy@x.com"], cc: [], bcc: ["di@x.com"] });
+      expect(db.search({ inbox }, { keywords: ["news"] })).toMatchObject([{ messageId: "<m>" }]);
+    }
+    expect(db.search(bob, { keywords: ["news"], toAddr: "di@x.com" })).toHaveLength(1);
+    expect(db.read({ inbox: "eve@x.com" }, "<m>")).toBeUndefined();
+    db.close();
+  });
+
   it("hides mail of others, of later days, and undated mail from those who live on a day", () => {
     const db = databaseOf(file, [
       mail({ messageId: "<foreign>", to: ["cy@x.com"] }),

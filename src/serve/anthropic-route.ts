@@ -20,12 +20,14 @@ const TYPES: Readonly<Record<number, string>> = {
 };
 
 export const anthropicErrors: ErrorForm = {
-  body: ({ status, message, code }) => ({
+  body: ({ status, message, code, param }) => ({
     type: "error",
     error: {
       type: TYPES[status] ?? "invalid_request_error",
       message,
       code,
+      // Where the client asks for a thread by itself, as its tool runner does, it goes on without one.
+      ...(param === "thread" ? { details: { error_code: "thread_unsupported_request", unsupported: ["thread"] } } : {}),
     },
   }),
   event: (error) => ({ name: "error", data: anthropicErrors.body(error) }),

@@ -267,6 +267,19 @@ describe("/v1/messages", () => {
     expect(body).toMatchObject({ type: "error", error: { type: "invalid_request_error" } });
   });
 
+  test("the client's tool runner, which asks for a thread, goes on without one", async () => {
+    const input_schema = { type: "object" as const, properties: {} };
+    const tool = {
+      type: "custom" as const,
+      name: "look",
+      input_schema,
+      parse: (input: unknown) => input,
+      run: () => "",
+    };
+    const runner = anthropic.beta.messages.toolRunner({ ...say, messages: [...say.messages], tools: [tool] });
+    expect((await runner).role).toBe("assistant");
+  });
+
   test("stop sequences, limits and tokens before a turn are told", async () => {
     const cut = await anthropic.messages.create({ ...say, max_tokens: 1 });
     expect(cut.stop_reason).toBe("max_tokens");

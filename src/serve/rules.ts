@@ -3,9 +3,14 @@ import type { State } from "./automata.js";
 
 /** Characters that need no escape, from the first behind ASCII on: neither halves of characters nor numbers beyond the last. */
 const WIDE = "\\u0080-\\uD7FF\\uE000-\\U0010FFFF";
-const ESCAPED = '"\\\\" ["\\\\/bfnrt] | "\\\\u" [0-9a-fA-F]{4}';
+const ESCAPED = '"\\\\" ["\\\\/bfnrt] | "\\\\u" unit';
 /** Space between the parts of JSON is as models write it: more would be an endless turn. */
 const COMMON: readonly [name: string, body: string][] = [
+  // Halves of a character in pairs alone, which count as one: a single half is no text to many programs.
+  [
+    "unit",
+    '[0-9a-cA-CefEF] [0-9a-fA-F]{3} | [dD] ([0-7] [0-9a-fA-F]{2} | [89abAB] [0-9a-fA-F]{2} "\\\\u" [dD] [c-fC-F] [0-9a-fA-F]{2})',
+  ],
   ["space", "[ \\n\\t]{0,4}"],
   ["ws", '(" " | "\\n" [ \\t]{0,32})?'],
   ["sp", '" "?'],

@@ -286,6 +286,12 @@ describe("a grammar lets pass", () => {
       ["null", '{"next":{"next":null}}'],
       ['{"next":1}', "{}"],
     ],
+    [
+      "halves of a character in pairs, which are one",
+      { type: "string", minLength: 1, maxLength: 1 },
+      ['"\\ud83D\\uDe00"', '"\\u00e9"', '"\\ufffd"', '"\\ud7ff"'],
+      ['"\\ud83d"', '"\\ude00"', '"\\ud83d\\n"', '"\\u00e9\\u00e9"'],
+    ],
     ["escapes that a pattern asks for", { pattern: '^["\\\\\\n/]+$' }, ['"\\"\\\\\\n/"'], ['"\\/"', '"a"']],
     [
       "the items of older drafts",

@@ -321,6 +321,7 @@ class Reader {
     const own = Object.fromEntries(keys.map((key) => [key, schema[key]]));
     if (keys.length === 0) return this.#base("value");
     const combined = ["$ref", "allOf", "anyOf", "oneOf"].find((keyword) => keys.includes(keyword));
+    if (combined === "anyOf" || combined === "oneOf") return this.#combined(combined, withTag(schema, own), path, open);
     if (combined !== undefined) return this.#combined(combined, own, path, open);
     if (keys.includes("const") || keys.includes("enum")) return this.#values(own, path);
     for (const key of keys) {
@@ -754,6 +755,15 @@ class Reader {
       throw new BadSchema(path, most, `it is below '${least}'`);
     return counts;
   }
+}
+
+/**
+ * Alternatives' schema with the property required that tells them apart: by it they are read, and pydantic requires none with
+ * a default.
+ */
+function withTag({ discriminator }: Json, own: Json): Json {
+  const tag = isObject(discriminator) ? discriminator.propertyName : undefined;
+  return typeof tag === "string" ? merge(own, { required: [tag] }) : own;
 }
 
 /** Whether a schema of names lists these, and says nothing else. */

@@ -272,6 +272,16 @@ describe("a grammar lets pass", () => {
       ["{}"],
     ],
     [
+      "alternatives with the property that tells them apart, though none requires it",
+      {
+        oneOf: [{ $ref: "#/$defs/cat" }, object({ kind: { const: "dog" } }, [])],
+        discriminator: { propertyName: "kind" },
+        $defs: { cat: object({ kind: { const: "cat" }, n: { type: "null" } }, ["n"]) },
+      },
+      ['{"kind":"cat","n":null}', '{"kind":"dog"}'],
+      ['{"n":null}', "{}"],
+    ],
+    [
       "keywords beside a reference",
       { $ref: "#/$defs/text", maxLength: 2, $defs: { text: { type: "string", minLength: 2 } } },
       ['"ab"'],

@@ -15,6 +15,8 @@ const MOST_STATES = 2000;
 const MOST_UNROLLED = 4;
 /** Steps of work over all automata of a request: a tenth or two of a second of the thread that serves all requests. */
 const MOST_STEPS = 300_000;
+/** Steps that no part takes from those behind it, or half of what is left: what comes to nothing may cost all of its own. */
+const LEFT = 50_000;
 /** Steps for a node of each kind beside its transitions, and for an automaton however small. As measured: about a microsecond each. */
 const NFA_NODE = 10;
 const DFA_NODE = 50;
@@ -41,6 +43,7 @@ type Place = "beginning" | "behind" | "unknown";
 /** What automata cost, counted while they are made: the same on every machine. */
 export class Work {
   #steps = 0;
+  #most = MOST_STEPS;
 
   get steps(): number {
     return this.#steps;
@@ -53,8 +56,18 @@ export class Work {
 
   /** What would cost more than is left is not begun. @throws TooLarge */
   spend(steps: number): void {
-    if (this.#steps + steps > MOST_STEPS) throw new TooLarge();
+    if (this.#steps + steps > this.#most) throw new TooLarge();
     this.#steps += steps;
+  }
+
+  /** What a part of the request makes, with work left for the others. */
+  part<T>(make: (work: Work) => T): T {
+    this.#most = MOST_STEPS - Math.min(LEFT, (MOST_STEPS - this.#steps) / 2);
+    try {
+      return make(this);
+    } finally {
+      this.#most = MOST_STEPS;
+    }
   }
 }
 

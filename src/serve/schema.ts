@@ -234,7 +234,7 @@ export class Converter {
   language(make: (work: Work) => Language): Language | string {
     if (this.work.over || this.#states > MOST_STATES - LEAST_ROOM) return TOO_MANY;
     try {
-      return make(this.work);
+      return this.work.part(make);
     } catch (error) {
       if (!(error instanceof Unwritable)) throw error;
       return error.message;

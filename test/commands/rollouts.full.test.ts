@@ -135,6 +135,11 @@ describe("yarn hone metrics", () => {
     expect(hone("metrics", "r").stdout).not.toContain("independent_reward");
   });
 
+  it("shows the coins that trained in the place of the task's own reward, as the training does", () => {
+    makeRun(home, "coins", { steps: 1, options: { reward: "task", control: "random-reward" } });
+    expect(hone("metrics", "coins").stdout).toContain("independent_reward");
+  });
+
   it("writes every figure as CSV, validations beside their step", () => {
     const rows = hone("metrics", "r", "--csv").stdout.trimEnd().split("\n");
     const names = rows[0]?.split(",") ?? [];

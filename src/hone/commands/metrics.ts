@@ -42,7 +42,7 @@ export const metricsCommand = defineCommand({
     if (csv) io.log(metricsCsv(steps, validations));
     else {
       if (difficulty) io.log(difficultyText(difficulty));
-      const judged = pushesOther({ reward: options.reward });
+      const judged = pushesOther(options);
       const last = steps.at(-1)?.step ?? 0;
       const table = new StepTable(typeof options.steps === "number" ? options.steps : last, judged);
       if (lines.length > 0) io.log(table.header());

@@ -67,8 +67,9 @@ export async function endTracking(tracking: Tracking, run: Run, steps: number): 
   const whole = last.step >= steps;
   const best = bestOf(run.store.validations())?.checkpoint ?? null;
   const of = new Map<number, string[]>();
-  if (last.checkpoint !== null) of.set(last.checkpoint, ["final"]);
-  if (best !== null) of.set(best, [...(of.get(best) ?? []), "best"]);
+  if (best !== null) of.set(best, ["best"]);
+  // The last, since Weights & Biases calls that "latest" which it is sent last.
+  if (last.checkpoint !== null) of.set(last.checkpoint, [...(of.get(last.checkpoint) ?? []), "final"]);
   const adapters = [...of].map(([step, aliases]) => ({
     step,
     folder: join(run.checkpoints.pathOf(step), "adapter"),

@@ -163,8 +163,9 @@ export function checkMeasured(
 
 /** @throws HoneError where another state than the `best` one was validated with a higher mean reward */
 export function checkBest(best: ValidationRow | undefined, validations: readonly ValidationRow[]): void {
-  if (validations.length === 0) return;
-  const highest = Math.max(...validations.map(({ result }) => result.reward));
+  const measured = validations.filter(({ result }) => result.n > 0);
+  if (measured.length === 0 && best === undefined) return;
+  const highest = Math.max(...measured.map(({ result }) => result.reward));
   if (best?.result.reward === highest) return;
   const taken = best === undefined ? "none" : `that of step ${best.step}, with ${best.result.reward}`;
   throw new HoneError(

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { evaluate } from "../../src/core/run/evaluation.js";
 import { RunStore } from "../../src/core/run/store.js";
 import { optionsOfCheckpoint } from "../../src/machine/runs/checkpoint-choice.js";
 
@@ -40,6 +41,15 @@ describe("a checkpoint that plays", () => {
     await expect(optionsOfCheckpoint(run(task), ["16"])).rejects.toThrow(
       "--checkpoint 16: the run r has none; give one of latest, best, base",
     );
+  });
+
+  it("is the latest where the best is asked for and no validation has a mean", async () => {
+    const where = run(task);
+    const store = RunStore.open(join(where.home, "counting/models/r/run.sqlite"));
+    store.commitStep({ step: 1, checkpoint: 1, adapter: "cd", metrics: null, timing: null }, []);
+    store.commitValidation({ step: 1, checkpoint: null, result: evaluate([], 2), seconds: 1 });
+    store.close();
+    await expect(optionsOfCheckpoint(where, ["best"])).rejects.toThrow("--checkpoint best: the run r has none");
   });
 
   it("has the MCP servers of its run", async () => {

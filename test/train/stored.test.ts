@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { evaluate } from "../../src/core/run/evaluation.js";
 import type { RolloutCredit, StepRow, ValidationRow } from "../../src/core/run/records.js";
+import { bestOf } from "../../src/core/run/run.js";
 import { RunStore } from "../../src/core/run/store.js";
 import { type CreditedGroup, creditGroups, creditsOf } from "../../src/core/train/credit.js";
 import { stepMetricsRow } from "../../src/core/train/metrics.js";
@@ -100,13 +102,24 @@ it("takes the commit back", async () => {
 });
 
 describe("the best state", () => {
-  const validations = [0.2, 0.7, 0.5].map((reward, step) => ({ step, result: { reward } }) as ValidationRow);
+  const validations = [0.2, 0.7, 0.5].map((reward, step) => ({ step, result: { reward, n: 4 } }) as ValidationRow);
 
   it("is the one with the highest mean reward", async () => {
     const reader = { rollouts: () => [], metrics: () => null, validations: () => validations };
     expect(await bestGuard(reader).afterCommit?.({ step: 2, groups: [], learnt: null })).toBeUndefined();
     checkBest(validations[1], validations);
     checkBest(undefined, []);
+  });
+
+  it("is none of which nothing was measured, whatever the others' rewards are", () => {
+    const below = [-0.3, -0.1].map((reward, step) => ({ step, result: { reward, n: 4 } }) as ValidationRow);
+    const none: ValidationRow = { step: 2, checkpoint: 2, result: evaluate([], 4), seconds: 1 };
+    expect(bestOf([...below, none])).toBe(below[1]);
+    checkBest(below[1], [...below, none]);
+    expect(() => checkBest(none, [...below, none])).toThrow("the highest mean reward of a validation is -0.1");
+    expect(bestOf([none])).toBeUndefined();
+    checkBest(undefined, [none]);
+    expect(() => checkBest(none, [none])).toThrow();
   });
 
   it("is refused where another was better", () => {

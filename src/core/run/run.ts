@@ -40,9 +40,13 @@ export interface OpenRun {
   readonly agree: (recorded: RunRecord) => void;
 }
 
-/** The best validated state by mean reward; the first of equals. Undefined before the first validation. */
+/**
+ * The best validated state by mean reward; the first of equals. Undefined before the first validation that has a mean: one whose
+ * rollouts all failed, or got no verdict, has none.
+ */
 export function bestOf(validations: readonly ValidationRow[]): ValidationRow | undefined {
-  return validations.reduce<ValidationRow | undefined>(
+  const measured = validations.filter(({ result }) => result.n > 0);
+  return measured.reduce<ValidationRow | undefined>(
     (best, row) => (best && best.result.reward >= row.result.reward ? best : row),
     undefined,
   );

@@ -36,7 +36,7 @@ function summaryText({
     ...(judge ? [`  judge, over all calls: ${usageText(judge, 0)}`] : []),
     adapter
       ? `  best adapter (step ${best?.step}, highest mean reward in validation)  ${adapter}`
-      : after
+      : best
         ? "  no adapter had a higher mean reward in validation than the model it started from"
         : "  nothing was validated (--validate-n 0): best is the latest adapter, if a step made one",
   ].join("\n");

@@ -45,11 +45,10 @@ async function chooseCheckpoint(
 
 function stepOf(reader: RunReader, name: string, checkpoints: Checkpoints, run: string): number | null {
   if (name === "base") return null;
-  const validations = reader.validations();
+  const best = bestOf(reader.validations());
   // Without a validation none is known to be better.
-  if (name === "latest" || (name === "best" && validations.length === 0))
-    return reader.steps().at(-1)?.checkpoint ?? null;
-  if (name === "best") return bestOf(validations)?.checkpoint ?? null;
+  if (name === "latest" || (name === "best" && !best)) return reader.steps().at(-1)?.checkpoint ?? null;
+  if (name === "best") return best?.checkpoint ?? null;
   if (/^\d+$/.test(name)) return Number(name);
   throw noSuch(name, checkpoints, run);
 }

@@ -97,6 +97,13 @@ describe("an evaluation without a run", () => {
     expect(readFileSync(join(folder, "sub/eval.html"), "utf8")).toContain('id="evaluation"');
   });
 
+  it("keeps what was played where its page cannot be written", async () => {
+    const { status, said, result } = await evaluate("--task", task, "--versus", "expert", "--n", "2", "--page", ".");
+    expect(status).toBe(1);
+    expect(said).toMatch(/^hone: --page \. cannot be written: /m);
+    expect(result.columns[0].result.figures).toMatchObject({ n: 2, success: 1 });
+  });
+
   it("leaves a cost open that the server does not say the tokens for", async () => {
     const api = await server({ unbilled: true });
     const { status, result } = await evaluate("--task", task, "--versus", `gpt-4o@${api.url}`, "--n", "2");

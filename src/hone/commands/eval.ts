@@ -1,7 +1,7 @@
 /** `yarn eval`: evaluates checkpoints, models and APIs on held-out scenarios. */
 
 import type { Trajectory } from "../../core/rollout/trajectory.js";
-import { UnfinishedError } from "../../core/util/errors.js";
+import { HoneError, UnfinishedError } from "../../core/util/errors.js";
 import { type EvalView, evaluatePlayers } from "../../insight/evaluate/evaluate.js";
 import { matrixText } from "../../insight/report/eval-report.js";
 import { RolloutTally } from "../../insight/report/rollout-report.js";
@@ -40,11 +40,16 @@ export const evalCommand = defineCommand({
   async run(config, io) {
     const { run, matrix } = await evaluateShown(config, io);
     io.log(`${run === null ? matrix.task : `run ${run}`}, ${matrixText(matrix)}`);
+    const result = { run, ...matrix };
     if (config.page !== undefined) {
-      writeEvaluation(matrix, config.page);
+      try {
+        writeEvaluation(matrix, config.page);
+      } catch (error) {
+        // What was played is not lost with its page.
+        throw error instanceof HoneError ? new UnfinishedError(error.message, result) : error;
+      }
       io.log(`page: ${config.page}`);
     }
-    const result = { run, ...matrix };
     const noVerdict = matrix.columns.filter((column) => column.problem !== null);
     if (noVerdict.length > 0) {
       const names = noVerdict.map(({ title }) => title).join(", ");

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import type { Trajectory } from "../../src/core/rollout/trajectory.js";
 import { countsText, evaluate, kindsText } from "../../src/core/run/evaluation.js";
-import { checkpointTitle, evalText } from "../../src/insight/report/eval-report.js";
+import { checkpointTitle, evalText, matrixText } from "../../src/insight/report/eval-report.js";
+import { pairsOf } from "../../src/insight/report/matrix.js";
 
 function played(kind: string | undefined, success: boolean, end = "answered"): Trajectory {
   return {
@@ -41,6 +42,20 @@ test("checkpoints stand in columns; what one of them lacks is 0 or a dash", () =
   expect(row("turn_limit")).toEqual(["turn_limit", "1", "0"]);
   expect(row("malformed")).toEqual(["malformed", "1", "0"]);
   expect(row("broken down, not counted")).toEqual(["broken down, not counted", "0", "2"]);
+});
+
+test("of no rollouts no share, no mean and no difference is shown", () => {
+  const effort = { rollouts: 0, promptTokens: 0, completionTokens: 0, cost: null, seconds: 1 };
+  const result = { figures: evaluate([], 3), effort, outcomes: [] };
+  const columns = ["a", "b"].map((name) => {
+    return { name, title: name, kind: "model", step: null, of: name, problem: null, result } as const;
+  });
+  const pairs = pairsOf(columns, 1);
+  const lines = matrixText({ task: "t", split: "test", seed: 1, scenarios: [], columns, pairs }).split("\n");
+  const figures = ["success", "  95 % interval", "reward", "turns", "tokens written", "tokens given"];
+  const shown = figures.map((name) => lines.find((line) => line.startsWith(`${name} `))?.match(/\S+ +\S+$/)?.[0]);
+  expect(shown.map((cells) => cells?.split(/ +/))).toEqual(figures.map(() => ["–", "–"]));
+  expect(lines.join("\n")).not.toContain("differences");
 });
 
 test("a price that is not known is one of an API: what plays here has no row of costs alone", () => {

@@ -41,10 +41,12 @@ function column(name: string, share: number, more: Partial<Column> = {}): Column
   return { name, title: name, kind: "model", step: null, of: name, problem: null, result, ...more };
 }
 
+const NONE = { rollouts: 0, promptTokens: 0, completionTokens: 0, cost: null, seconds: 1 };
 const columns = [
   column("base", 0.35, { kind: "checkpoint" }),
   column("best (step 30)", 0.8, { kind: "checkpoint", step: 30 }),
   column(`api${HOSTILE}`, 0.75, { kind: "api" }),
+  column("unjudged", 0, { result: { figures: evaluate([], 300), effort: NONE, outcomes: [] } }),
   column("gone", 0, { result: null, problem: `no answer ${HOSTILE}` }),
 ];
 const matrix: Matrix = {
@@ -69,9 +71,10 @@ describe(`the page of an evaluation${lack}`, () => {
     const difference = Math.round((1000 * (best - base)) / 300) / 10;
     expect(text).toContain(`+${difference.toFixed(1)}`);
     expect(text).toMatch(/gone\s+model\s+broke down: no answer/);
+    expect(text).toMatch(/unjudged model\s+–\s+n=0\s+–\s+–\s+–\s+–\s+–\s+1 s/);
     expect(await page.locator(".outcomes tbody tr").count()).toBe(200);
     await page.getByRole("button", { name: "where players differ" }).click();
-    const outcomes = columns.flatMap(({ result }) => (result ? [result.outcomes] : []));
+    const outcomes = columns.flatMap(({ result }) => (result?.figures.n ? [result.outcomes] : []));
     const differing = questions.filter((_, i) => new Set(outcomes.map((of) => of[i]?.success)).size > 1).length;
     expect(await page.locator(".count").innerText()).toBe(`${differing} of 300`);
     await page.getByLabel("Question, kind or id").fill("mail 299?");

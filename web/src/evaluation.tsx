@@ -2,7 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type { SeenMatrix } from "../../src/insight/view/wire.js";
 import "./evaluation.css";
-import { counts, number, percent, seconds, signed, visible, words } from "./format.js";
+import { counts, meanOf, number, percent, seconds, shareOf, signed, visible, words } from "./format.js";
 import { THEME_HINT, useTheme } from "./theme.js";
 
 type Column = SeenMatrix["columns"][number];
@@ -63,16 +63,22 @@ function Players({ columns }: { readonly columns: readonly Column[] }) {
               </th>
               {result ? (
                 <>
-                  <td class="figure">{percent(result.figures.success)}</td>
+                  <td class="figure">{shareOf(result.figures.success, result.figures.n)}</td>
                   <td>
-                    <Span {...result.figures} at={result.figures.success} axis={[0, 1]} />
-                    <small>
-                      {percent(result.figures.low)} to {percent(result.figures.high)}, n={result.figures.n}
-                    </small>
+                    {result.figures.n > 0 ? (
+                      <>
+                        <Span {...result.figures} at={result.figures.success} axis={[0, 1]} />
+                        <small>
+                          {percent(result.figures.low)} to {percent(result.figures.high)}, n={result.figures.n}
+                        </small>
+                      </>
+                    ) : (
+                      <small>n=0</small>
+                    )}
                   </td>
-                  <td class="figure">{number(result.figures.reward)}</td>
-                  <td class="figure">{number(result.figures.turns)}</td>
-                  <td class="figure">{number(result.figures.completion_tokens)}</td>
+                  <td class="figure">{meanOf(result.figures.reward, result.figures.n)}</td>
+                  <td class="figure">{meanOf(result.figures.turns, result.figures.n)}</td>
+                  <td class="figure">{meanOf(result.figures.completion_tokens, result.figures.n)}</td>
                   <td class="figure">{number(result.effort.promptTokens / result.effort.rollouts)}</td>
                   <td class="figure">
                     {result.effort.cost === null && kind !== "api" ? "–" : dollars(result.effort.cost)}

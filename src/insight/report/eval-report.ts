@@ -28,22 +28,25 @@ const namesOf = (records: readonly object[]) => [...new Set(records.flatMap((rec
 
 function rowsOf(evaluations: readonly TitledEvaluation[]): Row[] {
   const row = (name: string, cell: (one: TitledEvaluation) => string): Row => [name, evaluations.map(cell)];
+  // Of no rollouts there is no share and no mean.
+  const figure = (name: string, cell: (one: TitledEvaluation) => string) =>
+    row(name, (one) => (one.n > 0 ? cell(one) : "–"));
   const failed = evaluations.some(({ failures }) => failures > 0);
   return [
-    row("success", ({ success }) => percent(success)),
-    row("  95 % interval", ({ low, high }) => `${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)}`),
+    figure("success", ({ success }) => percent(success)),
+    figure("  95 % interval", ({ low, high }) => `${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)}`),
     row("  rollouts", ({ n }) => String(n)),
     ...namesOf(evaluations.map(({ kinds }) => kinds)).map((name) =>
       row(`  ${name}`, ({ kinds: { [name]: kind } }) => (kind ? `${kind.successes} of ${kind.n}` : "–")),
     ),
-    row("reward", ({ reward }) => compact(reward)),
+    figure("reward", ({ reward }) => compact(reward)),
     ...namesOf(evaluations.map(({ parts }) => parts)).map((name) =>
       row(`  ${name}`, ({ n, parts: { [name]: part } }) =>
         part ? compact(part.mean) + (part.n === n ? "" : ` (n=${part.n})`) : "–",
       ),
     ),
-    row("turns", ({ turns }) => compact(turns)),
-    row("tokens written", ({ completion_tokens: tokens }) => compact(tokens)),
+    figure("turns", ({ turns }) => compact(turns)),
+    figure("tokens written", ({ completion_tokens: tokens }) => compact(tokens)),
     ...effortRows(evaluations),
     ["ends", evaluations.map(() => "")],
     ...namesOf(evaluations.map(({ ends }) => ends)).map((name) => row(`  ${name}`, ({ ends }) => `${ends[name] ?? 0}`)),

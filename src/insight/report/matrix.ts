@@ -69,10 +69,11 @@ export interface Matrix {
   readonly pairs: readonly Pair[];
 }
 
-/** All pairs of columns with a result, in their order. */
+/** All pairs of columns that have results on the same scenarios, in their order. */
 export function pairsOf(columns: readonly Column[], seed: number): Pair[] {
   const whole = columns.flatMap(({ name, result }) => (result ? [{ name, outcomes: result.outcomes }] : []));
-  return whole.flatMap((first, i) => whole.slice(i + 1).map((second) => pairOf(first, second, seed)));
+  const pairs = whole.flatMap((first, i) => whole.slice(i + 1).map((second) => pairOf(first, second, seed)));
+  return pairs.filter(({ success }) => success.n > 0);
 }
 
 type Compared = Pick<Result, "outcomes"> & Pick<Contestant, "name">;

@@ -52,18 +52,10 @@ export async function firstCheckpoint(
   config: Pick<Config, "home" | "python" | "torchIndex">,
   io: { readonly log: (text: string) => void; readonly signal: AbortSignal },
 ): Promise<string | undefined> {
-  if (initial === undefined || hasBegun(folder)) return undefined;
+  if (initial === undefined || RunStore.hasBegun(join(folder, STORE_FILE))) return undefined;
   const into = await adopted(initial, model, config, linesTo(io.log, io.signal));
   const lora = { rank: settings.loraRank, alpha: settings.loraAlpha, targets: [...settings.loraTargets] };
   const about = { run: basename(initial.folder), step: 0, model: contents.model as string, lora };
   await sealCheckpoint(into, about, ADOPTED_FILES);
   return into;
-}
-
-function hasBegun(folder: string): boolean {
-  const file = join(folder, STORE_FILE);
-  if (!RunStore.recordIn(file)) return false;
-  using store = RunStore.read(file);
-  const { step, checkpoint } = store.lastStep();
-  return step > 0 || checkpoint !== null;
 }

@@ -38,7 +38,7 @@ import { checkLaunch } from "./learner-options.js";
 import type { Model } from "./model.js";
 import { machineOf, memoryOf } from "./plan-machine.js";
 import { ScenarioSampler } from "./sampler.js";
-import { modelOf, resolveSettings } from "./settings.js";
+import { asksForAnother, modelOf, resolveSettings } from "./settings.js";
 import { type OpenTask, openedTask } from "./task.js";
 import type { TrainConfig } from "./train-options.js";
 
@@ -102,8 +102,8 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
   rewardFacts(config.reward);
   const trackers = config.track ? (await import("../insight/track/names.js")).readTrackers(config.track) : [];
   const folder = await placeOf(config);
-  const recorded = RunStore.recordIn(join(folder, STORE_FILE));
   const given = withAbsolutePaths(planning.given);
+  const recorded = recordedIn(join(folder, STORE_FILE), given);
   const weights = (given.weights ?? recorded?.options.weights) as Config["weights"];
 
   const read = await (opened ? ofOpened(opened.task) : readTask(planning, given, config, recorded));
@@ -161,6 +161,12 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
   const { gpu: _, ...computed } = machine;
   const run = { folder, settings, contents, given, task, model, shape, fitted, initial, judge, reward, trackers };
   return { ...run, ...computed };
+}
+
+/** The run that goes on. One without a step begins anew with other options, and takes over none of those before. */
+function recordedIn(file: string, given: GivenOptions): RunRecord | undefined {
+  const recorded = RunStore.recordIn(file);
+  return recorded && !RunStore.hasBegun(file) && asksForAnother(recorded, given) ? undefined : recorded;
 }
 
 interface ReadTask {

@@ -9,7 +9,7 @@ import { type ObjectiveName, objectiveOf } from "../core/learn/objectives.js";
 import { LINEAR_LAYERS } from "../core/learn/types.js";
 import { adapterTypeOf, engineNumerics } from "../core/run/numerics.js";
 import type { RunRecord } from "../core/run/records.js";
-import type { RunSettings } from "../core/run/settings.js";
+import { type RunSettings, taskOptionsIn } from "../core/run/settings.js";
 import type { PlainOptions } from "../core/task/task.js";
 import type { LoopSettings } from "../core/train/parts.js";
 import { UsageError } from "../core/util/errors.js";
@@ -19,6 +19,7 @@ import { farMismatch, mismatchLimit } from "../guards/mismatch.js";
 import { rewardFacts } from "../judge/reward/registry.js";
 import { tornLayer } from "../machine/architectures.js";
 import { checkContext } from "../machine/models/header.js";
+import { givenForTask } from "../scenarios/task-options.js";
 import { type Preset, presets } from "./presets.js";
 
 export interface SettingsSources {
@@ -86,7 +87,23 @@ function presetOf(given: GivenOptions, loss: ObjectiveName): Preset {
   };
 }
 
-/** The recorded settings. With another loss than now (only possible before the first step), without its bounds. */
+/** Whether an option is given that the run was begun without, or with another value. */
+export function asksForAnother(recorded: RunRecord, given: GivenOptions): boolean {
+  const loss = (given.loss ?? options.loss.default) as ObjectiveName;
+  const asked: GivenOptions = { ...presetOf(given, loss), ...given };
+  const differs = (value: unknown, before: unknown) =>
+    value !== undefined && JSON.stringify(value) !== JSON.stringify(before);
+  const set = taskOptionsIn(recorded);
+  return (
+    given.fork !== undefined ||
+    [...keptOptions("identity"), "model" as const, "task" as const].some((name) =>
+      differs(asked[name], recorded.options[name]),
+    ) ||
+    Object.entries(givenForTask(given)).some(([name, value]) => differs(value, set[name]))
+  );
+}
+
+/** The recorded settings. With another loss than now, which is refused after the first step, without its bounds. */
 function begunWith(recorded: RunRecord | undefined, loss: ObjectiveName): RunRecord["options"] {
   if (!recorded) return {};
   if ((recorded.options.loss ?? options.loss.default) === loss) return recorded.options;

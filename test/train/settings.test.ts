@@ -1,12 +1,18 @@
+import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type GivenOptions, options, readGiven } from "../../src/core/config/config.js";
 import { sizeOf } from "../../src/core/config/sizes.js";
 import type { RunRecord } from "../../src/core/run/records.js";
+import { STORE_FILE } from "../../src/core/run/run.js";
 import { checkSameRun } from "../../src/core/run/settings.js";
+import { RunStore } from "../../src/core/run/store.js";
+import { packageRoot } from "../../src/core/util/paths.js";
 import { requireRewards } from "../../src/judge/reward/open.js";
 import { loadTask } from "../../src/scenarios/load.js";
-import { resolveSettings } from "../../src/trainer/settings.js";
+import { planRun } from "../../src/trainer/run.js";
+import { asksForAnother, resolveSettings } from "../../src/trainer/settings.js";
 
 const models = {
   tiny: { reference: "tiny", parameters: 4e6, trainedContext: 8192, architecture: "qwen2" },
@@ -198,6 +204,31 @@ describe("a run that goes on", () => {
     const given = { steps: 99, keep: 5, validateEvery: 2, microBatchTokens: 512 };
     expect(() => check(recorded, given)).not.toThrow();
     expect(resolve(given, { recorded })).toMatchObject(given);
+  });
+
+  it("begins anew where it has no step and other options are given, and not where those are some of its own", () => {
+    const { options, ...others } = begun({ learningRate: 1e-4 });
+    const recorded = { ...others, options: { ...options, set: { level: 2 } } };
+    const isOther = (given: GivenOptions) => asksForAnother(recorded, given);
+    expect([{}, { learningRate: 1e-4 }, { steps: 99 }, { set: { level: 2 } }].map(isOther)).not.toContain(true);
+    const changes = [{ learningRate: 1e-3 }, { model: "m" }, { set: { level: 3 } }, { preset: "art-e" }, { fork: "f" }];
+    expect(changes.map(isOther)).not.toContain(false);
+  });
+
+  it("without a step goes on with its own options, and takes none of them over where it begins anew", async () => {
+    const home = mkdtempSync(join(tmpdir(), "hone-settings-"));
+    const given = { home, task: join(packageRoot, "examples/arithmetic.ts"), model: "tiny", gpu: "off" } as const;
+    const { folder, settings, contents } = await planRun({ ...given, groupsPerStep: 2 });
+    mkdirSync(folder, { recursive: true });
+    const store = RunStore.open(join(folder, STORE_FILE));
+    store.begin({ name: "tiny", created: "", options: settings, contents }, { checkpoint: null, adapter: null });
+    const plannedWith = async (more: object) => (await planRun({ ...given, ...more })).settings;
+    expect(await plannedWith({ steps: 9 })).toMatchObject({ groupsPerStep: 2, finalLearningRate: 3e-4 });
+    expect(await plannedWith({ learningRate: 1e-4 })).toMatchObject({ groupsPerStep: 16, finalLearningRate: 1e-4 });
+    // Once it has a step they are its own, whatever is given: Run.open refuses the others.
+    store.commitStep({ step: 1, checkpoint: null, adapter: null, metrics: null, timing: null }, []);
+    expect(await plannedWith({ learningRate: 1e-4 })).toMatchObject({ groupsPerStep: 2, finalLearningRate: 3e-4 });
+    store.close();
   });
 
   it("is refused with every difference, and the way out", () => {

@@ -95,6 +95,22 @@ export class RunStore {
     return reading(file, () => store.record());
   }
 
+  /** The committed steps of the run in this file; none where there is no run. */
+  static stepsIn(file: string): StepRow[] {
+    if (!RunStore.recordIn(file)) return [];
+    const store = RunStore.read(file);
+    try {
+      return reading(file, () => store.steps());
+    } finally {
+      store.close();
+    }
+  }
+
+  /** Whether the run in this file has a step, or the checkpoint of a fork: there is something to lose. */
+  static hasBegun(file: string): boolean {
+    return RunStore.stepsIn(file).some(({ step, checkpoint }) => step > 0 || checkpoint !== null);
+  }
+
   static #start(file: string, open: () => Database.Database, prepare: (database: Database.Database) => void): RunStore {
     return reading(file, () => {
       const database = open();

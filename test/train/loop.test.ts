@@ -454,6 +454,20 @@ describe("a fork", () => {
     await expect(openFake(fork.folder, source.checkpoints.pathOf(2))).rejects.toThrow("not from");
   });
 
+  it("goes on with that command when the other run has deleted the checkpoint since", async () => {
+    const source = await opened();
+    await train(partsOf(source));
+    const from = source.checkpoints.pathOf(3);
+    close(await opened("fork", from));
+    source.checkpoints.prune(new Set());
+    const again = await opened("fork", from);
+    expect(again.begunAnew).toBe(false);
+    expect(again.store.lastStep().checkpoint).toBe(0);
+    // Not so a run that has no copy of it.
+    await expect(openFake(join(base, "another"), from)).rejects.toThrow("is no checkpoint");
+    await expect(openFake(source.folder, from)).rejects.toThrow("is no checkpoint");
+  });
+
   it("is refused where a run has begun, and from what does not fit", async () => {
     const run = await opened();
     await train(partsOf(run));

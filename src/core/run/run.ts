@@ -75,8 +75,14 @@ interface Fork {
   readonly adapter: string | null;
 }
 
-/** @throws HoneError when the checkpoint is damaged, or does not fit the run that is to start from it */
-async function checkFork(fork: string, shape: AdapterShape): Promise<Fork> {
+/**
+ * @param store of the run that starts from it. One that has begun has a copy: what it began from may be gone, as its own run deletes
+ * old checkpoints
+ * @throws HoneError when the checkpoint is damaged, or does not fit the run that is to start from it
+ */
+async function checkFork(fork: string, shape: AdapterShape, store: string): Promise<Fork> {
+  const copied = existsSync(fork) ? undefined : RunStore.stepsIn(store)[0]?.adapter;
+  if (copied) return { folder: fork, adapter: copied };
   const source = await verifyCheckpoint(fork);
   if (sameShape(source, shape)) return { folder: fork, adapter: source.files[ADAPTER_FILE]?.sha256 ?? null };
   const { rank, alpha, targets } = source.lora;
@@ -131,7 +137,7 @@ export class Run {
    */
   static async open({ folder, record, shape, fork, agree }: OpenRun): Promise<Run> {
     // Checked before anything is created: a refused fork must leave no run behind.
-    const from = fork === undefined ? undefined : await checkFork(fork, shape);
+    const from = fork === undefined ? undefined : await checkFork(fork, shape, join(folder, STORE_FILE));
     mkdirSync(join(folder, "logs"), { recursive: true });
     const lock = lockRun(folder);
     try {

@@ -105,6 +105,16 @@ it("lists what hone can use, and says how much of a model is here", async () => 
   expect(await showModel("Org/Mine@main", config())).toMatchObject({ here: true, repository: "Org/Mine" });
 });
 
+it("shows the file and the revision that were named, not the first of the repository", async () => {
+  const place = cached("Org/Files-GGUF", { "a.gguf": "no model", "b.gguf": readFileSync(modelFile("tiny"), "latin1") });
+  const named = await showModel("hf:Org/Files-GGUF:b.gguf", config());
+  expect(named.files).toEqual([join(place, "snapshots", commit, "b.gguf")]);
+  expect(named.shape?.parameters).toBeGreaterThan(0);
+  expect(await showModel("hf:Org/Files-GGUF:c.gguf", config())).toMatchObject({ here: false, files: [], shape: null });
+  cached("Org/Mine", { ...model, "config.json": qwen });
+  expect(await showModel("Org/Mine@v2", config())).toMatchObject({ here: false, shape: null });
+});
+
 it("removes downloads and conversions, of nothing that is being downloaded, and no file of the user's own", () => {
   const place = cached("Qwen/Qwen3-8B-GGUF", { "Qwen3-8B-Q8_0.gguf": "y".repeat(50) });
   const gguf = join(folder, "state/gguf");

@@ -110,11 +110,12 @@ function stateOf(known: ModelReference, config: ListConfig): State {
 function sourceState(known: ModelReference, config: ListConfig): State {
   if (known.kind === "hub") {
     const cache = new RepositoryCache(hubOptionsOf(config).cache, { kind: "model", id: known.repository });
-    const commit = cache.commitOf("main");
+    const commit = cache.commitOf(known.revision);
     const paths = commit === undefined ? [] : cache.files(commit);
     const folder = commit === undefined ? "" : cache.snapshot(commit);
-    const files = ggufFiles(paths).filter((path) => !isPart(path));
-    const whole = isComplete(paths) && isUsable(folder, known.repository);
+    const { file } = known;
+    const files = ggufFiles(paths).filter((path) => (file === undefined ? !isPart(path) : path === file));
+    const whole = file === undefined && isComplete(paths) && isUsable(folder, known.repository);
     return {
       here: whole,
       bytes: bytesIn(cache.folder),

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
-import { beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { packageRoot } from "../../src/core/util/paths.js";
 import type { Check } from "../../src/hone/doctor/check.js";
 import { checkCard } from "../../src/hone/doctor/gpu.js";
@@ -14,6 +14,10 @@ import { listCards, program } from "../support/nvidia.js";
 import { ensureLearnerPython } from "../support/python.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-doctor-test-"));
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
 
 function doctor(flags: readonly string[], bin?: string) {
   const path = [...(bin === undefined ? [] : [bin]), process.env.PATH].join(delimiter);
@@ -138,6 +142,19 @@ function factsWith(differently: object): object {
   const tools = { compiler: "/usr/bin/gcc", headers: true };
   return { python: "3.12.0", executable: "/bin/python", packages, torch, ...tools, ...differently };
 }
+
+it("a machine without a Python that makes the learner's environment is told before a training", async () => {
+  const bin = join(folder, "old");
+  program(bin, "python3", "echo 3 8");
+  vi.stubEnv("PATH", bin);
+  vi.stubEnv("XDG_CACHE_HOME", join(folder, "nothing-made"));
+  const { checks } = await checkPython(undefined, "auto", undefined);
+  expect(checks).toMatchObject([{ name: "python", state: "wrong", mend: expect.stringContaining("--install") }]);
+  expect(checks[0]?.found).toMatch(/^learning needs Python 3\.\d+ to 3\.\d+: python3 is 3\.8; install one \(or uv/);
+  program(bin, "python3", "echo 3 12");
+  const { checks: able } = await checkPython(undefined, "auto", undefined);
+  expect(able).toMatchObject([{ name: "python", state: "none" }]);
+});
 
 describe("what compiles the learner's layers", () => {
   const torch = { version: "2.13.0+cu130", cuda: "13.0", seesGpu: true, gpu: "NVIDIA New" };

@@ -4,6 +4,7 @@ import { messageOf } from "../../core/util/errors.js";
 import { hone } from "../../core/util/program.js";
 import { BUILDS, type Build, interpreterIn, madeEnvironments } from "../../engine/device/environment.js";
 import { pinned } from "../../machine/python/declared.js";
+import { environmentMaker } from "../../machine/python/python.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
 import { factsOfPython, type PythonFacts } from "./facts.js";
 import type { TrialRequest } from "./try.js";
@@ -30,6 +31,11 @@ export async function checkPython(
 ) {
   const python = learnerPython(given, build);
   if (python === undefined) {
+    try {
+      await environmentMaker();
+    } catch (error) {
+      return { checks: [wrong("python", messageOf(error), `then run \`${hone("doctor")} --install\``)] };
+    }
     const found = `not made yet; \`${hone("train")}\` makes it when it is first needed, \`${hone("doctor")} --install\` now`;
     return { checks: [none("python", found)] };
   }

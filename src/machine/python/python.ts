@@ -96,6 +96,12 @@ export async function ensurePython(options: PythonOptions = {}): Promise<string>
   return interpreterIn(folder);
 }
 
+const hasUv = async (packed: PackedWheels | undefined) => !packed && (await run("uv", ["--version"])).code === 0;
+
+/** What makes an environment here: "uv", or a Python. @throws HoneError that says what to install */
+export const environmentMaker = async (packed = packedWheels()): Promise<string> =>
+  (await hasUv(packed)) ? "uv" : await findPython(packed?.python);
+
 /** Makes an environment, or adds extras to it. */
 async function complete(
   folder: string,
@@ -108,7 +114,7 @@ async function complete(
   const missing = extras.filter((extra) => !there?.includes(extra));
   if (there && missing.length === 0) return;
   const interpreter = interpreterIn(folder);
-  const uv = !packed && (await run("uv", ["--version"])).code === 0;
+  const uv = await hasUv(packed);
   if (!there) {
     needDisk(dirname(folder), build === "cpu" ? DISK.cpu : DISK.cuda, "PyTorch", "give --python");
     const base = uv ? "uv" : await findPython(packed?.python);

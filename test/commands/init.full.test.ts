@@ -60,6 +60,18 @@ describe("hone init", () => {
     expect(JSON.parse(read("package.json"))).toMatchObject({ dependencies, scripts: { check: "hone check" } });
   });
 
+  it.each([
+    ["npm", ["package-lock.json"]],
+    ["pnpm", ["pnpm-lock.yaml", "pnpm-workspace.yaml"]],
+    ["Bun", ["bun.lock"]],
+    ["Yarn", ["yarn.lock", ".yarnrc.yml", ".yarn"]],
+  ])("makes a project where %s has installed hone", (_, made) => {
+    mkdirSync(folder);
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ dependencies: { "@hone-rl/hone": "0.1.0" } }));
+    for (const name of ["node_modules", ...made]) writeFileSync(join(folder, name), "");
+    expect(writeProject(groundOf(folder), project)).toEqual(files);
+  });
+
   it("leaves a config file alone that has other options", () => {
     mkdirSync(folder);
     writeFileSync(join(folder, "package.json"), JSON.stringify({ dependencies: { "@hone-rl/hone": "0.1.0" } }));

@@ -6,8 +6,11 @@ import { UsageError } from "../../core/util/errors.js";
 import { writeDurably } from "../../core/util/files.js";
 import { filesOf, honeOf, type PackageJson, type Project, packageJson, scriptsOf } from "./templates.js";
 
-/** Files that `npm install` of hone and git create in an empty folder; they do not count as content. */
-const NOT_OURS = ["node_modules", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", ".git", ".hone"];
+/** Files that git and an installation of hone (docs/release.md) put into an empty folder; they do not count as content. */
+const NOT_OURS = [
+  ...["node_modules", ".git", ".hone", "package-lock.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", "bun.lock"],
+  ...["yarn.lock", ".yarn", ".yarnrc.yml"],
+];
 
 /** What comes with an unpacked hone: models, and the options by which it does without a network. */
 const UNPACKED = { files: ["hone.config.json", "hub", "models"], options: ["hfCache", "hfOffline"] };

@@ -98,12 +98,8 @@ export class RunStore {
   /** The committed steps of the run in this file; none where there is no run. */
   static stepsIn(file: string): StepRow[] {
     if (!RunStore.recordIn(file)) return [];
-    const store = RunStore.read(file);
-    try {
-      return reading(file, () => store.steps());
-    } finally {
-      store.close();
-    }
+    using store = RunStore.read(file);
+    return reading(file, () => store.steps());
   }
 
   /** Whether the run in this file has a step, or the checkpoint of a fork: there is something to lose. */

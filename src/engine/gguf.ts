@@ -2,7 +2,7 @@
  * Reads the header of a GGUF file: its keys and its list of tensors, not their data. Nothing in it is trusted: lengths are
  * compared with the file before anything is allocated. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
  */
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { OpenFile } from "../core/util/files.js";
 
 /** A number's bytes, and how it is read. */
 interface NumberType {
@@ -98,14 +98,14 @@ export interface GgufHeader {
 
 /** The beginning of a file, as much of it as was asked for. */
 class Beginning {
-  readonly #handle: number;
+  readonly #file: OpenFile;
   readonly #size: number;
   #bytes = Buffer.alloc(0);
   at = 0;
 
-  constructor(handle: number) {
-    this.#handle = handle;
-    this.#size = fstatSync(handle).size;
+  constructor(file: OpenFile) {
+    this.#file = file;
+    this.#size = file.size;
   }
 
   /** The place of the next `length` bytes, which are in {@link bytes} then and have been passed. */
@@ -125,15 +125,11 @@ class Beginning {
   }
 
   #grow(needed: number): void {
-    const grown = Buffer.alloc(Math.min(this.#size, Math.max(FIRST, 2 * this.#bytes.length, needed)));
-    this.#bytes.copy(grown);
-    let have = this.#bytes.length;
-    while (have < grown.length) {
-      const read = readSync(this.#handle, grown, have, grown.length - have, have);
-      if (read === 0) throw new DamagedGguf("it ends within its header");
-      have += read;
-    }
-    this.#bytes = grown;
+    const have = this.#bytes.length;
+    const more = Math.min(this.#size, Math.max(FIRST, 2 * have, needed)) - have;
+    const read = this.#file.bytes(have, more);
+    if (read.length < more) throw new DamagedGguf("it ends within its header");
+    this.#bytes = Buffer.concat([this.#bytes, read]);
   }
 
   uint32(): number {
@@ -223,24 +219,20 @@ function readTensor(file: Beginning): GgufTensor {
 
 /** @throws DamagedGguf when the file is no GGUF file, or not whole */
 export function readGguf(path: string): GgufHeader {
-  const handle = openSync(path, "r");
-  try {
-    const file = new Beginning(handle);
-    const start = file.take(4);
-    if (file.bytes.toString("latin1", start, 4) !== "GGUF") throw new DamagedGguf("it does not begin with GGUF");
-    const version = file.uint32();
-    if (version < 2 || version > 3) throw new DamagedGguf(`its version is ${version}; 2 and 3 are read`);
-    const [tensorCount, keyCount] = [file.count("tensors"), file.count("keys")];
-    const values = new Map<string, GgufValue>();
-    for (let index = 0; index < keyCount; index++) {
-      const key = file.text();
-      if (values.has(key)) throw new DamagedGguf(`${shown(key)} is in it twice`);
-      values.set(key, readValue(file, key));
-    }
-    const tensors: GgufTensor[] = [];
-    for (let index = 0; index < tensorCount; index++) tensors.push(readTensor(file));
-    return { values, tensors };
-  } finally {
-    closeSync(handle);
+  using opened = new OpenFile(path);
+  const file = new Beginning(opened);
+  const start = file.take(4);
+  if (file.bytes.toString("latin1", start, 4) !== "GGUF") throw new DamagedGguf("it does not begin with GGUF");
+  const version = file.uint32();
+  if (version < 2 || version > 3) throw new DamagedGguf(`its version is ${version}; 2 and 3 are read`);
+  const [tensorCount, keyCount] = [file.count("tensors"), file.count("keys")];
+  const values = new Map<string, GgufValue>();
+  for (let index = 0; index < keyCount; index++) {
+    const key = file.text();
+    if (values.has(key)) throw new DamagedGguf(`${shown(key)} is in it twice`);
+    values.set(key, readValue(file, key));
   }
+  const tensors: GgufTensor[] = [];
+  for (let index = 0; index < tensorCount; index++) tensors.push(readTensor(file));
+  return { values, tensors };
 }

@@ -11,6 +11,7 @@ import { pathToFileURL } from "node:url";
 import { createGunzip } from "node:zlib";
 import { extract } from "tar-stream";
 import { codeOf, HoneError } from "../core/util/errors.js";
+import { removedAfter } from "../core/util/files.js";
 import { withLock } from "../core/util/lock.js";
 import { cacheHome } from "../core/util/paths.js";
 import { reinstall } from "../core/util/program.js";
@@ -115,22 +116,17 @@ async function fetchOne(
 ): Promise<void> {
   onLine(`fetching ${name} ${LLAMA_VERSION}, llama.cpp's libraries for this GPU (${megabytes} MB on disk)`);
   const aside = `${target}.part`;
+  using _aside = removedAfter(aside);
   // What a killed process has left there.
   rmSync(aside, { recursive: true, force: true });
   mkdirSync(aside, { recursive: true });
-  try {
-    const tarball = await packed(name, aside, signal);
-    const said = await integrityOf(tarball);
-    if (said !== integrity) {
-      throw new HoneError(
-        `${name} ${LLAMA_VERSION} as npm's registry gives it is not the one that hone knows (${said})`,
-      );
-    }
-    await unpack(tarball, join(aside, "package"));
-    renameSync(join(aside, "package"), target);
-  } finally {
-    rmSync(aside, { recursive: true, force: true });
+  const tarball = await packed(name, aside, signal);
+  const said = await integrityOf(tarball);
+  if (said !== integrity) {
+    throw new HoneError(`${name} ${LLAMA_VERSION} as npm's registry gives it is not the one that hone knows (${said})`);
   }
+  await unpack(tarball, join(aside, "package"));
+  renameSync(join(aside, "package"), target);
 }
 
 /** The tarball, by npm. */

@@ -1,8 +1,9 @@
 /** The file of a model's name, and the facts in its header. */
 import { createHash } from "node:crypto";
-import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { HoneError, messageOf } from "../core/util/errors.js";
+import { OpenFile } from "../core/util/files.js";
 import { packageRoot } from "../core/util/paths.js";
 import { type GgufHeader, type GgufValue, readGguf } from "./gguf.js";
 import { whyUnsound, whyUnsoundAdapter } from "./soundness.js";
@@ -211,17 +212,9 @@ const ENDS = 4 << 20;
  * A fingerprint of a model file by size, beginning and end; reading all of a large file would take longer than loading it.
  */
 export function modelFingerprint(file: string): string {
-  const { size } = statSync(file);
+  using opened = new OpenFile(file);
+  const { size } = opened;
   const hash = createHash("sha256").update(String(size));
-  const handle = openSync(file, "r");
-  try {
-    for (const start of [0, Math.max(0, size - ENDS)]) {
-      const part = Buffer.alloc(Math.min(ENDS, size));
-      readSync(handle, part, 0, part.length, start);
-      hash.update(part);
-    }
-  } finally {
-    closeSync(handle);
-  }
+  for (const start of [0, Math.max(0, size - ENDS)]) hash.update(opened.bytes(start, Math.min(ENDS, size)));
   return hash.digest("hex");
 }

@@ -1,8 +1,9 @@
 /** Lists the tools of all servers in parallel, each in a process of its own. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ServerSpec } from "../../core/task/servers.js";
+import { removedAfter } from "../../core/util/files.js";
 import { unlessAborted } from "../../core/util/signals.js";
 import { Connection, type ListedTool } from "./connection.js";
 import { ServerFailure } from "./errors.js";
@@ -35,6 +36,7 @@ export async function listServers(
   { startSeconds, logs, signal }: { startSeconds: number; logs: string; signal?: AbortSignal | undefined },
 ): Promise<Listed[]> {
   const folder = servers.some((server) => JSON.stringify(server).includes(ROLLOUT_FOLDER)) ? rolloutFolder() : "";
+  using _folder = folder === "" ? undefined : removedAfter(folder);
   const list = async (server: ServerSpec): Promise<Listed> => {
     let connection: Connection | undefined;
     try {
@@ -48,9 +50,5 @@ export async function listServers(
       await connection?.close();
     }
   };
-  try {
-    return await unlessAborted(Promise.all(servers.map(list)), signal);
-  } finally {
-    if (folder) rmSync(folder, { recursive: true, force: true });
-  }
+  return await unlessAborted(Promise.all(servers.map(list)), signal);
 }

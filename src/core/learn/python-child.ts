@@ -7,10 +7,11 @@
  * its control pipe close (native/learner/lifeline.py).
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, fstatSync, mkdirSync, openSync, readSync } from "node:fs";
+import { closeSync, fstatSync, mkdirSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
+import { OpenFile } from "../util/files.js";
 import { packageRoot } from "../util/paths.js";
 
 /** After the program's exit its last lines may still be under way. Milliseconds. */
@@ -133,14 +134,8 @@ export class PythonChild {
 
 /** The last bytes of a file, which may have grown to gigabytes; from `start` on. */
 export function endOf(path: string, most: number, start = 0): string {
-  const file = openSync(path, "r");
-  try {
-    const { size } = fstatSync(file);
-    const from = Math.max(start, size - most);
-    const buffer = Buffer.alloc(Math.max(0, size - from));
-    readSync(file, buffer, 0, buffer.length, from);
-    return buffer.toString("utf8");
-  } finally {
-    closeSync(file);
-  }
+  using file = new OpenFile(path);
+  const { size } = file;
+  const from = Math.max(start, size - most);
+  return file.bytes(from, Math.max(0, size - from)).toString("utf8");
 }

@@ -1,9 +1,10 @@
 /** Opens the database of a run to read it, and words what is wrong with one. */
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type Database from "better-sqlite3";
 import { codeOf, HoneError, messageOf } from "../util/errors.js";
+import { removedAfter } from "../util/files.js";
 import { openDatabase } from "../util/sqlite.js";
 
 /** @throws HoneError with one line for a damaged file */
@@ -45,17 +46,14 @@ export function openToRead(file: string): Database.Database {
     if (!/^SQLITE_(CANTOPEN|READONLY)/.test(codeOf(error) ?? "")) throw error;
   }
   const folder = mkdtempSync(join(tmpdir(), "hone-run-"));
-  try {
-    const copy = join(folder, "run.sqlite");
-    for (const ending of ["", "-wal"]) {
-      if (existsSync(file + ending)) copyFileSync(file + ending, copy + ending);
-    }
-    const database = openDatabase(copy);
-    // Without a log the one file is all that it needs, and that stays open after its name is gone.
-    database.pragma("journal_mode = DELETE");
-    database.pragma("query_only = ON");
-    return database;
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+  using _folder = removedAfter(folder);
+  const copy = join(folder, "run.sqlite");
+  for (const ending of ["", "-wal"]) {
+    if (existsSync(file + ending)) copyFileSync(file + ending, copy + ending);
   }
+  const database = openDatabase(copy);
+  // Without a log the one file is all that it needs, and that stays open after its name is gone.
+  database.pragma("journal_mode = DELETE");
+  database.pragma("query_only = ON");
+  return database;
 }

@@ -4,10 +4,12 @@ import {
   chmodSync,
   closeSync,
   createReadStream,
+  fstatSync,
   fsyncSync,
   ftruncateSync,
   mkdirSync,
   openSync,
+  readSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -17,15 +19,43 @@ import {
 import { dirname } from "node:path";
 import { HoneError, messageOf } from "./errors.js";
 
-/** Flushes a file's content, or a folder's list of names, to the disk. */
-export function flush(path: string): void {
-  const handle = openSync(path, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
+/** A file of which parts are read, until this is disposed of. */
+export class OpenFile implements Disposable {
+  readonly #handle: number;
+
+  constructor(path: string) {
+    this.#handle = openSync(path, "r");
+  }
+
+  get size(): number {
+    return fstatSync(this.#handle).size;
+  }
+
+  /** Fewer bytes at the file's end. */
+  bytes(from: number, length: number): Buffer {
+    const buffer = Buffer.alloc(length);
+    return buffer.subarray(0, readSync(this.#handle, buffer, 0, length, from));
+  }
+
+  flush(): void {
+    fsyncSync(this.#handle);
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#handle);
   }
 }
+
+/** Flushes a file's content, or a folder's list of names, to the disk. */
+export function flush(path: string): void {
+  using file = new OpenFile(path);
+  file.flush();
+}
+
+/** A file, or a folder with all that is in it, is removed when this is disposed of. */
+export const removedAfter = (path: string): Disposable => ({
+  [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }),
+});
 
 interface Place {
   /** The file itself, where `file` is a link to it. */

@@ -1,8 +1,9 @@
 /** Finds the messages and rows of paths: lists files, detects their kind, and tracks progress. */
-import { closeSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { HoneError } from "../../core/util/errors.js";
+import { OpenFile } from "../../core/util/files.js";
 import { openParquet, type ParquetFile } from "../../machine/dataset/parquet.js";
 import { type OpenedFile, openFile, readingFailed } from "./bytes.js";
 import { walk } from "./folder.js";
@@ -44,18 +45,13 @@ export async function findSource(path: string): Promise<Source> {
 
 /** The message that a file of a folder is; undefined for a file with many messages. */
 function messageIn(path: string): Found | undefined {
-  const file = openSync(path, "r");
-  try {
-    const head = Buffer.allocUnsafe(HEAD_BYTES);
-    const length = readSync(file, head, 0, HEAD_BYTES, 0);
-    const kind = recognise(head.subarray(0, length));
-    if (kind !== "message" && kind !== "unknown") return undefined;
-    if (length < HEAD_BYTES) return { kind: "message", bytes: head.subarray(0, length), name: path };
-    if (fstatSync(file).size <= MAX_MESSAGE_BYTES) return { kind: "message", bytes: readFileSync(path), name: path };
-    return { kind: "skipped", reason: kind === "message" ? "too_large" : "not_mail", name: path };
-  } finally {
-    closeSync(file);
-  }
+  using file = new OpenFile(path);
+  const head = file.bytes(0, HEAD_BYTES);
+  const kind = recognise(head);
+  if (kind !== "message" && kind !== "unknown") return undefined;
+  if (head.length < HEAD_BYTES) return { kind: "message", bytes: head, name: path };
+  if (file.size <= MAX_MESSAGE_BYTES) return { kind: "message", bytes: readFileSync(path), name: path };
+  return { kind: "skipped", reason: kind === "message" ? "too_large" : "not_mail", name: path };
 }
 
 /**

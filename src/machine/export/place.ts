@@ -5,7 +5,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { HoneError, messageOf, UsageError } from "../../core/util/errors.js";
-import { flush, moveDurably, sha256OfFile } from "../../core/util/files.js";
+import { flush, moveDurably, removedAfter, sha256OfFile } from "../../core/util/files.js";
 import { removeLeftovers } from "../pack/unpack.mjs";
 import { freeBytes } from "../plan/machine.js";
 
@@ -58,6 +58,7 @@ export async function writeFolder(
   await removeLeftovers(folder);
   const aside = (kind: string) => join(dirname(folder), `.${basename(folder)}.${process.pid}.${kind}`);
   const draft = aside("part");
+  using _draft = removedAfter(draft);
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(draft);
   try {
@@ -86,8 +87,6 @@ export async function writeFolder(
         cause: error,
       },
     );
-  } finally {
-    rmSync(draft, { recursive: true, force: true });
   }
 }
 

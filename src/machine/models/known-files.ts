@@ -4,6 +4,7 @@
  */
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { removedAfter } from "../../core/util/files.js";
 import { MODEL_TYPES } from "../architectures.js";
 import { VOCABULARY, withoutFallback } from "./byte-level.js";
 import { aboutFiles, chatTemplateIn, readJson, weightFiles } from "./source.js";
@@ -42,28 +43,25 @@ export async function withKnownFiles<T>(
 ): Promise<T> {
   // The converter takes names of the model from the folder's own.
   const place = join(aside, basename(folder));
+  using _aside = removedAfter(aside);
   rmSync(aside, { recursive: true, force: true });
   mkdirSync(place, { recursive: true });
   const write = (file: string, content: Json) => writeFileSync(join(place, file), JSON.stringify(content));
-  try {
-    for (const path of [...aboutFiles(paths), ...weightFiles(paths)]) {
-      if ([CONFIG, TOKENIZER, VOCABULARY].includes(path)) continue;
-      mkdirSync(dirname(join(place, path)), { recursive: true });
-      symlinkSync(resolve(folder, path), join(place, path));
-    }
-    if (paths.includes(VOCABULARY)) {
-      const vocabulary = withoutFallback(folder);
-      if (vocabulary === undefined) symlinkSync(resolve(folder, VOCABULARY), join(place, VOCABULARY));
-      else writeFileSync(join(place, VOCABULARY), vocabulary);
-    }
-    write(CONFIG, plainConfig(readJson(folder, CONFIG, name)));
-    // The converter takes the templates in this file before those in others, transformers after them.
-    const tokenizer = paths.includes(TOKENIZER)
-      ? { ...readJson(folder, TOKENIZER, name), auto_map: undefined, chat_template: chatTemplateIn(folder, name) }
-      : undefined;
-    if (tokenizer) write(TOKENIZER, tokenizer);
-    return await use({ folder: place, setTokenizer: (fields) => write(TOKENIZER, { ...tokenizer, ...fields }) });
-  } finally {
-    rmSync(aside, { recursive: true, force: true });
+  for (const path of [...aboutFiles(paths), ...weightFiles(paths)]) {
+    if ([CONFIG, TOKENIZER, VOCABULARY].includes(path)) continue;
+    mkdirSync(dirname(join(place, path)), { recursive: true });
+    symlinkSync(resolve(folder, path), join(place, path));
   }
+  if (paths.includes(VOCABULARY)) {
+    const vocabulary = withoutFallback(folder);
+    if (vocabulary === undefined) symlinkSync(resolve(folder, VOCABULARY), join(place, VOCABULARY));
+    else writeFileSync(join(place, VOCABULARY), vocabulary);
+  }
+  write(CONFIG, plainConfig(readJson(folder, CONFIG, name)));
+  // The converter takes the templates in this file before those in others, transformers after them.
+  const tokenizer = paths.includes(TOKENIZER)
+    ? { ...readJson(folder, TOKENIZER, name), auto_map: undefined, chat_template: chatTemplateIn(folder, name) }
+    : undefined;
+  if (tokenizer) write(TOKENIZER, tokenizer);
+  return await use({ folder: place, setTokenizer: (fields) => write(TOKENIZER, { ...tokenizer, ...fields }) });
 }

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Config } from "../../core/config/config.js";
 import { HoneError } from "../../core/util/errors.js";
-import { flush, moveDurably } from "../../core/util/files.js";
+import { flush, moveDurably, removedAfter } from "../../core/util/files.js";
 import { withLock } from "../../core/util/lock.js";
 import { packageRoot } from "../../core/util/paths.js";
 import { run as runToEnd } from "../../core/util/run.js";
@@ -125,13 +125,10 @@ export async function writtenOnce(
     removeParts(target);
     // Named after this process: a program of a killed process may still be writing to its own file.
     const aside = `${target}.${process.pid}.part`;
-    try {
-      await write(aside);
-      flush(aside);
-      moveDurably(aside, target);
-    } finally {
-      rmSync(aside, { recursive: true, force: true });
-    }
+    using _aside = removedAfter(aside);
+    await write(aside);
+    flush(aside);
+    moveDurably(aside, target);
   };
   await withLock(join(dirname(target), ".lock"), waiting, make, io.signal);
   return target;

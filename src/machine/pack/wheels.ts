@@ -1,6 +1,7 @@
 /** Collects the learner's packages as files, for a machine of this kind that has no network. */
-import { rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { removedAfter } from "../../core/util/files.js";
 import type { OnLine } from "../../core/util/run.js";
 import type { Build } from "../../engine/device/environment.js";
 import { installPackages, PIP } from "../python/install.js";
@@ -31,21 +32,18 @@ export async function collectWheels(choice: WheelsChoice): Promise<void> {
   const { base, version } = await pythonForWheels(choice.python);
   // Not every Python has a pip of its own, and markers of requirements are read by the Python that runs it.
   const tools = join(folder, ".tools");
+  using _tools = removedAfter(tools);
   await makeVenv(base, tools);
-  try {
-    // Files that lie there already count as an index's do.
-    const download = [...PIP, "download", "--only-binary", ":all:", "--dest", folder, "--find-links", folder];
-    await installPackages({
-      command: [join(tools, "bin", "python"), ...download],
-      list: join(tools, "requirements.txt"),
-      build,
-      torchIndex,
-      onProgress,
-      signal,
-      extras: unsloth ? ["base", "unsloth"] : ["base"],
-    });
-  } finally {
-    rmSync(tools, { recursive: true, force: true });
-  }
+  // Files that lie there already count as an index's do.
+  const download = [...PIP, "download", "--only-binary", ":all:", "--dest", folder, "--find-links", folder];
+  await installPackages({
+    command: [join(tools, "bin", "python"), ...download],
+    list: join(tools, "requirements.txt"),
+    build,
+    torchIndex,
+    onProgress,
+    signal,
+    extras: unsloth ? ["base", "unsloth"] : ["base"],
+  });
   writeFileSync(join(folder, WHEELS_LIST), `${JSON.stringify({ build, python: version }, null, 2)}\n`);
 }

@@ -2,13 +2,14 @@
  * Recomputes committed steps from what their run keeps: the task's rewards from the conversations, the training rewards, the
  * advantages, the batch, and the update from the checkpoint before it. Nothing is played, and the run is not changed.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Config, GivenOptions, OptionOf } from "../../core/config/config.js";
 import type { StepRow } from "../../core/run/records.js";
 import { checkSameRun, type RunSettings, taskOptionsIn } from "../../core/run/settings.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
+import { removedAfter } from "../../core/util/files.js";
 import { PROGRAM } from "../../judge/reward/kind.js";
 import { isRecomputable } from "../../judge/reward/open.js";
 import { programReward } from "../../judge/reward/program.js";
@@ -66,17 +67,14 @@ const noFunction = async () => ({ kind: "rewarded", rewards: [] }) as const;
 async function replayStep(kept: KeptStep, plan: RunPlan, io: ReplayIo): Promise<ReplayCheck[]> {
   const replayed = replayedGroups(kept, plan);
   const scratch = mkdtempSync(join(tmpdir(), "hone-replay-"));
-  try {
-    return [
-      replayRate(kept.at, plan.settings),
-      ...(await replayRewards(kept, plan, io)),
-      compareAdvantages(kept, replayed),
-      await replayBatch(kept, replayed, plan.settings, scratch),
-      await replayUpdate(kept, replayed, { plan, scratch, ...io }),
-    ];
-  } finally {
-    rmSync(scratch, { recursive: true, force: true });
-  }
+  using _scratch = removedAfter(scratch);
+  return [
+    replayRate(kept.at, plan.settings),
+    ...(await replayRewards(kept, plan, io)),
+    compareAdvantages(kept, replayed),
+    await replayBatch(kept, replayed, plan.settings, scratch),
+    await replayUpdate(kept, replayed, { plan, scratch, ...io }),
+  ];
 }
 
 /**

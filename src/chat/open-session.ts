@@ -1,4 +1,4 @@
-/** A conversation with the engine's model outside of a gathering. */
+/** Conversations with the engine's model. */
 import type { Engine } from "../core/engine/engine.js";
 import type { Sampling } from "../core/engine/sequence.js";
 import { EngineSession } from "../core/rollout/engine-session.js";
@@ -7,18 +7,33 @@ import { HoneError } from "../core/util/errors.js";
 import { type Chat, requireFormat } from "./chat.js";
 
 /**
- * Opens a sequence of its own, which the session closes.
+ * Opens conversations that begin alike, each by a sequence of its own, which it closes.
  *
+ * @param samplings one for each
+ * @param what of the prompt, for the message where it is too long
  * @throws HoneError when the prompt does not fit, or the model has no known tool format
  */
-export function openSession(engine: Engine, chat: Chat, opening: Opening, sampling: Sampling): Session {
+export function openGroup(
+  engine: Engine,
+  chat: Chat,
+  opening: Opening,
+  samplings: readonly Sampling[],
+  what = "the prompt",
+): Session[] {
   requireFormat(chat, opening.tools, engine.info.model);
   const prompt = Int32Array.from(chat.template.prompt(opening.messages, opening.tools));
   const room = engine.info.contextPerSequence;
   if (prompt.length >= room) {
     throw new HoneError(
-      `the prompt has ${prompt.length} tokens, and a conversation has room for ${room}; raise --context`,
+      `${what} has ${prompt.length} tokens, but a conversation has room for ${room}; raise --context`,
     );
   }
-  return new EngineSession(engine, chat, engine.open(prompt), opening, prompt, sampling);
+  const sequences = engine.openGroup(prompt, samplings.length);
+  return sequences.map(
+    (sequence, index) => new EngineSession(engine, chat, sequence, opening, prompt, samplings[index] as Sampling),
+  );
 }
+
+/** Opens one, as {@link openGroup}. */
+export const openSession = (engine: Engine, chat: Chat, opening: Opening, sampling: Sampling): Session =>
+  openGroup(engine, chat, opening, [sampling])[0] as Session;

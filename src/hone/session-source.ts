@@ -1,15 +1,13 @@
 /** The players: opens the engine, an API or the task's expert on this thread, and starts sessions for whole groups. */
 
 import { chatOf, requireFormat } from "../chat/chat.js";
+import { openGroup } from "../chat/open-session.js";
 import type { Engine } from "../core/engine/engine.js";
-import type { Sequence } from "../core/engine/sequence.js";
 import type { GroupJob } from "../core/gather/job.js";
-import { EngineSession } from "../core/rollout/engine-session.js";
 import type { EnginePlayer, PlayerSpec } from "../core/rollout/player.js";
 import type { Opening, Session } from "../core/rollout/session.js";
 import type { Player } from "../core/rollout/trajectory.js";
 import type { AnyTask } from "../core/task/task.js";
-import { HoneError } from "../core/util/errors.js";
 import { Random } from "../core/util/random.js";
 import { loadEngine } from "../engine/factory.js";
 
@@ -22,24 +20,12 @@ export interface SessionSource {
 /** Token-exact players on an engine's sequences. */
 function engineSessions(engine: Engine, spec: EnginePlayer): SessionSource {
   const chat = chatOf(engine, spec.chat);
-  const { template } = chat;
   const { temperature = 1 } = spec.sampling;
   return {
     info: { kind: "engine", model: spec.engine.model, adapter: spec.adapter, temperature },
     start: (opening, job) => {
-      requireFormat(chat, opening.tools, engine.info.model);
-      const prompt = Int32Array.from(template.prompt(opening.messages, opening.tools));
-      const room = engine.info.contextPerSequence;
-      if (prompt.length >= room) {
-        throw new HoneError(
-          `the prompt of scenario ${job.scenario.id} has ${prompt.length} tokens, but a conversation has room for ${room}; raise --context`,
-        );
-      }
-      const sequences = engine.openGroup(prompt, job.members.length);
-      return job.members.map(({ seed }, index) => {
-        const sequence = sequences[index] as Sequence;
-        return new EngineSession(engine, chat, sequence, opening, prompt, { ...spec.sampling, seed });
-      });
+      const samplings = job.members.map(({ seed }) => ({ ...spec.sampling, seed }));
+      return openGroup(engine, chat, opening, samplings, `the prompt of scenario ${job.scenario.id}`);
     },
   };
 }

@@ -68,3 +68,16 @@ export function wrapped(text: string, width: number): string[] {
   }
   return lines;
 }
+
+/**
+ * Lines of cells, as wide as the widest of their column.
+ *
+ * @param figures the cells after the first are aligned to the right
+ */
+export function tableText(rows: readonly (readonly string[])[], figures = false): string {
+  const most = Math.max(...rows.map((row) => row.length));
+  const widths = Array.from({ length: most }, (_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
+  const padded = (cell: string, i: number) =>
+    figures && i > 0 ? cell.padStart(widths[i] as number) : cell.padEnd(widths[i] as number);
+  return rows.map((row) => row.map(padded).join("  ").trimEnd()).join("\n");
+}

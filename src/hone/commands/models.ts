@@ -1,6 +1,7 @@
 /** `yarn hone models`: lists models (known by name, and downloaded), downloads and removes them. */
 
 import { hone } from "../../core/util/program.js";
+import { tableText } from "../../core/util/text.js";
 import { listModels, type ModelRow, removeModel, showModel } from "../../machine/models/installed.js";
 import { linesTo } from "../../machine/models/io.js";
 import { resolveModel } from "../../machine/models/resolve.js";
@@ -15,19 +16,6 @@ const parametersText = (count: number | null) =>
     : count < 999.5e6
       ? `${Number((count / 1e6).toPrecision(3))} M`
       : `${Number((count / 1e9).toPrecision(3))} B`;
-
-/** Pads each column to its widest cell. */
-function table(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] as number))
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n");
-}
 
 const cardText = ({ shape }: ModelRow, size: number | null) =>
   shape === null ? "" : size === null ? "none" : `${size} GB`;
@@ -51,7 +39,7 @@ export const listCommand = defineCommand({
     const rows = await listModels(config);
     const here = await thisMachine(io.log);
     io.log(
-      table([
+      tableText([
         ["name", "downloaded", "parameters", "smallest GPU", "trains here", "licence", "tool calls", "on the Hub"],
         ...rows.map((row) => {
           const { smallest_gpu, fits } = plannedFor(row.shape, here);

@@ -1,5 +1,6 @@
 /** Several players side by side, for people: a column for each, and below them the differences of each pair. */
 import type { Evaluation } from "../../core/run/records.js";
+import { tableText } from "../../core/util/text.js";
 import type { Contestant, Effort, Matrix } from "./matrix.js";
 import type { PairedShares } from "./paired.js";
 import { compact } from "./progress-line.js";
@@ -11,7 +12,8 @@ export interface TitledEvaluation extends Evaluation {
   readonly kind?: Contestant["kind"];
 }
 
-type Row = readonly [name: string, cells: readonly string[]];
+/** A name and its cells. */
+type Row = readonly string[];
 
 /** Heading of a checkpoint's column. */
 export const checkpointTitle = (name: string, step: number | null) =>
@@ -27,7 +29,7 @@ function costText({ kind, effort }: TitledEvaluation): string {
 const namesOf = (records: readonly object[]) => [...new Set(records.flatMap((record) => Object.keys(record)))].sort();
 
 function rowsOf(evaluations: readonly TitledEvaluation[]): Row[] {
-  const row = (name: string, cell: (one: TitledEvaluation) => string): Row => [name, evaluations.map(cell)];
+  const row = (name: string, cell: (one: TitledEvaluation) => string): Row => [name, ...evaluations.map(cell)];
   // Of no rollouts there is no share and no mean.
   const figure = (name: string, cell: (one: TitledEvaluation) => string) =>
     row(name, (one) => (one.n > 0 ? cell(one) : "–"));
@@ -48,9 +50,9 @@ function rowsOf(evaluations: readonly TitledEvaluation[]): Row[] {
     figure("turns", ({ turns }) => compact(turns)),
     figure("tokens written", ({ completion_tokens: tokens }) => compact(tokens)),
     ...effortRows(evaluations),
-    ["ends", evaluations.map(() => "")],
+    row("ends", () => ""),
     ...namesOf(evaluations.map(({ ends }) => ends)).map((name) => row(`  ${name}`, ({ ends }) => `${ends[name] ?? 0}`)),
-    ["calls that did not run", evaluations.map(({ tool_errors }) => (Object.keys(tool_errors).length > 0 ? "" : "0"))],
+    row("calls that did not run", ({ tool_errors }) => (Object.keys(tool_errors).length > 0 ? "" : "0")),
     ...namesOf(evaluations.map(({ tool_errors }) => tool_errors)).map((name) =>
       row(`  ${name}`, ({ tool_errors }) => `${tool_errors[name] ?? 0}`),
     ),
@@ -66,33 +68,19 @@ function effortRows(evaluations: readonly TitledEvaluation[]): Row[] {
   if (!evaluations.some(({ effort }) => effort)) return [];
   const row = (name: string, cell: (effort: Effort) => string): Row => [
     name,
-    evaluations.map(({ effort }) => (effort ? cell(effort) : "–")),
+    ...evaluations.map(({ effort }) => (effort ? cell(effort) : "–")),
   ];
   const costs = evaluations.map(costText);
   return [
     row("tokens given", ({ promptTokens, rollouts }) => compact(promptTokens / rollouts)),
-    ...(costs.some((cost) => cost !== "–") ? [["cost", costs] as const] : []),
+    ...(costs.some((cost) => cost !== "–") ? [["cost", ...costs]] : []),
     row("seconds", ({ seconds }) => compact(seconds)),
   ];
 }
 
-/** Aligns the cells to the right of the first into columns. */
-function tableText(rows: readonly Row[]): string {
-  const first = Math.max(...rows.map(([name]) => name.length));
-  const columns = Math.max(...rows.map(([, cells]) => cells.length));
-  const widths = Array.from({ length: columns }, (_, column) =>
-    Math.max(...rows.map(([, cells]) => (cells[column] ?? "").length)),
-  );
-  return rows
-    .map(([name, cells]) =>
-      [name.padEnd(first), ...cells.map((cell, column) => cell.padStart((widths[column] ?? 0) + 2))].join("").trimEnd(),
-    )
-    .join("\n");
-}
-
 /** Means are over all rollouts of a column, unless a cell gives another n. */
 export function evalText(evaluations: readonly TitledEvaluation[]): string {
-  return tableText([["", evaluations.map(({ title }) => title)], ...rowsOf(evaluations)]);
+  return tableText([["", ...evaluations.map(({ title }) => title)], ...rowsOf(evaluations)], true);
 }
 
 /** "+12.5 (4.1 to 20.3)", in points of success. */
@@ -117,20 +105,18 @@ export function matrixText({ columns, pairs, scenarios, split }: Matrix): string
     const { difference, low, high } = reward;
     return [
       `  ${titles.get(second)} − ${titles.get(first)}`,
-      [
-        pointsText(success),
-        pText(success.p),
-        `${signed(difference, 3)} (${signed(low, 3)} to ${signed(high, 3)})`,
-        String(success.n),
-      ],
+      pointsText(success),
+      pText(success.p),
+      `${signed(difference, 3)} (${signed(low, 3)} to ${signed(high, 3)})`,
+      String(success.n),
     ];
   });
-  const head: Row = ["", ["points of success", "p", "reward", "n"]];
+  const head: Row = ["", "points of success", "p", "reward", "n"];
   return [
     `${scenarios.length} ${split} scenarios`,
     ...(played.length > 0 ? [evalText(played)] : []),
     ...(rows.length > 0
-      ? [`differences on the same scenarios, with 95 % intervals\n${tableText([head, ...rows])}`]
+      ? [`differences on the same scenarios, with 95 % intervals\n${tableText([head, ...rows], true)}`]
       : []),
     ...columns.flatMap(({ title, problem }) => (problem === null ? [] : [`${title} broke down: ${problem}`])),
   ].join("\n");

@@ -11,6 +11,7 @@ import type { LearnerLifetime, StepMetrics, StepSettings } from "../core/learn/t
 import type { Run } from "../core/run/run.js";
 import type { UpdateRequest, Updater } from "../core/train/parts.js";
 import { deriveSeed } from "../core/util/random.js";
+import { onAbort } from "../core/util/signals.js";
 import { learnerCards } from "../engine/device/device.js";
 import { ggmlBase } from "../engine/missing.js";
 import { learnerFacts, learnerText } from "../machine/compute.js";
@@ -109,12 +110,10 @@ export function learnerUpdater({ lifetime, step, start, log }: UpdaterSettings):
     },
     async update(request) {
       await preparing;
-      const stop = () => void end();
-      request.signal.addEventListener("abort", stop, { once: true });
+      using _stopping = onAbort(request.signal, () => void end());
       try {
         return await replacingTheDead(request);
       } finally {
-        request.signal.removeEventListener("abort", stop);
         await afterUse();
       }
     },

@@ -137,7 +137,7 @@ interface BatchOptions {
 
 /** The step that a batch file is of; undefined where it says none. */
 export async function stepOfBatch(path: string): Promise<number | undefined> {
-  const step = (await readMetadata(path))?.step;
+  const step = readMetadata(path)?.step;
   return step === undefined ? undefined : Number(step);
 }
 

@@ -2,9 +2,10 @@
  * Writes safetensors files, and reads their floats: eight bytes with the header's length, a JSON header, then the tensors' bytes.
  * The format is little-endian, as are all machines that hone runs on.
  */
-import { open, readFile, rename, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import { z } from "zod";
 import { HoneError } from "../util/errors.js";
+import { OpenFile } from "../util/files.js";
 
 const headerSchema = z
   .object({ __metadata__: z.unknown() })
@@ -65,13 +66,11 @@ const metadataSchema = z.object({ __metadata__: z.record(z.string(), z.string())
 const MOST_HEADER = 1_048_576;
 
 /** Undefined for a file of another form. */
-export async function readMetadata(path: string): Promise<Readonly<Record<string, string>> | undefined> {
-  await using file = await open(path);
+export function readMetadata(path: string): Readonly<Record<string, string>> | undefined {
+  using file = new OpenFile(path);
   try {
-    const length = Buffer.alloc(8);
-    await file.read(length, 0, 8, 0);
-    const header = Buffer.alloc(Math.min(Number(length.readBigUInt64LE()), MOST_HEADER));
-    await file.read(header, 0, header.length, 8);
+    const length = Number(file.bytes(0, 8).readBigUInt64LE());
+    const header = file.bytes(8, Math.min(length, MOST_HEADER));
     return metadataSchema.parse(JSON.parse(header.toString())).__metadata__ ?? {};
   } catch {
     // What is no JSON is no header.

@@ -1,9 +1,9 @@
 /** Reads files as streams of chunks: counts bytes, unpacks gzip, and reports errors. */
 import { createReadStream } from "node:fs";
-import { open } from "node:fs/promises";
 import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { codeOf, HoneError, messageOf } from "../../core/util/errors.js";
+import { OpenFile } from "../../core/util/files.js";
 import { type FileKind, HEAD_BYTES, recognise } from "./recognise.js";
 
 const READ_BYTES = 1024 * 1024;
@@ -25,9 +25,8 @@ export function readingFailed(path: string, cause: unknown): HoneError {
 
 /** The first {@link HEAD_BYTES} of a file. */
 export async function headOf(path: string): Promise<Buffer> {
-  await using file = await open(path);
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
-  return buffer.subarray(0, bytesRead);
+  using file = new OpenFile(path);
+  return file.bytes(0, HEAD_BYTES);
 }
 
 /** A file's unpacked bytes and their kind. */

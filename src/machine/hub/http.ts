@@ -4,6 +4,8 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { HoneError, messageOf } from "../../core/util/errors.js";
+import { anyOf } from "../../core/util/signals.js";
+import { TimeLimit } from "../../core/util/time-limit.js";
 
 export interface HttpOptions {
   /** HF_ENDPOINT: `https://huggingface.co` or a mirror. */
@@ -88,13 +90,12 @@ export async function exchange<T>(
   const { signal, stallTimeout = 30_000, retryDelay = 500 } = options;
   if (options.offline) throw new Error("a request was about to be made with HF_HUB_OFFLINE set");
   for (let fruitless = 0; ; fruitless++) {
-    const stall = new AbortController();
-    const timer = setTimeout(() => stall.abort(), stallTimeout);
-    const either = signal ? AbortSignal.any([signal, stall.signal]) : stall.signal;
+    using stall = new TimeLimit(stallTimeout / 1000, () => undefined);
+    using either = anyOf([stall.signal, ...(signal ? [signal] : [])]);
     let interruption: Interrupted;
     try {
-      return await use(await follow(request(), options, either), {
-        received: () => void timer.refresh(),
+      return await use(await follow(request(), options, either.signal), {
+        received: () => stall.renew(),
         advanced: () => {
           fruitless = 0;
         },
@@ -102,8 +103,6 @@ export async function exchange<T>(
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       interruption = asInterruption(error, stall.signal.aborted);
-    } finally {
-      clearTimeout(timer);
     }
     if (fruitless >= MAX_FRUITLESS) {
       throw new HubUnreachable(

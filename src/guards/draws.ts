@@ -6,7 +6,7 @@
 
 import { addDraws } from "../core/engine/evaluated.js";
 import type { DrawStatistics } from "../core/engine/sequence.js";
-import type { Trajectory } from "../core/rollout/trajectory.js";
+import { recordsOf, type Trajectory } from "../core/rollout/trajectory.js";
 import type { CreditedGroup } from "../core/train/credit.js";
 import { demanding, type Guard } from "../core/train/guard.js";
 import { HoneError } from "../core/util/errors.js";
@@ -23,11 +23,11 @@ function logChoose(n: number, k: number): number {
 }
 
 /** The sampled tokens of a rollout, and the logarithm of their probability. */
-function drawnIn({ tokens, branches = [] }: Trajectory): { readonly ids: string; readonly logprob: number } {
+function drawnIn(trajectory: Trajectory): { readonly ids: string; readonly logprob: number } {
   const ids: number[] = [];
   let logprob = 0;
-  for (const record of [tokens, ...branches.map((branch) => branch.tokens)]) {
-    record?.ids.forEach((id, i) => {
+  for (const record of recordsOf(trajectory)) {
+    record.ids.forEach((id, i) => {
       if (record.sampled[i] !== 1) return;
       ids.push(id);
       logprob += record.logprobs[i] as number;

@@ -3,7 +3,7 @@
  * was played, token for token, from one distribution.
  */
 import { digestOf, digestOfLogprobs } from "../core/engine/evaluated.js";
-import type { Trajectory } from "../core/rollout/trajectory.js";
+import { recordsOf, type Trajectory } from "../core/rollout/trajectory.js";
 import type { TokenRecord } from "../core/rollout/transcript.js";
 import { HoneError } from "../core/util/errors.js";
 import { deriveSeed } from "../core/util/random.js";
@@ -67,12 +67,11 @@ function differenceOf(
  */
 export function checkEvaluated(group: readonly Trajectory[], temperature: number): void {
   for (const played of group) {
-    const { id, tokens, branches = [] } = played;
-    for (const record of [tokens, ...branches.map((branch) => branch.tokens)]) {
-      const difference = record && differenceOf(record, temperature, played);
+    for (const record of recordsOf(played)) {
+      const difference = differenceOf(record, temperature, played);
       if (difference === undefined) continue;
       throw new HoneError(
-        `the rollout ${id} is not what was played: ${difference}; the step was not taken. The same command plays it again`,
+        `the rollout ${played.id} is not what was played: ${difference}; the step was not taken. The same command plays it again`,
       );
     }
   }

@@ -3,7 +3,7 @@
  * the step take it from there. What it measured is computed again from the rollouts that are stored, and beside what the learner said.
  */
 import type { StepMetrics } from "../core/learn/types.js";
-import type { Trajectory } from "../core/rollout/trajectory.js";
+import { recordsOf, type Trajectory } from "../core/rollout/trajectory.js";
 import type { TokenRecord } from "../core/rollout/transcript.js";
 import type { StepMetricsRow, ValidationRow } from "../core/run/records.js";
 import { bestOf } from "../core/run/run.js";
@@ -27,9 +27,6 @@ export interface StoreReader {
   metrics(step: number): StepMetricsRow | null;
   validations(): readonly ValidationRow[];
 }
-
-const recordsOf = ({ tokens, branches = [] }: Trajectory): readonly TokenRecord[] =>
-  tokens ? [tokens, ...branches.map((branch) => branch.tokens)] : [];
 
 const same = (one: readonly number[], other: readonly number[], as: (value: number) => number) =>
   one.length === other.length && one.every((value, i) => as(value) === other[i]);

@@ -116,6 +116,10 @@ export const callsIn = <C>({ calls, branches = [] }: HasCalls<C>): C[] => [
   ...branches.flatMap((branch) => branch.calls ?? []),
 ];
 
+/** The tokens of all sequences of a rollout; none where its player has none. */
+export const recordsOf = ({ tokens, branches = [] }: Pick<Trajectory, "tokens" | "branches">): TokenRecord[] =>
+  tokens ? [tokens, ...branches.map((branch) => branch.tokens)] : [];
+
 /** A rollout that could not be finished: a defect of a tool, the task or the machine, never the model's fault. */
 export interface RolloutFailure {
   id: string;

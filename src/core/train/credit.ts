@@ -6,7 +6,7 @@ import type { BatchGroup, BatchTrajectory } from "../learn/batch.js";
 import type { StepSettings } from "../learn/types.js";
 import { comparable } from "../reward/comparable.js";
 import type { GroupReward } from "../reward/reward.js";
-import type { Trajectory } from "../rollout/trajectory.js";
+import { recordsOf, type Trajectory } from "../rollout/trajectory.js";
 import type { RolloutCredit } from "../run/records.js";
 import type { RolloutEnd } from "../task/task.js";
 import { HoneError } from "../util/errors.js";
@@ -56,11 +56,9 @@ export const rolloutsOf = (groups: readonly CreditedGroup[]): Trajectory[] =>
 /** Of their draws; null where the engine has measured none. */
 export function drawsOf(groups: readonly CreditedGroup[]): DrawStatistics | null {
   let sum: DrawStatistics | undefined;
-  for (const { tokens, branches = [] } of rolloutsOf(groups)) {
-    for (const record of [tokens, ...branches.map((branch) => branch.tokens)]) {
-      const draws = record?.evaluated?.draws;
-      if (draws && draws.tokens > 0) sum = addDraws(draws, sum);
-    }
+  for (const { evaluated } of rolloutsOf(groups).flatMap(recordsOf)) {
+    const draws = evaluated?.draws;
+    if (draws && draws.tokens > 0) sum = addDraws(draws, sum);
   }
   return sum ?? null;
 }
@@ -153,11 +151,8 @@ function countedGroups(groups: readonly CreditedGroup[], further: number): Credi
   return groups.filter((group) => (group.hasSignal || hasZeroAdvantages(group)) && !replaced.has(group));
 }
 
-const sampledIn = ({ tokens, branches = [] }: Trajectory): number =>
-  [tokens, ...branches.map((branch) => branch.tokens)].reduce(
-    (sum, record) => sum + (record?.sampled.reduce((one, flag) => one + flag, 0) ?? 0),
-    0,
-  );
+const sampledIn = (trajectory: Trajectory): number =>
+  recordsOf(trajectory).reduce((sum, { sampled }) => sum + sampled.reduce((one, flag) => one + flag, 0), 0);
 
 /** What the losses of a step are a mean over; `further` as in {@link countedGroups}. */
 export function meanOver(

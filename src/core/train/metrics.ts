@@ -2,7 +2,7 @@
 import { deviation } from "../learn/advantages.js";
 import type { StepMetrics } from "../learn/types.js";
 import { brokenOff } from "../rollout/deadline.js";
-import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
+import { type RolloutFailure, recordsOf, type Trajectory } from "../rollout/trajectory.js";
 import { callErrors, count, mean, meansOf } from "../run/evaluation.js";
 import { clustered, clustersOf } from "../run/interval.js";
 import type { SkipReason, StepMetricsRow } from "../run/records.js";
@@ -122,14 +122,12 @@ function spreadOf(groups: readonly CreditedGroup[]) {
 function entropyOf(trajectories: readonly Trajectory[]): number | null {
   let sum = 0;
   let n = 0;
-  for (const { tokens, branches = [] } of trajectories) {
-    for (const record of [tokens, ...branches.map((branch) => branch.tokens)]) {
-      record?.sampled.forEach((flag, i) => {
-        if (flag !== 1) return;
-        sum -= record.logprobs[i] as number;
-        n++;
-      });
-    }
+  for (const { sampled, logprobs } of trajectories.flatMap(recordsOf)) {
+    sampled.forEach((flag, i) => {
+      if (flag !== 1) return;
+      sum -= logprobs[i] as number;
+      n++;
+    });
   }
   return n === 0 ? null : sum / n;
 }

@@ -2,6 +2,7 @@
 
 import { resolve } from "node:path";
 import { options } from "../../core/config/config.js";
+import { recordsOf } from "../../core/rollout/trajectory.js";
 import { HoneError, refusalOf, UsageError } from "../../core/util/errors.js";
 import { program } from "../../core/util/program.js";
 import { modelFile } from "../../engine/models.js";
@@ -145,12 +146,7 @@ export class SeenRun {
     if (model === undefined) return {};
     this.#vocabulary ??= this.#vocabularyOf(model);
     const bytes = await this.#vocabulary;
-    const ids = new Set(
-      rollouts.flatMap(({ trajectory: { tokens, branches = [] } }) => [
-        ...(tokens?.ids ?? []),
-        ...branches.flatMap((branch) => branch.tokens.ids),
-      ]),
-    );
+    const ids = new Set(rollouts.flatMap(({ trajectory }) => recordsOf(trajectory)).flatMap((record) => record.ids));
     return Object.fromEntries([...ids].flatMap((id) => (bytes(id) === undefined ? [] : [[id, bytes(id) as string]])));
   }
 

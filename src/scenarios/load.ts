@@ -68,18 +68,25 @@ function strangeField(scenario: Scenario): string | undefined {
   let strange: string | undefined;
   JSON.stringify(scenario, (name, value: unknown) => {
     if (["bigint", "function", "symbol"].includes(typeof value)) strange = `${name} is a ${typeof value}`;
+    if (value instanceof Map || value instanceof Set) strange = `${name} is a ${value.constructor.name}`;
     return typeof value === "bigint" ? null : value;
   });
   return strange;
 }
 
 function checkPlain(task: AnyTask, scenarios: readonly Scenario[]): void {
+  const ids = new Set<string>();
   for (const [index, scenario] of scenarios.entries()) {
     const id: unknown = scenario?.id;
     if (typeof id !== "string" || id === "")
       throw new HoneError(
         `the task ${task.name}: scenario ${index + 1} has no id; give each a text of its own as \`id\``,
       );
+    if (ids.has(id))
+      throw new HoneError(
+        `the task ${task.name}: two scenarios have the id ${id}; give each a text of its own as \`id\``,
+      );
+    ids.add(id);
     let problem: string | undefined;
     try {
       problem = strangeField(scenario);
@@ -107,7 +114,7 @@ function checkSplits(task: AnyTask, scenarios: readonly Scenario[]): void {
  * The scenarios of a task.
  *
  * @param io access for downloading scenarios from the Hub
- * @throws HoneError when the task's own code fails, or a scenario is no plain data or in neither split
+ * @throws HoneError when the task's own code fails, or a scenario is no plain data, in no split or has another's id
  */
 export async function scenariosOf(task: AnyTask, options: PlainOptions, io?: ScenarioIo): Promise<readonly Scenario[]> {
   let scenarios: readonly Scenario[];

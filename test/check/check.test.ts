@@ -245,14 +245,6 @@ describe("a defect is found:", () => {
       /^warning repeated_question: 1 test questions are trained on too, .*: 5 is that of 0$/,
     ],
     [
-      "an id of two scenarios",
-      {
-        scenarios: () =>
-          words.map((word, i) => ({ id: `${i % 5}`, split: i < 4 ? "train" : "test", question: word, word })),
-      },
-      /^error repeated_id: ids occur more than once: 0$/,
-    ],
-    [
       "a split without scenarios",
       { scenarios: () => words.map((word) => ({ id: word, split: "train", question: word, word })) },
       /^error no_scenarios: the test split has no scenario/,

@@ -143,6 +143,17 @@ describe("a task file with a mistake", () => {
     await expect(scenariosOf(task, {})).rejects.toThrow('split "trian" of 2 scenarios is neither train nor test');
   });
 
+  it.each([
+    ["id", '["a", "b", "a"]', "two scenarios have the id a; give each a text of its own"],
+    ["id, words: new Map()", '["a"]', "the scenario a of the task cats is no plain data: words is a Map"],
+    ["id, words: { all: new Set() }", '["a"]', "is no plain data: all is a Set"],
+  ])("has no scenarios { %s } of %s", async (given, ids, problem) => {
+    const task = await load({
+      scenarios: `scenarios: () => ${ids}.map((id) => ({ split: "train", question: id, ${given} }))`,
+    });
+    await expect(scenariosOf(task, {})).rejects.toThrow(problem);
+  });
+
   it("has a message of the prompt without a text named before a template reads it", async () => {
     const prompt = (content: string) =>
       load({

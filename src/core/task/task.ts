@@ -69,7 +69,8 @@ function checkTool({ name, description, parameters, execute }: Omit<Tool, "final
 }
 
 /**
- * Checks and completes a tool. Throws TypeError where a field is missing or unknown, and on a name that model APIs do not accept.
+ * Checks and completes a tool. Throws TypeError where a field is missing or unknown, and on a name that model APIs do not
+ * accept.
  */
 export function defineTool<P extends ToolParameters, S extends Scenario = Scenario, E = unknown>(
   tool: ToolDefinition<P, S, E>,

@@ -9,7 +9,6 @@ export interface Finding {
   readonly level: "error" | "warning";
   readonly kind:
     | "no_scenarios"
-    | "repeated_id"
     | "repeated_scenario"
     | "repeated_question"
     | "no_description"
@@ -59,10 +58,6 @@ export function scenarioFindings(scenarios: readonly Scenario[]): Finding[] {
     if (scenarios.some((scenario) => scenario.split === split)) continue;
     findings.push(error("no_scenarios", `the ${split} split has no scenario, and training needs both splits`));
   }
-  const ids = scenarios.map(({ id }) => id);
-  const first = new Map([...ids.entries()].reverse().map(([at, id]) => [id, at]));
-  const twice = ids.filter((id, at) => first.get(id) !== at);
-  if (twice.length > 0) findings.push(error("repeated_id", `ids occur more than once: ${some(twice)}`));
   const trained = new Map(
     scenarios.filter(({ split }) => split === "train").map((scenario) => [contentOf(scenario), scenario.id]),
   );

@@ -67,8 +67,13 @@ it("ai-sdk-agent.ts pays for the right temperature, and for the tools that lead 
 
 it("simulated-customer.ts pays for the guest's order alone, whom the base model plays", async () => {
   const task = await loadTask(join(packageRoot, "examples/simulated-customer.ts"));
-  const [scenario] = (await task.scenarios({ seed: 1 })) as (Scenario & { drink: string; size: string })[];
+  const scenarios = (await task.scenarios({ seed: 1 })) as (Scenario & { drink: string; size: string })[];
+  const [scenario] = scenarios;
   const { drink, size } = scenario as NonNullable<typeof scenario>;
+  const orders = (split: string) =>
+    new Set(scenarios.filter((one) => one.split === split).map((one) => `${one.size} ${one.drink}`));
+  expect([...orders("test")].filter((order) => orders("train").has(order))).toEqual([]);
+  expect(orders("test").size).toBeGreaterThan(1);
   const play = (said: readonly string[], answers: readonly string[] = []) => {
     const [model, guest] = [said, answers].map((texts) => scripted(texts.map((one) => [text(one)])));
     const context = { scenario, model, base: { model: guest }, signal: new AbortController().signal };

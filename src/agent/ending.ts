@@ -11,6 +11,9 @@ export interface Ending {
   readonly answer?: Record<string, unknown>;
 }
 
+/** Begins the reason of a `bad_call` of code that returned: it saw no call, but a text. */
+export const MALFORMED = "its last call was malformed";
+
 /** @param finalTools of the task: a call of one is the answer */
 export function endingOf(
   { limit, turns }: Pick<RolloutModel, "limit"> & { readonly turns: readonly PlayedTurn[] },
@@ -30,9 +33,8 @@ export function endingOf(
   );
   if (final) return { end: "answered", answer: final.arguments };
   const [first] = calls;
-  // The code saw no call, but a text.
   if (read.length === 0 && first?.kind === "malformed")
-    return { end: "bad_call", reason: `its last call was malformed: ${first.reason}` };
+    return { end: "bad_call", reason: `${MALFORMED}: ${first.reason}` };
   const names = [...new Set(read.map(({ name }) => name.slice(0, 64)))].join(", ");
   return {
     end: "open_call",

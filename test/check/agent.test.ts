@@ -4,7 +4,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { MALFORMED } from "../../src/agent/ending.js";
+import type { Trajectory } from "../../src/core/rollout/trajectory.js";
+import type { RolloutEnd } from "../../src/core/task/task.js";
 import { modelFile } from "../../src/engine/models.js";
+import { agentFindings } from "../../src/hone/check/agent.js";
 import { checkTask } from "../../src/hone/check/check.js";
 import type { Finding } from "../../src/hone/check/findings.js";
 import { loadTask } from "../../src/scenarios/load.js";
@@ -72,6 +76,20 @@ test("errors that are taken for mistakes of the model", async () => {
   expect(findings.map(said)).toContain(
     "warning model_mistake: in 2 of 3 rollouts an error of the agent is taken for a mistake of the model (one/0): there is no tool look\nSuch rollouts are trained with 0: see that it is no fault of the agent",
   );
+});
+
+test("an agent that returned has made no error, whatever the model's last turn was", () => {
+  const malformed = `${MALFORMED}: the tool call is not valid JSON`;
+  const ended = ([end, reason]: readonly [RolloutEnd, string | undefined], reward: number) =>
+    ({ id: `${end}/0`, end, reason, reward: { reward }, calls: [], player: {} }) as unknown as Trajectory;
+  const found = (...ends: (readonly [RolloutEnd, string | undefined])[]) =>
+    agentFindings({ trajectories: ends.map(ended), failures: [], notes: [] }, 512).map(said);
+  expect(found(["bad_call", malformed], ["token_limit", undefined])).toEqual([]);
+  expect(found(["bad_call", malformed], ["bad_call", `the model's mistake: ${malformed}; no answer`])).toEqual([
+    expect.stringContaining(
+      "in 1 of 2 rollouts an error of the agent is taken for a mistake of the model (bad_call/0)",
+    ),
+  ]);
 });
 
 /** An agent that asks once, and does something with the `answer`. */

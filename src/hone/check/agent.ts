@@ -1,7 +1,8 @@
 /** A task that its own code plays: played with a small model, to find defects of the code; the model's words do not matter. */
 
+import { MALFORMED } from "../../agent/ending.js";
 import { gather } from "../../core/gather/gather.js";
-import { callsIn } from "../../core/rollout/trajectory.js";
+import { callsIn, type Trajectory } from "../../core/rollout/trajectory.js";
 import type { AnyTask, PlainOptions, RolloutEnd, Scenario } from "../../core/task/task.js";
 import { loadEngine } from "../../engine/factory.js";
 import { UnknownTools } from "../../insight/report/unknown-tools.js";
@@ -34,8 +35,12 @@ const LIMITS = {
 } as const;
 const AT_ONCE = 2;
 
-/** Ends of a rollout whose code ended with an error, but for those of hone's own limits. */
+/** Ends of a rollout whose code ended with an error, but for those of hone's own limits; of code that returned, too. */
 const MISTAKES: ReadonlySet<RolloutEnd> = new Set<RolloutEnd>(["bad_call", "token_limit", "model_mistake"]);
+
+/** An error's reason is there, and its own. */
+const isMistaken = ({ end, reason }: Pick<Trajectory, "end" | "reason">) =>
+  MISTAKES.has(end) && reason !== undefined && !reason.startsWith(MALFORMED);
 
 export async function playAgents(check: AgentCheck) {
   const { reference, taskOptions, scenarios, seed, maxTurns, toolSeconds, model, context, signal } = check;
@@ -89,7 +94,7 @@ export function agentFindings(
     const message = `in ${long.length} of ${all} rollouts the conversation left no room in a context of ${context} tokens`;
     findings.push(error("prompt_too_long", message));
   }
-  const mistaken = trajectories.filter(({ end }) => MISTAKES.has(end));
+  const mistaken = trajectories.filter(isMistaken);
   const [one] = mistaken;
   if (one) {
     const message = `in ${mistaken.length} of ${all} rollouts an error of the agent is taken for a mistake of the model (${one.id}): ${one.reason}\nSuch rollouts are trained with ${one.reward.reward}: see that it is no fault of the agent`;

@@ -119,6 +119,14 @@ describe("checks", () => {
     expect(numericMatch<Sum>(({ target }) => target)(said(text), scenario)).toBe(right);
   });
 
+  it("numericMatch says of which scenario it expects no number", () => {
+    const expecting = numericMatch(() => Number("1,234"));
+    for (const text of ["1234", "no number"])
+      expect(() => expecting(said(text), scenario)).toThrow(
+        `the number that numericMatch expects of the scenario ${scenario.id} is NaN`,
+      );
+  });
+
   it("numericMatch reads thousands, exponents and a tolerance", () => {
     const is = (wanted: number, text: string, tolerance?: number) =>
       numericMatch(() => wanted, tolerance === undefined ? {} : { tolerance })(said(text), scenario);

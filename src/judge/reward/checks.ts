@@ -55,12 +55,16 @@ function lastNumber(text: string): number | undefined {
 /**
  * Whether the answer's number (the last one in a text) is the expected one.
  * @param options.tolerance relative, for numbers near 0 absolute; default 1e-6
+ * @throws Error where none is expected: `Number("1,234")` is NaN, which no answer would match
  */
 export function numericMatch<S extends Scenario>(
   expected: (scenario: S) => number,
   { tolerance = 1e-6, given = answerOf() }: { tolerance?: number; given?: Given } = {},
 ) {
   return (rollout: FinishedRollout, scenario: S): boolean => {
+    const wanted = expected(scenario);
+    if (Number.isNaN(Number(wanted)))
+      throw new Error(`the number that numericMatch expects of the scenario ${scenario.id} is ${wanted}`);
     const value = given(rollout);
     const number =
       typeof value === "string"
@@ -68,7 +72,6 @@ export function numericMatch<S extends Scenario>(
         : ["number", "bigint"].includes(typeof value)
           ? Number(value)
           : undefined;
-    const wanted = expected(scenario);
     return number !== undefined && Math.abs(number - wanted) <= tolerance * Math.max(1, Math.abs(wanted));
   };
 }

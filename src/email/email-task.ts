@@ -44,14 +44,18 @@ const questionFields = z.object({
   query_date: z.iso.date(),
 });
 
-/** The questions of a file. @throws HoneError for evidence that is not in the database */
+/** The questions of a file. @throws HoneError for evidence that is not in the database, or that its inbox does not see */
 async function fromQuestions(file: string, given: TaskOptions<typeof options>, mail: MailDatabase, io?: ScenarioIo) {
   const { home, seed } = given;
   const { fromFile } = await import("../machine/dataset/from-file.js");
   const questions = await fromFile(file, { fields: questionFields })({ scenarios: file, home, seed }, io);
-  for (const { id, message_ids } of questions) {
+  for (const { id, message_ids, inbox_address, query_date } of questions) {
     const missing = message_ids.find((one) => mail.resolveId(one) === undefined);
     if (missing) throw new HoneError(`${file}: the mail ${missing} of the question ${id} is not in the database`);
+    if (message_ids.some((one) => mail.read({ inbox: inbox_address, today: query_date }, one))) continue;
+    throw new HoneError(
+      `${file}: the mail ${message_ids[0]} of the question ${id} is none that ${inbox_address} may see on ${query_date}`,
+    );
   }
   return questions;
 }

@@ -12,6 +12,7 @@ import { BuildFile } from "./build-file.js";
 import type { Mail } from "./mail.js";
 import type { EmailScenario } from "./scenario.js";
 import { applicationId, indexes, pageSize, schemaVersion, tables } from "./schema.js";
+import { bareAddress } from "./search.js";
 import { indexedText, isUnspaced } from "./words.js";
 
 /** Progress of indexing, in mails. */
@@ -34,6 +35,8 @@ export interface MailDatabaseWriter {
   addScenarios(scenarios: readonly EmailScenario[]): void;
   /** Whether a mail has this id, or a copy folded into a mail had it. */
   hasMessage(messageId: string): boolean;
+  /** Whether a mail, by its id or a copy's, is one that this question's inbox may see on its day. */
+  isSeenBy(question: Pick<EmailScenario, "inbox_address" | "query_date">, messageId: string): boolean;
   /** Orders and indexes the mails, and replaces the old database. Closes the writer. */
   finish(): void;
   /**
@@ -259,6 +262,15 @@ function writerOf(file: string): MailDatabaseWriter {
         }
       }),
     hasMessage: (messageId) => step(() => byMessageId.has(asStored(messageId))),
+    isSeenBy: ({ inbox_address, query_date }, messageId) =>
+      step(() => {
+        const id = byMessageId.get(asStored(messageId));
+        const address = addresses.get(bareAddress(inbox_address));
+        const day = id === undefined ? undefined : dates[id - 1]?.slice(0, 10);
+        if (day === undefined || day > query_date) return false;
+        const people = (sql.people.get(id) as string).split(" ");
+        return people.includes(`f${address}`) || people.includes(`t${address}`);
+      }),
     finish() {
       for (const _ of finishing());
     },

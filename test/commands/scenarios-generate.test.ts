@@ -109,13 +109,18 @@ describe("yarn hone scenarios generate", () => {
       "split",
     ]);
     const [row, ...rest] = rowsOf("mail.jsonl");
-    writeFileSync(
-      join(folder, "gone.jsonl"),
-      [{ ...row, message_ids: ["<no@where>"] }, ...rest].map((one) => JSON.stringify(one)).join("\n"),
+    const withFirst = (change: object) => {
+      const rows = [{ ...row, ...change }, ...rest];
+      writeFileSync(join(folder, "changed.jsonl"), rows.map((one) => JSON.stringify(one)).join("\n"));
+      return scenariosOf(task, { db, scenarios: join(folder, "changed.jsonl"), home: folder, seed: 1 });
+    };
+    await expect(withFirst({ message_ids: ["<no@where>"] })).rejects.toThrow(
+      `the mail <no@where> of the question ${row.id} is not in the database`,
     );
-    await expect(
-      scenariosOf(task, { db, scenarios: join(folder, "gone.jsonl"), home: folder, seed: 1 }),
-    ).rejects.toThrow(`the mail <no@where> of the question ${row.id} is not in the database`);
+    await expect(withFirst({ query_date: "1999-01-01" })).rejects.toThrow(
+      `of the question ${row.id} is none that ${row.inbox_address} may see on 1999-01-01`,
+    );
+    await expect(withFirst({ inbox_address: "no@where" })).rejects.toThrow("is none that no@where may see on");
   });
 
   it.each([

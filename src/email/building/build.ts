@@ -178,7 +178,7 @@ export async function buildMailDatabase(options: BuildOptions): Promise<BuildSum
     if (questions.length === 0) return;
     const reader = questionReader(rules);
     summary.questions = reader.counts;
-    for (const path of questions) addScenarios(await reader.read(path, storedId));
+    for (const path of questions) addScenarios(await reader.read(path, { storedId, isSeenBy: writer.isSeenBy }));
   }
 
   try {

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { HoneError } from "../../core/util/errors.js";
 import { openParquet } from "../../machine/dataset/parquet.js";
 import type { EmailScenario } from "../scenario.js";
+import type { MailDatabaseWriter } from "../writer.js";
 import { normalAddress } from "./addresses.js";
 import { openFile, readingFailed } from "./bytes.js";
 import { jsonRows } from "./lines.js";
@@ -33,7 +34,9 @@ export type DropReason =
   /** Several evidence mails, with --one-evidence. */
   | "several_evidence"
   /** An evidence mail is not in the database. */
-  | "missing_evidence";
+  | "missing_evidence"
+  /** No evidence mail is one that the inbox may see on the day of the question. */
+  | "hidden_evidence";
 
 export interface QuestionRules {
   readonly oneEvidence: boolean;
@@ -48,8 +51,11 @@ export interface QuestionCounts {
   dropped: Partial<Record<DropReason, number>>;
 }
 
-/** The id of a mail in the database, if it is there. */
-type StoredId = (messageId: string) => string | undefined;
+/** The mail that questions are about. */
+interface Mails extends Pick<MailDatabaseWriter, "isSeenBy"> {
+  /** The id of a mail in the database, if it is there. */
+  storedId(messageId: string): string | undefined;
+}
 
 async function readRows(path: string): Promise<unknown[]> {
   const file = await openFile(path, () => undefined);
@@ -90,14 +96,15 @@ function toScenario(row: z.output<typeof questionRow>, path: string): EmailScena
 export function questionReader({ oneEvidence, dropKnownBad }: QuestionRules) {
   const counts: QuestionCounts = { read: 0, kept: 0, dropped: {} };
 
-  function take(row: unknown, path: string, storedId: StoredId): EmailScenario | DropReason {
+  function take(row: unknown, path: string, mails: Mails): EmailScenario | DropReason {
     const { success, data } = questionRow.safeParse(row);
     if (!success) return "bad_row";
     if (dropKnownBad && knownBadIds.has(String(data.id))) return "known_bad";
     if (oneEvidence && data.message_ids.length !== 1) return "several_evidence";
-    const stored = data.message_ids.map(storedId);
+    const stored = data.message_ids.map(mails.storedId);
     if (stored.includes(undefined)) return "missing_evidence";
-    return toScenario({ ...data, message_ids: stored as string[] }, path);
+    const scenario = toScenario({ ...data, message_ids: stored as string[] }, path);
+    return scenario.message_ids.some((id) => mails.isSeenBy(scenario, id)) ? scenario : "hidden_evidence";
   }
 
   /**
@@ -105,14 +112,14 @@ export function questionReader({ oneEvidence, dropKnownBad }: QuestionRules) {
    *
    * @throws HoneError when the file cannot be read or holds something else
    */
-  async function read(path: string, storedId: StoredId): Promise<EmailScenario[]> {
+  async function read(path: string, mails: Mails): Promise<EmailScenario[]> {
     const rows = await readRows(path).catch((error: unknown) => {
       throw readingFailed(path, error);
     });
     const scenarios: EmailScenario[] = [];
     for (const row of rows) {
       counts.read++;
-      const scenario = take(row, path, storedId);
+      const scenario = take(row, path, mails);
       if (typeof scenario === "string") counts.dropped[scenario] = (counts.dropped[scenario] ?? 0) + 1;
       else scenarios.push(scenario);
     }

@@ -91,19 +91,25 @@ test("the same input gives the same database, ids made up included", async () =>
   expect(ids()).toEqual(first);
 });
 
-test("questions are kept when their mail is there, also as a folded copy, and counted when not", async () => {
+test("questions are kept when their mail is there, also as a folded copy, and their inbox sees it; else counted", async () => {
   const question = { question: "q", answer: "a", inbox_address: "b@x.org", query_date: "2001-01-01" };
   const asked = [
     { ...question, id: 1, message_ids: ["<1@x>"] },
     { ...question, id: 2, message_ids: ["<copy@x>"], split: "test" },
     { ...question, id: 3, message_ids: ["2@x"] },
     { ...question, id: 4, message_ids: ["<1@x>", "<9@x>"] },
+    { ...question, id: 5, message_ids: ["<1@x>"], inbox_address: "c@x.org" },
+    { ...question, id: 6, message_ids: ["<1@x>"], query_date: "2000-12-31" },
+    { ...question, id: 7, message_ids: ["<1@x>"], inbox_address: "An <A@x.org>" },
+    { ...question, id: 8, message_ids: ["<undated@x>"] },
   ];
-  const path = write("mail.jsonl", [row("<1@x>", "one"), row("<copy@x>", "one"), row("<2@x>", "two")].join("\n"));
+  const day = { date: "2001-01-01T12:00:00Z" };
+  const mails = [row("<1@x>", "one", day), row("<copy@x>", "one", day), row("<2@x>", "two", day)];
+  const path = write("mail.jsonl", [...mails, row("<undated@x>", "three")].join("\n"));
   const questions = write("questions.jsonl", asked.map((each) => JSON.stringify(each)).join("\n"));
   const summary = await build(mail([path], [questions]));
-  expect(summary.scenarios).toEqual({ train: 2, test: 1 });
-  expect(summary.questions).toEqual({ read: 4, kept: 3, dropped: { missing_evidence: 1 } });
+  expect(summary.scenarios).toEqual({ train: 3, test: 1 });
+  expect(summary.questions).toEqual({ read: 8, kept: 4, dropped: { missing_evidence: 1, hidden_evidence: 3 } });
   const opened = new Database(db, { readonly: true });
   expect(opened.prepare("SELECT message_ids FROM scenarios WHERE id = 'enron-3'").pluck().get()).toBe('["<2@x>"]');
   opened.close();
@@ -161,6 +167,7 @@ test("so does a disk that fills up", async () => {
       },
       addScenarios: (scenarios) => writer.addScenarios(scenarios),
       hasMessage: (id) => writer.hasMessage(id),
+      isSeenBy: (question, id) => writer.isSeenBy(question, id),
       finish: () => writer.finish(),
       finishing: () => writer.finishing(),
       abort: () => writer.abort(),

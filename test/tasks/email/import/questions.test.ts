@@ -29,7 +29,10 @@ const question = {
   split: "test",
 };
 const lines = (...rows: object[]) => rows.map((row) => JSON.stringify(row)).join("\n");
-const known = (id: string) => (/^<[12]@x>$/.test(id) ? id : undefined);
+const known = {
+  storedId: (id: string) => (/^<[12]@x>$/.test(id) ? id : undefined),
+  isSeenBy: () => true,
+};
 const all = { oneEvidence: false, dropKnownBad: false };
 
 test("a question becomes a scenario", async () => {
@@ -81,7 +84,10 @@ test("every question that is left out is counted by its reason", async () => {
 });
 
 test("the database's own form of an id takes the place of the question's", async () => {
-  const [scenario] = await questionReader(all).read(write("ids", lines(question)), (id) => id.replace(/[<>]/g, ""));
+  const [scenario] = await questionReader(all).read(write("ids", lines(question)), {
+    ...known,
+    storedId: (id) => id.replace(/[<>]/g, ""),
+  });
   expect(scenario?.message_ids).toEqual(["1@x"]);
 });
 

@@ -107,7 +107,10 @@ describeSample("real mail: what the README of the sample says", () => {
     expect(summary.questions).toEqual({ read: 125, kept: 125, dropped: {} });
     const ids = new Set(mails.map(({ messageId }) => messageId));
     const reader = questionReader({ oneEvidence: true, dropKnownBad: true });
-    const kept = await reader.read(allQuestions, (id) => (ids.has(id) ? id : undefined));
+    const kept = await reader.read(allQuestions, {
+      storedId: (id) => (ids.has(id) ? id : undefined),
+      isSeenBy: () => true,
+    });
     expect(kept.map(({ split }) => split).filter((split) => split === "train")).toHaveLength(88);
     expect(reader.counts).toEqual({
       read: 2886,

@@ -47,6 +47,7 @@ function timeToken(hours: string, minutes: string | undefined, half: string | un
 
 /** Converts every form of a date, a time or a number to one token. Order matters: dates before plain numbers. */
 const forms: readonly (readonly [RegExp, (...match: string[]) => string])[] = [
+  [/(?<=^|[\s($€£])[-\u2212](?=[$€£]?\.?\d)/g, () => " minus "],
   [/(\d),(?=\d{3}(?!\d))/g, (_, digit = "") => digit],
   [/\b(\d{4})-(\d{2})-(\d{2})\b/g, (_, y, m, d = "") => dateToken(Number(m), d, y)],
   [/\b(\d{1,2})\/(\d{1,2})\/(\d{4})\b/g, (_, m, d = "", y) => dateToken(Number(m), d, y)],

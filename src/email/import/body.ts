@@ -18,7 +18,8 @@ export class NoMail extends Error {
   }
 }
 
-const plainText = /^(?:text|text\/plain)?(?:[;\s]|$)/i;
+/** Every text but HTML counts as plain (RFC 2046, 4.1.4), and so does what names no type (RFC 2045, 5.2). */
+const plainText = /^(?:text\/(?!html\b)[^;]*|[^;/]*)(?:;|$)/i;
 
 /** Undefined for a message that must go through postal-mime. */
 function plainBody(headers: Headers, body: Buffer): string | undefined {

@@ -226,6 +226,13 @@ test.each([
   expect((await read("From: a@x.org", "Content-Type: text/html", "", html)).body).toBe(text);
 });
 
+test.each(["text/calendar; method=REQUEST", "text/enriched", "text/", "plain", "us-ascii; charset=utf-8", ";"])(
+  "a message is text if it is of no other kind: Content-Type: %s",
+  async (type) => {
+    expect((await read("From: a@x.org", `Content-Type: ${type}`, "", "At noon")).body).toBe("At noon");
+  },
+);
+
 test("format=flowed is joined to paragraphs", async () => {
   const head = ["From: a@x.org", "Content-Type: text/plain; format=flowed", ""];
   expect((await read(...head, "one ", "two", "three")).body).toBe("one two\nthree");

@@ -45,11 +45,14 @@ const assistantBlock = z.discriminatedUnion(
 );
 
 /** A text is a block of its own. */
-const blocks = <T extends z.ZodType>(block: T) =>
-  z.preprocess((value) => (typeof value === "string" ? [{ type: "text", text: value }] : value), z.array(block));
+const blocks = <T extends z.ZodType>(block: T, least = 0) =>
+  z.preprocess(
+    (value) => (typeof value === "string" ? [{ type: "text", text: value }] : value),
+    z.array(block).min(least),
+  );
 
 const message = z.discriminatedUnion("role", [
-  z.object({ role: z.literal("user"), content: blocks(userBlock) }),
+  z.object({ role: z.literal("user"), content: blocks(userBlock, 1) }),
   z.object({ role: z.literal("assistant"), content: blocks(assistantBlock) }),
   z.object({ role: z.literal("system"), content: texts }),
 ]);

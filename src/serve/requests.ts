@@ -11,7 +11,7 @@ export const only = (what: string, why: string) => ({ error: `only ${what} is su
 const sampler = "the engine samples without it";
 /** Values of the chat template's variables. As in vLLM. */
 export const templateArgs = z.record(z.string(), z.unknown()).nullish();
-/** Larger than any context, and the largest number that the engine takes. */
+/** Larger than any context and any vocabulary, and the largest number that the engine takes. */
 const MOST_TOKENS = 2 ** 31 - 1;
 
 const part = z.object({ type: z.literal("text"), text: z.string() });
@@ -88,7 +88,7 @@ export const tokens = z.union(
 );
 /** -1 is any, as in other servers. */
 const seed = z
-  .int()
+  .int({ error: `must be a whole number from -1 to ${Number.MAX_SAFE_INTEGER}` })
   .min(-1)
   .transform((value) => (value === -1 ? undefined : value));
 
@@ -97,7 +97,7 @@ export const sampling = {
   stream: z.boolean().nullish(),
   temperature: z.number().min(0).max(10).nullish(),
   top_p: probability.nullish(),
-  top_k: z.int().min(-1).nullish(),
+  top_k: z.int().min(-1).max(MOST_TOKENS).nullish(),
   min_p: probability.nullish(),
   seed: seed.nullish(),
   return_token_ids: z.boolean().nullish(),

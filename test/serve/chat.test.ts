@@ -272,6 +272,7 @@ describe("what is not obeyed is refused by its name", () => {
     ["top_logprobs", { top_logprobs: 2 }],
     ["stream_options", { stream_options: { include_usage: true } }],
     ["seed", { seed: -2 }],
+    ["top_k", { top_k: 2 ** 31 }],
     ["max_tokens", { max_tokens: 0 }],
     ["max_tokens", { max_tokens: 1e15 }],
     ["max_completion_tokens", { max_completion_tokens: 2 ** 31 }],

@@ -263,6 +263,9 @@ describe("/v1/messages", () => {
     await expect(anthropic.messages.create({ ...say, model: "other" })).rejects.toThrow(Anthropic.NotFoundError);
     const prefilled = { ...say, messages: [...say.messages, { role: "assistant" as const, content: "It" }] };
     await expect(anthropic.messages.create(prefilled)).rejects.toThrow(/given beginning/);
+    const silent = [...say.messages, { role: "assistant", content: "It" }, { role: "user", content: [] }];
+    const { body: empty } = await post("/v1/messages", { ...say, messages: silent });
+    expect((empty.error as { message: string }).message).toContain("'messages.2.content'");
     const { body } = await post("/v1/messages", { ...say, container: "c" });
     expect(body).toMatchObject({ type: "error", error: { type: "invalid_request_error" } });
   });

@@ -18,7 +18,7 @@ import {
   Unwritable,
   Work,
 } from "./automata.js";
-import { type Json, merge } from "./merge.js";
+import { areApart, type Json, merge } from "./merge.js";
 import { isFields as isObject } from "./openai/fields.js";
 import { type Bound, numbersWithin } from "./ranges.js";
 import { literal, type Rules, UNWRITTEN } from "./rules.js";
@@ -37,6 +37,8 @@ const MOST_REPEATED = 20_000;
 const MOST_DIVISOR = 1000;
 /** Parts of a schema with its references resolved: more would take seconds to convert. */
 const MOST_PARTS = 4096;
+/** Alternatives of which each is compared with each. */
+const MOST_COMPARED = 256;
 /** Optional properties of an object: each of them may be followed by each further one. */
 const MOST_OPTIONAL = 64;
 /** Levels of a schema with its references resolved. */
@@ -422,6 +424,8 @@ class Reader {
   #alternatives(keyword: string, { [keyword]: list, ...beside }: Json, path: string, open: Open): string {
     if (!Array.isArray(list) || list.length === 0) throw new BadSchema(path, keyword, "it is no list of schemas");
     const alone = Object.keys(beside).length === 0;
+    if (keyword === "oneOf" && !this.#areApart(list, beside))
+      this.#tell(path, keyword, "a value may obey several of its alternatives");
     const read: string[] = [];
     let impossible: BadSchema | undefined;
     for (const [index, one] of list.entries()) {
@@ -444,6 +448,16 @@ class Reader {
       return this.read(beside, path, open);
     }
     return read.length === 1 ? (read[0] as string) : this.#add([...new Set(read)].join(" | "));
+  }
+
+  /** Whether no value obeys two of the alternatives, as far as it is seen. */
+  #areApart(list: readonly unknown[], beside: Json): boolean {
+    const to = (one: unknown) => (isObject(one) && typeof one.$ref === "string" ? referred(this.#root, one.$ref) : one);
+    const whole = list.map((one) => merge(beside, isObject(to(one)) ? (to(one) as Json) : {}));
+    return (
+      list.length <= MOST_COMPARED &&
+      whole.every((one, at) => whole.slice(at + 1).every((other) => areApart(one, other)))
+    );
   }
 
   #types({ type, ...others }: Json, path: string): string[] {

@@ -1,5 +1,5 @@
 /** The live page's server, and what is asked of it. */
-import { mkdtempSync, truncateSync } from "node:fs";
+import { mkdtempSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -36,6 +36,21 @@ it("a run that is damaged while it is watched is told, and the others are follow
   expect(after[1]).toMatch(/run\.sqlite is damaged or half written/);
   const problems = ((await get("api/runs")).json() as { problem: string | null }[]).map(({ problem }) => problem);
   expect(problems).toEqual([null, expect.stringContaining("damaged")]);
+  await close();
+});
+
+it("a run that is removed and begun anew while it is watched is followed", async () => {
+  const { folders, get, close } = await served("run");
+  const before = (await get("api/revisions")).json();
+  const folder = folders[0] as string;
+  rmSync(folder, { recursive: true });
+  expect((await get("api/revisions")).json()).toEqual(before);
+  makeRun(join(folder, "../../.."), "run", { steps: 2 });
+  expect((await get("api/revisions")).json()).not.toEqual(before);
+  const [view] = (await get("api/runs")).json() as { steps: { step: number }[]; checkpoints: object[] }[];
+  expect(view?.steps.map(({ step }) => step)).toEqual([0, 1, 2]);
+  const { rows } = (await get("api/rows?run=0")).json() as { rows: { step: number }[] };
+  expect(Math.max(...rows.map(({ step }) => step))).toBe(2);
   await close();
 });
 

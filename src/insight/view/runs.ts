@@ -32,7 +32,7 @@ const homeText = (home: string): string =>
 export class SeenRun {
   readonly #id: number;
   readonly #found: FoundRun;
-  readonly #reader: RunReader | undefined;
+  #reader: RunReader | undefined;
   readonly problem: string | null = null;
   readonly name: string;
   #checkpoints: { state: string; seen: RunView["checkpoints"] } | undefined;
@@ -50,8 +50,16 @@ export class SeenRun {
     }
   }
 
+  /** @throws HoneError when the run was begun anew, and cannot be read yet */
   get reader(): RunReader | undefined {
-    return this.problem === null ? this.#reader : undefined;
+    if (this.problem !== null) return undefined;
+    if (this.#reader?.isReplaced()) {
+      const now = RunReader.open(this.#found.folder);
+      this.#reader.close();
+      this.#reader = now;
+      this.#checkpoints = undefined;
+    }
+    return this.#reader;
   }
 
   async view(): Promise<RunView> {
@@ -77,9 +85,9 @@ export class SeenRun {
       counts: [],
       revision: "",
     };
-    const reader = this.reader;
-    if (!reader) return nothing;
     try {
+      const reader = this.reader;
+      if (!reader) return nothing;
       const record = reader.record();
       // The revision is read first, so that a write in between is seen at the next request.
       const revision = reader.revision();
@@ -95,10 +103,11 @@ export class SeenRun {
         devices,
         steps,
         validations: reader.validations(),
-        checkpoints: await this.#checked(reader, steps.length),
         running: reader.running(),
         logs: reader.logs(),
         counts: reader.counts(),
+        // The last: while it is awaited the reader may be closed for another.
+        checkpoints: await this.#checked(reader, steps.length),
       };
     } catch (error) {
       return { ...nothing, problem: problemOf(error) };

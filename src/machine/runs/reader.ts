@@ -72,6 +72,8 @@ const LOG_LINES = 40;
 export class RunReader {
   readonly folder: string;
   readonly #file: string;
+  /** Of the file that is open. */
+  readonly #inode: number;
   readonly #store: RunStore;
   readonly #database: Database.Database;
   readonly #checkpoints: Checkpoints;
@@ -79,6 +81,7 @@ export class RunReader {
   private constructor(folder: string, file: string, store: RunStore, database: Database.Database) {
     this.folder = folder;
     this.#file = file;
+    this.#inode = statSync(file).ino;
     this.#store = store;
     this.#database = database;
     this.#checkpoints = new Checkpoints(join(folder, "checkpoints"));
@@ -125,6 +128,12 @@ export class RunReader {
   /** How often the start's model solved each scenario; empty without --difficulty. */
   difficulty(): ScenarioDifficulty[] {
     return reading(this.#file, () => this.#store.difficulty());
+  }
+
+  /** Whether the run's file is another than the one that is open: its folder was removed, and the run begun anew. */
+  isReplaced(): boolean {
+    const now = statSync(this.#file, { throwIfNoEntry: false });
+    return now !== undefined && now.ino !== this.#inode;
   }
 
   /** A text that differs after every write to the store. */

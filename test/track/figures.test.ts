@@ -2,8 +2,10 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { metricsLine } from "../../src/core/run/records.js";
+import { evaluate } from "../../src/core/run/evaluation.js";
+import { type MetricsLine, metricsLine } from "../../src/core/run/records.js";
 import { RunStore } from "../../src/core/run/store.js";
+import { stepMetricsRow } from "../../src/core/train/metrics.js";
 import { figuresOf, validationFigures, withZeros } from "../../src/insight/track/figures.js";
 import { Sample } from "../../src/insight/track/sample.js";
 import { trajectoryOf } from "../train/support/fakes.js";
@@ -54,6 +56,15 @@ it("so do those of a validation", () => {
     "val/seconds": validation?.seconds,
     "val/kinds/who/n": validation?.result.kinds.who?.n,
   });
+});
+
+it("of no rollouts there are no shares and no means, and no curve falls to 0", () => {
+  const metrics = stepMetricsRow([], [], 1e-4, null);
+  const step = Object.keys(figuresOf({ ...(lines[0] as MetricsLine), ...metrics }));
+  const held = Object.keys(validationFigures({ result: evaluate([], 4), seconds: 2 }));
+  const means = ["reward", "success", "success_low", "success_high", "turns", "completion_tokens", "low", "high"];
+  expect(means.filter((name) => step.includes(`train/${name}`) || held.includes(`val/${name}`))).toEqual([]);
+  expect([step, held]).toEqual([expect.arrayContaining(["train/rollouts"]), expect.arrayContaining(["val/n"])]);
 });
 
 it("a count that is not named any more is 0, and says nothing of a row that has no such counts", () => {

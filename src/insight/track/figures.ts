@@ -38,16 +38,23 @@ function flatten(value: unknown, path: string, into: Record<string, number>): vo
   }
 }
 
+const MEANS = ["reward", "success", "success_low", "success_high", "low", "high", "turns", "completion_tokens"];
+
+/** Of no rollouts there is no share and no mean: the record's are left out. */
+const measured = (record: object, n: number): [string, unknown][] =>
+  Object.entries(record).filter(([name]) => n > 0 || !MEANS.includes(name));
+
 /** All figures of a line of metrics.jsonl; a step that changed nothing has 1 in "skipped/REASON". */
 export function figuresOf({ step: _, skipped, ...line }: MetricsLine): Figures {
   const figures: Record<string, number> = { "train/skipped": skipped === null ? 0 : 1 };
   if (skipped !== null) figures[`skipped/${skipped}`] = 1;
-  for (const [name, value] of Object.entries(line)) flatten(value, GROUPS.has(name) ? name : `train/${name}`, figures);
+  for (const [name, value] of measured(line, line.rollouts))
+    flatten(value, GROUPS.has(name) ? name : `train/${name}`, figures);
   return figures;
 }
 
 export function validationFigures({ result, seconds }: Pick<ValidationRow, "result" | "seconds">): Figures {
   const figures: Record<string, number> = {};
-  flatten({ ...result, seconds }, "val", figures);
+  flatten(Object.fromEntries([...measured(result, result.n), ["seconds", seconds]]), "val", figures);
   return figures;
 }

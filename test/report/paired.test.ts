@@ -115,11 +115,17 @@ it("pairs of successes are counted by who solved them; the difference is second 
 });
 
 describe("the paired bootstrap", () => {
+  function intervalOf(first: readonly number[], second: readonly number[]) {
+    const { difference, low, high } = pairedMeans(first, second, 1);
+    if (low === null || high === null) throw new Error("no interval");
+    return { difference, low, high };
+  }
+
   it("has the ends of the distribution over all resamples", () => {
     const first = [0, 0.1, 0.2, 0.5, 0.9, 0.3];
     const second = [0.4, 0.15, 0.9, 0.4, 1, 0.9];
     const all = exactMeans(second.map((value, i) => value - (first[i] as number)));
-    const { difference, low, high } = pairedMeans(first, second, 1);
+    const { difference, low, high } = intervalOf(first, second);
     expect(difference).toBeCloseTo(0.2916667, 6);
     // Shares of the exact distribution below the ends; 9,999 draws know 2.5 % to within 0.16 % (standard deviation).
     const below = (value: number) => all.filter((one) => one < value).length / all.length;
@@ -132,7 +138,7 @@ describe("the paired bootstrap", () => {
   it("agrees with SciPy's on 60 pairs", () => {
     const first = FIRST.map((value) => value / 1000);
     const second = SECOND.map((value) => value / 1000);
-    const { difference, low, high } = pairedMeans(first, second, 1);
+    const { difference, low, high } = intervalOf(first, second);
     expect(difference).toBeCloseTo(0.0788, 10);
     // scipy.stats.bootstrap(method="percentile", n_resamples=99999) of SciPy 1.17.1: 0.01593 and 0.14065. The ends of 9,999
     // resamples are known to about 0.001 (standard deviation, by the density of the mean there).
@@ -143,9 +149,16 @@ describe("the paired bootstrap", () => {
   it("draws the same for the same seed, and keeps pairs together", () => {
     const first = Array.from({ length: 40 }, (_, i) => i);
     const second = first.map((value) => value + 1);
-    expect(pairedMeans(first, second, 7)).toEqual({ n: 40, difference: 1, low: 1, high: 1 });
+    expect(pairedMeans(first, second, 7)).toMatchObject({ n: 40, difference: 1 });
     const others = first.map((value, i) => value + (i % 7));
     expect(pairedMeans(first, others, 7)).toEqual(pairedMeans(first, others, 7));
     expect(pairedMeans(first, others, 7)).not.toEqual(pairedMeans(first, others, 8));
+  });
+
+  it("has no ends where every pair differs by as much, as one pair alone does", () => {
+    const none = { low: null, high: null };
+    expect(pairedMeans([0.5, 0, 1], [0.5, 0, 1], 1)).toEqual({ n: 3, difference: 0, ...none });
+    expect(pairedMeans([0.25], [0.75], 1)).toEqual({ n: 1, difference: 0.5, ...none });
+    expect(pairedMeans([], [], 1)).toEqual({ n: 0, difference: 0, ...none });
   });
 });

@@ -140,9 +140,7 @@ function Differences({ pairs, titles }: { readonly pairs: readonly Pair[]; reado
               <td class="figure">{success.first}</td>
               <td class="figure">
                 {signed(reward.difference)}{" "}
-                <small>
-                  {signed(reward.low)} to {signed(reward.high)}
-                </small>
+                <small>{reward.low === null ? "all alike" : `${signed(reward.low)} to ${signed(reward.high)}`}</small>
               </td>
               <td class="figure">{success.n}</td>
             </tr>

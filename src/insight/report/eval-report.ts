@@ -103,11 +103,12 @@ export function matrixText({ columns, pairs, scenarios, split }: Matrix): string
   const titles = new Map(columns.map(({ name, title }) => [name, title]));
   const rows = pairs.map(({ first, second, success, reward }): Row => {
     const { difference, low, high } = reward;
+    const interval = low === null || high === null ? "all alike" : `${signed(low, 3)} to ${signed(high, 3)}`;
     return [
       `  ${titles.get(second)} − ${titles.get(first)}`,
       pointsText(success),
       pText(success.p),
-      `${signed(difference, 3)} (${signed(low, 3)} to ${signed(high, 3)})`,
+      `${signed(difference, 3)} (${interval})`,
       String(success.n),
     ];
   });

@@ -25,9 +25,12 @@ export interface PairedShares extends Interval {
 }
 
 /** Pairs of numbers, second minus first. */
-export interface PairedMeans extends Interval {
+export interface PairedMeans {
   readonly n: number;
   readonly difference: number;
+  /** Ends of its 95 % interval; null where every pair differs by as much: the pairs then say nothing of others. */
+  readonly low: number | null;
+  readonly high: number | null;
 }
 
 /**
@@ -111,7 +114,9 @@ export function pairedMeans(
 ): PairedMeans {
   const differences = Float64Array.from(first, (value, i) => (second[i] as number) - value);
   const n = differences.length;
-  if (n === 0) return { n, difference: 0, low: 0, high: 0 };
+  if (n === 0) return { n, difference: 0, low: null, high: null };
+  const difference = differences.reduce((sum, value) => sum + value, 0) / n;
+  if (differences.every((value) => value === differences[0])) return { n, difference, low: null, high: null };
   const random = new Random("paired bootstrap", ...seed);
   const means = new Float64Array(RESAMPLES);
   for (let resample = 0; resample < RESAMPLES; resample++) {
@@ -123,7 +128,7 @@ export function pairedMeans(
   const tail = 0.025 * (RESAMPLES + 1);
   return {
     n,
-    difference: differences.reduce((sum, value) => sum + value, 0) / n,
+    difference,
     low: means[tail - 1] as number,
     high: means[RESAMPLES - tail] as number,
   };

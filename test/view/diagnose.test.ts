@@ -35,7 +35,7 @@ const stepOf = (step: number, metrics: object) =>
     },
   }) as unknown as Step;
 
-const viewOf = (steps: Step[]) => ({ steps }) as unknown as RunView;
+const viewOf = (steps: Step[]) => ({ steps, options: {} }) as unknown as RunView;
 
 describe("a step beside the others", () => {
   it("is odd where a figure is five times the median of the others, its own left out", () => {
@@ -177,7 +177,10 @@ describe("steps with the same trouble", () => {
 
   it("stand out less where another reward trained, and the task's own solved nothing", () => {
     const steps = [stepOf(1, { success: 0, reward: 0, training_reward: 0.713, updates: 1, groups_trainable: 1 })];
-    expect(problemsOf(run(steps))).toMatchObject([{ level: "odd", text: "None of 8 rollouts solved its scenario." }]);
+    const text = "None of 8 rollouts solved its scenario.";
+    expect(problemsOf(run(steps, { options: { reward: "ruler" } }))).toMatchObject([{ level: "odd", text }]);
+    // The task's own trains, of which fewer rollouts were trained on than played.
+    expect(problemsOf(run([...steps]))).toMatchObject([{ level: "bad", text }]);
   });
 
   it.each([

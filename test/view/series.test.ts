@@ -6,7 +6,8 @@ import { charts, coincides, drawable, type Line } from "../../web/src/series.js"
 describe("the band of the reward chart", () => {
   it("is the 95 % interval of the mean of few groups", () => {
     const rewards = [0.2, 0.4, 0.9];
-    const view = { steps: [{ step: 1, metrics: { reward: 0.5, training_reward: null } }], validations: [] };
+    const steps = [{ step: 1, metrics: { reward: 0.5, training_reward: null } }];
+    const view = { steps, validations: [], options: {} };
     const rows = rewards.flatMap((reward, group) =>
       [reward - 0.1, reward + 0.1].map((one) => ({ phase: "train", step: 1, scenario: `s-${group}`, reward: one })),
     );
@@ -21,8 +22,10 @@ describe("the band of the reward chart", () => {
 
 describe("the lines of a chart", () => {
   const chart = (id: string) => charts.find((one) => one.id === id) as (typeof charts)[number];
-  const viewOf = (...metrics: object[]) =>
-    ({ steps: metrics.map((one, i) => ({ step: i + 1, metrics: one })), validations: [] }) as unknown as RunView;
+  const steps = (metrics: object[]) => metrics.map((one, i) => ({ step: i + 1, metrics: one }));
+  const runOf = (options: object, ...metrics: object[]) =>
+    ({ steps: steps(metrics), validations: [], options }) as unknown as RunView;
+  const viewOf = (...metrics: object[]) => runOf({}, ...metrics);
   const drawnOf = (id: string, view: RunView) =>
     drawable(chart(id), { view, rows: [] }).map(({ name, points }) => [name, points.map(({ value }) => value)]);
 
@@ -33,11 +36,18 @@ describe("the lines of a chart", () => {
   });
 
   it("of rewards begin with the one that trained, where it is not the task's", () => {
-    expect(drawnOf("reward", viewOf({ reward: 0, training_reward: 0.713 }))).toEqual([
+    const metrics = { reward: 0, training_reward: 0.713 };
+    const both = [
       ["reward that trained", [0.713]],
       ["task's own", [0]],
-    ]);
-    expect(drawnOf("reward", viewOf({ reward: 0.5, training_reward: 0.5 }))).toEqual([["train", [0.5]]]);
+    ];
+    expect(drawnOf("reward", runOf({ reward: "ruler" }, metrics))).toEqual(both);
+    expect(drawnOf("reward", runOf({ reward: "task", control: "random-reward" }, metrics))).toEqual(both);
+  });
+
+  it("of rewards are one where the task's trains, though not all rollouts are trained on", () => {
+    const metrics = { rollouts: 8, reward: 0.5, training_n: 6, training_reward: 0.6 };
+    expect(drawnOf("reward", runOf({ reward: "task" }, metrics))).toEqual([["train", [0.5]]]);
   });
 
   it("are left out without values, and those of what never happened", () => {

@@ -44,9 +44,12 @@ const TIMES = 5;
 
 export const sumOf = (of: Readonly<Record<string, number>>) => Object.values(of).reduce((sum, value) => sum + value, 0);
 
-/** Whether another reward than the task's own trained. */
-export const isTrainedByOther = ({ training_reward: trained, reward }: Metrics) =>
-  trained !== null && Math.abs(trained - reward) > 1e-9;
+/**
+ * Whether another reward than the task's own trains; as in src/judge/reward/registry.ts. The means do not tell: rollouts that are
+ * not trained on count in the task's own alone.
+ */
+export const isTrainedByOther = ({ options: { reward = "task", control = "none" } }: Pick<RunView, "options">) =>
+  reward !== "task" || control !== "none";
 
 /** What steps with a finding of this kind have in common; undefined where that differs between them. */
 export function textOf(kind: string, all: readonly Metrics[]): string | undefined {
@@ -68,13 +71,13 @@ export function textOf(kind: string, all: readonly Metrics[]): string | undefine
   return undefined;
 }
 
-function learning(metrics: Metrics): Finding[] {
+function learning(metrics: Metrics, view: RunView): Finding[] {
   const { groups, groups_flat: flat, groups_no_verdict: noVerdict, groups_unrewarded: unrewarded } = metrics;
   const found: Finding[] = [];
   const add = (kind: string, level: Finding["level"], more: Partial<Finding> = {}) =>
     found.push({ kind, level, text: textOf(kind, [metrics]) ?? "", ...more });
   if (metrics.success === 0 && metrics.rollouts > 0) {
-    add("unsolved", isTrainedByOther(metrics) && !metrics.skipped ? "odd" : "bad");
+    add("unsolved", isTrainedByOther(view) && !metrics.skipped ? "odd" : "bad");
   }
   if (metrics.skipped && !(metrics.skipped === "no_spread" && metrics.success === 0)) {
     const ofUpdate = metrics.skipped === "loss" || metrics.skipped === "gradient";
@@ -200,17 +203,18 @@ const ORDER = { bad: 0, odd: 1, note: 2 };
 const known = new WeakMap<RunView["steps"], { readonly usual: Usual; readonly of: Map<number, Finding[]> }>();
 
 /** Findings about a committed step, the worst first. */
-export function findingsOf(step: Step, { steps }: RunView): Finding[] {
+export function findingsOf(step: Step, view: RunView): Finding[] {
+  const { steps } = view;
   const cache = known.get(steps) ?? { usual: usualOf(steps), of: new Map<number, Finding[]>() };
   known.set(steps, cache);
-  const findings = cache.of.get(step.step) ?? findIn(step, cache.usual);
+  const findings = cache.of.get(step.step) ?? findIn(step, cache.usual, view);
   cache.of.set(step.step, findings);
   return findings;
 }
 
-function findIn(step: Step, usual: Usual): Finding[] {
+function findIn(step: Step, usual: Usual, view: RunView): Finding[] {
   if (!step.metrics) return [];
-  const found = [...learning(step.metrics), ...playing(step.metrics), ...against(step, usual)];
+  const found = [...learning(step.metrics, view), ...playing(step.metrics), ...against(step, usual)];
   if (step.timing && step.timing.reused > 0) {
     found.push({
       kind: "reused",

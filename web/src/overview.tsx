@@ -3,12 +3,12 @@ import { useMemo, useState } from "preact/hooks";
 import type { RunView } from "../../src/insight/view/wire.js";
 import { Chart, colourOf, type Zoom } from "./chart.js";
 import { type Run, useData } from "./data.js";
-import { findingsOf } from "./diagnose.js";
+import { findingsOf, isTrainedByOther } from "./diagnose.js";
 import { clock, gigabytes, mean, meanOf, number, percent, seconds, shareOf, stepsText } from "./format.js";
 import { Plain } from "./parts.js";
 import { type Problem, problemsOf } from "./problems.js";
 import { link } from "./route.js";
-import { type ChartSpec, charts, hasOtherReward, hasValues } from "./series.js";
+import { type ChartSpec, charts, hasValues } from "./series.js";
 
 function Standing({
   problem,
@@ -120,7 +120,7 @@ function figuresOf(view: RunView): Figure[] {
     add(`success in training, step ${last.step}`, shareOf(last.success, n), intervalText({ low, high, n }));
   }
   if (last) {
-    const other = hasOtherReward(view);
+    const other = isTrainedByOther(view);
     if (other) add(`reward that trained, step ${last.step}`, number(last.training_reward), `n=${last.training_n}`);
     add(
       other ? "the task's own reward" : `reward, step ${last.step}`,

@@ -3,12 +3,12 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Row } from "../../src/insight/view/wire.js";
 import { type Run, useData } from "./data.js";
+import { isTrainedByOther } from "./diagnose.js";
 import { number, refused, seconds, signed, visible, words } from "./format.js";
 import { byExcess, isJudged } from "./order.js";
 import { EndBadge, Solved } from "./parts.js";
 import { failedText } from "./problems.js";
 import { change, go } from "./route.js";
-import { hasOtherReward } from "./series.js";
 import { RunPicker, runOf } from "./steps.js";
 
 const HEIGHT = 34;
@@ -117,7 +117,7 @@ const columns: readonly Column[] = [
 
 /** The reward that trained has a column where it is not the task's. */
 const columnsOf = (run: Pick<Run, "view">) =>
-  hasOtherReward(run.view) ? columns : columns.filter(({ name }) => name !== "trained");
+  isTrainedByOther(run.view) ? columns : columns.filter(({ name }) => name !== "trained");
 
 /** "7", "3-9" or "": steps from and to. */
 function stepsIn(text: string): [number, number] {
@@ -358,7 +358,7 @@ export function Rollouts({ params }: { readonly params: URLSearchParams }) {
         )}
       </p>
       <div
-        class={hasOtherReward(run.view) ? "table other" : "table"}
+        class={isTrainedByOther(run.view) ? "table other" : "table"}
         role="grid"
         aria-label="Rollouts"
         aria-rowcount={rows.length}

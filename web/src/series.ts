@@ -53,10 +53,6 @@ const validated = (view: RunView) => view.validations.filter(({ result }) => res
 const ofMetrics = (view: RunView, value: (metrics: Metrics) => number | null | undefined): Point[] =>
   trained(view).map(({ step, metrics }) => ({ step, value: value(metrics) ?? null }));
 
-/** Whether another reward than the task's own trained some step. */
-export const hasOtherReward = (view: RunView): boolean =>
-  trained(view).some(({ metrics }) => isTrainedByOther(metrics));
-
 /**
  * Mean reward of a step with the 95 % interval of the mean over its groups, since rollouts of one scenario are not
  * independent.
@@ -130,7 +126,7 @@ export const charts: readonly ChartSpec[] = [
       "Mean over rollouts of the reward that trained, with its 95 % interval over groups (Student's t). Dashed: the task's own, where another trained. Dots: held out.",
     format: number,
     lines: (view, rows) => {
-      const other = hasOtherReward(view);
+      const other = isTrainedByOther(view);
       return [
         {
           name: other ? "reward that trained" : "train",

@@ -24,7 +24,6 @@ import {
 import { Beside, Parts, toneOf } from "./parts.js";
 import { type FailedCall, failedCalls, failedText, unfinishedStep } from "./problems.js";
 import { change, go, link } from "./route.js";
-import { hasOtherReward } from "./series.js";
 
 const GROUPS = ["trainable", "no spread", "masked", "no reward", "broken off"];
 
@@ -127,7 +126,7 @@ function AllSteps({ run }: { readonly run: Run }) {
     const sums = total(steps.map(({ metrics }) => groupCounts(metrics)));
     return GROUPS.filter((name) => sums[name]);
   }, [steps]);
-  const other = hasOtherReward(view);
+  const other = isTrainedByOther(view);
   // Memoised: thousands of lines, unchanged at most polls.
   const lines = useMemo(
     () =>
@@ -272,7 +271,7 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
   const rows = run.rows.filter((row) => row.step === step && row.phase === "train");
   const groups = groupsOf(rows);
   const metrics = found?.metrics;
-  const other = metrics ? isTrainedByOther(metrics) : false;
+  const other = metrics ? isTrainedByOther(view) : false;
   const most = Math.max(0, ...rows.map(({ advantage }) => Math.abs(advantage ?? 0)));
   const findings = found ? findingsOf(found, view) : [];
   const known = view.steps.map((one) => one.step).filter((one) => one > 0);

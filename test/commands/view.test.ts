@@ -35,6 +35,14 @@ describe("yarn hone view", () => {
 });
 
 describe("yarn report", () => {
+  it("has a name that can be written, however many runs it is of", async () => {
+    const names = ["a", "b"].map((letter) => letter.repeat(150));
+    for (const name of names) makeRun(home, name, { steps: 1 });
+    const { status, stderr } = await hone("report", ...names);
+    expect([status, stderr]).toEqual([0, ""]);
+    expect(existsSync(join(home, `${names[0]}+1.html`))).toBe(true);
+  });
+
   it("writes one file of several runs, and its summary as JSON", async () => {
     const { status, stdout } = await hone(
       "report",

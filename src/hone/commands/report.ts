@@ -6,6 +6,14 @@ import { writeReport } from "../../insight/view/report-file.js";
 import { openRuns } from "../../insight/view/runs.js";
 import { defineCommand } from "../command.js";
 
+/** Bytes of a file's name that every file system takes, with an ending. */
+const NAME_BYTES = 200;
+
+function fileOf(names: readonly string[]): string {
+  const all = names.join("+");
+  return `${Buffer.byteLength(all) <= NAME_BYTES ? all : `${names[0]}+${names.length - 1}`}.html`;
+}
+
 export const reportCommand = defineCommand({
   name: "report",
   positional: "runs",
@@ -14,7 +22,7 @@ export const reportCommand = defineCommand({
     try {
       const problem = runs.find((run) => run.problem !== null)?.problem;
       if (problem) throw new HoneError(problem);
-      const file = out ?? `${runs.map(({ name }) => name).join("+")}.html`;
+      const file = out ?? fileOf(runs.map(({ name }) => name));
       const summary = await writeReport(runs, file, sample);
       const { bytes, rollouts, embedded } = summary;
       io.log(`${file}: ${compact(bytes / 1e6)} MB, conversations of ${embedded} of ${rollouts} rollouts`);

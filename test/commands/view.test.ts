@@ -49,14 +49,14 @@ describe("yarn report", () => {
       "first",
       "second",
       "--out",
-      "both.html",
+      "made/both.html",
       "--sample",
       "10",
       "--json",
     );
     expect(status).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ file: "both.html", runs: 2, rollouts: 72 });
-    expect(readFileSync(join(home, "both.html"), "utf8")).toContain("<title>first, second · hone</title>");
+    expect(JSON.parse(stdout)).toMatchObject({ file: "made/both.html", runs: 2, rollouts: 72 });
+    expect(readFileSync(join(home, "made/both.html"), "utf8")).toContain("<title>first, second · hone</title>");
   });
 
   it("refuses a run that is not whole with one line, and leaves no file", async () => {

@@ -1,4 +1,6 @@
 /** A report: runs as one HTML file that opens from disk, with all metrics and a sample of the rollouts. */
+import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
 import { deflateRawSync } from "node:zlib";
 import { HoneError, messageOf } from "../../core/util/errors.js";
 import { writeDurably } from "../../core/util/files.js";
@@ -86,6 +88,7 @@ export async function writeReport(runs: readonly SeenRun[], file: string, sample
     ...data,
   ]);
   try {
+    mkdirSync(dirname(file), { recursive: true });
     writeDurably(file, html);
   } catch (error) {
     throw new HoneError(`--out ${file} cannot be written: ${messageOf(error)}`, { cause: error });

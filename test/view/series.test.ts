@@ -1,7 +1,7 @@
 /** What the charts show. */
 import { describe, expect, it } from "vitest";
 import type { Row, RunView } from "../../src/insight/view/wire.js";
-import { charts, coincides, drawable, type Line } from "../../web/src/series.js";
+import { besideStep, charts, coincides, drawable, type Line } from "../../web/src/series.js";
 
 describe("the band of the reward chart", () => {
   it("is the 95 % interval of the mean of few groups", () => {
@@ -72,4 +72,13 @@ describe("the lines of a chart", () => {
     expect(coincides(line(1, 2, 4), line(1, 2, 3, 4))).toBe(false);
     expect(coincides(line(1, 2, 3), line(1, 2))).toBe(false);
   });
+});
+
+it("error bars at a step stand beside each other, and those of many runs near it", () => {
+  expect([0, 1, 2].map((i) => besideStep(i, 3))).toEqual([-4, 0, 4]);
+  for (const n of [1, 2, 6, 74]) {
+    const places = Array.from({ length: n }, (_, i) => besideStep(i, n));
+    expect(Math.max(...places.map(Math.abs))).toBeLessThanOrEqual(12);
+    expect(new Set(places).size).toBe(n);
+  }
 });

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { Run } from "./data.js";
 import { go } from "./route.js";
-import { type ChartSpec, coincides, drawable, FEW, type Line, smooth } from "./series.js";
+import { besideStep, type ChartSpec, coincides, drawable, FEW, type Line, smooth } from "./series.js";
 
 export interface Zoom {
   readonly from: number;
@@ -141,7 +141,7 @@ function drawErrorBars(u: uPlot, drawn: readonly Drawn[]): void {
   for (const [step, beside] of at) {
     for (const [i, { colour, low, high }] of beside.entries()) {
       ctx.strokeStyle = colour;
-      const x = u.valToPos(step, "x", true) + 4 * pixel * (i - (beside.length - 1) / 2);
+      const x = u.valToPos(step, "x", true) + pixel * besideStep(i, beside.length);
       if (x < u.bbox.left - 8 * pixel || x > u.bbox.left + u.bbox.width + 8 * pixel) continue;
       const [top, bottom] = [u.valToPos(high, "y", true), u.valToPos(low, "y", true)];
       ctx.beginPath();

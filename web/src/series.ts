@@ -367,6 +367,9 @@ export const charts: readonly ChartSpec[] = [
 /** Fewer intervals than this are drawn as error bars: a band would fill the chart. */
 export const FEW = 6;
 
+/** Where one of n error bars at a step stands, in pixels from it: beside each other, and near it however many they are. */
+export const besideStep = (i: number, n: number): number => Math.min(4, 24 / n) * (i - (n - 1) / 2);
+
 interface Seen {
   readonly view: RunView;
   readonly rows: readonly Row[];

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { hostname, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { lockRun, ownerOf } from "../../src/core/run/lock.js";
@@ -39,18 +39,22 @@ async function otherOwner(): Promise<{ pid: number; kill(): Promise<void> }> {
 }
 
 describe("the owner of a run, for those who look at it", () => {
-  const note = (since: number) => {
-    const owner = { pid: process.pid, host: hostname(), since: new Date(since).toISOString() };
-    writeFileSync(join(folder, "owner.json"), JSON.stringify(owner));
+  const note = (change: object) => {
+    const lock = lockRun(folder);
+    const owner = JSON.parse(readFileSync(join(folder, "owner.json"), "utf8"));
+    lock.release();
+    writeFileSync(join(folder, "owner.json"), JSON.stringify({ ...owner, ...change }));
   };
 
-  it("is the process of that id that was there when the run was taken", () => {
-    note(Date.now());
-    expect(ownerOf(folder)?.pid).toBe(process.pid);
+  it("is the process of that id that was there when the run was taken, whatever the clock says since", () => {
+    for (const hours of [0, -9, 9]) {
+      note({ since: new Date(Date.now() + 3_600_000 * hours).toISOString() });
+      expect(ownerOf(folder)?.pid).toBe(process.pid);
+    }
   });
 
   it.skipIf(process.platform !== "linux")("is not another one to which a killed owner's id was given", () => {
-    note(Date.now() - 1000 * process.uptime() - 3_600_000);
+    note({ ticks: 1 });
     expect(ownerOf(folder)).toBeUndefined();
   });
 });

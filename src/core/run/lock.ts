@@ -11,7 +11,13 @@ import { codeOf, HoneError } from "../util/errors.js";
 import { writeDurably } from "../util/files.js";
 import { tryLock } from "../util/lock.js";
 
-const ownerSchema = z.object({ pid: z.number(), host: z.string(), since: z.string() });
+const ownerSchema = z.object({
+  pid: z.number(),
+  host: z.string(),
+  since: z.string(),
+  /** See {@link ticksOf}; null where unknown. */
+  ticks: z.number().nullish(),
+});
 
 export type Owner = z.output<typeof ownerSchema>;
 
@@ -38,24 +44,19 @@ function readOwner(file: string): Owner | undefined {
   }
 }
 
-/** Tolerance in milliseconds for clock corrections: a process cannot have recorded a time before its own start. */
-const CLOCKS_APART = 60_000;
-
-/** Clock ticks (1/100 s) from the machine's start to the process's; NaN where unknown, as outside Linux. */
-function ticksOf(pid: number | "self"): number {
+/**
+ * Clock ticks (1/100 s) from the machine's start to the process's, which no change of the clock moves; null where unknown, as
+ * outside Linux.
+ */
+function ticksOf(pid: number | "self"): number | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
     // The name, in parentheses, may contain blanks; the start time is the 20th field after it (proc_pid_stat(5)).
-    return Number(text.slice(text.lastIndexOf(")") + 2).split(" ")[19] ?? Number.NaN);
+    return Number(text.slice(text.lastIndexOf(")") + 2).split(" ")[19]);
   } catch {
     // Hidden, ended, or not Linux.
-    return Number.NaN;
+    return null;
   }
-}
-
-/** Start of a process in milliseconds since 1970, computed relative to this process; NaN where unknown. */
-function startOf(pid: number): number {
-  return Date.now() - 1000 * process.uptime() + 10 * (ticksOf(pid) - ticksOf("self"));
 }
 
 /**
@@ -66,7 +67,8 @@ export function ownerOf(folder: string): Owner | undefined {
   const owner = readOwner(join(folder, "owner.json"));
   if (!owner || owner.host !== hostname()) return undefined;
   // A killed process leaves its record, and its id is reused.
-  if (startOf(owner.pid) > Date.parse(owner.since) + CLOCKS_APART) return undefined;
+  const ticks = ticksOf(owner.pid);
+  if (ticks !== null && ticks !== (owner.ticks ?? ticks)) return undefined;
   try {
     process.kill(owner.pid, 0);
     return owner;
@@ -88,7 +90,8 @@ export function lockRun(folder: string): RunLock {
   let previous: Owner | undefined;
   try {
     previous = readOwner(ownerFile);
-    const owner: Owner = { pid: process.pid, host: hostname(), since: new Date().toISOString() };
+    const since = new Date().toISOString();
+    const owner: Owner = { pid: process.pid, host: hostname(), since, ticks: ticksOf("self") };
     writeDurably(ownerFile, `${JSON.stringify(owner)}\n`);
   } catch (error) {
     lock.close();

@@ -73,6 +73,30 @@ describe("an adapter", () => {
     expect(readFileSync(join(folder, "hone-export.json"), "utf8")).not.toContain(home);
   });
 
+  it.each([
+    { model: "Org/Base@v2", arguments: ', revision="v2"', revision: "v2" },
+    { model: "hf:Org/Base:sub/b-q8_0.gguf", arguments: ', gguf_file="sub/b-q8_0.gguf"', revision: null },
+  ])("in PEFT's form is loaded with the revision and the file of $model", async (base) => {
+    const run = base.model.replace(/\W/g, "-");
+    await trainedRun(home, run, { model: base.model });
+    const { folder } = await exported({ to: "peft", run, out: out(run) });
+    const config = JSON.parse(readFileSync(join(folder, "adapter_config.json"), "utf8"));
+    expect(config).toMatchObject({ base_model_name_or_path: "Org/Base", revision: base.revision });
+    expect(readFileSync(join(folder, "README.md"), "utf8")).toContain(`from_pretrained("Org/Base"${base.arguments})`);
+  });
+
+  it.each([
+    ["qwen2.5-0.5b", "license: apache-2.0\n"],
+    [
+      "qwen2.5-3b",
+      "license: other\nlicense_name: qwen-research\nlicense_link: https://huggingface.co/Qwen/Qwen2.5-3B-Instruct/blob/main/LICENSE\n",
+    ],
+  ])("of %s has its licence as the Hub takes it", async (model, licence) => {
+    await trainedRun(home, model, { model });
+    const { folder } = await exported({ to: "peft", run: model, out: out(model) });
+    expect(readFileSync(join(folder, "README.md"), "utf8")).toContain(`\n${licence}pipeline_tag:`);
+  });
+
   it("in GGUF form is the checkpoint's own file, and the list has its sum", async () => {
     const { folder } = await exported({ to: "gguf-lora", out: out("lora") });
     const file = join(folder, "adapter.gguf");

@@ -11,6 +11,8 @@ export interface Base {
   /** Repository of the Hub; null if unknown. */
   readonly repository: string | null;
   readonly licence: string | null;
+  /** Arguments with which transformers loads it from that repository. */
+  readonly loading: Readonly<Record<string, string>>;
 }
 
 /**
@@ -23,19 +25,22 @@ export function baseOf(reference: string, given: string | undefined): Base {
   }
   const entry = isCatalogueName(reference) ? catalogue().get(reference) : undefined;
   const licence = entry?.licence ?? null;
-  if (given !== undefined) return { name: given, repository: given, licence };
+  const plain = { licence, loading: {} };
+  if (given !== undefined) return { name: given, repository: given, ...plain };
   if (entry) {
-    if ("repository" in entry) return { name: entry.repository, repository: entry.repository, licence };
+    if ("repository" in entry) return { name: entry.repository, repository: entry.repository, ...plain };
     const from = "path" in entry ? "comes with hone" : `from the Python package ${entry.wheel.name}`;
-    return { name: `${reference} (${from})`, repository: null, licence };
+    return { name: `${reference} (${from})`, repository: null, ...plain };
   }
   try {
     const known = readReference(reference, "f16");
-    const repository = known.kind === "hub" ? known.repository : null;
-    return { name: repository ?? nameOf(known), repository, licence };
+    if (known.kind !== "hub") return { name: nameOf(known), repository: null, ...plain };
+    const { repository, revision, file } = known;
+    const loading = { ...(revision !== "main" && { revision }), ...(file !== undefined && { gguf_file: file }) };
+    return { name: repository, repository, licence, loading };
   } catch (error) {
     // A moved file or folder: use its name.
-    if (error instanceof UsageError) return { name: basename(reference), repository: null, licence };
+    if (error instanceof UsageError) return { name: basename(reference), repository: null, ...plain };
     throw error;
   }
 }

@@ -2,14 +2,14 @@
 import { shareText } from "../../core/run/evaluation.js";
 import type { Device, RunRecord, ValidationRow } from "../../core/run/records.js";
 import type { RunSettings } from "../../core/run/settings.js";
+import type { Base } from "./base.js";
 import type { Form, WeightType } from "./form.js";
 
 export interface CardFacts {
   readonly form: Form;
   readonly type: WeightType | null;
   readonly file: string | null;
-  /** The base model: its repository if it has one. */
-  readonly base: { readonly name: string; readonly repository: string | null; readonly licence: string | null };
+  readonly base: Base;
   readonly run: string;
   readonly step: number;
   readonly record: RunRecord;
@@ -32,12 +32,22 @@ function frontMatter({ form, base }: CardFacts): string {
     "---",
     `library_name: ${library}`,
     ...(base.repository === null ? [] : [`base_model: ${base.repository}`, `base_model_relation: ${relation}`]),
-    ...(base.licence === null ? [] : [`license: ${base.licence}`]),
+    ...licenceLines(base),
     "pipeline_tag: text-generation",
     "tags:",
     ...["hone", "reinforcement-learning", "lora", "tool-use"].map((tag) => `- ${tag}`),
     "---",
   ].join("\n");
+}
+
+/** Licences of the catalogue that the Hub knows by these names; it refuses a card with another `license` than "other". */
+const HUB_LICENCES = ["apache-2.0", "llama3.2"];
+
+function licenceLines({ licence, repository }: Base): string[] {
+  if (licence === null) return [];
+  if (HUB_LICENCES.includes(licence)) return [`license: ${licence}`];
+  const link = repository === null ? [] : [`license_link: https://huggingface.co/${repository}/blob/main/LICENSE`];
+  return ["license: other", `license_name: ${licence}`, ...link];
 }
 
 const number = (value: number) => String(Number(value.toPrecision(3)));
@@ -90,6 +100,7 @@ function settingsTable(facts: CardFacts): string {
 function loading({ form, base, file, settings, type }: CardFacts): string {
   const name = base.repository ?? "PATH/OF/THE/BASE/MODEL";
   const code = (language: string, ...lines: string[]) => [`\`\`\`${language}`, ...lines, "```"].join("\n");
+  const more = Object.entries(base.loading).map(([key, value]) => `, ${key}=${JSON.stringify(value)}`);
   const served = `--jinja -c ${settings.context}`;
   switch (form) {
     case "peft":
@@ -98,7 +109,7 @@ function loading({ form, base, file, settings, type }: CardFacts): string {
         "from peft import PeftModel",
         "from transformers import AutoModelForCausalLM",
         "",
-        `base = AutoModelForCausalLM.from_pretrained("${name}")`,
+        `base = AutoModelForCausalLM.from_pretrained("${name}"${more.join("")})`,
         'model = PeftModel.from_pretrained(base, "PATH/OF/THIS/FOLDER")',
       );
     case "safetensors":

@@ -178,7 +178,8 @@ async function writeMerged(
 function writePeft({ folder }: Chosen, base: Base, reference: string, draft: string): void {
   const adapter = join(folder, "adapter");
   const config = JSON.parse(readFileSync(join(adapter, "adapter_config.json"), "utf8"));
-  const named = { ...config, base_model_name_or_path: peftBaseName(base, reference), inference_mode: true };
+  const from = { base_model_name_or_path: peftBaseName(base, reference), revision: base.loading.revision ?? null };
+  const named = { ...config, ...from, inference_mode: true };
   writeFileSync(join(draft, "adapter_config.json"), `${JSON.stringify(named, null, 2)}\n`);
   copyFileSync(join(adapter, "adapter_model.safetensors"), join(draft, "adapter_model.safetensors"));
 }

@@ -131,6 +131,19 @@ test("a tokenizer that llama.cpp does not know is no model, and leaves nothing b
   expect(converted()).toEqual(before);
 });
 
+test("a tokenizer with more tokens than the model has embeddings is told so", async () => {
+  const folder = join(home, "added-tokens");
+  cpSync(modelPath("llama-tiny"), folder, { recursive: true });
+  const file = join(folder, "tokenizer.json");
+  const tokenizer = JSON.parse(readFileSync(file, "utf8"));
+  const { vocab_size: id } = JSON.parse(readFileSync(join(folder, "config.json"), "utf8"));
+  tokenizer.added_tokens.push({ ...tokenizer.added_tokens[0], id, content: "<added>" });
+  writeFileSync(file, JSON.stringify(tokenizer));
+  const { status, stderr } = await hone(["models", "pull", folder]);
+  const line = "hone: added-tokens cannot be converted: its tokenizer has tokens beyond vocab_size of config.json";
+  expect([status, stderr]).toEqual([1, expect.stringContaining(line)]);
+});
+
 test("a GGUF repository is played and trained from without a conversion, and removed again", async () => {
   const made = converted();
   const model = "hf:Org/Small-Instruct-GGUF:small-f16.gguf";

@@ -168,7 +168,7 @@ async function llamaSource(io: ModelIo): Promise<string> {
 }
 
 /**
- * The last line of a traceback is the reason; llama.cpp's message for an unknown tokenizer is shortened.
+ * The last line of a traceback is the reason; llama.cpp's messages about tokenizers are put in other words.
  *
  * @param failure what could not be done, in words
  */
@@ -180,6 +180,11 @@ export function conversionError(failure: string, name: string, said: readonly st
   if (/pre-tokenizer was not recognized|get_vocab_base_pre/.test(text)) {
     return new HoneError(
       `${name} cannot be converted: llama.cpp does not know its pre-tokenizer, so its text would be cut into other tokens; give a GGUF file of it`,
+    );
+  }
+  if (/assert max\(.*\) < vocab_size/.test(text)) {
+    return new HoneError(
+      `${name} cannot be converted: its tokenizer has tokens beyond vocab_size of config.json, for which it has no embeddings; give it the tokenizer that it was trained with, or resize its embeddings`,
     );
   }
   const reason = said.findLast((line) => /^\w*(Error|Exception|KeyError|ValueError)\b/.test(line)) ?? said.at(-1) ?? "";

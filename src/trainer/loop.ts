@@ -5,7 +5,7 @@
 import type { StepRow } from "../core/run/records.js";
 import { pruneCheckpoints } from "../core/train/earlier.js";
 import type { LoopParts } from "../core/train/parts.js";
-import { isDue, playContextOf, validate } from "../core/train/saved-play.js";
+import { isDue, validateHeldOut } from "../core/train/saved-play.js";
 import { settlePending, use, wakePending } from "../core/train/settle.js";
 import { stagesOf } from "../core/train/stages.js";
 import { trainStep } from "../core/train/step.js";
@@ -34,14 +34,9 @@ export async function* trainSteps(parts: LoopParts): AsyncGenerator<StepRow, voi
 }
 
 async function* stepsInTurn(parts: LoopParts): AsyncGenerator<StepRow, void> {
-  const { run, settings, scenarios } = parts;
-  const heldOut = scenarios.ofValidation(settings.validateN);
+  const { run, settings } = parts;
   const clock = new StepClock();
   const useAfter = (row: StepRow) => clock.measure("swap", () => use(parts, row));
-  const validateAt = async (row: StepRow) => {
-    if (heldOut.length === 0) return;
-    await clock.measure("validation", () => validate(playContextOf(parts), row, heldOut, parts.grade));
-  };
   await wakePending(parts);
   // One that was committed before may be settled now.
   let isNew = run.store.unsettledStep() !== undefined;
@@ -51,10 +46,10 @@ async function* stepsInTurn(parts: LoopParts): AsyncGenerator<StepRow, void> {
       // The start is validated after the first step: learning begins at once, and errors show early.
       const first = run.store.firstStep();
       await useAfter(first);
-      await validateAt(first);
+      await validateHeldOut(parts, first, clock);
     }
     await useAfter(at);
-    if (isDue(settings, at.step)) await validateAt(at);
+    if (isDue(settings, at.step)) await validateHeldOut(parts, at, clock);
     pruneCheckpoints(run, settings.keep);
     if (isNew) yield at;
     if (at.step >= settings.steps) return;

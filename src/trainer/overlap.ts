@@ -15,7 +15,7 @@ import { PassThrough } from "node:stream";
 import type { StepRow } from "../core/run/records.js";
 import { pruneCheckpoints } from "../core/train/earlier.js";
 import type { LoopParts } from "../core/train/parts.js";
-import { isDue, playContextOf, validate } from "../core/train/saved-play.js";
+import { isDue, validateHeldOut } from "../core/train/saved-play.js";
 import { settleNext, use } from "../core/train/settle.js";
 import { learnStages, playStages } from "../core/train/stages.js";
 import { learnStep, type PlayedStep, playStep } from "../core/train/step.js";
@@ -106,16 +106,12 @@ export async function* stepsAhead(parts: LoopParts): AsyncGenerator<StepRow, voi
 
 /** All that the engine does, from the first policy on that plays a step which is not committed. */
 async function playAhead(parts: LoopParts, { committed, played, clockOf, settled }: Shared): Promise<void> {
-  const { run, settings, scenarios } = parts;
+  const { run, settings } = parts;
   const { steps, staleness } = settings;
   const { store } = run;
-  const heldOut = scenarios.ofValidation(settings.validateN);
   const last = store.lastStep().step;
   const unsettled = store.unsettledStep()?.step ?? last + 1;
-  const validateAt = async (row: StepRow) => {
-    if (heldOut.length === 0) return;
-    await clockOf(row.step + 1).measure("validation", () => validate(playContextOf(parts), row, heldOut, parts.grade));
-  };
+  const validateAt = (row: StepRow) => validateHeldOut(parts, row, clockOf(row.step + 1));
   const laps = new StepClock();
 
   if (last > 0 && store.validations().length === 0) {

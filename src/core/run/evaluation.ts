@@ -66,6 +66,16 @@ export const partsText = (parts: Readonly<Record<string, { mean: number; n: numb
     .map(([name, { mean, n }]) => `${name} ${Number(mean.toFixed(3))} (n=${n})`)
     .join(", ");
 
+/** Of the share of rollouts that succeeded: those of one scenario are one question. */
+export const successInterval = (trajectories: readonly Trajectory[]) =>
+  clustered(
+    clustersOf(
+      trajectories,
+      ({ scenario }) => scenario.id,
+      ({ reward }) => reward.success,
+    ),
+  );
+
 export function evaluate(
   trajectories: readonly Trajectory[],
   failures: number,
@@ -73,16 +83,11 @@ export function evaluate(
 ): Evaluation {
   const n = trajectories.length;
   const successes = trajectories.filter(({ reward }) => reward.success).length;
-  const questions = clustersOf(
-    trajectories,
-    ({ scenario }) => scenario.id,
-    ({ reward }) => reward.success,
-  );
   return {
     n,
     successes,
     success: n === 0 ? 0 : successes / n,
-    ...clustered(questions),
+    ...successInterval(trajectories),
     reward: mean(trajectories.map(({ reward }) => reward.reward)),
     turns: mean(trajectories.map(({ turns }) => turns)),
     completion_tokens: mean(trajectories.map(({ completionTokens }) => completionTokens)),

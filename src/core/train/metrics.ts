@@ -3,8 +3,7 @@ import { deviation } from "../learn/advantages.js";
 import type { StepMetrics } from "../learn/types.js";
 import { brokenOff } from "../rollout/deadline.js";
 import { type RolloutFailure, recordsOf, type Trajectory } from "../rollout/trajectory.js";
-import { callErrors, count, mean, meansOf } from "../run/evaluation.js";
-import { clustered, clustersOf } from "../run/interval.js";
+import { callErrors, count, mean, meansOf, successInterval } from "../run/evaluation.js";
 import type { SkipReason, StepMetricsRow } from "../run/records.js";
 import { type CreditedGroup, drawsOf, hasZeroAdvantages, rolloutsOf } from "./credit.js";
 import type { EarlierPolicy } from "./earlier.js";
@@ -33,6 +32,7 @@ export function stepMetricsRow(
   } = {},
 ): StepMetricsRow {
   const trajectories = rolloutsOf(groups);
+  const { low, high } = successInterval(trajectories);
   const broken = trajectories.flatMap((trajectory) => brokenOff(trajectory) ?? []);
   const tooFew = groups.filter((group) => group.tooFew).length;
   const noVerdict = groups.flatMap((group) => group.noVerdict ?? []);
@@ -44,7 +44,8 @@ export function stepMetricsRow(
     rollouts: trajectories.length,
     reward: mean(trajectories.map(({ reward }) => reward.reward)),
     success: mean(trajectories.map(({ reward }) => (reward.success ? 1 : 0))),
-    ...successInterval(trajectories),
+    success_low: low,
+    success_high: high,
     turns: mean(trajectories.map(({ turns }) => turns)),
     completion_tokens: mean(trajectories.map(({ completionTokens }) => completionTokens)),
     ends: count(trajectories.map(({ end }) => end)),
@@ -98,16 +99,6 @@ export function stepMetricsRow(
     importance_ess: update?.importance.ess ?? null,
     overflows: update?.overflows ?? 0,
   };
-}
-
-function successInterval(trajectories: readonly Trajectory[]) {
-  const questions = clustersOf(
-    trajectories,
-    ({ scenario }) => scenario.id,
-    ({ reward }) => reward.success,
-  );
-  const { low, high } = clustered(questions);
-  return { success_low: low, success_high: high };
 }
 
 /** Of groups whose rollouts are all identical a judge gives no rewards: their spread is 0. */

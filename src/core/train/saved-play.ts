@@ -8,6 +8,7 @@ import { HoneError } from "../util/errors.js";
 import { gradeOwn, playGraded } from "./grading.js";
 import { type Acts, type Guard, heed } from "./guard.js";
 import type { LoopParts, LoopSettings, PlayResult, Policy, View } from "./parts.js";
+import type { StepClock } from "./step-clock.js";
 
 export interface PlayContext {
   readonly store: RunStore;
@@ -131,6 +132,13 @@ export async function validate(
   store.commitValidation(row);
   view.validation(row);
   return row;
+}
+
+/** {@link validate} with the scenarios that the loop holds out; nothing without any. */
+export async function validateHeldOut(parts: LoopParts, row: StepRow, clock: StepClock): Promise<void> {
+  const heldOut = parts.scenarios.ofValidation(parts.settings.validateN);
+  if (heldOut.length === 0) return;
+  await clock.measure("validation", () => validate(playContextOf(parts), row, heldOut, parts.grade));
 }
 
 /** Runs work that the signal may end, which then counts as an interruption. */

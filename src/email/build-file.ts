@@ -5,7 +5,6 @@
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import type Database from "better-sqlite3";
 import { codeOf } from "../core/util/errors.js";
 import { flush, moveDurably } from "../core/util/files.js";
 import { lockExclusively } from "../core/util/lock.js";
@@ -27,15 +26,12 @@ export function unfinishedBuilds(target: string): string[] {
 
 /** Whether a process writes this file. A running build holds SQLite's exclusive lock; a killed one has lost it. */
 export function isBeingBuilt(file: string): boolean {
-  let db: Database.Database | undefined;
   try {
-    db = openDatabase(file, { fileMustExist: true, timeout: 0 });
+    using db = openDatabase(file, { fileMustExist: true, timeout: 0 });
     return !lockExclusively(db);
   } catch {
     // An error (incomplete, not a database, deleted) means that no build holds the file.
     return false;
-  } finally {
-    db?.close();
   }
 }
 

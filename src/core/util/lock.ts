@@ -31,7 +31,7 @@ export function lockExclusively(database: Database.Database): boolean {
  * Locks `file` (made when it is missing, left behind empty); undefined while another process holds it.
  * Closing what this returns gives the lock back.
  */
-export function tryLock(file: string): { close(): void } | undefined {
+export function tryLock(file: string): (Disposable & { close(): void }) | undefined {
   const database = openDatabase(file, { timeout: 0 });
   let locked = false;
   try {
@@ -65,9 +65,6 @@ export async function withLock<T>(
     signal?.throwIfAborted();
     lock = tryLock(file);
   }
-  try {
-    return await work();
-  } finally {
-    lock.close();
-  }
+  using _held = lock;
+  return await work();
 }

@@ -9,7 +9,8 @@ let binary: string | undefined;
  *
  * @throws HoneError where there is no SQLite for this machine; SqliteError as better-sqlite3 does
  */
-export function openDatabase(file: string, options: Database.Options = {}): Database.Database {
+export function openDatabase(file: string, options: Database.Options = {}): Database.Database & Disposable {
   binary ??= sqliteFile();
-  return new Database(file, { ...options, nativeBinding: binary });
+  const database = new Database(file, { ...options, nativeBinding: binary });
+  return Object.assign(database, { [Symbol.dispose]: () => void database.close() });
 }

@@ -200,14 +200,10 @@ export function removeModel(reference: string, config: ListConfig): Removed {
   }
   let bytes = 0;
   for (const { folder, lockFile } of downloads) {
-    const lock = existsSync(lockFile) ? tryLock(lockFile) : { close: () => undefined };
-    if (!lock) throw new HoneError(`${reference} is being downloaded by another process; end that first`);
-    try {
-      bytes += bytesIn(folder);
-      rmSync(folder, { recursive: true, force: true });
-    } finally {
-      lock.close();
-    }
+    using lock = existsSync(lockFile) ? tryLock(lockFile) : null;
+    if (lock === undefined) throw new HoneError(`${reference} is being downloaded by another process; end that first`);
+    bytes += bytesIn(folder);
+    rmSync(folder, { recursive: true, force: true });
   }
   for (const { file, bytes: size } of made) {
     rmSync(file, { force: true });

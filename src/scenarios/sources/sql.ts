@@ -155,9 +155,8 @@ export function sqlSource(file: string): Source {
     name: file,
     unit: "rows",
     async explore(most, seed, signal): Promise<Explored> {
-      let db: Database.Database | undefined;
       try {
-        db = openDatabase(file, { readonly: true, fileMustExist: true });
+        using db = openDatabase(file, { readonly: true, fileMustExist: true });
         // Writing is refused by SQLite itself, also to a database that is attached.
         db.pragma("query_only = ON");
         const tables = tablesOf(db);
@@ -180,8 +179,6 @@ export function sqlSource(file: string): Source {
         throw new HoneError(`--sql ${file}: it cannot be read as an SQLite database: ${messageOf(error)}`, {
           cause: error,
         });
-      } finally {
-        db?.close();
       }
     },
   };

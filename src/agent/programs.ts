@@ -1,4 +1,5 @@
 /** Programs that a rollout runs: they end with it, and so do processes that they started (see src/agent/mcp/guarded.ts). */
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { ProgramError, type ProgramOptions, type Ran } from "../core/task/agent.js";
 import { onAbort } from "../core/util/signals.js";
@@ -40,10 +41,7 @@ export class Programs {
         output.write(text);
       });
     }
-    const closed = new Promise<void>((done) => {
-      guarded.process.once("close", () => done());
-      guarded.process.once("error", () => done());
-    });
+    const closed = once(guarded.process, "close").catch(() => undefined);
     guarded.stdin.end(input);
     // `end` waits for processes that it left behind.
     using _stopping = onAbort(signal, () => void guarded.end());

@@ -4,6 +4,7 @@
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { unlessAborted } from "../core/util/signals.js";
 import { awakeTime } from "../core/util/time-limit.js";
 
 export interface LimitSettings {
@@ -55,8 +56,8 @@ export class Limits {
         signal.throwIfAborted();
         const wait = this.#closedUntil - this.#clock.now();
         if (wait > 0) await this.#clock.sleep(wait, signal);
-        else if (this.#active >= this.#settings.concurrency) await this.#leaving(signal);
-        else break;
+        else if (this.#active < this.#settings.concurrency) break;
+        else await unlessAborted(new Promise<void>((resolve) => (this.#onLeave = resolve)), signal);
       }
       this.#active++;
     });
@@ -67,18 +68,5 @@ export class Limits {
       this.#active--;
       this.#onLeave?.();
     };
-  }
-
-  /** Resolves when a request ends. Rejects with the signal's reason. */
-  #leaving(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const abort = () => reject(signal.reason);
-      signal.addEventListener("abort", abort, { once: true });
-      this.#onLeave = () => {
-        this.#onLeave = undefined;
-        signal.removeEventListener("abort", abort);
-        resolve();
-      };
-    });
   }
 }

@@ -301,13 +301,17 @@ export class ServedModel {
     });
   }
 
+  /** @throws ApiError (400) for what is no token */
+  checkTokens(ids: readonly number[], field: string): void {
+    const size = this.engine.info.vocabularySize;
+    const unknown = ids.find((id) => id >= size);
+    if (unknown === undefined) return;
+    throw badRequest(`there is no token ${unknown}: the vocabulary has ${size}`, field, "invalid_value");
+  }
+
   /** @throws ApiError (400) */
   checkPrompt(prompt: readonly number[]): void {
-    const size = this.engine.info.vocabularySize;
-    const unknown = prompt.find((id) => id >= size);
-    if (unknown !== undefined) {
-      throw badRequest(`there is no token ${unknown}: the vocabulary has ${size}`, "prompt", "invalid_value");
-    }
+    this.checkTokens(prompt, "prompt");
     const room = this.engine.info.contextPerSequence;
     if (prompt.length >= room) throw tooLong(prompt.length, room, "prompt");
   }

@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { tokenizeWithin } from "../engine/tokenize-within.js";
 import { promptIdsOf, shown } from "./answers.js";
-import { badRequest } from "./errors.js";
 import type { Exchange } from "./exchange.js";
 import { messagesOf, toolsOf } from "./messages.js";
 import type { ServedModel } from "./model.js";
@@ -61,10 +60,6 @@ export async function tokenize(model: ServedModel, request: TokenizeRequest, exc
 }
 
 export function detokenize(model: ServedModel, { tokens }: DetokenizeRequest, exchange: Exchange): void {
-  const size = model.engine.info.vocabularySize;
-  const unknown = tokens.find((id) => id >= size);
-  if (unknown !== undefined) {
-    throw badRequest(`there is no token ${unknown}: the vocabulary has ${size}`, "tokens", "invalid_value");
-  }
+  model.checkTokens(tokens, "tokens");
   exchange.json({ prompt: model.engine.detokenize(tokens, { special: true }) });
 }

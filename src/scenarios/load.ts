@@ -63,12 +63,20 @@ export async function loadTask(reference: string, seconds = TASK_SECONDS): Promi
   return withLimits(withOrigins(loaded, file), seconds);
 }
 
+/** JSON writes such an object as {}: a Map, a promise that nobody has awaited. */
+const isOpaque = (value: unknown): value is object =>
+  typeof value === "object" &&
+  value !== null &&
+  !Array.isArray(value) &&
+  ![Object.prototype, null].includes(Object.getPrototypeOf(value)) &&
+  Object.keys(value).length === 0;
+
 /** The field of a scenario that is no plain data: workers and files cannot have it. */
 function strangeField(scenario: Scenario): string | undefined {
   let strange: string | undefined;
   JSON.stringify(scenario, (name, value: unknown) => {
     if (["bigint", "function", "symbol"].includes(typeof value)) strange = `${name} is a ${typeof value}`;
-    if (value instanceof Map || value instanceof Set) strange = `${name} is a ${value.constructor.name}`;
+    if (isOpaque(value)) strange = `${name} is a ${value.constructor.name}`;
     return typeof value === "bigint" ? null : value;
   });
   return strange;

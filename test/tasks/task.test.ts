@@ -146,6 +146,7 @@ describe("a task file with a mistake", () => {
   it.each([
     ["id", '["a", "b", "a"]', "two scenarios have the id a; give each a text of its own"],
     ["id, words: new Map()", '["a"]', "the scenario a of the task cats is no plain data: words is a Map"],
+    ["id, words: Promise.resolve([])", '["a"]', "words is a Promise"],
     ["id, words: { all: new Set() }", '["a"]', "is no plain data: all is a Set"],
   ])("has no scenarios { %s } of %s", async (given, ids, problem) => {
     const task = await load({

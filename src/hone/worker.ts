@@ -92,7 +92,7 @@ async function prepare(): Promise<Ready> {
   if (mcpServers) closeOnRequest("an MCP server", () => mcpServers.close());
   const task = mcpServers?.task ?? own;
   const env = await task.open(settings.taskOptions);
-  closeOnRequest(`the environment of the task ${task.name}`, () => task.close(env));
+  closeOnRequest("an environment", () => task.close(env));
   const agents = task.rollout ? await openAgents(task, env) : undefined;
   const { player } = settings;
   const pauses = player.kind === "engine" ? await outagesOf(player.engine) : undefined;

@@ -188,6 +188,6 @@ describe("threads of rollouts", () => {
     const notes: string[] = [];
     await play({ onNote: (text) => notes.push(text) });
     await threads.close();
-    expect(notes).toEqual(["the environment of the task diary was not closed: the diary is torn"]);
+    expect(notes).toEqual(["an environment was not closed: close of the task diary failed: the diary is torn"]);
   });
 });

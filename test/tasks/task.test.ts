@@ -6,6 +6,7 @@ import { z } from "zod";
 import { playRollout, type RolloutLimits } from "../../src/core/rollout/rollout.js";
 import type { Session, Turn } from "../../src/core/rollout/session.js";
 import { type AnyTask, type ChatMessage, defineTask, defineTool, type Scenario } from "../../src/core/task/task.js";
+import { HoneError } from "../../src/core/util/errors.js";
 import { Random } from "../../src/core/util/random.js";
 import { ExpertSession } from "../../src/hone/expert-session.js";
 import { loadTask, scenariosOf } from "../../src/scenarios/load.js";
@@ -299,6 +300,15 @@ it.each([
   ["by their names", { count }, "task wrong: tools is no list; write [defineTool({...})]"],
 ])("tools %s are refused where the task is defined", (_, tools, message) => {
   expect(() => defineTask({ ...about, name: "wrong", tools: tools as never })).toThrow(message);
+});
+
+it("an error of close is told as the task's", async () => {
+  const close = () => {
+    throw "still in use";
+  };
+  await expect(defineTask({ ...about, name: "shut", close }).close(undefined)).rejects.toThrow(
+    new HoneError("close of the task shut failed: still in use"),
+  );
 });
 
 it("options that are no schema are refused where the task is defined", () => {

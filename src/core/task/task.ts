@@ -397,7 +397,14 @@ export function defineTask<S extends Scenario, E, O extends z.ZodObject>(
         throw new HoneError(`the task ${definition.name} cannot be opened: ${messageOf(error)}`, { cause: error });
       }
     },
-    close: definition.close ?? (() => undefined),
+    close: async (env) => {
+      try {
+        await definition.close?.(env);
+      } catch (error) {
+        if (error instanceof HoneError) throw error;
+        throw new HoneError(`close of the task ${definition.name} failed: ${messageOf(error)}`, { cause: error });
+      }
+    },
   };
 }
 

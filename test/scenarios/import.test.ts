@@ -234,6 +234,27 @@ it("answers in JSON and the AI SDK's calls are what the model wrote, in Langfuse
   ]);
 });
 
+it("a byte-order mark is none of a file's value, and a line of another encoding is counted, not read wrongly", async () => {
+  const file = join(folderOf(), "log.json");
+  const chat = (question: string) => ({
+    messages: [
+      { role: "user", content: question },
+      { role: "assistant", content: "Yes." },
+    ],
+  });
+  const questionsIn = async (content: Buffer) => {
+    writeFileSync(file, content);
+    const { conversations, unused } = await readLogs([file]);
+    return { questions: conversations.map(({ messages }) => messages[0]?.content), unused };
+  };
+  const [one, other] = ["a café\u2028?", "naïve?"].map((question) => JSON.stringify(chat(question)));
+  const questions = ["a café\u2028?", "naïve?"];
+  expect(await questionsIn(Buffer.from(`\uFEFF[${one},\n${other}]`))).toEqual({ questions, unused: {} });
+  expect(await questionsIn(Buffer.from(`\uFEFF${one}\r\n${other}`))).toEqual({ questions, unused: {} });
+  const mixed = Buffer.concat([Buffer.from(`${one}\n`), Buffer.from(`${other}\n`, "latin1")]);
+  expect(await questionsIn(mixed)).toEqual({ questions: ["a café\u2028?"], unused: { not_json: 1 } });
+});
+
 describe("OpenAI's files", () => {
   const row = (question: string, answer: string) => ({
     messages: [

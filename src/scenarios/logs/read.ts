@@ -36,12 +36,17 @@ interface Placed {
   readonly at: number;
 }
 
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** Without a byte-order mark. @throws for what is no JSON, which is UTF-8 */
+const valueIn = (bytes: Buffer) => parseJson(utf8.decode(bytes));
+
 /** What a file holds as one value; undefined where its lines are values. */
 function wholeOf(file: string): unknown {
   if (!existsSync(file)) throw new UsageError(`scenarios import: there is no file ${file}`);
   if (statSync(file).size > WHOLE || !/\.json$/i.test(file)) return undefined;
   try {
-    return parseJson(readFileSync(file, "utf8"));
+    return valueIn(readFileSync(file));
   } catch {
     return undefined;
   }
@@ -56,12 +61,14 @@ async function* valuesOf(file: string): AsyncGenerator<Placed> {
     return;
   }
   let at = 0;
-  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {
+  // Bytes as they are: a sign that is cut, or of another encoding, spoils its line alone.
+  const input = createReadStream(file, "latin1");
+  for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
     at++;
     if (line.trim() === "") continue;
     let value: unknown;
     try {
-      value = parseJson(line.replace(/^\uFEFF/, ""));
+      value = valueIn(Buffer.from(line, "latin1"));
     } catch {
       // Counted as a line that is no JSON.
     }

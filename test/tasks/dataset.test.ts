@@ -83,6 +83,11 @@ describe("a file of scenarios", () => {
       "data.csv",
       "\uFEFFuuid,prompt,gold,fold\r\na,France?,Paris,train\r\nb,Spain?,Madrid,validation",
     ],
+    [
+      "CSV with columns without a name",
+      "data.csv",
+      ",uuid,prompt,gold,fold,,\n0,a,France?,Paris,train,,\n1,b,Spain?,Madrid,validation,,\n",
+    ],
     ["Excel's CSV", "data.csv", "uuid;prompt;gold;fold\na;France?;Paris;train\nb;Spain?;Madrid;validation"],
     ["TSV", "data.tsv", "uuid\tprompt\tgold\tfold\na\tFrance?\tParis\ttrain\nb\tSpain?\tMadrid\tvalidation"],
     [

@@ -123,10 +123,9 @@ async function readCsv(file: string, delimiter?: string): Promise<Table> {
   const parser = parse({
     columns: (header: string[]) => {
       const names = header.map((name) => name.trim());
-      const twice = names.find((name, index) => names.indexOf(name) !== index);
-      if (twice !== undefined) {
-        throw new HoneError(`${file} has two columns called ${twice || "nothing"}`);
-      }
+      // Columns without a name are what Excel leaves behind, and an index of pandas: nobody asks for them.
+      const twice = names.find((name, index) => name !== "" && names.indexOf(name) !== index);
+      if (twice !== undefined) throw new HoneError(`${file} has two columns called ${twice}`);
       columns = names;
       return names;
     },

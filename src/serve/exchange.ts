@@ -98,7 +98,11 @@ export class Exchange {
 
   /** @throws ApiError (413, 400) for a body that is too large or not JSON */
   async body(most: number): Promise<unknown> {
-    const body = parsed(await this.request.text(most));
+    // The rest of a body may never come: a server that ends does not wait for it.
+    const over = new Promise<never>((_, reject) => {
+      this.signal.addEventListener("abort", () => reject(this.signal.reason), { once: true });
+    });
+    const body = parsed(await Promise.race([this.request.text(most), over]));
     if (body === undefined) throw badRequest("The request's body is not valid JSON.");
     if (isDeep(body, MOST_DEPTH)) throw badRequest(`The request's body is nested more than ${MOST_DEPTH} levels deep.`);
     return body;

@@ -1,5 +1,7 @@
 /** Many clients, clients that vanish, and what is no request at all. */
+import { once } from "node:events";
 import { request as httpRequest } from "node:http";
+import { connect } from "node:net";
 import type OpenAI from "openai";
 import { APIError } from "openai";
 import { expect, test } from "vitest";
@@ -167,4 +169,15 @@ test("what has not ended after the grace is told that the server ends", async ()
   };
   await expect(read()).rejects.toThrow(/shutting down/);
   await closing;
+});
+
+test("a client that does not send the rest of its request does not keep the server from ending", async () => {
+  const server = await serveTiny();
+  const { port, host } = new URL(server.url);
+  const socket = connect(Number(port), "127.0.0.1");
+  socket.write(`POST /v1/completions HTTP/1.1\r\nHost: ${host}\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n{`);
+  // The request is being read.
+  expect(String(await once(socket, "data"))).toContain("100 Continue");
+  await server.close(0);
+  socket.destroy();
 });

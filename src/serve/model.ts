@@ -5,6 +5,7 @@
 import { randomInt } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Chat } from "../chat/chat.js";
+import { formatNames } from "../chat/formats/formats.js";
 import { AllowedParts } from "../core/engine/allowed.js";
 import type { Engine } from "../core/engine/engine.js";
 import type { Grammar, Sampling, ScoredToken, Sequence } from "../core/engine/sequence.js";
@@ -183,7 +184,10 @@ export class ServedModel {
     const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
     if (messages.length >= room || characters >= room * longestToken) throw refused();
     if (tools.length > 0 && !format) {
-      throw badRequest(`the chat template of ${this.name} writes tool calls in no format that hone reads`, "tools");
+      throw badRequest(
+        `the chat template of ${this.name} writes tool calls in no format that hone reads: name one with --tool-format (${formatNames()}), or take another model`,
+        "tools",
+      );
     }
     this.#checkShown(chat, messages, tools);
     const scope = chat === this.chat ? "" : canonical(template.args);

@@ -40,6 +40,14 @@ it("tools that nothing says to the model are refused, with what to do", async ()
   );
 });
 
+it("tools of a model that writes no calls are refused, with what to do", async () => {
+  const bare = withTemplate(model.engine, withoutTools);
+  const silent = new ServedModel(["small"], bare, chatOf(bare));
+  await expect(silent.converse([{ role: "user", content: "Find my mail." }], tools)).rejects.toThrow(
+    /no format that hone reads: name one with --tool-format \(hermes, /,
+  );
+});
+
 it("a tool's name in a question, or in another word, does not say what it is", async () => {
   const system: ChatMessage = { role: "system", content: "search_inboxes, read_email" };
   const user: ChatMessage = { role: "user", content: "search_inbox" };

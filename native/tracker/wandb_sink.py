@@ -50,7 +50,9 @@ class WandbSink:
         self._name = f"{about['run']}-adapter"
         where = self._run.url or ""
         if mode == "offline":
-            where = f"offline; to upload it: wandb sync {shlex.quote(str(Path(self._run.dir).parent))}"
+            # Each process that goes on with the run has a folder of its own; those that were uploaded are left out.
+            folders = Path(self._run.dir).parent.parent
+            where = f"offline; to upload it: wandb sync {shlex.quote(str(folders))}/offline-run-*-{identity}"
         elif mode == "disabled":
             where = "disabled by WANDB_MODE"
         return Opened(where=where, note=note, recorded=mode != "disabled", kept={"id": identity})

@@ -9,7 +9,8 @@
  *
  * Every rollout's seed derives from (seedName, step, scenario, index). The engine batches rollouts as they come, and the
  * shape of a batch moves logits by rounding: with several rollouts at once the same seed may therefore sample another
- * token where two are nearly as likely. One rollout alone repeats exactly.
+ * token where two are nearly as likely. One at a time they repeat exactly after the same ones before, from whose prompts theirs
+ * may go on.
  */
 import { availableParallelism } from "node:os";
 import { MessageChannel, type MessagePort } from "node:worker_threads";

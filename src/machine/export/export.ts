@@ -88,14 +88,8 @@ export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Expo
   const interpreter = needsPython ? await converterPython(config, io) : "";
   const model = isAdapter(form) ? undefined : await modelOf(chosen, config, io);
   const type = model ? (config.type ?? (model.weightType === "BF16" ? "bf16" : "f16")) : null;
-  const about = {
-    run: opened.name,
-    step,
-    form,
-    type,
-    base: base.repository ?? base.name,
-    hone: aboutPackage().version,
-  };
+  const { version: hone } = aboutPackage();
+  const about = { run: opened.name, step, form, type, base: base.repository ?? base.name, hone };
   const files = await writeFolder(out, force, async (draft) => {
     io.log(`writing ${opened.name}, step ${step}, as ${form}${type === null ? "" : ` (${type})`}`);
     let file: string | null = null;

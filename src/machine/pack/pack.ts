@@ -64,17 +64,14 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
     models.push(one);
   }
 
+  const { version: hone } = aboutPackage();
   const packages = await packageEntries(target, io);
   let bytes = 0;
   const files = await writeFolder(
     out,
     config.force,
     async (draft) => {
-      const known = dedupe([
-        ...projectEntries(aboutPackage().version),
-        ...packages,
-        ...models.flatMap((one) => one.files),
-      ]);
+      const known = dedupe([...projectEntries(hone), ...packages, ...models.flatMap((one) => one.files)]);
       const needRoom = (room: number) => needDisk(dirname(out), room, "the pack", OUT_ELSEWHERE);
       needRoom(archiveBytes(known) + 2 * WHEELS_BYTES[target.build]);
       const wheels = join(draft, WHEELS_FOLDER);
@@ -91,14 +88,14 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
       const packed = names.map((name): Entry => ({ path: `${INSIDE}/wheels/${name}`, file: join(wheels, name) }));
       const entries = [...known, ...packed];
       needRoom(archiveBytes(entries));
-      const name = `hone-${aboutPackage().version}-${target.name}`;
+      const name = `hone-${hone}-${target.name}`;
       bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
       io.log(`writing ${entries.length} files in parts of ${config.partSize}`);
       const parts = await writeParts(entries, draft, name, readSize(config.partSize), io.signal);
       const about: Omit<Manifest, "files"> = {
         format: FORMAT,
         target: target.name,
-        hone: aboutPackage().version,
+        hone,
         platform: process.platform,
         arch: process.arch,
         node: { abi: process.versions.modules, version: process.versions.node },

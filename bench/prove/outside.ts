@@ -7,7 +7,7 @@ import { ANY_REWARD, at, type Fault, TWICE } from "./fault.js";
 const batch = (find: string, replace: string) => at("src/core/learn/batch.ts", find, replace);
 const credit = (find: string, replace: string) => at("src/core/train/credit.ts", find, replace);
 const stages = (find: string, replace: string) => at("src/core/train/stages.ts", find, replace);
-const sessions = (find: string, replace: string) => at("src/hone/session-source.ts", find, replace);
+const sessions = (find: string, replace: string) => at("src/chat/open-session.ts", find, replace);
 const checkpoint = (find: string, replace: string) => at("native/learner/checkpoint.py", find, replace);
 const optimizer = (find: string, replace: string) => at("native/learner/optimizer.py", find, replace);
 const update = (find: string, replace: string) => at("native/learner/update.py", find, replace);
@@ -43,8 +43,8 @@ const list: readonly Omit<Fault, "outside">[] = [
     name: "the prompt's last tokens twice",
     family: "tokens",
     patch: sessions(
-      "Int32Array.from(template.prompt(opening.messages, opening.tools))",
-      "((ids: readonly number[]) => Int32Array.from([...ids, ...ids.slice(-3)]))(template.prompt(opening.messages, opening.tools))",
+      "Int32Array.from(chat.template.prompt(opening.messages, opening.tools))",
+      "((ids: readonly number[]) => Int32Array.from([...ids, ...ids.slice(-3)]))(chat.template.prompt(opening.messages, opening.tools))",
     ),
   },
   {
@@ -83,7 +83,7 @@ const list: readonly Omit<Fault, "outside">[] = [
   {
     name: "given tokens counted in the mean",
     family: "advantages",
-    patch: credit("record?.sampled.reduce((one, flag) => one + flag, 0) ?? 0", "record?.sampled.length ?? 0"),
+    patch: credit("sum + sampled.reduce((one, flag) => one + flag, 0)", "sum + sampled.length"),
   },
 
   {

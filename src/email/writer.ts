@@ -103,6 +103,9 @@ function prepare(db: Database.Database) {
   };
 }
 
+const recipientLists = ["to", "cc", "bcc"] as const;
+type RecipientList = (typeof recipientLists)[number];
+
 /** SQLite has U+FFFD in the place of unpaired surrogates. */
 const asStored = (id: string) => Buffer.from(id).toString();
 
@@ -115,6 +118,8 @@ function writerOf(file: string): MailDatabaseWriter {
   const byMessageId = new Map<string, number>();
   const byContent = new Map<string, number>();
   const addresses = new Map<string, number>();
+  /** Of mails with copies: who got a copy, by ids of addresses. */
+  const ofCopies = new Map<number, Map<number, RecipientList>>();
   /** Dates in order of arrival, from mail 1 on. */
   const dates: (string | undefined)[] = [];
 
@@ -161,18 +166,29 @@ function writerOf(file: string): MailDatabaseWriter {
     return id;
   }
 
-  /** Each recipient has a copy of a mail that was sent one by one, and only the first copy is stored. */
-  function addRecipients(id: number, { to, cc, bcc }: Mail): void {
-    const people = new Set((sql.people.get(id) as string).split(" "));
-    const isNew = (address: string) => !people.has(`t${addressId(address)}`);
-    const added = Object.entries({ to, cc, bcc }).map(([list, addresses]) => [list, addresses.filter(isNew)] as const);
-    if (added.every(([, addresses]) => addresses.length === 0)) return;
-    const recipients = JSON.parse(sql.recipients.get(id) as string) as Record<string, string[]>;
-    for (const [list, addresses] of added) {
-      if (addresses.length > 0) recipients[list] = [...(recipients[list] ?? []), ...addresses];
-      for (const address of addresses) people.add(`t${addressId(address)}`);
+  function noteRecipients(original: number, mail: Mail): void {
+    const noted = ofCopies.get(original) ?? new Map<number, RecipientList>();
+    ofCopies.set(original, noted);
+    for (const list of recipientLists) {
+      for (const id of mail[list].map(addressId)) if (!noted.has(id)) noted.set(id, list);
     }
-    sql.readdress.run(JSON.stringify(recipients), [...people].join(" "), id);
+  }
+
+  /** Each recipient has a copy of a mail that was sent one by one, and only the first copy is stored. */
+  function addRecipientsOfCopies(): void {
+    const addressOf = [...addresses.keys()];
+    for (const [id, noted] of ofCopies) {
+      const people = new Set((sql.people.get(id) as string).split(" "));
+      const added = [...noted].filter(([address]) => !people.has(`t${address}`));
+      if (added.length === 0) continue;
+      const recipients = JSON.parse(sql.recipients.get(id) as string) as Partial<Record<RecipientList, string[]>>;
+      for (const [address, list] of added) {
+        people.add(`t${address}`);
+        recipients[list] = recipients[list] ?? [];
+        recipients[list].push(addressOf[address - 1] as string);
+      }
+      sql.readdress.run(JSON.stringify(recipients), [...people].join(" "), id);
+    }
   }
 
   function orderByTime(): void {
@@ -200,6 +216,7 @@ function writerOf(file: string): MailDatabaseWriter {
   function* finishing(): Generator<IndexingProgress, void> {
     try {
       const total = dates.length;
+      step(addRecipientsOfCopies);
       step(orderByTime);
       const index = db.prepare(
         `INSERT INTO emails_fts (rowid, subject, body, people)
@@ -228,7 +245,7 @@ function writerOf(file: string): MailDatabaseWriter {
         const original = byContent.get(content);
         const taken = byMessageId.has(messageId);
         if (original !== undefined) {
-          addRecipients(original, mail);
+          noteRecipients(original, mail);
           if (!taken) {
             sql.alias.run(messageId, original);
             byMessageId.set(messageId, original);
@@ -264,12 +281,14 @@ function writerOf(file: string): MailDatabaseWriter {
     hasMessage: (messageId) => step(() => byMessageId.has(asStored(messageId))),
     isSeenBy: ({ inbox_address, query_date }, messageId) =>
       step(() => {
-        const id = byMessageId.get(asStored(messageId));
-        const address = addresses.get(bareAddress(inbox_address));
-        const day = id === undefined ? undefined : dates[id - 1]?.slice(0, 10);
+        // Both are numbered from 1 on.
+        const id = byMessageId.get(asStored(messageId)) ?? 0;
+        const address = addresses.get(bareAddress(inbox_address)) ?? 0;
+        const day = dates[id - 1]?.slice(0, 10);
         if (day === undefined || day > query_date) return false;
         const people = (sql.people.get(id) as string).split(" ");
-        return people.includes(`f${address}`) || people.includes(`t${address}`);
+        const gotCopy = ofCopies.get(id)?.has(address) ?? false;
+        return gotCopy || people.includes(`f${address}`) || people.includes(`t${address}`);
       }),
     finish() {
       for (const _ of finishing());

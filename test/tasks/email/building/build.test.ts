@@ -102,14 +102,15 @@ test("questions are kept when their mail is there, also as a folded copy, and th
     { ...question, id: 6, message_ids: ["<1@x>"], query_date: "2000-12-31" },
     { ...question, id: 7, message_ids: ["<1@x>"], inbox_address: "An <A@x.org>" },
     { ...question, id: 8, message_ids: ["<undated@x>"] },
+    { ...question, id: 9, message_ids: ["<1@x>"], inbox_address: "d@x.org" },
   ];
   const day = { date: "2001-01-01T12:00:00Z" };
-  const mails = [row("<1@x>", "one", day), row("<copy@x>", "one", day), row("<2@x>", "two", day)];
+  const mails = [row("<1@x>", "one", day), row("<copy@x>", "one", { ...day, to: "d@x.org" }), row("<2@x>", "two", day)];
   const path = write("mail.jsonl", [...mails, row("<undated@x>", "three")].join("\n"));
   const questions = write("questions.jsonl", asked.map((each) => JSON.stringify(each)).join("\n"));
   const summary = await build(mail([path], [questions]));
-  expect(summary.scenarios).toEqual({ train: 3, test: 1 });
-  expect(summary.questions).toEqual({ read: 8, kept: 4, dropped: { missing_evidence: 1, hidden_evidence: 3 } });
+  expect(summary.scenarios).toEqual({ train: 4, test: 1 });
+  expect(summary.questions).toEqual({ read: 9, kept: 5, dropped: { missing_evidence: 1, hidden_evidence: 3 } });
   const opened = new Database(db, { readonly: true });
   expect(opened.prepare("SELECT message_ids FROM scenarios WHERE id = 'enron-3'").pluck().get()).toBe('["<2@x>"]');
   opened.close();

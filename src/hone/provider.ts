@@ -73,8 +73,9 @@ async function openLocal(options: LocalProviderOptions, signal: AbortSignal) {
     log,
     signal,
   });
+  const taken = subject.models.flatMap(({ names }) => names);
   const models = subject.models.map(({ names, engine, chat }, index) => {
-    const added = index === 0 && of !== undefined && !names.includes(of) ? [of] : [];
+    const added = index === 0 && of !== undefined && !taken.includes(of) ? [of] : [];
     const model = new ServedModel([...names, ...added], engine, chat);
     model.onNote = log;
     return model;

@@ -1,6 +1,6 @@
 /** `yarn hone serve` and `yarn hone chat` as a user starts them. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -68,6 +68,19 @@ test("serves a run's checkpoint under the run's name and its base beside it, unt
   expect(second.stderr).toBe(`hone: port ${port} is taken; give another --port, or 0 for any that is free\n`);
   child.kill("SIGTERM");
   expect(await ended).toBe(0);
+});
+
+test("a run that is called base goes by its checkpoint's name beside its base", async () => {
+  const copy = join(home, "mail/models/base");
+  cpSync(join(home, "mail/models/falcon"), copy, { recursive: true });
+  const { child, ended, lines } = await serve("mail/base", "--checkpoint", "3", "--port", "0");
+  expect(lines.filter((line) => line.startsWith("model "))).toEqual([
+    "model 3: base: 3 (step 3)",
+    "model base: base: base",
+  ]);
+  child.kill("SIGTERM");
+  expect(await ended).toBe(0);
+  rmSync(copy, { recursive: true });
 });
 
 test("a model's file has its name without the folder, and is found by its path too", async () => {

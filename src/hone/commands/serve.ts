@@ -30,7 +30,8 @@ export const serveCommand = defineCommand({
       given: io.given,
       checkpoints: checkpoint,
       withBase: true,
-      name: (run, checkpoint) => (checkpoint === "base" ? checkpoint : run),
+      // A run may be called base too.
+      name: (run, checkpoint) => ([run, checkpoint].includes("base") ? checkpoint : run),
       sequences: config.concurrency ?? ROLLOUTS_AT_ONCE.cpu,
       log: io.log,
       signal: io.signal,

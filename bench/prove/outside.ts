@@ -7,7 +7,6 @@ import { ANY_REWARD, at, type Fault, TWICE } from "./fault.js";
 const batch = (find: string, replace: string) => at("src/core/learn/batch.ts", find, replace);
 const credit = (find: string, replace: string) => at("src/core/train/credit.ts", find, replace);
 const stages = (find: string, replace: string) => at("src/core/train/stages.ts", find, replace);
-const sessions = (find: string, replace: string) => at("src/chat/open-session.ts", find, replace);
 const checkpoint = (find: string, replace: string) => at("native/learner/checkpoint.py", find, replace);
 const optimizer = (find: string, replace: string) => at("native/learner/optimizer.py", find, replace);
 const update = (find: string, replace: string) => at("native/learner/update.py", find, replace);
@@ -42,7 +41,8 @@ const list: readonly Omit<Fault, "outside">[] = [
   {
     name: "the prompt's last tokens twice",
     family: "tokens",
-    patch: sessions(
+    patch: at(
+      "src/chat/open-session.ts",
       "Int32Array.from(chat.template.prompt(opening.messages, opening.tools))",
       "((ids: readonly number[]) => Int32Array.from([...ids, ...ids.slice(-3)]))(chat.template.prompt(opening.messages, opening.tools))",
     ),
@@ -276,7 +276,7 @@ const list: readonly Omit<Fault, "outside">[] = [
   {
     name: "three bits of each seed",
     family: "engine",
-    patch: sessions("{ ...spec.sampling, seed }", "{ ...spec.sampling, seed: seed & 7 }"),
+    patch: at("src/hone/session-source.ts", "{ ...spec.sampling, seed }", "{ ...spec.sampling, seed: seed & 7 }"),
   },
 ];
 

@@ -174,6 +174,20 @@ describe(`the report, opened from a file${lack}`, () => {
     clean("file://");
   });
 
+  it.skipIf(lack)("shows what turns the direction of names, and of what is beside them, in every list", async () => {
+    makeRun(home, "named", { steps: 1, named: "\u202e" });
+    const runs = seen("named");
+    const other = join(home, "named.html");
+    await writeReport(runs, other, 10);
+    for (const run of runs) run.close();
+    for (const view of ["steps", "steps?step=1", "rollouts"]) {
+      const { page, clean } = await openPage(`${pathToFileURL(other).href}#/${view}`);
+      await page.getByText("⟨U+202E⟩t").first().waitFor();
+      expect(await page.locator("main").innerText(), view).not.toContain("\u202e");
+      clean("file://");
+    }
+  });
+
   it.skipIf(lack)("puts one scenario before and after training side by side", async () => {
     const { page, clean } = await openPage(url("compare?run=0&scenario=test-2"));
     await page.getByRole("article").nth(1).waitFor();

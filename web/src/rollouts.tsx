@@ -40,7 +40,7 @@ const columns: readonly Column[] = [
     value: ({ scenario, member }) => `${scenario}/${String(member).padStart(4, "0")}`,
     cell: ({ scenario, member }, { questions }) => (
       <>
-        <b>{`${scenario}/${member}`}</b> {questions[scenario]}
+        <b>{visible(`${scenario}/${member}`)}</b> {questions[scenario]}
       </>
     ),
   },
@@ -230,7 +230,7 @@ function Filters({ run, params }: { readonly run: Run; readonly params: URLSearc
     () => distinct(run.rows.flatMap(({ failed }) => failed.flatMap(([name]) => name || []))),
     [run.rows],
   );
-  const named = (values: readonly string[]) => values.map((one) => [one, words(one)] as const);
+  const named = (values: readonly string[]) => values.map((one) => [one, visible(words(one))] as const);
   return (
     <form class="filters" onSubmit={(event) => event.preventDefault()}>
       <Field name="step" title="step" params={params} placeholder="7 or 3-9" />

@@ -240,7 +240,9 @@ function Extremes({ run }: { readonly run: Run }) {
                     scenario: row.scenario,
                     show: row.member,
                   })}
-                >{`${row.scenario}/${row.member}`}</a>{" "}
+                >
+                  {visible(`${row.scenario}/${row.member}`)}
+                </a>{" "}
                 <small>{`${row.phase === "validation" ? "held out after " : ""}step ${row.step}, ${words(row.end)}, reward ${number(row.reward)}`}</small>
               </li>
             ))}
@@ -316,7 +318,7 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
               : []),
             [other ? "the task's own reward" : "reward", meanOf(metrics.reward, metrics.rollouts)],
             ...Object.entries(metrics.parts).map(
-              ([name, { mean, n }]) => [`part ${name}`, `${number(mean)} (n=${n})`] as const,
+              ([name, { mean, n }]) => [`part ${visible(name)}`, `${number(mean)} (n=${n})`] as const,
             ),
             ["groups that taught", `${metrics.groups_trainable} of ${metrics.groups}`],
             ["how rollouts ended", counts(metrics.ends) || "–"],
@@ -402,7 +404,7 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
               return (
                 <tr key={scenario} onClick={() => go("group", { run: view.id, phase: "train", step, scenario })}>
                   <td class="question">
-                    <a href={link("group", { run: view.id, phase: "train", step, scenario })}>{scenario}</a>
+                    <a href={link("group", { run: view.id, phase: "train", step, scenario })}>{visible(scenario)}</a>
                     <small>{run.questions[scenario]}</small>
                   </td>
                   <td class="n">{`${of.filter(({ success }) => success).length} of ${of.length}`}</td>

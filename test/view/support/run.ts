@@ -28,6 +28,8 @@ export interface RunOptions {
   broken?: number;
   /** Said in a tool result of step 1. */
   says?: string;
+  /** What ids and kinds of scenarios, and parts of rewards, begin with. */
+  named?: string;
 }
 
 const numbers = { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 } as const;
@@ -69,7 +71,7 @@ function played(scenario: Scenario, index: number, step: number, asked: RunOptio
     end: success ? "answered" : malformed ? "turn_limit" : "no_tool_call",
     turns: 2,
     maxTurns: 10,
-    reward: { reward, success, parts: { right: success ? 1 : 0 } },
+    reward: { reward, success, parts: { [`${asked.named ?? ""}right`]: success ? 1 : 0 } },
     tokens: {
       ids: Array.from({ length: n }, () => random.integer(0, 4000)),
       sampled: Array.from({ length: n }, (_, i) => (i < n / 2 ? 0 : 1)),
@@ -81,11 +83,11 @@ function played(scenario: Scenario, index: number, step: number, asked: RunOptio
   };
 }
 
-const scenarioOf = (split: "train" | "test", number: number): Scenario => ({
-  id: `${split}-${number}`,
+const scenarioOf = (split: "train" | "test", number: number, { named = "" }: RunOptions): Scenario => ({
+  id: `${named}${split}-${number}`,
   split,
   question: `Who wrote mail ${number}?`,
-  kind: KINDS[number % KINDS.length] as string,
+  kind: `${named}${KINDS[number % KINDS.length]}`,
 });
 
 function credited(members: readonly Trajectory[], lost: boolean): CreditedGroup {
@@ -121,7 +123,7 @@ const timing = (step: number): StepTiming => ({
 /** Plays and commits one more step of an open store. Returns its rollouts by group. */
 export function addStep(store: RunStore, step: number, asked: RunOptions): readonly CreditedGroup[] {
   const groups = Array.from({ length: asked.groups ?? 3 }, (_, g) => {
-    const scenario = scenarioOf("train", (step * (asked.groups ?? 3) + g) % 40);
+    const scenario = scenarioOf("train", (step * (asked.groups ?? 3) + g) % 40, asked);
     const members = Array.from({ length: asked.group ?? 4 }, (_, index) => played(scenario, index, step, asked));
     for (const trajectory of members) store.saveRollout("train", step, trajectory);
     return credited(members, step === asked.lost);
@@ -138,7 +140,7 @@ export function addStep(store: RunStore, step: number, asked: RunOptions): reado
 }
 
 export function addValidation(store: RunStore, step: number, asked: RunOptions): void {
-  const rollouts = Array.from({ length: 6 }, (_, i) => played(scenarioOf("test", i), 0, step, asked));
+  const rollouts = Array.from({ length: 6 }, (_, i) => played(scenarioOf("test", i, asked), 0, step, asked));
   for (const trajectory of rollouts) store.saveRollout("validation", step, trajectory);
   store.commitValidation({ step, checkpoint: null, result: evaluate(rollouts, 0), seconds: 2 });
 }

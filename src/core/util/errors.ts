@@ -69,6 +69,7 @@ const refusals: Readonly<Record<string, string>> = {
   EACCES: "there is no permission for that",
   EPERM: "there is no permission for that",
   EROFS: "the disk is read-only",
+  ENOTDIR: "a file is where a folder should be",
   EMFILE: "too many files are open; raise `ulimit -n`",
   SQLITE_CORRUPT: "a database is damaged; bring it back from a copy",
   SQLITE_FULL: "the disk is full; free some space",

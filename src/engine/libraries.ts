@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { createReadStream, createWriteStream, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
-import { register } from "node:module";
+import module from "node:module";
 import { dirname, join, relative } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { pathToFileURL } from "node:url";
@@ -49,17 +49,29 @@ export const librariesFolder = (env: NodeJS.ProcessEnv = process.env) =>
   join(cacheHome(env), "hone", `llama-${LLAMA_VERSION}`, "node_modules");
 
 /** Modules of the fetched packages are found by whoever imports them, after those that are installed. */
-const HOOK = `
-let parentURL;
-export const initialize = (from) => {
-  parentURL = from;
-};
+interface Hooks {
+  resolve(specifier: string, context: object, next: (specifier: string, context: object) => unknown): unknown;
+}
+
+const hooksFrom = (parentURL: string): Hooks => ({
+  resolve(specifier, context, next) {
+    try {
+      return next(specifier, context);
+    } catch (error) {
+      if (!specifier.startsWith("@node-llama-cpp/")) throw error;
+      return next(specifier, { ...context, parentURL });
+    }
+  },
+});
+
+/** The same for Node 20, which has hooks of another thread alone; newer ones warn of those. */
+const hookOfThread = (parentURL: string) => `
 export async function resolve(specifier, context, next) {
   try {
     return await next(specifier, context);
   } catch (error) {
     if (!specifier.startsWith("@node-llama-cpp/")) throw error;
-    return next(specifier, { ...context, parentURL });
+    return next(specifier, { ...context, parentURL: ${JSON.stringify(parentURL)} });
   }
 }`;
 
@@ -70,7 +82,9 @@ export function findFetched(): void {
   if (hooked || !existsSync(librariesFolder())) return;
   hooked = true;
   const inside = pathToFileURL(join(librariesFolder(), "from.js")).href;
-  register(`data:text/javascript,${encodeURIComponent(HOOK)}`, { data: inside });
+  const { registerHooks } = module as { registerHooks?: (hooks: Hooks) => void };
+  if (registerHooks) registerHooks(hooksFrom(inside));
+  else module.register(`data:text/javascript,${encodeURIComponent(hookOfThread(inside))}`);
 }
 
 export interface Fetching {

@@ -120,8 +120,13 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
     });
     return { settings, initial: forked?.initialAdapter(config, settings, shape) };
   };
-  // The model's shape is inspected before its weights are downloaded, where the configuration suffices for that.
-  const inspect = (shape: ModelShape) => void settingsFor(shape);
+  let machine: Awaited<ReturnType<typeof machineOf>> | undefined;
+  // Before weights are downloaded or converted: whether the settings fit the model's shape, and the model this machine.
+  const inspect = async (shape: ModelShape) => {
+    const { settings } = settingsFor(shape);
+    machine = await machineOf(config, settings, log);
+    memoryOf({ settings, shape, judge: undefined, base: undefined, machine, model: undefined, log: () => undefined });
+  };
   const { file: model, source } = opened
     ? { file: opened.model.info.model, source: undefined }
     : await resolveWithSource(reference, { ...config, weights }, linesTo(log, signal), { inspect });
@@ -138,7 +143,7 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
   // A program may play other scenarios than the task's, and its own number of them.
   if (!opened) new ScenarioSampler(read.scenarios, settings);
 
-  const machine = await machineOf(config, settings, log);
+  machine ??= await machineOf(config, settings, log);
   const base = read.rollout && (await import("../agent/with-base.js")).baseSizesOf(read.rollout);
   const fitted = memoryOf({ settings, shape, judge, base, machine, model: opened?.model, log });
   const task = await read.withServers(settings, join(folder, "logs", "mcp"));

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -229,6 +229,30 @@ describe("a run that goes on", () => {
     store.commitStep({ step: 1, checkpoint: null, adapter: null, metrics: null, timing: null }, []);
     expect(await plannedWith({ learningRate: 1e-4 })).toMatchObject({ groupsPerStep: 2, finalLearningRate: 3e-4 });
     store.close();
+  });
+
+  it("is refused for a model that no memory of this machine holds before its weights are converted", async () => {
+    const model = mkdtempSync(join(tmpdir(), "hone-large-"));
+    const config = {
+      model_type: "qwen2",
+      architectures: ["Qwen2ForCausalLM"],
+      hidden_size: 65536,
+      intermediate_size: 262144,
+      num_hidden_layers: 512,
+      num_attention_heads: 512,
+      num_key_value_heads: 8,
+      vocab_size: 152000,
+      max_position_embeddings: 32768,
+    };
+    const files = {
+      "config.json": config,
+      "tokenizer.json": {},
+      "tokenizer_config.json": { chat_template: "{{ messages }}" },
+      "model.safetensors": "never read",
+    };
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(model, name), JSON.stringify(content));
+    const given = { home: model, task: join(packageRoot, "examples/arithmetic.ts"), model, gpu: "off" } as const;
+    await expect(planRun(given)).rejects.toThrow(/^this run does not fit: about [\d.]+ GB are needed/);
   });
 
   it("is refused with every difference, and the way out", () => {

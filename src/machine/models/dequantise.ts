@@ -48,7 +48,7 @@ export async function withWeights(
   label: string,
   options: ConversionOptions,
   io: ModelIo,
-  inspect?: (header: ModelHeader) => void,
+  inspect?: (header: ModelHeader) => void | Promise<void>,
 ): Promise<string> {
   const { weights, home } = options;
   const header = await modelHeader(file);
@@ -66,7 +66,7 @@ export async function withWeights(
     );
   }
   const bytes = Math.round(header.parameters * BYTES[weights]);
-  inspect?.({ ...header, bytes, weightType: weights.toUpperCase() });
+  await inspect?.({ ...header, bytes, weightType: weights.toUpperCase() });
   const key = createHash("sha256")
     .update(`${FORM}\0${await contentKey(file)}`)
     .digest("hex");

@@ -35,9 +35,9 @@ export async function findModel(
   { renew = false, inspect }: ResolveOptions,
 ): Promise<ResolvedModel> {
   const { home, python, torchIndex } = config;
-  const inspectIn = (folder: string) => {
+  const inspectIn = async (folder: string) => {
     const shape = inspect && shapeInFolder(folder, config.weights ?? defaultWeights(folder));
-    if (shape) inspect?.(shape);
+    if (shape) await inspect?.(shape);
   };
   const found =
     known.kind === "hub"
@@ -47,7 +47,7 @@ export async function findModel(
         : onDisk(known);
   const given = { home, python, torchIndex };
   if (typeof found !== "string") {
-    inspectIn(found.folder);
+    await inspectIn(found.folder);
     const options = { ...given, weights: config.weights ?? defaultWeights(found.folder) };
     const { converted } = await import("./convert.js");
     return { file: await converted(found, options, io), source: found.folder, original: undefined };

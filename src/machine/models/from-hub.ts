@@ -38,7 +38,7 @@ export async function fromHub(
   config: HubConfig & { readonly weights?: Weights | undefined },
   io: ModelIo,
   renew: boolean,
-  inspect: (folder: string) => void,
+  inspect: (folder: string) => Promise<void>,
 ): Promise<string | ConversionSource> {
   const rate = new Rate();
   const hub: HubOptions = {
@@ -71,7 +71,7 @@ async function download(
   weights: Weights | undefined,
   hub: HubOptions,
   cache: RepositoryCache,
-  inspect: (folder: string) => void,
+  inspect: (folder: string) => Promise<void>,
 ): Promise<string | ConversionSource> {
   const { repository, revision, file } = reference;
   const paths = listing.files.map(({ path }) => path);
@@ -94,7 +94,7 @@ async function download(
   // Recorded so that the reason for a refusal is known offline; a complete copy of an earlier commit stays in use.
   if (cache.commitOf(revision) === undefined) cache.nameCommit(revision, listing.commit);
   checkAbout(folder, repository);
-  inspect(folder);
+  await inspect(folder);
   await downloadFiles(listing, weightFiles(paths), hub);
   cache.nameCommit(revision, listing.commit);
   return sourceIn(folder, cache.files(listing.commit), reference);

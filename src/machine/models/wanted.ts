@@ -13,7 +13,7 @@ export interface ResolveOptions {
    * Called with the model's shape once its configuration is known, before weights are fetched or converted; may throw
    * to refuse it.
    */
-  inspect?(shape: ModelShape): void;
+  inspect?(shape: ModelShape): void | Promise<void>;
 }
 
 export interface ResolvedModel {

@@ -4,8 +4,8 @@
  * longer correct for it. Whether the engine plays the right adapter is not judged by it (policy-slope.ts, probe.ts).
  */
 import type { StepMetrics } from "../core/learn/types.js";
-import type { ProbeReading } from "../core/run/records.js";
-import { type Slope, whoPlayed } from "../core/train/earlier.js";
+import type { PolicySlope, ProbeReading } from "../core/run/records.js";
+import { whoPlayed } from "../core/train/earlier.js";
 import type { MismatchSettings } from "../core/train/guard.js";
 import { HoneError } from "../core/util/errors.js";
 import { hone } from "../core/util/program.js";
@@ -97,7 +97,7 @@ export function probeLimit(
   return maxMismatch ?? (mismatches.length === 0 ? expectedMismatch : noticeable(mismatches));
 }
 
-type Update = Pick<StepMetrics, "mismatch" | "importance" | "drift"> & { readonly played: Slope | null };
+type Update = Pick<StepMetrics, "mismatch" | "importance" | "drift"> & { readonly played: PolicySlope | null };
 
 const distanceText = ({ mean, p99, max }: Mismatch) =>
   `the log-probabilities of the sampled tokens differ by ${mean.toFixed(4)} on average (p99 ${p99.toFixed(3)}, max ${max.toFixed(3)})`;

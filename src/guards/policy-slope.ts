@@ -7,14 +7,15 @@
  * too, and these slopes are pooled.
  */
 import type { StepMetrics } from "../core/learn/types.js";
-import { type EarlierPolicy, type LastUpdates, type Slope, whoPlayed } from "../core/train/earlier.js";
+import type { PolicySlope } from "../core/run/records.js";
+import { type EarlierPolicy, type LastUpdates, whoPlayed } from "../core/train/earlier.js";
 import { HoneError } from "../core/util/errors.js";
 
 const AGAIN = "the step was not taken.\nThe same command plays it again";
 
 const named = (checkpoint: number | null) => (checkpoint === null ? "the base model" : `checkpoint ${checkpoint}`);
 
-export const slopeText = ({ slope, error }: Pick<Slope, "slope" | "error">) =>
+export const slopeText = ({ slope, error }: Pick<PolicySlope, "slope" | "error">) =>
   `${slope.toFixed(2)} ± ${error.toFixed(2)}`;
 
 /**

@@ -48,10 +48,8 @@ describe("the batch file", () => {
     expect(tensor("advantages")).toEqual([0.5, -0.5]);
     expect(summary).toEqual({
       groups: 1,
-      groupsLeftOut: 0,
       trajectories: 2,
       sequences: 2,
-      emptyTrajectories: 0,
       tokens: 10,
       sampledTokens: 3,
       longest: 6,
@@ -84,22 +82,12 @@ describe("the batch file", () => {
     );
   });
 
-  it("leaves out groups that teach nothing and trajectories in which nothing was sampled, and counts them", async () => {
-    const flat = group.map(({ tokens }) => ({ tokens, advantage: 0 }));
+  it("leaves out trajectories in which nothing was sampled, and groups of none else", async () => {
     const mute = { tokens: record([1, 2, 3, 4], []), advantage: 1 };
     const path = file();
-    const summary = await writeBatch(path, [flat, [...group, mute]], { temperature: 1 });
-    expect(summary).toMatchObject({ groups: 1, groupsLeftOut: 1, trajectories: 2, emptyTrajectories: 1 });
+    const summary = await writeBatch(path, [[mute], [...group, mute]], { temperature: 1 });
+    expect(summary).toMatchObject({ groups: 1, trajectories: 2 });
     expect(read(path).tensor("groups")).toEqual([0, 0]);
-  });
-
-  it("keeps groups without advantages on request, but those in which nothing was sampled", async () => {
-    const flat = group.map(({ tokens }) => ({ tokens, advantage: 0 }));
-    const path = file();
-    const mute = [{ tokens: record([1, 2, 3, 4], []), advantage: 0 }];
-    const summary = await writeBatch(path, [mute, flat, group], { temperature: 1, keepZeroAdvantages: true });
-    expect(summary).toMatchObject({ groups: 2, groupsLeftOut: 1, trajectories: 4 });
-    expect(read(path).tensor("advantages")).toEqual([0, 0, 0.5, -0.5]);
   });
 
   it("holds every sequence of a rollout with the rollout's number and advantage", async () => {
@@ -121,7 +109,6 @@ describe("the batch file", () => {
     expect(summary).toMatchObject({
       trajectories: 2,
       sequences: 3,
-      emptyTrajectories: 0,
       sampledTokens: 4,
       longest: 6,
     });

@@ -37,14 +37,10 @@ export interface BatchTrajectory {
 export type BatchGroup = readonly BatchTrajectory[];
 
 export interface BatchSummary {
-  /** Groups in the file, and groups left out because they have no gradient. */
   groups: number;
-  groupsLeftOut: number;
   trajectories: number;
   /** Of those trajectories: as many, or more where an agent's have several. */
   sequences: number;
-  /** Trajectories left out because the policy sampled nothing in them. */
-  emptyTrajectories: number;
   tokens: number;
   sampledTokens: number;
   /** Tokens of the longest sequence. */
@@ -129,27 +125,25 @@ const sequencesOf = ({ tokens, branches = [] }: BatchTrajectory) =>
 interface BatchOptions {
   /** Sampling temperature of the tokens. */
   readonly temperature: number;
-  /** Keeps groups whose advantages are all 0, which have a gradient where the loss has a KL term. Default false. */
-  readonly keepZeroAdvantages?: boolean;
   /** Of the run. */
   readonly step?: number | undefined;
 }
 
 /** The step that a batch file is of; undefined where it says none. */
-export async function stepOfBatch(path: string): Promise<number | undefined> {
+export function stepOfBatch(path: string): number | undefined {
   const step = readMetadata(path)?.step;
   return step === undefined ? undefined : Number(step);
 }
 
 /**
- * Writes the trajectories of one update.
+ * Writes the trajectories of one update; those in which nothing was sampled are left out.
  *
  * @throws RangeError when a token record is inconsistent
  */
 export async function writeBatch(
   path: string,
   groups: readonly BatchGroup[],
-  { temperature, keepZeroAdvantages = false, step }: BatchOptions,
+  { temperature, step }: BatchOptions,
 ): Promise<BatchSummary> {
   const sets = new Sets();
   const flat = { ids: [] as number[], sampled: [] as number[], logprobs: [] as number[], allowed: [] as number[] };
@@ -163,10 +157,8 @@ export async function writeBatch(
   };
   const summary: BatchSummary = {
     groups: 0,
-    groupsLeftOut: 0,
     trajectories: 0,
     sequences: 0,
-    emptyTrajectories: 0,
     tokens: 0,
     sampledTokens: 0,
     longest: 0,
@@ -177,11 +169,7 @@ export async function writeBatch(
     const members = group
       .map((member) => ({ ...member, sequences: sequencesOf(member) }))
       .filter(({ sequences }) => sequences.length > 0);
-    summary.emptyTrajectories += group.length - members.length;
-    if (members.length === 0 || (!keepZeroAdvantages && members.every(({ advantage }) => advantage === 0))) {
-      summary.groupsLeftOut++;
-      continue;
-    }
+    if (members.length === 0) continue;
     const prompt = sharedPrompt(members.flatMap(({ sequences }) => sequences));
     for (const { sequences, advantage, seed } of members) {
       for (const sequence of sequences) {

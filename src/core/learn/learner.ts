@@ -1,5 +1,5 @@
 /**
- * The learner as the training loop sees it: loaded once, asked for updates, closed. It is a process of its own (child.ts);
+ * The learner, which the loop's `Updater` asks: loaded once, asked for updates, closed. It is a process of its own (child.ts);
  * `close` is the certain way to release its memory, so a run may open one per step.
  */
 import { z } from "zod";

@@ -1,6 +1,6 @@
 /**
- * The objectives of training, one record each. `--loss` takes their names; a record goes to the learner as it stands, with
- * given bounds instead of its own. CONTRIBUTING.md says how one is added.
+ * The objectives of training, one record each. `--loss` takes their names; a record goes to the learner, with the bounds
+ * that are given in place of its own. CONTRIBUTING.md says how one is added.
  */
 
 /** How a rollout's advantage follows from its group's rewards; see src/core/learn/advantages.ts. */
@@ -15,11 +15,11 @@ export interface Objective {
   readonly advantages: AdvantageEstimator;
   /** A function of native/learner/loss.py (SURROGATES). */
   readonly surrogate: "clipped-ratio" | "clipped-weight";
-  /** Of a token, or the geometric mean of its trajectory's: π_θ/π_old. */
+  /** π_θ/π_old of a token, or the geometric mean of those of its sequence; a rollout of an agent may have several. */
   readonly ratio: "token" | "sequence";
   /**
    * The divisor of the sum of the losses: the sampled "tokens" of all rollouts, with those of groups without spread; each
-   * trajectory's own tokens and then the number of "sequences"; or a "constant", rollouts × the highest number of tokens of one.
+   * rollout's own tokens, of all its sequences, and then the number of rollouts ("sequences", as the papers call them); or a "constant", rollouts × the highest number of tokens of one.
    */
   readonly normaliser: "tokens" | "sequences" | "constant";
   /** The ratio is bounded by 1 − clipLow from below; null: not at all. */

@@ -11,8 +11,6 @@ import { versionOf } from "./version.js";
 /** Standard errors between the slope and 1/2, from which on it is decided. */
 const SURE = 4;
 
-export type Slope = PolicySlope;
-
 export type WhoPlayed = "current" | "earlier" | "neither" | "undecided";
 
 /**
@@ -22,7 +20,7 @@ export type WhoPlayed = "current" | "earlier" | "neither" | "undecided";
 const NEITHER = 0.25;
 
 /** The learner's own rounding, which is in both policies and would move the slope towards 1/2, is taken out of it by the learner. */
-export function whoPlayed({ slope, error }: Pick<Slope, "slope" | "error">): WhoPlayed {
+export function whoPlayed({ slope, error }: Pick<PolicySlope, "slope" | "error">): WhoPlayed {
   const clear = SURE * error + NEITHER;
   if (Math.abs(slope - 1) > clear && Math.abs(slope) > clear) return "neither";
   if (slope + SURE * error < 0.5) return "earlier";
@@ -34,15 +32,15 @@ export function whoPlayed({ slope, error }: Pick<Slope, "slope" | "error">): Who
  * process saw says nothing of the engine that the next one loads.
  */
 export class LastUpdates {
-  #slopes: Slope[] = [];
+  #slopes: PolicySlope[] = [];
 
-  add(slope: Slope): void {
+  add(slope: PolicySlope): void {
     if (whoPlayed(slope) === "current") this.#slopes = [];
     else this.#slopes.push(slope);
   }
 
   /** Their mean, weighted by the inverse of their variance (Cochran 1954, "The combination of estimates"). */
-  get pooled(): (Slope & { readonly steps: number }) | undefined {
+  get pooled(): (PolicySlope & { readonly steps: number }) | undefined {
     if (this.#slopes.length === 0) return undefined;
     const weights = this.#slopes.map(({ error }) => 1 / error ** 2);
     const sum = weights.reduce((total, one) => total + one, 0);

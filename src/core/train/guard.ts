@@ -1,6 +1,6 @@
 /**
  * What a guard of a training step is. A guard looks at one or several moments of a step and says what it demands; it changes
- * nothing but its own memory (`lastUpdates`). Only the transaction acts on a demand: `heed`, which the stages of a step call at each moment.
+ * nothing but the memory of guards (`lastUpdates`, which the loop keeps for them). Only the transaction acts on a demand: `heed`, which the stages of a step call at each moment.
  */
 import type { AdvantageOptions } from "../learn/advantages.js";
 import type { BatchGroup } from "../learn/batch.js";
@@ -57,7 +57,7 @@ export interface Moments {
     /** SHA-256 of the adapter that was to play; null: the model alone. */
     readonly adapter: string | null;
     readonly temperature: number;
-    /** The first two of the names from which, with the scenario and the index in the group, every seed is derived. */
+    /** The first of the names from which, with the step, the scenario and the index in the group, every seed is derived. */
     readonly seedName: string;
     /** 0 of a validation. */
     readonly step: number;
@@ -118,7 +118,7 @@ export interface Moments {
     readonly adapter: string;
     readonly consequence: string;
   };
-  /** The steps so far, when one is settled. */
+  /** The steps so far, when one of this process is settled; those of an earlier process are seen with it. */
   readonly afterSettling: {
     readonly steps: readonly StepMetricsRow[];
     readonly onlyReward: (count: number) => OnlyReward | undefined;

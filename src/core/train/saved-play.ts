@@ -16,7 +16,7 @@ export interface PlayContext {
   readonly view: View;
   readonly signal: AbortSignal;
   readonly guards: readonly Guard[];
-  /** The first of the names from which seeds are derived. */
+  /** Of the run. */
   readonly seed: number;
   readonly temperature: number;
 }
@@ -49,7 +49,7 @@ interface SavedPlay {
   readonly onGroup?: (group: readonly Trajectory[]) => void;
 }
 
-/** The first of the names from which seeds are derived. */
+/** The first of the names from which seeds of rollouts are derived. */
 const seedNameOf = (seed: number, phase: RolloutPhase) => `${seed}/${phase}`;
 
 /** Asks the guards what they see in groups that were played. */

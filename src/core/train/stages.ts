@@ -43,9 +43,9 @@ interface DoneStep {
   readonly inForce: InForce;
 }
 
-/** What the engine does for a step, in order of the calls; repeated until nothing is sampled. */
+/** What the engine does for a step, in order of the calls; repeated until no scenario is drawn. */
 export interface PlayStages {
-  /** @param soFar the step's groups so far: its own scenarios when there are none, then replacements */
+  /** Draws scenarios. @param soFar the step's groups so far: its own scenarios when there are none, then replacements */
   sample(soFar: readonly CreditedGroup[]): readonly Scenario[];
   /** A group's rewards are requested as soon as it is complete, while others are being played. */
   play(scenarios: readonly Scenario[]): Promise<PlayRound>;
@@ -225,11 +225,7 @@ async function updateOn(
   const step = at.step + 1;
   const folderOf = (checkpoint: number | null) => ({ checkpoint: run.checkpointOf({ checkpoint }) ?? null });
   view.phase(step, "update", batch.length);
-  await writeBatch(run.batchFile, batch, {
-    temperature: settings.temperature,
-    keepZeroAdvantages: settings.kl > 0,
-    step,
-  });
+  await writeBatch(run.batchFile, batch, { temperature: settings.temperature, step });
   const seed = deriveSeed("second path", settings.seed, step);
   const mean = meanOver(groups, further);
   const written = { file: run.batchFile, batch, seed, whole: !settings.maskTruncated, groups, further, mean };

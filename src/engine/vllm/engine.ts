@@ -4,9 +4,9 @@
  */
 import { resolve } from "node:path";
 import type {
-  Engine,
   EngineCompute,
   LocalEngine,
+  PolicyEngine,
   ServedEngineInfo,
   VllmOptions,
   VllmShared,
@@ -28,7 +28,7 @@ import { Group, type Servers, VllmSequence } from "./sequence.js";
 /** Milliseconds between tries to score on a server. */
 const RETRY = 250;
 
-export class VllmEngine extends LocalTokenizer implements Engine {
+export class VllmEngine extends LocalTokenizer implements PolicyEngine {
   readonly info: ServedEngineInfo;
   /** What other threads join by. */
   readonly shared: VllmShared;

@@ -41,9 +41,8 @@ export async function replayBatch(
   const batch = batchOf(groups, { kl, further });
   if (batch.length === 0) return { part, result: "skipped", text: "no group has a gradient" };
   const stored = join(folder, BATCH_FILE);
-  const step = existsSync(stored) ? await stepOfBatch(stored) : undefined;
-  const options = { temperature, keepZeroAdvantages: kl > 0, step };
-  const { tokens, trajectories } = await writeBatch(batchFile(scratch), batch, options);
+  const step = existsSync(stored) ? stepOfBatch(stored) : undefined;
+  const { tokens, trajectories } = await writeBatch(batchFile(scratch), batch, { temperature, step });
   if (!existsSync(stored) || !isOf(step, { at, isLastUpdate })) {
     const whose = step !== undefined && step > at.step ? `, and has that of step ${step}` : "";
     return { part, result: "skipped", text: `a run keeps the batch of its last update alone${whose}` };

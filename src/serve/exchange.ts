@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { parsed } from "../chat/formats/format.js";
 import { toJson } from "../core/util/json.js";
+import { unlessAborted } from "../core/util/signals.js";
 import { ApiError, apiErrorOf, badRequest, type ErrorForm, openAiErrors, tooLarge } from "./errors.js";
 
 /** More than schemas of tools may have, so that these are refused by their name. */
@@ -99,10 +100,7 @@ export class Exchange {
   /** @throws ApiError (413, 400) for a body that is too large or not JSON */
   async body(most: number): Promise<unknown> {
     // The rest of a body may never come: a server that ends does not wait for it.
-    const over = new Promise<never>((_, reject) => {
-      this.signal.addEventListener("abort", () => reject(this.signal.reason), { once: true });
-    });
-    const body = parsed(await Promise.race([this.request.text(most), over]));
+    const body = parsed(await unlessAborted(this.request.text(most), this.signal));
     if (body === undefined) throw badRequest("The request's body is not valid JSON.");
     if (isDeep(body, MOST_DEPTH)) throw badRequest(`The request's body is nested more than ${MOST_DEPTH} levels deep.`);
     return body;

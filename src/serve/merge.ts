@@ -90,32 +90,3 @@ export function merge(a: Json, b: Json, unmerged: Unmerged = () => undefined): J
   }
   return Object.fromEntries(result);
 }
-
-const typeOf = (value: unknown) => {
-  if (value === null || typeof value !== "object") return value === null ? "null" : String(typeof value);
-  return Array.isArray(value) ? "array" : "object";
-};
-const valuesOf = (schema: Json) => ("const" in schema ? [schema.const] : schema.enum);
-const typesOf = (schema: Json) => schema.type ?? (valuesOf(schema) && listOf(valuesOf(schema)).map(typeOf));
-const propertiesOf = ({ properties }: Json) => (isObject(properties) ? properties : {});
-const requiredBy = ({ required }: Json) => listOf(required ?? []) as string[];
-const namesIn = (schema: Json) => [...Object.keys(propertiesOf(schema)), ...requiredBy(schema)];
-
-/** Whether objects of the one lack what the other requires, or have what it forbids. Those of no name in a schema are not written. */
-function excludes(one: Json, other: Json): boolean {
-  const [names, known] = [namesIn(one), namesIn(other)];
-  const lacks = names.length > 0 && requiredBy(other).some((name) => !names.includes(name));
-  return lacks || (other.additionalProperties === false && requiredBy(one).some((name) => !known.includes(name)));
-}
-
-/** Whether what is written of one schema never obeys the other, as far as types, values and the names of properties tell. */
-export function areApart(a: unknown, b: unknown): boolean {
-  if (!isObject(a) || !isObject(b)) return false;
-  const clash = (of: (schema: Json) => unknown, common: (a: unknown, b: unknown) => unknown[]) =>
-    of(a) !== undefined && of(b) !== undefined && common(of(a), of(b)).length === 0;
-  if (clash(valuesOf, values) || clash(typesOf, types)) return true;
-  if (a.type !== "object" && b.type !== "object") return false;
-  const [mine, theirs] = [propertiesOf(a), propertiesOf(b)];
-  const common = requiredBy(a).filter((name) => requiredBy(b).includes(name));
-  return common.some((name) => areApart(mine[name], theirs[name])) || (excludes(a, b) && excludes(b, a));
-}

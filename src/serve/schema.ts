@@ -18,7 +18,7 @@ import {
   Unwritable,
   Work,
 } from "./automata.js";
-import { areApart, type Json, merge } from "./merge.js";
+import { type Json, merge } from "./merge.js";
 import { isFields as isObject } from "./openai/fields.js";
 import { type Bound, numbersWithin } from "./ranges.js";
 import { literal, type Rules, UNWRITTEN } from "./rules.js";
@@ -37,8 +37,6 @@ const MOST_REPEATED = 20_000;
 const MOST_DIVISOR = 1000;
 /** Parts of a schema with its references resolved: more would take seconds to convert. */
 const MOST_PARTS = 4096;
-/** Alternatives of which each is compared with each. */
-const MOST_COMPARED = 256;
 /** Optional properties of an object: each of them may be followed by each further one. */
 const MOST_OPTIONAL = 64;
 /** Levels of a schema with its references resolved. */
@@ -323,7 +321,7 @@ class Reader {
     const own = Object.fromEntries(keys.map((key) => [key, schema[key]]));
     if (keys.length === 0) return this.#base("value");
     const combined = ["$ref", "allOf", "anyOf", "oneOf"].find((keyword) => keys.includes(keyword));
-    if (combined === "anyOf" || combined === "oneOf") return this.#combined(combined, withTag(schema, own), path, open);
+    if (combined === "anyOf" || combined === "oneOf") return this.#combined(combined, own, path, open, tagOf(schema));
     if (combined !== undefined) return this.#combined(combined, own, path, open);
     if (keys.includes("const") || keys.includes("enum")) return this.#values(own, path);
     for (const key of keys) {
@@ -336,8 +334,8 @@ class Reader {
   }
 
   /** A schema of others. Where its like stands within it, it is the same rule. */
-  #combined(keyword: string, own: Json, path: string, open: Open): string {
-    const key = toJson([own, [...open]]);
+  #combined(keyword: string, own: Json, path: string, open: Open, tag: Json = {}): string {
+    const key = toJson([own, [...open], tag]);
     const known = this.#referred.get(key);
     if (known !== undefined) return known;
     const name = this.#to.rules.reserve();
@@ -346,7 +344,7 @@ class Reader {
       const rule = this.#to.level(path, () => {
         if (keyword === "$ref") return this.#reference(own, path, open);
         if (keyword === "allOf") return this.#together(own, path, open);
-        return this.#alternatives(keyword, own, path, open);
+        return this.#alternatives(keyword, own, path, open, tag);
       });
       this.#to.rules.define(name, rule);
       return name;
@@ -387,8 +385,8 @@ class Reader {
         throw new BadSchema(path.slice(0, MOST_PATH), "allOf", `more than ${MOST_PARTS} parts are to be merged`);
       if (schema.additionalProperties === false && isObject(schema.properties))
         closed.push(Object.keys(schema.properties));
-      const demanded = Object.fromEntries(Object.entries(schema).filter(([key]) => !isAnnotation(key)));
-      result = merge(result, demanded, (keyword, why) => this.#tell(path, keyword, why));
+      const own = Object.fromEntries(Object.entries(schema).filter(([key]) => !isAnnotation(key)));
+      result = merge(result, merge(own, tagOf(schema)), (keyword, why) => this.#tell(path, keyword, why));
     }
     const names = Object.keys(isObject(result.properties) ? result.properties : {});
     if (closed.some((known) => names.some((name) => !known.includes(name)))) {
@@ -421,11 +419,9 @@ class Reader {
     return this.#merged([this.#resolved(to, path, open), beside], path);
   }
 
-  #alternatives(keyword: string, { [keyword]: list, ...beside }: Json, path: string, open: Open): string {
+  #alternatives(keyword: string, { [keyword]: list, ...beside }: Json, path: string, open: Open, tag: Json): string {
     if (!Array.isArray(list) || list.length === 0) throw new BadSchema(path, keyword, "it is no list of schemas");
     const alone = Object.keys(beside).length === 0;
-    if (keyword === "oneOf" && !this.#areApart(list, beside))
-      this.#tell(path, keyword, "a value may obey several of its alternatives");
     const read: string[] = [];
     let impossible: BadSchema | undefined;
     for (const [index, one] of list.entries()) {
@@ -435,7 +431,9 @@ class Reader {
       if (one === false) continue;
       try {
         const within = new Set(open);
-        read.push(this.read(alone ? one : this.#merged([beside, this.#resolved(one, at, within)], at), at, within));
+        const demanded = merge(beside, tag);
+        const isAll = Object.keys(demanded).length === 0;
+        read.push(this.read(isAll ? one : this.#merged([demanded, this.#resolved(one, at, within)], at), at, within));
       } catch (error) {
         // Beside other keywords an alternative may be impossible.
         if (alone || !(error instanceof BadSchema)) throw error;
@@ -448,16 +446,6 @@ class Reader {
       return this.read(beside, path, open);
     }
     return read.length === 1 ? (read[0] as string) : this.#add([...new Set(read)].join(" | "));
-  }
-
-  /** Whether no value obeys two of the alternatives, as far as it is seen. */
-  #areApart(list: readonly unknown[], beside: Json): boolean {
-    const to = (one: unknown) => (isObject(one) && typeof one.$ref === "string" ? referred(this.#root, one.$ref) : one);
-    const whole = list.map((one) => merge(beside, isObject(to(one)) ? (to(one) as Json) : {}));
-    return (
-      list.length <= MOST_COMPARED &&
-      whole.every((one, at) => whole.slice(at + 1).every((other) => areApart(one, other)))
-    );
   }
 
   #types({ type, ...others }: Json, path: string): string[] {
@@ -772,12 +760,12 @@ class Reader {
 }
 
 /**
- * Alternatives' schema with the property required that tells them apart: by it they are read, and pydantic requires none with
- * a default.
+ * What a discriminator demands of each alternative: the property that tells them apart. By it they are read, and pydantic
+ * requires none with a default.
  */
-function withTag({ discriminator }: Json, own: Json): Json {
+function tagOf({ discriminator }: Json): Json {
   const tag = isObject(discriminator) ? discriminator.propertyName : undefined;
-  return typeof tag === "string" ? merge(own, { required: [tag] }) : own;
+  return typeof tag === "string" ? { required: [tag] } : {};
 }
 
 /** Whether a schema of names lists these, and says nothing else. */

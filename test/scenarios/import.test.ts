@@ -216,6 +216,8 @@ it("answers in JSON and the AI SDK's calls are what the model wrote, in Langfuse
     ["Oslo", "Bergen"],
     [{ toolCallId: "x", toolName: "add", input: '{"a":2}' }],
     { choices: [] },
+    { question: "Where?", choices: ["Oslo", "Bergen"] },
+    { name: "Ann", role: "manager" },
   ];
   const observations = answers.map((output, i) => ({ id: `${i}`, traceId: `t${i}`, input: `Question ${i}?`, output }));
   const attributes = {
@@ -230,6 +232,8 @@ it("answers in JSON and the AI SDK's calls are what the model wrote, in Langfuse
     { role: "assistant", content: '{"answer": 42}' },
     { role: "assistant", content: '["Oslo","Bergen"]' },
     { role: "assistant", content: "", tool_calls: [{ name: "add", arguments: { a: 2 } }] },
+    { role: "assistant", content: '{"question":"Where?","choices":["Oslo","Bergen"]}' },
+    { role: "assistant", content: '{"name":"Ann","role":"manager"}' },
     { role: "assistant", content: '{"city":"Oslo"}' },
   ]);
 });

@@ -29,6 +29,7 @@ function plainBody(headers: Headers, body: Buffer): string | undefined {
   const charset = charsetOf(type);
   const encoding = rawHeader(headers, "content-transfer-encoding").trim().toLowerCase();
   if (encoding === "quoted-printable") return decode(decodeQuotedPrintable(body), charset);
+  if (encoding === "base64") return decode(Buffer.from(body.toString("latin1"), "base64"), charset);
   if (/^(?:|7bit|8bit|binary)$/.test(encoding)) return decode(body, charset);
   return undefined;
 }

@@ -112,7 +112,10 @@ export function observationsIn(record: Fields): Fields[] {
 }
 
 const isMessage = (value: unknown): value is Fields =>
-  isFields(value) && ("role" in value || "tool_calls" in value || Object.keys(value).join() === "content");
+  isFields(value) &&
+  ("tool_calls" in value ||
+    ("role" in value && ("content" in value || "parts" in value)) ||
+    Object.keys(value).join() === "content");
 
 /** A generation's answer: a message, alone or in a list or a response; the AI SDK's calls; or what was written, maybe JSON. */
 function answerOf(given: unknown): Fields {
@@ -120,7 +123,8 @@ function answerOf(given: unknown): Fields {
   const choice = isFields(output) && Array.isArray(output.choices) ? output.choices[0] : undefined;
   const last = isFields(choice) ? choice.message : Array.isArray(output) ? output.at(-1) : output;
   if (isMessage(last)) return last;
-  if (isFields(output) && "choices" in output) throw new Unused("no_response");
+  if (isFields(output) && Array.isArray(output.choices) && !output.choices.some((one) => typeof one === "string"))
+    throw new Unused("no_response");
   if (Array.isArray(output) && isFields(last) && "toolName" in last) return { content: callParts(output) };
   return { content: typeof output === "string" ? output : typeof given === "string" ? given : toJson(output) };
 }

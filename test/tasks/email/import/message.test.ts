@@ -230,6 +230,8 @@ test.each(["text/calendar; method=REQUEST", "text/enriched", "text/", "plain", "
   "a message is text if it is of no other kind: Content-Type: %s",
   async (type) => {
     expect((await read("From: a@x.org", `Content-Type: ${type}`, "", "At noon")).body).toBe("At noon");
+    const encoded = ["Content-Transfer-Encoding: base64", "", "QXQg", "bm9vbg=="];
+    expect((await read("From: a@x.org", `Content-Type: ${type}`, ...encoded)).body).toBe("At noon");
   },
 );
 

@@ -5,7 +5,7 @@
  */
 import { comparable } from "../core/reward/comparable.js";
 import type { GroupReward } from "../core/reward/reward.js";
-import { recordsOf, type Trajectory } from "../core/rollout/trajectory.js";
+import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { RunSettings } from "../core/run/settings.js";
 import type { CreditedGroup } from "../core/train/credit.js";
 import type { Moments } from "../core/train/guard.js";
@@ -135,9 +135,11 @@ export function checkCreditedBy(
 
 // What a step's loss is a mean over, counted again by another way than credit.ts: group by group.
 
-const tokensOf = (trajectory: Trajectory): number => {
+const tokensOf = ({ tokens, branches = [] }: Trajectory): number => {
   let count = 0;
-  for (const { sampled } of recordsOf(trajectory)) for (const flag of sampled) if (flag === 1) count++;
+  for (const record of [tokens, ...branches.map((branch) => branch.tokens)]) {
+    for (const flag of record?.sampled ?? []) if (flag === 1) count++;
+  }
   return count;
 };
 

@@ -158,6 +158,8 @@ describe("the paired bootstrap", () => {
   it("has no ends where every pair differs by as much, as one pair alone does", () => {
     const none = { low: null, high: null };
     expect(pairedMeans([0.5, 0, 1], [0.5, 0, 1], 1)).toEqual({ n: 3, difference: 0, ...none });
+    // 0.7 to 1 is more than 0 to 0.3, by rounding.
+    expect(pairedMeans([0, 0.7], [0.3, 1], 1)).toMatchObject(none);
     expect(pairedMeans([0.25], [0.75], 1)).toEqual({ n: 1, difference: 0.5, ...none });
     expect(pairedMeans([], [], 1)).toEqual({ n: 0, difference: 0, ...none });
   });

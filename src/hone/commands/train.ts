@@ -38,7 +38,7 @@ function summaryText({
       ? `  best adapter (step ${best?.step}, highest mean reward in validation)  ${adapter}`
       : best
         ? "  no adapter had a higher mean reward in validation than the model it started from"
-        : "  nothing was validated (--validate-n 0): best is the latest adapter, if a step made one",
+        : `  ${before || after ? "no rollout of a validation counted" : "nothing was validated (--validate-n 0)"}: best is the latest adapter, if a step made one`,
   ].join("\n");
 }
 

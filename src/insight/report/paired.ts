@@ -116,7 +116,9 @@ export function pairedMeans(
   const n = differences.length;
   if (n === 0) return { n, difference: 0, low: null, high: null };
   const difference = differences.reduce((sum, value) => sum + value, 0) / n;
-  if (differences.every((value) => value === differences[0])) return { n, difference, low: null, high: null };
+  // Differences of decimals are rounded.
+  if (differences.every((value) => Math.abs(value - difference) < 1e-9))
+    return { n, difference, low: null, high: null };
   const random = new Random("paired bootstrap", ...seed);
   const means = new Float64Array(RESAMPLES);
   for (let resample = 0; resample < RESAMPLES; resample++) {

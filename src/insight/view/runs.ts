@@ -58,6 +58,7 @@ export class SeenRun {
       this.#reader.close();
       this.#reader = now;
       this.#checkpoints = undefined;
+      this.#vocabulary = undefined;
     }
     return this.#reader;
   }

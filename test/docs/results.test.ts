@@ -34,12 +34,13 @@ it("says of real mail what was measured", () => {
   const { mails, questions, evaluations, imitation } = resultsOf(
     "real-mail-2026-11-29-amd-epyc-2-cores.json",
   ) as Evaluated;
-  const { steps, malformed, pair, ...later } = resultsOf(
-    "real-mail-steps-2026-11-29-amd-epyc-2-cores.json",
-  ) as Evaluated & {
+  const { steps, pair, ...later } = resultsOf("real-mail-steps-2026-11-29-amd-epyc-2-cores.json") as Evaluated & {
     steps: unknown[];
-    malformed: { all: number; behindAnId: number };
     pair: { reward: Record<"difference" | "low" | "high", number> };
+  };
+  const control = resultsOf("real-mail-control-2026-11-30-amd-epyc-2-cores.json") as Evaluated & {
+    steps: unknown[];
+    against: { reward: Record<"difference" | "low" | "high", number> };
   };
   const n = (evaluations[0] as Share).n;
   expectEmailTable(`${n} questions of real mail, sampled`, [...evaluations, ...later.evaluations]);
@@ -49,7 +50,11 @@ it("says of real mail what was measured", () => {
   expect(text).toContain(`after ${steps.length} steps more of 3 of 85`);
   const [added, low, high] = [pair.reward.difference, pair.reward.low, pair.reward.high].map((one) => one.toFixed(3));
   expect(text).toContain(`the ${steps.length} steps add ${added} to the mean reward (95 % interval ${low} to ${high})`);
-  expect(text).toContain(`Of ${malformed.all} malformed calls in the first step ${malformed.behindAnId} ended wrongly`);
+  const { reward, parts } = control.evaluations.at(-1) as Share;
+  const { difference, low: least, high: most } = control.against.reward;
+  expect(text).toContain(
+    `${control.steps.length} steps with random rewards, as a control, found ${percent(parts.found?.mean as number, 1)} %, opened ${percent(parts.read?.mean as number, 1)} % and earned ${reward.toFixed(3)}: ${difference.toFixed(3)} less (${least.toFixed(3)} to ${most.toFixed(3)})`,
+  );
 });
 
 it("says of small judges what was measured", () => {

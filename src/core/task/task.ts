@@ -93,13 +93,8 @@ export function toolSchema(tool: Pick<Tool, "name" | "description" | "parameters
   try {
     return { type: "function", function: { name, description, parameters: schemaOfParameters(tool.parameters) } };
   } catch (error) {
-    const why = messageOf(error);
-    throw new HoneError(
-      `the model cannot be shown the parameters of the tool ${name}: ${why}; take types that JSON has`,
-      {
-        cause: error,
-      },
-    );
+    const what = `the model cannot be shown the parameters of the tool ${name}`;
+    throw new HoneError(`${what}: ${messageOf(error)}; take types that JSON has`, { cause: error });
   }
 }
 
@@ -390,22 +385,19 @@ export function defineTask<S extends Scenario, E, O extends z.ZodObject>(
     scenarios: (given, io) => definition.scenarios(parse(given), io),
     open: async (given) => {
       const options = parse(given);
-      try {
-        return definition.open ? await definition.open(options) : (undefined as E);
-      } catch (error) {
-        if (error instanceof HoneError) throw error;
-        throw new HoneError(`the task ${definition.name} cannot be opened: ${messageOf(error)}`, { cause: error });
-      }
+      return ofTask(`the task ${definition.name} cannot be opened`, () => definition.open?.(options) as E);
     },
-    close: async (env) => {
-      try {
-        await definition.close?.(env);
-      } catch (error) {
-        if (error instanceof HoneError) throw error;
-        throw new HoneError(`close of the task ${definition.name} failed: ${messageOf(error)}`, { cause: error });
-      }
-    },
+    close: (env) => ofTask(`close of the task ${definition.name} failed`, () => definition.close?.(env)),
   };
+}
+
+/** @throws HoneError for an error of the task's own code, after what failed */
+async function ofTask<T>(what: string, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw error instanceof HoneError ? error : new HoneError(`${what}: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 /** A task with unknown types of scenario and environment, as loaded from a file. */

@@ -45,7 +45,7 @@ def reason(error: Exception) -> str:
         return "the Hub does not know the token (401): set HF_TOKEN to one of your own"
     if status == 403:
         return "the token may not write there (403): take one with the right to write, or a repository of your own"
-    return f"{type(error).__name__}: {error}".splitlines()[0][:300]
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:400]
 
 
 def main() -> None:

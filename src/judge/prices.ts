@@ -36,7 +36,7 @@ const listPrices: PriceTable = {
 export function readPrices(file: string): PriceTable {
   if (!existsSync(file)) throw new UsageError(`--prices: there is no file ${file}`);
   try {
-    return tableSchema.parse(JSON.parse(readFileSync(file, "utf8")));
+    return tableSchema.parse(JSON.parse(readFileSync(file, "utf8").trim()));
   } catch (error) {
     const [first] = error instanceof z.ZodError ? error.issues : [];
     const why = first ? `${first.path.join(".") || "the table"}: ${first.message}` : messageOf(error);

@@ -36,7 +36,7 @@ function readRows(file: string): ScenarioRow[] {
       if (line.trim() === "") return [];
       let value: unknown;
       try {
-        value = parseJson(line);
+        value = parseJson(line.trim());
       } catch {
         throw new HoneError(`${file} line ${i + 1} is not JSON; each line is one scenario`);
       }

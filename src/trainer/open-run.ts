@@ -180,11 +180,13 @@ function greet(run: Run, settings: RunSettings, log: (line: string) => void): vo
   const { previousOwner: owner } = run;
   if (owner) log(`process ${owner.pid}, which trained this run since ${owner.since}, was ended from outside`);
   if (run.begunAnew) log(`${run.folder}: had no step yet, and begins anew with these options`);
-  if (at.step > 0) log(`${run.folder}: going on after step ${at.step} of ${settings.steps}`);
+  const { step } = at;
+  if (step > settings.steps) log(`${run.folder}: has ${step} steps, more than --steps ${settings.steps}`);
+  else if (step > 0) log(`${run.folder}: going on after step ${step} of ${settings.steps}`);
   const rate = at.metrics?.learning_rate;
   if (rate === undefined) return;
   // More steps than before raise the learning rate again.
-  const standing = { name: run.name, step: at.step, rate, checkpoint: run.checkpointOf(at) };
+  const standing = { name: run.name, step, rate, checkpoint: run.checkpointOf(at) };
   const text = risingRateText(settings, settings.steps, standing);
   if (text !== undefined) log(text);
 }

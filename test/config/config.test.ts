@@ -116,6 +116,11 @@ describe("options", () => {
     await expect(loadConfig(["n"], { folder })).rejects.toThrow(/hone\.config\.json could not be read/);
   });
 
+  it("are read from a config file with a byte order mark", async () => {
+    writeFileSync(join(folder, "hone.config.json"), '\uFEFF{"n": 3}\n');
+    expect(await loadConfig(["n"], { folder })).toMatchObject({ n: 3 });
+  });
+
   it("name commands that there are, each of them, and each command what it takes", () => {
     const all = optionNames.filter((name) => !isOwn(name)).map((name) => options[name]);
     const names = new Set(commands.map(({ name }) => name));

@@ -436,7 +436,7 @@ describe("a server in trouble", () => {
     async (_, trouble) => {
       let wrong = 0;
       const { url } = await serve(() => (wrong-- > 0 ? (trouble as Reply) : completion(right)));
-      const { client } = clientOf({ url });
+      const { client } = clientOf({ url, patience: 300 }, undefined, sleepersClock());
       await client.ask(question, never);
       wrong = 6;
       expect((await client.ask(question, never)).text).toBe(right);
@@ -459,7 +459,7 @@ describe("a server in trouble", () => {
       back ??= serve(() => completion(right), port);
       await back;
     };
-    const asked = { url: `http://127.0.0.1:${port}/v1`, ...cap };
+    const asked = { url: `http://127.0.0.1:${port}/v1`, patience: 300, ...cap };
     const { client, said } = clientOf(asked, undefined, { now: () => clock.now(), sleep });
     const answers = Promise.all([1, 2, 3].map(() => client.ask(question, never)));
     expect((await answers).map(({ text }) => text)).toEqual([right, right, right]);

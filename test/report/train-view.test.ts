@@ -191,7 +191,7 @@ describe("the view of training in a log", () => {
       " 3/20   25.0 %  16–37    64     0.7     5/8      5     150    1.0e-4       12",
       "  independent_reward 0.432 (n=64)",
       "  reward over n=40",
-      "  2 groups without spread",
+      "  groups without spread: 2",
       "  groups left out: timeout 1, not_json 2",
       "  votes order 90 % of the pairs alike",
       "  judge: 9 requests (2 verdicts remembered), 40,000 + 2,000 tokens, $0.0528",

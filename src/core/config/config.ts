@@ -239,7 +239,8 @@ async function readConfigFile(folder: string): Promise<{ file: string; values: R
   if (found.length > 1) throw new UsageError(`both ${found.join(" and ")} exist; keep one of them`);
   let values: unknown;
   try {
-    values = file.endsWith(".json") ? JSON.parse(readFileSync(file, "utf8")) : await importScript(resolve(file));
+    // trim: some editors write a byte order mark at the start.
+    values = file.endsWith(".json") ? JSON.parse(readFileSync(file, "utf8").trim()) : await importScript(resolve(file));
   } catch (error) {
     throw new HoneError(`${file} could not be read: ${messageOf(error).split("\n")[0]}`, { cause: error });
   }

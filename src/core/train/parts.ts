@@ -54,32 +54,15 @@ export interface Policy {
   wake(): Promise<void>;
 }
 
-export interface UpdateRequest {
-  /** Batch file. */
-  readonly batch: string;
-  /** Folder for the new checkpoint's files, which the update makes with them. */
-  readonly into: string;
+/** What changes from update to update, by the names of {@link StepSettings}. */
+export interface UpdateRequest
+  extends Pick<StepSettings, "batch" | "into" | "learningRate" | "playedBy" | "earlier" | "previous">,
+    Required<Pick<StepSettings, "adapter" | "rollouts" | "sampledTokens" | "seed" | "adapterType" | "onProgress">> {
   /** Checkpoint folder in force; undefined while the adapter is new. */
   readonly from: string | undefined;
-  /** SHA-256 of its adapter; null while that is new. */
-  readonly adapter: string | null;
-  readonly learningRate: number;
-  /** What the loss is a mean over; see StepSettings. */
-  readonly rollouts: number;
-  readonly sampledTokens: number;
-  /** Seed of the assignment of groups to mini-batches. */
-  readonly seed: number;
-  /** The policy that played, where it is not the current one; see StepSettings. */
-  readonly playedBy?: { readonly checkpoint: string | null };
-  /** Policy that may have played instead of the current one; see StepSettings. */
-  readonly earlier?: { readonly checkpoint: string | null };
-  readonly previous?: { readonly checkpoint: string | null };
-  /** See StepSettings. */
-  readonly adapterType: NonNullable<StepSettings["adapterType"]>;
   readonly signal: AbortSignal;
   /** Called with each request for the learner before it is sent. Rejects where it must not be. */
   readonly onAsk: (asked: StepSettings) => Promise<void>;
-  readonly onProgress: (progress: Progress) => void;
 }
 
 /** The learner, with the interface that the loop uses; the implementation decides whether it stays alive between updates. */

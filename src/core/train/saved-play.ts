@@ -52,17 +52,24 @@ interface SavedPlay {
 /** The first of the names from which seeds of rollouts are derived. */
 const seedNameOf = (seed: number, phase: RolloutPhase) => `${seed}/${phase}`;
 
+/** What guards may demand before a step is committed, and of a validation. */
+export const actsBefore = (
+  { store, view }: Pick<PlayContext, "store" | "view">,
+  phase: RolloutPhase,
+  step: number,
+): Acts => ({
+  note: (text) => view.log(text),
+  dropRollouts: () => store.dropRollouts(phase, step),
+  takeBack: () => undefined,
+});
+
 /** Asks the guards what they see in groups that were played. */
 export async function lookAtPlay(
   { store, view, guards, seed, temperature }: Omit<PlayContext, "policy" | "signal">,
   { phase, step, adapter }: Pick<SavedPlay, "phase" | "step" | "adapter">,
   groups: readonly (readonly Trajectory[])[],
 ): Promise<void> {
-  const acts: Acts = {
-    note: (text) => view.log(text),
-    dropRollouts: () => store.dropRollouts(phase, step),
-    takeBack: () => undefined,
-  };
+  const acts = actsBefore({ store, view }, phase, step);
   const of = phase === "validation" ? 0 : step;
   const seen = { adapter, temperature, seedName: seedNameOf(seed, phase), step: of };
   for (const group of groups) await heed(guards, "afterPlay", { group, ...seen }, acts);

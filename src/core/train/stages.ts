@@ -18,7 +18,7 @@ import { type EarlierPolicy, earlierOf } from "./earlier.js";
 import { type Acts, heed } from "./guard.js";
 import { stepMetricsRow } from "./metrics.js";
 import type { LoopParts } from "./parts.js";
-import { interruptible, lookAtPlay, playContextOf, playSaved } from "./saved-play.js";
+import { actsBefore, interruptible, lookAtPlay, playContextOf, playSaved } from "./saved-play.js";
 import { rateOfStep } from "./schedule.js";
 import { actsAfter, wakeWith } from "./settle.js";
 import type { ClockPhase, StepClock } from "./step-clock.js";
@@ -78,17 +78,10 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
   };
 }
 
-/** What guards may demand before the step is committed. */
-const actsBefore = ({ run, view }: LoopParts, step: number): Acts => ({
-  note: (text) => view.log(text),
-  dropRollouts: () => run.store.dropRollouts("train", step),
-  takeBack: () => undefined,
-});
-
 /** @param version state of the run whose policy plays the step, and which the engine plays now */
 export function playStages(parts: LoopParts, step: number, version: StepRow, clock: StepClock): PlayStages {
   const { settings, scenarios, guards, view, signal } = parts;
-  const acts = actsBefore(parts, step);
+  const acts = actsBefore(playContextOf(parts), "train", step);
   const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);
   const stoppable = <T>(work: () => Promise<T>) => interruptible(signal, "train", step, work);
 
@@ -137,7 +130,7 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
   const step = at.step + 1;
   const learningRate = rateOfStep(settings.schedule, step, settings.steps);
   const earlier = earlierOf(run, at.step - version.step);
-  const acts = actsBefore(parts, step);
+  const acts = actsBefore(playContextOf(parts), "train", step);
   const numericsWith = (learnt: StepMetrics | null) =>
     numericsOf(settings.numerics.engine, learnt && learnerNumerics(learnt, settings.numerics.hfWeights));
   const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);

@@ -97,7 +97,7 @@ export function judgedNotes(line: MetricsLine): string[] {
   return [
     `independent_reward ${compact(line.reward)} (n=${rollouts})`,
     ...(n === rollouts ? [] : [`reward over n=${n}`]),
-    ...(flat > 0 ? [`${flat} groups without spread`] : []),
+    ...(flat > 0 ? [`groups without spread: ${flat}`] : []),
   ];
 }
 

@@ -59,6 +59,13 @@ it("is solved where its rewards come to what was asked for, but for the rounding
   expect((await play(2.1001)).reward.success).toBe(false);
 });
 
+it("takes the action of an environment whose class has the name of the package's own", async () => {
+  const server = await served({ title: "Action" });
+  const { reward, asked } = await playEpisode(taskOf(server), [[["action", { number: 1 }]]]);
+  expect(reward.reward).toBe(0.5);
+  expect(asked[0]?.tools).toMatchObject([{ name: "action", description: "Say the next number." }]);
+});
+
 it("calls the tools of an environment that has those of an MCP server through steps, which have rewards", async () => {
   const server = await served({ mcp: true });
   const { reward, asked } = await playEpisode(taskOf(server), [[say(100)], [say(1)]]);

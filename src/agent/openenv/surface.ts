@@ -78,8 +78,8 @@ async function asked<T>(url: string, path: string, form: z.ZodType<T>, body?: ob
 function callsTools(action: Json): boolean {
   const { type } = (action.properties ?? {}) as { type?: { const?: unknown; default?: unknown } };
   if (type?.const === "call_tool" || type?.default === "call_tool") return true;
-  // The base class, which is none of its own.
-  return action.title === "Action";
+  // The base class. An environment's own action may have the same name, but has fields.
+  return action.title === "Action" && Object.keys(withoutMetadata(action).properties as object).length === 0;
 }
 
 /** "GuessNumberAction" is the tool `guess_number`. */

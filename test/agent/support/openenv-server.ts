@@ -29,12 +29,17 @@ const COUNT = {
 const TOOL = { ...COUNT, properties: { number: COUNT.properties.number } };
 const CALLS = { title: "CallToolAction", type: "object", properties: { type: { const: "call_tool" } } };
 
-export async function openEnvServer({ most = 8, mcp = false, right: each = 0.5 } = {}): Promise<OpenEnvServer> {
+export async function openEnvServer({
+  most = 8,
+  mcp = false,
+  right: each = 0.5,
+  title = COUNT.title,
+} = {}): Promise<OpenEnvServer> {
   const messages: OpenEnvServer["messages"] = [];
   const open = new Set<WebSocket>();
   const http = createServer((request, response) => {
     const answers: Record<string, unknown> = {
-      "/schema": { action: mcp ? CALLS : COUNT, observation: {}, state: {} },
+      "/schema": { action: mcp ? CALLS : { ...COUNT, title }, observation: {}, state: {} },
       "/metadata": { name: "Count", description: "Count up to the number that you are told." },
       "/step": {
         observation: { tools: [{ name: "count.up", description: "Count.", input_schema: TOOL }] },

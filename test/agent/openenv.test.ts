@@ -130,6 +130,7 @@ it.each<[Fault, RegExp]>([
     /^the OpenEnv server at \S+ answers a step with no observation: \{"type":"observation","data":\{"done":false\}\}$/,
   ],
   ["raises", /^the OpenEnv server at \S+ failed at a step: the world broke$/],
+  ["invalid", /^the OpenEnv server at \S+ failed at a step: said: Input should be a valid string$/],
   ["no reward", /^the environment ended the episode without a reward of any step/],
 ])("fails the rollout in one line where a session has the fault: %s", async (fault, message) => {
   const server = await served();

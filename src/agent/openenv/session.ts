@@ -20,6 +20,11 @@ const observedSchema = z.object({
 });
 export type Observed = z.output<typeof observedSchema>;
 
+interface Message {
+  readonly type: "reset" | "step";
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
 const repliedSchema = z.object({ type: z.string(), data: z.record(z.string(), z.unknown()).default({}) });
 type Replied = z.output<typeof repliedSchema>;
 
@@ -46,12 +51,13 @@ class Full extends HoneError {}
 
 const nameOf = (url: string) => `the OpenEnv server at ${url}`;
 
-/** The server's words for what is wrong with an action. */
-function invalidAction({ data }: Replied): InvalidAction {
+/** The field that is not valid, and the server's words for why. */
+function firstInvalid({ data }: Replied) {
   const { errors } = data as { errors?: readonly { readonly loc?: readonly unknown[]; readonly msg?: string }[] };
   const [first] = Array.isArray(errors) ? errors : [];
-  const where = Array.isArray(first?.loc) && first.loc.length > 0 ? `${first.loc.join(".")}: ` : "";
-  return new InvalidAction(`${where}${first?.msg ?? data.message ?? "not a valid action"}`);
+  const place = Array.isArray(first?.loc) ? first.loc.map(String) : [];
+  const where = place.length > 0 ? `${place.join(".")}: ` : "";
+  return { field: place[0], why: `${where}${first?.msg ?? data.message ?? "it is not valid"}` };
 }
 
 export class Session {
@@ -127,9 +133,9 @@ export class Session {
     return this.#within(CONNECT_SECONDS, "a connection", (resolve) => this.#socket.once("open", resolve));
   }
 
-  async #observed(message: object): Promise<Observed> {
+  async #observed(message: Message): Promise<Observed> {
     const { url, seconds } = this.#settings;
-    const what = (message as { type: string }).type;
+    const what = message.type;
     const early = this.#early;
     this.#early = undefined;
     const text =
@@ -139,15 +145,20 @@ export class Session {
         this.#socket.send(toJson(message));
       }));
     const replied = repliedSchema.safeParse(parsed(text));
-    if (replied.data?.type === "error") throw this.#refused(what, replied.data);
+    if (replied.data?.type === "error") throw this.#refused(message, replied.data);
     const read = observedSchema.safeParse(replied.data?.data);
     if (replied.data?.type === "observation" && read.success) return read.data;
     throw new HoneError(`${nameOf(url)} answers a ${what} with no observation: ${text.slice(0, 200)}`);
   }
 
-  #refused(what: string, replied: Replied): HoneError {
+  #refused({ type: what, data: sent }: Message, replied: Replied): HoneError {
     const { code, message } = replied.data;
-    if (code === "VALIDATION_ERROR" && what === "step") return invalidAction(replied);
+    const invalid = code === "VALIDATION_ERROR" ? firstInvalid(replied) : undefined;
+    if (invalid && what === "step") {
+      const { field, why } = invalid;
+      // The server says the same of an observation that its environment makes wrongly, of whose fields an action has none.
+      if (field === undefined || Object.hasOwn(sent, field)) return new InvalidAction(why);
+    }
     if (code === "CAPACITY_REACHED") {
       const { max_sessions: most } = replied.data;
       const sessions = typeof most === "number" ? `all ${most} sessions` : "all sessions";
@@ -156,7 +167,7 @@ export class Session {
       );
     }
     return new HoneError(
-      `${nameOf(this.#settings.url)} failed at a ${what}: ${message ?? code ?? "it did not say why"}`,
+      `${nameOf(this.#settings.url)} failed at a ${what}: ${invalid?.why ?? message ?? code ?? "it did not say why"}`,
     );
   }
 

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
 
-export type Fault = "none" | "dies" | "silent" | "no observation" | "raises" | "no reward";
+export type Fault = "none" | "dies" | "silent" | "no observation" | "raises" | "invalid" | "no reward";
 
 export interface OpenEnvServer {
   readonly url: string;
@@ -90,6 +90,10 @@ export async function openEnvServer({
       if (server.fault === "silent") return undefined;
       if (server.fault === "no observation") return send("observation", { done: false });
       if (server.fault === "raises") return send("error", { message: "the world broke", code: "EXECUTION_ERROR" });
+      if (server.fault === "invalid") {
+        const errors = [{ type: "string_type", loc: ["said"], msg: "Input should be a valid string" }];
+        return send("error", { message: "Invalid message", code: "VALIDATION_ERROR", errors });
+      }
       const { data = {} } = message;
       const { number } = (mcp ? data.arguments : data) as { number: number };
       if (number < 0) {

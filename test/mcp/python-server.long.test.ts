@@ -35,6 +35,6 @@ it("is listed, called, and corrected", async () => {
   await expect(call("divide", { a: 1, b: 0 })).rejects.toThrow(ToolError);
   await expect(call("divide", { a: 1, b: 0 })).rejects.toThrow(/division by zero/);
   expect(await call("say", { words: "ünicode" })).toBe("ünicode");
-  expect(connection.strayLines).toBe(1);
+  expect(connection.takeStrayLines()).toBe(1);
   expect(readFileSync(join(folder, "abacus.log"), "utf8")).toContain("[test] to the log");
 });

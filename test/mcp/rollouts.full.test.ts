@@ -126,6 +126,11 @@ it("costs a rollout of a server that dies its own end and nothing else, with the
   expect(played.failures).toEqual([]);
 });
 
+it("counts lines on stdout that are no messages, at a server's start and in its calls", async () => {
+  const { groups } = await play(await plan(serversFile("greets", "greeting")), ["count count"]);
+  expect(groups[0]?.[0]).toMatchObject({ end: "answered", servers: { stray_output: 4 } });
+});
+
 it("ends a rollout whose server does not answer in the time of a tool", async () => {
   const { groups, failures } = await play(await plan(serversFile("hangs")), ["hang"], { toolSeconds: 2 });
   expect(groups[0]?.[0]).toMatchObject({ end: "tool_failure", servers: { call_timed_out: 1 } });

@@ -120,9 +120,12 @@ export class Connection {
     return this.#failure;
   }
 
-  /** Lines on stdout that were not messages. */
-  get strayLines(): number {
-    return this.#transport instanceof StdioTransport ? this.#transport.strayLines : 0;
+  /** Number of lines on stdout that were not messages, since it was last asked for. */
+  takeStrayLines(): number {
+    if (!(this.#transport instanceof StdioTransport)) return 0;
+    const { strayLines } = this.#transport;
+    this.#transport.strayLines = 0;
+    return strayLines;
   }
 
   async #open(): Promise<void> {

@@ -42,7 +42,7 @@ export async function listServers(
     try {
       connection = await Connection.open({ server: inFolder(server, folder), logs, label: "tools", startSeconds });
       const tools = await connection.tools();
-      return { server, version: connection.version, tools, strayLines: connection.strayLines };
+      return { server, version: connection.version, tools, strayLines: connection.takeStrayLines() };
     } catch (error) {
       if (!(error instanceof ServerFailure)) throw error;
       return { server, version: "", failure: error, strayLines: 0 };

@@ -94,7 +94,9 @@ export class McpServers {
       using _late = onAbort(signal, () => seen("call_timed_out"));
       try {
         const connection = await this.#connection(connections, tool.server, label, folder, seen);
-        const result = await connection.call(tool.toolName, args, signal);
+        const result = await connection
+          .call(tool.toolName, args, signal)
+          .finally(() => seen("stray_output", connection.takeStrayLines()));
         return resultText(result, this.#plan.resultChars, seen);
       } catch (error) {
         if (error instanceof ServerFailure && !signal.aborted) seen(error.problem);
@@ -165,7 +167,7 @@ export class McpServers {
     const here = inFolder(server, folder ?? "");
     const connection = await Connection.open({ server: here, logs, label, startSeconds });
     await this.#check(connection);
-    seen("stray_output", connection.strayLines);
+    seen("stray_output", connection.takeStrayLines());
     return connection;
   }
 

@@ -24,7 +24,7 @@ export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  /** Lines on stdout that were not messages. */
+  /** Number of lines on stdout that were not messages. */
   strayLines = 0;
   /** Why the program is unusable. */
   reason: { problem: "server_not_started" | "server_died" | "message_too_long"; what: string } | undefined;

@@ -103,6 +103,7 @@ createInterface({ input: process.stdin })
       if (mode === "changing" && file) writeFileSync(file, "");
     } else if (method === "tools/call") {
       const result = tools[params.name]?.[1](params.arguments ?? {}, line);
+      if (mode === "greeting") console.log("At work.");
       if (!tools[params.name]) send({ id, error: { code: -32602, message: `Unknown tool: ${params.name}` } });
       else if (result) send({ id, result });
     } else if (method === "ping" && mode !== "deaf") send({ id, result: {} });

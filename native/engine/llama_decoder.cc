@@ -60,7 +60,8 @@ void LlamaDecoder::createContext(int sequences) {
   params.n_seq_max = static_cast<uint32_t>(sequences * (pooled() ? 2 : 1));
   params.n_batch = static_cast<uint32_t>(std::max(settings_.batch, 2 * sequences));
   params.n_ubatch = static_cast<uint32_t>(settings_.ubatch);
-  params.n_outputs_max = static_cast<uint32_t>(settings_.outputs - settings_.sequences + sequences);
+  // llama.cpp ends the process where a context has fewer rows than sequence ids, of which a pool has twice as many as slots.
+  params.n_outputs_max = std::max(static_cast<uint32_t>(settings_.outputs - settings_.sequences + sequences), params.n_seq_max);
   params.n_threads = threads_;
   params.n_threads_batch = threads_;
   params.kv_unified = pooled();

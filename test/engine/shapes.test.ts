@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import type { LocalEngine, LocalEngineOptions } from "../../src/core/engine/engine.js";
+import { SCORE_ROWS } from "../../src/engine/contexts.js";
 import { evaluatesAPromptOnce, sleepsAndWakes } from "./behaviours.js";
 import { adapterPath, close, largestDifference, prompt, ROUNDING, testEngine } from "./support.js";
 
@@ -151,6 +152,14 @@ describe("a pool", () => {
     const members = Array.from({ length: 3 }, (_, seed) => engine.open(prompt(`${seed}`.repeat(100 + 7 * seed))));
     const turns = members.map((one, seed) => one.generate({ maxTokens: 300, sampling: { seed }, stop: [] }));
     for (const { stop } of await Promise.all(turns)) expect(stop).toBe("context");
+    await close(engine);
+  });
+
+  it("has more sequences than rows of logits, as padding has ids of llama.cpp's too", async () => {
+    const sequences = SCORE_ROWS + 1;
+    const engine = await testEngine({ sequences, lanes: 1, contextPerSequence: 64, pooledKv: true });
+    const { stop } = await engine.open(prompt("a")).generate({ maxTokens: 2, sampling: { seed: 1 }, stop: [] });
+    expect(stop).toBe("length");
     await close(engine);
   });
 

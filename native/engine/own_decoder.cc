@@ -118,7 +118,7 @@ void OwnDecoder::reserve() {
       for (int slot = 0; slot < spans; slot++) mixed.push_back({slot, 1, slot == longest ? rows - spans + 1 : 1, window});
       passes.push_back({mixed, 0});
     }
-    for (int packed = 2 * slots_; steady_ && packed < 2 * rows; packed *= 2) {
+    for (int packed = std::min(2 * slots_, rows); steady_ && packed < 2 * rows; packed *= 2) {
       passes.push_back({{{0, slots_, mixedTokens(), window}}, std::min(packed, rows)});
     }
   }

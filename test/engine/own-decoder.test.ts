@@ -117,6 +117,16 @@ it("refuses a pass for which its memory would have to grow, and goes on", async 
   expect(kinds.at(-1)?.own.most).toBeLessThan(ROUNDING);
 });
 
+it("has memory for pieces of prompts beside single tokens, where a pass has no more tokens than sequences", async () => {
+  const engine = await untried({ steadyShapes: true, sequences: 8, ubatch: 8 });
+  const members = engine.openGroup(text, 2);
+  const turns = ["a", "a longer answer"].map((append, seed) =>
+    members[seed]?.generate({ append: prompt(append), maxTokens: 8, sampling: { seed }, stop: [] }),
+  );
+  expect((await Promise.all(turns)).map((turn) => turn?.stop)).toEqual(["length", "length"]);
+  await close(engine);
+});
+
 it.each(["qwen2", "llama", "qwen3"])("differs with an adapter by no more than rounding: %s", async (family) => {
   const adapter = modelPath(`${family}-tiny-adapter-1.gguf`);
   const trial = await tried(modelPath(`${family}-tiny-f16.gguf`), adapter);

@@ -37,9 +37,11 @@ export class VllmEngine extends LocalTokenizer implements PolicyEngine {
   /** Requests of this thread that a server scores now: each gets one before any gets two. */
   readonly #scoring: number[];
   readonly #closed = new AbortController();
+  /** Interrupts waiting for servers. */
+  readonly #signal: AbortSignal | undefined;
 
   constructor(
-    options: Pick<VllmOptions, "sequences" | "contextPerSequence" | "urls">,
+    options: Pick<VllmOptions, "sequences" | "contextPerSequence" | "urls" | "signal">,
     shared: VllmShared,
     words: LocalEngine,
     clients: readonly HttpClient[],
@@ -50,6 +52,7 @@ export class VllmEngine extends LocalTokenizer implements PolicyEngine {
     super(words);
     const { sequences, contextPerSequence, urls } = options;
     const board = Board.at(shared.board);
+    this.#signal = options.signal;
     this.shared = shared;
     this.#owner = owner;
     this.#scoring = clients.map(() => 0);
@@ -108,7 +111,7 @@ export class VllmEngine extends LocalTokenizer implements PolicyEngine {
     tokens: Int32Array,
     { from = 1, signal }: { readonly from?: number; readonly signal?: AbortSignal } = {},
   ): Promise<Float32Array> {
-    using ended = anyOf([this.#closed.signal, ...(signal ? [signal] : [])]);
+    using ended = anyOf([this.#closed.signal, this.#signal, signal].filter((one) => one !== undefined));
     return await this.#scoreSomewhere([...tokens], from, ended.signal);
   }
 

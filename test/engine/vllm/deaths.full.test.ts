@@ -69,4 +69,17 @@ describe("vLLM servers that die", () => {
     await engine.close();
     await again.kill();
   });
+
+  it("none left: the owner's signal ends a score that waits for one", async () => {
+    const server = await startStandIn();
+    const interrupted = new AbortController();
+    const log: string[] = [];
+    const engine = await open([server], { signal: interrupted.signal }, log);
+    await server.kill();
+    const scored = engine.score(prompt());
+    await expect.poll(() => log.join("\n")).toContain("no vLLM server answers: rollouts wait");
+    interrupted.abort(new Error("interrupted"));
+    await expect(scored).rejects.toThrow(/^interrupted$/);
+    await engine.close();
+  });
 });

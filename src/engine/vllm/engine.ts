@@ -21,7 +21,7 @@ import { AdapterFolder, nameIn, newPrefix } from "./adapters.js";
 import { Board } from "./board.js";
 import { Fleet } from "./fleet.js";
 import { OwnServer } from "./own-server.js";
-import { page, ServerLost, score } from "./protocol.js";
+import { Failures, page, score } from "./protocol.js";
 import type { AdapterType } from "./rounding.js";
 import { Group, type Servers, VllmSequence } from "./sequence.js";
 
@@ -118,6 +118,7 @@ export class VllmEngine extends LocalTokenizer implements PolicyEngine {
   /** On the server with the fewest scores; when that is lost, on another one, or on the first that is there again. */
   async #scoreSomewhere(tokens: readonly number[], from: number, ended: AbortSignal): Promise<Float32Array> {
     const { board, clients, nameOf, saltOf, version: now } = this.#servers;
+    const failures = new Failures();
     for (;;) {
       ended.throwIfAborted();
       const [first, ...others] = board.answering();
@@ -132,7 +133,7 @@ export class VllmEngine extends LocalTokenizer implements PolicyEngine {
         const asked = { model: nameOf(server, version), salt: saltOf(version) };
         return await score(clients[server] as HttpClient, asked, tokens, from, { signal: ended });
       } catch (error) {
-        if (!(error instanceof ServerLost)) throw error;
+        failures.add(error, clients[server] as HttpClient);
         board.lose(server);
       } finally {
         this.#scoring[server] = this.#busy(server) - 1;

@@ -10,7 +10,7 @@ import type { HttpClient } from "../http.js";
 import { type AdapterFolder, nameIn } from "./adapters.js";
 import type { Board } from "./board.js";
 import { checkServer, type Expected, fixedIds, SAME_MODEL, type Seen, type Trials, whyNotLoaded } from "./checks.js";
-import { ask, loadAdapter, models, ServerLost, score, unloadAdapter } from "./protocol.js";
+import { ask, Failures, loadAdapter, models, ServerLost, score, unloadAdapter } from "./protocol.js";
 import { type AdapterType, meanDistance } from "./rounding.js";
 
 /** Milliseconds between looks at the servers. */
@@ -240,7 +240,8 @@ export class Fleet {
 
   /** Does something with every server that answers; waits until there is one. */
   async #onAll(work: (index: number) => Promise<void>): Promise<void> {
-    const { board } = this.#options;
+    const { board, clients } = this.#options;
+    const failures = new Failures();
     for (;;) {
       const done = await Promise.all(
         board.answering().map(async (index) => {
@@ -248,7 +249,7 @@ export class Fleet {
             await work(index);
             return true;
           } catch (error) {
-            if (!(error instanceof ServerLost)) throw error;
+            failures.add(error, clients[index] as HttpClient);
             board.lose(index);
             return false;
           }
@@ -346,7 +347,7 @@ export class Fleet {
     } catch (error) {
       this.#ended.signal.throwIfAborted();
       const why = messageOf(error);
-      if (server.refused !== why && !(error instanceof ServerLost)) log(`the vLLM server at ${url} stays out: ${why}`);
+      if (server.refused !== why) log(`the vLLM server at ${url} stays out: ${why}`);
       server.refused = why;
     }
   }

@@ -14,12 +14,34 @@ const TOKEN_BYTES = 1024;
 const OTHER_BYTES = 1_048_576;
 /** Rounding of a log-probability above 0. */
 const ABOVE = 1e-3;
+/** Failures of servers that answer, at one request: it may be at fault itself, and nothing else would ever end it. */
+const MOST_FAILURES = 5;
 
 /** The server is not there, or broken: what was asked may be asked of another one. */
 export class ServerLost extends Error {}
 
 /** The server is there, and does not know the adapter: it was started again. */
 class AdapterUnknown extends ServerLost {}
+
+/** The server answers with a failure of its own, or of one behind it. */
+class ServerFailed extends ServerLost {}
+
+/** The failures of one request that is asked again where a server is lost. */
+export class Failures {
+  #count = 0;
+
+  /** @throws HoneError for the last failure of a server that answers; any other error than a lost server */
+  add(error: unknown, { url }: HttpClient): void {
+    if (!(error instanceof ServerLost)) throw error;
+    if (!(error instanceof ServerFailed) || ++this.#count < MOST_FAILURES) return;
+    throw new HoneError(
+      `vLLM has failed ${MOST_FAILURES} times at one request; at last ${url} answers ${error.message}`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
 
 const modelsSchema = z.object({
   data: z.array(
@@ -70,7 +92,7 @@ export async function ask(client: HttpClient, path: string, body?: object, optio
     throw error;
   }
   // A gateway's answers for a server that is not there; vLLM's own when its engine has died.
-  if ([502, 503, 504].includes(answer.status)) throw new ServerLost(refusalIn(answer));
+  if ([502, 503, 504].includes(answer.status)) throw new ServerFailed(refusalIn(answer));
   return answer;
 }
 
@@ -254,7 +276,7 @@ async function choice(client: HttpClient, body: object, tokens: number, options?
   const most = OTHER_BYTES + TOKEN_BYTES * tokens;
   const answer = await ask(client, "/v1/completions", body, { ...options, most });
   if (answer.status === 404) throw new AdapterUnknown(refusalIn(answer));
-  if (answer.status === 500) throw new ServerLost(refusalIn(answer));
+  if (answer.status === 500) throw new ServerFailed(refusalIn(answer));
   if (answer.status !== 200) throw new HoneError(`the server answers ${refusalIn(answer)}`);
   return read(completionSchema, answer, "answer").choices[0];
 }

@@ -8,7 +8,7 @@ import { anyOf } from "../../core/util/signals.js";
 import { awakeTime } from "../../core/util/time-limit.js";
 import type { HttpClient } from "../http.js";
 import type { Board } from "./board.js";
-import { complete, ServerLost } from "./protocol.js";
+import { complete, Failures } from "./protocol.js";
 
 /** What a thread knows of the servers. */
 export interface Servers {
@@ -147,6 +147,7 @@ export class VllmSequence implements Sequence {
     // Time without any server counts for no limit. What a server's own queue takes is not known.
     const used = () => awakeTime() - began - paused();
     const overdue = () => seconds !== undefined && used() >= 1000 * seconds;
+    const failures = new Failures();
     const timesNow = () => ({ waitedSeconds: paused() / 1000, usedSeconds: used() / 1000 });
     for (;;) {
       if (ended.aborted) return { end: "cancelled" as const, times: timesNow() };
@@ -183,9 +184,9 @@ export class VllmSequence implements Sequence {
         throw new HoneError("the vLLM server ended a turn without a token");
       } catch (error) {
         if (either.signal.aborted) continue;
-        if (error instanceof ServerLost) board.lose(server);
-        else if (error instanceof HoneError) throw new HoneError(`vLLM: ${error.message}`, { cause: error });
-        else throw error;
+        if (error instanceof HoneError) throw new HoneError(`vLLM: ${error.message}`, { cause: error });
+        failures.add(error, clients[server] as HttpClient);
+        board.lose(server);
       } finally {
         if (version > 0) board.endTurn(version);
         clearInterval(watch);

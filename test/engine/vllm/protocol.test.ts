@@ -9,12 +9,14 @@ import { Board } from "../../../src/engine/vllm/board.js";
 import type { Expected } from "../../../src/engine/vllm/checks.js";
 import { Fleet } from "../../../src/engine/vllm/fleet.js";
 import { type Asked, complete, models, ServerLost, score, tokenized } from "../../../src/engine/vllm/protocol.js";
+import { Group, type Servers, VllmSequence } from "../../../src/engine/vllm/sequence.js";
 import { newFolder } from "./support.js";
 
-/** The text of the next answer. */
+/** The text of the next answer, and its status. */
 let said = "";
+let status = 200;
 const server = createServer((request, response) => {
-  request.resume().once("end", () => response.end(said));
+  request.resume().once("end", () => response.writeHead(status).end(said));
 });
 let client: HttpClient;
 beforeAll(async () => {
@@ -73,6 +75,25 @@ it.each([
 it("a turn that the server has broken off may be asked of another one", async () => {
   said = answer([5], [-1], { finish_reason: "abort" });
   await expect(complete(client, asked)).rejects.toBeInstanceOf(ServerLost);
+});
+
+it("a turn at which a server that answers fails again and again ends with the server's words", async () => {
+  const board = Board.of(1);
+  const servers: Servers = {
+    ...{ board, clients: [client], contextPerSequence: 100, vocabularySize: 100 },
+    ...{ nameOf: () => "base", saltOf: () => "", version: () => 0 },
+  };
+  const sequence = new VllmSequence(servers, new Group(servers, 1), Int32Array.of(1, 2, 3));
+  // Each time it is checked, and found well.
+  const joining = setInterval(() => board.join(0), 10);
+  [status, said] = [500, JSON.stringify({ error: { message: "no such kernel" } })];
+  const turn = sequence.generate({ maxTokens: 4, sampling: { seed: 1 }, stop: [9] });
+  await expect(turn).rejects.toThrow(
+    `vLLM has failed 5 times at one request; at last ${client.url} answers 500: no such kernel`,
+  );
+  clearInterval(joining);
+  sequence.close();
+  status = 200;
 });
 
 it.each([

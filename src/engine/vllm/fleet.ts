@@ -311,6 +311,8 @@ export class Fleet {
   async #look(): Promise<void> {
     if (this.#paused || this.#ended.signal.aborted) return;
     const { board, log } = this.#options;
+    // A server that a turn has lost may be checked at length, and join.
+    this.#countOutage();
     await Promise.all(
       this.#servers.map(async (server, index) => {
         const { url } = server.client;

@@ -1,6 +1,7 @@
 /** vLLM servers that are killed while they play, and come back: on stand-ins. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LocalEngine } from "../../../src/core/engine/engine.js";
+import { Board } from "../../../src/engine/vllm/board.js";
 import {
   largest,
   localEngine,
@@ -68,6 +69,18 @@ describe("vLLM servers that die", () => {
     expect(waitedSeconds).toBeGreaterThan(0);
     await engine.close();
     await again.kill();
+  });
+
+  it("none left: the time in which one that a turn has lost is checked again is none of a turn's", async () => {
+    const server = await startStandIn();
+    const engine = await open([server]);
+    const sequence = engine.open(prompt());
+    Board.at(engine.shared.board).lose(0);
+    const { tokens, waitedSeconds } = await sequence.generate(turn);
+    expect(tokens).toHaveLength(60);
+    expect(waitedSeconds).toBeGreaterThan(0);
+    await engine.close();
+    await server.kill();
   });
 
   it("none left: the owner's signal ends a score that waits for one", async () => {

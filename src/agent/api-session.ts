@@ -103,16 +103,18 @@ export class ApiSession implements Session {
     const question = { messages: this.#messages, tools: this.#tools, seed: this.#seed };
     const send = (body: object) => complete(this.#settings, body, end.signal);
     try {
-      for (let failed = 0; ; failed++) {
+      for (let [failed, busy] = [0, 0]; ; ) {
         try {
           return await this.#dialect.ask(question, send, failed);
         } catch (error) {
           if (end.signal.aborted || !(error instanceof ChatError)) throw error;
           const cause = causeOf(error);
-          const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** failed);
+          const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (failed + busy));
           const wait = error.after ?? longest * (0.5 + 0.5 * this.#random.float());
           const again = mayPass(cause) && (cause === "busy" || failed < RETRIES) && wait < left();
           if (!again) throw this.#noAnswer(error);
+          if (cause === "busy") busy++;
+          else failed++;
           await sleep(wait, undefined, { signal: end.signal });
         }
       }

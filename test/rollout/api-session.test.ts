@@ -173,6 +173,15 @@ describe("a model behind an OpenAI-compatible API", () => {
     expect(requests).toHaveLength(2);
   });
 
+  it("that was busy many times is still asked again after failures, with all its fields", async () => {
+    const busy = { error: { message: "try again in 1ms", code: 429 } };
+    const broken = { error: { message: "try again in 1ms", code: 503 } };
+    const answers = [busy, busy, busy, busy, broken, busy, broken, completion({ content: "I do not know." })];
+    const { url, requests } = await serve(...answers);
+    expect(await play(url)).toMatchObject({ end: "no_tool_call" });
+    expect(requests).toEqual(answers.map(() => requests[0]));
+  });
+
   it("ends by the deadline when it hangs", async () => {
     const { url } = await serve();
     expect(await play(url, {}, 0.3)).toMatchObject({ end: "deadline", turns: 0 });

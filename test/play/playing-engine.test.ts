@@ -23,6 +23,7 @@ describe("the options of an engine", () => {
     [{ releaseWeights: true }, vllm, "--release-weights is for --engine llama.cpp"],
     [{ engineUrl: ["127.0.0.1:8000"] }, vllm, "give the address of a vLLM server alone"],
     [{ engineUrl: ["http://127.0.0.1:8000/v1"] }, vllm, "give the address of a vLLM server alone"],
+    [{ engineUrl: ["http://name:password@127.0.0.1:8000"] }, vllm, "give the address of a vLLM server alone"],
     [{ engineUrl: ["http://h:1", "http://h:1/"] }, vllm, "http://h:1 is there twice"],
     [{ engineUrl: ["http://h:1"], enginePython: "python" }, vllm, "--engine-python is for a server that hone starts"],
   ])("%j are refused where they mean nothing", (given, choice, message) => {

@@ -63,7 +63,7 @@ export function checkEngineChoice({
     throw new UsageError("--engine-python is for a server that hone starts; leave it out with --engine-url");
   const origins = (engineUrl ?? []).map((url) => {
     const parsed = URL.canParse(url) ? new URL(url) : undefined;
-    if (parsed?.protocol === "http:" && parsed.pathname === "/" && parsed.search === "") return parsed.origin;
+    if (parsed?.protocol === "http:" && parsed.href === `${parsed.origin}/`) return parsed.origin;
     throw new UsageError(`--engine-url ${url}: give the address of a vLLM server alone, as http://127.0.0.1:8000`);
   });
   const twice = origins.find((one, i) => origins.indexOf(one) < i);

@@ -14,7 +14,7 @@ const TOKEN_BYTES = 1024;
 const OTHER_BYTES = 1_048_576;
 /** Rounding of a log-probability above 0. */
 const ABOVE = 1e-3;
-/** Failures of servers that answer, at one request: it may be at fault itself, and nothing else would ever end it. */
+/** Failures of a server that answers, at one request: it may be at fault itself, and nothing else would ever end it. */
 const MOST_FAILURES = 5;
 
 /** The server is not there, or broken: what was asked may be asked of another one. */
@@ -28,18 +28,18 @@ class ServerFailed extends ServerLost {}
 
 /** The failures of one request that is asked again where a server is lost. */
 export class Failures {
-  #count = 0;
+  /** By server, since a gateway that is away for a moment fails them all at once. */
+  readonly #counts = new Map<HttpClient, number>();
 
   /** @throws HoneError for the last failure of a server that answers; any other error than a lost server */
-  add(error: unknown, { url }: HttpClient): void {
+  add(error: unknown, client: HttpClient): void {
     if (!(error instanceof ServerLost)) throw error;
-    if (!(error instanceof ServerFailed) || ++this.#count < MOST_FAILURES) return;
-    throw new HoneError(
-      `vLLM has failed ${MOST_FAILURES} times at one request; at last ${url} answers ${error.message}`,
-      {
-        cause: error,
-      },
-    );
+    if (!(error instanceof ServerFailed)) return;
+    const count = (this.#counts.get(client) ?? 0) + 1;
+    this.#counts.set(client, count);
+    if (count < MOST_FAILURES) return;
+    const why = `vLLM at ${client.url} has failed ${count} times at one request; at last it answers ${error.message}`;
+    throw new HoneError(why, { cause: error });
   }
 }
 

@@ -80,8 +80,13 @@ it("a turn that the server has broken off may be asked of another one", async ()
 it("a turn at which a server that answers fails again and again ends with the server's words", async () => {
   const board = Board.of(1);
   const servers: Servers = {
-    ...{ board, clients: [client], contextPerSequence: 100, vocabularySize: 100 },
-    ...{ nameOf: () => "base", saltOf: () => "", version: () => 0 },
+    board,
+    clients: [client],
+    contextPerSequence: 100,
+    vocabularySize: 100,
+    nameOf: () => "base",
+    saltOf: () => "",
+    version: () => 0,
   };
   const sequence = new VllmSequence(servers, new Group(servers, 1), Int32Array.of(1, 2, 3));
   // Each time it is checked, and found well.
@@ -89,7 +94,7 @@ it("a turn at which a server that answers fails again and again ends with the se
   [status, said] = [500, JSON.stringify({ error: { message: "no such kernel" } })];
   const turn = sequence.generate({ maxTokens: 4, sampling: { seed: 1 }, stop: [9] });
   await expect(turn).rejects.toThrow(
-    `vLLM has failed 5 times at one request; at last ${client.url} answers 500: no such kernel`,
+    `vLLM at ${client.url} has failed 5 times at one request; at last it answers 500: no such kernel`,
   );
   clearInterval(joining);
   sequence.close();

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Connection } from "../../src/agent/mcp/connection.js";
@@ -21,6 +21,29 @@ async function open(server: ServerSpec, startSeconds = 60): Promise<Connection> 
   const connection = await Connection.open({ server, logs, label: "test", startSeconds });
   opened.push(connection);
   return connection;
+}
+/** A server at an address. @param call answers a call of a tool itself, where it returns true */
+async function far(call: (response: ServerResponse, body: string) => boolean) {
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const part of request) body += part;
+    const { id, method, params = {} } = JSON.parse(body || "{}");
+    if (id === undefined) return void response.writeHead(request.method === "POST" ? 202 : 405).end();
+    if (method === "tools/call" && call(response, body)) return;
+    const { protocolVersion } = params;
+    const result =
+      method === "initialize"
+        ? { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "far", version: "1" } }
+        : { content: [] };
+    response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+  }).listen(0, "127.0.0.1");
+  await until(() => server.listening);
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+  const end = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { spec: { name: "far", kind: "http", url, headers: {} } as const, [Symbol.dispose]: end };
 }
 const failureOf = async (work: Promise<unknown>): Promise<ServerFailure> => {
   const error = await work.then(
@@ -131,27 +154,12 @@ describe("a server that answers", () => {
     const connection = await open(odd());
     expect((await connection.call("heard", { order }, never)).content?.[0]?.text).toContain(written);
     const bodies: string[] = [];
-    const far = createServer(async (request, response) => {
-      let body = "";
-      for await (const part of request) body += part;
+    using server = await far((_, body) => {
       bodies.push(body);
-      const { id, method, params = {} } = JSON.parse(body || "{}");
-      if (id === undefined) return void response.writeHead(request.method === "POST" ? 202 : 405).end();
-      const { protocolVersion } = params;
-      const result =
-        method === "initialize"
-          ? { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "far", version: "1" } }
-          : { content: [] };
-      response
-        .writeHead(200, { "content-type": "application/json" })
-        .end(JSON.stringify({ jsonrpc: "2.0", id, result }));
-    }).listen(0, "127.0.0.1");
-    await until(() => far.listening);
-    const url = `http://127.0.0.1:${(far.address() as AddressInfo).port}/mcp`;
-    await (await open({ name: "far", kind: "http", url, headers: {} })).call("find", { order }, never);
+      return false;
+    });
+    await (await open(server.spec)).call("find", { order }, never);
     expect(bodies.some((body) => body.includes(written))).toBe(true);
-    far.closeAllConnections();
-    far.close();
   });
 
   it("says of a call what the model should read", async () => {
@@ -183,6 +191,19 @@ describe("a server that answers", () => {
     expect(failure.message).toMatch(/ended with code 7; it wrote: out of paper/);
     expect((await hanging).problem).toBe("server_died");
     expect((await failureOf(connection.call("count", {}, never))).problem).toBe("server_died");
+  });
+
+  it.each(["ends", "is cut"])("has failed when the stream of an answer by HTTP %s before the answer", async (how) => {
+    using server = await far((response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write(": soon\n\n");
+      if (how === "ends") response.end();
+      else setTimeout(() => response.destroy(), 100);
+      return true;
+    });
+    const connection = await open(server.spec);
+    const failure = await failureOf(connection.call("find", {}, never));
+    expect(failure.problem).toBe("server_died");
+    expect(failure.message).toMatch(/the MCP server far failed at http:\S+mcp: it ended the stream of an answer/);
   });
 
   it("is ended when it writes a message without an end", async () => {

@@ -160,8 +160,30 @@ export class Connection {
       void this.close();
       throw failure;
     }
+    if (server.kind === "http") this.#watchStreams();
     const { name = "", version = "" } = client.getServerVersion() ?? {};
     this.version = `${name} ${version}`.trim();
+  }
+
+  /** A request waits for ever where the stream of its answer ends before that, as that of a server which has ended. */
+  #watchStreams(): void {
+    const transport = this.#transport;
+    const { onmessage } = transport;
+    const send = transport.send.bind(transport);
+    const waiting = new Set<unknown>();
+    transport.onmessage = (message, extra) => {
+      // A server's own requests have numbers of their own.
+      if (!("method" in message)) waiting.delete(message.id);
+      onmessage?.(message, extra);
+    };
+    transport.send = (message, options) => {
+      const { id } = message as { id?: unknown };
+      if (id !== undefined) waiting.add(id);
+      const onRequestStreamEnd = () => {
+        if (waiting.delete(id)) this.giveUp(this.#died(new Error("it ended the stream of an answer"), "server_died"));
+      };
+      return send(message, { ...options, onRequestStreamEnd });
+    };
   }
 
   /** All that the server lists; of tools with one name the first can be called. */

@@ -35,7 +35,9 @@ async function far(call: (response: ServerResponse, body: string) => boolean) {
       method === "initialize"
         ? { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "far", version: "1" } }
         : { content: [] };
-    response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+    response
+      .writeHead(200, { "content-type": "application/json", "mcp-session-id": "1" })
+      .end(JSON.stringify({ jsonrpc: "2.0", id, result }));
   }).listen(0, "127.0.0.1");
   await until(() => server.listening);
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
@@ -193,18 +195,21 @@ describe("a server that answers", () => {
     expect((await failureOf(connection.call("count", {}, never))).problem).toBe("server_died");
   });
 
-  it.each(["ends", "is cut"])("has failed when the stream of an answer by HTTP %s before the answer", async (how) => {
-    using server = await far((response) => {
-      response.writeHead(200, { "content-type": "text/event-stream" }).write(": soon\n\n");
-      if (how === "ends") response.end();
-      else setTimeout(() => response.destroy(), 100);
-      return true;
-    });
-    const connection = await open(server.spec);
-    const failure = await failureOf(connection.call("find", {}, never));
-    expect(failure.problem).toBe("server_died");
-    expect(failure.message).toMatch(/the MCP server far failed at http:\S+mcp: it ended the stream of an answer/);
-  });
+  it.each(["ends", "is cut", "ends with its server"])(
+    "has failed when an answer by HTTP %s before it is there",
+    async (how) => {
+      using server = await far((response) => {
+        response.writeHead(200, { "content-type": "text/event-stream" }).write(": soon\n\n");
+        if (how === "ends") response.end();
+        else setTimeout(() => (how === "is cut" ? response.destroy() : server[Symbol.dispose]()), 100);
+        return true;
+      });
+      const connection = await open(server.spec);
+      const failure = await failureOf(connection.call("find", {}, never));
+      expect(failure.problem).toBe("server_died");
+      expect(failure.message).toMatch(/the MCP server far failed at http:\S+mcp: it ended the stream of an answer/);
+    },
+  );
 
   it("is ended when it writes a message without an end", async () => {
     const connection = await open(nodeServer("odd", [...odd("good", markOf("flood")).args]));

@@ -256,9 +256,10 @@ export class Connection {
     this.#closed = true;
     this.#failure ??= new ServerFailure("server_died", this.server.name, "was ended");
     const transport = this.#transport as Transport & { terminateSession?: () => Promise<void> };
+    // A server may keep a session's state until it is told to end it; one that is gone cannot be told.
+    const told = transport.terminateSession?.().catch(() => undefined);
+    await Promise.race([told, new Promise((done) => setTimeout(done, 1000).unref())]);
     try {
-      // A server may keep a session's state until it is told to end it.
-      await Promise.race([transport.terminateSession?.(), new Promise((done) => setTimeout(done, 1000).unref())]);
       await this.#client.close();
       await transport.close();
     } catch {

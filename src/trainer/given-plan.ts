@@ -2,10 +2,12 @@
 import { givenByProgram } from "../core/config/config.js";
 import { UsageError } from "../core/util/errors.js";
 import { PROGRAM, type RewardKind } from "../judge/reward/kind.js";
+import { checkChoice } from "./checked.js";
 import type { Model } from "./model.js";
 import { planOf, type RunPlan } from "./plan-run.js";
 import type { OpenTask } from "./task.js";
 import {
+  EVENTS,
   type RewardFunction,
   type RunOptions,
   runOptions,
@@ -24,6 +26,8 @@ async function ownReward(
     if (spreadFloor !== 0) throw new UsageError("spreadFloor is of a reward function; give one, or leave it out");
     return undefined;
   }
+  if (typeof reward !== "function")
+    throw new UsageError("reward must be a function; a reward of hone's, by its name, is an option of the run");
   if (named !== undefined && named !== PROGRAM) {
     throw new UsageError(`--reward ${named} and a reward function are both given; give one of them`);
   }
@@ -43,8 +47,14 @@ async function ownReward(
   }, spreadFloor);
 }
 
+/** @throws UsageError for what is no event, which would never be called */
+export function checkEvents(what: string, events: unknown, others: Readonly<Record<string, true>> = {}): void {
+  checkChoice(`${what}: the second argument`, events, { ...EVENTS, ...others });
+}
+
 /** See `planRun`. */
 export async function planGiven(options: TrainRunOptions, choice: TrainRunChoice): Promise<RunPlan> {
+  checkEvents("trainRun(), planRun()", choice, { reward: true, spreadFloor: true });
   const { log = () => undefined, signal } = choice;
   const given = await givenByProgram(options, trainOptions);
   const reward = await ownReward(choice.reward, choice.spreadFloor, given.reward);
@@ -102,5 +112,5 @@ export async function planOpened(model: Model, task: OpenTask, options: RunOptio
 }
 
 function withoutEvents(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(values).filter(([name]) => !/^on[A-Z]/.test(name)));
+  return Object.fromEntries(Object.entries(values).filter(([name]) => !(name in EVENTS)));
 }

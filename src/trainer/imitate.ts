@@ -22,6 +22,7 @@ import { resolveModel } from "../machine/models/resolve.js";
 import { prepareMachine, pythonFor } from "../machine/python/machine.js";
 import { ensurePython } from "../machine/python/python.js";
 import { loadTask } from "../scenarios/load.js";
+import { checkChoice } from "./checked.js";
 import { checkLaunch } from "./learner-options.js";
 import { type SftChoice, type SftOption, type SftOptions, type SftSummary, sftOptions } from "./sft-options.js";
 import { IMITATION } from "./training-options.js";
@@ -39,8 +40,11 @@ async function backendOf(config: Config<SftOption>, log: (line: string) => void)
   return config.gpu === "vulkan" || config.gpu === "metal" ? config.gpu : false;
 }
 
+const CHOICE = { log: true, onLearner: true, onProgress: true, signal: true } satisfies Record<keyof SftChoice, true>;
+
 /** See `sft`. */
 export async function imitate(options: SftOptions, choice: SftChoice): Promise<SftSummary> {
+  checkChoice("sft(): the second argument", choice, CHOICE);
   const {
     log = () => undefined,
     onLearner,

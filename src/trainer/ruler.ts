@@ -10,6 +10,7 @@ import {
 import type { GroupReward } from "../core/reward/reward.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { JudgeUsage } from "../core/run/verdicts.js";
+import { UsageError } from "../core/util/errors.js";
 import type { Given, Listener } from "./given.js";
 import type { OpenTask } from "./task.js";
 
@@ -29,6 +30,7 @@ export interface Ruler {
  * @throws UsageError when an option is missing or wrong
  */
 export async function ruler(task: OpenTask, options: RulerOptions): Promise<Ruler> {
+  if (!task?.options || !options) throw new UsageError("ruler() takes a task of openTask(), and a judge's options");
   const { log = () => undefined, signal = new AbortController().signal, ...values } = options;
   const config: Pick<Config, LibraryOption<"ruler">> = withDefaults(
     libraryOptions("ruler"),

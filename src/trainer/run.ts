@@ -37,11 +37,18 @@ export async function openRun(
   given: RunEvents | OpenTask = {},
   options: RunOptions = {},
 ): Promise<TrainingRun> {
-  const [{ openPlanned }, { planOpened }] = await Promise.all([import("./open-run.js"), import("./given-plan.js")]);
+  const [{ openPlanned }, { checkEvents, planOpened }] = await Promise.all([
+    import("./open-run.js"),
+    import("./given-plan.js"),
+  ]);
   if (!opened || !given || !("engine" in opened || "settings" in opened))
     throw new UsageError("openRun() takes a model of openModel() and a task of openTask(), or a plan of planRun()");
-  if (!("engine" in opened)) return openPlanned(opened, given as RunEvents);
-  if (!("scenarios" in given)) throw new UsageError("openRun(): its second argument must be a task of openTask()");
+  if (!("engine" in opened)) {
+    checkEvents("openRun()", given);
+    return openPlanned(opened, given as RunEvents);
+  }
+  if (typeof given !== "object" || !("scenarios" in given))
+    throw new UsageError("openRun(): its second argument must be a task of openTask()");
   return openPlanned(await planOpened(opened, given as OpenTask, options), options, opened);
 }
 
@@ -54,7 +61,9 @@ export async function openRun(
  */
 export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice = {}): Promise<TrainSummary> {
   const started = performance.now();
-  const run = await openRun(await planRun(options, choice), choice);
+  const plan = await planRun(options, choice);
+  const { reward: _reward, spreadFloor: _spreadFloor, ...events } = choice;
+  const run = await openRun(plan, events);
   try {
     for await (const _ of run) {
       // Its events tell of each step.

@@ -37,6 +37,18 @@ export interface TrainRunChoice extends RunEvents {
   readonly spreadFloor?: number;
 }
 
+export const EVENTS = {
+  signal: true,
+  log: true,
+  onStart: true,
+  onPhase: true,
+  onRollout: true,
+  onRewarded: true,
+  onProgress: true,
+  onStep: true,
+  onValidation: true,
+} satisfies Record<keyof RunEvents, true>;
+
 /** Of the model's options those that are the learner's and the run's as well. */
 const SHARED = ["home", "python", "torchIndex"] as const satisfies readonly LibraryOption<"model">[];
 

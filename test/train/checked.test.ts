@@ -6,7 +6,9 @@ import { checkScenarios } from "../../src/trainer/checked.js";
 import { evaluate } from "../../src/trainer/evaluate.js";
 import { gather } from "../../src/trainer/gather.js";
 import { type Model, openModel } from "../../src/trainer/model.js";
-import { openRun } from "../../src/trainer/run.js";
+import { ruler } from "../../src/trainer/ruler.js";
+import { openRun, planRun, trainRun } from "../../src/trainer/run.js";
+import { sft } from "../../src/trainer/sft.js";
 import { openTask } from "../../src/trainer/task.js";
 import { train } from "../../src/trainer/train.js";
 
@@ -49,6 +51,28 @@ it.each<readonly [string, () => Promise<unknown>, RegExp]>([
     /^train\(\) has "reward", .*"rewards"\?$/,
   ],
   ["rollouts that are no groups", () => train(run, [{}] as never), /its second argument must be a list of groups/],
+  ["a training without options", () => trainRun(undefined as never), /^options must be an object$/],
+  [
+    "a misspelt reward of a training",
+    () => trainRun({ task: file }, { rewards: () => [] } as never),
+    /^trainRun\(\).*"rewards", .*mean "reward"\?$/,
+  ],
+  [
+    "a reward by its name beside the options",
+    () => trainRun({ task: file }, { reward: "ruler" } as never),
+    /^reward must be a function; /,
+  ],
+  ["a misspelt event of a plan", () => planRun({ task: file }, { onstep() {} } as never), /mean "onStep"\?$/],
+  ["a misspelt event of a run", () => openRun(model, task, { onStpe() {} } as never), /onStpe is not an option/],
+  [
+    "a reward beside a plan, which has one",
+    () => openRun({ settings: {} } as never, { reward: () => [] } as never),
+    /^openRun\(\).*has "reward"/,
+  ],
+  ["a run of a task's file", () => openRun(model, file as never), /its second argument must be a task/],
+  ["an imitation without options", () => sft(undefined as never), /^options must be an object$/],
+  ["a misspelt event of imitation", () => sft({}, { onprogress() {} } as never), /mean "onProgress"\?$/],
+  ["a ruler of a task's file", () => ruler(file as never, {}), /^ruler\(\) takes a task of openTask\(\)/],
   ["a run of nothing", () => openRun(undefined as never), /^openRun\(\) takes a model of openModel\(\) and a task/],
   [
     "a run without its task",

@@ -302,6 +302,7 @@ export async function givenByProgram(
   values: Readonly<Record<string, unknown>>,
   names: readonly OptionName[],
 ): Promise<GivenOptions> {
+  if (typeof values !== "object" || values === null) throw new UsageError("options must be an object");
   const unknown = Object.keys(values).find((key) => !(names as readonly string[]).includes(key));
   if (unknown !== undefined) throw unknownKey("options", unknown, names);
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("HF_")));

@@ -15,6 +15,10 @@ describe("the 95 % interval of a share", () => {
     expect(interval.high).toBeCloseTo(high, 4);
   });
 
+  it("ends at 0 without a success and at 1 without a failure, whatever n rounds to", () => {
+    for (let n = 1; n <= 100; n++) expect([wilson(0, n).low, wilson(n, n).high]).toEqual([0, 1]);
+  });
+
   it("without trials is everything", () => {
     expect(wilson(0, 0)).toEqual({ low: 0, high: 1 });
   });

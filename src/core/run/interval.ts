@@ -21,7 +21,9 @@ function ofShare(share: number, n: number): Interval {
   const centre = share + (Z * Z) / (2 * n);
   const reach = Z * Math.sqrt((share * (1 - share)) / n + (Z * Z) / (4 * n * n));
   const scale = 1 + (Z * Z) / n;
-  return { low: Math.max(0, (centre - reach) / scale), high: Math.min(1, (centre + reach) / scale) };
+  // Of no successes, or of nothing else, rounding would leave a bound beside 0 or 1.
+  const low = share === 0 ? 0 : Math.max(0, (centre - reach) / scale);
+  return { low, high: share === 1 ? 1 : Math.min(1, (centre + reach) / scale) };
 }
 
 /** The rollouts of one question: what one of them does says something about the others. */

@@ -2,11 +2,14 @@
  * What the threads of a process must agree on while they use the same vLLM servers: the adapter in force, which servers
  * answer, and how many sequences and turns each has. Numbers in shared memory, changed by atomic operations.
  */
+import { HoneError } from "../../core/util/errors.js";
 
 const VERSION = 0;
 /** Milliseconds, wrapping, without any server so far. */
 const OUTAGE = 1;
-const HEAD = 2;
+/** 1 once no server is to be waited for any more. */
+const GIVEN_UP = 2;
+const HEAD = 3;
 /** Numbers of a server. */
 const ANSWERS = 0;
 const LOSSES = 1;
@@ -51,6 +54,17 @@ export class Board {
 
   addOutage(milliseconds: number): void {
     Atomics.add(this.#numbers, OUTAGE, Math.round(milliseconds));
+  }
+
+  /** No server answers, and none will. */
+  giveUp(): void {
+    Atomics.store(this.#numbers, GIVEN_UP, 1);
+  }
+
+  /** To be called before a server is waited for. @throws HoneError where none will answer */
+  checkHope(): void {
+    if (Atomics.load(this.#numbers, GIVEN_UP) === 0) return;
+    throw new HoneError("the vLLM server that hone started has ended too often, and is not started again");
   }
 
   answers(server: number): boolean {

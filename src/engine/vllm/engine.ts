@@ -123,6 +123,7 @@ export class VllmEngine extends LocalTokenizer implements PolicyEngine {
       ended.throwIfAborted();
       const [first, ...others] = board.answering();
       if (first === undefined) {
+        board.checkHope();
         await new Promise((resolve) => setTimeout(resolve, RETRY));
         continue;
       }
@@ -219,11 +220,11 @@ export async function openVllm(
   let own: OwnServer | undefined;
   let fleet: Fleet | undefined;
   try {
+    const board = Board.of(clients.length);
     if (options.own) {
-      own = new OwnServer(options.own, options, log);
+      own = new OwnServer(options.own, options, log, () => board.giveUp());
       await own.start();
     }
-    const board = Board.of(clients.length);
     const prefix = newPrefix();
     const { contextPerSequence, adapterRank, signal = new AbortController().signal } = options;
     fleet = new Fleet({

@@ -256,6 +256,7 @@ export class Fleet {
         }),
       );
       if (done.includes(true)) return;
+      board.checkHope();
       await this.#look();
       await new Promise((resolve) => setTimeout(resolve, LOOK));
       this.#ended.signal.throwIfAborted();

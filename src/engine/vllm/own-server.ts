@@ -23,6 +23,7 @@ export class OwnServer {
   readonly #options: OwnServerOptions;
   readonly #engine: Served;
   readonly #log: (line: string) => void;
+  readonly #giveUp: () => void;
   readonly #client: HttpClient;
   readonly #said: string[] = [];
   #running: Started | undefined;
@@ -30,10 +31,12 @@ export class OwnServer {
   #wanted = false;
   #deaths = 0;
 
-  constructor(options: OwnServerOptions, engine: Served, log: (line: string) => void) {
+  /** @param giveUp called when it is not started again */
+  constructor(options: OwnServerOptions, engine: Served, log: (line: string) => void, giveUp: () => void) {
     this.#options = options;
     this.#engine = engine;
     this.#log = log;
+    this.#giveUp = giveUp;
     this.#client = new HttpClient(engine.urls[0] as string, { signal: engine.signal });
   }
 
@@ -134,6 +137,7 @@ export class OwnServer {
     this.#deaths++;
     if (this.#deaths > MOST_DEATHS) {
       this.#log(`vLLM has ended for the ${this.#deaths}th time (${this.#why()}) and is not started again`);
+      this.#giveUp();
       return;
     }
     this.#log(`vLLM has ended (${this.#why()}) and is started again`);

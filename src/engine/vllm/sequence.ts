@@ -154,6 +154,7 @@ export class VllmSequence implements Sequence {
       const server = this.#group.server();
       if (server !== undefined && overdue()) return { end: "deadline" as const, times: timesNow() };
       if (server === undefined) {
+        board.checkHope();
         await new Promise((resolve) => setTimeout(resolve, LOOK));
         continue;
       }

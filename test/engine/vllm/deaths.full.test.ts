@@ -1,10 +1,16 @@
 /** vLLM servers that are killed while they play, and come back: on stand-ins. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { LocalEngine } from "../../../src/core/engine/engine.js";
+import type { LocalEngine, OwnServerOptions } from "../../../src/core/engine/engine.js";
 import { Board } from "../../../src/engine/vllm/board.js";
+import { freePort } from "../../support/free-port.js";
 import {
+  CONTEXT,
   largest,
   localEngine,
+  model,
+  newFolder,
   openOn as open,
   prompt as promptOf,
   ROUNDING,
@@ -93,6 +99,30 @@ describe("vLLM servers that die", () => {
     await expect.poll(() => log.join("\n")).toContain("no vLLM server answers: rollouts wait");
     interrupted.abort(new Error("interrupted"));
     await expect(scored).rejects.toThrow(/^interrupted$/);
+    await engine.close();
+  });
+
+  it("none left: hone's own, which has died too often, is not waited for", async () => {
+    const folder = newFolder();
+    const python = join(folder, "python");
+    const settings = JSON.stringify({ model, port: await freePort(), contextPerSequence: CONTEXT });
+    const standIn = `'${process.execPath}' '${join(import.meta.dirname, "stand-in.mjs")}' '${settings}'`;
+    const once = `[ -e ${folder}/pid ] && { echo Error: no memory; exit 1; }\necho $$ > ${folder}/pid\nexec ${standIn}\n`;
+    writeFileSync(python, `#!/bin/sh\n${once}`, { mode: 0o755 });
+    const own: OwnServerOptions = {
+      ...{ python, folder, dtype: "float32", gpu: false, memoryShare: 0.5, rests: "stays", environment: {} },
+      logFile: join(folder, "vllm.log"),
+    };
+    const log: string[] = [];
+    const urls = [`http://127.0.0.1:${JSON.parse(settings).port}`];
+    const engine = await open([], { own, urls }, log);
+    const sequence = engine.open(prompt());
+    process.kill(Number(readFileSync(join(folder, "pid"), "utf8")), "SIGKILL");
+    await expect.poll(() => log.at(-1)).toContain("for the 6th time (Error: no memory) and is not started again");
+    const gone = "the vLLM server that hone started has ended too often, and is not started again";
+    await expect(sequence.generate(turn)).rejects.toThrow(gone);
+    await expect(engine.score(prompt())).rejects.toThrow(gone);
+    await expect(engine.useAdapter(await writeAdapter("unused"))).rejects.toThrow(gone);
     await engine.close();
   });
 });

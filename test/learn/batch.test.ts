@@ -80,6 +80,9 @@ describe("the batch file", () => {
     await expect(writeBatch(path, [[{ tokens: given, advantage: 1 }]], { temperature: 1 })).rejects.toThrow(
       "token 4 of a trajectory was not sampled, and has an allowed set",
     );
+    const smaller = { ...b, allowed: { sets: [packSet(Uint8Array.of(0x80))], at: [3], set: [0] } };
+    const mixed: BatchGroup = [...restricted, { tokens: smaller, advantage: 0 }];
+    await expect(writeBatch(path, [mixed], { temperature: 1 })).rejects.toThrow("sets of several vocabularies");
   });
 
   it("leaves out trajectories in which nothing was sampled, and groups of none else", async () => {
@@ -114,10 +117,25 @@ describe("the batch file", () => {
     });
   });
 
+  it("has the seed of hone's own draws from the whole distribution, of each such sequence", async () => {
+    const draws = { tokens: 1, deviation: 0, variance: 1 };
+    const said = { tokens: 4, digest: 0, temperature: 1, foreign: false, seed: 11, drawn: [] };
+    const evaluated = [
+      { ...said, truncated: false, draws },
+      { ...said, truncated: true, draws },
+      { ...said, truncated: false },
+    ];
+    const path = file();
+    const rollouts = evaluated.map((one, i) => ({ tokens: { ...b, evaluated: one }, advantage: i - 1, seed: 11 + i }));
+    await writeBatch(path, [rollouts], { temperature: 1 });
+    expect(read(path).header.__metadata__.seeds).toBe("[11,null,null]");
+  });
+
   it("finds what a group shares: never a sampled token, never past a difference", () => {
     expect(sharedPrompt([a, b])).toBe(3);
     expect(sharedPrompt([a, record([1, 2, 4], [[7, 1]])])).toBe(2);
     expect(sharedPrompt([a, { ...b, sampled: [0, 1, 0, 1] }])).toBe(1);
+    expect(sharedPrompt([a])).toBe(3);
     expect(sharedPrompt([])).toBe(0);
   });
 
@@ -126,7 +144,10 @@ describe("the batch file", () => {
     ["a first token that nothing predicts", { ...b, sampled: [1, 0, 0, 1] }, /starts with a sampled token/],
     ["a mask that is not of these tokens", { ...b, sampled: [0, 0, 1, 0] }, /token 3 .* was not sampled, and has/],
     ["a log-probability that is none", { ...b, logprobs: [0, 0, 0, Number.NaN] }, /token 3 .* NaN/],
-  ])("refuses %s", async (_, tokens, message) => {
-    await expect(writeBatch(file(), [[{ tokens, advantage: 1 }]], { temperature: 1 })).rejects.toThrow(message);
+  ])("refuses %s, in each sequence of a rollout", async (_, tokens, message) => {
+    for (const rollout of [{ tokens }, { tokens: a, branches: [b, tokens] }]) {
+      const writing = writeBatch(file(), [[{ ...rollout, advantage: 1 }]], { temperature: 1 });
+      await expect(writing).rejects.toThrow(message);
+    }
   });
 });

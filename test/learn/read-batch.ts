@@ -17,5 +17,8 @@ export function readBatch(path: string) {
     if (dtype === "U8") return [...part];
     return dtype === "I32" ? [...new Int32Array(part.buffer)] : [...new Float32Array(part.buffer)];
   };
-  return { header, tensor, aligned: (8 + length) % 8 === 0 };
+  const { __metadata__: _, ...tensors } = header;
+  const isAligned = ({ dtype, data_offsets: [from] }: (typeof tensors)[string]) =>
+    from % (dtype === "U8" ? 1 : 4) === 0;
+  return { header, tensor, aligned: (8 + length) % 8 === 0 && Object.values(tensors).every(isAligned) };
 }

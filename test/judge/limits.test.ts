@@ -27,6 +27,8 @@ describe("requests at once", () => {
     const clock = sleepersClock();
     const limits = new Limits({ concurrency: 1 }, clock);
     limits.pause(7000);
+    // A shorter one does not end it early.
+    limits.pause(1000);
     await expect(limits.enter(AbortSignal.abort(new Error("no more")))).rejects.toThrow("no more");
     (await limits.enter(never))();
     expect(clock.time).toBe(7000);

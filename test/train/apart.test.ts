@@ -35,6 +35,8 @@ describe("engine and learner at the same time", () => {
       engine: 1,
       learner: Math.max(1, cores - 1),
     });
+    // The learner computes all the same where the engine has every core.
+    expect(dividedCores({ threads: cores, engineUrl: undefined }, 1, false)).toEqual({ engine: cores, learner: 1 });
     expect(dividedCores({ threads: undefined, engineUrl: undefined }, 0, false).engine).toBeUndefined();
     expect(dividedCores({ threads: undefined, engineUrl: undefined }, 1, true).engine).toBeUndefined();
   });

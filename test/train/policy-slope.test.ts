@@ -8,6 +8,7 @@ import type { StepMetricsRow } from "../../src/core/run/records.js";
 import type { Run } from "../../src/core/run/run.js";
 import { earlierThan, LastUpdates, whoPlayed } from "../../src/core/train/earlier.js";
 import { versionOf } from "../../src/core/train/version.js";
+import { checkPolicySlope } from "../../src/guards/policy-slope.js";
 import { FakeLearner, openFake, partsOf, train } from "./support/fakes.js";
 
 const slope = (slope: number, error: number) => ({ slope, error, tokens: 200 });
@@ -124,6 +125,13 @@ describe("slopes of single updates", () => {
     ).toMatchObject({ slope: 0, error: 0.2, steps: 1 });
     expect(pooled([])).toBeUndefined();
   });
+});
+
+it("refuses a step that neither policy played, unless it was played ahead: the learner has moved on since", () => {
+  const neither = (drift: StepMetrics["drift"]) => () =>
+    checkPolicySlope({ played: played(slope(2, 0.1)), drift }, 3, { checkpoint: 1 }, new LastUpdates());
+  expect(neither(null)).toThrow("the engine played neither checkpoint 3 nor checkpoint 1 (slope 2.00 ± 0.10, n=200;");
+  expect(neither({ mean: 0.1, kl: 0.01, n: 200 })).not.toThrow();
 });
 
 describe("a run", () => {

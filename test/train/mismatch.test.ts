@@ -104,6 +104,8 @@ describe("the distance between engine and learner", () => {
     expect(mismatchNote(update(0.009, 0.98, 1.01), first, 0.2)).toBe(
       "engine and learner differ more than in the run's first steps (0.0010 nats): the log-probabilities of the sampled tokens differ by 0.0090 on average (p99 0.090, max 0.180).\nImportance weights correct for it (effective sample size: 98 % of the tokens), and the engine plays the learner's adapter (slope 1.01 ± 0.02)",
     );
+    // Steps that were far from usual and not told leave it as it is.
+    expect(mismatchNote(update(0.009, 0.98), [...first, mismatch(0.006, 0.1)], 0.2)).toContain("0.0090 on average");
     const grown = [...first, mismatch(0.009, 0.1)];
     expect(mismatchNote(update(0.017, 0.98), grown, 0.2)).toBeUndefined();
     expect(mismatchNote(update(0.019, 0.98), grown, 0.2)).toContain("cannot be told from this step's tokens");
@@ -124,6 +126,9 @@ describe("a reading of a probe", () => {
   it("is right when the engine is nearer to the new policy, and not far from it", () => {
     expect(() => read(0.0001, 0.0272)).not.toThrow();
     expect(() => checkProbe(null, 0, "step 3", "it was not taken")).not.toThrow();
+    // The mean of few tokens varies more than that of a step.
+    expect(() => read(0.004, 0.02)).not.toThrow();
+    expect(() => read(0.005, 0.02)).toThrow("the engine does not play the adapter of step 3");
   });
 
   it("is no alarm where the update was smaller than rounding", () => {

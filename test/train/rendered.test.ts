@@ -57,8 +57,8 @@ function played(between = "\n<|im_start|>user\nReally?<|im_end|>\n<|im_start|>as
   } as unknown as Trajectory;
 }
 
-const look = async (render: Renderer, ...group: Trajectory[]) => {
-  const guard = renderedGuard(reader, render);
+const look = async (render: Renderer, group: Trajectory[], readBy = reader) => {
+  const guard = renderedGuard(readBy, render);
   return guard.afterPlay?.({ group, adapter: null, temperature: 1, seedName: "r", step: 1 });
 };
 const words = (verdict: Awaited<ReturnType<typeof look>>) =>
@@ -70,18 +70,42 @@ describe("a rollout of a step", () => {
   it("reads what Jinja2 makes of the template, and otherwise the step is not taken", async () => {
     const render = jinja2.render;
     try {
-      expect(words(await look(render, played()))).toBeUndefined();
+      expect(words(await look(render, [played()]))).toBeUndefined();
       const lost = played("<|im_start|>user\nReally?<|im_end|>\n<|im_start|>assistant\n");
-      expect(words(await look(render, lost))).toMatch(/than Jinja2 makes of .*: behind its turn 1 it reads "/);
-      expect((await look(render, lost))?.demand).toBe("drop these rollouts");
+      expect(words(await look(render, [lost]))).toMatch(/than Jinja2 makes of .*: behind its turn 1 it reads "/);
+      expect((await look(render, [lost]))?.demand).toBe("drop these rollouts");
       const other = [...template.prompt(opening.slice(1), [])];
-      expect(words(await look(render, played(undefined, other)))).toMatch(/its prompt reads "/);
+      expect(words(await look(render, [played(undefined, other)]))).toMatch(/its prompt reads "/);
+      // A tokenizer that loses text cannot say.
+      const loses = { ...reader, tokenize: () => [] };
+      expect(await look(render, [played(undefined, other)], loses)).toBeUndefined();
+      // Thoughts that were cut short by given tokens: a turn of several parts.
+      const { tokens, ...cut } = played();
+      const sampled = tokens?.sampled.map((flag, at, all) => (all.indexOf(1) + 1 === at ? 0 : flag));
+      expect(await look(render, [{ ...cut, tokens: { ...tokens, sampled } } as Trajectory])).toBeUndefined();
     } finally {
       await jinja2.close();
     }
   });
 
-  it("is compared once a step, and not where there is no other renderer, which is said once", async () => {
+  it("is compared once a step, where hone itself played it", async () => {
+    let asked = 0;
+    const guard = renderedGuard(reader, async () => {
+      asked++;
+      return [];
+    });
+    const at = async (step: number, group = [played()]) => {
+      await guard.afterPlay?.({ group, adapter: null, temperature: 1, seedName: "r", step });
+      return asked;
+    };
+    expect([await at(1), await at(1), await at(2)]).toEqual([1, 1, 2]);
+    expect(await at(3, [{ ...played(), agent: { completions: 2, sequences: 1 } }])).toBe(2);
+    const broken = renderedGuard(reader, () => Promise.reject(new TypeError("a defect"))).afterPlay;
+    const seen = { group: [played()], adapter: null, temperature: 1, seedName: "r", step: 1 };
+    await expect(broken?.(seen)).rejects.toThrow("a defect");
+  });
+
+  it("is not compared where there is no other renderer, which is said once", async () => {
     let asked = 0;
     const guard = renderedGuard(reader, () => {
       asked++;

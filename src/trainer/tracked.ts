@@ -4,6 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { bestOf, type Run } from "../core/run/run.js";
 import type { RunSettings } from "../core/run/settings.js";
 import type { View } from "../core/train/parts.js";
+import { isDue } from "../core/train/saved-play.js";
 import { HoneError } from "../core/util/errors.js";
 import type { TrackerName } from "../insight/track/names.js";
 import type { Tracking } from "../insight/track/tracking.js";
@@ -12,7 +13,7 @@ import type { Tracking } from "../insight/track/tracking.js";
 export async function trackingOf(
   names: readonly TrackerName[],
   run: Run,
-  { steps, validateEvery }: Pick<RunSettings, "steps" | "validateEvery">,
+  settings: Pick<RunSettings, "steps" | "validateEvery">,
   python: string,
   log: (line: string) => void,
 ): Promise<Tracking> {
@@ -27,7 +28,7 @@ export async function trackingOf(
     record,
     steps: run.store.steps().filter(({ step }) => step < unsettled),
     validations: run.store.validations(),
-    validated: (step: number) => step === steps || (validateEvery > 0 && step % validateEvery === 0),
+    validated: (step: number) => isDue(settings, step),
   };
   const { Tracking } = await import("../insight/track/tracking.js");
   return new Tracking(names, tracked, python, log);

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import { viewOf } from "../../src/trainer/telling.js";
 
@@ -32,5 +33,18 @@ describe("a program's handlers", () => {
     view.rollout(undefined as never);
     view.step(undefined as never);
     await expect(end()).rejects.toThrow("the disk is full");
+  });
+
+  it("that reject after the run's end are warned of", async () => {
+    let reject: (error: Error) => void = () => undefined;
+    const onRollout = () => new Promise((_, no) => (reject = no)) as never;
+    const { view, end } = viewOf({ onRollout });
+    view.rollout(undefined as never);
+    await end();
+    const warnings: unknown[] = [];
+    void once(process, "warning").then((warned) => warnings.push(...warned));
+    reject(new Error("the disk is full"));
+    await new Promise(setImmediate);
+    expect(warnings).toEqual([new Error("the disk is full")]);
   });
 });

@@ -67,11 +67,20 @@ describe("the run store", () => {
     const store = begun();
     const one = trajectoryOf({ index: 0, seed: 5 });
     const [second, third] = [6, 7].map((seed) => trajectoryOf({ index: 0, seed }));
-    const branches = [second, third].map((other) => ({
+    const said = { digest: 9, temperature: 1, truncated: false, foreign: false, seed: 5, drawn: [] };
+    // Each was drawn under a grammar of its own, and the engine told of each.
+    const toldOf = (other: Trajectory | undefined, number: number) => ({
+      ...(other?.tokens as NonNullable<typeof one.tokens>),
+      allowed: { sets: [`set ${number}`], at: [number], set: [0] },
+      evaluated: { ...said, tokens: number },
+    });
+    const branches = [second, third].map((other, i) => ({
       messages: [{ role: "user" as const, content: "And?" }],
-      tokens: other?.tokens as NonNullable<typeof one.tokens>,
+      tokens: toldOf(other, i + 2),
     }));
-    const saved = [one, { ...trajectoryOf({ index: 1, seed: 8 }), branches, agent: { completions: 4, sequences: 3 } }];
+    const first = trajectoryOf({ index: 1, seed: 8 });
+    const agent = { completions: 4, sequences: 3 };
+    const saved = [one, { ...first, tokens: toldOf(first, 1), branches, agent }];
     for (const trajectory of saved) store.saveRollout("train", 1, trajectory);
     expect(store.rollouts("train", 1)).toEqual(saved);
     const { tokens, trajectory } = pack(one);

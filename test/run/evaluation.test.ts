@@ -47,6 +47,8 @@ test("checkpoints stand in columns; what one of them lacks is 0 or a dash", () =
 test("of no rollouts no share, no mean and no difference is shown", () => {
   const effort = { rollouts: 0, promptTokens: 0, completionTokens: 0, cost: null, seconds: 1 };
   const result = { figures: evaluate([], 3), effort, outcomes: [] };
+  // What JSON has: not a number is none there.
+  expect(result.figures).toMatchObject({ success: 0, reward: 0, turns: 0, completion_tokens: 0 });
   const columns = ["a", "b"].map((name) => {
     return { name, title: name, kind: "model", step: null, of: name, problem: null, result } as const;
   });

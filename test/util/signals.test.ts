@@ -18,6 +18,12 @@ it("as many wait for a lasting signal as like, without Node's warning of a leak,
   expect(joined.map(({ signal }) => signal.aborted)).toEqual([false, ...Array(19).fill(true)]);
 });
 
+it("is aborted at once where one of them is already", () => {
+  const over = new Error("over");
+  const { signal } = anyOf([new AbortController().signal, AbortSignal.abort(over)]);
+  expect([signal.aborted, signal.reason]).toEqual([true, over]);
+});
+
 it("of no signals is never aborted, and changes nothing for the process", () => {
   const { defaultMaxListeners } = EventEmitter;
   expect(anyOf([]).signal.aborted).toBe(false);

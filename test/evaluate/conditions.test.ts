@@ -6,6 +6,7 @@ import { expect, it } from "vitest";
 import { optionsOf, withDefaults } from "../../src/core/config/config.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { conditionsOf } from "../../src/insight/evaluate/conditions.js";
+import { chatOfRun } from "../../src/insight/evaluate/entrants.js";
 import type { OpenCheckpoints } from "../../src/machine/runs/checkpoint-choice.js";
 import { scenariosFingerprint } from "../../src/scenarios/held-out.js";
 import { loadTask, scenariosOf } from "../../src/scenarios/load.js";
@@ -64,4 +65,24 @@ it("says so where validations have played every scenario", async () => {
   await expect(conditionsOf(config, { fresh: true }, { run: all, runs: [all] }, io)).rejects.toThrow(
     /^--fresh leaves none: all 8 of the test split were in validations\ngive the task more, or leave --fresh out/,
   );
+});
+
+it("refuses what --fresh cannot tell: scenarios that a run was not trained on, and a split that is empty", async () => {
+  const io = { log: () => undefined, signal: new AbortController().signal };
+  const known = await run();
+  const contents = { ...known.record.contents, scenarios: "others" };
+  const other = { ...known, name: "o", record: { ...known.record, contents } };
+  const playing = (given: object, ...runs: OpenCheckpoints[]) =>
+    conditionsOf(withDefaults(optionsOf("eval"), { ...given, home }), given, { run: known, runs }, io);
+  await expect(playing({ fresh: true }, known, other)).rejects.toThrow(
+    "--fresh: these are not the scenarios that o was trained on: all of them are fresh",
+  );
+  await expect(playing({ split: "none" }, known)).rejects.toThrow("the task has no scenarios in the split none");
+});
+
+it("plays a run by its own settings of the template, unless others are given", () => {
+  const own = { toolFormat: "hermes", templateArg: { enable_thinking: false }, maxThinkingTokens: 64 };
+  const given = { toolFormat: "mistral", templateArg: undefined, maxThinkingTokens: undefined };
+  expect(chatOfRun(own, {}, { toolFormat: "auto" })).toEqual(own);
+  expect(chatOfRun(own, given, given)).toEqual({ ...own, toolFormat: "mistral" });
 });

@@ -58,7 +58,7 @@ export function checkProgress(
   onlyReward: (count: number) => OnlyReward | undefined = () => undefined,
 ): void {
   const last = steps.at(-1);
-  if (!last || taught(last)) return;
+  if (!last) return;
   const notFinite = countAtEnd(steps, ({ skipped }) => skipped === "loss" || skipped === "gradient");
   if (notFinite >= STEPS_NOT_FINITE) {
     throw new HoneError(

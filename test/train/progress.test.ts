@@ -25,6 +25,11 @@ describe("steps that change nothing", () => {
       "the model solves them all",
     );
     expect(() => checkProgress(many(STEPS_WITHOUT_SPREAD, { ...flat, success: 0.5 }))).toThrow("raise --group-size");
+    // Of rollouts, whose number differs from step to step.
+    const uneven = [...many(STEPS_WITHOUT_SPREAD - 1, flat), row({ ...flat, rollouts: 72, success: 1 })];
+    expect(() => checkProgress(uneven)).toThrow("Success was 50.0 % (n=144); every scenario is either");
+    // What was not finite is between them.
+    expect(() => checkProgress([...many(6, flat), row({ skipped: "loss" }), ...many(6, flat)])).not.toThrow();
   });
 
   it("because every rollout earned the same are told from scenarios that are too hard", () => {
@@ -36,7 +41,9 @@ describe("steps that change nothing", () => {
     expect(earned(0.5)).toThrow(
       /^every rollout of the last 10 steps earned 0\.5: the reward does not depend on the answer\.\nRun `.*check mine\.ts`/,
     );
-    expect(earned(0)).toThrow(/^nothing was learnt in 10 steps in a row: .* too hard/);
+    for (const reward of [0, 1]) {
+      expect(earned(reward)).toThrow(/^nothing was learnt in 10 steps in a row: .* too hard/);
+    }
   });
 
   it("are told from a model that training has broken", () => {
@@ -45,6 +52,9 @@ describe("steps that change nothing", () => {
       "it had been 75.0 % in an earlier step: the updates have broken the model, start again from an earlier checkpoint",
     );
     expect(() => checkProgress([row({ success: 0.1 }), ...flat])).toThrow("too hard");
+    expect(() => checkProgress([...flat.slice(1), row({ skipped: "no_spread", success: 0.25 })])).toThrow("too hard");
+    const half = many(STEPS_WITHOUT_SPREAD, { skipped: "no_spread", success: 0.5 });
+    expect(() => checkProgress([row({ success: 0.75 }), ...half])).toThrow("raise --group-size");
   });
 
   it("but for the pull of --kl count as such", () => {

@@ -119,8 +119,12 @@ describe("batch of imitation", () => {
   });
 
   it("read as the template renders the whole conversation", () => {
-    const { ids } = tokensOfMessages(messages, tools, chat);
-    const whole = chat.template.promptText([...messages, { role: "user", content: "!" }], tools);
+    const more: ChatMessage[] = [
+      { role: "user", content: "And 3 + 3?" },
+      { role: "assistant", content: "6" },
+    ];
+    const { ids } = tokensOfMessages([...messages, ...more], tools, chat);
+    const whole = chat.template.promptText([...messages, ...more, { role: "user", content: "!" }], tools);
     expect(whole.startsWith(engine.detokenize(ids, { special: true }))).toBe(true);
   });
 
@@ -179,13 +183,27 @@ describe("batch of imitation", () => {
   });
 
   it("can leave out what was not solved, and count it", async () => {
-    const failed = trajectory("b", { reward: { reward: 0, success: false, parts: {} } });
+    const failed = trajectory("b", { reward: { reward: 0.5, success: false, parts: {} } });
     expect(await imitationBatch([trajectory("a"), failed])).toMatchObject({ read: 2, unsolved: 0, trajectories: 2 });
     const chosen = await imitationBatch([trajectory("a"), failed], { successes: true });
     expect(chosen).toMatchObject({ read: 2, unsolved: 1, trajectories: 1 });
     await expect(imitationBatch([failed], { successes: true })).rejects.toThrow(
       /nothing to learn from: 1 were not solved/,
     );
+  });
+
+  it("leave out rollouts with a sequence that is longer than the model's context, and count them", async () => {
+    const { trainedContext: context } = engine.info;
+    const player = { kind: "engine" as const, model: model(), adapter: null, temperature: 1 };
+    const ofLength = (length: number) => ({
+      ids: Array(length).fill(1),
+      sampled: Array.from({ length }, (_, i) => Number(i > 0)),
+      logprobs: Array(length).fill(0),
+    });
+    const branches = [{ messages: [], tokens: ofLength(context + 1) }];
+    const [fits, long] = [context, 3].map((length) => ({ player, tokens: ofLength(length) }));
+    const learnt = await imitationBatch([trajectory("a", fits), trajectory("b", { ...long, branches })]);
+    expect(learnt).toMatchObject({ read: 2, tooLong: 1, trajectories: 1, tokens: context });
   });
 
   it("refuse rollouts of another task", async () => {

@@ -57,6 +57,13 @@ describe("a step's figures", () => {
     expect(row(lost)).toMatchObject({ reward_spread: null, spread_n: 0 });
   });
 
+  it("have the sums of what agents counted", () => {
+    const counts = [{ completions: 2, sequences: 1 }, { completions: 3, sequences: 2, off_form: 1 }, undefined];
+    const played = counts.map((agent, i) => ({ ...(spread[i] as Trajectory), ...(agent ? { agent } : {}) }));
+    const { agent } = stepMetricsRow(creditGroups([played], [rewarded(played)], options), [], 0.1, null);
+    expect(agent).toEqual({ completions: 5, sequences: 3, off_form: 1 });
+  });
+
   it("have what bounded the ratio by its side, and both together", () => {
     const row = stepMetricsRow(credited, [], 0.1, metricsOf({ clip: { below: 0.25, above: 0.5 } }));
     expect(row).toMatchObject({ clip_fraction: 0.75, clip_below: 0.25, clip_above: 0.5 });

@@ -8,7 +8,7 @@ function played(kind: string | undefined, success: boolean, end = "answered"): T
   return {
     scenario: { id: "s", split: "test", question: "?", ...(kind === undefined ? {} : { kind }) },
     reward: { reward: success ? 1 : 0, success, parts: success ? { cited: 1 } : {} },
-    calls: success ? [] : [{ outcome: "malformed" }],
+    calls: [{ outcome: success ? "ok" : "malformed" }],
     end,
     turns: 3,
     completionTokens: 10,
@@ -21,6 +21,7 @@ test("success is over all rollouts, and by kind over those of the kind", () => {
   expect(figures.kinds).toEqual({ when: { n: 1, successes: 1 }, who: { n: 2, successes: 1 } });
   expect(kindsText(figures.kinds)).toBe("when 1/1, who 1/2");
   expect(figures.parts.cited).toEqual({ mean: 1, n: 2 });
+  expect(figures.tool_errors).toEqual({ malformed: 1 });
 });
 
 test("scenarios without kinds have none", () => {

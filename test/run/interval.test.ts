@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Cluster, clustered, clustersOf, studentT, wilson } from "../../src/core/run/interval.js";
+import { type Cluster, clustered, clustersOf, meanInterval, studentT, wilson } from "../../src/core/run/interval.js";
 import { Random } from "../../src/core/util/random.js";
 
 describe("the 95 % interval of a share", () => {
@@ -109,4 +109,11 @@ it.each([
   [100, 1.984],
 ])("takes Student's t with %i degrees of freedom at 97.5 %: %f", (n, quantile) => {
   expect(studentT(n)).toBeCloseTo(quantile, 3);
+});
+
+it("of a mean is Student's, which few values have", () => {
+  // R's t.test(1:5).
+  const { low, high } = meanInterval([1, 2, 3, 4, 5]) ?? { low: 0, high: 0 };
+  expect([low, high]).toEqual([expect.closeTo(1.036757, 6), expect.closeTo(4.963243, 6)]);
+  expect(meanInterval([1])).toBeNull();
 });

@@ -38,6 +38,8 @@ describe("Random", () => {
     const shuffled = new Random(1).shuffle([1, 2, 3, 4, 5, 6, 7, 8]);
     expect(shuffled).not.toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
     expect([...shuffled].sort()).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    const orders = Array.from({ length: 100 }, (_, seed) => new Random(seed).shuffle(["a", "b", "c"]).join(""));
+    expect(new Set(orders).size).toBe(6);
   });
 });
 

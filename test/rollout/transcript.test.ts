@@ -28,4 +28,25 @@ describe("Transcript", () => {
   it("refuses tokens without their log-probabilities", () => {
     expect(() => new Transcript().sampled([1, 2], [-1])).toThrow(RangeError);
   });
+
+  it("takes a rounding above 0 for certainty", () => {
+    const transcript = new Transcript();
+    transcript.sampled([1], [1e-4]);
+    expect(transcript.record().logprobs).toEqual([0]);
+  });
+
+  it("has what a grammar allowed at each place, each set once over all turns", () => {
+    const transcript = new Transcript();
+    transcript.given([1]);
+    const turn = (sets: readonly string[], set: readonly number[]) =>
+      transcript.add({
+        ids: Int32Array.of(2, 3),
+        sampled: Uint8Array.of(1, 1),
+        logprobs: Float32Array.of(-1, -1),
+        allowed: { sets, at: [0, 1].slice(-set.length), set },
+      });
+    turn(["x", "y"], [1, 0]);
+    turn(["y"], [0]);
+    expect(transcript.record().allowed).toEqual({ sets: ["y", "x"], at: [1, 2, 4], set: [0, 1, 0] });
+  });
 });

@@ -32,6 +32,10 @@ const played = ["a", "b", "c"].map((name, group) =>
     trajectoryOf({ scenario: scenario(name), index, seed: 10 * group + index, reward: group === 1 ? 1 : reward }),
   ),
 );
+// A server tells more digits of log-probabilities than the store has.
+for (const [{ tokens }] of played as [ReturnType<typeof trajectoryOf>][]) {
+  if (tokens) tokens.logprobs = tokens.logprobs.map((value) => value * (1 + 1e-9));
+}
 // Ended by no fault of the model: neither in the mean nor in the batch.
 played[2]?.push({ ...trajectoryOf({ scenario: scenario("c"), index: 3, seed: 40 }), end: "tool_failure" });
 const groups: readonly CreditedGroup[] = creditGroups(

@@ -39,16 +39,22 @@ describe("credits, by the run's options", () => {
     expect(() => checkCreditedBy(others, options, { ...run, reward: "success" }, false)).toThrow("earned");
   });
 
-  it("are masked where a limit ended the rollout, if the run says so", () => {
-    const cut = group.map((one) => ({ ...one, end: "token_limit" as const }));
-    checkCreditedBy(credit([1, 0, 0.5], cut), options, run, false);
-    expect(() => checkCreditedBy(credit([1, 0, 0.5], cut, false), options, run, false)).toThrow(
-      /ended by token_limit and is not masked, against --mask-truncated/,
-    );
-    expect(() => checkCreditedBy(credit([1, 0, 0.5], cut), options, { ...run, maskTruncated: false }, false)).toThrow(
-      /ended by token_limit and is masked/,
-    );
-  });
+  it.each(["turn_limit", "token_limit", "context_limit"] as const)(
+    "are masked after a %s, if the run says so",
+    (end) => {
+      const cut = group.map((one) => ({ ...one, end }));
+      checkCreditedBy(credit([1, 0, 0.5], cut), options, run, false);
+      // Without a verdict there is nothing to mask.
+      const none = creditGroups([cut], [{ kind: "no_verdict", reason: "?" }], { ...options, maskTruncated: true });
+      checkCreditedBy(none, options, run, false);
+      expect(() => checkCreditedBy(credit([1, 0, 0.5], cut, false), options, run, false)).toThrow(
+        `ended by ${end} and is not masked, against --mask-truncated`,
+      );
+      expect(() => checkCreditedBy(credit([1, 0, 0.5], cut), options, { ...run, maskTruncated: false }, false)).toThrow(
+        `ended by ${end} and is masked`,
+      );
+    },
+  );
 });
 
 it("an adapter has the run's rank, scale and layers", () => {

@@ -89,14 +89,26 @@ describe("credits", () => {
     // Of the population.
     expect(said(({ advantage }) => ({ advantage: advantage * Math.sqrt(4 / 3) }))).toMatch(/has the advantage/);
     expect(said((_, i) => ({ masked: i === 2 }))).toMatch("the rollout a/2 is left out, and has the advantage");
+    const flat = creditGroups(groups, rewards, options("grpo")).map((one) => ({ ...one, hasSignal: false }));
+    expect(() => checkCredits(groups, rewards, flat, options("grpo"))).toThrow(
+      "a/0 is left out, and has the advantage",
+    );
+  });
+
+  it("are refused where none was given", () => {
+    const none: GroupReward[] = groups.map(() => ({ kind: "no_verdict", reason: "?" }));
+    expect(() => checkCredits(groups, none, creditGroups(groups, rewards, options("grpo")), options("grpo"))).toThrow(
+      "the group of a/0 has rewards, and none was given",
+    );
   });
 
   it("are refused for other rollouts than were played", () => {
     const credited = creditGroups(groups, rewards, options("grpo"));
     const [first, second] = credited as [CreditedGroup, CreditedGroup];
-    const fewer = { ...first, members: first.members.slice(1) };
-    expect(() => checkCredits(groups, rewards, [fewer, second], options("grpo"))).toThrow(
-      "the group of a/0 has other rollouts than were played",
-    );
+    for (const members of [first.members.slice(1), first.members.slice(0, -1)]) {
+      expect(() => checkCredits(groups, rewards, [{ ...first, members }, second], options("grpo"))).toThrow(
+        "the group of a/0 has other rollouts than were played",
+      );
+    }
   });
 });

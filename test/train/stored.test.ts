@@ -89,7 +89,11 @@ it("is refused where a rollout is another, or has another reward, id, mask or lo
     wrong({ tokens: { ...tokens, ids: tokens.ids.map((id) => id + 1) } }),
     wrong({ tokens: { ...tokens, sampled: tokens.sampled.map(() => 1) } }),
     wrong({ tokens: { ...tokens, logprobs: tokens.logprobs.map((value) => value / 2) } }),
+    // One token or sequence more.
+    wrong({ tokens: { ids: [...tokens.ids, 1], sampled: [...tokens.sampled, 0], logprobs: [...tokens.logprobs, 0] } }),
+    wrong({ branches: [{ messages: [], tokens }] }),
     [{ ...first, trainingReward: null }, ...others],
+    [{ ...first, advantage: -1 }, ...others],
   ];
   for (const one of cases) expect(() => checkStored(1, groups, one)).toThrow("the store has step 1 otherwise");
 });
@@ -146,6 +150,9 @@ describe("what a step measured", () => {
   it("is what its rollouts and its update give", () => {
     expect(row).toMatchObject({ groups_trainable: 1, training_n: 6, rollouts: 10 });
     checkMeasured(1, groups, learnt, rows, row);
+    // An earlier attempt at the step may have left rollouts of other scenarios.
+    const leftOver = rows.slice(0, 1).map((one) => ({ ...one, scenario: "another" }));
+    checkMeasured(1, groups, learnt, [...leftOver, ...rows], row);
     const without = stepMetricsRow(groups, [], 0.1, null);
     checkMeasured(1, groups, null, rows, without);
     // A group whose rollouts all failed.

@@ -32,11 +32,15 @@ describe("options", () => {
     expect(await load({}, {})).toBe(3);
     expect(await load({}, { HONE_MAX_TURNS: "4" })).toBe(4);
     expect(await load({ maxTurns: "5" }, { HONE_MAX_TURNS: "4" })).toBe(5);
+    // As shells leave what they do not unset.
+    expect(await load({}, { HONE_MAX_TURNS: "" })).toBe(3);
   });
 
   it("come from a TypeScript config file too", async () => {
     writeFileSync(join(folder, "hone.config.ts"), "const n: number = 7;\nexport default { maxTurns: n };\n");
     expect((await loadConfig(["maxTurns"], { folder })).maxTurns).toBe(7);
+    writeConfig({ maxTurns: 3 });
+    await expect(loadConfig(["maxTurns"], { folder })).rejects.toThrow(/^both .*\.ts and .*\.json exist; keep one/);
   });
 
   it("may be lists: repeated, separated by commas, or a JSON array", async () => {
@@ -82,6 +86,12 @@ describe("options", () => {
       { flags: { toolFormat: "xml" } },
       /--tool-format: "xml" .*auto, hermes, llama3, mistral, granite, pythonic, xlam, phi4, qwen3coder, lfm2, json/,
     ],
+    [
+      "a range that ends before it begins",
+      { flags: { difficulty: "0.9..0.1" } },
+      /--difficulty: "0\.9\.\.0\.1" .*0 to 1/,
+    ],
+    ["a secret without showing it", { flags: { judgeKey: 314159 } }, /^--judge-key: what was given is not/],
     ["an impossible date", { flags: { sentBefore: "2001-02-30" } }, /--sent-before: "2001-02-30" .*YYYY-MM-DD/],
   ])("refuse %s with the key, the value and what is accepted", async (_, sources, message) => {
     const error = await loadConfig(["n"], { ...sources, folder }).catch((thrown: unknown) => thrown);

@@ -10,7 +10,10 @@ import { batchOf, type CreditedGroup } from "../../src/core/train/credit.js";
 import { rateOfStep } from "../../src/core/train/schedule.js";
 import { replayRate } from "../../src/trainer/replay/rate.js";
 import { stepsToReplay } from "../../src/trainer/replay/replay.js";
+import { replayedGroups, rewardsChanged } from "../../src/trainer/replay/rewards.js";
+import type { KeptStep } from "../../src/trainer/replay/types.js";
 import { replayBatch } from "../../src/trainer/replay/update.js";
+import { ScenarioSampler } from "../../src/trainer/sampler.js";
 import { trajectoryOf } from "../train/support/fakes.js";
 
 const groupOf = (seed: number) => {
@@ -78,4 +81,64 @@ it("the learning rate is that of the step by the run's schedule, also where the 
       expect(result(schedule, step, 10, 0)).toBe("differs");
     }
   }
+});
+
+const run = { reward: "task", control: "none", advantages: "grpo", stdFloor: 0.1, maskTruncated: false, rest: 0 };
+const asked = { ...run, groupsPerStep: 2, refill: 2, seed: 1 } as unknown as RunSettings;
+const scenarios = ["a", "b", "c", "d", "e", "test"].map((id) => ({
+  ...{ id, split: id === "test" ? ("test" as const) : ("train" as const), question: "?" },
+}));
+
+/** Step 1 as it is stored: of each scenario the last member was played first, and a tool failed where there is no reward. */
+function storedOf(groups: readonly (readonly [scenario: string, rewards: readonly (number | null)[]])[]): KeptStep {
+  const rollouts = groups.flatMap(([id, rewards], group) =>
+    rewards.map((reward, member) => {
+      const scenario = scenarios.find((one) => one.id === id);
+      const played = trajectoryOf({ ...(scenario ? { scenario } : {}), index: member, seed: 9 * group + member });
+      const trajectory = reward === null ? { ...played, end: "tool_failure" as const } : played;
+      return { id: 10 * group - member, scenario: id, member, trainingReward: reward, trajectory };
+    }),
+  );
+  return { at: { step: 1 }, rollouts, played: [], difficulty: [] } as unknown as KeptStep;
+}
+
+it("a step's groups are those of the update, in its order, with those that replaced others", () => {
+  const sampler = new ScenarioSampler(scenarios, asked);
+  const [first, second] = sampler.next(1, [], 2).map(({ id }) => id) as [string, string];
+  const replay = (...groups: Parameters<typeof storedOf>[0]) =>
+    replayedGroups(storedOf(groups), { task: { scenarios }, settings: asked } as never);
+  const flat = replay([first, [1, 1]], [second, [0, 1]]).groups;
+  const [third] = sampler.next(1, flat, 2).map(({ id }) => id) as [string];
+
+  const { groups, further, inOrder } = replay([second, [0, 1]], [third, [0, 1, 1]], [first, [1, 1]]);
+  expect({ further, inOrder }).toEqual({ further: 1, inOrder: true });
+  const members = groups.map((group) => group.members.map(({ trajectory }) => trajectory));
+  expect(members.map(([one]) => one?.scenario.id)).toEqual([first, second, third]);
+  expect(members.map((group) => group.map(({ index }) => index))).toEqual([
+    [0, 1],
+    [0, 1],
+    [0, 1, 2],
+  ]);
+  expect(groups.map(({ members }) => members.map(({ advantage }) => Math.sign(advantage)))).toEqual([
+    [0, 0],
+    [-1, 1],
+    [-1, 1, 1],
+  ]);
+  expect(replay([first, [1, null]], [second, [0, 1]]).groups[0]).toMatchObject({ tooFew: true, hasSignal: false });
+
+  // A program's own choice, in the order in which it was stored.
+  const others = scenarios.map(({ id }) => id).filter((id) => ![first, second, "test"].includes(id));
+  const chosen = replay([others[1] as string, [0, 1]], [others[0] as string, [0, 1]]);
+  expect(chosen).toMatchObject({ inOrder: false, further: 0 });
+  expect(chosen.groups.map(({ members: [one] }) => one?.trajectory.scenario.id)).toEqual([others[1], others[0]]);
+});
+
+it("a task that rewards otherwise now is told of by a rollout of each reward, unless a control trains", async () => {
+  const played = [...Array(8).fill(0), 1].map((reward, index) => trajectoryOf({ index, reward }));
+  const store = { lastStep: () => ({ step: 1 }) as StepRow, rollouts: () => played };
+  const own = { open: () => undefined, close: () => undefined, reward: () => ({ reward: 0 }) };
+  const told = (settings: object) =>
+    rewardsChanged(store, { settings: { ...asked, task: "mine.ts", ...settings }, task: { task: own } } as never);
+  expect(await told({})).toMatch(/1 of 8 rollouts: of \S+ it is 0 now and was 1; if you changed mine\.ts, give --run/);
+  expect(await told({ control: "random-reward" })).toBeUndefined();
 });

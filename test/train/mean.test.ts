@@ -24,8 +24,13 @@ it("is taken as credit.ts counts it, and not otherwise", () => {
     [1, 0, 1],
   ];
   const groups = rewards.map((each, i) => group(i, each, i === 3));
+  const [[agent]] = groups as [[(typeof groups)[0][0]]];
+  if (agent?.tokens) agent.branches = [{ messages: [], tokens: agent.tokens }];
+  // Neither has known rewards.
+  const unknown = [{ kind: "no_verdict", reason: "?" } as const, { kind: "broken_off" } as const];
+  const played = [...groups, group(4, [0, 1, 1]), group(5, [0, 1, 1])];
   const options = { estimator: "grpo", stdFloor: 1e-6, spreadFloor: 1e-9, maskTruncated: true } as const;
-  const credited = creditGroups(groups, rewards.map(rewardOf), options);
+  const credited = creditGroups(played, [...rewards.map(rewardOf), ...unknown], options);
   for (const further of [-1, 0, 1, 2, 3]) {
     const mean = meanOver(credited, further);
     checkMean(credited, further, mean);

@@ -53,6 +53,11 @@ describe("the owner of a run, for those who look at it", () => {
     }
   });
 
+  it("is nobody where a process of another machine took it", () => {
+    note({ host: "elsewhere" });
+    expect(ownerOf(folder)).toBeUndefined();
+  });
+
   it.skipIf(process.platform !== "linux")("is not another one to which a killed owner's id was given", () => {
     note({ ticks: 1 });
     expect(ownerOf(folder)).toBeUndefined();

@@ -126,6 +126,20 @@ describe("a server that does not start", () => {
     deaf.closeAllConnections();
     deaf.close();
   });
+
+  it("is named with the status of its refusal, whatever else that has", async () => {
+    const bodies = ["", "x".repeat(10_000)];
+    const refusing = createServer((_, response) => response.writeHead(401).end(bodies.shift())).listen(0, "127.0.0.1");
+    await until(() => refusing.listening);
+    const url = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}/mcp`;
+    for (const most of [300, 1500]) {
+      const failure = await failureOf(open({ name: "far", kind: "http", url, headers: {} }));
+      expect(failure.message).toMatch(/the MCP server far does not answer at http:\S+mcp: HTTP 401: /);
+      expect(failure.message.length).toBeLessThan(most);
+    }
+    refusing.closeAllConnections();
+    refusing.close();
+  });
 });
 
 describe("a server that answers", () => {

@@ -9,6 +9,7 @@ import { ToolError } from "../../core/task/task.js";
 import { messageOf } from "../../core/util/errors.js";
 import { withDigits, withMarks } from "../../core/util/json.js";
 import { anyOf, unlessAborted } from "../../core/util/signals.js";
+import { cutText } from "../../core/util/text.js";
 import { TimeLimit } from "../../core/util/time-limit.js";
 import { ServerFailure } from "./errors.js";
 import { ServerLog } from "./log.js";
@@ -71,6 +72,8 @@ function listedTool(entry: unknown, place: number): ListedTool {
 const NEVER = 2 ** 31 - 1;
 /** Times the seconds of silence: a server that writes on and on has to answer by then. */
 const WRITES = 10;
+/** Characters of an error of the protocol that are shown. */
+const MOST_WORDS = 500;
 /** Timeout in seconds of the ping sent to a server after a call timed out. */
 const PING = 5;
 
@@ -313,7 +316,11 @@ export class Connection {
   #wordsOf(error: unknown): string {
     const { server } = this;
     const [line = ""] = messageOf(error).split("\n");
-    return server.kind === "stdio" ? line : line.replaceAll(server.url, shownUrl(server.url));
+    if (server.kind === "stdio") return line;
+    const { status } = (error ?? {}) as { status?: unknown };
+    // The library's words have the body of such an answer, which may be empty or a page, and not its status.
+    const known = typeof status === "number" ? `HTTP ${status}: ` : "";
+    return cutText(`${known}${line.replaceAll(server.url, shownUrl(server.url))}`, MOST_WORDS);
   }
 
   #failed(problem: ServerProblem, what: string): ServerFailure {

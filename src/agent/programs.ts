@@ -10,6 +10,13 @@ import type { Output } from "./output.js";
 /** Characters of a program's output that it may return; of more the end is kept. */
 const MOST = 4 << 20;
 
+/** The rollout's endpoint is on this machine: a proxy would not reach it, and would be told its key. */
+function withoutProxy() {
+  const { NO_PROXY, no_proxy = NO_PROXY } = process.env;
+  const all = no_proxy === "*" ? no_proxy : [no_proxy, "127.0.0.1"].filter(Boolean).join(",");
+  return { NO_PROXY: all, no_proxy: all };
+}
+
 export interface Surroundings {
   /** Variables that every program gets. */
   readonly env: Readonly<Record<string, string>>;
@@ -32,7 +39,7 @@ export class Programs {
     if (!existsSync(cwd)) throw new Error(`there is no folder ${cwd} to start ${command} in`);
     const program = programOf(command, cwd, own.PATH ?? process.env.PATH);
     if (!program) throw new Error(whyNoProgram(command, cwd));
-    const guarded = startGuarded(program, args, { cwd, env: { ...process.env, ...env, ...own } });
+    const guarded = startGuarded(program, args, { cwd, env: { ...process.env, ...withoutProxy(), ...env, ...own } });
     this.#running.add(guarded);
     const written = { stdout: "", stderr: "" };
     for (const name of ["stdout", "stderr"] as const) {

@@ -2,7 +2,7 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, test, vi } from "vitest";
 import { Output } from "../../src/agent/output.js";
 import { Programs } from "../../src/agent/programs.js";
 
@@ -31,4 +31,16 @@ test("no interpreter", async () => {
   writeFileSync(script, "#!/no/such/interpreter\n");
   chmodSync(script, 0o755);
   await expect(programs.run(script)).rejects.toThrow(/agent ended with code 12[67]: .*agent/);
+});
+
+test.each([
+  [undefined, "127.0.0.1"],
+  ["example.com", "example.com,127.0.0.1"],
+  ["*", "*"],
+])("ask the rollout's endpoint directly, where a proxy is set and NO_PROXY is %s", async (set, said) => {
+  vi.stubEnv("NO_PROXY", set);
+  vi.stubEnv("no_proxy", undefined);
+  const { stdout } = await programs.run("sh", ["-c", 'echo "$NO_PROXY $no_proxy"']);
+  vi.unstubAllEnvs();
+  expect(stdout).toBe(`${said} ${said}\n`);
 });

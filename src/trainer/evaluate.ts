@@ -3,6 +3,7 @@ import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { Evaluation } from "../core/run/records.js";
 import { checkReward } from "../core/task/fields.js";
 import type { Reward, Scenario } from "../core/task/task.js";
+import { HoneError, messageOf } from "../core/util/errors.js";
 import { checkChoice, checkPlay } from "./checked.js";
 import { gather } from "./gather.js";
 import type { Model } from "./model.js";
@@ -23,6 +24,7 @@ const FIELDS = { seed: true, grade: true, signal: true } satisfies Record<keyof 
  * models alone.
  *
  * @throws UsageError when an argument is wrong
+ * @throws HoneError when a grade is no reward
  */
 export async function evaluate(
   model: Model,
@@ -37,8 +39,12 @@ export async function evaluate(
   return playGraded(
     signal ?? new AbortController().signal,
     async (trajectory) => {
-      const reward = checkReward(await grade(trajectory), `the grade of the rollout ${trajectory.id}`);
-      return { kind: "graded", reward };
+      const given = await grade(trajectory);
+      try {
+        return { kind: "graded", reward: checkReward(given, `the grade of the rollout ${trajectory.id}`) };
+      } catch (error) {
+        throw new HoneError(messageOf(error));
+      }
     },
     async (signal, onGroup) => {
       const played = await gather(model, task, scenarios, { groupSize: 1, seed: `${seed}/eval`, signal, onGroup });

@@ -139,6 +139,14 @@ describe("a program's own step", () => {
     expect(await run.validate(task.test)).toEqual(first);
   });
 
+  it("says in one line which grade of the program is no reward", async () => {
+    const grade = (() => 1) as never;
+    await expect(evaluate(model, task, task.test.slice(0, 1), { grade })).rejects.toMatchObject({
+      name: "HoneError",
+      message: expect.stringMatching(/^the grade of the rollout \S+ is 1, not an object: return \{ reward/),
+    });
+  });
+
   it("grades by the program's own function", async () => {
     const grade = () => ({ reward: 2, success: true, parts: { kind: 1 } });
     const { reward, success, parts } = await evaluate(model, task, task.test.slice(0, 2), { grade });

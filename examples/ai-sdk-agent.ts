@@ -2,7 +2,7 @@
  * An agent of the AI SDK that is trained: the one of its page "Building Agents" (ai-sdk.dev), two tools and a loop, with one
  * line changed, the model. Around it are the scenarios and the reward, which training needs.
  *
- *     npm install ai
+ *     npm install ai    # not needed in a clone of hone, which has it
  *     yarn rollout --task examples/ai-sdk-agent.ts --model qwen2.5-0.5b --n 4 --show
  *     yarn train --task examples/ai-sdk-agent.ts --model qwen2.5-0.5b
  */

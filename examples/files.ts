@@ -1,7 +1,7 @@
 /**
  * A whole task whose tools come from an MCP server: find a number in a folder of small files.
  *
- *     npm install @modelcontextprotocol/server-filesystem
+ *     npm install @modelcontextprotocol/server-filesystem    # not needed in a clone of hone, which has it
  *     yarn rollout --task examples/files.ts --expert --n 2 --group-size 1 --show
  *
  * Every rollout has a server of its own, in a folder of its own that `setup` fills. docs/mcp.md explains it.

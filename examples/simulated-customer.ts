@@ -1,7 +1,7 @@
 /**
  * A waiter that is trained, and a guest whom the same model plays as it was before: `base` of `withBase`, which is never trained.
  *
- *     npm install ai
+ *     npm install ai    # not needed in a clone of hone, which has it
  *     yarn rollout --task examples/simulated-customer.ts --model qwen2.5-0.5b --n 4 --show
  *     yarn train --task examples/simulated-customer.ts --model qwen2.5-0.5b
  */

@@ -45,6 +45,8 @@ export interface Expected {
 /** What a server that passed was seen to have. */
 export interface Seen {
   readonly base: string;
+  /** Of vLLM; "" where it does not say. */
+  readonly version: string;
   /** Its scores of {@link fixedIds} with the base model. */
   readonly scores: Float32Array;
   /** The type in which it keeps adapters; "F32" where none will be loaded. */
@@ -88,10 +90,11 @@ export async function checkServer(
   }
   await checkMode(client, served, words, ids);
   await checkDefaults(client, served, words, ids, trial);
-  if (adapterRank === undefined) return { base: served.base, scores, adapters: "F32" };
+  const version = /"version"\s*:\s*"([^"]*)"/.exec(await page(client, "/version"))?.[1] ?? "";
+  if (adapterRank === undefined) return { base: served.base, version, scores, adapters: "F32" };
   await checkAdapters(client, served, { ids, scores, rank: adapterRank, shape }, folder, trial);
   const adapters = await adapterType(client, folder, { ids, scores, shape, names: others });
-  return { base: served.base, scores, adapters };
+  return { base: served.base, version, scores, adapters };
 }
 
 async function checkTokenizer(client: HttpClient, { base }: ServedModels, words: LocalEngine): Promise<void> {

@@ -21,7 +21,7 @@ import { AdapterFolder, nameIn, newPrefix } from "./adapters.js";
 import { Board } from "./board.js";
 import { Fleet } from "./fleet.js";
 import { OwnServer } from "./own-server.js";
-import { Failures, page, score } from "./protocol.js";
+import { Failures, score } from "./protocol.js";
 import type { AdapterType } from "./rounding.js";
 import { Group, type Servers, VllmSequence } from "./sequence.js";
 
@@ -183,12 +183,11 @@ const numberType = { float32: "F32", bfloat16: "BF16", float16: "F16" } as const
 async function computeOf(
   options: VllmOptions,
   words: LocalEngine,
-  client: HttpClient,
+  version: string,
   adapters: AdapterType | undefined,
 ): Promise<EngineCompute> {
   const { layers } = await modelShape(options.model);
   const { own } = options;
-  const version = /"version"\s*:\s*"([^"]*)"/.exec(await page(client, "/version"))?.[1] ?? "";
   const weights = own ? numberType[own.dtype] : words.info.weightType;
   return {
     backend: own?.gpu ? "cuda" : "cpu",
@@ -242,7 +241,7 @@ export async function openVllm(
       board: board.memory,
       prefix,
       bases: clients.map((_, server) => opened.baseOf(server)),
-      compute: await computeOf(options, words, (clients[0] as HttpClient).with({ signal }), opened.adapterType),
+      compute: await computeOf(options, words, opened.version, opened.adapterType),
     };
     return new VllmEngine(options, shared, words, clients, shared.compute, { fleet, own });
   } catch (error) {

@@ -207,6 +207,11 @@ export class Fleet {
     return this.#servers.find(({ seen }) => seen)?.seen?.adapters;
   }
 
+  /** The first server's vLLM. */
+  get version(): string {
+    return this.#servers[0]?.seen?.version ?? "";
+  }
+
   /** The name by which a server's base model is asked for. */
   baseOf(index: number): string {
     return (this.#servers[index] as Server).seen?.base ?? "";

@@ -1,6 +1,7 @@
 /** What is seen of vLLM servers before anything is played on them, on stand-ins that are wrong in one thing each. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../../bench/models.js";
+import { HoneError } from "../../../src/core/util/errors.js";
 import { openOn as open, type StandIn, startStandIn } from "./support.js";
 
 let right: StandIn;
@@ -44,6 +45,13 @@ describe("vLLM servers that are set up otherwise", () => {
     await expect(open([right, server])).rejects.toThrow(
       `the vLLM server at ${server.url}: it keeps adapters in ${adapters}, and others do in F32: start all of them with one --dtype`,
     );
+    await server.kill();
+  });
+
+  it("one that fails at whatever it is asked at the start is named in one line", async () => {
+    const server = await startStandIn({ failing: "/version" });
+    const refused = expect(open([server])).rejects;
+    await refused.toThrow(new HoneError(`no vLLM server answers at ${server.url}: 503: failing`));
     await server.kill();
   });
 

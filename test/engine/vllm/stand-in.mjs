@@ -5,7 +5,8 @@
  *
  * What it does wrong on request: `logprobsMode` "raw_logprobs", `maxLoras`, `maxRank`, `maxLength`, `lora` false (no runtime
  * adapters), `blind` (does not see the folder), `deaf` (answers with the base model where an adapter is asked for), `apart`
- * (two API servers: each connection meets the other one), `defaults` (a generation_config), `delay` in ms before an answer.
+ * (two API servers: each connection meets the other one), `defaults` (a generation_config), `delay` in ms before an answer,
+ * `failing` (a path at which it answers 503).
  * `dtype` "bfloat16" or "float16": it rounds adapters as vLLM does, and computes as ever.
  */
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
@@ -28,6 +29,7 @@ const {
   apart = false,
   defaults = {},
   delay = 0,
+  failing = "",
   dtype = "float32",
 } = JSON.parse(process.argv[2]);
 
@@ -231,6 +233,7 @@ let connections = 0;
 
 async function answer(path, body, signal, connection) {
   const known = apart && connection % 2 === 1 ? [] : [...adapters.keys()];
+  if (path === failing) return { code: 503, text: "failing" };
   if (path === "/health") return { code: 200, text: "" };
   if (path === "/version") return { code: 200, body: { version: "0.32.0" } };
   if (path === "/v1/models") {

@@ -116,8 +116,8 @@ const members = fc.oneof(
 const calls = fc.oneof(
   fc.tuple(fc.constant("open"), fc.tuple(anything, members)),
   fc.tuple(fc.constant("generate"), fc.tuple(sequence, fc.oneof(spoiled(turn), anything))),
-  fc.tuple(fc.constant("score"), fc.tuple(anything, anything)),
-  fc.tuple(fc.constant("score"), fc.tuple(typed, fc.integer({ min: 0, max: 5 }))),
+  fc.tuple(fc.constant("score"), fc.tuple(anything, anything, anything)),
+  fc.tuple(fc.constant("score"), fc.tuple(typed, fc.integer({ min: 0, max: 5 }), fc.integer({ min: -1, max: 300 }))),
   fc.tuple(fc.constant("tokenize"), fc.tuple(anything, anything)),
   fc.tuple(fc.constant("bytes"), fc.tuple(typed, fc.boolean())),
   fc.tuple(fc.constantFrom("cancel", "closeSequence", "setThreads", "useAdapter", "sleep"), fc.tuple(anything)),

@@ -1,5 +1,5 @@
 // The functions of the libllama that node-llama-cpp has loaded into this process, found at run time: one addon serves
-// its CPU, CUDA, Vulkan and Metal builds. Only the public llama.h, ggml.h and ggml-backend.h are used.
+// its CPU, CUDA, Vulkan and Metal builds. Only public headers of llama.cpp and ggml are used.
 #pragma once
 
 #include <string>
@@ -38,7 +38,6 @@ namespace hone {
   X(llama_ftype_name)            \
   X(llama_init_from_model)       \
   X(llama_free)                  \
-  X(llama_n_ctx_seq)             \
   X(llama_n_seq_max)             \
   X(llama_get_memory)            \
   X(llama_memory_clear)          \
@@ -87,7 +86,6 @@ namespace hone {
   X(ggml_backend_reg_name)       \
   X(ggml_backend_reg_get_proc_address) \
   X(ggml_threadpool_params_init) \
-  X(ggml_backend_buft_get_device) \
   X(ggml_backend_dev_supports_op) \
   X(ggml_backend_tensor_set)     \
   X(ggml_backend_tensor_get)     \
@@ -156,7 +154,6 @@ namespace hone {
   X(ggml_get_tensor) \
   X(ggml_nbytes) \
   X(ggml_type_name) \
-  X(ggml_row_size) \
   X(ggml_fp16_to_fp32_row) \
   X(ggml_fp32_to_fp16_row) \
   X(ggml_fp32_to_bf16_row) \

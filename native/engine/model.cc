@@ -61,7 +61,6 @@ ModelInfo describe(const llama_model* model) {
   info.weightType = type.rfind("all ", 0) == 0 ? type.substr(4) : type;
   info.full = lib.llama_model_ftype(model) == LLAMA_FTYPE_ALL_F32;
   info.parameters = lib.llama_model_n_params(model);
-  info.bytes = lib.llama_model_size(model);
   info.trainedContext = lib.llama_model_n_ctx_train(model);
   info.layers = lib.llama_model_n_layer(model);
   const char* chatTemplate = lib.llama_model_chat_template(model, nullptr);

@@ -16,7 +16,6 @@ struct ModelInfo {
   std::string architecture;
   std::string weightType;
   uint64_t parameters = 0;
-  uint64_t bytes = 0;
   int trainedContext = 0;
   int layers = 0;
   bool hasChatTemplate = false;

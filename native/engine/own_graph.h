@@ -75,7 +75,7 @@ size_t inputBytes(int rows, int queries);
 
 class OwnGraph {
  public:
-  /** Describes the pass; `allocate` gives it memory. `room`: where `shape.adapter`. */
+  /** Describes the pass; OwnDecoder::allocateGraph gives it memory. `room`: where `shape.adapter`. */
   OwnGraph(const OwnWeights& weights, const OwnMemory& memory, const AdapterRoom* room, const PassShape& shape);
 
   ggml_cgraph* graph() const { return graph_; }

@@ -24,7 +24,7 @@ struct Difference {
 };
 
 struct TrialKind {
-  /** prompt, fork, mixed, decode, move, or after: a refusal. */
+  /** prompt, fork, mixed, alone, decode, move, or after: a refusal. */
   std::string name;
   int rows = 0;
   Difference own;

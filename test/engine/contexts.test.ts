@@ -58,7 +58,8 @@ it("threads beyond the cores are left out, with a line that says so", async () =
 });
 
 it("a pool is a GPU's choice while the mask over all cells is small, and a pass has room for prompts", () => {
-  expect(pooledByDefault({ sequences: 8, contextPerSequence: 8192 })).toBe(true);
+  expect(pooledByDefault({ sequences: 11, contextPerSequence: 8192 })).toBe(true);
+  expect(pooledByDefault({ sequences: 12, contextPerSequence: 8192 })).toBe(false);
   expect(pooledByDefault({ sequences: 32, contextPerSequence: 1024 })).toBe(true);
   expect(pooledByDefault({ sequences: 64, contextPerSequence: 1024 })).toBe(false);
   expect(pooledByDefault({ sequences: 64, contextPerSequence: 1024 }, 2)).toBe(true);

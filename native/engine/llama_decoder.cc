@@ -60,8 +60,9 @@ void LlamaDecoder::createContext(int sequences) {
   params.n_seq_max = static_cast<uint32_t>(sequences * (pooled() ? 2 : 1));
   params.n_batch = static_cast<uint32_t>(std::max(settings_.batch, 2 * sequences));
   params.n_ubatch = static_cast<uint32_t>(settings_.ubatch);
-  // llama.cpp ends the process where a context has fewer rows than sequence ids, of which a pool has twice as many as slots.
-  params.n_outputs_max = std::max(static_cast<uint32_t>(settings_.outputs - settings_.sequences + sequences), params.n_seq_max);
+  // llama.cpp ends the process where a context has fewer rows than sequence ids: a pool has two of these for each slot.
+  const auto rows = static_cast<uint32_t>(settings_.outputs - settings_.sequences + sequences);
+  params.n_outputs_max = std::max(rows, params.n_seq_max);
   params.n_threads = threads_;
   params.n_threads_batch = threads_;
   params.kv_unified = pooled();

@@ -117,7 +117,7 @@ it("refuses a pass for which its memory would have to grow, and goes on", async 
   expect(kinds.at(-1)?.own.most).toBeLessThan(ROUNDING);
 });
 
-it("has memory for pieces of prompts beside single tokens, where a pass has no more tokens than sequences", async () => {
+it("has memory for pieces of prompts beside single tokens, where a pass has a token for each sequence", async () => {
   const engine = await untried({ steadyShapes: true, sequences: 8, ubatch: 8 });
   const members = engine.openGroup(text, 2);
   const turns = ["a", "a longer answer"].map((append, seed) =>

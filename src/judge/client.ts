@@ -158,7 +158,7 @@ export class JudgeClient {
     const failures = { all: 0, busy: 0, started, first: started };
     for (;;) {
       try {
-        return answerIn(await this.#dialect.ask(question, send, failures.all));
+        return answerIn(await this.#dialect.ask(question, send, failures.all - failures.busy));
       } catch (error) {
         if (!(error instanceof ChatError)) throw error;
         const failure = causeOf(error) === "refused" ? await this.#whose(error, send) : error;

@@ -375,6 +375,17 @@ describe("a server in trouble", () => {
     expect(text).toBe(right);
   });
 
+  it("that is busy at first, and then breaks once, gets all fields of the question", async () => {
+    const busy: Reply = { status: 429, json: { error: { message: "slow down" } } };
+    const failing = [busy, busy, busy, busy, { status: 500, json: { error: { message: "boom" } } }];
+    const { url, requests } = await serve(() => failing.shift() ?? completion(right));
+    const { client } = clientOf({ url, temperature: 0 }, undefined, sleepersClock());
+    expect((await client.ask(question, never)).text).toBe(right);
+    expect(requests.map(({ body }) => [body.temperature, body.response_format?.type])).toEqual(
+      requests.map(() => [0, "json_schema"]),
+    );
+  });
+
   it("that names ever again a time too short to wait is asked more and more seldom", async () => {
     const clock = sleepersClock();
     const { url, requests } = await serve(() => ({

@@ -34,9 +34,7 @@ function storedReward(group: readonly SeenRollout[]): GroupReward {
   const all = trajectoriesOf(group);
   const left = comparable(all);
   if (tooFewLeft(left, all)) return { kind: "broken_off" };
-  const rewards = group.flatMap(({ trajectory, trainingReward }) =>
-    left.includes(trajectory) && trainingReward !== null ? [trainingReward] : [],
-  );
+  const rewards = group.flatMap(({ trainingReward }) => trainingReward ?? []);
   if (rewards.length === left.length) return { kind: "rewarded", rewards };
   const alike = left.every(({ messages }) => isDeepStrictEqual(messages, left[0]?.messages));
   return alike ? { kind: "alike" } : { kind: "no_verdict", reason: "stored" };

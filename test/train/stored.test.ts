@@ -64,7 +64,10 @@ function stored(credits: readonly RolloutCredit[]): readonly StoredRollout[] {
 }
 
 it("is what was trained on", () => {
-  checkStored(1, groups, stored(creditsOf(groups)));
+  const rows = stored(creditsOf(groups));
+  checkStored(1, groups, rows);
+  const solved = played.flat().map(({ reward }) => reward.success);
+  expect(rows.map((row) => "success" in row && row.success)).toEqual(solved);
 });
 
 it("is refused where advantages or rewards are another rollout's", () => {

@@ -183,6 +183,10 @@ describe("a run that goes on", () => {
     expect(resolve({}, { recorded })).toEqual(recorded.options);
     expect(() => check(recorded, {})).not.toThrow();
     expect(() => check(recorded, { groupsPerStep: 10, seed: 3 })).not.toThrow();
+    const ofTask = ["--set level 2 (was 1)"];
+    expect(() => checkSameRun(recorded, resolve({}, { recorded }), recorded.contents, "/runs/r", ofTask)).toThrow(
+      "/runs/r was begun differently: --set level 2 (was 1).",
+    );
   });
 
   it("is refused where its model has its name and other weights", () => {
@@ -297,6 +301,10 @@ describe("how a model converses", () => {
 });
 
 describe("an objective", () => {
+  it("is updated once for each group at most", () => {
+    expect(resolve({ minibatches: 8, groupsPerStep: 8 })).toMatchObject({ minibatches: 8 });
+  });
+
   it("brings its own bounds and its paper's advantages, unless others are given", () => {
     expect(resolve({})).toMatchObject({ loss: "dapo", advantages: "grpo", clipLow: 0.2, clipHigh: 0.28 });
     expect(resolve({ loss: "grpo" })).toMatchObject({ advantages: "grpo", clipLow: 0.2, clipHigh: 0.2 });

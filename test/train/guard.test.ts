@@ -8,6 +8,7 @@ import { type Acts, demanding, type Guard, heed, type Moments } from "../../src/
 import { HoneError } from "../../src/core/util/errors.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { type GuardSources, guards, guardsOf, learnerGuards } from "../../src/guards/guard-list.js";
+import { trajectoryOf } from "./support/fakes.js";
 
 const says = (name: string, afterUpdate: NonNullable<Guard["afterUpdate"]>): Guard => ({ name, sees: "", afterUpdate });
 
@@ -61,6 +62,36 @@ describe("what guards demand", () => {
     });
     expect((await acted(guards, "afterWaking", seen(new HoneError("damaged")))).did).toEqual(["taken back"]);
     expect((await acted(guards, "afterWaking", seen(new EngineOutOfMemory("full")))).did).toEqual([]);
+  });
+});
+
+it("the draws of a step count with those before it, and its rate follows from their number", async () => {
+  const { tokens, ...one } = trajectoryOf();
+  const said = { tokens: 3, digest: 0, temperature: 1, truncated: false, foreign: false, seed: 1, drawn: [] };
+  const evaluated = { ...said, draws: { tokens: 10, deviation: 0, variance: 10 } };
+  const trajectory = { ...one, tokens: { ids: [], sampled: [], logprobs: [], ...tokens, evaluated } };
+  const groups = [{ members: [{ trajectory }], brokenOff: [] }];
+  const schedule = { learningRate: 2, finalLearningRate: 1, warmup: 0, steps: 2 };
+  const before = (draws: object | null) =>
+    ({
+      groups,
+      steps: [{ step: 0, metrics: { draws } }],
+      learningRate: 2,
+      schedule,
+    }) as unknown as Moments["beforeUpdate"];
+  expect(await acted(guards, "beforeUpdate", before(null))).toEqual({ did: [], error: undefined });
+  const often = { tokens: 10_000, deviation: 800, variance: 10_000 };
+  expect(await acted(guards, "beforeUpdate", before(often))).toEqual({
+    did: ["dropped"],
+    error: expect.stringContaining("over 10010 draws of this run unlikely ones come too often"),
+  });
+});
+
+it("a loss that would be a mean over others than the step has is refused", async () => {
+  const seen = { file: "none", batch: [], seed: 1, whole: true, groups: [], further: 0 };
+  expect(await acted(guards, "afterBatch", { ...seen, mean: { rollouts: 1, sampledTokens: 1 } })).toEqual({
+    did: [],
+    error: expect.stringContaining("the loss would be a mean over 1 rollouts and 1 tokens, and the step has 0 and 0"),
   });
 });
 

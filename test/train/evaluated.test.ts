@@ -57,6 +57,7 @@ describe("a rollout", () => {
   });
 
   it.each([
+    ["the first drawn token as given", 2, "drew token 2, which is recorded as given"],
     ["a stop token as given", 4, "drew token 4, which is recorded as given"],
     ["a tool's result as sampled", 5, "did not draw token 5, which is recorded as sampled"],
   ])("with %s is refused", (_, at, words) => {

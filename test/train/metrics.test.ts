@@ -64,9 +64,17 @@ describe("a step's figures", () => {
     expect(agent).toEqual({ completions: 5, sequences: 3, off_form: 1 });
   });
 
-  it("have what bounded the ratio by its side, and both together", () => {
-    const row = stepMetricsRow(credited, [], 0.1, metricsOf({ clip: { below: 0.25, above: 0.5 } }));
-    expect(row).toMatchObject({ clip_fraction: 0.75, clip_below: 0.25, clip_above: 0.5 });
+  it("have the update's tokens, and what bounded the ratio by its side, and both together", () => {
+    // A prefix that rollouts share is computed once, and is of each.
+    const tokens = { total: 40, sampled: 16, computed: 30, padding: 2 };
+    const row = stepMetricsRow(credited, [], 0.1, metricsOf({ clip: { below: 0.25, above: 0.5 }, tokens }));
+    expect(row).toMatchObject({
+      clip_fraction: 0.75,
+      clip_below: 0.25,
+      clip_above: 0.5,
+      tokens: 40,
+      sampled_tokens: 16,
+    });
     expect(stepMetricsRow(credited, [], 0.1, null)).toMatchObject({ clip_fraction: null, clip_above: null });
   });
 });

@@ -58,6 +58,15 @@ async function context() {
   return { judge, signal: never, onSpent: () => undefined, task: colours, env: undefined };
 }
 
+it("what was paid is noted after each answer: a process that is killed then must not forget it", async () => {
+  const asking = await context();
+  const noted: number[] = [];
+  const grade = gradeSuccess({ ...asking, onSpent: () => noted.push(asking.judge.usage().requests) });
+  // The second needs no judge, the third asks once more.
+  for (const words of ["azure", "blue", "mumble"]) await grade(saying(words));
+  expect(noted).toEqual([1, 3]);
+});
+
 describe("a judge of correctness", () => {
   it("is given question, golden answer and given answer as data, and asked for the reasoning first", async () => {
     const grade = gradeSuccess(await context());

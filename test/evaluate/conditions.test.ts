@@ -81,7 +81,7 @@ it("refuses what --fresh cannot tell: scenarios that a run was not trained on, a
 });
 
 it("plays a run by its own settings of the template, unless others are given", () => {
-  const own = { toolFormat: "hermes", templateArg: { enable_thinking: false }, maxThinkingTokens: 64 };
+  const own = { toolFormat: "hermes", templateArg: { enable_thinking: false }, maxThinkingTokens: 64 } as const;
   const given = { toolFormat: "mistral", templateArg: undefined, maxThinkingTokens: undefined };
   expect(chatOfRun(own, {}, { toolFormat: "auto" })).toEqual(own);
   expect(chatOfRun(own, given, given)).toEqual({ ...own, toolFormat: "mistral" });

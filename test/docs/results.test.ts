@@ -75,8 +75,26 @@ it("says of small judges what was measured", () => {
     ]),
   );
   const groups = judges.map((judge) => judge.groups);
-  expect(textOf("docs/results.md").replaceAll("\n", " ")).toContain(
-    `${rollouts.n} rollouts of two of these steps, in ${groups[0]} groups`,
+  const text = textOf("docs/results.md").replaceAll("\n", " ");
+  expect(text).toContain(`${rollouts.n} rollouts of two of these steps, in ${groups[0]} groups`);
+
+  const { steps, evaluations, pair } = resultsOf("art-notebook-2026-11-30-amd-epyc-2-cores.json") as {
+    steps: { groups: number; trainable: number; seconds: { rewards: number; total: number } }[];
+    evaluations: Share[];
+    pair: { success: Record<"difference" | "low" | "high", number> };
+  };
+  const sum = (of: (step: (typeof steps)[number]) => number) => steps.reduce((all, step) => all + of(step), 0);
+  const [before, after] = evaluations.map(({ success }) => percent(success, 1));
+  const [points, low, high] = [pair.success.difference, pair.success.low, pair.success.high].map((one) =>
+    percent(one, 1),
+  );
+  const seconds = sum((step) => step.seconds.total);
+  expect(text).toContain(
+    `of ${evaluations[0]?.n} questions ${before} % were solved before and ${after} % after its ${steps.length} steps (difference ${points} points, 95 % interval ${low} to ${high})`,
+  );
+  expect(text).toContain(`${sum((step) => step.trainable)} of ${sum((step) => step.groups)} groups got unequal scores`);
+  expect(text).toContain(
+    `Judging took ${percent(sum((step) => step.seconds.rewards) / seconds, 0)} % of ${Math.round(seconds / 60)} minutes`,
   );
 });
 

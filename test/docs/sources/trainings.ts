@@ -47,15 +47,13 @@ const besideF16 = (name: string) =>
     const row = speed.find((one) => one.model === model && one.name === `train/weights ${name}`);
     return (Number(row?.ours) / Number(row?.theirs)).toFixed(2);
   });
-const [step, rollouts] = [besideF16("step"), besideF16("rollouts")];
-const [update, memory] = [besideF16("update"), besideF16("memory")];
+const [step, memory] = [besideF16("step"), besideF16("memory")];
 
 const f16 = speed.find((one) => one.model === weights[0] && one.name === "train/weights memory");
 
 export const saidInResults: readonly string[] = [
   `before and after ${STEPS} steps of 8 words`,
   `steps took ${Math.min(...stepSeconds)} to ${Math.max(...stepSeconds)} s on average`,
-  `The steps took ${(email.phases.total / 60).toFixed(0)} minutes ${shares(email)}`,
   `took ${(qwen.phases.total / 60).toFixed(0)} minutes for the steps ${shares(qwen)}`,
   `of the memory, ${(Number(f16?.theirs) / 1000).toFixed(1)} GB with f16`,
   `${percent(part(0, "named"), 1)} % of the texts name a kind before and ${percent(part(-1, "named"), 1)} % after`,
@@ -64,7 +62,7 @@ export const saidInResults: readonly string[] = [
   added(qwen),
   `Seed 2's add ${percent(changed(again).difference, 1)} points (${bounds(changed(again))}, p < 0.001) to imitation played again (${percent((again.heldOut[1] as Share).success, 1)} %)`,
   `imitation solved ${atEnd([random.heldOut[0] as Share], 0)}, and steps with random rewards took ${percent(-changed(random).difference, 1)} points from that (${percent(-changed(random).high, 1)} to ${percent(-changed(random).low, 1)}, p = ${changed(random).p.toFixed(3)})`,
-  `a step took ${step[0]} (Q8_0), ${step[1]} (Q4_1) and ${step[2]} times (Q4_K_M) as long (rollouts ${rollouts[0]}, ${rollouts[1]} and ${rollouts[2]}, updates ${update[0]}, ${update[1]} and ${update[2]} times), and ${memory[0]}, ${memory[1]} and ${memory[2]} of the memory`,
+  `a step took ${step[0]} (Q8_0), ${step[1]} (Q4_1) and ${step[2]} times (Q4_K_M) as long, and ${memory[0]}, ${memory[1]} and ${memory[2]} of the memory`,
 ];
 
 const distance = (file: string) =>

@@ -103,7 +103,9 @@ export class ApiSession implements Session {
     const question = { messages: this.#messages, tools: this.#tools, seed: this.#seed };
     const send = (body: object) => complete(this.#settings, body, end.signal);
     try {
-      for (let [failed, busy] = [0, 0]; ; ) {
+      let failed = 0;
+      let busy = 0;
+      for (;;) {
         try {
           return await this.#dialect.ask(question, send, failed);
         } catch (error) {

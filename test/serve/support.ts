@@ -43,11 +43,18 @@ export interface Server {
 let engines = 0;
 
 export async function serveTiny(
-  more: { sequences?: number; context?: number; apiKey?: string; bounds?: { tokens: number; points: number } } = {},
+  more: {
+    sequences?: number;
+    context?: number;
+    apiKey?: string;
+    bounds?: { tokens: number; points: number };
+    /** Another model's GGUF file, which is served by the same name. */
+    file?: string;
+  } = {},
 ): Promise<Server> {
-  const { sequences = 4, context = 1024, apiKey, bounds } = more;
+  const { sequences = 4, context = 1024, apiKey, bounds, file } = more;
   const engine = await loadEngine({
-    model: await steadyTiny(),
+    model: file ?? (await steadyTiny()),
     name: `serve-${engines++}`,
     gpu: false,
     threads: 1,

@@ -17,6 +17,9 @@ const XEON = "intel-xeon-processor-2-cores";
 const rowsOf = (file: string): Row[] => resultsOf(`speed-2026-11-${file}.json`).rows;
 const [first, third, fourth] = [21, 23, 26].map((day) => rowsOf(`${day}-${XEON}`)) as [Row[], Row[], Row[]];
 const epyc = rowsOf("25-amd-epyc-2-cores");
+const productTypes = ["bf16", "f16", "int8"].map((type) =>
+  row(rowsOf("30-amd-epyc-2-cores"), `learner/product-types ${type}`),
+);
 
 const LARGE = "qwen2-0.5b-shape-f16.gguf";
 
@@ -73,6 +76,9 @@ const lengths = ({ note }: Row) => {
   const [, prompts, parts] = /prompts of (\d+ to \d+) tokens.* own parts of (\d+ to \d+)/.exec(note) ?? [];
   return `prompts of ${prompts} tokens and own parts of ${parts}`;
 };
+
+const differences = ({ note }: Row) => /differs from f32 by ([\d.]+)/.exec(note)?.[1] as string;
+const series = ([first, second, third]: readonly string[]) => `${first}, ${second} and ${third}`;
 
 export const speed: Source = {
   page: "docs/speed.md",
@@ -132,12 +138,11 @@ export const speed: Source = {
   ],
   measured: [
     `has ${two(judged(LARGE).ratio)} times the speed for the 0.5B shape, and ${two(tinyJudged.ratio)} for the tiny model`,
-    `rollouts of ${(tinyJudged.theirs / 1000).toFixed(0)} s a step cannot hide verdicts of ${((tinyJudged.ours - tinyJudged.theirs) / 1000).toFixed(0)} s`,
     lengths(row(third, "learner/trl speed")),
     `have a cosine of ${row(third, "learner/trl gradient").ours.toFixed(0)}:`,
     `${lengths(update)}: ${two(update.ratio)} times as fast`,
-    `(${Math.round(update.ours)} and ${Math.round(update.theirs)} tokens a second)`,
     `takes ${two(row(epyc, "learner/trl memory").ratio)} times the memory`,
+    `8 bits are ${series(productTypes.map(({ ratio }) => two(ratio)))} times as fast as in f32, and differ by ${series(productTypes.map(differences))} of`,
   ],
   declared: [
     ["goal: 0.97", "bench/rows/decode-llama-batched-bench.ts", "ratio >= 0.97"],

@@ -141,6 +141,28 @@ describe("steps with the same trouble", () => {
     ]);
   });
 
+  it("name the task with its options, and the weights and the format that are imitated", () => {
+    const given = { task: " --task mine.ts", set: " --set level=2", model: " --model m", weights: " --weights bf16" };
+    const options = { model: "m", maxTurns: 10, learningRate: 1e-3 };
+    const view = run([stepOf(1, unsolved)], { options, given: { ...given, toolFormat: " --tool-format json" } });
+    const [problem] = problemsOf(view);
+    expect(problem?.next?.slice(0, 2)).toEqual([
+      "hone rollout --task mine.ts --set level=2 --player-url URL --player-model NAME --split train --n 160 --group-size 1 --out played.jsonl",
+      "hone sft played.jsonl --task mine.ts --model m --weights bf16 --tool-format json --out imitated",
+    ]);
+  });
+
+  it("of a fork are trained again from where it began, and the run itself without that", () => {
+    const view = run([stepOf(1, { ...unsolved, success: 0.5 })], {
+      given: { fork: " --fork run/checkpoints/0000" },
+      counts: [{ phase: "train", step: 2, n: 3 }],
+    });
+    expect(problemsOf(view).map(({ next }) => next)).toEqual([
+      ["hone train --run mine"],
+      ["hone train --fork run/checkpoints/0000 --difficulty 0.1..0.9 --run mine-mixed"],
+    ]);
+  });
+
   it("say that no rollout was finished, where all of them failed, and that the task is checked next", () => {
     const failed = { ...unsolved, rollouts: 0, ends: {}, failures: 8, updates: 0 };
     const [problem, ...others] = problemsOf(run([stepOf(1, failed)], { given: { task: " --task mine.ts" } }));

@@ -1,6 +1,7 @@
 /** Which options of a run are not the defaults. */
 import { expect, it } from "vitest";
-import { givenIn } from "../../src/insight/view/given.js";
+import { emailTask } from "../../src/email/email-task.js";
+import { EMAIL_DEFAULTS, givenIn } from "../../src/insight/view/given.js";
 
 /** As a run of the tiny model keeps its options. */
 const tiny = {
@@ -46,6 +47,13 @@ it("a context as long as the model was trained with is the default, where that i
 it("a task's file has its options by --set", () => {
   const given = givenIn({ options: { ...tiny, task: "/t.ts", set: { level: "hard" } } });
   expect(given).toEqual({ task: " --task /t.ts", set: " --set level=hard" });
+});
+
+it("the email task has what is not its default by --set", () => {
+  expect(emailTask.options.parse({})).toEqual(EMAIL_DEFAULTS);
+  const set = { ...EMAIL_DEFAULTS, db: "/mail.db", inbox: "question" };
+  expect(givenIn({ options: { ...tiny, set: EMAIL_DEFAULTS } })).toEqual({});
+  expect(givenIn({ options: { ...tiny, set } })).toEqual({ set: " --set inbox=question db=/mail.db" });
 });
 
 it("the final rate is the rate where that was given", () => {

@@ -346,6 +346,16 @@ describe("the checkpoints of a run that goes on", () => {
     run.close();
   });
 
+  it("say where a run that was forked begins: with one of step 0", async () => {
+    const home = homeOf();
+    const folder = makeRun(home, "r", { steps: 2 });
+    const run = one(home, "r");
+    expect((await run.view()).given.fork).toBeUndefined();
+    const first = await checkpoint(folder, 0);
+    expect((await run.view()).given.fork).toBe(` --fork ${first}`);
+    run.close();
+  });
+
   it("are not called damaged when they are removed while they are read", async () => {
     const home = homeOf();
     const folder = makeRun(home, "r", { steps: 2 });

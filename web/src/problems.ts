@@ -99,7 +99,8 @@ function nextOf(view: RunView, kind: string, steps: readonly Step[], all: readon
   if (options.reward === "program") return [one];
   const train = (suffix: string, change: Readonly<Record<string, string>>) =>
     `${program} train${home}${Object.values({ ...given, ...change }).join("")} --run ${name}-${suffix}`;
-  if (kind === "failures") return [`${program} check${given.task ?? ""}`];
+  const typed = (...names: readonly string[]) => names.map((option) => given[option] ?? "").join("");
+  if (kind === "failures") return [`${program} check${typed("task", "set")}`];
   const twice = (limit: readonly [string, string]) =>
     train("longer", { [limit[0]]: ` --${limit[1]} ${2 * Number(options[limit[0]])}` });
   const [end = ""] = ranked(total(all.map(({ ends }) => ends)))[0] ?? [];
@@ -122,11 +123,11 @@ function nextOf(view: RunView, kind: string, steps: readonly Step[], all: readon
   if (kind !== "unsolved" || view.steps.some(({ metrics }) => (metrics?.success ?? 0) > 0)) return [one];
   const task = given.task ?? "";
   if (task !== "" && options.model === "tiny")
-    return [train("larger", { model: " --model qwen2.5-0.5b", context: "" })];
+    return [train("larger", { model: " --model qwen2.5-0.5b", context: "", fork: "" })];
   const player = task === "" ? "--expert" : "--player-url URL --player-model NAME";
   return [
-    `${program} rollout${home}${task} ${player} --split train --n 160 --group-size 1 --out played.jsonl`,
-    `${program} sft played.jsonl${home}${task}${given.model ?? ""} --out imitated`,
+    `${program} rollout${home}${typed("task", "set")} ${player} --split train --n 160 --group-size 1 --out played.jsonl`,
+    `${program} sft played.jsonl${home}${typed("task", "model", "weights", "toolFormat")} --out imitated`,
     train("imitated", { fork: " --fork imitated" }),
   ];
 }
@@ -139,7 +140,7 @@ export function problemsOf(view: RunView, rows: readonly Row[] = []): Problem[] 
   const again =
     view.options.reward === "program"
       ? []
-      : [`${view.program} train${view.home}${Object.values(view.given).join("")} --run ${view.name}`];
+      : [`${view.program} train${view.home}${Object.values({ ...view.given, fork: "" }).join("")} --run ${view.name}`];
   const open = unfinishedStep(view);
   if (open && !view.running) {
     const text = `It was begun and not finished: ${open.n} of its rollouts are kept, and no process is training the run. Training it again goes on with it.`;

@@ -4,7 +4,11 @@ import { CONTEXT, DEFAULT_MODEL } from "../../core/config/defaults.js";
 import type { Size } from "../../core/config/sizes.js";
 import { type ObjectiveName, objectiveOf } from "../../core/learn/objectives.js";
 import type { Device, RunRecord } from "../../core/run/records.js";
+import type { PlainOptions } from "../../core/task/task.js";
 import { typed } from "../typed.js";
+
+/** What the options of the email task are without `--set`: it is the default task, and they are kept resolved. */
+export const EMAIL_DEFAULTS: PlainOptions = { rank: "date", inbox: "system" };
 
 const SIZES: readonly Size[] = ["tiny", "small", "large"];
 
@@ -42,7 +46,9 @@ export function givenIn(
       kept[name] !== null &&
       !isSame(name, determined[name] ?? sized(name, size) ?? options[name].default),
   );
-  // The options of a task's file are kept as they were resolved; the email task has flags of its own.
-  const ofTask: OptionName[] = kept.task === "email" || Object.keys(kept.set ?? {}).length === 0 ? [] : ["set"];
-  return Object.fromEntries([...changed, ...ofTask].map((name) => [name, typed(kept, [name])]));
+  const usual = kept.task === "email" ? EMAIL_DEFAULTS : {};
+  const set = Object.entries(kept.set ?? {}).filter(([name, value]) => value !== usual[name]);
+  const ofTask: OptionName[] = set.length === 0 ? [] : ["set"];
+  const given = { ...kept, set: Object.fromEntries(set) };
+  return Object.fromEntries([...changed, ...ofTask].map((name) => [name, typed(given, [name])]));
 }

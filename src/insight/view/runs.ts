@@ -28,6 +28,10 @@ export const problemOf = (error: unknown): string => {
 const homeText = (home: string): string =>
   home === resolve(String(options.home.default)) ? "" : typed({ home }, ["home"]);
 
+/** Where a run that was forked begins, so that the next one begins there too. Without an adapter no checkpoint has step 0. */
+const forkOf = (reader: RunReader, folder: string): Record<string, string> =>
+  reader.checkpointSteps()[0] === 0 ? { fork: typed({ fork: resolve(folder, "checkpoints/0000") }, ["fork"]) } : {};
+
 /** A run as the page has it. */
 export class SeenRun {
   readonly #id: number;
@@ -99,7 +103,7 @@ export class SeenRun {
         created: record.created,
         options: record.options,
         contents: record.contents,
-        given: givenIn(record, devices),
+        given: { ...givenIn(record, devices), ...forkOf(reader, folder) },
         revision,
         devices,
         steps,

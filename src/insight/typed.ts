@@ -1,8 +1,6 @@
 /** Options as they are typed, for messages that say what to run. */
 import { flagOf, type GivenOptions, type OptionName, options } from "../core/config/config.js";
-
-/** A word as a shell takes it. */
-const word = (text: string) => (/^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`);
+import { shellWord } from "../core/util/text.js";
 
 /** Pairs whose value is JSON where it can be: a text that looks like JSON is quoted as such. */
 function pairText(name: string, value: unknown, kind: string): string {
@@ -35,6 +33,6 @@ export function typed(given: GivenOptions, names: readonly OptionName[]): string
   return names
     .filter((name) => given[name] !== undefined && !options[name].secret && !options[name].flagless)
     .flatMap((name) => wordsOf(name, given[name]))
-    .map((one) => ` ${word(one)}`)
+    .map((one) => ` ${shellWord(one)}`)
     .join("");
 }

@@ -1,5 +1,6 @@
+import { spawnSync } from "node:child_process";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { cutText, painter, printable, printableJson, printableStyled } from "../../src/core/util/text.js";
+import { cutText, painter, printable, printableJson, printableStyled, shellWord } from "../../src/core/util/text.js";
 
 it("cuts text without breaking a character", () => {
   expect(cutText("abc", 3)).toBe("abc");
@@ -43,4 +44,13 @@ it("writes what a terminal obeys as escapes in JSON, which stays the same", () =
   const json = printableJson(JSON.stringify({ [hostile]: [hostile, "\u007f שלום\n"] }));
   expect(json).not.toMatch(/[^\P{Cc}]|\p{Bidi_Control}/u);
   expect(JSON.parse(json)).toEqual({ [hostile]: [hostile, "\u007f שלום\n"] });
+});
+
+it("quotes a word of a command line that a shell would take apart", () => {
+  const words = ["a/b=1,2", "my runs/0000", "it's", "", "$HOME", "größe"];
+  for (const text of words) {
+    const { stdout } = spawnSync("sh", ["-c", `printf %s ${shellWord(text)}`], { encoding: "utf8" });
+    expect(stdout).toBe(text);
+  }
+  expect(shellWord("a/b=1,2")).toBe("a/b=1,2");
 });

@@ -6,6 +6,7 @@ import { appendFileSync, existsSync, mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { HoneError, UsageError } from "../util/errors.js";
 import { writeDurably } from "../util/files.js";
+import { shellWord } from "../util/text.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { lockRun, type Owner, type RunLock } from "./lock.js";
 import {
@@ -106,7 +107,7 @@ function requireStore(folder: string): void {
   if (last === undefined || !RunStore.isNone(file)) return;
   const what = existsSync(file) ? "is empty" : "is missing";
   throw new HoneError(
-    `${file} ${what}, though the run has the checkpoint ${last}.\nBring it back from a copy, start another run from the checkpoint with --run NAME --fork ${join(folder, "checkpoints", String(last).padStart(4, "0"))}, or remove ${folder} to begin anew`,
+    `${file} ${what}, though the run has the checkpoint ${last}.\nBring it back from a copy, start another run from the checkpoint with --run NAME --fork ${shellWord(join(folder, "checkpoints", String(last).padStart(4, "0")))}, or remove ${folder} to begin anew`,
   );
 }
 

@@ -2,6 +2,7 @@
 import { type Config, type DeterminedOption, flagOf, type KeptOption, keptOptions } from "../config/config.js";
 import type { PlainOptions } from "../task/task.js";
 import { UsageError } from "../util/errors.js";
+import { shellWord } from "../util/text.js";
 import type { RunRecord } from "./records.js";
 
 /** Settings that a run records. */
@@ -55,6 +56,6 @@ export function checkSameRun(
   ];
   if (differences.length === 0) return;
   throw new UsageError(
-    `the run ${folder} was begun differently: ${differences.join("; ")}.\nLeave these out to go on with it, begin another with --run NAME, or start one from its checkpoint with --run NAME --fork ${folder}/checkpoints/NNNN`,
+    `the run ${folder} was begun differently: ${differences.join("; ")}.\nLeave these out to go on with it, begin another with --run NAME, or start one from its checkpoint with --run NAME --fork ${shellWord(`${folder}/checkpoints/NNNN`)}`,
   );
 }

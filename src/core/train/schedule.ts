@@ -1,5 +1,6 @@
 /** The learning rate of each step. */
 import { hone } from "../util/program.js";
+import { shellWord } from "../util/text.js";
 
 export interface Schedule {
   /** After the warm-up. */
@@ -39,7 +40,7 @@ export function risingRateText(schedule: Schedule, steps: number, run: Standing)
   // Not by rounding.
   if (next <= rate * (1 + 1e-9)) return undefined;
   const shown = (value: number) => String(Number(value.toPrecision(3)));
-  const from = checkpoint === undefined ? "" : ` --fork ${checkpoint}`;
+  const from = checkpoint === undefined ? "" : ` --fork ${shellWord(checkpoint)}`;
   const keep = `${hone("train")} --run ${name}-on${from} --steps ${steps - step} --learning-rate ${shown(rate)} --final-learning-rate ${shown(rate)} --warmup 0`;
   return [
     `warning: the learning rate falls over all ${steps} steps, so it rises again: from ${shown(rate)} in step ${step} to ${shown(next)} in step ${step + 1}, and down to ${shown(schedule.finalLearningRate)} in step ${steps}.`,

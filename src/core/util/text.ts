@@ -17,6 +17,10 @@ export function printable(text: string): string {
   return text.replace(/[^\P{Cc}\n\t]|\p{Bidi_Control}/gu, "");
 }
 
+/** A word of a command line as a POSIX shell takes it. */
+export const shellWord = (text: string) =>
+  /^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+
 type Style = "bold" | "dim" | "inverse" | "red" | "green" | "yellow" | "magenta" | "cyan";
 
 /** Gives text for a terminal one style, or several from the outermost on. */

@@ -35,6 +35,15 @@ describe("the lines of a chart", () => {
     expect([drawnOf("success", view), drawnOf("reward", view)]).toEqual([[], []]);
   });
 
+  it("of success have an interval where a step has three groups: that of two would fill the chart", () => {
+    const metrics = { rollouts: 8, success: 0.5, success_low: 0.01, success_high: 0.99 };
+    const [line] = chart("success").lines(viewOf({ ...metrics, groups: 2 }, { ...metrics, groups: 3 }), []);
+    expect(line?.points.map(({ value, low, high }) => [value, low, high])).toEqual([
+      [0.5, undefined, undefined],
+      [0.5, 0.01, 0.99],
+    ]);
+  });
+
   it("of rewards begin with the one that trained, where it is not the task's", () => {
     const metrics = { reward: 0, training_reward: 0.713 };
     const both = [

@@ -53,6 +53,9 @@ const validated = (view: RunView) => view.validations.filter(({ result }) => res
 const ofMetrics = (view: RunView, value: (metrics: Metrics) => number | null | undefined): Point[] =>
   trained(view).map(({ step, metrics }) => ({ step, value: value(metrics) ?? null }));
 
+/** Groups of a step whose figures have an interval: that of two is nearly the whole scale. */
+const FEWEST = 3;
+
 /**
  * Mean reward of a step with the 95 % interval of the mean over its groups, since rollouts of one scenario are not
  * independent.
@@ -71,7 +74,7 @@ function rewards(view: RunView, rows: readonly Row[], which: "reward" | "trained
     const all = which === "reward" ? metrics.reward : metrics.training_reward;
     const value = metrics.rollouts === 0 ? null : all;
     const groups = [...(means.get(step)?.values() ?? [])].map(mean);
-    if (groups.length < 3 || value === null) return { step, value };
+    if (groups.length < FEWEST || value === null) return { step, value };
     const middle = mean(groups);
     const deviation = Math.sqrt(groups.reduce((sum, one) => sum + (one - middle) ** 2, 0) / (groups.length - 1));
     const reach = (studentT(groups.length - 1) * deviation) / Math.sqrt(groups.length);
@@ -103,7 +106,10 @@ export const charts: readonly ChartSpec[] = [
           step,
           ...(metrics.rollouts === 0
             ? { value: null }
-            : { value: metrics.success, low: metrics.success_low, high: metrics.success_high }),
+            : {
+                value: metrics.success,
+                ...(metrics.groups < FEWEST ? {} : { low: metrics.success_low, high: metrics.success_high }),
+              }),
         })),
       },
       {

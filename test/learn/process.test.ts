@@ -170,12 +170,23 @@ describe("the learner's process", () => {
   ])("says in one line which package %s", async (_, torch, message) => {
     const packages = mkdtempSync(join(tmpdir(), "hone-packages-"));
     writeFileSync(join(packages, "torch.py"), torch);
-    vi.stubEnv("PYTHONPATH", packages);
-    const error = await startLearner(settings(python, log)).catch((thrown: unknown) => thrown);
-    vi.unstubAllEnvs();
+    const lacking = join(packages, "python");
+    writeFileSync(lacking, `#!/bin/sh\nPYTHONPATH=$PYTHONPATH:${packages} exec ${python} "$@"\n`, { mode: 0o755 });
+    const error = await startLearner(settings(lacking, log)).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(LearnerRefused);
     expect((error as Error).message).toMatch(message);
     expect((error as Error).message).not.toContain("\n");
+  });
+
+  it("takes no modules, and no library, of another Python that the shell names", async () => {
+    const packages = mkdtempSync(join(tmpdir(), "hone-packages-"));
+    writeFileSync(join(packages, "json.py"), 'raise ImportError("of another Python")');
+    vi.stubEnv("PYTHONPATH", packages);
+    vi.stubEnv("PYTHONHOME", packages);
+    const learner = await start("noise");
+    vi.unstubAllEnvs();
+    expect(learner.info.architecture).toBe("qwen2");
+    await learner.close();
   });
 
   it("is ended while it loads when its start is called off", async () => {

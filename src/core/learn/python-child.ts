@@ -49,13 +49,16 @@ export class PythonChild {
     mkdirSync(dirname(logFile), { recursive: true });
     const log = openSync(logFile, "a");
     this.#logStart = fstatSync(log).size;
-    const native = join(packageRoot, "native");
     this.#process = spawn(python, args, {
       detached: true,
       stdio: ["ignore", log, log, "pipe", "pipe"],
       env: {
         ...process.env,
-        PYTHONPATH: process.env.PYTHONPATH ? `${native}:${process.env.PYTHONPATH}` : native,
+        // Not the shell's, as in `run`: modules of another Python would come before those of hone's environment.
+        PYTHONPATH: join(packageRoot, "native"),
+        PYTHONHOME: undefined,
+        // 2 leaves out the docstrings, without which transformers is not imported.
+        PYTHONOPTIMIZE: undefined,
         PYTHONUNBUFFERED: "1",
         // Images and shells set this for scripts of their own. Here each start would compile PyTorch's modules anew, for half a minute.
         PYTHONDONTWRITEBYTECODE: "",

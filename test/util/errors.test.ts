@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync } from "node:fs";
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
 import { messageOf, refusalOf } from "../../src/core/util/errors.js";
@@ -30,6 +30,10 @@ it("a folder that cannot be made is the machine's refusal, a file that is not th
   expect(refusalOf(systemError("ENOENT", "mkdir"))).toMatch(/^the disk is read-only/);
   const below = thrownBy(() => mkdirSync("/dev/null/folder", { recursive: true }));
   expect(refusalOf(below)).toMatch(/^a file is where a folder should be \(ENOTDIR/);
+  // TMPDIR may outlive its folder, as of a cluster's job.
+  expect(refusalOf(thrownBy(() => mkdtempSync("/nowhere/hone-doctor-")))).toMatch(
+    /^the folder for temporary files is missing; make it, or set TMPDIR to another \(ENOENT: .* '\/nowhere\/hone-doctor-/,
+  );
   expect(refusalOf(thrownBy(() => readFileSync("/nowhere/file")))).toBeUndefined();
 });
 

@@ -69,6 +69,7 @@ const refusals: Readonly<Record<string, string>> = {
   EACCES: "there is no permission for that",
   EPERM: "there is no permission for that",
   EROFS: "the disk is read-only",
+  NO_TMPDIR: "the folder for temporary files is missing; make it, or set TMPDIR to another",
   ENOTDIR: "a file is where a folder should be",
   EMFILE: "too many files are open; raise `ulimit -n`",
   SQLITE_CORRUPT: "a database is damaged; bring it back from a copy",
@@ -77,11 +78,16 @@ const refusals: Readonly<Record<string, string>> = {
   SQLITE_CANTOPEN: "the file cannot be opened; is its folder there, and may it be written to?",
 };
 
+/**
+ * Calls of which ENOENT says that a folder is missing, with the code of the reason: creating a folder below one that cannot be
+ * written to is reported as if that one were missing.
+ */
+const missing: Readonly<Record<string, string>> = { mkdir: "EROFS", mkdtemp: "NO_TMPDIR" };
+
 /** One line for an error of the machine (a full disk, a missing permission); undefined for an error of the program. */
 export function refusalOf(error: unknown): string | undefined {
   const code = codeOf(error);
-  // Creating a folder below one that cannot be written to is reported as if that one were missing.
-  const what = code === "ENOENT" && "syscall" in (error as Error) && /mkdir/.test(messageOf(error)) ? "EROFS" : code;
+  const what = code === "ENOENT" ? missing[(error as NodeJS.ErrnoException).syscall ?? ""] : code;
   const meaning = refusals[what ?? ""];
   const elsewhere = messageOf(error).includes(cacheHome()) ? "; XDG_CACHE_HOME names another folder" : "";
   return meaning && `${meaning} (${messageOf(error)})${elsewhere}`;

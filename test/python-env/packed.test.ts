@@ -36,10 +36,10 @@ function fakePythons(versions: Record<string, string>): () => string[] {
   *version_info*) echo "${version}";;
   "-m venv --clear "*) mkdir -p "$4/bin"; cp "$0" "$4/bin/python";;
   *cpu_torch.main*) echo "made to load without CUDA" >> ${log};;
-  *--require-hashes*) echo "$*" >> ${log}
+  *--require-hashes*) echo "$*$PIP_TARGET" >> ${log}
     for last; do :; done
     if grep -q unsloth "$last"; then echo "ERROR: No matching distribution found for unsloth==1" >&2; exit 1; fi;;
-  "-m pip "*) echo "$*" >> ${log};;
+  "-m pip "*) echo "$*$PIP_TARGET" >> ${log}; [ "$PIP_USER" != 1 ];;
 esac`,
     );
   }
@@ -63,6 +63,9 @@ const ensure = (options: PythonOptions) => ensurePython({ device: none, packed: 
 describe("an environment of packed packages", () => {
   it("is made by the Python they are for, from their folder and no index", async () => {
     const asked = fakePythons({ python3: "3 12", "python3.11": "3 11" });
+    // Pip refuses the one in an environment, and installs into the other place.
+    process.env.PIP_USER = "1";
+    process.env.PIP_TARGET = "/elsewhere";
     await ensure({});
     expect(asked()).toEqual([
       // From an index of PyTorch's own builds, which are not locked.

@@ -15,6 +15,8 @@ const OF_TORCH = ["torch", "torchvision", "torchaudio"];
 const WORTH_SAYING = /^Downloading .*\(\d+(\.\d+)? (MB|GB)\)|^(Installing collected|Prepared|Installed) /;
 /** For what may fail: without a long wait for a network that is not there. */
 const HURRY = { PIP_RETRIES: "0", PIP_DEFAULT_TIMEOUT: "15", UV_HTTP_RETRIES: "0", UV_HTTP_TIMEOUT: "15" };
+/** Other places for packages than the environment, which users, and images such as Gitpod's, set for pip. */
+const NOWHERE_ELSE = { PIP_USER: "0", PIP_TARGET: undefined, PIP_PREFIX: undefined };
 export const PIP = ["-m", "pip", "--disable-pip-version-check", "--no-input"] as const;
 
 /** How packages are installed. */
@@ -85,7 +87,8 @@ async function install(choice: Caller, args: readonly string[], hurry?: NodeJS.P
   const onLine = (line: string) => {
     if (WORTH_SAYING.test(line)) onProgress(line.length > 100 ? `${line.slice(0, 97)}...` : line);
   };
-  const { code, stdout, stderr } = await run(program, [...before, ...from, ...args], { env: hurry, onLine, signal });
+  const env = { ...NOWHERE_ELSE, ...hurry };
+  const { code, stdout, stderr } = await run(program, [...before, ...from, ...args], { env, onLine, signal });
   signal?.throwIfAborted();
   if (code === 0 || hurry) return code === 0;
   const output = `${stderr}\n${stdout}`;

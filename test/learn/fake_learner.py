@@ -30,6 +30,7 @@ INFO = {
 print(f"noise on stdout {behaviour}", flush=True)
 print(f"kernels in {os.environ['TORCHINDUCTOR_CACHE_DIR']}", flush=True)
 print(f"keeps compiled modules: {not sys.dont_write_bytecode}", flush=True)
+print(f"names of files in {sys.getfilesystemencoding()}", flush=True)
 os.write(2, b'{"type": "error"} on stderr\n')
 if behaviour == "silent":
     time.sleep(100)

@@ -50,6 +50,9 @@ describe("the learner's process", () => {
   it("is heard through whatever it prints, which goes to the log", async () => {
     // As images of containers set it.
     vi.stubEnv("PYTHONDONTWRITEBYTECODE", "1");
+    // Without UTF-8, as where LANG is en_US.
+    vi.stubEnv("LC_ALL", "C");
+    vi.stubEnv("PYTHONUTF8", "0");
     const learner = await start("noise");
     expect(learner.info.architecture).toBe("qwen2");
     await learner.close();
@@ -59,6 +62,7 @@ describe("the learner's process", () => {
     const folder = process.env.TORCHINDUCTOR_CACHE_DIR ?? join(cacheHome(), "hone", "kernels");
     expect(readFileSync(log, "utf8")).toContain(`kernels in ${folder}`);
     expect(readFileSync(log, "utf8")).toContain("keeps compiled modules: True");
+    expect(readFileSync(log, "utf8")).toContain("names of files in utf-8");
     vi.unstubAllEnvs();
   });
 

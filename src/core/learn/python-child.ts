@@ -59,6 +59,8 @@ export class PythonChild {
         PYTHONHOME: undefined,
         // 2 leaves out the docstrings, without which transformers is not imported.
         PYTHONOPTIMIZE: undefined,
+        // Node's names of files are UTF-8 whatever the language of the shell.
+        PYTHONUTF8: "1",
         PYTHONUNBUFFERED: "1",
         // Images and shells set this for scripts of their own. Here each start would compile PyTorch's modules anew, for half a minute.
         PYTHONDONTWRITEBYTECODE: "",

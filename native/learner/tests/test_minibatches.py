@@ -8,14 +8,24 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from batches import OBJECTIVES, VOCABULARY, open_settings, random_batch, step_settings, write_random_batch
+from batches import (
+    OBJECTIVES,
+    VOCABULARY,
+    open_settings,
+    random_batch,
+    sft_settings,
+    step_settings,
+    write_random_batch,
+)
 from learner import head, protocol
+from learner.backend import PeftBackend
 from learner.batch import read_batch
 from learner.minibatches import deal
 from learner.optimizer import Optimizer
 from learner.packing import plan
 from learner.request import AdamSettings
 from learner.session import Session
+from learner.sft import supervised
 from learner.update import policy_update
 from pairs import random_pair
 from reference import Rows, read_rows
@@ -196,6 +206,51 @@ def test_a_step_without_a_group_that_teaches_makes_the_update_of_its_kl_term(tmp
     pull = 0.1 * (ahead.exp() - ahead - 1)[sampled].mean()
     wanted = torch.cat([part.flatten() for part in torch.autograd.grad(pull, reference.parameters)])
     assert wanted.norm() > 0 and (seen[0] - wanted).norm() <= 3e-5 * wanted.norm()
+
+
+@pytest.mark.parametrize("lora", [True, False])
+def test_each_update_of_imitation_has_the_gradient_of_transformers_own_loss(tmp_path, silent, monkeypatch, lora):
+    """In torch's random order, each bounded, with rates that rise over a third of the updates, then fall towards 0."""
+    if lora:
+        backend, reference = random_pair(tmp_path, silent)
+        model, parameters = reference.model, reference.parameters
+    else:
+        model = make_model("qwen2")
+        parameters = list(model.parameters())
+        backend = PeftBackend(open_settings(write_gguf(model, tmp_path / "model.gguf"), lora=None), silent)
+    path = write_random_batch(tmp_path / "batch.safetensors", groups=2, size=SIZE, advantage=1.0)
+    rows = read_rows(path)
+    labels = rows.ids.masked_fill(~rows.sampled, -100)
+    torch.manual_seed(7)
+    hands = [hand for _ in range(3) for hand in torch.randperm(2 * SIZE).split(4)]
+    losses, rates = [], []
+
+    def compare(gradient):
+        with torch.no_grad():
+            for ours, theirs in zip(backend.trainable(), parameters, strict=True):
+                theirs.copy_(ours)
+        hand = hands[len(losses)]
+        mask = rows.exists[hand].long()
+        loss = model(input_ids=rows.ids[hand], attention_mask=mask, labels=labels[hand], use_cache=False).loss
+        wanted = torch.cat([part.flatten() for part in torch.autograd.grad(loss, parameters)])
+        assert (gradient - wanted).norm() <= 3e-5 * wanted.norm()
+        losses.append(loss.item())
+
+    optimizer = Watched(backend.trainable(), compare)
+    update = optimizer.update
+
+    def watched(rate):
+        rates.append(rate)
+        assert torch.cat([one.grad.flatten() for one in optimizer.parameters]).norm() == pytest.approx(0.1, rel=1e-4)
+        update(rate)
+
+    monkeypatch.setattr(optimizer, "update", watched)
+    more = {"epochs": 3, "updateTrajectories": 4, "warmup": 1 / 3, "maxGradNorm": 0.1, "microBatchTokens": 60}
+    torch.manual_seed(7)
+    metrics = supervised(backend, optimizer, read_batch(path, VOCABULARY), sft_settings(path, tmp_path, **more), silent)
+    assert metrics["updates"] == len(losses) == 6
+    assert rates == pytest.approx([1e-2 * share for share in (1 / 2, 1, 1, 3 / 4, 1 / 2, 1 / 4)])
+    assert metrics["loss"] == pytest.approx({"first": losses[0], "last": losses[-1]}, rel=1e-5)
 
 
 def test_whole_groups_are_dealt_by_the_seed(tmp_path):

@@ -53,9 +53,8 @@ class Version:
             old, rollout = (old[known], rollout[known]) if known.any() else (nothing, nothing)
             return loss.mismatch_metrics(old, rollout) | {"drift": None}
         own = own[scored]
-        log_ratio = (old[scored] - own).double()
-        kl = (log_ratio.exp() - log_ratio - 1).mean().item()
-        drift = {"mean": log_ratio.abs().mean().item(), "kl": kl, "n": len(own)}
+        apart = loss.mismatch_metrics(old[scored], own)
+        drift = {"mean": apart["mismatch"]["mean"], "kl": apart["mismatchKl"]["k3"], "n": len(own)}
         return loss.mismatch_metrics(own, rollout[scored]) | {"drift": drift}
 
 

@@ -10,6 +10,7 @@ from learner import loss
 from learner.importance import importance_metrics, weights
 from learner.objective import Importance, LossSettings, Objective
 from learner.request import read
+from torch.distributions import Categorical, kl_divergence
 from trl_loss import importance_ratio, trl_loss
 
 TRUNCATED = Importance("token-truncate", 0.0, 2.0)
@@ -226,3 +227,11 @@ def test_mismatch_metrics_are_those_of_the_definition():
     metrics = loss.mismatch_metrics(old, rollout)
     assert metrics["mismatch"] == pytest.approx({"mean": 0.15, "p99": 0.199, "max": 0.2}, abs=1e-6)
     assert metrics["mismatchKl"]["k1"] == pytest.approx(0.05, abs=1e-6)
+
+
+def test_both_estimates_over_tokens_as_often_as_the_engine_samples_them_are_torchs_kl():
+    engine, learner = torch.tensor([0.5, 0.25, 0.25]), torch.tensor([0.2, 0.7, 0.1])
+    played = torch.tensor([0, 0, 1, 2])
+    wanted = kl_divergence(Categorical(engine), Categorical(learner)).item()
+    found = loss.mismatch_metrics(learner.log()[played], engine.log()[played])["mismatchKl"]
+    assert found == pytest.approx({"k1": wanted, "k3": wanted}, rel=1e-6)

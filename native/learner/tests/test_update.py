@@ -190,6 +190,7 @@ def test_a_batch_of_another_model_is_refused(tmp_path, silent):
     ("lora", "message"),
     [
         ({"rank": 8, "alpha": 8, "targets": ["q_proj"]}, "rank"),
+        ({"rank": 4, "alpha": 16, "targets": ["q_proj"]}, "alpha"),
         ({"rank": 4, "alpha": 8, "targets": ["q_proj", "k_proj"]}, "target layers"),
     ],
 )

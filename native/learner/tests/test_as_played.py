@@ -13,9 +13,11 @@ from learner.checkpoint import earlier_policy
 from learner.errors import Refused
 from learner.fused import Order
 from learner.optimizer import Optimizer
+from learner.ranks import ALONE
 from learner.request import AdamSettings, Lora
 from learner.session import Session
 from learner.update import policy_update
+from learner.version import of_batch
 from reference import Reference, read_rows
 from safetensors.torch import load_file, save_file
 
@@ -140,9 +142,10 @@ def test_an_earlier_policy_is_rounded_too_and_leaves_the_own_one(tmp_path, silen
     base = write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
     session = Session(open_settings(base, lora=LORA), silent)
     path = write_random_batch(tmp_path / "batch.safetensors")
-    session.step(step_settings(path, tmp_path / "0001", adapterType="bf16"), silent)
+    session.step(step_settings(path, tmp_path / "0001", adapterType="bf16", learningRate=0.1), silent)
     backend = session._backend
     earlier = held(backend, torch.bfloat16)
+    unrounded = {name: one.detach().clone() for name, one in backend.model.named_parameters() if name in earlier}
     session.step(step_settings(path, tmp_path / "0002", adapterType="bf16"), silent)
     own = flat(backend.trainable())
     rounded = rounding(backend, "bf16")
@@ -152,6 +155,18 @@ def test_an_earlier_policy_is_rounded_too_and_leaves_the_own_one(tmp_path, silen
             assert torch.equal(flat(backend.trainable()), flat(earlier.values()))
         assert torch.equal(flat(backend.trainable()), now) and not torch.equal(now, own)
     assert torch.equal(flat(backend.trainable()), own)
+
+    # So it is where it is asked what it would have played.
+    by = {"adapterType": "bf16", "playedBy": {"checkpoint": str(tmp_path / "0001")}}
+    request, rows = step_settings(path, "unused", **by), read_rows(path)
+    scored = of_batch(backend, read_batch(path, backend.vocabulary), request, ALONE).logprobs
+
+    @torch.no_grad()
+    def apart(start):
+        logprobs = Reference(make_model("qwen2"), Lora(**LORA), start).logprobs(rows, 1.0)[rows.sampled[:, 1:]]
+        return (scored - logprobs)[scored.isfinite()].abs().max()
+
+    assert apart(earlier) < LOGPROBS and apart(unrounded) > 10 * LOGPROBS
 
 
 def test_an_earlier_policy_without_a_part_of_the_adapter_is_refused(tmp_path, silent):

@@ -64,16 +64,41 @@ describe("a step's figures", () => {
     expect(agent).toEqual({ completions: 5, sequences: 3, off_form: 1 });
   });
 
-  it("have the update's tokens, and what bounded the ratio by its side, and both together", () => {
+  it("have the parts of all rewards, also of what was broken off, and a judge's own, and how far it agreed", () => {
+    const played = [2, 3, 7].map((right, i) => ({
+      ...(spread[i] as Trajectory),
+      reward: { reward: 0, success: false, parts: { right } },
+      end: i === 2 ? ("tool_failure" as const) : ("answered" as const),
+    }));
+    const parts = [{ tone: 1 }, { tone: 3 }];
+    const judged: GroupReward = { kind: "rewarded", rewards: [0, 1], parts, agreement: 0.5 };
+    const other: GroupReward = { kind: "rewarded", rewards: [1], agreement: 1 };
+    const row = stepMetricsRow(creditGroups([played, flat.slice(0, 1)], [judged, other], options), [], 0.1, null);
+    expect(row).toMatchObject({
+      parts: { right: { mean: 13 / 4, n: 4 }, tone: { mean: 2, n: 2 } },
+      judge_agreement: 0.75,
+    });
+  });
+
+  it("have the update's tokens and distances, and what bounded the ratio, by its side and together", () => {
     // A prefix that rollouts share is computed once, and is of each.
     const tokens = { total: 40, sampled: 16, computed: 30, padding: 2 };
-    const row = stepMetricsRow(credited, [], 0.1, metricsOf({ clip: { below: 0.25, above: 0.5 }, tokens }));
-    expect(row).toMatchObject({
+    const update = metricsOf({
+      clip: { below: 0.25, above: 0.5 },
+      tokens,
+      mismatchKl: { k1: 0.01, k3: 0.02 },
+      importance: { truncated: 0.1, masked: 0.2, ess: 0.9 },
+    });
+    expect(stepMetricsRow(credited, [], 0.1, update)).toMatchObject({
       clip_fraction: 0.75,
       clip_below: 0.25,
       clip_above: 0.5,
       tokens: 40,
       sampled_tokens: 16,
+      mismatch_kl: 0.02,
+      importance_truncated: 0.1,
+      importance_masked: 0.2,
+      importance_ess: 0.9,
     });
     expect(stepMetricsRow(credited, [], 0.1, null)).toMatchObject({ clip_fraction: null, clip_above: null });
   });

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { LearnerDied, LearnerOutOfMemory, LearnerRefused } from "../../src/core/learn/errors.js";
+import { PROTOCOL_VERSION } from "../../src/core/learn/protocol.js";
 import type { LearnerLifetime, StepSettings } from "../../src/core/learn/types.js";
 import type { UpdateRequest } from "../../src/core/train/parts.js";
 import { HoneError } from "../../src/core/util/errors.js";
@@ -223,7 +224,7 @@ describe("the learner of a run", () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  const updaterWith = (python: UpdaterSources["python"], saw = (): void => undefined) =>
+  const updaterWith = (python: UpdaterSources["python"], saw = (): void => undefined, parameters = 1e9) =>
     openUpdater({
       run: { logFile: (name: string) => join(folder, name), saw },
       model: "model.gguf",
@@ -235,12 +236,28 @@ describe("the learner of a run", () => {
         loraTargets: ["q_proj"],
       },
       config: { learner: "peft", learnerLifetime: "run", precision: "f32" },
-      fitted: { microBatchTokens: 1024, gradientCheckpointing: false, shape: { parameters: 1e9 } },
+      fitted: { microBatchTokens: 1024, gradientCheckpointing: false, shape: { parameters } },
       place: { device: "cpu", apart: false },
       threads: 1,
       python,
       log: () => undefined,
     } as unknown as UpdaterSources);
+
+  it.each([
+    [5e7, { betas: [0.9, 0.95], weightDecay: 0 }],
+    [1e9, { betas: [0.9, 0.99], weightDecay: 0.1 }],
+  ])("is opened with the run's adapter, and with Adam's numbers for %d parameters", async (parameters, optimizer) => {
+    const python = join(folder, "python");
+    // Says hello, and keeps what it is asked.
+    const hello = JSON.stringify({ type: "hello", version: PROTOCOL_VERSION, pid: 1, python: "" });
+    writeFileSync(python, `#!/bin/sh\necho '${hello}' >&4\nhead -n 1 <&3 > ${folder}/asked\n`);
+    chmodSync(python, 0o755);
+    const updater = updaterWith(async () => python, undefined, parameters);
+    await expect(updater.prepare(undefined)).rejects.toThrow(LearnerDied);
+    const lora = { rank: 4, alpha: 8, targets: ["q_proj"] };
+    expect(JSON.parse(readFileSync(join(folder, "asked"), "utf8"))).toMatchObject({ type: "open", lora, optimizer });
+    await updater.close();
+  });
 
   it("is ended when its facts cannot be recorded, on a full disk for example", async () => {
     const python = join(folder, "python");

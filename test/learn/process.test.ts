@@ -112,10 +112,15 @@ describe("the learner's process", () => {
     expect(error.message).toMatch(message);
   });
 
-  it("is ended when it makes no progress, although it beats", async () => {
-    const error = await stepError("hang", { progress: 2 });
+  it("is ended when it makes no progress once it is asked, although it beats; not for idling before", async () => {
+    const learner = await start("hang", { progress: 2 });
+    await sleep(2500);
+    const asked = performance.now();
+    const error = await learner.step(step).catch((thrown: unknown) => thrown as Error);
+    expect(performance.now() - asked).toBeGreaterThan(2000);
     expect(error).toBeInstanceOf(LearnerDied);
-    expect(error.message).toMatch(/made no progress for 2 seconds/);
+    expect((error as Error).message).toMatch(/made no progress for 2 seconds/);
+    expect(await gone(learner.pid)).toBe(true);
   });
 
   it("is waited for while another of its ranks makes progress", async () => {

@@ -57,24 +57,29 @@ export interface Option<T = unknown> {
   readonly flagless: boolean;
 }
 
-interface About<T> {
-  env?: string;
-  default?: T;
+/** Without `commands` it is taken by those of the group. */
+interface About<T>
+  extends Partial<Omit<Option<T>, "kind" | "schema" | "group" | "description" | "bySize" | "defaultText">> {
+  bySize?: BySize<T>;
   /** A function is given the text of `bySize`, which alone is the text without it. */
   defaultText?: DefaultText | ((bySize: string) => DefaultText);
-  bySize?: BySize<T>;
-  accepts?: string;
-  /** Without it those of the group. */
-  commands?: readonly string[] | "every";
-  first?: readonly string[];
-  run?: RunUse;
-  determined?: boolean;
-  file?: boolean;
-  library?: readonly LibraryUse[];
-  ofOutput?: boolean;
-  secret?: boolean;
-  flagless?: boolean;
 }
+
+/** What holds of an option of which nothing else is said. */
+const UNSAID = {
+  group: "",
+  env: "",
+  default: undefined,
+  bySize: undefined,
+  first: [],
+  run: undefined,
+  determined: false,
+  file: false,
+  library: [],
+  ofOutput: false,
+  secret: false,
+  flagless: false,
+} satisfies Partial<Option>;
 
 /** Its literal types say which commands and functions take the option, and whether it is always present. */
 type Given<T, A extends About<T>> = Omit<Option<T>, "library"> &
@@ -93,28 +98,18 @@ function option<T, A extends About<T>>(
   description: string,
   about: A,
 ): Given<T, A> {
-  const { bySize, defaultText } = about;
+  const { bySize, defaultText, commands } = about;
   const ofSize = bySize && bySizeText(bySize);
   return {
+    ...UNSAID,
+    accepts,
+    ...about,
     kind,
     schema,
-    group: "",
-    accepts: about.accepts ?? accepts,
     description,
-    env: about.env ?? "",
-    default: about.default,
     defaultText: typeof defaultText === "function" ? defaultText(ofSize ?? "") : (defaultText ?? ofSize),
-    bySize,
     commands: [],
-    ownCommands: about.commands,
-    first: about.first ?? [],
-    run: about.run,
-    determined: about.determined ?? false,
-    file: about.file ?? false,
-    library: about.library ?? [],
-    ofOutput: about.ofOutput ?? false,
-    secret: about.secret ?? false,
-    flagless: about.flagless ?? false,
+    ownCommands: commands,
   } as unknown as Given<T, A>;
 }
 
@@ -137,25 +132,15 @@ export const list = <const A extends About<string[]>>(description: string, about
 export const words = <const A extends About<string[]>>(description: string, about: A = {} as A) =>
   option("words", z.array(z.string()), "one or more words", description, about);
 
+const record = z.record(z.string().min(1), z.json()) as z.ZodType<Record<string, unknown>>;
+
 /** `NAME=VALUE`, given any number of times; a value is JSON, or text if it is not JSON. An object in a config file. */
 export const pairs = <const A extends About<Record<string, unknown>>>(description: string, about: A = {} as A) =>
-  option(
-    "pairs",
-    z.record(z.string().min(1), z.json()) as z.ZodType<Record<string, unknown>>,
-    "NAME=VALUE, where VALUE is JSON or text",
-    description,
-    about,
-  );
+  option("pairs", record, "NAME=VALUE, where VALUE is JSON or text", description, about);
 
 /** As {@link pairs}, but values stay text, whose type the reader determines. */
 export const texts = <const A extends About<Record<string, unknown>>>(description: string, about: A = {} as A) =>
-  option(
-    "texts",
-    z.record(z.string().min(1), z.json()) as z.ZodType<Record<string, unknown>>,
-    "NAME=VALUE",
-    description,
-    about,
-  );
+  option("texts", record, "NAME=VALUE", description, about);
 
 export const whole = <const A extends About<number>>(
   low: number,

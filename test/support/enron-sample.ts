@@ -61,9 +61,11 @@ export function rawMessages(archive: string): RawMessage[] {
 export async function importedMails(archive: string, most = Number.POSITIVE_INFINITY): Promise<Mail[]> {
   const mails: Mail[] = [];
   for await (const found of inFile(archive, true, { done: 0, total: 0 })) {
-    const parsed = await parse(found, { maxBody: 0, maxRecipients: 0 });
-    if (parsed.skipped.length > 0) throw new Error(`skipped ${JSON.stringify(parsed.skipped[0])}`);
-    mails.push(...parsed.mails);
+    for (const one of found) {
+      const mail = await parse(one, { maxBody: 0, maxRecipients: 0 });
+      if ("reason" in mail) throw new Error(`skipped ${JSON.stringify(mail)}`);
+      mails.push(mail);
+    }
     if (mails.length >= most) break;
   }
   return mails;

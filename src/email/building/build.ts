@@ -7,10 +7,10 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { HoneError, messageOf } from "../../core/util/errors.js";
 import { headOf } from "../import/bytes.js";
 import type { ImportRules, Skipped, SkipReason } from "../import/found.js";
-import { importMail } from "../import/import-mail.js";
 import { derivedId, hasDerivedId } from "../import/message.js";
+import { parse } from "../import/parse.js";
 import { type QuestionCounts, type QuestionRules, questionReader } from "../import/questions.js";
-import { findSource, type Source } from "../import/sources.js";
+import { findSource, inSources, type Source } from "../import/sources.js";
 import type { Mail } from "../mail.js";
 import type { EmailScenario } from "../scenario.js";
 import { applicationId } from "../schema.js";
@@ -126,10 +126,10 @@ export async function buildMailDatabase(options: BuildOptions): Promise<BuildSum
     if (mail.date === undefined) summary.undated++;
   }
 
-  function skip({ reason, fileName }: Skipped): void {
+  function skip({ reason, name }: Skipped): void {
     summary.read++;
     summary.skipped[reason] = (summary.skipped[reason] ?? 0) + 1;
-    summary.examples[reason] ??= fileName;
+    summary.examples[reason] ??= name;
   }
 
   function addScenarios(scenarios: readonly EmailScenario[]): void {
@@ -165,10 +165,14 @@ export async function buildMailDatabase(options: BuildOptions): Promise<BuildSum
 
   async function read({ paths, questions, rules }: BuildSource & { kind: "mail" }): Promise<void> {
     const progress = { done: 0, total: 0 };
-    for await (const { mails, skipped } of importMail(sources, rules, progress)) {
+    for await (const found of inSources(sources, progress)) {
       signal?.throwIfAborted();
-      for (const mail of mails) add(mail);
-      for (const one of skipped) skip(one);
+      for (const one of found) {
+        // On this thread: a mail of most takes less than to hand it to another.
+        const mail = await parse(one, rules);
+        if ("reason" in mail) skip(mail);
+        else add(mail);
+      }
       report("reading", progress.total > 0 ? Math.min(1, progress.done / progress.total) : 1);
       // Files of a folder are read without a pause in which a signal could arrive.
       await breathe();

@@ -1,5 +1,4 @@
-/** What is found in the sources of mail, before it is parsed and after. */
-import type { Mail } from "../mail.js";
+/** What is found in the sources of mail. */
 
 /** What is to be parsed, in the order of the source, or was skipped. */
 export type Found =
@@ -7,7 +6,7 @@ export type Found =
   | { readonly kind: "message"; readonly bytes: Buffer; readonly name: string }
   /** A line of JSON, or a row of a Parquet file. */
   | { readonly kind: "row"; readonly values: unknown; readonly name: string }
-  | { readonly kind: "skipped"; readonly reason: SkipReason; readonly name: string };
+  | Skipped;
 
 /** Why a message is not imported. Stable names, since they are keys of the summary. */
 export type SkipReason =
@@ -28,15 +27,11 @@ export type SkipReason =
   /** --max-recipients */
   | "too_many_recipients";
 
+/** Counted, with the name of its file. */
 export interface Skipped {
+  readonly kind: "skipped";
   readonly reason: SkipReason;
-  readonly fileName: string;
-}
-
-/** `mails` and `skipped` together are what was found. */
-export interface Parsed {
-  readonly mails: readonly Mail[];
-  readonly skipped: readonly Skipped[];
+  readonly name: string;
 }
 
 /** Limits on imported mails; 0 means no limit. */

@@ -1,4 +1,4 @@
-/** Finds the messages and rows of paths: lists files, detects their kind, and tracks progress. */
+/** Finds the messages and rows of paths, in order: lists files, detects their kind, and tracks progress. */
 import { readFileSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
@@ -43,6 +43,28 @@ export async function findSource(path: string): Promise<Source> {
   }
 }
 
+/**
+ * What all sources hold.
+ *
+ * @param progress updated while reading
+ * @throws HoneError on a source that holds no mail or cannot be read to its end
+ */
+export async function* inSources(sources: readonly Source[], progress: ReadingProgress): AsyncGenerator<Found[]> {
+  progress.total = sources.reduce((sum, { bytes }) => sum + bytes, 0);
+  for (const { path, isFolder } of sources) {
+    if (!isFolder) {
+      yield* inFile(path, true, progress);
+      continue;
+    }
+    const containers: string[] = [];
+    for (const found of inFolder(path, progress, containers)) yield [found];
+    for (const container of containers) {
+      progress.total += (await findSource(container)).bytes;
+      yield* inFile(container, false, progress);
+    }
+  }
+}
+
 /** The message that a file of a folder is; undefined for a file with many messages. */
 function messageIn(path: string): Found | undefined {
   using file = new OpenFile(path);
@@ -59,7 +81,7 @@ function messageIn(path: string): Found | undefined {
  *
  * @param containers receives the files that hold many messages (mbox, archives, ...), to be opened one by one
  */
-export function* inFolder(path: string, progress: ReadingProgress, containers: string[]): Generator<Found> {
+function* inFolder(path: string, progress: ReadingProgress, containers: string[]): Generator<Found> {
   for (const { path: name, readable } of walk(path)) {
     progress.done += FOLDER_FILE_BYTES;
     let found: Found | undefined = { kind: "skipped", reason: "unreadable", name };

@@ -6,9 +6,9 @@ import { gzipSync } from "node:zlib";
 import { type BasicType, parquetWriteBuffer } from "hyparquet-writer";
 import { pack } from "tar-stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Skipped } from "../../../../src/email/import/found.js";
-import { importMail } from "../../../../src/email/import/import-mail.js";
-import { findSource } from "../../../../src/email/import/sources.js";
+import type { ImportRules, Skipped } from "../../../../src/email/import/found.js";
+import { parse } from "../../../../src/email/import/parse.js";
+import { findSource, inSources } from "../../../../src/email/import/sources.js";
 import type { Mail } from "../../../../src/email/mail.js";
 import { describeSample, importedMails, maildirArchive } from "../../../support/enron-sample.js";
 
@@ -40,14 +40,21 @@ async function tar(files: Readonly<Record<string, string | Buffer>>): Promise<Bu
 }
 
 async function read(...paths: string[]) {
+  return readBy({ maxBody: 0, maxRecipients: 0 }, ...paths);
+}
+
+async function readBy(rules: ImportRules, ...paths: string[]) {
   const sources = [];
   for (const path of paths) sources.push(await findSource(path));
   const progress = { done: 0, total: 0 };
   const mails: Mail[] = [];
   const skipped: Skipped[] = [];
-  for await (const parsed of importMail(sources, { maxBody: 0, maxRecipients: 0 }, progress)) {
-    mails.push(...parsed.mails);
-    skipped.push(...parsed.skipped);
+  for await (const found of inSources(sources, progress)) {
+    for (const one of found) {
+      const mail = await parse(one, rules);
+      if ("reason" in mail) skipped.push(mail);
+      else mails.push(mail);
+    }
   }
   expect(progress.done).toBe(progress.total);
   return { ids: mails.map(({ messageId }) => messageId), mails, skipped };
@@ -68,7 +75,7 @@ test("a maildir folder, whatever its files are called; what is no mail is counte
     "/maildir/inbox/2_",
     "/maildir/sent/cur/1069.host:2,S",
   ]);
-  expect(skipped.map(({ reason, fileName }) => [fileName.slice(folder.length), reason]).sort()).toEqual([
+  expect(skipped.map(({ reason, name }) => [name.slice(folder.length), reason]).sort()).toEqual([
     ["/maildir/broken", "unreadable"],
     ["/maildir/inbox/circle", "unreadable"],
     ["/maildir/picture.png", "not_mail"],
@@ -197,19 +204,9 @@ test("rules leave out mail with long bodies or many recipients, by name", async 
     "rules",
     mbox(message(1, "x".repeat(5001)), message(2, "x".repeat(5000)), message(3).replace("b@x.org", to)),
   );
-  const results = [];
-  for await (const parsed of importMail(
-    [await findSource(path)],
-    { maxBody: 5000, maxRecipients: 30 },
-    { done: 0, total: 0 },
-  )) {
-    results.push(parsed);
-  }
-  expect(results.flatMap(({ mails }) => mails.map(({ messageId }) => messageId))).toEqual(["<2@x>"]);
-  expect(results.flatMap(({ skipped }) => skipped.map(({ reason }) => reason))).toEqual([
-    "body_too_long",
-    "too_many_recipients",
-  ]);
+  const { ids, skipped } = await readBy({ maxBody: 5000, maxRecipients: 30 }, path);
+  expect(ids).toEqual(["<2@x>"]);
+  expect(skipped.map(({ reason }) => reason)).toEqual(["body_too_long", "too_many_recipients"]);
 });
 
 test("what cannot be read is told in one line", async () => {

@@ -12,19 +12,6 @@ const TEXT = 4000;
 
 export type RolloutTable = NonNullable<ReturnType<Sample["table"]>>;
 
-const COLUMNS = [
-  "step",
-  "scenario",
-  "question",
-  "reward",
-  "training reward",
-  "success",
-  "end",
-  "turns",
-  "tokens",
-  "conversation",
-] as const;
-
 /** Every rollout of the step is equally likely to be chosen (reservoir sampling; Vitter 1985, algorithm R). */
 export class Sample {
   readonly #step: number;
@@ -56,23 +43,18 @@ export class Sample {
 
   table() {
     if (this.#kept.length === 0) return undefined;
-    return {
-      columns: COLUMNS,
-      rows: this.#kept.map((one) => {
-        const { id, scenario, reward, end, turns, completionTokens } = one;
-        return [
-          this.#step,
-          scenario.id,
-          cutText(scenario.question ?? "", TEXT),
-          reward.reward,
-          this.#trained.get(id) ?? null,
-          reward.success,
-          end,
-          turns,
-          completionTokens,
-          cutText(conversationText(one, false), TEXT),
-        ];
-      }),
-    };
+    const rows = this.#kept.map((one) => ({
+      step: this.#step,
+      scenario: one.scenario.id,
+      question: cutText(one.scenario.question ?? "", TEXT),
+      reward: one.reward.reward,
+      "training reward": this.#trained.get(one.id) ?? null,
+      success: one.reward.success,
+      end: one.end,
+      turns: one.turns,
+      tokens: one.completionTokens,
+      conversation: cutText(conversationText(one, false), TEXT),
+    }));
+    return { columns: Object.keys(rows[0] as object), rows: rows.map((row) => Object.values(row)) };
   }
 }

@@ -1,8 +1,7 @@
 /** Plays scenarios outside of training: chooses them, gathers rollouts, writes the trajectory file, computes totals. */
 
-import { gather } from "../core/gather/gather.js";
-import type { WorkerSettings } from "../core/gather/job.js";
-import type { RolloutFailure, Trajectory } from "../core/rollout/trajectory.js";
+import { type GatherOptions, gather } from "../core/gather/gather.js";
+import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { Scenario, ScenarioIo, Split } from "../core/task/task.js";
 import { HoneError, UsageError } from "../core/util/errors.js";
 import { LineFile } from "../core/util/files.js";
@@ -53,22 +52,18 @@ export function chooseScenarios(all: readonly Scenario[], choice: ScenarioChoice
   return new Random("scenarios", choice.seed).sample(ofSplit, choice.n);
 }
 
-export interface RolloutsToFile {
-  readonly settings: WorkerSettings;
+export interface RolloutsToFile
+  extends Pick<
+    GatherOptions,
+    "settings" | "groupSize" | "concurrency" | "maxExceptions" | "signal" | "onFailure" | "onNote"
+  > {
   readonly choice: ScenarioChoice;
   /** Access for downloading scenarios from the Hub. */
   readonly io?: ScenarioIo;
-  readonly groupSize: number;
-  readonly concurrency: number;
-  readonly maxExceptions: number;
   /** Path of the trajectory file. */
   readonly out: string;
-  readonly signal: AbortSignal;
   /** Called at the start, and after every finished rollout with it. */
   readonly onProgress?: (tally: RolloutTally, total: number, trajectory?: Trajectory) => void;
-  readonly onFailure?: (failure: RolloutFailure) => void;
-  /** Told once of each thing that is not done as an agent asks. */
-  readonly onNote?: (text: string) => void;
 }
 
 export type RolloutsSummary = Awaited<ReturnType<typeof rolloutsToFile>>;
@@ -82,34 +77,27 @@ export function uniquePromptTokens(group: readonly Trajectory[]): number {
   return common + group.reduce((sum, { promptTokens }) => sum + promptTokens - common, 0);
 }
 
-export async function rolloutsToFile(options: RolloutsToFile) {
-  const { settings, out } = options;
+export async function rolloutsToFile({ choice, io, out, onProgress, ...playing }: RolloutsToFile) {
+  const { settings, groupSize } = playing;
   const task = await loadTask(settings.task, settings.limits.taskSeconds);
-  const scenarios = chooseScenarios(await scenariosOf(task, settings.taskOptions, options.io), options.choice);
+  const scenarios = chooseScenarios(await scenariosOf(task, settings.taskOptions, io), choice);
 
   const file = new LineFile(out, `the trajectory file ${out}`);
   const tally = new RolloutTally();
-  const total = scenarios.length * options.groupSize;
+  const total = scenarios.length * groupSize;
   let wanted = false;
   try {
-    const { onFailure, onNote } = options;
-    options.onProgress?.(tally, total);
+    onProgress?.(tally, total);
     const { groups, failures, interrupted, seconds } = await gather({
-      settings,
+      ...playing,
       scenarios,
-      groupSize: options.groupSize,
-      seedName: options.choice.seed,
+      seedName: choice.seed,
       step: 0,
-      concurrency: options.concurrency,
-      maxExceptions: options.maxExceptions,
-      signal: options.signal,
-      ...(onFailure === undefined ? {} : { onFailure }),
-      ...(onNote === undefined ? {} : { onNote }),
       onTrajectory: (trajectory) => {
         tally.add(trajectory);
         file.add(toJson(trajectory));
         wanted = true;
-        options.onProgress?.(tally, total, trajectory);
+        onProgress?.(tally, total, trajectory);
       },
     });
     wanted = true;

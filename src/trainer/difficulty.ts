@@ -10,7 +10,7 @@ import type { GroupOutcome, ScenarioDifficulty } from "../core/run/records.js";
 import type { RunSettings } from "../core/run/settings.js";
 import { gradeOwn, playAndGrade } from "../core/train/grading.js";
 import type { LoopParts, StepScenarios } from "../core/train/parts.js";
-import { playContextOf, playSaved } from "../core/train/saved-play.js";
+import { playSaved } from "../core/train/saved-play.js";
 import { use } from "../core/train/settle.js";
 import { HoneError } from "../core/util/errors.js";
 import { hone } from "../core/util/program.js";
@@ -107,12 +107,8 @@ async function measure(
   const { run, grade = gradeOwn, signal } = parts;
   const start = run.store.firstStep();
   await use(parts, start);
-  const playing = playContextOf(parts);
   const { graded } = await playAndGrade(signal, grade, (signal, onGroup) =>
-    playSaved(
-      { ...playing, signal },
-      { phase: "train", step: 0, scenarios, groupSize, adapter: start.adapter, onGroup },
-    ),
+    playSaved({ ...parts, signal }, { phase: "train", step: 0, scenarios, groupSize, adapter: start.adapter, onGroup }),
   );
   signal.throwIfAborted();
   const groups = new Map<string, Trajectory[]>(scenarios.map(({ id }) => [id, []]));

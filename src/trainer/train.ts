@@ -98,21 +98,20 @@ export async function train(
     rewardGroup: async () => ({ kind: "rewarded", rewards: [] }) as const,
     signal,
   };
-  const [{ pruneCheckpoints }, { lookAtPlay, playContextOf }, { stagesOf }, { trainStep }, { StepClock }] =
-    await Promise.all([
-      import("../core/train/earlier.js"),
-      import("../core/train/saved-play.js"),
-      import("../core/train/stages.js"),
-      import("../core/train/step.js"),
-      import("../core/train/step-clock.js"),
-    ]);
+  const [{ pruneCheckpoints }, { lookAtPlay }, { stagesOf }, { trainStep }, { StepClock }] = await Promise.all([
+    import("../core/train/earlier.js"),
+    import("../core/train/saved-play.js"),
+    import("../core/train/stages.js"),
+    import("../core/train/step.js"),
+    import("../core/train/step-clock.js"),
+  ]);
   const clock = new StepClock();
   const row = await trainStep({
     ...stagesOf(stepParts, at, clock),
     sample: (soFar) => (soFar.length === 0 ? scenarios : []),
     play: async () => {
       const asked = { phase: "train", step, adapter: at.adapter } as const;
-      await clock.check(() => lookAtPlay(playContextOf(stepParts), asked, played));
+      await clock.check(() => lookAtPlay(stepParts, asked, played));
       return { groups: played, failures: [], reused: 0 };
     },
     reward: async () => rewarded,

@@ -120,16 +120,15 @@ export class TrainingRun implements AsyncIterable<MetricsLine> {
   ): Promise<ValidationRow["result"]> {
     this.#checkIdle("validate()");
     checkScenarios("validate()", "first", scenarios);
-    const { playContextOf, validate } = await import("../core/train/saved-play.js");
-    const { run, policy, view, settings } = this.#opened.parts;
-    const guards = this.#opened.guards(undefined);
-    const { step: last } = run.store.lastStep();
-    const stored = run.store.validations().find(({ step }) => step === last);
+    const { validate } = await import("../core/train/saved-play.js");
+    const parts = { ...this.#opened.parts, guards: this.#opened.guards(undefined), signal };
+    const { store } = parts.run;
+    const { step: last } = store.lastStep();
+    const stored = store.validations().find(({ step }) => step === last);
     if (stored) return stored.result;
     await playInForce(this.#opened);
-    const playing = playContextOf({ run, policy, view, settings, signal, guards });
     const { grade } = this.#opened.plan.settings.accuracy === "judge" ? await this.#opened.rewards() : {};
-    return (await validate(playing, run.store.lastStep(), scenarios, grade)).result;
+    return (await validate(parts, store.lastStep(), scenarios, grade)).result;
   }
 
   /** The result so far; `seconds` are those since it was opened. */

@@ -2,31 +2,15 @@
 import type { GradeRollout } from "../reward/reward.js";
 import type { Trajectory } from "../rollout/trajectory.js";
 import type { RolloutPhase, StepRow, ValidationRow } from "../run/records.js";
-import type { RunStore } from "../run/store.js";
 import type { Scenario } from "../task/task.js";
 import { HoneError } from "../util/errors.js";
 import { gradeOwn, playGraded } from "./grading.js";
-import { type Acts, type Guard, heed } from "./guard.js";
-import type { LoopParts, LoopSettings, PlayResult, Policy, View } from "./parts.js";
+import { type Acts, heed } from "./guard.js";
+import type { LoopParts, LoopSettings, PlayResult } from "./parts.js";
 import type { StepClock } from "./step-clock.js";
 
-export interface PlayContext {
-  readonly store: RunStore;
-  readonly policy: Policy;
-  readonly view: View;
-  readonly signal: AbortSignal;
-  readonly guards: readonly Guard[];
-  /** Of the run. */
-  readonly seed: number;
-  readonly temperature: number;
-}
-
-type PlayContextParts = Pick<LoopParts, "run" | "policy" | "view" | "signal" | "settings" | "guards">;
-
-export function playContextOf({ run, settings, policy, view, signal, guards }: PlayContextParts): PlayContext {
-  const { seed, temperature } = settings;
-  return { store: run.store, policy, view, signal, guards, seed, temperature };
-}
+/** By which scenarios are played. */
+export type PlayParts = Pick<LoopParts, "run" | "policy" | "view" | "signal" | "settings" | "guards">;
 
 /** Stopped by the user; no error, and nothing is lost. */
 export class Interrupted extends HoneError {
@@ -54,30 +38,31 @@ const seedNameOf = (seed: number, phase: RolloutPhase) => `${seed}/${phase}`;
 
 /** What guards may demand before a step is committed, and of a validation. */
 export const actsBefore = (
-  { store, view }: Pick<PlayContext, "store" | "view">,
+  { run, view }: Pick<PlayParts, "run" | "view">,
   phase: RolloutPhase,
   step: number,
 ): Acts => ({
   note: (text) => view.log(text),
-  dropRollouts: () => store.dropRollouts(phase, step),
+  dropRollouts: () => run.store.dropRollouts(phase, step),
   takeBack: () => undefined,
 });
 
 /** Asks the guards what they see in groups that were played. */
 export async function lookAtPlay(
-  { store, view, guards, seed, temperature }: Omit<PlayContext, "policy" | "signal">,
+  parts: Omit<PlayParts, "policy" | "signal">,
   { phase, step, adapter }: Pick<SavedPlay, "phase" | "step" | "adapter">,
   groups: readonly (readonly Trajectory[])[],
 ): Promise<void> {
-  const acts = actsBefore({ store, view }, phase, step);
+  const { seed, temperature } = parts.settings;
+  const acts = actsBefore(parts, phase, step);
   const of = phase === "validation" ? 0 : step;
   const seen = { adapter, temperature, seedName: seedNameOf(seed, phase), step: of };
-  for (const group of groups) await heed(guards, "afterPlay", { group, ...seen }, acts);
+  for (const group of groups) await heed(parts.guards, "afterPlay", { group, ...seen }, acts);
 }
 
 /** @throws Interrupted when the signal came before everything was played */
 export async function playSaved(
-  { store, policy, view, signal, seed }: PlayContext,
+  { run: { store }, settings: { seed }, policy, view, signal }: PlayParts,
   { phase, step, scenarios, groupSize, adapter, onGroup }: SavedPlay,
 ): Promise<PlayResult & { reused: number }> {
   store.dropForeignRollouts(phase, step, adapter);
@@ -112,12 +97,13 @@ export const isDue = ({ steps, validateEvery }: Pick<LoopSettings, "steps" | "va
  * @param grade decides whether an answer is right, where the task's own reward does not
  */
 export async function validate(
-  playing: PlayContext,
+  parts: PlayParts,
   at: StepRow,
   scenarios: readonly Scenario[],
   grade: GradeRollout = gradeOwn,
 ): Promise<ValidationRow> {
-  const { store, view, signal } = playing;
+  const { view, signal } = parts;
+  const { store } = parts.run;
   const before = store.validations().find(({ step }) => step === at.step);
   if (before) return before;
   const started = performance.now();
@@ -125,8 +111,8 @@ export async function validate(
   const asked = { phase: "validation", step, scenarios, groupSize: 1, adapter } as const;
   const result = await interruptible(signal, "validation", step, () =>
     playGraded(signal, grade, async (signal, onGroup) => {
-      const played = await playSaved({ ...playing, signal }, { ...asked, onGroup });
-      await lookAtPlay(playing, asked, played.groups);
+      const played = await playSaved({ ...parts, signal }, { ...asked, onGroup });
+      await lookAtPlay(parts, asked, played.groups);
       return played;
     }),
   );
@@ -145,7 +131,7 @@ export async function validate(
 export async function validateHeldOut(parts: LoopParts, row: StepRow, clock: StepClock): Promise<void> {
   const heldOut = parts.scenarios.ofValidation(parts.settings.validateN);
   if (heldOut.length === 0) return;
-  await clock.measure("validation", () => validate(playContextOf(parts), row, heldOut, parts.grade));
+  await clock.measure("validation", () => validate(parts, row, heldOut, parts.grade));
 }
 
 /** Runs work that the signal may end, which then counts as an interruption. */

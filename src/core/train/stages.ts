@@ -18,7 +18,7 @@ import { type EarlierPolicy, earlierOf } from "./earlier.js";
 import { type Acts, heed } from "./guard.js";
 import { stepMetricsRow } from "./metrics.js";
 import type { LoopParts } from "./parts.js";
-import { actsBefore, interruptible, lookAtPlay, playContextOf, playSaved } from "./saved-play.js";
+import { actsBefore, interruptible, lookAtPlay, playSaved } from "./saved-play.js";
 import { rateOfStep } from "./schedule.js";
 import { actsAfter, wakeWith } from "./settle.js";
 import type { ClockPhase, StepClock } from "./step-clock.js";
@@ -81,7 +81,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
 /** @param version state of the run whose policy plays the step, and which the engine plays now */
 export function playStages(parts: LoopParts, step: number, version: StepRow, clock: StepClock): PlayStages {
   const { settings, scenarios, guards, view, signal } = parts;
-  const acts = actsBefore(playContextOf(parts), "train", step);
+  const acts = actsBefore(parts, "train", step);
   const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);
   const stoppable = <T>(work: () => Promise<T>) => interruptible(signal, "train", step, work);
 
@@ -104,8 +104,8 @@ export function playStages(parts: LoopParts, step: number, version: StepRow, clo
           adapter: version.adapter,
           onGroup: (group: readonly Trajectory[]) => rewarding.begin(group),
         } as const;
-        const played = await timed("rollouts", () => playSaved({ ...playContextOf(parts), signal }, asked));
-        await clock.check(() => lookAtPlay(playContextOf(parts), asked, played.groups));
+        const played = await timed("rollouts", () => playSaved({ ...parts, signal }, asked));
+        await clock.check(() => lookAtPlay(parts, asked, played.groups));
         return played;
       }),
 
@@ -130,7 +130,7 @@ export function learnStages(parts: LoopParts, at: StepRow, version: StepRow, clo
   const step = at.step + 1;
   const learningRate = rateOfStep(settings.schedule, step, settings.steps);
   const earlier = earlierOf(run, at.step - version.step);
-  const acts = actsBefore(playContextOf(parts), "train", step);
+  const acts = actsBefore(parts, "train", step);
   const numericsWith = (learnt: StepMetrics | null) =>
     numericsOf(settings.numerics.engine, learnt && learnerNumerics(learnt, settings.numerics.hfWeights));
   const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);

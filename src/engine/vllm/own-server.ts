@@ -156,33 +156,25 @@ export class OwnServer {
     const { contextPerSequence, sequences, adapterRank, urls } = this.#engine;
     const { hostname, port } = new URL(urls[0] as string);
     const rank = RANKS.find((one) => one >= (adapterRank ?? 1)) ?? adapterRank;
-    return [
-      "-m",
-      "vllm.entrypoints.openai.api_server",
-      "--model",
-      folder,
-      "--served-model-name",
-      "base",
-      "--host",
-      hostname,
-      "--port",
+    const valued = {
+      model: folder,
+      "served-model-name": "base",
+      host: hostname,
       port,
-      "--dtype",
       dtype,
-      "--max-model-len",
-      String(contextPerSequence + 1),
-      "--max-num-seqs",
-      String(sequences),
+      "max-model-len": contextPerSequence + 1,
+      "max-num-seqs": sequences,
+      "max-lora-rank": rank,
+      "max-loras": 2,
+      "logprobs-mode": "processed_logprobs",
+      "generation-config": "vllm",
+      ...(gpu && { "gpu-memory-utilization": memoryShare }),
+    };
+    return [
+      ...["-m", "vllm.entrypoints.openai.api_server"],
+      ...Object.entries(valued).flatMap(([name, value]) => [`--${name}`, String(value)]),
       "--enable-lora",
-      "--max-lora-rank",
-      String(rank),
-      "--max-loras",
-      "2",
-      "--logprobs-mode",
-      "processed_logprobs",
-      "--generation-config",
-      "vllm",
-      ...(gpu ? ["--enable-sleep-mode", "--gpu-memory-utilization", String(memoryShare)] : ["--enforce-eager"]),
+      gpu ? "--enable-sleep-mode" : "--enforce-eager",
     ];
   }
 }

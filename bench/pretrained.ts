@@ -9,7 +9,7 @@ import { HoneError } from "../src/core/util/errors.js";
 import { sha256OfFile } from "../src/core/util/files.js";
 import { cacheHome } from "../src/core/util/paths.js";
 import { madeOnce } from "../src/machine/models/convert.js";
-import { linesTo, type ModelIo } from "../src/machine/models/io.js";
+import type { ModelIo } from "../src/machine/models/io.js";
 import { fileOfWheels, type WheelPart } from "../src/machine/python/wheel.js";
 
 export interface Pretrained {
@@ -78,7 +78,7 @@ function partsOf(name: string, version: string, sums: readonly string[]): WheelP
 
 /** Where the file lies, put together where it is not there. */
 export const ensurePretrained = (name: PretrainedName, onProgress: (line: string) => void): Promise<string> =>
-  putTogether(name, PRETRAINED[name], linesTo(onProgress));
+  putTogether(name, PRETRAINED[name], { log: onProgress });
 
 /** @throws HoneError where a part cannot be fetched, or all together are another file */
 export async function putTogether(name: string, { hub, sha256, parts }: Pretrained, io: ModelIo): Promise<string> {

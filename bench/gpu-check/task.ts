@@ -8,7 +8,6 @@ import { HoneError, messageOf } from "../../src/core/util/errors.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { modelFile } from "../../src/engine/models.js";
 import { modelFolder } from "../../src/machine/models/folder.js";
-import { linesTo } from "../../src/machine/models/io.js";
 import { ensurePython } from "../../src/machine/python/python.js";
 import { vllmIsReady } from "../../src/machine/python/vllm.js";
 import { output } from "../llama-tools.js";
@@ -101,7 +100,7 @@ function byOthers(side: "trl" | "unsloth", about: string): Section {
       }
       if (cuda && !has(python, "vllm")) throw new HoneError(NO_VLLM);
       const model = modelFile(await modelOf(check));
-      const folder = await modelFolder(model, { home, python: undefined }, linesTo(log));
+      const folder = await modelFolder(model, { home, python: undefined }, { log });
       const { groups, size, maxTokens, context, steps } = sizeOf(check);
       const numbers = { groups, size, "max-tokens": maxTokens, context, steps };
       const options = Object.entries(numbers).flatMap(([name, value]) => [`--${name}`, String(value)]);

@@ -5,7 +5,6 @@ import { withDefaults } from "../../src/core/config/config.js";
 import { HoneError } from "../../src/core/util/errors.js";
 import { packageRoot } from "../../src/core/util/paths.js";
 import { downloadOptions } from "../../src/machine/input-options.js";
-import { linesTo } from "../../src/machine/models/io.js";
 import { resolveModel } from "../../src/machine/models/resolve.js";
 import { buildLlamaTool, output, toolEnvironment } from "../llama-tools.js";
 
@@ -23,7 +22,7 @@ export async function ensureQuantised(type: QuantisedType, log: (line: string) =
   const source = await resolveModel(
     "smollm2-135m-q4_1",
     withDefaults(["weights", "home", ...downloadOptions], { weights: "f16" }),
-    linesTo(log),
+    { log },
   );
   const tool = await buildLlamaTool("llama-quantize", log);
   mkdirSync(dirname(file), { recursive: true });

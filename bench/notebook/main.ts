@@ -18,7 +18,6 @@ import { openMailDatabase } from "../../src/email/reader.js";
 import { emailTools } from "../../src/email/tools.js";
 import { usableCores } from "../../src/engine/threads.js";
 import { downloadOptions } from "../../src/machine/input-options.js";
-import { linesTo } from "../../src/machine/models/io.js";
 import { resolveModel } from "../../src/machine/models/resolve.js";
 import { ensurePython } from "../../src/machine/python/python.js";
 import { readArguments } from "../arguments.js";
@@ -131,7 +130,7 @@ async function playTheirs(folder: string, db: string, adapter: string, questions
   const gguf = await resolveModel(
     MODEL,
     withDefaults(["weights", "home", ...downloadOptions], { weights: "f16", home: folder }),
-    linesTo(console.error),
+    { log: console.error },
   );
   const file = join(folder, `questions-${seed}.json`);
   writeFileSync(file, JSON.stringify(questions));

@@ -17,7 +17,6 @@ import { ggmlBase } from "../engine/missing.js";
 import { modelFingerprint } from "../engine/models.js";
 import { usableCores } from "../engine/threads.js";
 import { checkTrainable, conversingModel } from "../machine/models/header.js";
-import { linesTo } from "../machine/models/io.js";
 import { resolveModel } from "../machine/models/resolve.js";
 import { prepareMachine, pythonFor } from "../machine/python/machine.js";
 import { ensurePython } from "../machine/python/python.js";
@@ -62,7 +61,7 @@ export async function imitate(options: SftOptions, choice: SftChoice): Promise<S
   takeDevice(config);
   const plain = await loadTask(config.task, config.taskTimeout);
   const { task } = await withServers(config, plain, config.task, serverLogs(config.home), { log, signal });
-  const model = await resolveModel(config.model as string, config, linesTo(log, signal));
+  const model = await resolveModel(config.model as string, config, { log, signal });
   checkTrainable(await conversingModel(model), model, config.hfWeights !== undefined);
   const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
   const into = resolve(config.out ?? join(config.home, "sft", stamp));

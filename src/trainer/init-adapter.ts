@@ -16,7 +16,6 @@ import {
   type PeftAdapter,
   readPeft,
 } from "../machine/models/adapter.js";
-import { linesTo } from "../machine/models/io.js";
 
 const FLAG = "--fork";
 
@@ -53,7 +52,7 @@ export async function firstCheckpoint(
   io: { readonly log: (text: string) => void; readonly signal: AbortSignal },
 ): Promise<string | undefined> {
   if (initial === undefined || RunStore.hasBegun(join(folder, STORE_FILE))) return undefined;
-  const into = await adopted(initial, model, config, linesTo(io.log, io.signal));
+  const into = await adopted(initial, model, config, io);
   const lora = { rank: settings.loraRank, alpha: settings.loraAlpha, targets: [...settings.loraTargets] };
   const about = { run: basename(initial.folder), step: 0, model: contents.model as string, lora };
   await sealCheckpoint(into, about, ADOPTED_FILES);

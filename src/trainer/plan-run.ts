@@ -27,7 +27,6 @@ import { rewardFacts, rewardNamed } from "../judge/reward/registry.js";
 import { withAbsolutePaths } from "../machine/models/absolute-paths.js";
 import type { PeftAdapter } from "../machine/models/adapter.js";
 import { checkTrainable, conversingModel } from "../machine/models/header.js";
-import { linesTo } from "../machine/models/io.js";
 import { resolveWithSource } from "../machine/models/resolve.js";
 import type { PlanInput } from "../machine/plan/input.js";
 import { checkEngineChoice } from "../machine/play/engine-choice.js";
@@ -129,7 +128,7 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
   };
   const { file: model, source } = opened
     ? { file: opened.model.info.model, source: undefined }
-    : await resolveWithSource(reference, { ...config, weights }, linesTo(log, signal), { inspect });
+    : await resolveWithSource(reference, { ...config, weights }, { log, signal }, { inspect });
   const shape = await conversingModel(model);
   checkTrainable(shape, model, config.hfWeights !== undefined);
   const { settings, initial } = settingsFor(shape, source !== undefined);

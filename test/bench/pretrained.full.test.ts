@@ -7,7 +7,6 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { putTogether } from "../../bench/pretrained.js";
 import { packageRoot } from "../../src/core/util/paths.js";
-import { linesTo } from "../../src/machine/models/io.js";
 import type { WheelPart } from "../../src/machine/python/wheel.js";
 
 const tiny = readFileSync(join(packageRoot, "models/tiny/tiny.gguf"));
@@ -28,7 +27,7 @@ const sha256 = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex
 const before = { ...process.env };
 let folder: string;
 let parts: WheelPart[];
-const io = linesTo(() => undefined);
+const io = { log: () => undefined };
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "hone-pretrained-"));

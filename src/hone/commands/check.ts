@@ -5,7 +5,6 @@ import { serverLogs } from "../../agent/servers.js";
 import { CONTEXT, DEFAULT_MODEL } from "../../core/config/defaults.js";
 import { UnfinishedError } from "../../core/util/errors.js";
 import { bar } from "../../insight/report/progress-line.js";
-import { linesTo } from "../../machine/models/io.js";
 import { resolveModel } from "../../machine/models/resolve.js";
 import { loadTask } from "../../scenarios/load.js";
 import { givenForTask, taskOptionsOf } from "../../scenarios/task-options.js";
@@ -75,7 +74,7 @@ export const checkCommand = defineCommand({
       seed: config.seed,
       maxTurns: config.maxTurns,
       toolSeconds: config.toolTimeout,
-      model: await resolveModel(config.model ?? DEFAULT_MODEL, config, linesTo(io.log, io.signal)),
+      model: await resolveModel(config.model ?? DEFAULT_MODEL, config, io),
       context: config.context ?? CONTEXT,
       signal: io.signal,
       onPlayed: (done, total) => io.progress.update(() => `played ${bar(done / total, 20)} ${done}/${total} rollouts`),

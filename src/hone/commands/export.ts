@@ -1,7 +1,6 @@
 /** `yarn hone export`: writes a trained model in a format that other programs load. */
 
 import { exportRun } from "../../machine/export/export.js";
-import { linesTo } from "../../machine/models/io.js";
 import { defineCommand } from "../command.js";
 
 export const exportCommand = defineCommand({
@@ -11,7 +10,7 @@ export const exportCommand = defineCommand({
   epilogue:
     "--out is the folder to make; without it exports/RUN-STEP-FORM in the home folder. docs/export.md says how each form is loaded.",
   async run(config, io) {
-    const done = await exportRun(config, linesTo(io.log, io.signal));
+    const done = await exportRun(config, io);
     io.log(`${done.folder}: ${done.files.join(", ")}`);
     if (done.repository !== null) io.log(`on the Hub: ${done.repository}`);
     return done;

@@ -7,7 +7,6 @@ import { takeDevice } from "../../engine/device/device.js";
 import { engineOptions } from "../../engine/engine-options.js";
 import { loadEngine } from "../../engine/factory.js";
 import { trainedContext } from "../../engine/models.js";
-import { linesTo } from "../../machine/models/io.js";
 import { resolveModel } from "../../machine/models/resolve.js";
 import { adapterFile, existing } from "../../machine/play/engine-player.js";
 import { prepareMachine } from "../../machine/python/machine.js";
@@ -42,9 +41,8 @@ export const logprobsCommand = defineCommand({
   required: ["model", "tokens"],
   async run(config, io) {
     takeDevice(config);
-    const lines = linesTo(io.log, io.signal);
-    const model = await resolveModel(config.model, config, lines);
-    const adapter = config.adapter === undefined ? null : await adapterFile(config.adapter, model, config, lines);
+    const model = await resolveModel(config.model, config, io);
+    const adapter = config.adapter === undefined ? null : await adapterFile(config.adapter, model, config, io);
     const tokens = readTokens(existing(config.tokens, "--tokens"));
     const trained = await trainedContext(model);
     if (tokens.length > trained) {

@@ -3,7 +3,6 @@
 import { hone } from "../../core/util/program.js";
 import { tableText } from "../../core/util/text.js";
 import { listModels, type ModelRow, removeModel, showModel } from "../../machine/models/installed.js";
-import { linesTo } from "../../machine/models/io.js";
 import { resolveModel } from "../../machine/models/resolve.js";
 import { type Fit, fitText } from "../../machine/plan/by-default.js";
 import { type Here, machineText, plannedFor, thisMachine } from "../../machine/plan/here.js";
@@ -68,9 +67,8 @@ export const pullCommand = defineCommand({
   required: ["model"],
   positional: "model",
   async run(config, io) {
-    const lines = linesTo(io.log, io.signal);
-    const update = io.stream.isTTY ? (line: () => string) => io.progress.update(line) : lines.update;
-    const file = await resolveModel(config.model, config, { ...lines, update }, { renew: true });
+    const update = io.stream.isTTY ? (line: () => string) => io.progress.update(line) : undefined;
+    const file = await resolveModel(config.model, config, { ...io, update }, { renew: true });
     io.log(file);
     return { name: config.model, file };
   },

@@ -7,7 +7,6 @@ import { HoneError, messageOf } from "../../core/util/errors.js";
 import { hone } from "../../core/util/program.js";
 import { modelShape } from "../../engine/models.js";
 import { conversingModel } from "../../machine/models/header.js";
-import { linesTo } from "../../machine/models/io.js";
 import { resolveModel } from "../../machine/models/resolve.js";
 import { checkEngineChoice } from "../../machine/play/engine-choice.js";
 import { openPlaying } from "../../machine/play/playing-engine.js";
@@ -33,7 +32,7 @@ export async function checkVllm(
     const install = `\`${hone("doctor")} --engine vllm --install\``;
     return [none("vllm", `vLLM is not installed; ${install} does, or the first ${hone("train")} with it`)];
   }
-  const model = await resolveModel(config.model ?? "tiny", config, linesTo(log, signal));
+  const model = await resolveModel(config.model ?? "tiny", config, { log, signal });
   const { trainedContext } = await conversingModel(model);
   const { parameters } = await modelShape(model);
   const wanted = {

@@ -18,7 +18,6 @@ import { chatOfRun } from "../../insight/evaluate/entrants.js";
 import { checkpointTitle } from "../../insight/report/eval-report.js";
 import { engineText } from "../../machine/compute.js";
 import { checkContext, conversingModel } from "../../machine/models/header.js";
-import { linesTo } from "../../machine/models/io.js";
 import { isCatalogueName } from "../../machine/models/reference.js";
 import { resolveModel } from "../../machine/models/resolve.js";
 import { adapterFile } from "../../machine/play/engine-player.js";
@@ -128,7 +127,6 @@ export interface OpenSubjectOptions {
 export async function openSubject(config: SubjectConfig, options: OpenSubjectOptions) {
   const { given, checkpoints, sequences, log, signal, name = (_, checkpoint) => checkpoint } = options;
   const subject = readSubject(config);
-  const lines = linesTo(log, signal);
   let opened: OpenCheckpoints | undefined;
   if (subject.run) {
     const names = checkpoints ?? [await bestOrLatest(subject.run)];
@@ -139,11 +137,11 @@ export async function openSubject(config: SubjectConfig, options: OpenSubjectOpt
   const settings = opened ? settingsOf(opened.record) : null;
   const reference = subject.model ?? (settings?.model as string);
   const weights = settings?.weights ?? config.weights;
-  const file = await resolveModel(reference, { ...config, weights }, lines);
+  const file = await resolveModel(reference, { ...config, weights }, { log, signal });
   if (opened) checkTrainedFrom(file, opened);
   const { trainedContext } = await conversingModel(file);
   checkContext(config.context, trainedContext);
-  const alone = config.adapter === undefined ? null : await adapterFile(config.adapter, file, config, lines);
+  const alone = config.adapter === undefined ? null : await adapterFile(config.adapter, file, config, { log, signal });
   const wanted = merged(
     opened
       ? opened.chosen.map(({ checkpoint, step, adapter }) => ({

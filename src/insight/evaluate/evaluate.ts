@@ -8,7 +8,6 @@ import { takeDevice } from "../../engine/device/device.js";
 import { modelFingerprint } from "../../engine/models.js";
 import { readPrices } from "../../judge/prices.js";
 import { conversingModel } from "../../machine/models/header.js";
-import { linesTo } from "../../machine/models/io.js";
 import { resolveModel } from "../../machine/models/resolve.js";
 import { checkEngineChoice } from "../../machine/play/engine-choice.js";
 import { prepareMachine } from "../../machine/python/machine.js";
@@ -88,7 +87,7 @@ async function resolveModels(
   const models: OnEngine[] = [];
   for (const entrant of playing) {
     const from = { ...config, weights: entrant.weights };
-    const file = await resolveModel(entrant.of, from, linesTo(log, signal));
+    const file = await resolveModel(entrant.of, from, { log, signal });
     const { fingerprint, name } = entrant;
     if (fingerprint !== null && modelFingerprint(file) !== fingerprint) {
       throw new UsageError(

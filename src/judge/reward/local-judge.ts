@@ -14,7 +14,6 @@ import { loadEngine } from "../../engine/factory.js";
 import { type ModelShape, modelFingerprint } from "../../engine/models.js";
 import { decodeThreads } from "../../engine/threads.js";
 import { conversingModel } from "../../machine/models/header.js";
-import { linesTo } from "../../machine/models/io.js";
 import { nameOf, readReference } from "../../machine/models/reference.js";
 import { resolveModel } from "../../machine/models/resolve.js";
 import type { ModelConfig } from "../../machine/models/wanted.js";
@@ -78,7 +77,7 @@ export async function planLocalJudge(
 ): Promise<LocalJudgePlan> {
   const reference = config.judgeModel as string;
   const weights = weightsOf(reference);
-  const file = await resolveModel(reference, { ...config, weights }, linesTo(log, signal));
+  const file = await resolveModel(reference, { ...config, weights }, { log, signal });
   const shape = await conversingModel(file);
   const { trainedContext } = shape;
   const answerTokens = Math.min(config.judgeMaxTokens ?? ANSWER, Math.floor(trainedContext / 4));

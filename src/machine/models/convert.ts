@@ -14,7 +14,7 @@ import { checksumOfLink } from "../hub/cache.js";
 import { checksumOf } from "../hub/download.js";
 import { needDisk, sizeText } from "../plan/machine.js";
 import { BYTES, WEIGHTS, type Weights } from "./catalogue.js";
-import type { ModelIo } from "./io.js";
+import { type ModelIo, progressTo } from "./io.js";
 import { withKnownFiles } from "./known-files.js";
 import { converterPython, type FolderOptions, run, writtenOnce } from "./program.js";
 import { isSentencePiece, spaceBefore } from "./sentencepiece.js";
@@ -135,11 +135,13 @@ export const madeOnce = (target: string, name: string, io: ModelIo, write: (part
   });
 
 /** Runs a program that writes a model, and reports how far it is. */
-export const runWriting = (python: string, args: readonly string[], io: ModelIo, doing: string) =>
-  run(python, args, io, (line) => {
+export function runWriting(python: string, args: readonly string[], io: ModelIo, doing: string) {
+  const update = progressTo(io);
+  return run(python, args, io, (line) => {
     const percent = /Writing:\s+(\d+)%/.exec(line)?.[1];
-    if (percent !== undefined) io.update(() => `${doing} ${percent} %`);
+    if (percent !== undefined) update(() => `${doing} ${percent} %`);
   });
+}
 
 /** Checks downloads against the checksums in their names, once, before conversion. */
 async function checkDownloads({ folder, paths, name }: ConversionSource): Promise<void> {

@@ -11,7 +11,7 @@ import { downloadLine, Rate } from "../hub/progress.js";
 import type { Weights } from "./catalogue.js";
 import type { ConversionSource } from "./convert.js";
 import { checkOneFile, chooseGguf, written } from "./gguf-files.js";
-import type { ModelIo } from "./io.js";
+import { type ModelIo, progressTo } from "./io.js";
 import { labelOf, type ModelReference } from "./reference.js";
 import {
   aboutFiles,
@@ -41,11 +41,12 @@ export async function fromHub(
   inspect: (folder: string) => Promise<void>,
 ): Promise<string | ConversionSource> {
   const rate = new Rate();
+  const update = progressTo(io);
   const hub: HubOptions = {
     ...hubOptionsOf(config),
     signal: io.signal,
     log: io.log,
-    onProgress: (progress) => io.update(() => downloadLine(progress, rate)),
+    onProgress: (progress) => update(() => downloadLine(progress, rate)),
   };
   const repository = { kind: "model", id: reference.repository } as const;
   const cache = new RepositoryCache(hub.cache, repository);

@@ -1,23 +1,23 @@
 /** Receivers of log lines and progress while a model is fetched. */
 
 export interface ModelIo {
-  log(text: string): void;
-  /** Reports progress; a receiver may show every update, some, or none. */
-  update(line: () => string): void;
+  readonly log: (text: string) => void;
+  /** Shows how far it is, for output with a progress bar; without it a line is logged every few seconds. */
+  readonly update?: ((line: () => string) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 /** Milliseconds between two logged lines of progress. */
 const INTERVAL = 10_000;
 
-/** Logs progress as a line every few seconds, for output without a progress bar. */
-export function linesTo(log: (text: string) => void, signal?: AbortSignal): ModelIo {
+/** Shows the progress of one download or conversion, which begins now. */
+export function progressTo({ log, update }: ModelIo): (line: () => string) => void {
+  if (update) return update;
   let last = performance.now();
-  const update = (line: () => string) => {
+  return (line) => {
     const now = performance.now();
     if (now - last < INTERVAL) return;
     last = now;
     log(line());
   };
-  return { log, update, signal };
 }

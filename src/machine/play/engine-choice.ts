@@ -3,7 +3,6 @@ import type { Config } from "../../core/config/config.js";
 import type { EngineOptions, OwnServerOptions, PolicyEngine } from "../../core/engine/engine.js";
 import { UsageError } from "../../core/util/errors.js";
 import type { MachineChoice } from "../../engine/engine-options.js";
-import type { ModelIo } from "../models/io.js";
 
 export type EngineChoice = MachineChoice &
   Pick<Config, "engine" | "engineUrl" | "engineAdapters" | "enginePython" | "engineMemory" | "home" | "python"> &
@@ -69,5 +68,3 @@ export function checkEngineChoice({
   const twice = origins.find((one, i) => origins.indexOf(one) < i);
   if (twice) throw new UsageError(`--engine-url ${twice} is there twice; name each server once`);
 }
-
-export type EngineIo = Omit<ModelIo, "update">;

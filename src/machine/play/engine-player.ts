@@ -12,7 +12,7 @@ import { type ModelShape, modelShape } from "../../engine/models.js";
 import { engineText } from "../compute.js";
 import { adopted, checkBelongs, type PeftAdapter, readPeft } from "../models/adapter.js";
 import { checkContext, conversingModel } from "../models/header.js";
-import { linesTo, type ModelIo } from "../models/io.js";
+import type { ModelIo } from "../models/io.js";
 import { resolveModel } from "../models/resolve.js";
 import { prepareMachine } from "../python/machine.js";
 import { checkEngineChoice } from "./engine-choice.js";
@@ -58,13 +58,13 @@ export async function openEnginePlayer(
   const { temperature } = config;
   checkEngineChoice(config);
   takeDevice(config);
-  const lines = linesTo(log, signal);
+  const io = { log, signal };
   const peft = config.adapter === undefined ? undefined : peftIn(config.adapter);
   const inspect = (shape: ModelShape) => peft && checkBelongs(peft, shape, `--adapter ${config.adapter}`);
-  const model = await resolveModel(name, config, lines, { inspect });
+  const model = await resolveModel(name, config, io, { inspect });
   const { trainedContext } = await conversingModel(model);
   checkContext(config.context, trainedContext);
-  const adapter = config.adapter === undefined ? null : await adapterFile(config.adapter, model, config, lines);
+  const adapter = config.adapter === undefined ? null : await adapterFile(config.adapter, model, config, io);
   const wanted = {
     model,
     sequences: config.concurrency ?? ROLLOUTS_AT_ONCE.cpu,
@@ -72,7 +72,7 @@ export async function openEnginePlayer(
     adapterRank: adapter === null ? undefined : rankOf(adapter),
   };
   const cuda = await prepareMachine(config, log);
-  const { engine, options } = await openPlaying(config, wanted, cuda, { log, signal });
+  const { engine, options } = await openPlaying(config, wanted, cuda, io);
   log(engineText(engine.info));
   const chat = chatSettings(config);
   try {

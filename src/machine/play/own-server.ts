@@ -5,10 +5,10 @@ import type { OwnServerOptions } from "../../core/engine/engine.js";
 import { modelShape } from "../../engine/models.js";
 import { decodeThreads } from "../../engine/threads.js";
 import { modelFolder } from "../models/folder.js";
-import { linesTo } from "../models/io.js";
+import type { ModelIo } from "../models/io.js";
 import { kvBytesOfServer } from "../plan/input.js";
 import { ensureVllm } from "../python/vllm.js";
-import type { EngineChoice, EngineIo, WantedEngine } from "./engine-choice.js";
+import type { EngineChoice, WantedEngine } from "./engine-choice.js";
 
 /** What vLLM on a CPU is told: its KV in GiB, and threads that sleep where they wait, as the learner wants the cores too. */
 async function onCpu({ threads }: EngineChoice, { model, sequences, contextPerSequence }: WantedEngine) {
@@ -27,7 +27,7 @@ export async function ownServer(
   config: EngineChoice,
   wanted: WantedEngine,
   gpu: boolean,
-  io: EngineIo,
+  io: ModelIo,
 ): Promise<OwnServerOptions> {
   const { weightType } = await modelShape(wanted.model);
   const { python, environment } = await ensureVllm({
@@ -42,7 +42,7 @@ export async function ownServer(
   return {
     python,
     environment: gpu ? environment : { ...environment, ...(await onCpu(config, wanted)) },
-    folder: await modelFolder(wanted.model, config, linesTo(io.log, io.signal)),
+    folder: await modelFolder(wanted.model, config, io),
     // On a CPU 16 bits are slower than 32.
     dtype: gpu ? (GPU_TYPES[weightType as keyof typeof GPU_TYPES] ?? "bfloat16") : "float32",
     gpu,

@@ -9,13 +9,8 @@ import { engineOptions, gpuChosen } from "../../engine/engine-options.js";
 import { joinOptions, loadEngine } from "../../engine/factory.js";
 import { loadFitting } from "../../engine/load-fitting.js";
 import { modelShape } from "../../engine/models.js";
-import {
-  checkEngineChoice,
-  type EngineChoice,
-  type EngineIo,
-  type PlayingEngine,
-  type WantedEngine,
-} from "./engine-choice.js";
+import type { ModelIo } from "../models/io.js";
+import { checkEngineChoice, type EngineChoice, type PlayingEngine, type WantedEngine } from "./engine-choice.js";
 
 /** Rank of the adapter in PEFT's format beside an adapter file of hone's; undefined where there is none. */
 export function rankOf(file: string): number | undefined {
@@ -42,7 +37,7 @@ export async function openPlaying(
   config: EngineChoice,
   wanted: WantedEngine,
   cuda: boolean,
-  io: EngineIo,
+  io: ModelIo,
 ): Promise<PlayingEngine> {
   checkEngineChoice(config);
   const { model, sequences, contextPerSequence, adapterRank, lanes } = wanted;

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { packageRoot } from "../../../src/core/util/paths.js";
 import { spawnTied } from "../../../src/core/util/tied.js";
 import { modelFolder } from "../../../src/machine/models/folder.js";
-import { linesTo } from "../../../src/machine/models/io.js";
 import { ensureVllm } from "../../../src/machine/python/vllm.js";
 import { CONTEXT, model } from "./support.js";
 
@@ -25,7 +24,7 @@ export async function prepareVllm(home: string): Promise<Vllm> {
   return {
     python,
     environment: { ...environment, VLLM_CPU_KVCACHE_SPACE: "1", OMP_NUM_THREADS: "1" },
-    folder: await modelFolder(model, { home, python: undefined }, linesTo(silent)),
+    folder: await modelFolder(model, { home, python: undefined }, { log: silent }),
   };
 }
 

@@ -144,10 +144,6 @@ export class ApiSession implements Session {
     });
   }
 
-  tokens(): undefined {
-    return undefined;
-  }
-
   promptTokens(): number {
     return this.#promptTokens;
   }

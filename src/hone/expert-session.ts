@@ -57,14 +57,6 @@ export class ExpertSession implements Session {
     this.#results = Object.assign([...calls], reply === undefined ? {} : { reply });
   }
 
-  tokens(): undefined {
-    return undefined;
-  }
-
-  promptTokens(): number {
-    return 0;
-  }
-
   close(): void {
     this.#script?.return();
   }

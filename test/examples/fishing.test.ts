@@ -42,8 +42,6 @@ function naming(lakes: readonly string[]): Session {
       stop: "stop",
     }),
     respond: () => undefined,
-    tokens: () => undefined,
-    promptTokens: () => 0,
     close: () => undefined,
   };
 }

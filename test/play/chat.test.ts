@@ -52,8 +52,6 @@ function speaker(name: string, turns: Said[]) {
       return { content: "", calls: [{ kind: "call", call }], completionTokens: 1, stop: "stop" };
     },
     respond: (messages) => heard.push([...messages]),
-    tokens: () => undefined,
-    promptTokens: () => 0,
     close: () => closed++,
   };
   const open = (opening: Opening) => {

@@ -137,8 +137,6 @@ class Fuzzer implements Session {
   }
 
   respond = () => undefined;
-  tokens = () => undefined;
-  promptTokens = () => 0;
   close = () => undefined;
 }
 

@@ -43,7 +43,6 @@ class Script implements Session {
     this.heard.push(...messages);
   }
 
-  tokens = () => undefined;
   promptTokens = () => 3;
   close = () => undefined;
 }

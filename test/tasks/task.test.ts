@@ -54,8 +54,6 @@ class Script implements Session {
     this.heard.push(messages);
   }
 
-  tokens = () => undefined;
-  promptTokens = () => 0;
   close = () => undefined;
 }
 

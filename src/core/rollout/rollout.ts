@@ -240,9 +240,9 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
     reason,
     turns,
     reward,
-    tokens: session.tokens(),
+    tokens: session.tokens?.(),
     completionTokens,
-    promptTokens: session.promptTokens(),
+    promptTokens: session.promptTokens?.() ?? 0,
     seconds,
   };
 }

@@ -50,9 +50,9 @@ export interface Session {
    * reply.
    */
   respond(messages: readonly ChatMessage[], calls: readonly CallRecord[]): void;
-  /** Tokens of the conversation, for players that have tokens. */
-  tokens(): TokenRecord | undefined;
-  /** Tokens given to the player: prompt, template and tool results. */
-  promptTokens(): number;
+  /** Tokens of the conversation, of players that have tokens. */
+  tokens?(): TokenRecord;
+  /** Tokens given to the player: prompt, template and tool results. Default 0. */
+  promptTokens?(): number;
   close(): void;
 }

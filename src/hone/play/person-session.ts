@@ -63,14 +63,6 @@ export class PersonSession implements Session {
     for (const { content } of messages) this.#terminal.print(readable(content));
   }
 
-  tokens(): undefined {
-    return undefined;
-  }
-
-  promptTokens(): number {
-    return 0;
-  }
-
   close(): void {}
 
   #help(): void {

@@ -136,19 +136,7 @@ function ofThisProcess(options: LocalProviderOptions): Sources {
     throw new NoSuchModelError({ modelId, modelType: "languageModel", message });
   };
   return {
-    of: (modelId) => {
-      let found: Promise<Source> | undefined;
-      return {
-        name: modelId,
-        begin: async (asked) => {
-          found ??= find(modelId).catch((error: unknown) => {
-            found = undefined;
-            throw error;
-          });
-          return (await found).begin(asked);
-        },
-      };
-    },
+    of: (modelId) => ({ name: modelId, begin: async (asked) => (await find(modelId)).begin(asked) }),
     close: async () => {
       stop.abort(new UsageError("the provider was closed"));
       const opened = await opening?.catch(() => undefined);

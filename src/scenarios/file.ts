@@ -85,16 +85,16 @@ export function writeScenarioFile(file: string, { kept, dropped }: ScenarioFile)
   if (isGrowing) writeDropped();
 }
 
-/** The new rows, with those of the old ones in their place that a person decided about; such rows are never lost. */
-export function withReviews(fresh: ScenarioFile, before: ScenarioFile): ScenarioFile {
-  const decided = new Map(
-    [...before.kept, ...before.dropped].filter(({ reviewed }) => reviewed).map((row) => [row.id, row]),
-  );
-  const rows = [...fresh.kept, ...fresh.dropped].map((row) => decided.get(row.id) ?? row);
-  const ids = new Set(rows.map(({ id }) => id));
-  const all = [...rows, ...[...decided.values()].filter(({ id }) => !ids.has(id))];
-  return {
-    kept: all.filter(({ dropped }) => dropped === undefined),
-    dropped: all.filter(({ dropped }) => dropped !== undefined),
-  };
+/**
+ * The new rows, each id once, with those of the old ones in their place that a person decided about; such rows are never lost.
+ */
+export function withReviews(fresh: readonly ScenarioRow[], before: ScenarioFile): ScenarioFile {
+  const decided = [...before.kept, ...before.dropped].filter(({ reviewed }) => reviewed);
+  const { kept, dropped } = sorted(fresh);
+  return sorted([...new Map([...kept, ...dropped, ...decided].map((row) => [row.id, row])).values()]);
 }
+
+const sorted = (rows: readonly ScenarioRow[]): ScenarioFile => ({
+  kept: rows.filter(({ dropped }) => dropped === undefined),
+  dropped: rows.filter(({ dropped }) => dropped !== undefined),
+});

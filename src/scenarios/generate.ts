@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import type { Judge } from "../judge/judge.js";
 import { NoVerdict } from "../judge/no-verdict.js";
 import { type Draft, type DropReason, draftOf, flawOf, Kept } from "./checks.js";
-import { readScenarioFile, type ScenarioFile, type ScenarioRow, withReviews, writeScenarioFile } from "./file.js";
+import { readScenarioFile, type ScenarioRow, withReviews, writeScenarioFile } from "./file.js";
 import { type Looked, look } from "./look.js";
 import { count, type Source, type SplitPiece, splitPieces } from "./pieces.js";
 import { writingQuestion } from "./questions.js";
@@ -100,17 +100,12 @@ export async function generate(settings: GenerateSettings, io: GenerateIo): Prom
   let silent = 0;
   let at = 0;
   const keptRows = () => judged.filter(({ reason }) => reason === undefined);
-  const rows = (): ScenarioFile => {
-    const all = judged.map((one) => rowOf(one, settings));
-    // A model may write one candidate twice.
-    const unique = [...new Map(all.map((row) => [row.id, row])).values()];
-    const fresh = {
-      kept: unique.filter((row) => row.dropped === undefined),
-      dropped: unique.filter((row) => row.dropped),
-    };
-    // A person may be looking it over at the same time.
-    return withReviews(fresh, readScenarioFile(out));
-  };
+  // A model may write one candidate twice, and a person may be looking the file over at the same time.
+  const rows = () =>
+    withReviews(
+      judged.map((one) => rowOf(one, settings)),
+      readScenarioFile(out),
+    );
   while (at < pieces.length && keptRows().length < n) {
     const taken = pieces.slice(at, at + AT_A_TIME);
     const drafts = await Promise.all(taken.map((piece) => write(piece, settings, io.signal)));

@@ -184,7 +184,7 @@ export async function importLogs(config: ImportConfig, signal?: AbortSignal): Pr
   const out = resolve(config.out ?? "imported");
   const [scenariosFile, trajectoriesFile] = [join(out, "scenarios.jsonl"), join(out, "trajectories.jsonl")];
   mkdirSync(out, { recursive: true });
-  const file = withReviews({ kept: [...rows.values()], dropped: [] }, readScenarioFile(scenariosFile));
+  const file = withReviews([...rows.values()], readScenarioFile(scenariosFile));
   writeScenarioFile(scenariosFile, file);
   writeDurably(trajectoriesFile, trajectories.map((one) => `${toJson(one)}\n`).join(""));
   const side = (split: string) => file.kept.filter((row) => row.split === split).length;

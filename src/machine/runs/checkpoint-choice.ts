@@ -1,7 +1,7 @@
 /** A run's checkpoints by the names people use: latest, best, base, or a number. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Config, GivenOptions } from "../../core/config/config.js";
+import { type Config, type GivenOptions, givenOf } from "../../core/config/config.js";
 import { chatOptions } from "../../core/rollout/conversation.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "../../core/run/checkpoints.js";
 import { type Adapter, mismatchesOf, type RunRecord } from "../../core/run/records.js";
@@ -13,8 +13,8 @@ import { modelFingerprint } from "../../engine/models.js";
 import { type FoundRun, findRun } from "./place.js";
 import { RunReader } from "./reader.js";
 
-/** Which MCP servers the model had, and how. */
-const serverOptions = ["mcp", "mcpAllow", "mcpDeny"] as const;
+/** The player, how it is written to, and its MCP servers. */
+const PLAYING = ["model", "weights", "adapter", "task", ...chatOptions, "mcp", "mcpAllow", "mcpDeny"] as const;
 
 export interface ChosenCheckpoint {
   /** The name as the user gave it. */
@@ -101,19 +101,8 @@ export async function optionsOfCheckpoint(
   const place = findRun(where, { trained: true, given });
   const { record, chosen } = await openCheckpoints(place, names);
   const settings = settingsOf(record);
-  const { model, weights, task, set, seed } = settings;
+  const { set, seed } = settings;
+  const adapter = chosen[0]?.adapter?.path;
   // Settings that were left unset are not recorded, and must not override.
-  const others = [...chatOptions, ...serverOptions].flatMap((name) =>
-    settings[name] === undefined ? [] : [[name, settings[name]]],
-  );
-  const path = chosen[0]?.adapter?.path;
-  return {
-    model,
-    weights,
-    task,
-    set,
-    seed,
-    ...Object.fromEntries(others),
-    ...(path === undefined ? {} : { adapter: path }),
-  };
+  return { ...givenOf({ ...settings, adapter }, PLAYING), set, seed };
 }

@@ -377,6 +377,11 @@ export class RunStore {
       .run(requests, prompt_tokens, completion_tokens, cost);
   }
 
+  /** For what readers alone ask. */
+  get prepare(): Database.Database["prepare"] {
+    return this.#database.prepare.bind(this.#database);
+  }
+
   close(): void {
     this.#database.close();
   }

@@ -1,13 +1,12 @@
 /** Read access to a run: its steps, and every rollout with its reward and advantage in the update. Changes nothing. */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type Database from "better-sqlite3";
 import { endOf } from "../../core/learn/python-child.js";
 import type { Trajectory } from "../../core/rollout/trajectory.js";
 import { Checkpoints, verifyCheckpoint } from "../../core/run/checkpoints.js";
 import { ownerOf } from "../../core/run/lock.js";
 import { unpack } from "../../core/run/packing.js";
-import { openToRead, reading } from "../../core/run/reading.js";
+import { reading } from "../../core/run/reading.js";
 import type {
   Device,
   GroupOutcome,
@@ -75,30 +74,20 @@ export class RunReader {
   /** Of the file that is open. */
   readonly #inode: number;
   readonly #store: RunStore;
-  readonly #database: Database.Database;
   readonly #checkpoints: Checkpoints;
 
-  private constructor(folder: string, file: string, store: RunStore, database: Database.Database) {
+  private constructor(folder: string, file: string, store: RunStore) {
     this.folder = folder;
     this.#file = file;
     this.#inode = statSync(file).ino;
     this.#store = store;
-    this.#database = database;
     this.#checkpoints = new Checkpoints(join(folder, "checkpoints"));
   }
 
   /** @throws HoneError when there is no run, or one of another format, or it cannot be read */
   static open(folder: string): RunReader {
     const file = join(folder, STORE_FILE);
-    return reading(file, () => {
-      const store = RunStore.read(file);
-      try {
-        return new RunReader(folder, file, store, openToRead(file));
-      } catch (error) {
-        store.close();
-        throw error;
-      }
-    });
+    return new RunReader(folder, file, RunStore.read(file));
   }
 
   /** @throws HoneError when the run was stopped before it began */
@@ -139,7 +128,7 @@ export class RunReader {
   /** A text that differs after every write to the store. */
   revision(): string {
     return reading(this.#file, () => {
-      const number = (sql: string) => this.#database.prepare<[], number>(sql).pluck().get();
+      const number = (sql: string) => this.#store.prepare<[], number>(sql).pluck().get();
       return [
         number("SELECT coalesce(max(id), 0) FROM rollouts"),
         number("SELECT count(*) FROM rollouts"),
@@ -153,7 +142,7 @@ export class RunReader {
   /** Numbers of rollouts by phase and step. */
   counts(): { phase: RolloutPhase; step: number; n: number }[] {
     return reading(this.#file, () =>
-      this.#database
+      this.#store
         .prepare<[], { phase: RolloutPhase; step: number; n: number }>(
           "SELECT phase, step, count(*) n FROM rollouts GROUP BY phase, step ORDER BY step, phase",
         )
@@ -171,7 +160,7 @@ export class RunReader {
       ...(ids ? ["id IN (SELECT value FROM json_each(@ids))"] : []),
     ];
     const statement = reading(this.#file, () =>
-      this.#database.prepare<[object], Raw>(
+      this.#store.prepare<[object], Raw>(
         `SELECT id, phase, step, scenario, member, reward, success, ending "end", turns,
            completion_tokens completionTokens, training_reward trainingReward, advantage, explanation,
            trajectory, tokens
@@ -230,7 +219,6 @@ export class RunReader {
   }
 
   close(): void {
-    this.#database.close();
     this.#store.close();
   }
 

@@ -3,7 +3,8 @@
 import { openSession } from "../../chat/open-session.js";
 import { sizedDefault } from "../../core/config/config.js";
 import { isLocal } from "../../core/engine/engine.js";
-import { HoneError, UsageError } from "../../core/util/errors.js";
+import type { Scenario } from "../../core/task/task.js";
+import { UsageError } from "../../core/util/errors.js";
 import { clock } from "../../core/util/text.js";
 import { chooseScenarios } from "../../insight/rollouts-file.js";
 import { turnSecondsOf } from "../../machine/play/player-options.js";
@@ -44,8 +45,7 @@ export const chatCommand = defineCommand({
         givenForTask(io.given),
       );
       const choice = { split: config.split, scenario: config.scenario, n: 1, seed };
-      const [scenario] = chooseScenarios(await scenariosOf(task, options), choice);
-      if (!scenario) throw new HoneError("there is no scenario to talk about");
+      const [scenario] = chooseScenarios(await scenariosOf(task, options), choice) as [Scenario];
       const temperature = config.temperature ?? settings?.temperature ?? 1;
       const sampling = { temperature, topK, topP, minP, seed };
       const speakers = models.map(

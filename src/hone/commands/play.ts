@@ -4,7 +4,6 @@ import { McpServers } from "../../agent/mcp/servers.js";
 import { serverLogs, withServers } from "../../agent/servers.js";
 import { opening, playRollout } from "../../core/rollout/rollout.js";
 import type { Scenario } from "../../core/task/task.js";
-import { HoneError } from "../../core/util/errors.js";
 import { chooseScenarios } from "../../insight/rollouts-file.js";
 import { loadTask, scenariosOf } from "../../scenarios/load.js";
 import { givenForTask, taskOptionsOf } from "../../scenarios/task-options.js";
@@ -29,8 +28,7 @@ export const playCommand = defineCommand({
     const plain = await loadTask(config.task, config.taskTimeout);
     const options = taskOptionsOf(plain, config, givenForTask(io.given));
     const all = await scenariosOf(plain, options, { hub: config, log: io.log, signal: io.signal });
-    const [scenario] = chooseScenarios(all, { split, scenario: config.scenario, n: 1, seed });
-    if (!scenario) throw new HoneError("there is no scenario to play");
+    const [scenario] = chooseScenarios(all, { split, scenario: config.scenario, n: 1, seed }) as [Scenario];
     const { servers: plan } = await withServers(config, plain, config.task, serverLogs(config.home), io);
     const servers = plan && new McpServers(plan, plain);
     const own = await servers?.begin(scenario.id, scenario);

@@ -47,11 +47,7 @@ export class HubRefusal extends HoneError {
     /** `X-Error-Code`: "GatedRepo", "RepoNotFound", "RevisionNotFound", "EntryNotFound"; "" where it has none. */
     readonly code: string,
   ) {
-    super(
-      status === 401 || status === 403
-        ? `${place} refused (${status}): set HF_TOKEN to a token that may read it`
-        : `${place} answered ${status}: check HF_ENDPOINT`,
-    );
+    super(`${place} answered ${status}: check HF_ENDPOINT`);
   }
 }
 

@@ -10,7 +10,7 @@ import { joinOptions, loadEngine } from "../../engine/factory.js";
 import { loadFitting } from "../../engine/load-fitting.js";
 import { modelShape } from "../../engine/models.js";
 import type { ModelIo } from "../models/io.js";
-import { checkEngineChoice, type EngineChoice, type PlayingEngine, type WantedEngine } from "./engine-choice.js";
+import type { EngineChoice, PlayingEngine, WantedEngine } from "./engine-choice.js";
 
 /** Rank of the adapter in PEFT's format beside an adapter file of hone's; undefined where there is none. */
 export function rankOf(file: string): number | undefined {
@@ -39,7 +39,6 @@ export async function openPlaying(
   cuda: boolean,
   io: ModelIo,
 ): Promise<PlayingEngine> {
-  checkEngineChoice(config);
   const { model, sequences, contextPerSequence, adapterRank, lanes } = wanted;
   if (config.engine !== "vllm") {
     const one = lanes === undefined ? {} : { lanes };

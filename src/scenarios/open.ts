@@ -2,8 +2,7 @@
 import { join, resolve } from "node:path";
 import { serverLogs } from "../agent/servers.js";
 import type { Config, OptionOf } from "../core/config/config.js";
-import type { JudgeUsage } from "../core/run/verdicts.js";
-import { openVerdictFile } from "../core/run/verdicts.js";
+import { type JudgeUsage, openVerdictFile } from "../core/run/verdicts.js";
 import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
 import type { Judge } from "../judge/judge.js";
 import { openJudge } from "../judge/reward/judge.js";

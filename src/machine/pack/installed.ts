@@ -5,8 +5,6 @@ import { HoneError } from "../../core/util/errors.js";
 import { reinstall } from "../../core/util/program.js";
 import { INSIDE } from "./unpack.mjs";
 
-export { INSIDE };
-
 export interface Placed {
   /** Here, with links resolved. */
   readonly folder: string;

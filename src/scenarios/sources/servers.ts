@@ -3,8 +3,7 @@
  * as read-only, and those that --mcp-allow names.
  */
 
-import type { McpConfig } from "../../agent/mcp/plan.js";
-import { surveyServers, usablePlan } from "../../agent/mcp/plan.js";
+import { type McpConfig, surveyServers, usablePlan } from "../../agent/mcp/plan.js";
 import { McpServers } from "../../agent/mcp/servers.js";
 import { type AnyTask, defineTask, type Tool, toolSchema } from "../../core/task/task.js";
 import { HoneError, messageOf, UsageError } from "../../core/util/errors.js";

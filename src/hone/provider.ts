@@ -56,7 +56,6 @@ async function openLocal(options: LocalProviderOptions, signal: AbortSignal) {
   const given = await givenByProgram(values, named);
   const all = [...optionsOf("serve"), ...optionsOf("chat")];
   const config = withDefaults(all, { ...given, ...(run === undefined ? {} : { subject: run }) });
-  let of: string | undefined;
   const [{ openSubject }, { ServedModel }] = await Promise.all([
     import("./play/subject.js"),
     import("../serve/model.js"),
@@ -65,14 +64,11 @@ async function openLocal(options: LocalProviderOptions, signal: AbortSignal) {
     given,
     checkpoints,
     withBase: checkpoints === undefined,
-    name: (name, checkpoint) => {
-      of = name;
-      return checkpoint;
-    },
     sequences: config.concurrency ?? ROLLOUTS_AT_ONCE.cpu,
     log,
     signal,
   });
+  const { run: of } = subject;
   const taken = subject.models.flatMap(({ names }) => names);
   const models = subject.models.map(({ names, engine, chat }, index) => {
     const added = index === 0 && of !== undefined && !taken.includes(of) ? [of] : [];

@@ -29,12 +29,13 @@ beforeAll(async () => {
     given,
     checkpoints: ["3"],
     withBase: true,
-    name: (run, checkpoint) => (checkpoint === "base" ? checkpoint : run),
     sequences: 2,
     log: () => undefined,
     signal: new AbortController().signal,
   });
-  const models = subject.models.map(({ names, engine, chat }) => new ServedModel(names, engine, chat));
+  const models = subject.models.map(({ names: [name], engine, chat }) => {
+    return new ServedModel([name === "base" ? name : (subject.run as string)], engine, chat);
+  });
   endpoint = await openEndpoint({ port: 0, apiKey: "k", models });
   remote = createHone({ url: endpoint.url, apiKey: "k" });
 });

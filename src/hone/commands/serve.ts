@@ -12,6 +12,10 @@ import { openSubject } from "../play/subject.js";
 /** Default port. */
 const PORT = 8000;
 
+/** Names accepted from clients: the first is the main one, the others are aliases. A run may be called base too. */
+const namesOfRun = (run: string, checkpoints: readonly string[]) =>
+  [...new Set(checkpoints.map((one) => ([run, one].includes("base") ? one : run)))] as [string, ...string[]];
+
 /** A path or a repository has a short name before it; those of the catalogue are short. */
 function namesOf(reference: string): [string, ...string[]] {
   const short = isCatalogueName(reference) ? reference : nameOf(readReference(reference, "f16"));
@@ -30,8 +34,6 @@ export const serveCommand = defineCommand({
       given: io.given,
       checkpoints: checkpoint,
       withBase: true,
-      // A run may be called base too.
-      name: (run, checkpoint) => ([run, checkpoint].includes("base") ? checkpoint : run),
       sequences: config.concurrency ?? ROLLOUTS_AT_ONCE.cpu,
       log: io.log,
       signal: io.signal,
@@ -39,7 +41,7 @@ export const serveCommand = defineCommand({
     try {
       const served = subject.models.map((open) => ({
         ...open,
-        names: subject.settings ? open.names : namesOf(open.names[0]),
+        names: subject.run === undefined ? namesOf(open.names[0]) : namesOfRun(subject.run, open.names),
       }));
       const models = served.map(({ names, engine, chat }) => {
         const model = new ServedModel(names, engine, chat);

@@ -32,7 +32,7 @@ export type SubjectConfig = Pick<Config, OptionOf<"serve"> & OptionOf<"chat">>;
 const MOST_ENGINES = 2;
 
 export interface OpenModel {
-  /** Names accepted from clients; the first is the main one, the others are aliases. */
+  /** The checkpoints that it is, as they were given, or the model as it was named. */
   readonly names: readonly [string, ...string[]];
   /** Description of the checkpoint, for messages. */
   readonly title: string;
@@ -110,8 +110,6 @@ export interface OpenSubjectOptions {
   readonly checkpoints: readonly string[] | undefined;
   /** Whether to open the run's base model as well. */
   readonly withBase?: boolean;
-  /** Name of a checkpoint; default: as it was given. */
-  name?(run: string, checkpoint: string): string;
   /** Number of concurrent sequences of each model. */
   readonly sequences: number;
   readonly log: (line: string) => void;
@@ -125,7 +123,7 @@ export interface OpenSubjectOptions {
  * @throws HoneError when a model cannot be fetched or loaded
  */
 export async function openSubject(config: SubjectConfig, options: OpenSubjectOptions) {
-  const { given, checkpoints, sequences, log, signal, name = (_, checkpoint) => checkpoint } = options;
+  const { given, checkpoints, sequences, log, signal } = options;
   const subject = readSubject(config);
   let opened: OpenCheckpoints | undefined;
   if (subject.run) {
@@ -145,7 +143,7 @@ export async function openSubject(config: SubjectConfig, options: OpenSubjectOpt
   const wanted = merged(
     opened
       ? opened.chosen.map(({ checkpoint, step, adapter }) => ({
-          names: [name(opened.name, checkpoint)],
+          names: [checkpoint],
           title: `${opened.name}: ${checkpointTitle(checkpoint, step)}`,
           adapter: adapter?.path ?? null,
         }))
@@ -171,7 +169,7 @@ export async function openSubject(config: SubjectConfig, options: OpenSubjectOpt
       if (adapter !== null) await engine.useAdapter(adapter);
     }
     // A model without a run has no settings.
-    return { settings, models, close };
+    return { run: opened?.name, settings, models, close };
   } catch (error) {
     await close();
     throw error;

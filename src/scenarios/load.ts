@@ -45,7 +45,7 @@ export async function loadTask(reference: string, seconds = TASK_SECONDS): Promi
       `there is no task file ${file}; give the path of one, or a task of hone's: ${Object.keys(builtIn).join(", ")}`,
     );
   }
-  const [{ withOrigin }, { withOrigins }] = await Promise.all([import("./origin.js"), import("./origins.js")]);
+  const { withOrigin, withOrigins } = await import("./origin.js");
   const loaded = await timed(allowed(`the task file ${file}`, seconds), () =>
     importUserFile(file).catch((error: unknown) => {
       // By its name: the file has the built package's.

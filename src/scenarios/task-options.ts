@@ -8,6 +8,7 @@ import type { Config, GivenOptions } from "../core/config/config.js";
 import { removedOption } from "../core/config/removed.js";
 import type { AnyTask, PlainOptions } from "../core/task/task.js";
 import { UsageError } from "../core/util/errors.js";
+import { jsonOrText } from "../core/util/json.js";
 import { nearest } from "../core/util/nearest.js";
 
 /**
@@ -60,12 +61,7 @@ export function taskDifferences(task: AnyTask, recorded: PlainOptions, now: Plai
 
 /** A flag's value is text: used as it is if the field accepts text, else parsed as JSON. */
 function valueFor(field: z.ZodType, given: unknown): unknown {
-  if (typeof given !== "string" || field.safeParse(given).success) return given;
-  try {
-    return JSON.parse(given);
-  } catch {
-    return given;
-  }
+  return typeof given !== "string" || field.safeParse(given).success ? given : jsonOrText(given);
 }
 
 /** The default of a field, if it can be given as a value. */

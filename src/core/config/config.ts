@@ -5,6 +5,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { HoneError, messageOf, UsageError } from "../util/errors.js";
+import { jsonOrText } from "../util/json.js";
 import { nearest } from "../util/nearest.js";
 import { importScript } from "../util/user-file.js";
 import type { LibraryUse, Option, OptionKind, RunUse } from "./option.js";
@@ -187,15 +188,6 @@ function fromPairs(raw: unknown, read: (text: string) => unknown): unknown {
       return [name.trim(), read(text)];
     }),
   );
-}
-
-function jsonOrText(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // Text needs no quotation marks.
-    return text;
-  }
 }
 
 /** Checks one value. `where` names its source, as the user wrote it. */

@@ -97,3 +97,13 @@ export function copied<T>(value: T): T {
   if (prototype !== Object.prototype && prototype !== null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, copied(one)])) as T;
 }
+
+/** A value as it is typed, or as a cell has it: JSON where the text is JSON, whose numbers are JavaScript's. */
+export function jsonOrText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Text needs no quotation marks.
+    return text;
+  }
+}

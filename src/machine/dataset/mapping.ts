@@ -1,6 +1,7 @@
 /** Maps the columns of rows to the fields of scenarios, and checks them. */
 import { z } from "zod";
 import { HoneError, UsageError } from "../../core/util/errors.js";
+import { jsonOrText } from "../../core/util/json.js";
 import type { Row, Table } from "./rows.js";
 
 /** Column names by field. */
@@ -48,12 +49,8 @@ function valueAt(values: Row["values"], column: string): unknown {
 function valueFor(field: z.ZodType, value: unknown): unknown {
   if (value === null) return field.safeParse(null).success ? null : undefined;
   if (typeof value !== "string" || field.safeParse(value).success) return value;
-  try {
-    const json: unknown = JSON.parse(value);
-    return field.safeParse(json).success ? json : value;
-  } catch {
-    return value;
-  }
+  const json = jsonOrText(value);
+  return field.safeParse(json).success ? json : value;
 }
 
 export class RowReader {

@@ -7,33 +7,9 @@
  * background of a script, has detached it on purpose.
  */
 import { readFileSync, readlinkSync } from "node:fs";
+import { type ProcessStat, statOf } from "../core/util/processes.js";
 
 const EVERY_MS = 1000;
-
-interface Ancestor {
-  readonly pid: number;
-  /** In clock ticks since the machine's start: process ids are reused. */
-  readonly start: string;
-}
-
-interface Stat extends Ancestor {
-  readonly state: string;
-  readonly parent: number;
-  readonly group: string;
-}
-
-/** Undefined where there is no such process, or no /proc. */
-function statOf(pid: number): Stat | undefined {
-  try {
-    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name, in parentheses, may contain blanks; fields 3 to 22 of proc_pid_stat(5) follow it.
-    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-    const [state = "", parent = "", group = ""] = fields;
-    return { pid, state, parent: Number(parent), group, start: fields[19] ?? "" };
-  } catch {
-    return undefined;
-  }
-}
 
 /** Whether npm, npx or yarn has started a process: they name the script in its environment. */
 function isOfScript(pid: number): boolean {
@@ -56,8 +32,8 @@ function inputOf(pid: number): string | undefined {
 const isInBackground = (pid: number, parent: number) => inputOf(pid) === "/dev/null" && inputOf(parent) !== "/dev/null";
 
 /** The processes between this one and the outermost npm, npx or yarn that started it, that included; none where it is detached. */
-function wrappers(): Ancestor[] {
-  const found: Ancestor[] = [];
+function wrappers(): ProcessStat[] {
+  const found: ProcessStat[] = [];
   let below = statOf(process.pid);
   while (below && isOfScript(below.pid)) {
     const parent = statOf(below.parent);
@@ -68,7 +44,7 @@ function wrappers(): Ancestor[] {
   return found;
 }
 
-const isAlive = ({ pid, start }: Ancestor) => {
+const isThere = ({ pid, start }: ProcessStat) => {
   const now = statOf(pid);
   return now?.start === start && !/^[ZX]/.test(now.state);
 };
@@ -81,7 +57,7 @@ export function onWrapperEnd(listener: () => void): () => void {
   const watched = process.env.npm_lifecycle_event === undefined ? [] : wrappers();
   if (watched.length === 0) return () => undefined;
   const timer = setInterval(() => {
-    if (watched.every(isAlive)) return;
+    if (watched.every(isThere)) return;
     clearInterval(timer);
     listener();
   }, EVERY_MS).unref();

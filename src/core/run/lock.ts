@@ -10,12 +10,13 @@ import { z } from "zod";
 import { codeOf, HoneError } from "../util/errors.js";
 import { writeDurably } from "../util/files.js";
 import { tryLock } from "../util/lock.js";
+import { isAlive, statOf } from "../util/processes.js";
 
 const ownerSchema = z.object({
   pid: z.number(),
   host: z.string(),
   since: z.string(),
-  /** See {@link ticksOf}; null where unknown. */
+  /** Its start, as `statOf` has it; null where unknown. */
   ticks: z.number().nullish(),
 });
 
@@ -45,21 +46,6 @@ function readOwner(file: string): Owner | undefined {
 }
 
 /**
- * Clock ticks (1/100 s) from the machine's start to the process's, which no change of the clock moves; null where unknown, as
- * outside Linux.
- */
-function ticksOf(pid: number | "self"): number | null {
-  try {
-    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name, in parentheses, may contain blanks; the start time is the 20th field after it (proc_pid_stat(5)).
-    return Number(text.slice(text.lastIndexOf(")") + 2).split(" ")[19]);
-  } catch {
-    // Hidden, ended, or not Linux.
-    return null;
-  }
-}
-
-/**
  * The living process of this machine that owns the run, according to owner.json; undefined if there is none. For readers:
  * taking the lock to test it would refuse a run that starts at that moment.
  */
@@ -67,15 +53,9 @@ export function ownerOf(folder: string): Owner | undefined {
   const owner = readOwner(join(folder, "owner.json"));
   if (!owner || owner.host !== hostname()) return undefined;
   // A killed process leaves its record, and its id is reused.
-  const ticks = ticksOf(owner.pid);
-  if (ticks !== null && ticks !== (owner.ticks ?? ticks)) return undefined;
-  try {
-    process.kill(owner.pid, 0);
-    return owner;
-  } catch (error) {
-    // EPERM: a living process of another user.
-    return codeOf(error) === "EPERM" ? owner : undefined;
-  }
+  const ticks = statOf(owner.pid)?.start;
+  if (ticks !== undefined && ticks !== (owner.ticks ?? ticks)) return undefined;
+  return isAlive(owner.pid) ? owner : undefined;
 }
 
 /** @throws HoneError naming the owner when a living process owns the run */
@@ -91,7 +71,7 @@ export function lockRun(folder: string): RunLock {
   try {
     previous = readOwner(ownerFile);
     const since = new Date().toISOString();
-    const owner: Owner = { pid: process.pid, host: hostname(), since, ticks: ticksOf("self") };
+    const owner: Owner = { pid: process.pid, host: hostname(), since, ticks: statOf("self")?.start ?? null };
     writeDurably(ownerFile, `${JSON.stringify(owner)}\n`);
   } catch (error) {
     lock.close();

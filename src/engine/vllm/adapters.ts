@@ -8,6 +8,7 @@ import { basename, dirname, join } from "node:path";
 import { safetensors, type Tensor } from "../../core/learn/safetensors.js";
 import { HoneError, messageOf } from "../../core/util/errors.js";
 import { flush, moveDurably } from "../../core/util/files.js";
+import { isAlive } from "../../core/util/processes.js";
 import { Random } from "../../core/util/random.js";
 import type { ModelShape } from "../models.js";
 
@@ -38,13 +39,7 @@ export const nameIn = (prefix: string, version: number) => `${prefix}-${version}
 /** Whether a name is of a process of this machine that is gone. */
 export function isAbandoned(name: string): boolean {
   const [, host, pid] = NAME.exec(name) ?? [];
-  if (host !== HOST || Number(pid) === process.pid) return false;
-  try {
-    process.kill(Number(pid), 0);
-    return false;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ESRCH";
-  }
+  return host === HOST && Number(pid) !== process.pid && !isAlive(Number(pid));
 }
 
 /**

@@ -10,6 +10,15 @@ export function deriveSeed(...parts: (string | number)[]): number {
   return Number(digest.readBigUInt64LE(0) >> 11n);
 }
 
+/** Items in an order drawn by the seed that more of them do not change: of any two names the same comes first. */
+export function drawn<T>(items: Iterable<T>, nameOf: (item: T) => string, ...seed: (string | number)[]): T[] {
+  return [...items]
+    .map((item) => ({ item, name: nameOf(item) }))
+    .map((one) => ({ ...one, draw: deriveSeed(...seed, one.name) }))
+    .sort((a, b) => a.draw - b.draw || (a.name < b.name ? -1 : 1))
+    .map(({ item }) => item);
+}
+
 /** A small, fast, seeded generator (xoshiro128**, Blackman & Vigna 2018), seeded through SHA-256. */
 export class Random {
   readonly #state: Uint32Array;

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import type { CommonOptions, PlainOptions, Scenario, ScenarioIo, Split } from "../../core/task/task.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
-import { deriveSeed } from "../../core/util/random.js";
+import { drawn } from "../../core/util/random.js";
 import { filesOf, splitOfFile, splitOfWord } from "./files.js";
 import { type Fields, type Mapping, RowReader, readMapping } from "./mapping.js";
 import { type Row, readTable, type Table } from "./rows.js";
@@ -90,11 +90,8 @@ function contentOf({ id: _, split: __, ...content }: Fields): string {
 /** Draws the test rows by the seed. At least one row is for tests, and at least one is not. */
 function drawnForTests(rows: readonly ReadRow[], share: number, seed: number): ReadonlySet<string> {
   const contents = [...new Set(rows.map(({ fields }) => contentOf(fields)))];
-  const order = contents
-    .map((content) => ({ content, draw: deriveSeed("split", seed, content) }))
-    .sort((a, b) => a.draw - b.draw || (a.content < b.content ? -1 : 1));
   const count = Math.min(contents.length - 1, Math.max(1, Math.round(share * contents.length)));
-  return new Set(order.slice(0, count).map(({ content }) => content));
+  return new Set(drawn(contents, (content) => content, "split", seed).slice(0, count));
 }
 
 function splitsOf(rows: readonly ReadRow[], config: FileOptions, given: FromFile): Split[] {

@@ -3,9 +3,9 @@ import { createReadStream, existsSync, readdirSync, statSync } from "node:fs";
 import { extname, join, relative, sep } from "node:path";
 import { convert } from "html-to-text";
 import { UsageError } from "../../core/util/errors.js";
+import { drawn } from "../../core/util/random.js";
 import { cutText } from "../../core/util/text.js";
 import { count, type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
-import { drawn } from "./draw.js";
 
 /** Bytes of a file that are read at most. */
 const MOST_BYTES = 4 << 20;
@@ -70,7 +70,7 @@ export function documentSource(folder: string): Source {
     async explore(most, seed, signal): Promise<Explored> {
       const skipped: Record<string, number> = {};
       const pieces: Piece[] = [];
-      for (const path of drawn(filesBelow(folder), Number.POSITIVE_INFINITY, seed, (one) => one)) {
+      for (const path of drawn(filesBelow(folder), (one) => one, "piece", seed)) {
         if (pieces.length >= most) break;
         signal.throwIfAborted();
         const text = await textOf(join(folder, path));

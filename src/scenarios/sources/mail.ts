@@ -1,11 +1,10 @@
 /** Mails of a mail database, each with the person who asks about it and the day of asking. */
 
 import { HoneError } from "../../core/util/errors.js";
-import { deriveSeed } from "../../core/util/random.js";
+import { deriveSeed, drawn } from "../../core/util/random.js";
 import { cutText } from "../../core/util/text.js";
 import { type MailDatabase, type MailHeader, openMailDatabase } from "../../email/reader.js";
 import { count, type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
-import { drawn } from "./draw.js";
 
 /** Days after a mail within which it is asked about. */
 const LATEST = 30;
@@ -69,7 +68,7 @@ function readPieces(
   }
   const pieces: Piece[] = [];
   // Some have nothing but a signature.
-  for (const header of drawn(usable(), Number.POSITIVE_INFINITY, seed, ({ messageId }) => messageId)) {
+  for (const header of drawn(usable(), ({ messageId }) => messageId, "piece", seed)) {
     if (pieces.length >= most) break;
     const inbox = asker(header) as string;
     const found = mail.read({ inbox }, header.messageId);

@@ -8,13 +8,13 @@ import { McpServers } from "../../agent/mcp/servers.js";
 import { type AnyTask, defineTask, type Tool, toolSchema } from "../../core/task/task.js";
 import { HoneError, messageOf, UsageError } from "../../core/util/errors.js";
 import { toJson } from "../../core/util/json.js";
+import { drawn } from "../../core/util/random.js";
 import { cutText } from "../../core/util/text.js";
 import { TimeLimit } from "../../core/util/time-limit.js";
 import type { Judge } from "../../judge/judge.js";
 import { NoVerdict } from "../../judge/no-verdict.js";
 import { count, type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
 import { exploringQuestion, type MadeCall, type WantedCall } from "../questions.js";
-import { drawn } from "./draw.js";
 
 /** Characters of all results together that the model sees when it says what to call next. */
 const SEEN = 40_000;
@@ -129,7 +129,7 @@ async function explore(
       }
     }
   }
-  return { pieces: drawn(pieces, most, seed, ({ id }) => id), skipped };
+  return { pieces: drawn(pieces, ({ id }) => id, "piece", seed).slice(0, most), skipped };
 }
 
 /** @throws HoneError when the server itself fails, or the work is interrupted */

@@ -6,11 +6,10 @@ import { statSync } from "node:fs";
 import { setImmediate as breath } from "node:timers/promises";
 import type Database from "better-sqlite3";
 import { codeOf, HoneError, messageOf, UsageError } from "../../core/util/errors.js";
-import { deriveSeed } from "../../core/util/random.js";
+import { deriveSeed, drawn } from "../../core/util/random.js";
 import { openDatabase } from "../../core/util/sqlite.js";
 import { cutText } from "../../core/util/text.js";
 import { count, type Explored, FEWEST_CHARACTERS, PIECE_CHARACTERS, type Piece, type Source } from "../pieces.js";
-import { drawn } from "./draw.js";
 
 /** Characters of one value at most. */
 const VALUE_CHARACTERS = 1500;
@@ -173,7 +172,7 @@ export function sqlSource(file: string): Source {
             else pieces.push(piece);
           }
         }
-        return { pieces: drawn(pieces, most, seed, ({ id }) => id), skipped };
+        return { pieces: drawn(pieces, ({ id }) => id, "piece", seed).slice(0, most), skipped };
       } catch (error) {
         if (codeOf(error)?.startsWith("SQLITE_") !== true) throw error;
         throw new HoneError(`--sql ${file}: it cannot be read as an SQLite database: ${messageOf(error)}`, {

@@ -4,7 +4,7 @@ import { extname } from "node:path";
 import { Readable } from "node:stream";
 import { CsvError, parse } from "csv-parse";
 import { codeOf, HoneError, messageOf } from "../../core/util/errors.js";
-import { mapBigints, parseJson } from "../../core/util/json.js";
+import { mapBigints, parseJson, toJson } from "../../core/util/json.js";
 import { openParquet } from "./parquet.js";
 
 export interface Row {
@@ -87,6 +87,9 @@ async function* linesOf(file: string): AsyncGenerator<string> {
   yield rest.join("");
 }
 
+/** Plain data, as workers and files have scenarios: an integer beyond 2^53 - 1, an id for example, is a text of its digits. */
+const plain = (json: string) => mapBigints(parseJson(json), String);
+
 async function readJsonLines(file: string): Promise<Table> {
   const rows: Row[] = [];
   const columns = new Set<string>();
@@ -96,8 +99,7 @@ async function readJsonLines(file: string): Promise<Table> {
     if (line.trim() === "") continue;
     let values: unknown;
     try {
-      // As in Parquet: an integer beyond 2^53 - 1, an id for example, is a text of its digits.
-      values = mapBigints(parseJson(line), String);
+      values = plain(line);
     } catch {
       throw new HoneError(`${file} line ${at} is not JSON; each line is one object`);
     }
@@ -159,15 +161,6 @@ async function readParquet(file: string, chosen: (columns: readonly string[]) =>
     file,
     unit: "row",
     columns,
-    rows: rows.map((values, i) => ({ at: i + 1, values: plain(values) as Row["values"] })),
+    rows: rows.map((values, i) => ({ at: i + 1, values: plain(toJson(values)) as Row["values"] })),
   };
-}
-
-/** Converts a value to plain JSON data, since scenarios are sent to workers and written as JSON. */
-function plain(value: unknown): unknown {
-  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
-  if (value instanceof Date) return value.toISOString();
-  if (Array.isArray(value)) return value.map(plain);
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, plain(one)]));
 }

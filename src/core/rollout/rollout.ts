@@ -95,11 +95,10 @@ const badCalls: ReadonlySet<CallOutcome> = new Set(["malformed", "unknown_tool",
 
 const endOfStop = { length: "token_limit", context: "context_limit" } as const;
 
-function assistantMessage(turn: Turn): ChatMessage {
-  const toolCalls = turn.calls.flatMap((written) => (written.kind === "call" ? [written.call] : []));
-  return toolCalls.length > 0
-    ? { role: "assistant", content: turn.content, tool_calls: toolCalls }
-    : { role: "assistant", content: turn.content };
+/** A turn as a message, without calls that cannot be read. */
+export function assistantMessage({ content, calls }: Turn): ChatMessage {
+  const toolCalls = calls.flatMap((written) => (written.kind === "call" ? [written.call] : []));
+  return { role: "assistant", content, ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}) };
 }
 
 /** Plays one rollout to its end and rewards it. */

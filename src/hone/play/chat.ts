@@ -5,7 +5,7 @@
  */
 
 import { OutOfTime, runCall, ToolFailure } from "../../core/rollout/calls.js";
-import { opening, type RolloutLimits } from "../../core/rollout/rollout.js";
+import { assistantMessage, opening, type RolloutLimits } from "../../core/rollout/rollout.js";
 import type { Opening, Session, Turn } from "../../core/rollout/session.js";
 import type { AnyTask, CallRecord, ChatMessage, Scenario } from "../../core/task/task.js";
 import { messageLines } from "../../insight/report/conversation.js";
@@ -154,11 +154,6 @@ class Conversation {
 function asking(text: string, question: string, message: ChatMessage | undefined): string {
   const whole = message?.content;
   return question !== "" && whole?.includes(question) ? whole.replace(question, () => text) : text;
-}
-
-function assistantMessage({ content, calls }: Turn): ChatMessage {
-  const toolCalls = calls.flatMap((written) => (written.kind === "call" ? [written.call] : []));
-  return { role: "assistant", content, ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}) };
 }
 
 /** Runs until the person ends it, the signal is aborted, or every model's context is full. */

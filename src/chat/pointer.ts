@@ -1,4 +1,5 @@
 /** References within a JSON Schema (`#/$defs/x`). */
+import { valueAt } from "../core/util/json.js";
 
 /** The steps of a JSON pointer in a URI's fragment (RFC 6901); undefined where it is none. */
 function stepsOf(reference: string): string[] | undefined {
@@ -15,12 +16,5 @@ function stepsOf(reference: string): string[] | undefined {
 /** What a reference within the schema leads to; undefined where that is nothing. */
 export function referred(root: unknown, reference: string): unknown {
   const steps = stepsOf(reference);
-  if (!steps) return undefined;
-  return steps.reduce<unknown>(
-    (at, step) =>
-      typeof at === "object" && at !== null && Object.hasOwn(at, step)
-        ? (at as Record<string, unknown>)[step]
-        : undefined,
-    root,
-  );
+  return steps && valueAt(root, steps);
 }

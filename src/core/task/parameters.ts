@@ -3,6 +3,7 @@
  * would round, is a bigint: `z.bigint()` and JSON Schemas take it, `z.number()` and `z.int()` refuse the call.
  */
 import { z } from "zod";
+import { valueAt } from "../util/json.js";
 
 /** Arguments described by a JSON Schema; `jsonSchema` (chat/json-schema.ts) makes one. */
 export interface JsonSchemaParameters {
@@ -46,9 +47,6 @@ export function schemaOfParameters(parameters: ToolParameters): Record<string, u
 }
 
 type Issue = z.core.$ZodIssue;
-
-const valueAt = (value: unknown, path: readonly PropertyKey[]) =>
-  path.reduce<unknown>((at, step) => (at as Record<PropertyKey, unknown> | undefined)?.[step], value);
 
 /** The arguments with bigints in place of the whole numbers at which a schema wants them. */
 function asBigints(args: Record<string, unknown>, issues: readonly Issue[]): Record<string, unknown> {

@@ -107,3 +107,10 @@ export function jsonOrText(text: string): unknown {
     return text;
   }
 }
+
+/** What a path of own fields leads to; undefined where that is nothing. */
+export function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
+  const within = (at: unknown, step: PropertyKey) =>
+    typeof at === "object" && at !== null && Object.hasOwn(at, step) ? Reflect.get(at, step) : undefined;
+  return path.reduce<unknown>(within, root);
+}

@@ -1,7 +1,7 @@
 /** Maps the columns of rows to the fields of scenarios, and checks them. */
 import { z } from "zod";
 import { HoneError, UsageError } from "../../core/util/errors.js";
-import { jsonOrText } from "../../core/util/json.js";
+import { jsonOrText, valueAt } from "../../core/util/json.js";
 import type { Row, Table } from "./rows.js";
 
 /** Column names by field. */
@@ -31,19 +31,9 @@ const own = {
 
 export type Fields = Readonly<z.output<z.ZodObject<typeof own>> & Record<string, unknown>>;
 
-/** Resolves a column name that no column has, as a path into a column: `answers.text.0`. */
-function valueAt(values: Row["values"], column: string): unknown {
-  if (Object.hasOwn(values, column)) return values[column];
-  return column
-    .split(".")
-    .reduce<unknown>(
-      (value, key) =>
-        typeof value === "object" && value !== null && Object.hasOwn(value, key)
-          ? (value as Record<string, unknown>)[key]
-          : undefined,
-      values,
-    );
-}
+/** A column that no column has is a path into one: `answers.text.0`. */
+const cellOf = (values: Row["values"], column: string) =>
+  Object.hasOwn(values, column) ? values[column] : valueAt(values, column.split("."));
 
 /** CSV has only text; it is parsed as JSON unless the field accepts text. */
 function valueFor(field: z.ZodType, value: unknown): unknown {
@@ -108,7 +98,7 @@ export class RowReader {
     const where = `${file} ${unit} ${at}`;
     const given = Object.entries(this.#fields).map(([field, type]) => {
       const column = this.#columnOf(field);
-      const value = valueFor(type, valueAt(values, column));
+      const value = valueFor(type, cellOf(values, column));
       const length = typeof value === "string" ? value.length : 0;
       if (length > MOST_CHARACTERS) {
         throw new HoneError(`${where}: ${column} has ${length} characters; a field may have ${MOST_CHARACTERS}`);

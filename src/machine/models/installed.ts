@@ -169,17 +169,11 @@ async function rowOfOther(name: string, known: ModelReference, config: ListConfi
   return { name, repository, parameters, licence: null, gated: false, tool_calls: null, here, bytes, files, shape };
 }
 
-export interface Removed {
-  readonly name: string;
-  readonly bytes: number;
-  readonly removed: readonly string[];
-}
-
 /**
  * Removes a model's downloads and conversions. For a file or folder of the user's own, only the conversions.
  * @throws UsageError when there is nothing to remove
  */
-export function removeModel(reference: string, config: ListConfig): Removed {
+export function removeModel(reference: string, config: ListConfig) {
   const entry = catalogue().get(reference);
   const known = readReference(reference, weightsOf(config));
   const meant = entry && "repository" in entry ? repositoriesOf(entry).map(onHub) : [known];

@@ -27,14 +27,6 @@ export type PackConfig = Omit<Config<OptionOf<"pack">>, "for" | "out"> & {
   readonly out: string;
 };
 
-export interface Packed {
-  readonly target: Target["name"];
-  readonly folder: string;
-  readonly files: readonly string[];
-  readonly models: readonly string[];
-  readonly bytes: number;
-}
-
 const PACK: FolderKind = { name: "pack", list: MANIFEST };
 
 /** Bytes of the Python packages, at most: 0.7 GB were measured, and 2.6 for CUDA 13; CUDA 12 is assumed to need more. */
@@ -46,7 +38,7 @@ const LIBRARIES = "@node-llama-cpp/";
  * @throws UsageError for invalid options
  * @throws HoneError when a file is missing, or the disk is too small; nothing is left behind
  */
-export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
+export async function pack(config: PackConfig, io: ModelIo) {
   const target = targetNamed(config.for);
   const out = resolve(config.out);
   checkPlace(out, config.force, PACK);

@@ -4,11 +4,10 @@
  * the first and given in the others, so that each is trained once.
  */
 import { parsed } from "../chat/formats/format.js";
-import { AllowedParts } from "../core/engine/allowed.js";
 import { afterTurn } from "../core/engine/evaluated.js";
 import type { DrawStatistics, Evaluated } from "../core/engine/sequence.js";
 import type { Branch, PlayedNode } from "../core/rollout/trajectory.js";
-import type { TokenRecord } from "../core/rollout/transcript.js";
+import { type TokenRecord, Transcript } from "../core/rollout/transcript.js";
 import type { CallRecord, ChatMessage } from "../core/task/task.js";
 import type { Point } from "../serve/recorder.js";
 import { refusalByRequest } from "./request-refusals.js";
@@ -45,35 +44,20 @@ function messagesOf(chain: readonly PlayedTurn[]): ChatMessage[] {
 const NO_DRAWS: DrawStatistics = { tokens: 0, deviation: 0, variance: 0 };
 
 function tokensOf(chain: readonly PlayedTurn[], isOwn: (turn: PlayedTurn) => boolean, closing: number): TokenRecord {
-  const record: TokenRecord = { ids: [], sampled: [], logprobs: [] };
-  const among = new AllowedParts();
+  const transcript = new Transcript();
   let evaluated: Evaluated | undefined;
   for (const turn of chain) {
-    const { ids, sampled, logprobs, allowed } = turn.point.segment;
+    const { evaluated: said, segment } = turn.answer;
     const own = isOwn(turn);
-    if (own) among.add(allowed, record.ids.length);
-    const said = turn.answer.evaluated;
+    transcript.given(turn.asked.append);
+    if (own) transcript.add(segment);
+    else transcript.given(segment.ids);
     // Draws count where they are trained.
     evaluated = own ? afterTurn(evaluated, said) : said && { ...said, drawn: [], draws: evaluated?.draws ?? NO_DRAWS };
-    ids.forEach((id, at) => {
-      const trained = own && sampled[at] === 1;
-      record.ids.push(id);
-      record.sampled.push(trained ? 1 : 0);
-      // Rounding may lift the log-probability of a certain token slightly above 0.
-      record.logprobs.push(trained ? Math.min(logprobs[at] as number, 0) : 0);
-    });
   }
-  const last = chain.at(-1);
-  if (evaluated) record.evaluated = evaluated;
-  const restricted = among.whole();
-  if (restricted) record.allowed = restricted;
   // After a truncated turn the template's closing token follows, not sampled.
-  if (!last?.point.closed) {
-    record.ids.push(closing);
-    record.sampled.push(0);
-    record.logprobs.push(0);
-  }
-  return record;
+  if (!chain.at(-1)?.point.closed) transcript.given([closing]);
+  return { ...transcript.record(), ...(evaluated ? { evaluated } : {}) };
 }
 
 function resultOf(content: string): unknown {
@@ -122,7 +106,7 @@ function treeOf(turns: readonly PlayedTurn[], chains: readonly (readonly PlayedT
       parent: point.parent ? (indices.get(point.parent) ?? null) : null,
       sequence,
       message,
-      given: point.segment.ids.length - sampled,
+      given: point.ids.length - sampled,
       sampled,
       ...(first === undefined ? {} : { again: first }),
       ...(rewritten > 0 ? { rewritten } : {}),

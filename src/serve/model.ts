@@ -6,12 +6,10 @@ import { randomInt } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Chat } from "../chat/chat.js";
 import { formatNames } from "../chat/formats/formats.js";
-import { AllowedParts } from "../core/engine/allowed.js";
 import type { Engine } from "../core/engine/engine.js";
 import type { Grammar, Sampling, ScoredToken, Sequence } from "../core/engine/sequence.js";
 import { type ReadTurn, readTurn, withIds } from "../core/rollout/reading.js";
 import { type SampledTurn, sampleTurn } from "../core/rollout/sample.js";
-import type { Segment } from "../core/rollout/transcript.js";
 import type { ChatMessage, ToolCall, ToolSchema } from "../core/task/task.js";
 import { HoneError, UsageError } from "../core/util/errors.js";
 import { deriveSeed } from "../core/util/random.js";
@@ -254,7 +252,7 @@ export class ServedModel {
           {
             asked: conversation.key,
             parent: point,
-            segment: joined(append, turn.segment),
+            ids: Int32Array.from([...append, ...turn.segment.ids]),
             opening: conversation.opening,
             closed: turn.stopToken && chat.closing.includes(turn.segment.ids.at(-1) as number),
             calls: before + written.length,
@@ -339,17 +337,4 @@ export class ServedModel {
   close(): void {
     this.seats.closeAll();
   }
-}
-
-/** A turn together with the tokens given before it. */
-function joined(given: readonly number[], { ids, sampled, logprobs, allowed }: Segment): Segment {
-  const among = new AllowedParts();
-  among.add(allowed, given.length);
-  const length = given.length + ids.length;
-  const all = { ids: new Int32Array(length), sampled: new Uint8Array(length), logprobs: new Float32Array(length) };
-  all.ids.set(given);
-  all.ids.set(ids, given.length);
-  all.sampled.set(sampled, given.length);
-  all.logprobs.set(logprobs, given.length);
-  return { ...all, allowed: among.whole() };
 }

@@ -1,13 +1,11 @@
 /**
- * Records conversations token by token. Each turn of the model is a point: the tokens since the previous point, a mask
- * of the sampled ones, and their log-probabilities. Points form trees: conversations with a common beginning share
- * points.
+ * Records conversations token by token. Each turn of the model is a point: the tokens since the previous point. Points form
+ * trees: conversations with a common beginning share points.
  *
  * A point is looked up by the messages up to and including the model's turn, as it was sent to the client. Messages are
  * never tokenised again for it. If a client's copy of a turn differs from the sampled one, it has rewritten its
  * history, and its version counts as given, not sampled.
  */
-import type { Segment } from "../core/rollout/transcript.js";
 import type { ChatMessage, ToolSchema } from "../core/task/task.js";
 import { hasBigint, mapBigints } from "../core/util/json.js";
 import { firstKey, nextKey } from "./messages.js";
@@ -20,7 +18,7 @@ export interface Point {
   readonly asked: string;
   readonly parent: Point | null;
   /** Tokens of its turn, including the given ones before it. */
-  readonly segment: Segment;
+  readonly ids: Int32Array;
   /** Number of tokens in the whole conversation. */
   readonly length: number;
   /** Number of messages in the first prompt. */
@@ -33,7 +31,7 @@ export interface Point {
   readonly rewritten: number;
 }
 
-/** Limits of the memory; 8 bytes per token. */
+/** Limits of the memory; 4 bytes per token. */
 const MOST_TOKENS = 1 << 22;
 const MOST_POINTS = 1 << 15;
 
@@ -85,14 +83,14 @@ export class Recorder {
 
   /** Records a turn. The client's later requests contain `answer` in its place. */
   add(about: Omit<Point, "key" | "roundedKey" | "length">, answer: ChatMessage): Point {
-    const length = (about.parent?.length ?? 0) + about.segment.ids.length;
+    const length = (about.parent?.length ?? 0) + about.ids.length;
     const roundedKey = hasBigint(answer) ? nextKey(about.asked, mapBigints(answer, Number)) : undefined;
     const point: Point = { ...about, key: nextKey(about.asked, answer), roundedKey, length };
     const before = this.#points.get(point.key);
     if (before) this.#drop(before);
     this.#points.set(point.key, point);
     if (roundedKey !== undefined) this.#rounded.set(roundedKey, point.key);
-    this.#tokens += point.segment.ids.length;
+    this.#tokens += point.ids.length;
     this.#asked.set(point.asked, (this.#asked.get(point.asked) ?? 0) + 1);
     this.#touch(point);
     for (const oldest of this.#points.values()) {
@@ -115,7 +113,7 @@ export class Recorder {
   #drop(point: Point): void {
     this.#points.delete(point.key);
     if (point.roundedKey !== undefined) this.#rounded.delete(point.roundedKey);
-    this.#tokens -= point.segment.ids.length;
+    this.#tokens -= point.ids.length;
     const left = (this.#asked.get(point.asked) ?? 1) - 1;
     if (left > 0) this.#asked.set(point.asked, left);
     else this.#asked.delete(point.asked);
@@ -125,7 +123,7 @@ export class Recorder {
 
 /** All tokens of a conversation up to a point. */
 export function idsOf(point: Point | null): number[] {
-  const segments: Segment[] = [];
-  for (let at = point; at; at = at.parent) segments.push(at.segment);
-  return segments.reverse().flatMap(({ ids }) => [...ids]);
+  const parts: Int32Array[] = [];
+  for (let at = point; at; at = at.parent) parts.push(at.ids);
+  return parts.reverse().flatMap((ids) => [...ids]);
 }

@@ -35,12 +35,12 @@ function turn(next: Messages, calls: Written[], parent: PlayedTurn | null = null
     sampled: Uint8Array.from(sampled),
     logprobs: new Float32Array(sampled.length),
   });
-  const point = { parent: parent?.point ?? null, segment: bits([0, 1]), closed: true };
+  const point = { parent: parent?.point ?? null, ids: Int32Array.from([0, 1]), closed: true };
   const made = calls.flatMap((one): ToolCall[] => (one.kind === "call" ? [one.call] : []));
   return {
     number: number++,
     point,
-    asked: { next, key: `${number}`, point: parent?.point ?? null, rewritten: 0, tools: offered },
+    asked: { next, append: [0], key: `${number}`, point: parent?.point ?? null, rewritten: 0, tools: offered },
     answer: { read: { content: `turn ${number}`, calls }, calls: made, segment: bits([1]) },
   } as unknown as PlayedTurn;
 }

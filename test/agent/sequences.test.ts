@@ -13,15 +13,16 @@ let played: PlayedTurn[] = [];
 function turn(next: Messages, parent: PlayedTurn | null, more: { key?: string; rewritten?: number } = {}): PlayedTurn {
   const number = played.length;
   const own = { ids: Int32Array.from([1, 2, 3]), sampled: Uint8Array.from([1, 1, 1]), logprobs: new Float32Array(3) };
-  const segment = {
-    ids: Int32Array.from([8, 9, 1, 2, 3]),
-    sampled: Uint8Array.from([0, 0, 1, 1, 1]),
-    logprobs: new Float32Array(5),
-  };
   const made = {
     number,
-    point: { parent: parent?.point ?? null, segment, closed: true },
-    asked: { next, key: more.key ?? `key ${number}`, point: parent?.point ?? null, rewritten: more.rewritten ?? 0 },
+    point: { parent: parent?.point ?? null, ids: Int32Array.from([8, 9, 1, 2, 3]), closed: true },
+    asked: {
+      next,
+      append: [8, 9],
+      key: more.key ?? `key ${number}`,
+      point: parent?.point ?? null,
+      rewritten: more.rewritten ?? 0,
+    },
     answer: { read: { content: `said ${number}`, calls: [] }, calls: [], segment: own },
   } as unknown as PlayedTurn;
   played = [...played, made];

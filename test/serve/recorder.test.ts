@@ -21,7 +21,7 @@ function remembering(bounds?: { tokens: number; points: number }) {
       {
         asked: key,
         parent: point,
-        segment: { ids, sampled: new Uint8Array(tokens).fill(1), logprobs: new Float32Array(tokens) },
+        ids,
         opening: point?.opening ?? messages.length,
         closed: true,
         calls: 0,

@@ -3,10 +3,9 @@ import type OpenAI from "openai";
 import { beforeAll, expect, test } from "vitest";
 import { EngineSession } from "../../src/core/rollout/engine-session.js";
 import { opening, playRollout } from "../../src/core/rollout/rollout.js";
-import { type TokenRecord, Transcript } from "../../src/core/rollout/transcript.js";
+import { Transcript } from "../../src/core/rollout/transcript.js";
 import { checkArguments } from "../../src/core/task/parameters.js";
 import { type AnyTask, type Scenario, toolSchema } from "../../src/core/task/task.js";
-import type { Point } from "../../src/serve/recorder.js";
 import { mailTask } from "./mail-task.js";
 import { ask, idsOfChoice, type Server, serveTiny } from "./support.js";
 
@@ -106,28 +105,21 @@ test("an agent over HTTP draws the token ids of the built-in loop, and each toke
   expect(Math.max(...lengths)).toBeGreaterThan(2);
 });
 
-function recordOf(last: Point): TokenRecord {
-  const points: Point[] = [];
-  for (let at: Point | null = last; at; at = at.parent) points.unshift(at);
-  const transcript = new Transcript();
-  for (const { segment } of points) transcript.add(segment);
-  return transcript.record();
-}
-
-test("a recorded conversation says which tokens were sampled, and how likely they were", async () => {
+test("a conversation says which tokens were sampled, and how likely they were", async () => {
   const scenario = scenarios[0] as Scenario;
-  const points: Point[] = [];
-  const { recorder } = server.model;
-  const add = recorder.add.bind(recorder);
-  recorder.add = (...args) => {
-    const point = add(...args);
-    points.push(point);
-    return point;
+  const transcript = new Transcript();
+  const { model } = server;
+  const answer = model.answer.bind(model);
+  model.answer = async (conversation, wanted) => {
+    const turn = await answer(conversation, wanted);
+    transcript.given(conversation.append);
+    transcript.add(turn.segment);
+    return turn;
   };
   await agent(scenario, 22);
-  recorder.add = add;
+  model.answer = answer;
   const { tokens } = await builtIn(scenario, 22);
-  const record = recordOf(points.at(-1) as Point);
+  const record = transcript.record();
   expect(record.ids).toEqual(tokens?.ids);
   expect(record.sampled).toEqual(tokens?.sampled);
   record.logprobs.forEach((logprob, index) => {

@@ -1,4 +1,4 @@
-/** One HTTP request and its response: JSON, or a stream of events. */
+/** One HTTP request and its response: JSON, or a stream of events; by a connection, or within this thread. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { parsed } from "../chat/formats/format.js";
 import { toJson } from "../core/util/json.js";
@@ -28,12 +28,11 @@ export interface Incoming {
   text(most: number): Promise<string>;
 }
 
-/** Where a response is written, as a `ServerResponse`. */
+/** What is answered: as a whole, or as a stream that goes on. */
 export interface Outgoing {
-  readonly headersSent: boolean;
-  writeHead(status: number, headers: Readonly<Record<string, string>>): unknown;
-  write(text: string): unknown;
-  end(text?: string): unknown;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | ReadableStream;
 }
 
 async function textOf(request: IncomingMessage, most: number): Promise<string> {
@@ -50,9 +49,42 @@ async function textOf(request: IncomingMessage, most: number): Promise<string> {
   return Buffer.concat(parts).toString("utf8");
 }
 
+/** A request of a connection. */
+export function incomingOf(request: IncomingMessage): Incoming {
+  const { method, url, headers } = request;
+  return { method, url, headers, text: (most) => textOf(request, most) };
+}
+
+/** Writes what is answered to a connection; the client goes away when that closes. */
+export async function writeTo(response: ServerResponse, exchange: Exchange): Promise<void> {
+  response.on("close", () => {
+    if (!response.writableFinished) exchange.leave();
+  });
+  // Writing to a disconnected client fails; that is expected.
+  response.on("error", () => undefined);
+  const { status, headers, body } = await exchange.response;
+  response.writeHead(status, headers);
+  if (typeof body === "string") {
+    response.end(body);
+    return;
+  }
+  try {
+    for await (const part of body) response.write(part);
+  } catch {
+    // The client has left.
+  }
+  response.end();
+}
+
+const encoder = new TextEncoder();
+
 export class Exchange {
   readonly request: Incoming;
-  readonly #response: Outgoing;
+  /** Known as soon as it begins. */
+  readonly response: Promise<Outgoing>;
+  #answer: (response: Outgoing) => void = () => undefined;
+  #stream: ReadableByteStreamController | undefined;
+  #left = false;
   readonly #gone = new AbortController();
   /** Status of the response, for the server's metrics. */
   status = 0;
@@ -62,27 +94,18 @@ export class Exchange {
   readonly #onGone: () => void;
 
   /** @param onGone called when the client goes away before the response is complete */
-  constructor(request: Incoming, response: Outgoing, onGone: () => void) {
+  constructor(request: Incoming, onGone: () => void) {
     this.request = request;
-    this.#response = response;
+    this.response = new Promise((resolve) => {
+      this.#answer = resolve;
+    });
     this.#onGone = onGone;
   }
 
-  /** Of a connection: the client goes away when it closes. */
-  static over(request: IncomingMessage, response: ServerResponse, onGone: () => void): Exchange {
-    const { method, url, headers } = request;
-    const incoming = { method, url, headers, text: (most: number) => textOf(request, most) };
-    const exchange = new Exchange(incoming, response, onGone);
-    response.on("close", () => {
-      if (!response.writableFinished) exchange.leave();
-    });
-    // Writing to a disconnected client fails; that is expected.
-    response.on("error", () => undefined);
-    return exchange;
-  }
-
-  /** The client has gone away before the response is complete. */
-  leave(): void {
+  /** The client has gone away before the response is complete. @param reason what its stream ends with, if it still reads */
+  leave(reason?: unknown): void {
+    this.#left = true;
+    this.#stream?.error(reason);
     if (this.#gone.signal.aborted) return;
     this.#onGone();
     this.abort(new ApiError(499, "client_closed_request", "the client went away"));
@@ -108,8 +131,7 @@ export class Exchange {
 
   send(status: number, type: string, text: string, headers: Readonly<Record<string, string>> = {}): void {
     this.status = status;
-    this.#response.writeHead(status, { "content-type": type, "cache-control": "no-store", ...headers });
-    this.#response.end(text);
+    this.#answer({ status, headers: { "content-type": type, "cache-control": "no-store", ...headers }, body: text });
   }
 
   json(value: object, status = 200, headers: Readonly<Record<string, string>> = {}): void {
@@ -118,28 +140,42 @@ export class Exchange {
 
   /** Sends one event; the first starts the stream. */
   event(value: object | "[DONE]", name?: string): void {
-    if (!this.#response.headersSent) {
-      this.status = 200;
-      const headers = { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" };
-      this.#response.writeHead(200, headers);
-    }
+    this.#stream ??= this.#begin();
     const data = value === "[DONE]" ? value : toJson(value);
-    this.#response.write(`${name ? `event: ${name}\n` : ""}data: ${data}\n\n`);
+    if (!this.#left) this.#stream.enqueue(encoder.encode(`${name ? `event: ${name}\n` : ""}data: ${data}\n\n`));
+  }
+
+  #begin(): ReadableByteStreamController {
+    let stream!: ReadableByteStreamController;
+    const body = new ReadableStream({
+      type: "bytes",
+      start: (controller) => {
+        stream = controller;
+      },
+      cancel: () => this.leave(),
+    });
+    this.status = 200;
+    const headers = { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" };
+    this.#answer({ status: 200, headers, body });
+    return stream;
   }
 
   /** @param mark whether the dialect marks the end of a stream of events with `[DONE]` */
   end(mark = true): void {
     if (mark) this.event("[DONE]");
-    this.#response.end();
+    if (this.#left) return;
+    this.#stream?.close();
+    // Ends a read into the client's own buffer.
+    this.#stream?.byobRequest?.respond(0);
   }
 
   /** If a stream has begun, the error is its last event. A disconnected client gets nothing. */
   fail(error: unknown): void {
     const failure = apiErrorOf(error);
-    if (this.#response.headersSent) {
+    if (this.#stream) {
       const { name, data } = this.errors.event(failure);
       this.event(data, name);
-      this.#response.end();
+      this.end(false);
       return;
     }
     // Unread bytes of the body would be parsed as the next request.

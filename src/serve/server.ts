@@ -12,7 +12,7 @@ import { anthropicErrors, anthropicMessage, countTokens } from "./anthropic-rout
 import { chatCompletion } from "./chat-route.js";
 import { completion } from "./completion-route.js";
 import { ApiError, type ErrorForm, forbidden, notFound, openAiErrors, shuttingDown, unauthorized } from "./errors.js";
-import { Exchange, type Incoming } from "./exchange.js";
+import { Exchange, type Incoming, incomingOf, writeTo } from "./exchange.js";
 import { localFetch } from "./local-fetch.js";
 import { Counts, metricsText } from "./metrics.js";
 import type { ServedModel } from "./model.js";
@@ -173,19 +173,24 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
       exchange.fail(exchange.signal.aborted ? exchange.signal.reason : error);
     } finally {
       counts.request(name, exchange.status);
-      open.delete(exchange);
-      if (open.size === 0) emptied();
     }
   };
 
   const cancelled = () => {
     counts.cancelled++;
   };
-  const take = (exchange: Exchange) => {
+  /** @param written when nothing of the response is to be written any more */
+  const take = async (exchange: Exchange, written?: Promise<void>): Promise<void> => {
     open.add(exchange);
-    void serve(exchange);
+    await serve(exchange);
+    await written;
+    open.delete(exchange);
+    if (open.size === 0) emptied();
   };
-  const server = createServer((request, response) => take(Exchange.over(request, response, cancelled)));
+  const server = createServer((request, response) => {
+    const exchange = new Exchange(incomingOf(request), cancelled);
+    void take(exchange, writeTo(response, exchange));
+  });
   server.keepAliveTimeout = KEEP_ALIVE * 1000;
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject).listen(port, HOST, resolve);
@@ -201,10 +206,9 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
   return {
     url: `http://${HOST}:${at}/v1`,
     /** For code on this thread: answers a request to `url` as `fetch` does, without a connection. */
-    fetch: localFetch(`http://${HOST}:${at}`, (request, response) => {
-      const exchange = new Exchange(request, response, cancelled);
-      take(exchange);
-      return exchange;
+    fetch: localFetch(`http://${HOST}:${at}`, (request) => {
+      const exchange = new Exchange(request, cancelled);
+      return { exchange, ended: take(exchange) };
     }),
     /** Stops accepting requests, lets running ones finish, and aborts them after the grace period. */
     async close(graceSeconds = GRACE): Promise<void> {

@@ -6,7 +6,7 @@ import { z } from "zod";
 import type { Claim } from "../core/task/task.js";
 import { type AnswerForm, objectOf, textWithin } from "./form.js";
 import { readAs } from "./json.js";
-import type { Judge, Question } from "./judge.js";
+import type { Judge, Question, Verdict } from "./judge.js";
 import { NoVerdict } from "./no-verdict.js";
 import { tagless } from "./serialise.js";
 
@@ -61,13 +61,41 @@ export function correctnessQuestion({ question, golden, given }: Claim): Questio
   };
 }
 
-/** What more than half of all say; undefined where that is nothing. `undefined` is a vote without a verdict. */
-export function majority(votes: readonly (CorrectnessVerdict | undefined)[]): CorrectnessVerdict | undefined {
-  const half = votes.length / 2;
-  return [true, false]
-    .map((wanted) => votes.filter((vote) => vote?.accept === wanted))
-    .find((alike) => alike.length > half)?.[0];
+/** What a judge said of an answer in one vote. */
+export interface CorrectnessVote {
+  readonly judge: Judge;
+  readonly verdict: Verdict<CorrectnessVerdict> | NoVerdict;
 }
+
+/** The votes of all judges, each asked so many times. @throws JudgeStopped when there will be no verdicts any more */
+export function votesOn(claim: Claim, judge: Judge, times: number, signal: AbortSignal): Promise<CorrectnessVote[]> {
+  const question = correctnessQuestion(claim);
+  return Promise.all(
+    judge.all.flatMap((one) =>
+      Array.from({ length: times }, async (_, vote): Promise<CorrectnessVote> => {
+        try {
+          return { judge: one, verdict: await one.ask({ ...question, vote }, signal) };
+        } catch (error) {
+          if (error instanceof NoVerdict) return { judge: one, verdict: error };
+          throw error;
+        }
+      }),
+    ),
+  );
+}
+
+/** What more than half of all votes say; undefined where that is nothing. */
+export function majority(votes: readonly CorrectnessVote[]): CorrectnessVerdict | undefined {
+  const given = votes.flatMap(({ verdict }) => (verdict instanceof NoVerdict ? [] : [verdict.value]));
+  return [true, false]
+    .map((wanted) => given.filter(({ accept }) => accept === wanted))
+    .find((alike) => alike.length > votes.length / 2)?.[0];
+}
+
+/** Why votes without a majority have none. */
+export const whyNone = (votes: readonly CorrectnessVote[]): NoVerdict =>
+  votes.map(({ verdict }) => verdict).find((verdict) => verdict instanceof NoVerdict) ??
+  new NoVerdict("divided", `the ${votes.length} judges are divided`);
 
 /**
  * Of several judges the majority decides.
@@ -75,13 +103,8 @@ export function majority(votes: readonly (CorrectnessVerdict | undefined)[]): Co
  * @throws JudgeStopped when there will be no verdicts any more
  */
 export async function judgeCorrectness(claim: Claim, judge: Judge, signal: AbortSignal): Promise<CorrectnessVerdict> {
-  const { all } = judge;
-  const asked = await Promise.allSettled(all.map((one) => one.ask(correctnessQuestion(claim), signal)));
-  const failures = asked.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
-  const stopped = failures.find((reason) => !(reason instanceof NoVerdict));
-  if (stopped !== undefined) throw stopped;
-  const decided = majority(asked.map((one) => (one.status === "fulfilled" ? one.value.value : undefined)));
+  const votes = await votesOn(claim, judge, 1, signal);
+  const decided = majority(votes);
   if (decided) return decided;
-  const [failure] = failures;
-  throw failure ?? new NoVerdict("divided", `the ${all.length} judges are divided`);
+  throw whyNone(votes);
 }

@@ -8,8 +8,8 @@ import type { Trajectory } from "../../core/rollout/trajectory.js";
 import { count } from "../../core/run/evaluation.js";
 import type { Claim } from "../../core/task/task.js";
 import { HoneError } from "../../core/util/errors.js";
-import { type CorrectnessVerdict, correctnessQuestion, majority } from "../../judge/correctness.js";
-import { type Judge, NoVerdictAfterAnswers, type Verdict } from "../../judge/judge.js";
+import { type CorrectnessVote, majority, votesOn, whyNone } from "../../judge/correctness.js";
+import { type Judge, NoVerdictAfterAnswers } from "../../judge/judge.js";
 import { NoVerdict } from "../../judge/no-verdict.js";
 import { claimOf, requireClaim } from "../../judge/reward/claims.js";
 import { correctnessQuality, type JudgedAnswer } from "../report/correctness-quality.js";
@@ -27,12 +27,6 @@ export interface AnswerRow extends Claim {
 }
 
 export type AnswersSummary = Awaited<ReturnType<typeof judgeAnswers>>;
-
-/** What a judge said of an answer in one vote. */
-interface Vote {
-  readonly judge: Judge;
-  readonly verdict: Verdict<CorrectnessVerdict> | NoVerdict;
-}
 
 interface Asked {
   readonly trajectory: Trajectory;
@@ -80,7 +74,7 @@ export async function judgeAnswers(
       judged: judged.filter(({ row }) => row.judge !== null).length,
       accepted: judged.filter(({ row }) => row.judge === true).length,
       /** Answers without a verdict, by cause. */
-      no_verdict: count(judged.flatMap(({ votes }) => whyNone(votes) ?? [])),
+      no_verdict: count(judged.flatMap(({ votes, row }) => (row.judge === null ? whyNone(votes).reason : []))),
       /** Verdicts taken from the cache. */
       cached: judge.cached,
       ...judge.usage(),
@@ -96,33 +90,8 @@ export async function judgeAnswers(
   }
 }
 
-/** @throws JudgeStopped when there will be no verdicts any more */
-function votesOn(claim: Claim, judge: Judge, times: number, signal: AbortSignal): Promise<Vote[]> {
-  const question = correctnessQuestion(claim);
-  return Promise.all(
-    judge.all.flatMap((one) =>
-      Array.from({ length: times }, async (_, vote): Promise<Vote> => {
-        try {
-          return { judge: one, verdict: await one.ask({ ...question, vote }, signal) };
-        } catch (error) {
-          if (error instanceof NoVerdict) return { judge: one, verdict: error };
-          throw error;
-        }
-      }),
-    ),
-  );
-}
-
-const verdictsOf = (votes: readonly Vote[]) =>
-  votes.map(({ verdict }) => (verdict instanceof NoVerdict ? undefined : verdict.value));
-
-function whyNone(votes: readonly Vote[]): string | undefined {
-  if (majority(verdictsOf(votes))) return undefined;
-  return votes.flatMap(({ verdict }) => (verdict instanceof NoVerdict ? [verdict.reason] : []))[0] ?? "divided";
-}
-
-function rowOf({ trajectory, claim }: Asked, votes: readonly Vote[]): AnswerRow {
-  const verdict = majority(verdictsOf(votes));
+function rowOf({ trajectory, claim }: Asked, votes: readonly CorrectnessVote[]): AnswerRow {
+  const verdict = majority(votes);
   return {
     id: trajectory.id,
     scenario: trajectory.scenario.id,
@@ -133,19 +102,18 @@ function rowOf({ trajectory, claim }: Asked, votes: readonly Vote[]): AnswerRow 
   };
 }
 
-function labelled({ trajectory, claim }: Asked, votes: readonly Vote[]): JudgedAnswer {
-  const verdicts = verdictsOf(votes);
+function labelled({ trajectory, claim }: Asked, votes: readonly CorrectnessVote[]): JudgedAnswer {
   return {
     scenario: trajectory.scenario.id,
     length: claim.given.length,
     right: trajectory.reward.success,
-    accepted: majority(verdicts)?.accept ?? null,
-    votes: verdicts.flatMap((one) => one?.accept ?? []),
+    accepted: majority(votes)?.accept ?? null,
+    votes: votes.flatMap(({ verdict }) => (verdict instanceof NoVerdict ? [] : verdict.value.accept)),
     cost: costOf(votes),
   };
 }
 
-function costOf(votes: readonly Vote[]): number | null {
+function costOf(votes: readonly CorrectnessVote[]): number | null {
   const costs = votes.flatMap(({ verdict }) => {
     if (verdict instanceof NoVerdictAfterAnswers) return verdict.exchanges.map(({ cost }) => cost);
     if (verdict instanceof NoVerdict || verdict.cached) return [null];

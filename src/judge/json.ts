@@ -104,7 +104,7 @@ function holders(value: unknown, key: string): Fields[] {
  * The object that has the key `key`. Never chooses between several.
  * @throws NoVerdict not_json
  */
-export function objectWith(key: string, text: string): Fields {
+function objectWith(key: string, text: string): Fields {
   const fitting = candidatesIn(text).flatMap((value) => holders(value, key));
   const [first] = fitting;
   if (!first) throw new NoVerdict("not_json", `there is no JSON object with the key "${key}" in it`);

@@ -8,7 +8,7 @@ import { cutText } from "../core/util/text.js";
 import { sumOfUsage } from "./budget.js";
 import type { JudgeAnswer, JudgeClient, JudgeMessage, JudgeQuestion } from "./client.js";
 import { withoutOpenThoughts } from "./json.js";
-import { NoVerdict } from "./no-verdict.js";
+import { type Exchange, NoVerdict } from "./no-verdict.js";
 
 export interface Question<V> extends JudgeQuestion {
   /** Part of the cache key, to distinguish repeated requests with the same text. */
@@ -17,29 +17,11 @@ export interface Question<V> extends JudgeQuestion {
   read(text: string): V;
 }
 
-/** One answer and its error. */
-export interface Exchange {
-  readonly answer: string;
-  readonly problem: string | undefined;
-  /** Dollars; null where the price is not known. */
-  readonly cost: number | null;
-}
-
 export interface Verdict<V> {
   readonly value: V;
   readonly cached: boolean;
   /** The judge's answers, the last one valid; empty for a cached verdict. */
   readonly exchanges: readonly Exchange[];
-}
-
-/** A question without a verdict, with the judge's answers. */
-export class NoVerdictAfterAnswers extends NoVerdict {
-  constructor(
-    cause: NoVerdict,
-    readonly exchanges: readonly Exchange[],
-  ) {
-    super(cause.reason, cause.message);
-  }
 }
 
 /** Characters of a wrong answer that are sent back at most. */
@@ -85,7 +67,7 @@ export class Judge {
 
   /**
    * Asks this judge alone.
-   * @throws NoVerdictAfterAnswers when no verdict can be obtained
+   * @throws NoVerdict when no verdict can be obtained
    * @throws JudgeStopped when there will be no verdicts any more
    */
   async ask<V>(question: Question<V>, signal: AbortSignal): Promise<Verdict<V>> {
@@ -131,7 +113,8 @@ export class Judge {
       if (!(repaired instanceof NoVerdict)) return repaired;
       throw repaired;
     } catch (error) {
-      throw error instanceof NoVerdict ? new NoVerdictAfterAnswers(error, exchanges) : error;
+      if (error instanceof NoVerdict) error.exchanges = exchanges;
+      throw error;
     }
   }
 }

@@ -24,9 +24,19 @@ export type NoVerdictReason =
   | "out_of_range"
   | "wrong_form";
 
+/** One answer and its error. */
+export interface Exchange {
+  readonly answer: string;
+  readonly problem: string | undefined;
+  /** Dollars; null where the price is not known. */
+  readonly cost: number | null;
+}
+
 /** A question without a usable answer. */
 export class NoVerdict extends Error {
   override readonly name = "NoVerdict";
+  /** What the judge has answered nevertheless. */
+  exchanges: readonly Exchange[] = [];
 
   constructor(
     readonly reason: NoVerdictReason,

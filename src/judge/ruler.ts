@@ -7,11 +7,10 @@ import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { ToolSchema } from "../core/task/task.js";
 import { Random } from "../core/util/random.js";
 import { estimateTokens } from "../serve/openai/tokens.js";
-import { JudgeStopped } from "./client.js";
 import { type AnswerForm, objectOf, textWithin } from "./form.js";
-import { objectWith } from "./json.js";
-import { type Exchange, type Judge, NoVerdictAfterAnswers } from "./judge.js";
-import { NoVerdict, type NoVerdictReason } from "./no-verdict.js";
+import { readAs } from "./json.js";
+import type { Judge } from "./judge.js";
+import { type Exchange, NoVerdict, type NoVerdictReason } from "./no-verdict.js";
 import { type Comparison, compareGroup, material } from "./serialise.js";
 
 export interface RulerSettings {
@@ -96,6 +95,7 @@ const entrySchema = z.object({
     .transform((text) => text ?? ""),
   score: scoreSchema,
 });
+const scoresSchema = z.object({ scores: z.array(entrySchema, { error: "must be a list" }) });
 
 /**
  * Reads a judge's answer: exactly one score in [0, 1] for each id.
@@ -103,17 +103,10 @@ const entrySchema = z.object({
  * @throws NoVerdict with a message for the judge
  */
 export function readScores(text: string, count: number): Score[] {
-  const { scores } = objectWith("scores", text);
+  const { scores: entries } = readAs(scoresSchema, "scores", text);
   const ids = Array.from({ length: count }, (_, i) => String(i + 1));
   const wanted = `${count} trajectories, with the ids ${ids.join(", ")}`;
-  if (!Array.isArray(scores)) throw new NoVerdict("wrong_form", '"scores" is not a list');
-  if (scores.length === 0) throw new NoVerdict("no_scores", `"scores" is empty; there are ${wanted}`);
-  const entries = scores.map((entry) => {
-    const parsed = entrySchema.safeParse(entry);
-    if (parsed.success) return parsed.data;
-    const [issue] = parsed.error.issues;
-    throw new NoVerdict("wrong_form", `an entry of "scores" is wrong: ${issue?.path.join(".")}: ${issue?.message}`);
-  });
+  if (entries.length === 0) throw new NoVerdict("no_scores", `"scores" is empty; there are ${wanted}`);
   const unknown = entries.find(({ trajectory_id }) => !ids.includes(trajectory_id));
   if (unknown) {
     throw new NoVerdict(
@@ -307,9 +300,8 @@ async function ask(
     const scores = comparison.attempts.map((_, attempt) => value[order.indexOf(attempt)] as Score);
     return result({ exchanges, cached, scores, noVerdict: undefined });
   } catch (error) {
-    if (error instanceof JudgeStopped || !(error instanceof NoVerdict)) throw error;
-    const exchanges = error instanceof NoVerdictAfterAnswers ? error.exchanges : [];
-    const noVerdict = { reason: error.reason, message: error.message };
-    return result({ exchanges, cached: false, scores: undefined, noVerdict });
+    if (!(error instanceof NoVerdict)) throw error;
+    const { exchanges, reason, message } = error;
+    return result({ exchanges, cached: false, scores: undefined, noVerdict: { reason, message } });
   }
 }

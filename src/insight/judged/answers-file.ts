@@ -9,7 +9,7 @@ import { count } from "../../core/run/evaluation.js";
 import type { Claim } from "../../core/task/task.js";
 import { HoneError } from "../../core/util/errors.js";
 import { type CorrectnessVote, majority, votesOn, whyNone } from "../../judge/correctness.js";
-import { type Judge, NoVerdictAfterAnswers } from "../../judge/judge.js";
+import type { Judge } from "../../judge/judge.js";
 import { NoVerdict } from "../../judge/no-verdict.js";
 import { claimOf, requireClaim } from "../../judge/reward/claims.js";
 import { correctnessQuality, type JudgedAnswer } from "../report/correctness-quality.js";
@@ -115,8 +115,7 @@ function labelled({ trajectory, claim }: Asked, votes: readonly CorrectnessVote[
 
 function costOf(votes: readonly CorrectnessVote[]): number | null {
   const costs = votes.flatMap(({ verdict }) => {
-    if (verdict instanceof NoVerdictAfterAnswers) return verdict.exchanges.map(({ cost }) => cost);
-    if (verdict instanceof NoVerdict || verdict.cached) return [null];
+    if (!(verdict instanceof NoVerdict) && verdict.cached) return [null];
     return verdict.exchanges.map(({ cost }) => cost);
   });
   return costs.every((cost) => cost !== null) ? costs.reduce((sum, cost) => sum + cost, 0) : null;

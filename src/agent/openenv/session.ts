@@ -2,6 +2,7 @@
  * One session with an OpenEnv server, by the WebSocket protocol of its package (`/ws`): the server makes an environment for each
  * connection, and answers each message with one. Every wait has a limit, and a session that has failed stays so.
  */
+import { on, once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { z } from "zod";
@@ -64,10 +65,7 @@ export class Session {
   readonly #socket: WebSocket;
   readonly #settings: SessionSettings;
   #failure: HoneError | undefined;
-  /** A message that nobody has waited for yet: a server without a session left says so as soon as it is reached. */
-  #early: string | undefined;
-  #answered: ((text: string) => void) | undefined;
-  #failed: ((error: HoneError) => void) | undefined;
+  readonly #messages: AsyncIterator<unknown[], undefined>;
 
   private constructor(settings: SessionSettings) {
     this.#settings = settings;
@@ -75,10 +73,7 @@ export class Session {
       handshakeTimeout: 1000 * CONNECT_SECONDS,
       maxPayload: MOST_BYTES,
     });
-    this.#socket.on("message", (data) => {
-      if (this.#answered) this.#answered(String(data));
-      else this.#early = String(data);
-    });
+    this.#messages = on(this.#socket, "message", { close: ["close"] });
     this.#socket.on("error", (error) => this.#fail(messageOf(error)));
     this.#socket.on("close", (code) => this.#fail(`it closed the session (code ${code})`));
   }
@@ -126,24 +121,20 @@ export class Session {
 
   #fail(why: string): void {
     this.#failure ??= new HoneError(`${nameOf(this.#settings.url)} is gone: ${why}`);
-    this.#failed?.(this.#failure);
   }
 
-  #opened(): Promise<void> {
-    return this.#within(CONNECT_SECONDS, "a connection", (resolve) => this.#socket.once("open", resolve));
+  async #opened(): Promise<void> {
+    await this.#within(CONNECT_SECONDS, "a connection", once(this.#socket, "open"));
   }
 
   async #observed(message: Message): Promise<Observed> {
     const { url, seconds } = this.#settings;
     const what = message.type;
-    const early = this.#early;
-    this.#early = undefined;
-    const text =
-      early ??
-      (await this.#within<string>(seconds, `a ${what}`, (resolve) => {
-        this.#answered = resolve;
-        this.#socket.send(toJson(message));
-      }));
+    if (!this.#failure) this.#socket.send(toJson(message));
+    // A server without a session left has said so already, as soon as it was reached.
+    const next = await this.#within(seconds, `a ${what}`, this.#messages.next());
+    if (next.done) throw this.#failure;
+    const text = String(next.value[0]);
     const replied = repliedSchema.safeParse(parsed(text));
     if (replied.data?.type === "error") throw this.#refused(message, replied.data);
     const read = observedSchema.safeParse(replied.data?.data);
@@ -172,22 +163,17 @@ export class Session {
   }
 
   /** @throws HoneError when the session ends or the time is over; the signal's reason when that is aborted */
-  async #within<T>(seconds: number, what: string, begin: (resolve: (value: T) => void) => void): Promise<T> {
+  async #within<T>(seconds: number, what: string, work: Promise<T>): Promise<T> {
     const { url, signal } = this.#settings;
     using time = new TimeLimit(
       seconds,
       () => new HoneError(`${nameOf(url)} did not answer ${what} within ${seconds} s`),
     );
     using both = anyOf([signal, time.signal]);
-    if (this.#failure) throw this.#failure;
-    both.signal.throwIfAborted();
-    const answered = new Promise<T>((resolve, reject) => {
-      this.#failed = reject;
-      begin(resolve);
-    });
-    return await unlessAborted(answered, both.signal).finally(() => {
-      this.#answered = undefined;
-      this.#failed = undefined;
-    });
+    try {
+      return await unlessAborted(work, both.signal);
+    } catch (error) {
+      throw this.#failure ?? error;
+    }
   }
 }

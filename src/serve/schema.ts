@@ -356,21 +356,15 @@ class Reader {
     }
   }
 
-  #reference({ $ref, ...beside }: Json, path: string, open: Open): string {
+  #reference(own: Json, path: string, open: Open): string {
+    const { $ref, ...beside } = own;
     const reference = String($ref);
     if (!reference.startsWith("#")) {
       this.#tell(path, "$ref", `${reference.slice(0, 100)} is not within the schema`);
       return this.read(beside, path, open);
     }
-    const to = referred(this.#root, reference);
-    if (to === undefined)
-      throw new BadSchema(path, "$ref", `${reference.slice(0, 100)} leads nowhere within the schema`);
-    if (open.has(reference)) {
-      this.#tell(path, "$ref", `${reference.slice(0, 100)} leads back to where it stands`);
-      return this.read(beside, path, open);
-    }
-    const within = new Set([...open, reference]);
-    return this.read(Object.keys(beside).length > 0 ? this.#merged([to, beside], path) : to, path, within);
+    const within = new Set(open);
+    return this.read(this.#resolved(own, path, within), path, within);
   }
 
   /** What all of the schemas demand. */
@@ -407,16 +401,17 @@ class Reader {
   /** A schema without a reference at its top. The references that were followed are added to `open`. */
   #resolved(schema: unknown, path: string, open: Set<string>): unknown {
     if (!isObject(schema) || typeof schema.$ref !== "string" || !schema.$ref.startsWith("#")) return schema;
-    const { $ref: reference, ...beside } = schema;
-    const to = referred(this.#root, reference as string);
+    const { $ref: reference, ...beside } = schema as { readonly $ref: string };
+    const to = referred(this.#root, reference);
     if (to === undefined)
-      throw new BadSchema(path, "$ref", `${(reference as string).slice(0, 100)} leads nowhere within the schema`);
-    if (open.has(reference as string)) {
-      this.#tell(path, "$ref", `${(reference as string).slice(0, 100)} leads back to where it stands`);
+      throw new BadSchema(path, "$ref", `${reference.slice(0, 100)} leads nowhere within the schema`);
+    if (open.has(reference)) {
+      this.#tell(path, "$ref", `${reference.slice(0, 100)} leads back to where it stands`);
       return beside;
     }
-    open.add(reference as string);
-    return this.#merged([this.#resolved(to, path, open), beside], path);
+    open.add(reference);
+    const resolved = this.#resolved(to, path, open);
+    return Object.keys(beside).length > 0 ? this.#merged([resolved, beside], path) : resolved;
   }
 
   #alternatives(keyword: string, { [keyword]: list, ...beside }: Json, path: string, open: Open, tag: Json): string {

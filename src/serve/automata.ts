@@ -314,23 +314,14 @@ export interface State {
   readonly edges: readonly { readonly ranges: readonly { min: number; max: number }[]; readonly to: number }[];
 }
 
-/** The states from which a text can still end, the first of them being the initial one; none where there are no texts. */
+/** The states of a language with texts, the first of them being the initial one. From each a text can end: no other is kept. */
 export function statesOf(language: Language): readonly State[] {
-  const nodes = [...language.nodes()];
-  const before = new Map<DFA.Node, DFA.Node[]>();
-  for (const node of nodes) {
-    for (const to of node.out.values()) before.set(to, [...(before.get(to) ?? []), node]);
-  }
-  const ending = new Set(language.finals);
-  for (const node of ending) for (const from of before.get(node) ?? []) ending.add(from);
-  if (!ending.has(language.initial)) return [];
-  const kept = [language.initial, ...nodes.filter((node) => node !== language.initial && ending.has(node))];
-  const numbers = new Map(kept.map((node, number) => [node, number]));
-  return kept.map((node) => {
+  const numbers = new Map([...language.nodes()].map((node, number) => [node, number]));
+  return [...numbers.keys()].map((node) => {
     const edges = new Map<number, { min: number; max: number }[]>();
     for (const [{ min, max }, to] of node.out) {
-      const number = numbers.get(to);
-      if (number !== undefined) edges.set(number, [...(edges.get(number) ?? []), { min, max }]);
+      const number = numbers.get(to) as number;
+      edges.set(number, [...(edges.get(number) ?? []), { min, max }]);
     }
     return { final: language.finals.has(node), edges: [...edges].map(([to, ranges]) => ({ ranges, to })) };
   });

@@ -8,7 +8,12 @@ import { JudgeGate } from "../../src/judge/judge-gate.js";
 import { runsHere } from "../../src/judge/judging-options.js";
 import { openJudge } from "../../src/judge/reward/judge.js";
 import { requireJudge } from "../../src/judge/reward/judge-options.js";
-import { LocalJudge, type LocalJudgePlan, planLocalJudge } from "../../src/judge/reward/local-judge.js";
+import {
+  type LocalJudge,
+  type LocalJudgePlan,
+  openLocalJudge,
+  planLocalJudge,
+} from "../../src/judge/reward/local-judge.js";
 import { judgeGroup } from "../../src/judge/ruler.js";
 import { groupOf } from "../judge/support/judging.js";
 import { loadConfig } from "../support/config.js";
@@ -30,7 +35,7 @@ describe("a judge that hone runs", () => {
   beforeAll(async () => {
     const config = await configOf({ judgeMaxTokens: 200 });
     plan = await planLocalJudge(config, nothing);
-    local = await LocalJudge.open(plan, config, false, nothing);
+    local = await openLocalJudge(plan, config, false, nothing);
     judge = openJudge(config, "this", cache, undefined, nothing, local);
   });
   afterAll(() => local?.close());
@@ -67,7 +72,7 @@ describe("a judge that hone runs", () => {
     const config = await configOf({ judgeMaxTokens: 200 });
     await local.sleep();
     await local.close();
-    local = await LocalJudge.open(plan, config, false, nothing);
+    local = await openLocalJudge(plan, config, false, nothing);
     const again = openJudge(config, "this", cache, undefined, nothing, local);
     await judgeCorrectness(claim, again, signal);
     expect([again.cached, again.client.usage().requests]).toEqual([1, 0]);

@@ -16,8 +16,9 @@ import { openJudge } from "../../judge/reward/judge.js";
 import { type JudgeConfig, requireJudge, VERDICTS_FILE } from "../../judge/reward/judge-options.js";
 import {
   type JudgeMachine,
-  LocalJudge,
+  type LocalJudge,
   type LocalJudgeConfig,
+  openLocalJudge,
   planLocalJudge,
 } from "../../judge/reward/local-judge.js";
 import { loadTask } from "../../scenarios/load.js";
@@ -73,7 +74,7 @@ export async function openHomeJudge(
   };
   try {
     if (runsHere(config)) {
-      local = await LocalJudge.open(await planLocalJudge(config, log, signal), config, beside, log);
+      local = await openLocalJudge(await planLocalJudge(config, log, signal), config, beside, log);
     }
     const known = config.judgeCache === false ? undefined : cache;
     return { judge: openJudge(config, why, known, undefined, log, local), local, close };

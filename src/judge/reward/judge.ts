@@ -80,7 +80,7 @@ function hereOf(local: LocalJudge) {
     price: { prompt: 0, completion: 0 },
     maxTokens: answerTokens,
     concurrency,
-    own: { fingerprint, inputTokens, answerTokens, during: <T>(work: () => Promise<T>) => local.during(work) },
+    own: { fingerprint, inputTokens, answerTokens, during: local.during },
   };
 }
 

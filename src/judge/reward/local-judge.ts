@@ -19,7 +19,7 @@ import { resolveModel } from "../../machine/models/resolve.js";
 import type { ModelConfig } from "../../machine/models/wanted.js";
 import { prepareMachine } from "../../machine/python/machine.js";
 import { ServedModel } from "../../serve/model.js";
-import { type Endpoint, openEndpoint } from "../../serve/server.js";
+import { openEndpoint } from "../../serve/server.js";
 import { JudgeGate } from "../judge-gate.js";
 
 /** Requests at once, where `--judge-concurrency` is not given. Each has KV of its own for a whole question. */
@@ -107,103 +107,73 @@ class JudgeModel extends ServedModel {
   }
 }
 
-export class LocalJudge {
-  readonly plan: LocalJudgePlan;
-  /** Key of the endpoint: nobody else on this machine is answered. */
-  readonly key: string;
-  readonly #engine: LocalEngine;
-  readonly #endpoint: Endpoint;
-  readonly #gate: JudgeGate;
-  #player: LocalEngine | undefined;
+export type LocalJudge = Awaited<ReturnType<typeof openLocalJudge>>;
 
-  private constructor(
-    plan: LocalJudgePlan,
-    engine: LocalEngine,
-    endpoint: Endpoint,
-    key: string,
-    log: (text: string) => void,
-  ) {
-    this.plan = plan;
-    this.key = key;
-    this.#engine = engine;
-    this.#endpoint = endpoint;
-    this.#gate = new JudgeGate({
-      wake: () => fitting(engine.info.sequences, log, (sequences) => engine.wake({ sequences })),
-      sleep: () => engine.sleep({ weights: true }),
-      onBusy: (busy) => this.#share(busy),
-    });
-  }
-
-  /**
-   * Loads the judge and opens its endpoint.
-   * @param beside whether an engine plays in this process at the same time, and the cores are shared
-   * @throws HoneError when it cannot be loaded
-   */
-  static async open(
-    plan: LocalJudgePlan,
-    machine: JudgeMachine,
-    beside: boolean,
-    log: (text: string) => void,
-  ): Promise<LocalJudge> {
-    takeDevice(machine);
-    await prepareMachine(machine, log);
-    const cores = decodeThreads(machine.threads);
-    const options = {
-      ...engineOptions(machine, {
-        model: plan.file,
-        name: "judge",
-        lanes: 1,
-        sequences: plan.concurrency,
-        contextPerSequence: plan.inputTokens + plan.besides,
-      }),
-      // Beside a player it has half of the cores, so that the threads of both never wait for a core.
-      ...(beside ? { threads: Math.max(1, Math.floor(cores / 2)) } : {}),
+/**
+ * Loads the judge and opens its endpoint.
+ * @param beside whether an engine plays in this process at the same time, and the cores are shared
+ * @throws HoneError when it cannot be loaded
+ */
+export async function openLocalJudge(
+  plan: LocalJudgePlan,
+  machine: JudgeMachine,
+  beside: boolean,
+  log: (text: string) => void,
+) {
+  takeDevice(machine);
+  await prepareMachine(machine, log);
+  const cores = decodeThreads(machine.threads);
+  const options = {
+    ...engineOptions(machine, {
+      model: plan.file,
+      name: "judge",
+      lanes: 1,
+      sequences: plan.concurrency,
+      contextPerSequence: plan.inputTokens + plan.besides,
+    }),
+    // Beside a player it has half of the cores, so that the threads of both never wait for a core.
+    ...(beside ? { threads: Math.max(1, Math.floor(cores / 2)) } : {}),
+  };
+  const engine = await fitting(plan.concurrency, log, (sequences) => loadEngine({ ...options, sequences }, log));
+  let player: LocalEngine | undefined;
+  const gate = new JudgeGate({
+    wake: () => fitting(engine.info.sequences, log, (sequences) => engine.wake({ sequences })),
+    sleep: () => engine.sleep({ weights: true }),
+    onBusy: (busy) => {
+      if (!player || engine.info.gpu !== false) return;
+      player.holdThreads(busy ? Math.max(1, player.info.threads - engine.info.threads) : undefined);
+    },
+  });
+  try {
+    const key = randomBytes(24).toString("base64url");
+    const model = new JudgeModel([plan.name], engine, chatOf(engine, {}));
+    const endpoint = await openEndpoint({ port: 0, apiKey: key, models: [model] });
+    const { device, weights } = engine.info.compute;
+    log(
+      `judge: ${plan.name} (${weights}) in this process, on ${device}, ${engine.info.sequences} at once, questions of up to ${plan.inputTokens} tokens`,
+    );
+    return {
+      plan,
+      url: endpoint.url,
+      /** Key of the endpoint: nobody else on this machine is answered. */
+      key,
+      /** Runs a request on the judge, which is woken for it. */
+      during: <T>(work: () => Promise<T>) => gate.during(work),
+      /** Frees the judge's memory, weights included, once no request is open. It wakes at the next one. */
+      sleep: () => gate.sleep(),
+      /** The engine that plays at the same time: on a CPU it leaves the judge its cores while a request is open. */
+      beside: (other: LocalEngine | undefined) => {
+        player = other;
+      },
+      close: async () => {
+        player = undefined;
+        await endpoint.close(0);
+        await engine.close();
+      },
     };
-    const engine = await fitting(plan.concurrency, log, (sequences) => loadEngine({ ...options, sequences }, log));
-    try {
-      const key = randomBytes(24).toString("base64url");
-      const model = new JudgeModel([plan.name], engine, chatOf(engine, {}));
-      const endpoint = await openEndpoint({ port: 0, apiKey: key, models: [model] });
-      const { device, weights } = engine.info.compute;
-      log(
-        `judge: ${plan.name} (${weights}) in this process, on ${device}, ${engine.info.sequences} at once, questions of up to ${plan.inputTokens} tokens`,
-      );
-      return new LocalJudge(plan, engine, endpoint, key, log);
-    } catch (error) {
-      await engine.close();
-      throw error;
-    }
-  }
-
-  get url(): string {
-    return this.#endpoint.url;
-  }
-
-  /** Runs a request on the judge, which is woken for it. */
-  during<T>(work: () => Promise<T>): Promise<T> {
-    return this.#gate.during(work);
-  }
-
-  /** Frees the judge's memory, weights included, once no request is open. It wakes at the next one. */
-  sleep(): Promise<void> {
-    return this.#gate.sleep();
-  }
-
-  /** The engine that plays at the same time: on a CPU it leaves the judge its cores while a request is open. */
-  beside(player: LocalEngine | undefined): void {
-    this.#player = player;
-  }
-
-  #share(busy: boolean): void {
-    const player = this.#player;
-    if (!player || this.#engine.info.gpu !== false) return;
-    player.holdThreads(busy ? Math.max(1, player.info.threads - this.#engine.info.threads) : undefined);
-  }
-
-  async close(): Promise<void> {
-    this.#player = undefined;
-    await this.#endpoint.close(0);
-    await this.#engine.close();
+  } catch (error) {
+    await engine.close();
+    throw error;
   }
 }
 

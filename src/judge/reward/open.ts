@@ -74,7 +74,7 @@ export async function openRewards(sources: RewardSources): Promise<Rewards> {
   const kind = sources.kind ?? (await rewardNamed(settings.reward));
   const why = whyJudge(settings);
   const local =
-    sources.local && (await (await import("./local-judge.js")).LocalJudge.open(sources.local, config, true, log));
+    sources.local && (await (await import("./local-judge.js")).openLocalJudge(sources.local, config, true, log));
   try {
     return await openWith(sources, kind, why, local);
   } catch (error) {
@@ -114,7 +114,7 @@ async function openWith(
     ...(await trained(settings, kind, () => kind.open(judged))),
     ...(gradesByJudge ? { grade: await kind.grade(judged) } : {}),
     judgeLap: judgeLaps(judge),
-    ...(local ? { restJudge: () => local.sleep(), judgeBeside: (player) => local.beside(player) } : {}),
+    ...(local ? { restJudge: local.sleep, judgeBeside: local.beside } : {}),
     close: async () => {
       onSpent();
       await local?.close();

@@ -13,7 +13,7 @@ import { loadEngine, outagesOf } from "../engine/factory.js";
 import type { Frozen } from "../engine/frozen.js";
 import { FrozenBase } from "./frozen-base.js";
 import { FrozenModel } from "./frozen-model.js";
-import { Host } from "./host.js";
+import { openHost } from "./host.js";
 import { catchEverything } from "./output.js";
 import { type AgentMember, playAgent } from "./play.js";
 import type { Programs } from "./programs.js";
@@ -35,7 +35,7 @@ export type Agents = Awaited<ReturnType<typeof openAgents>>;
 export async function openAgents({ task, env, player, limits, onNote }: AgentsSettings) {
   const engine = await loadEngine(player.engine);
   const chat = chatOf(engine, player.chat);
-  const host = await Host.open();
+  const host = await openHost();
   const programs = new Set<Programs>();
   catchEverything((error) => onNote(`an agent left an error that nothing caught: ${messageOf(error)}`));
   const outages = await outagesOf(player.engine);

@@ -1,70 +1,49 @@
-/**
- * The endpoint of a worker thread: its keys name rollouts, and their base models. A key carries a signature of this endpoint, which
- * distinguishes the key of an ended rollout from an unknown one.
- */
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+/** The endpoint of a worker thread: its keys name rollouts, and their base models. */
+import { randomBytes } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import { unauthorized } from "../serve/errors.js";
 import type { ServedModel } from "../serve/model.js";
-import { type Endpoint, openEndpoint } from "../serve/server.js";
+import { openEndpoint } from "../serve/server.js";
 import { answerLocally } from "./local.js";
 import { rolloutEnded } from "./rollout-model.js";
 
-export class Host {
-  readonly #secret = randomBytes(32);
-  readonly #live = new Map<string, ServedModel>();
-  #endpoint: Endpoint | undefined;
-  #stopLocal: () => void = () => undefined;
-  #keys = 0;
-  /** Requests whose key is no rollout's. */
-  strangers = 0;
+/** Keys of rollouts that have ended, as many as are told apart from unknown ones. */
+const MOST_ENDED = 10_000;
 
-  /** At any free port of loopback. */
-  static async open(): Promise<Host> {
-    const host = new Host();
-    host.#endpoint = await openEndpoint({
-      port: 0,
-      apiKey: undefined,
-      models: [],
-      modelOfKey: (key) => host.#find(key),
-    });
-    host.#stopLocal = answerLocally(host.#endpoint.fetch);
-    return host;
-  }
+export type Host = Awaited<ReturnType<typeof openHost>>;
 
-  get url(): string {
-    return (this.#endpoint as Endpoint).url;
-  }
-
-  /** @returns the key under which it is reached until `remove` */
-  add(model: ServedModel): string {
-    const number = String(this.#keys++);
-    const key = `hone-${number}-${this.#mark(number)}`;
-    this.#live.set(key, model);
-    return key;
-  }
-
-  remove(key: string): void {
-    this.#live.delete(key);
-  }
-
-  #mark(number: string): string {
-    return createHmac("sha256", this.#secret).update(number).digest("hex");
-  }
-
+/** At any free port of loopback. */
+export async function openHost() {
+  const live = new Map<string, ServedModel>();
+  const ended = new LRUCache<string, true>({ max: MOST_ENDED });
+  let strangers = 0;
   /** @throws ApiError: 401 for a key that never was, 410 for one whose rollout has ended */
-  #find(key: string): ServedModel {
-    const model = this.#live.get(key);
+  const find = (key: string): ServedModel => {
+    const model = live.get(key);
     if (model) return model;
-    const [, number, mark = ""] = /^hone-(\d+)-([0-9a-f]{64})$/.exec(key) ?? [];
-    if (number === undefined || !timingSafeEqual(Buffer.from(mark), Buffer.from(this.#mark(number)))) {
-      this.strangers++;
-      throw unauthorized("the rollout's apiKey");
-    }
-    throw rolloutEnded();
-  }
-
-  async close(): Promise<void> {
-    this.#stopLocal();
-    await this.#endpoint?.close(0);
-  }
+    if (ended.has(key)) throw rolloutEnded();
+    strangers++;
+    throw unauthorized("the rollout's apiKey");
+  };
+  const endpoint = await openEndpoint({ port: 0, apiKey: undefined, models: [], modelOfKey: find });
+  const stopLocal = answerLocally(endpoint.fetch);
+  return {
+    url: endpoint.url,
+    /** Number of requests whose key is no rollout's. */
+    strangers: () => strangers,
+    /** @returns the key under which it is reached until `remove` */
+    add: (model: ServedModel): string => {
+      const key = `hone-${randomBytes(32).toString("hex")}`;
+      live.set(key, model);
+      return key;
+    },
+    remove: (key: string): void => {
+      live.delete(key);
+      ended.set(key, true);
+    },
+    close: async (): Promise<void> => {
+      stopLocal();
+      await endpoint.close(0);
+    },
+  };
 }

@@ -163,7 +163,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
     onWaiting(0, "the agent");
     played = await playPrepared(input, around, { keys, output, fixture });
   }
-  for (const key of Object.values(keys)) host.remove(key);
+  for (const key of Object.values(keys)) if (key !== undefined) host.remove(key);
   model.end();
   base?.end();
   await around.end();
@@ -209,13 +209,13 @@ async function playPrepared(
     model: languageModel(inProcess(model, false)),
     ...(base && { base: { model: languageModel(inProcess(base, true)), apiKey: keys.base } as BaseModel }),
   };
-  const before = host.strangers;
+  const before = host.strangers();
   const result = await ended(() => task.rollout?.(asked), output, { signal: over.signal, late });
   time.clear();
   const total = (performance.now() - started) / 1000;
   const { player, queue } = model.seconds;
   const seconds = { total, player, queue, tools: Math.max(0, total - player) };
-  const keyless = host.strangers > before;
+  const keyless = host.strangers() > before;
   return { result, seconds, overdue: over.signal.aborted ? overdue : undefined, keyless };
 }
 

@@ -3,7 +3,7 @@ import { subscribe } from "node:diagnostics_channel";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { Host } from "../../src/agent/host.js";
+import { type Host, openHost } from "../../src/agent/host.js";
 
 const connected: string[] = [];
 subscribe("undici:request:create", (message) => {
@@ -14,7 +14,7 @@ test("fetch reaches the thread's own endpoints without one until they close, and
   const other = createServer((_, response) => response.end("other"));
   await new Promise<void>((listening) => other.listen(0, "127.0.0.1", listening));
   const elsewhere = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
-  const hosts = [await Host.open(), await Host.open()];
+  const hosts = [await openHost(), await openHost()];
   const headers = { authorization: "Bearer hone-0-x" };
   for (const { url } of hosts) {
     const answer = await fetch(`${url}/models`, { headers });

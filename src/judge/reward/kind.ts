@@ -7,20 +7,14 @@ import type { GradeRollout, RewardGroup } from "../../core/reward/reward.js";
 import type { RunSettings } from "../../core/run/settings.js";
 import type { AnyTask } from "../../core/task/task.js";
 import type { RulerConfig } from "./judge-options.js";
-import type { GradingContext, JudgingContext } from "./judged.js";
+import type { GradingContext } from "./judged.js";
 
-/** What a reward's functions are given. */
-export interface RewardContext {
-  readonly task: AnyTask;
-  /** The task's environment, opened on this thread, where `needsEnv` or held-out answers are judged; else undefined. */
-  readonly env: unknown;
+/** What a reward's functions are given: the judge where the reward is `judged`, the task's environment where it is needed. */
+export interface RewardContext extends GradingContext {
   readonly settings: RunSettings;
   readonly config: RulerConfig;
-  readonly signal: AbortSignal;
   readonly log: (text: string) => void;
 }
-
-export type JudgedContext = RewardContext & JudgingContext;
 
 /** What is known of a reward before it is chosen: registry.ts has it. */
 export interface RewardFacts {
@@ -44,8 +38,7 @@ export interface RewardCode {
   requireTask(task: AnyTask): void;
   /** Texts, besides settings, that rewards depend on, by name: other texts make it another run. */
   contents(settings: RunSettings): Readonly<Record<string, string>>;
-  /** A judge is there where the reward is `judged`. */
-  open(context: JudgedContext): RewardGroup | Promise<RewardGroup>;
+  open(context: RewardContext): RewardGroup | Promise<RewardGroup>;
   /** Reward of held-out rollouts where a judge decides whether the answer is right. */
   grade(context: GradingContext): Promise<GradeRollout>;
 }

@@ -1,12 +1,13 @@
 /** Opens the rewards that a run's settings name, with a judge where they need one. */
 
-import type { RewardGroup, Rewards } from "../../core/reward/reward.js";
+import type { Rewards } from "../../core/reward/reward.js";
 import type { RunSettings } from "../../core/run/settings.js";
 import type { RunStore } from "../../core/run/store.js";
 import type { AnyTask, PlainOptions } from "../../core/task/task.js";
+import type { Judge } from "../judge.js";
 import { runsHere } from "../judging-options.js";
 import type { RulerConfig } from "./judge-options.js";
-import { type JudgedContext, PROGRAM, type RewardContext, type RewardFacts, type RewardKind } from "./kind.js";
+import { PROGRAM, type RewardContext, type RewardFacts, type RewardKind } from "./kind.js";
 import type { JudgeMachine, LocalJudge, LocalJudgePlan } from "./local-judge.js";
 import { rewardFacts, rewardNamed } from "./registry.js";
 
@@ -58,17 +59,6 @@ export const spreadFloorOf = (
   { spreadFloor }: Pick<RewardFacts, "spreadFloor">,
 ): number => (control === "random-reward" ? 0 : spreadFloor);
 
-/** The training reward: a control replaces it; held-out answers are graded as without the control. */
-async function trained(
-  { control, seed }: RunSettings,
-  kind: RewardKind,
-  open: () => RewardGroup | Promise<RewardGroup>,
-) {
-  const spreadFloor = spreadFloorOf({ control }, kind);
-  const isControl = control === "random-reward";
-  return { rewardGroup: isControl ? (await import("./control.js")).randomReward(seed) : await open(), spreadFloor };
-}
-
 export async function openRewards(sources: RewardSources): Promise<Rewards> {
   const { settings, config, log } = sources;
   const kind = sources.kind ?? (await rewardNamed(settings.reward));
@@ -99,26 +89,25 @@ async function openWith(
       log,
       local,
     );
-  const gradesByJudge = settings.accuracy === "judge";
-  const needsEnv = kind.needsEnv || gradesByJudge;
-  const env = needsEnv ? await task.open(taskOptions) : undefined;
-  const close = async () => {
-    if (needsEnv) await task.close(env);
+  const env = kind.needsEnv ? await task.open(taskOptions) : undefined;
+  const onSpent = () => {
+    if (judge) store.saveJudgeSpending(judge.usage());
   };
-  const context: RewardContext = { task, env, settings, config, signal, log };
-  if (!judge) return { ...(await trained(settings, kind, () => kind.open(context as JudgedContext))), close };
-  const { judgeLaps } = await import("./judged.js");
-  const onSpent = () => store.saveJudgeSpending(judge.usage());
-  const judged: JudgedContext = { ...context, judge, onSpent };
+  const context: RewardContext = { task, env, settings, config, signal, log, judge: judge as Judge, onSpent };
   return {
-    ...(await trained(settings, kind, () => kind.open(judged))),
-    ...(gradesByJudge ? { grade: await kind.grade(judged) } : {}),
-    judgeLap: judgeLaps(judge),
+    // Held-out answers are graded as without the control.
+    rewardGroup:
+      settings.control === "random-reward"
+        ? (await import("./control.js")).randomReward(settings.seed)
+        : await kind.open(context),
+    spreadFloor: spreadFloorOf(settings, kind),
+    ...(settings.accuracy === "judge" ? { grade: await kind.grade(context) } : {}),
+    ...(judge ? { judgeLap: (await import("./judged.js")).judgeLaps(judge) } : {}),
     ...(local ? { restJudge: local.sleep, judgeBeside: local.beside } : {}),
     close: async () => {
       onSpent();
       await local?.close();
-      await close();
+      if (kind.needsEnv) await task.close(env);
     },
   };
 }

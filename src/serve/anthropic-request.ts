@@ -13,6 +13,7 @@ import {
   nothing,
   only,
   parse,
+  sameInAll,
   sampling,
   templateArgs,
   tokens,
@@ -161,7 +162,7 @@ export function chatOfMessages(request: CountRequest & Partial<AnthropicRequest>
   const format = request.output_config?.format ?? request.output_format;
   const single = choice != null && "disable_parallel_tool_use" in choice && choice.disable_parallel_tool_use;
   const chat: ChatRequest = {
-    model: request.model,
+    ...sameInAll(request),
     messages: [
       ...(system == null || textOf(system) === "" ? [] : [{ role: "system" as const, content: textOf(system) }]),
       ...messages.flatMap((one): ApiMessage[] => {
@@ -179,13 +180,7 @@ export function chatOfMessages(request: CountRequest & Partial<AnthropicRequest>
       ? { response_format: { type: "json_schema", json_schema: { name: "answer", schema: format.schema } } }
       : {}),
     max_completion_tokens: request.max_tokens,
-    temperature: request.temperature,
-    top_p: request.top_p,
-    top_k: request.top_k,
-    min_p: request.min_p,
-    seed: request.seed,
     stop: request.stop_sequences,
-    chat_template_kwargs: request.chat_template_kwargs,
   };
   checkChoice(chat);
   return chat;

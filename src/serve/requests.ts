@@ -209,6 +209,12 @@ export function readChatRequest(body: unknown): ChatRequest {
   return request;
 }
 
+/** What a request says alike in every dialect. */
+export const sameInAll = (request: Pick<ChatRequest, "model" | "chat_template_kwargs" | keyof typeof sampling>) => {
+  const { model, temperature, top_p, top_k, min_p, seed, chat_template_kwargs } = request;
+  return { model, temperature, top_p, top_k, min_p, seed, chat_template_kwargs };
+};
+
 /** A call of a tool as messages have it. @param args JSON */
 export const writtenCall = (id: string, name: string, args: string) => ({
   id,

@@ -15,6 +15,7 @@ import {
   nothing,
   only,
   parse,
+  sameInAll,
   sampling,
   stop,
   templateArgs,
@@ -216,7 +217,7 @@ export function chatOfResponses(request: ResponsesRequest, items: readonly Respo
   const messages = messagesOf(request.instructions, items);
   if (messages.length === 0) throw unsupported("'input' has no message", "input");
   const chat: ChatRequest = {
-    model: request.model,
+    ...sameInAll(request),
     messages,
     tools: request.tools?.map(({ name, description, parameters, strict }) => ({
       type: "function",
@@ -228,13 +229,7 @@ export function chatOfResponses(request: ResponsesRequest, items: readonly Respo
     response_format: formatOf(request),
     ...(logprobs ? { logprobs, top_logprobs: request.top_logprobs } : {}),
     max_completion_tokens: request.max_output_tokens,
-    temperature: request.temperature,
-    top_p: request.top_p,
-    top_k: request.top_k,
-    min_p: request.min_p,
-    seed: request.seed,
     stop: request.stop,
-    chat_template_kwargs: request.chat_template_kwargs,
   };
   checkChoice(chat);
   return chat;

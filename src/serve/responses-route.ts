@@ -1,20 +1,13 @@
 /** `POST /v1/responses`: OpenAI's Responses API over the turns of chats. */
 import { logprobsOfText, newAnswerId, nowSeconds, thoughtTokens } from "./answers.js";
 import { tokenLogprobs } from "./chat-route.js";
+import type { Delta } from "./deltas.js";
 import { badRequest, type ErrorForm } from "./errors.js";
 import type { Exchange } from "./exchange.js";
 import type { Answer, ServedModel } from "./model.js";
-import {
-  callItem,
-  callsOf,
-  messageItem,
-  type OutputItem,
-  outputText,
-  reasoningItem,
-  type Status,
-} from "./responses-items.js";
+import { callsOf, type OutputItem, type Status } from "./responses-items.js";
 import { chatOfResponses, itemsOf, type ResponseItem, type ResponsesRequest } from "./responses-request.js";
-import { ResponseStream } from "./responses-stream.js";
+import { ResponseWriter } from "./responses-writer.js";
 import { prepareTurns, type Turns } from "./turns.js";
 
 /** As the API's own event, and with the body of an answer, which OpenAI's clients throw. */
@@ -74,8 +67,6 @@ function usageOf(model: ServedModel, { conversation }: Turns, answer: Answer) {
 }
 
 /** A response before its turn, and with its answer. */
-type Reply = ReturnType<typeof replyTo>;
-
 function replyTo(model: ServedModel, request: ResponsesRequest, input: readonly ResponseItem[], turns: Turns) {
   const { store, return_token_ids: wantsIds } = request;
   const id = newAnswerId("resp");
@@ -103,41 +94,25 @@ function replyTo(model: ServedModel, request: ResponsesRequest, input: readonly 
   };
 }
 
-/** Items of an answer that is not streamed. */
-function outputOf(answer: Answer, turns: Turns, logprobs: readonly object[]): OutputItem[] {
-  const reasoning = turns.reasoningOf(answer);
-  const calls = callsOf(answer);
-  const { said } = answer.read;
-  const text = [outputText(said, logprobs)];
-  return [
-    ...(reasoning ? [reasoningItem(newAnswerId("rs"), reasoning)] : []),
-    ...(said !== "" || calls.length === 0 ? [messageItem(newAnswerId("msg"), statusOf(answer), text)] : []),
-    ...calls.map((call) => callItem(newAnswerId("fc"), "completed", call)),
-  ];
-}
-
-async function stream(reply: Reply, turns: Turns, exchange: Exchange): Promise<void> {
-  const events = new ResponseStream(exchange);
-  events.send("response.created", { response: reply.unfinished });
-  events.send("response.in_progress", { response: reply.unfinished });
-  const answer = await turns.sample(0, exchange.signal, ({ content, reasoning_content: reasoning }) => {
-    events.write("reasoning", reasoning);
-    events.write("message", content);
-  });
-  const calls = callsOf(answer);
-  events.endText(statusOf(answer), reply.logprobs(answer), calls.length);
-  for (const call of calls) events.call(call);
-  const response = reply.finished(answer, events.output);
-  events.send(`response.${response.status}`, { response });
-  exchange.end(false);
-}
-
 export async function respond(model: ServedModel, request: ResponsesRequest, exchange: Exchange): Promise<void> {
   const input = conversationOf(model, request);
   const turns = await prepareTurns(model, chatOfResponses(request, input), exchange.signal);
   const reply = replyTo(model, request, input, turns);
   model.seats.checkRoom(1);
-  if (request.stream) return stream(reply, turns, exchange);
-  const answer = await turns.sample(0, exchange.signal);
-  exchange.json(reply.finished(answer, outputOf(answer, turns, reply.logprobs(answer))));
+  const items = new ResponseWriter(request.stream ? exchange : undefined);
+  items.send("response.created", { response: reply.unfinished });
+  items.send("response.in_progress", { response: reply.unfinished });
+  const write = ({ content, reasoning_content: reasoning }: Delta) => {
+    items.write("reasoning", reasoning);
+    items.write("message", content);
+  };
+  const answer = await turns.sample(0, exchange.signal, request.stream ? write : undefined);
+  if (!request.stream) write({ content: answer.read.said, reasoning_content: turns.reasoningOf(answer) });
+  const calls = callsOf(answer);
+  items.endText(statusOf(answer), reply.logprobs(answer), calls.length);
+  for (const call of calls) items.call(call);
+  const response = reply.finished(answer, items.output);
+  if (!request.stream) return exchange.json(response);
+  items.send(`response.${response.status}`, { response });
+  exchange.end(false);
 }

@@ -1,4 +1,4 @@
-/** The events of a streamed response: its items, one after another, as they are written. */
+/** The items of a response, one after another, as they are written, and the events that tell of it where it is streamed. */
 import { newAnswerId } from "./answers.js";
 import type { Exchange } from "./exchange.js";
 import { callItem, messageItem, type OutputItem, outputText, reasoningItem, type Status } from "./responses-items.js";
@@ -11,20 +11,21 @@ interface OpenItem {
   text: string;
 }
 
-export class ResponseStream {
+export class ResponseWriter {
   /** Items that are complete. */
   readonly output: OutputItem[] = [];
-  readonly #exchange: Exchange;
+  readonly #exchange: Exchange | undefined;
   #number = 0;
   /** The item that is being written. */
   #open: OpenItem | undefined;
 
-  constructor(exchange: Exchange) {
+  /** @param exchange of a response that is streamed */
+  constructor(exchange: Exchange | undefined) {
     this.#exchange = exchange;
   }
 
   send(type: string, more: object): void {
-    this.#exchange.event({ type, sequence_number: this.#number++, ...more }, type);
+    this.#exchange?.event({ type, sequence_number: this.#number++, ...more }, type);
   }
 
   /** Goes on with the item of this kind, or ends another one and begins it. */

@@ -46,7 +46,6 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
     const { seed, onWaiting } = member;
     const written = new Uncounted();
     const model = new RolloutModel({
-      name: "hone",
       engine,
       chat,
       sampling: player.sampling,

@@ -1,5 +1,7 @@
 /** Names of the exceptions that ended a task's own code: of a thrown error, or of a program, from its standard error. */
 
+import type { ProgramError } from "../core/task/agent.js";
+
 /** An exception and its message. */
 export interface Exception {
   /** Of its class and of the classes that it extends, without modules. */
@@ -26,16 +28,12 @@ function namesOf(error: Error): string[] {
   return [...new Set(names.map((name) => simple(String(name))).filter(Boolean))];
 }
 
-/** Of a program that failed: its exceptions are known by its output. */
-export interface WithExceptions {
-  readonly exceptions: readonly Exception[];
-}
-
 /** The thrown error and its causes, outermost first. */
 export function exceptionsOf(thrown: unknown): Exception[] {
   const found: Exception[] = [];
   for (let at = thrown, depth = 0; at instanceof Error && depth < DEPTH; at = at.cause, depth++) {
-    const { exceptions } = at as Partial<WithExceptions>;
+    // Of a program that failed they are known by its output.
+    const { exceptions } = at as Partial<ProgramError>;
     if (exceptions) found.push(...exceptions);
     else found.push({ names: namesOf(at), message: at.message }, ...mentioned(at.message));
   }

@@ -30,7 +30,6 @@ export const rolloutSeats = () => new Seats<Point>(AT_ONCE, WAITING, IDLE);
 const BOUNDS = { tokens: Number.POSITIVE_INFINITY, points: Number.POSITIVE_INFINITY };
 
 export interface RolloutModelSettings {
-  readonly name: string;
   readonly engine: Engine;
   readonly chat: Chat;
   readonly sampling: SamplingSettings;
@@ -104,7 +103,7 @@ export class RolloutModel extends ServedModel {
   #begun = 0;
 
   constructor(settings: RolloutModelSettings) {
-    super([settings.name], settings.engine, settings.chat, BOUNDS, rolloutSeats());
+    super(["hone"], settings.engine, settings.chat, BOUNDS, rolloutSeats());
     this.#settings = settings;
     this.enforces = settings.limits.offForm === "prevent";
     this.fixedTemperature = settings.sampling.temperature ?? 1;

@@ -15,7 +15,6 @@ async function modelOf(written = new Uncounted()) {
   const limits = { maxTurns: 8, maxTokens: 12, turnSeconds: 60, offForm: "keep" } as const;
   const said = { onNote: () => undefined, onWaiting: () => undefined };
   return new RolloutModel({
-    name: "model",
     engine,
     chat: chatOf(engine),
     sampling: { temperature: 1 },

@@ -56,6 +56,15 @@ export interface RolloutServers {
   end(): void;
 }
 
+/** Who has servers for itself, a rollout or a thread: its connections, and where and as whom they run for the rollout at hand. */
+interface Owner {
+  readonly connections: Map<string, Promise<Connection>>;
+  /** In the log. */
+  readonly label: string;
+  readonly folder: string | undefined;
+  readonly seen: (event: ServerEvent, times?: number) => void;
+}
+
 /** The MCP servers of one thread. */
 export class McpServers {
   /** As {@link withServerTools}. */
@@ -87,13 +96,15 @@ export class McpServers {
       throw error;
     }
     const own = new Map<string, Promise<Connection>>();
-    const connections = scope === "worker" ? this.#shared : own;
-    const label = scope === "worker" ? "worker" : id;
+    const owner: Owner =
+      scope === "worker"
+        ? { connections: this.#shared, label: "worker", folder, seen }
+        : { connections: own, label: id, folder, seen };
     const call: Call = async (tool, args, { signal }) => {
       // Counted at once: the rollout may be over before a server that still starts can be asked.
       using _late = onAbort(signal, () => seen("call_timed_out"));
       try {
-        const connection = await this.#connection(connections, tool.server, label, folder, seen);
+        const connection = await this.#connection(owner, tool.server);
         const result = await connection
           .call(tool.toolName, args, signal)
           .finally(() => seen("stray_output", connection.takeStrayLines()));
@@ -128,15 +139,10 @@ export class McpServers {
   }
 
   /** Opens a connection and checks that the server's tools are those of the plan. */
-  async #connection(
-    connections: Map<string, Promise<Connection>>,
-    name: string,
-    label: string,
-    folder: string | undefined,
-    seen: (event: ServerEvent, times?: number) => void,
-  ): Promise<Connection> {
+  async #connection(owner: Owner, name: string): Promise<Connection> {
+    const { connections, seen } = owner;
     const open = () => {
-      const opened = this.#open(name, label, folder, seen);
+      const opened = this.#open(owner, name);
       connections.set(name, opened);
       // After a failure the next call tries again.
       opened.catch(() => connections.get(name) === opened && connections.delete(name));
@@ -155,12 +161,7 @@ export class McpServers {
     return connection;
   }
 
-  async #open(
-    name: string,
-    label: string,
-    folder: string | undefined,
-    seen: (event: ServerEvent, times?: number) => void,
-  ): Promise<Connection> {
+  async #open({ label, folder, seen }: Owner, name: string): Promise<Connection> {
     const { servers, logs, startSeconds } = this.#plan;
     const server = servers.find((one) => one.name === name);
     if (!server) throw new Error(`there is no MCP server ${name}`);

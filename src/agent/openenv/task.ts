@@ -9,7 +9,7 @@ import { defineTask, type Scenario, type Task, ToolError } from "../../core/task
 import { HoneError } from "../../core/util/errors.js";
 import { parseJson, toJson } from "../../core/util/json.js";
 import { refusalByRequest } from "../request-refusals.js";
-import type { Observed, Session } from "./session.js";
+import type { Session } from "./session.js";
 import { InvalidAction, observationText, type Surface, surfaceOf } from "./surface.js";
 
 export interface OpenEnvSettings {
@@ -89,49 +89,33 @@ const refusal = (error: string) => toJson({ error });
 
 type Said = Extract<LanguageModelV3Prompt[number], { role: "assistant" }>["content"];
 
-class Player {
-  readonly #context: AgentContext<Episode, Env, Begun>;
-  readonly #prompt: LanguageModelV3Prompt;
-  /** Rewards of the steps; a step without one has undefined. */
-  readonly #rewards: (number | undefined)[] = [];
-  #turns = 0;
-  #isDone = false;
+/** What an episode opens with. */
+function openingOf({ system, description }: Env, { first }: Begun): LanguageModelV3Prompt {
+  const content = system || description;
+  return [
+    ...(content === "" ? [] : [{ role: "system" as const, content }]),
+    { role: "user", content: [{ type: "text", text: observationText(first.observation) }] },
+  ];
+}
 
-  constructor(context: AgentContext<Episode, Env, Begun>) {
-    this.#context = context;
-    const { system, description } = context.env;
-    const content = system || description;
-    const text = observationText(context.fixture.first.observation);
-    this.#prompt = [
-      ...(content === "" ? [] : [{ role: "system" as const, content }]),
-      { role: "user", content: [{ type: "text", text }] },
-    ];
-  }
-
-  /** @returns the sum of the rewards */
-  async play(): Promise<number> {
-    while (!this.#isDone) {
-      const calls = await this.#turn();
-      // A text, or a limit of hone's: the environment is not asked further.
-      if (calls.length === 0) break;
-      await this.#call(calls);
-    }
-    const given = this.#rewards.filter((reward) => reward !== undefined);
-    if (this.#isDone && given.length === 0) {
-      throw new HoneError(
-        "the environment ended the episode without a reward of any step: nothing can be learnt of it",
-      );
-    }
-    return given.reduce((sum, reward) => sum + reward, 0);
-  }
+/** Plays an episode. @returns the sum of the rewards */
+async function played(context: AgentContext<Episode, Env, Begun>): Promise<number> {
+  const { model, env, fixture, logger, signal } = context;
+  const tools = env.tools.map(({ schema }) => schema);
+  const schemas = tools.map(({ name, description = "", inputSchema }) => ({
+    type: "function" as const,
+    function: { name, description, parameters: inputSchema as Record<string, unknown> },
+  }));
+  const prompt = openingOf(env, fixture);
+  const rewards: number[] = [];
+  let turns = 0;
+  let isDone = false;
 
   /** @returns the calls of a turn of the model */
-  async #turn(): Promise<readonly LanguageModelV3ToolCall[]> {
-    const { model, env, signal } = this.#context;
-    this.#turns++;
+  const turn = async (): Promise<readonly LanguageModelV3ToolCall[]> => {
+    turns++;
     try {
-      const tools = env.tools.map(({ schema }) => schema);
-      const { content } = await model.doGenerate({ prompt: this.#prompt, tools, abortSignal: signal });
+      const { content } = await model.doGenerate({ prompt, tools, abortSignal: signal });
       // Sent back as it was: a turn that is rewritten is not gone on from.
       const said = content.flatMap((part): Said => {
         if (part.type === "text") return [{ type: "text", text: part.text }];
@@ -139,54 +123,47 @@ class Player {
         const { type, toolCallId, toolName, input } = part;
         return [{ type, toolCallId, toolName, input: parseJson(input) }];
       });
-      this.#prompt.push({ role: "assistant", content: said });
+      prompt.push({ role: "assistant", content: said });
       return content.filter((part) => part.type === "tool-call");
     } catch (error) {
       if (isLimit(error)) return [];
       throw error;
     }
-  }
-
-  async #call(calls: readonly LanguageModelV3ToolCall[]): Promise<void> {
-    for (const { toolCallId, toolName, input } of calls) {
-      if (this.#isDone) return;
-      const value = await this.#step(toolName, parseJson(input) as Record<string, unknown>);
-      const output = { type: "text" as const, value };
-      this.#prompt.push({ role: "tool", content: [{ type: "tool-result", toolCallId, toolName, output }] });
-    }
-  }
+  };
 
   /** @returns what the model reads of it */
-  async #step(name: string, args: Record<string, unknown>): Promise<string> {
-    const { env, fixture, logger } = this.#context;
-    const schemas = env.tools.map(({ schema: { name, description = "", inputSchema } }) => ({
-      type: "function" as const,
-      function: { name, description, parameters: inputSchema as Record<string, unknown> },
-    }));
+  const step = async (name: string, args: Record<string, unknown>): Promise<string> => {
     const refused = refusalByRequest({ name, arguments: args }, schemas);
     if (refused) return refusal(refused.error);
     const { action } = env.tools.find(({ schema }) => schema.name === name) as (typeof env.tools)[number];
-    let observed: Observed;
     try {
-      observed = await fixture.session.step(action(args));
-    } catch (error) {
-      if (error instanceof InvalidAction) return refusal(error.message);
-      throw error;
-    }
-    const { reward, done, observation } = observed;
-    this.#rewards.push(typeof reward === "boolean" ? Number(reward) : (reward ?? undefined));
-    this.#isDone = done;
-    const shown = toJson(args);
-    logger.info(
-      `turn ${this.#turns}: ${name}(${shown.slice(0, 100)}): reward ${reward ?? "none"}${done ? ", done" : ""}`,
-    );
-    try {
+      const { reward, done, observation } = await fixture.session.step(action(args));
+      if (reward != null) rewards.push(Number(reward));
+      isDone = done;
+      const shown = toJson(args).slice(0, 100);
+      logger.info(`turn ${turns}: ${name}(${shown}): reward ${reward ?? "none"}${done ? ", done" : ""}`);
       return observationText(observation);
     } catch (error) {
-      if (error instanceof ToolError) return refusal(error.message);
+      if (error instanceof InvalidAction || error instanceof ToolError) return refusal(error.message);
       throw error;
     }
+  };
+
+  while (!isDone) {
+    const calls = await turn();
+    // A text, or a limit of hone's: the environment is not asked further.
+    if (calls.length === 0) break;
+    for (const { toolCallId, toolName, input } of calls) {
+      if (isDone) break;
+      const value = await step(toolName, parseJson(input) as Record<string, unknown>);
+      const output = { type: "text" as const, value };
+      prompt.push({ role: "tool", content: [{ type: "tool-result", toolCallId, toolName, output }] });
+    }
   }
+  if (isDone && rewards.length === 0) {
+    throw new HoneError("the environment ended the episode without a reward of any step: nothing can be learnt of it");
+  }
+  return rewards.reduce((sum, reward) => sum + reward, 0);
 }
 
 /**
@@ -228,7 +205,7 @@ export function openEnv(url?: string, settings: OpenEnvSettings = {}): Task<Epis
     },
     tearDown: ({ fixture: { session } }) => session.close(),
     rollout: async (context) => {
-      const reward = await new Player(context).play();
+      const reward = await played(context);
       const { solved } = context.env;
       // Ten times 0.1 are a little less than 1.
       return { reward, success: reward >= solved - 1e-9 * Math.max(1, Math.abs(solved)), parts: {} };

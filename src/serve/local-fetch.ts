@@ -27,13 +27,10 @@ export function localFetch(
     if (body !== null && (typeof body !== "string" || verb === "GET" || verb === "HEAD")) return undefined;
     if (Object.entries(init).some(([name, value]) => value !== undefined && !TAKEN.has(name))) return undefined;
     const { pathname, search, href } = new URL(address);
-    const sent = given instanceof Headers ? given : new Headers(given);
-    const value = (name: string) => sent.get(name) ?? undefined;
-    const [authorization, key, from] = [value("authorization"), value("x-api-key"), value("origin")];
     const request: Incoming = {
       method: verb,
       url: `${pathname}${search}`,
-      headers: { host, authorization, "x-api-key": key, origin: from },
+      headers: { ...Object.fromEntries(given instanceof Headers ? given : new Headers(given)), host },
       text: async (most) => {
         const text = body ?? "";
         if (text.length > most || (3 * text.length > most && Buffer.byteLength(text) > most)) throw tooLarge(most);

@@ -11,13 +11,12 @@ import { UsageError } from "../../core/util/errors.js";
 export const ROLLOUT_FOLDER = `$\{rolloutFolder}`;
 
 export interface Surroundings {
-  readonly env: Readonly<Record<string, string | undefined>>;
   readonly workspace: string;
   /** Defaults of the file's inputs by id. */
   readonly inputs: ReadonlyMap<string, string | undefined>;
 }
 
-function variable(name: string, where: string, { env, workspace, inputs }: Surroundings): string {
+function variable(name: string, where: string, { workspace, inputs }: Surroundings): string {
   const fixed: Record<string, string> = {
     userHome: homedir(),
     workspaceFolder: workspace,
@@ -35,7 +34,7 @@ function variable(name: string, where: string, { env, workspace, inputs }: Surro
     );
   }
   const [, named = "", fallback] = /^(?:env:)?([A-Za-z_]\w*)(?::-(.*))?$/s.exec(name) ?? [];
-  const value = named === "" ? undefined : (env[named] ?? fallback);
+  const value = named === "" ? undefined : (process.env[named] ?? fallback);
   if (value === undefined) {
     throw new UsageError(
       named === ""

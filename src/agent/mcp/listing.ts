@@ -19,6 +19,8 @@ export interface Listed {
   readonly strayLines: number;
 }
 
+export const usesFolder = (server: ServerSpec) => JSON.stringify(server).includes(ROLLOUT_FOLDER);
+
 /** A copy of the server with its variable replaced by the rollout's folder. */
 export function inFolder(server: ServerSpec, folder: string): ServerSpec {
   const put = (text: string) => text.replaceAll(ROLLOUT_FOLDER, folder);
@@ -35,7 +37,7 @@ export async function listServers(
   servers: readonly ServerSpec[],
   { startSeconds, logs, signal }: { startSeconds: number; logs: string; signal?: AbortSignal | undefined },
 ): Promise<Listed[]> {
-  const folder = servers.some((server) => JSON.stringify(server).includes(ROLLOUT_FOLDER)) ? rolloutFolder() : "";
+  const folder = servers.some(usesFolder) ? rolloutFolder() : "";
   using _folder = folder === "" ? undefined : removedAfter(folder);
   const list = async (server: ServerSpec): Promise<Listed> => {
     let connection: Connection | undefined;

@@ -10,7 +10,7 @@ import { UsageError } from "../../core/util/errors.js";
 import { type Catalogue, type Choice, catalogueOf } from "./catalogue.js";
 import { ServerFailure } from "./errors.js";
 import { ROLLOUT_FOLDER } from "./expand.js";
-import { type Listed, listServers } from "./listing.js";
+import { type Listed, listServers, usesFolder } from "./listing.js";
 import { readServersFile, serversFrom } from "./servers-file.js";
 
 /** Options of commands whose rollouts can use servers. */
@@ -28,8 +28,6 @@ export interface Surveyed {
   readonly catalogue: Catalogue;
   readonly listed: readonly Listed[];
 }
-
-const usesFolder = (server: ServerSpec) => JSON.stringify(server).includes(ROLLOUT_FOLDER);
 
 /** Whether rollouts need a folder of their own. */
 export const needsFolder = (plan: ServerPlan, task: AnyTask) =>

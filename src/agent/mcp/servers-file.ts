@@ -102,8 +102,7 @@ export function serversFrom(
   workspace: string,
   inputs: Surroundings["inputs"] = new Map(),
 ): ServerSpec[] {
-  const surroundings = { env: process.env, workspace, inputs };
-  return Object.entries(servers).flatMap(([name, raw]) => specOf(name, raw, source, surroundings));
+  return Object.entries(servers).flatMap(([name, raw]) => specOf(name, raw, source, { workspace, inputs }));
 }
 
 /** @throws UsageError when the file is missing, not an `mcpServers` file, or lacks a variable that its servers need */

@@ -142,9 +142,18 @@ export const intersection = (a: Language, b: Language, work: Work): Language =>
 
 const allTexts = () => NFA.all(options);
 
+/** Characters from one to another. */
+export interface Range {
+  readonly min: number;
+  readonly max: number;
+}
+
+export const setOf = (ranges: readonly Range[]) => CharSet.empty(MAXIMUM).union(ranges);
+export const charactersOf = (codes: readonly number[]) => setOf(codes.map((code) => ({ min: code, max: code })));
+
 /** Texts of any characters but some. */
-export const textsWithout = (ranges: readonly { min: number; max: number }[], work: Work): Language => {
-  const nfa = NFA.fromCharSet(CharSet.empty(MAXIMUM).union(ranges).negate(), nfaNodes(work));
+export const textsWithout = (ranges: readonly Range[], work: Work): Language => {
+  const nfa = NFA.fromCharSet(setOf(ranges).negate(), nfaNodes(work));
   nfa.quantify(0, Number.POSITIVE_INFINITY, nfaNodes(work));
   return deterministic(nfa, work);
 };
@@ -311,14 +320,14 @@ export const multiplesOf = (divisor: number, work: Work): Language =>
 
 export interface State {
   readonly final: boolean;
-  readonly edges: readonly { readonly ranges: readonly { min: number; max: number }[]; readonly to: number }[];
+  readonly edges: readonly { readonly ranges: readonly Range[]; readonly to: number }[];
 }
 
 /** The states of a language with texts, the first of them being the initial one. From each a text can end: no other is kept. */
 export function statesOf(language: Language): readonly State[] {
   const numbers = new Map([...language.nodes()].map((node, number) => [node, number]));
   return [...numbers.keys()].map((node) => {
-    const edges = new Map<number, { min: number; max: number }[]>();
+    const edges = new Map<number, Range[]>();
     for (const [{ min, max }, to] of node.out) {
       const number = numbers.get(to) as number;
       edges.set(number, [...(edges.get(number) ?? []), { min, max }]);

@@ -1,6 +1,6 @@
 /** Numbers within bounds, as automata over the texts in which JSON writes them: without exponents, in which bounds would not be seen. */
-import { CharSet, DFA } from "refa";
-import { dfaNodes, type Language, options, type Work } from "./automata.js";
+import { DFA } from "refa";
+import { charactersOf, dfaNodes, type Language, options, type Work } from "./automata.js";
 
 /** Digits of an integer: more than any id has. */
 const MOST_DIGITS = 20;
@@ -69,9 +69,6 @@ const isWithin = ({ least, exclusive }: Limit, compared: number) =>
 /** The next states of one by character. */
 type Edges = ReadonlyMap<number, DFA.Node>;
 
-const setOf = (characters: readonly number[]) =>
-  CharSet.empty(options.maxCharacter).union(characters.map((one) => ({ min: one, max: one })));
-
 /** @throws TooLarge */
 export function numbersWithin(bounds: readonly Bound[], integer: boolean, work: Work): Language {
   const builder = new DFA.Builder(dfaNodes(work, KEPT));
@@ -81,7 +78,7 @@ export function numbersWithin(bounds: readonly Bound[], integer: boolean, work: 
 
   const link = (node: DFA.Node, edges: Edges) => {
     for (const to of new Set(edges.values()))
-      builder.linkNodes(node, to, setOf([...edges.keys()].filter((character) => edges.get(character) === to)));
+      builder.linkNodes(node, to, charactersOf([...edges.keys()].filter((character) => edges.get(character) === to)));
   };
   const keep = (final: boolean, edges: Edges): DFA.Node | undefined => {
     if (!final && edges.size === 0) return undefined;

@@ -1,5 +1,5 @@
 /** Rules of a grammar in GBNF, llama.cpp's notation, for JSON. */
-import type { State } from "./automata.js";
+import { charactersOf, type Range, type State, setOf } from "./automata.js";
 
 /** Characters that need no escape, from the first behind ASCII on: neither halves of characters nor numbers beyond the last. */
 const WIDE = "\\u0080-\\uD7FF\\uE000-\\U0010FFFF";
@@ -40,8 +40,6 @@ const suffixed = (suffix: string) =>
   TEXTUAL.map(([name, body]): [string, string] => [`${name}${suffix}`, body.replaceAll("~", suffix)]);
 const BASE = [...COMMON, ...PLAIN, ...suffixed(""), ...TAGLESS, ...suffixed("-t")];
 
-type Range = { readonly min: number; readonly max: number };
-
 /** Characters of JSON texts that are not written as they are. */
 const ESCAPES: readonly [code: number, written: string][] = [
   ...([0x22, 0x5c] as const).map((code): [number, string] => [code, `\\${String.fromCharCode(code)}`]),
@@ -66,24 +64,6 @@ const shown = (code: number) => (/[0-9A-Za-z]/.test(String.fromCharCode(code)) ?
 
 function classOf(ranges: readonly Range[]): string {
   return `[${ranges.map(({ min, max }) => (min === max ? shown(min) : `${shown(min)}-${shown(max)}`)).join("")}]`;
-}
-
-const has = (ranges: readonly Range[], code: number) => ranges.some(({ min, max }) => min <= code && code <= max);
-
-/** Ranges without some codes, in ascending order. */
-function without(ranges: readonly Range[], codes: readonly number[]): Range[] {
-  return codes.reduce<Range[]>(
-    (left, code) =>
-      left.flatMap(({ min, max }) =>
-        code < min || code > max
-          ? [{ min, max }]
-          : [
-              { min, max: code - 1 },
-              { min: code + 1, max },
-            ].filter((range) => range.min <= range.max),
-      ),
-    [...ranges],
-  );
 }
 
 /** Where texts that are the same up to a place differ first. */
@@ -182,18 +162,15 @@ export class Rules {
    * @param tagless whether these are to hold no `</`
    */
   automaton(states: readonly State[], quoted: boolean, tagless: boolean): string {
-    const escapes = tagless ? [...ESCAPES, [SLASH, "\\/"] as const] : ESCAPES;
+    const escapes = quoted ? (tagless ? [...ESCAPES, [SLASH, "\\/"] as const] : ESCAPES) : [];
+    const escaped = charactersOf(escapes.map(([code]) => code));
     const names = states.map(() => this.reserve());
     for (const [index, { final, edges }] of states.entries()) {
       const alternatives = edges.flatMap(({ ranges, to }) => {
-        const raw = quoted
-          ? without(
-              ranges,
-              escapes.map(([code]) => code),
-            )
-          : ranges;
-        const written = quoted ? escapes.filter(([code]) => has(ranges, code)).map(([, text]) => literal(text)) : [];
-        return [...(raw.length > 0 ? [classOf(raw)] : []), ...written].map((one) => `${one} ${names[to]}`);
+        const characters = setOf(ranges);
+        const raw = characters.without(escaped);
+        const written = escapes.filter(([code]) => characters.has(code)).map(([, text]) => literal(text));
+        return [...(raw.isEmpty ? [] : [classOf(raw.ranges)]), ...written].map((one) => `${one} ${names[to]}`);
       });
       const end = final ? [quoted ? '"\\""' : '""'] : [];
       this.define(names[index] as string, [...end, ...alternatives].join(" | "));

@@ -3,29 +3,28 @@ import { APICallError } from "@ai-sdk/provider";
 import { HoneError } from "../../core/util/errors.js";
 import { onAbort } from "../../core/util/signals.js";
 import type { Usage } from "../../serve/answers.js";
-import { eventsOf } from "../../serve/openai/events.js";
+import { eventsOf, join } from "../../serve/openai/events.js";
 import { ChatError } from "../../serve/openai/failure.js";
+import type { Fields } from "../../serve/openai/fields.js";
 import { request as send } from "../../serve/openai/http.js";
 import type { ChatServer } from "../../serve/openai/server.js";
-import type { ChatRequest } from "../../serve/requests.js";
+import type { ChatRequest, writtenCall } from "../../serve/requests.js";
 import type { Turns } from "../../serve/turns.js";
 import { chatRequestOf, leftOut } from "./request.js";
 import type { Piece, Said, Source } from "./source.js";
 
 /** What is read of a chunk, of which hone's server has all in the form of OpenAI's. */
 interface Chunk {
-  readonly choices: readonly {
-    readonly delta: Piece & { readonly tool_calls?: readonly WrittenCall[] };
-    readonly finish_reason: string | null;
-  }[];
-  readonly usage?: Usage | null;
+  readonly choices: readonly { readonly delta: Piece }[];
   readonly error?: { readonly message?: string };
   /** Of the first. */
   readonly hone?: Partial<Turns["hone"]>;
 }
-interface WrittenCall {
-  readonly id?: string;
-  readonly function?: { readonly name?: string; readonly arguments?: string };
+
+/** What is read of all of them together. */
+interface Whole {
+  readonly message: Piece & { readonly tool_calls?: ReturnType<typeof writtenCall>[] };
+  readonly finish_reason?: string;
 }
 
 /** Passes a stream's pieces on, and collects its turn. */
@@ -34,28 +33,20 @@ async function collect(
   rest: AsyncIterator<Chunk, undefined>,
   onPiece?: (piece: Piece) => void,
 ): Promise<Said> {
-  const calls: WrittenCall[] = [];
-  let text = "";
-  let reasoning = "";
-  let reason: string | null = null;
-  let usage: Usage | null | undefined;
-  for (let chunk: Chunk | undefined = first; chunk; ) {
-    usage = chunk.usage ?? usage;
-    for (const { delta, finish_reason } of chunk.choices) {
-      text += delta.content ?? "";
-      reasoning += delta.reasoning_content ?? "";
-      onPiece?.(delta);
-      calls.push(...(delta.tool_calls ?? []));
-      reason = finish_reason ?? reason;
-    }
-    chunk = (await rest.next()).value;
+  const chunks: Chunk[] = [];
+  for (let chunk: Chunk | undefined = first; chunk; chunk = (await rest.next()).value) {
+    chunks.push(chunk);
+    for (const { delta } of chunk.choices) onPiece?.(delta);
   }
-  if (reason === null) throw new HoneError("the server's answer ended before the turn did");
+  const whole = join(chunks as readonly object[] as readonly Fields[], true);
+  const usage = whole.usage as Usage | undefined;
+  const { message, finish_reason: reason } = whole.choices[0] as Whole;
+  if (reason === undefined) throw new HoneError("the server's answer ended before the turn did");
   const { continued = false, history_rewritten: historyRewritten = 0, seed = null } = first.hone ?? {};
   return {
-    reasoning,
-    text,
-    calls: calls.map(({ id = "", function: { name = "", arguments: written = "" } = {} }) => ({
+    reasoning: message.reasoning_content ?? "",
+    text: message.content ?? "",
+    calls: (message.tool_calls ?? []).map(({ id, function: { name, arguments: written } }) => ({
       id,
       name,
       arguments: written,

@@ -14,6 +14,7 @@ import { buildMailDatabase } from "../../src/email/building/build.js";
 import { emailTask } from "../../src/email/email-task.js";
 import { openMailDatabase } from "../../src/email/reader.js";
 import { modelFile } from "../../src/engine/models.js";
+import { Cap } from "../../src/judge/budget.js";
 import { JudgeClient } from "../../src/judge/client.js";
 import { Judge } from "../../src/judge/judge.js";
 import { rulerReward } from "../../src/judge/reward/judged.js";
@@ -88,7 +89,7 @@ function judgedBy(server: ScriptedJudge): RewardGroup {
     patience: 60,
     concurrency: GROUPS,
     price: null,
-    maxCost: undefined,
+    cap: new Cap(undefined),
     log: () => undefined,
   });
   const settings = { rubric: defaultRubric, votes: 1, seed: 1, inputTokens: 32_000, tools: [] };

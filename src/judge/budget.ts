@@ -33,33 +33,18 @@ const COMPLETION_GUESS = 500;
 export class Cap {
   /** Undefined: no cap. */
   readonly dollars: number | undefined;
-  readonly #budgets: JudgeBudget[] = [];
+  /** Judges under it. */
+  judges = 0;
+  /** Dollars spent. */
+  spent = 0;
+  /** Dollars reserved for requests under way, and for those that were never billed but may have been. */
+  reserved = 0;
   #underWay = 0;
   /** Those that wait until a request has ended. */
   readonly #waiting: (() => void)[] = [];
 
   constructor(dollars: number | undefined) {
     this.dollars = dollars;
-  }
-
-  /** Counts a budget under the cap. */
-  add(budget: JudgeBudget): void {
-    this.#budgets.push(budget);
-  }
-
-  /** Whether several judges are under it. */
-  get shared(): boolean {
-    return this.#budgets.length > 1;
-  }
-
-  /** Dollars spent. */
-  get spent(): number {
-    return this.#budgets.reduce((sum, budget) => sum + (budget.usage().cost ?? 0), 0);
-  }
-
-  /** Dollars spent or reserved. */
-  get committed(): number {
-    return this.#budgets.reduce((sum, { committed }) => sum + committed, 0);
   }
 
   /**
@@ -88,8 +73,6 @@ export class Cap {
 export class JudgeBudget {
   readonly #settings: JudgeBudgetSettings;
   readonly #usage: JudgeUsage;
-  /** Dollars reserved for requests under way, and for those that were never billed but may have been. */
-  #reserved = 0;
   /** Completion tokens of the longest answer. */
   #longest = 0;
 
@@ -97,16 +80,12 @@ export class JudgeBudget {
   constructor(settings: JudgeBudgetSettings, before: JudgeUsage) {
     this.#settings = settings;
     this.#usage = { ...before, cost: settings.price ? (before.cost ?? 0) : null };
-    settings.cap.add(this);
+    settings.cap.judges++;
+    settings.cap.spent += this.#usage.cost ?? 0;
   }
 
   usage(): JudgeUsage {
     return { ...this.#usage };
-  }
-
-  /** Dollars spent or reserved. */
-  get committed(): number {
-    return (this.#usage.cost ?? 0) + this.#reserved;
   }
 
   /** Counts a request that has reached the server. */
@@ -119,14 +98,14 @@ export class JudgeBudget {
     const { price, cap, maxTokens } = this.#settings;
     if (!price) return 0;
     const most = costOf(price, promptTokens, maxTokens ?? (this.#longest || COMPLETION_GUESS));
-    if (cap.dollars !== undefined && cap.committed + most > cap.dollars) return undefined;
-    this.#reserved += most;
+    if (cap.dollars !== undefined && cap.spent + cap.reserved + most > cap.dollars) return undefined;
+    cap.reserved += most;
     return most;
   }
 
   /** Releases a reservation: the request was billed, or certainly never will be. */
   release(held: number): void {
-    this.#reserved -= held;
+    this.#settings.cap.reserved -= held;
   }
 
   /**
@@ -136,9 +115,10 @@ export class JudgeBudget {
   bill(promptTokens: number, completionTokens: number): number | null {
     this.#usage.prompt_tokens += promptTokens;
     this.#usage.completion_tokens += completionTokens;
-    const { price } = this.#settings;
+    const { price, cap } = this.#settings;
     const cost = price ? costOf(price, promptTokens, completionTokens) : null;
     if (cost !== null) this.#usage.cost = (this.#usage.cost ?? 0) + cost;
+    cap.spent += cost ?? 0;
     this.#longest = Math.max(this.#longest, completionTokens);
     return cost;
   }

@@ -13,7 +13,7 @@ import { Dialect, type DialectSettings } from "../serve/openai/dialect.js";
 import { adviceFor, type Cause, ChatError, causeOf, mayPass, type Passing } from "../serve/openai/failure.js";
 import { type ChatServer, shownUrl } from "../serve/openai/server.js";
 import { estimateTokens } from "../serve/openai/tokens.js";
-import { Cap, JudgeBudget, type JudgeBudgetSettings, noUsage } from "./budget.js";
+import { type Cap, JudgeBudget, type JudgeBudgetSettings, noUsage } from "./budget.js";
 import type { AnswerForm } from "./form.js";
 import { type Clock, type LimitSettings, Limits, realClock } from "./limits.js";
 import { NoVerdict, type NoVerdictReason } from "./no-verdict.js";
@@ -37,11 +37,11 @@ export interface JudgeAnswer {
   readonly cost: number | null;
 }
 
-export interface ClientSettings extends ChatServer, DialectSettings, LimitSettings, Pick<JudgeBudgetSettings, "price"> {
-  /** Dollars; undefined means no cap. */
-  readonly maxCost?: number | undefined;
-  /** One that it shares with others, in place of `maxCost`. */
-  readonly cap?: Cap | undefined;
+export interface ClientSettings
+  extends ChatServer,
+    DialectSettings,
+    LimitSettings,
+    Pick<JudgeBudgetSettings, "price" | "cap"> {
   /** Seconds that one request may take. */
   readonly timeout: number;
   /** Seconds to wait for a server that answers no request. */
@@ -113,12 +113,11 @@ export class JudgeClient {
 
   /** @param before cost of the run so far */
   constructor(settings: ClientSettings, before: JudgeUsage = noUsage(), clock: Clock = realClock) {
-    const { price, maxTokens, cap = new Cap(settings.maxCost) } = settings;
     this.#settings = settings;
     this.#dialect = new Dialect(settings, (text) => settings.log(`the judge ${text}`));
     this.#limits = new Limits(settings, clock);
-    this.#cap = cap;
-    this.#budget = new JudgeBudget({ price, cap, maxTokens }, before);
+    this.#cap = settings.cap;
+    this.#budget = new JudgeBudget(settings, before);
     this.#clock = clock;
   }
 
@@ -298,11 +297,10 @@ export class JudgeClient {
   async #hold(promptTokens: number, signal: AbortSignal): Promise<number> {
     const held = await this.#cap.admit(() => this.#budget.hold(promptTokens), signal);
     if (held !== undefined) return held;
-    const { spent, committed, shared, dollars } = this.#cap;
-    const unsure = committed - spent;
-    const more = unsure < 0.00005 ? "" : ` and up to $${unsure.toFixed(4)} for requests without an answer`;
+    const { spent, reserved, judges, dollars } = this.#cap;
+    const more = reserved < 0.00005 ? "" : ` and up to $${reserved.toFixed(4)} for requests without an answer`;
     throw this.#stopped(
-      `${shared ? "all judges together have" : "it has"} cost $${spent.toFixed(4)}${more}, and the next request could pass the $${dollars} that --judge-max-cost allows; raise it to go on`,
+      `${judges > 1 ? "all judges together have" : "it has"} cost $${spent.toFixed(4)}${more}, and the next request could pass the $${dollars} that --judge-max-cost allows; raise it to go on`,
     );
   }
 

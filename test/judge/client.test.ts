@@ -461,7 +461,7 @@ describe("a server in trouble", () => {
     await close();
     servers.pop();
     // The cap is enough for three answers, not for what the vain attempts would have cost.
-    const cap = { price: { prompt: 10, completion: 100 }, maxCost: 0.02, maxTokens: 20 };
+    const cap = { price: { prompt: 10, completion: 100 }, cap: new Cap(0.02), maxTokens: 20 };
     const clock = sleepersClock();
     let back: Promise<unknown> | undefined;
     const sleep: Clock["sleep"] = async (milliseconds, signal) => {
@@ -535,7 +535,7 @@ describe("limits", () => {
   it("spend no more than --judge-max-cost, and say what was spent", async () => {
     const { url, requests } = await serve(() => completion(right));
     const price = { prompt: 10, completion: 100 };
-    const { client } = clientOf({ url, price, maxCost: 0.0105, maxTokens: 20, concurrency: 1 });
+    const { client } = clientOf({ url, price, cap: new Cap(0.0105), maxTokens: 20, concurrency: 1 });
     const asked = await Promise.allSettled(Array.from({ length: 8 }, () => client.ask(question, never)));
     // 100 prompt and 20 completion tokens: $0.003 a question.
     expect(client.usage().cost).toBeCloseTo(0.009);
@@ -549,7 +549,7 @@ describe("limits", () => {
     const { url, requests } = await serve(() => completion(right));
     const price = { prompt: 10, completion: 100 };
     // Each costs $0.003; what is reserved for an answer before the first is $0.05.
-    const { client } = clientOf({ url, price, maxCost: 0.06, concurrency: 8 });
+    const { client } = clientOf({ url, price, cap: new Cap(0.06), concurrency: 8 });
     const answers = await Promise.all(Array.from({ length: 12 }, () => client.ask(question, never)));
     expect(answers).toHaveLength(12);
     expect(requests).toHaveLength(12);
@@ -562,7 +562,7 @@ describe("limits", () => {
       return { json: { ...long.json, usage: { prompt_tokens: 100, completion_tokens } } };
     });
     const price = { prompt: 1, completion: 10 };
-    const { client } = clientOf({ url, price, maxCost: 0.1, maxTokens: 4000, concurrency: 8 });
+    const { client } = clientOf({ url, price, cap: new Cap(0.1), maxTokens: 4000, concurrency: 8 });
     await Promise.allSettled(Array.from({ length: 20 }, () => client.ask(question, never)));
     expect(client.usage().cost).toBeGreaterThan(0.05);
     expect(client.usage().cost).toBeLessThanOrEqual(0.1);
@@ -585,7 +585,7 @@ describe("limits", () => {
   it("count what the run has spent before", async () => {
     const { url, requests } = await serve(() => completion(right));
     const before = { requests: 7, prompt_tokens: 700, completion_tokens: 140, cost: 0.9999 };
-    const { client } = clientOf({ url, price: { prompt: 10, completion: 100 }, maxCost: 1 }, before);
+    const { client } = clientOf({ url, price: { prompt: 10, completion: 100 }, cap: new Cap(1) }, before);
     await expect(client.ask(question, never)).rejects.toThrow("it has cost $0.9999");
     expect(requests).toHaveLength(0);
     expect(client.usage()).toEqual(before);

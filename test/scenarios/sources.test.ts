@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, it } from "vitest";
+import { Cap } from "../../src/judge/budget.js";
 import { JudgeClient } from "../../src/judge/client.js";
 import { Judge } from "../../src/judge/judge.js";
 import { droppedFileOf, readScenarioFile, writeScenarioFile } from "../../src/scenarios/file.js";
@@ -211,7 +212,7 @@ it("a run that stops at its cost cap keeps what it has, and goes on to the same 
     const cache = memoryCache();
     const price = { prompt: 1, completion: 1 };
     const capped = new Judge(
-      new JudgeClient({ ...clientSettings, url: model.url, price, maxCost: 0.02 }),
+      new JudgeClient({ ...clientSettings, url: model.url, price, cap: new Cap(0.02) }),
       cache,
       "scripted",
     );

@@ -3,6 +3,7 @@
 import type { Trajectory } from "../../../src/core/rollout/trajectory.js";
 import type { JudgeUsage } from "../../../src/core/run/verdicts.js";
 import type { ChatMessage, Scenario } from "../../../src/core/task/task.js";
+import { Cap } from "../../../src/judge/budget.js";
 import { type ClientSettings, JudgeClient } from "../../../src/judge/client.js";
 import { Judge } from "../../../src/judge/judge.js";
 import { type Clock, realClock } from "../../../src/judge/limits.js";
@@ -22,7 +23,7 @@ export const clientSettings: ClientSettings = {
   patience: 100_000,
   concurrency: 8,
   price: null,
-  maxCost: undefined,
+  cap: new Cap(undefined),
   log: () => undefined,
 };
 

@@ -11,7 +11,7 @@ import { messageOf } from "../core/util/errors.js";
 import { Uncounted } from "../core/util/time-limit.js";
 import { loadEngine, outagesOf } from "../engine/factory.js";
 import type { Frozen } from "../engine/frozen.js";
-import { FrozenBase } from "./frozen-base.js";
+import { frozenBase } from "./frozen-base.js";
 import { FrozenModel } from "./frozen-model.js";
 import { openHost } from "./host.js";
 import { catchEverything } from "./output.js";
@@ -41,7 +41,7 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
   const outages = await outagesOf(player.engine);
   const endless = limits.turnSeconds === Number.POSITIVE_INFINITY;
   const baseLimits = baseLimitsOf(task.rollout);
-  const beside = baseLimits && new FrozenBase(baseLimits, player.engine, engine);
+  const withFrozen = baseLimits && frozenBase(baseLimits, player.engine, engine);
   const playBeside = (member: AgentMember, frozen?: Frozen) => {
     const { seed, onWaiting } = member;
     const written = new Uncounted();
@@ -75,7 +75,7 @@ export async function openAgents({ task, env, player, limits, onNote }: AgentsSe
   return {
     /** @throws HoneError where the agent fails */
     play: (member: AgentMember) =>
-      beside ? beside.during((frozen) => playBeside(member, frozen)) : playBeside(member),
+      withFrozen ? withFrozen((frozen) => playBeside(member, frozen)) : playBeside(member),
     /** Ends the programs of all rollouts, and the endpoint. */
     close: async () => {
       await Promise.all([...programs].map((all) => all.end()));

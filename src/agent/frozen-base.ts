@@ -7,41 +7,37 @@ import { HoneError, messageOf } from "../core/util/errors.js";
 import { type Frozen, openFrozen } from "../engine/frozen.js";
 import { type BaseLimits, baseSizes } from "./with-base.js";
 
-export class FrozenBase {
-  readonly #open: () => Promise<Frozen>;
-  #users = 0;
-  #opened: Promise<Frozen> | undefined;
-  #closing: Promise<void> = Promise.resolve();
-
-  /** @param beside the engine that plays, loaded with `options` */
-  constructor(limits: BaseLimits, options: EngineOptions, beside: Engine) {
-    const { gpu } = beside.info as PolicyEngine["info"];
-    const sizes = baseSizes(limits, { ...options, gpu });
-    this.#open = () => openFrozen(options, beside, sizes);
-  }
-
+/**
+ * What runs work with the base model, beside an engine that plays.
+ *
+ * @param options with which `beside` was loaded
+ */
+export function frozenBase(limits: BaseLimits, options: EngineOptions, beside: Engine) {
+  const { gpu } = beside.info as PolicyEngine["info"];
+  const open = () => openFrozen(options, beside, baseSizes(limits, { ...options, gpu }));
+  let users = 0;
+  let opened: Promise<Frozen> | undefined;
+  let closing: Promise<void> = Promise.resolve();
   /** @throws HoneError where there is no memory for it */
-  async during<T>(work: (frozen: Frozen) => Promise<T>): Promise<T> {
-    this.#users++;
-    this.#opened ??= this.#closing.then(this.#open);
+  return async <T>(work: (frozen: Frozen) => Promise<T>): Promise<T> => {
+    users++;
+    opened ??= closing.then(open);
+    const own = opened;
     try {
-      const frozen = await this.#opened.catch((error: unknown) => {
+      const frozen = await own.catch((error: unknown) => {
         throw new HoneError(`the base beside the trained model (withBase): ${messageOf(error)}`, { cause: error });
       });
       return await work(frozen);
     } finally {
-      if (--this.#users === 0) await this.#close();
+      if (--users === 0) {
+        opened = undefined;
+        // One that was not opened has told so.
+        closing = own.then(
+          (frozen) => frozen.close(),
+          () => undefined,
+        );
+        await closing;
+      }
     }
-  }
-
-  #close(): Promise<void> {
-    const opened = this.#opened;
-    this.#opened = undefined;
-    // One that was not opened has told so.
-    this.#closing = opened?.then(
-      (frozen) => frozen.close(),
-      () => undefined,
-    ) as Promise<void>;
-    return this.#closing;
-  }
+  };
 }

@@ -13,7 +13,7 @@ import { Dialect, type DialectSettings } from "../serve/openai/dialect.js";
 import { adviceFor, type Cause, ChatError, causeOf, mayPass, type Passing } from "../serve/openai/failure.js";
 import { type ChatServer, shownUrl } from "../serve/openai/server.js";
 import { estimateTokens } from "../serve/openai/tokens.js";
-import { type Cap, JudgeBudget, type JudgeBudgetSettings, noUsage } from "./budget.js";
+import { JudgeBudget, type JudgeBudgetSettings, noUsage } from "./budget.js";
 import type { AnswerForm } from "./form.js";
 import { type Clock, type LimitSettings, Limits, realClock } from "./limits.js";
 import { NoVerdict, type NoVerdictReason } from "./no-verdict.js";
@@ -101,7 +101,6 @@ export class JudgeClient {
   readonly #dialect: Dialect;
   readonly #limits: Limits;
   readonly #budget: JudgeBudget;
-  readonly #cap: Cap;
   readonly #clock: Clock;
   readonly #stop = new AbortController();
   /** Refusals of single questions, and when the server had answered last. */
@@ -116,7 +115,6 @@ export class JudgeClient {
     this.#settings = settings;
     this.#dialect = new Dialect(settings, (text) => settings.log(`the judge ${text}`));
     this.#limits = new Limits(settings, clock);
-    this.#cap = settings.cap;
     this.#budget = new JudgeBudget(settings, before);
     this.#clock = clock;
   }
@@ -288,16 +286,16 @@ export class JudgeClient {
       throw failure;
     } finally {
       if (settled) this.#budget.release(held);
-      this.#cap.ended();
+      this.#settings.cap.ended();
       leave();
     }
   }
 
   /** Dollars that a request may cost. Throws when the cap has less left, also once those under way have ended. */
   async #hold(promptTokens: number, signal: AbortSignal): Promise<number> {
-    const held = await this.#cap.admit(() => this.#budget.hold(promptTokens), signal);
+    const held = await this.#settings.cap.admit(() => this.#budget.hold(promptTokens), signal);
     if (held !== undefined) return held;
-    const { spent, reserved, judges, dollars } = this.#cap;
+    const { spent, reserved, judges, dollars } = this.#settings.cap;
     const more = reserved < 0.00005 ? "" : ` and up to $${reserved.toFixed(4)} for requests without an answer`;
     throw this.#stopped(
       `${judges > 1 ? "all judges together have" : "it has"} cost $${spent.toFixed(4)}${more}, and the next request could pass the $${dollars} that --judge-max-cost allows; raise it to go on`,

@@ -9,53 +9,46 @@ export interface Gated {
   onBusy(busy: boolean): void;
 }
 
-export class JudgeGate {
-  readonly #gated: Gated;
-  #asleep = false;
+export function judgeGate(gated: Gated) {
+  let asleep = false;
   /** The change under way: waking or going to sleep. */
-  #changing: Promise<void> = Promise.resolve();
-  #open = 0;
-  #emptied: (() => void) | undefined;
-
-  constructor(gated: Gated) {
-    this.#gated = gated;
-  }
-
-  /** @throws the error of `wake` */
-  async during<T>(work: () => Promise<T>): Promise<T> {
-    // After a sleep that was asked for before; requests that come meanwhile share one waking.
-    const admitted = this.#changing.then(async () => {
-      await this.#wake();
-      if (++this.#open === 1) this.#gated.onBusy(true);
-    });
-    this.#changing = admitted.catch(() => undefined);
-    await admitted;
-    try {
-      return await work();
-    } finally {
-      if (--this.#open === 0) {
-        this.#gated.onBusy(false);
-        this.#emptied?.();
+  let changing: Promise<void> = Promise.resolve();
+  let open = 0;
+  let emptied: (() => void) | undefined;
+  return {
+    /**
+     * Runs a request on the judge, which is woken for it.
+     * @throws the error of `wake`
+     */
+    during: async <T>(work: () => Promise<T>): Promise<T> => {
+      // After a sleep that was asked for before; requests that come meanwhile share one waking.
+      const admitted = changing.then(async () => {
+        if (asleep) await gated.wake();
+        asleep = false;
+        if (++open === 1) gated.onBusy(true);
+      });
+      changing = admitted.catch(() => undefined);
+      await admitted;
+      try {
+        return await work();
+      } finally {
+        if (--open === 0) {
+          gated.onBusy(false);
+          emptied?.();
+        }
       }
-    }
-  }
-
-  async #wake(): Promise<void> {
-    if (!this.#asleep) return;
-    await this.#gated.wake();
-    this.#asleep = false;
-  }
-
-  /** Waits for open requests. Requests after it wake the judge again. */
-  sleep(): Promise<void> {
-    const done = this.#changing.then(async () => {
-      if (this.#asleep) return;
-      if (this.#open > 0) await new Promise<void>((resolve) => (this.#emptied = resolve));
-      this.#emptied = undefined;
-      await this.#gated.sleep();
-      this.#asleep = true;
-    });
-    this.#changing = done.catch(() => undefined);
-    return done;
-  }
+    },
+    /** Waits for open requests. Requests after it wake the judge again. */
+    sleep: (): Promise<void> => {
+      const done = changing.then(async () => {
+        if (asleep) return;
+        if (open > 0) await new Promise<void>((resolve) => (emptied = resolve));
+        emptied = undefined;
+        await gated.sleep();
+        asleep = true;
+      });
+      changing = done.catch(() => undefined);
+      return done;
+    },
+  };
 }

@@ -4,7 +4,7 @@ import { optionsOf } from "../../src/core/config/config.js";
 import type { VerdictCache } from "../../src/core/run/verdicts.js";
 import { judgeCorrectness } from "../../src/judge/correctness.js";
 import type { Judge } from "../../src/judge/judge.js";
-import { JudgeGate } from "../../src/judge/judge-gate.js";
+import { judgeGate } from "../../src/judge/judge-gate.js";
 import { runsHere } from "../../src/judge/judging-options.js";
 import { openJudge } from "../../src/judge/reward/judge.js";
 import { requireJudge } from "../../src/judge/reward/judge-options.js";
@@ -119,7 +119,7 @@ describe("the options of a judge", () => {
 describe("the gate of a sleeping judge", () => {
   function gated(wake: () => Promise<void> = async () => undefined) {
     const log: string[] = [];
-    const gate = new JudgeGate({
+    const gate = judgeGate({
       wake: async () => {
         await wake();
         log.push("wake");

@@ -20,7 +20,7 @@ import type { ModelConfig } from "../../machine/models/wanted.js";
 import { prepareMachine } from "../../machine/python/machine.js";
 import { ServedModel } from "../../serve/model.js";
 import { openEndpoint } from "../../serve/server.js";
-import { JudgeGate } from "../judge-gate.js";
+import { judgeGate } from "../judge-gate.js";
 
 /** Requests at once, where `--judge-concurrency` is not given. Each has KV of its own for a whole question. */
 const CONCURRENCY = 2;
@@ -136,7 +136,7 @@ export async function openLocalJudge(
   };
   const engine = await fitting(plan.concurrency, log, (sequences) => loadEngine({ ...options, sequences }, log));
   let player: LocalEngine | undefined;
-  const gate = new JudgeGate({
+  const gate = judgeGate({
     wake: () => fitting(engine.info.sequences, log, (sequences) => engine.wake({ sequences })),
     sleep: () => engine.sleep({ weights: true }),
     onBusy: (busy) => {
@@ -157,10 +157,8 @@ export async function openLocalJudge(
       url: endpoint.url,
       /** Key of the endpoint: nobody else on this machine is answered. */
       key,
-      /** Runs a request on the judge, which is woken for it. */
-      during: <T>(work: () => Promise<T>) => gate.during(work),
-      /** Frees the judge's memory, weights included, once no request is open. It wakes at the next one. */
-      sleep: () => gate.sleep(),
+      /** Its sleep frees the judge's memory, weights included. */
+      ...gate,
       /** The engine that plays at the same time: on a CPU it leaves the judge its cores while a request is open. */
       beside: (other: LocalEngine | undefined) => {
         player = other;

@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, readFileSync } from "node:fs";
 import { runInNewContext } from "node:vm";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { messageOf, refusalOf } from "../../src/core/util/errors.js";
 import { cacheHome } from "../../src/core/util/paths.js";
 
@@ -14,6 +14,12 @@ it("what the machine refuses is one line, what the program gets wrong is none", 
   expect(refusalOf(systemError("EACCES", "open"))).toMatch(/^there is no permission/);
   const cache = Object.assign(new Error(`EACCES: mkdir '${cacheHome()}/hone'`), { code: "EACCES" });
   expect(refusalOf(cache)).toMatch(/\/hone'\); XDG_CACHE_HOME names another folder$/);
+  // The home of a container's user without a name.
+  vi.stubEnv("HOME", "/");
+  vi.stubEnv("XDG_CACHE_HOME", "");
+  const rootless = Object.assign(new Error("EACCES: mkdir '/.cache/hone'"), { code: "EACCES" });
+  expect(refusalOf(rootless)).toMatch(/'\); XDG_CACHE_HOME names another folder$/);
+  vi.unstubAllEnvs();
   expect(refusalOf(systemError("ENOENT", "open"))).toBeUndefined();
   expect(refusalOf(new TypeError("x is undefined"))).toBeUndefined();
   expect(refusalOf("text")).toBeUndefined();

@@ -22,7 +22,7 @@ export const aboutPackage = (folder = packageRoot) =>
   };
 
 /** A leading "~" is the user's home. */
-export const expandHome = (path: string) => path.replace(/^~(?=\/|$)/, homedir());
+export const expandHome = (path: string) => (/^~(\/|$)/.test(path) ? join(homedir(), path.slice(1)) : path);
 
 /** The user's folder for caches: XDG_CACHE_HOME, by default ~/.cache. */
 export const cacheHome = (env: NodeJS.ProcessEnv = process.env) => expandHome(env.XDG_CACHE_HOME || "~/.cache");

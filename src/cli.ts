@@ -16,6 +16,9 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.exit(1);
 });
 
+// A reader of stderr that has gone, as `2> >(head)`, ends no work: results are on stdout and in files.
+process.stderr.on("error", () => undefined);
+
 /** Milliseconds that what is left of a command may keep the process: connections close, streams are written. */
 const LEFT_MS = 1000;
 

@@ -115,6 +115,15 @@ describe("a task's options", () => {
   });
 });
 
+it("ends well where nobody reads stderr", async () => {
+  const flags = [...arithmetic, "--expert", "--n", "1", "--group-size", "1", "--json"];
+  const child = spawn(process.execPath, [cli, "rollout", ...flags], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  child.stderr.destroy();
+  child.stdout.resume();
+  const [code] = await once(child, "close");
+  expect(code).toBe(0);
+});
+
 describe("Ctrl-C", () => {
   it("leaves what is finished in the file and in the JSON", async () => {
     const out = join(folder, "interrupted.jsonl");

@@ -63,6 +63,17 @@ function unknownCommand(name: string, known: readonly string[]): UsageError {
   );
 }
 
+/** Node heeds SIGHUP under nohup too, whose log would end without a word. */
+function hangUp(): void {
+  const why = "ended with its terminal (SIGHUP): nohup does not keep Node running, setsid and tmux do";
+  try {
+    writeSync(2, `hone: ${why}\n`);
+  } catch {
+    // It was to be written on that terminal.
+  }
+  process.kill(process.pid, "SIGHUP");
+}
+
 function listen(): { signal: AbortSignal; stop(): void } {
   const controller = new AbortController();
   const interrupt = (name: NodeJS.Signals) => {
@@ -73,7 +84,7 @@ function listen(): { signal: AbortSignal; stop(): void } {
     }
     controller.abort(new HoneError(name === "SIGINT" ? "interrupted" : "terminated"));
   };
-  process.on("SIGINT", interrupt).on("SIGTERM", interrupt);
+  process.on("SIGINT", interrupt).on("SIGTERM", interrupt).once("SIGHUP", hangUp);
   // As SIGTERM, which it has not passed on. After Ctrl-C it may end sooner than this process.
   const unwatch = onWrapperEnd(() => {
     if (!controller.signal.aborted)
@@ -82,7 +93,7 @@ function listen(): { signal: AbortSignal; stop(): void } {
   return {
     signal: controller.signal,
     stop: () => {
-      process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
+      process.off("SIGINT", interrupt).off("SIGTERM", interrupt).off("SIGHUP", hangUp);
       unwatch();
     },
   };

@@ -1,5 +1,6 @@
 /** `yarn hone view` and `yarn report` as a user starts them. */
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,6 +32,21 @@ describe("yarn hone view", () => {
     expect(runs.map(({ name }) => name)).toEqual(["first", "second"]);
     child.kill("SIGINT");
     expect(await ended).toBe(0);
+  });
+
+  it("says that its terminal was closed, which nohup does not keep from it", async () => {
+    const child = spawn(process.execPath, [cli, "view", "first", "--home", home]);
+    let stderr = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      stderr += text;
+    });
+    const closed = once(child, "close");
+    for await (const line of createInterface({ input: child.stdout })) if (line.includes("http://")) break;
+    child.kill("SIGHUP");
+    expect(await closed).toEqual([null, "SIGHUP"]);
+    expect(stderr).toBe(
+      "hone: ended with its terminal (SIGHUP): nohup does not keep Node running, setsid and tmux do\n",
+    );
   });
 });
 

@@ -1,10 +1,10 @@
 /** A task with its scenarios, as the library plays it. */
-import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { serverLogs, withServers } from "../agent/servers.js";
 import type { ServerPlan } from "../core/task/servers.js";
 import type { AnyTask, PlainOptions, Scenario } from "../core/task/task.js";
 import { UsageError } from "../core/util/errors.js";
+import { withAbsolutePaths } from "../machine/models/absolute-paths.js";
 import { loadTask, scenariosOf } from "../scenarios/load.js";
 import { taskOptionsOf } from "../scenarios/task-options.js";
 
@@ -71,7 +71,7 @@ export function openedTask(opened: Omit<OpenTask, "train" | "test">): OpenTask {
   const of = (split: Scenario["split"]) => scenarios.filter((scenario) => scenario.split === split);
   return {
     ...opened,
-    reference: existsSync(reference) ? resolve(reference) : reference,
+    reference: String(withAbsolutePaths({ task: reference }).task),
     train: of("train"),
     test: of("test"),
     mcp: mcp === undefined ? undefined : resolve(mcp),

@@ -2,8 +2,10 @@ import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import { emailTask } from "../../src/email/email-task.js";
 import { withAbsolutePaths } from "../../src/machine/models/absolute-paths.js";
 import { modelOf } from "../../src/trainer/settings.js";
+import { openedTask } from "../../src/trainer/task.js";
 
 let home: string;
 beforeEach(() => {
@@ -23,13 +25,20 @@ describe("what a run is begun with", () => {
     expect(withAbsolutePaths({ model: "Qwen/Qwen2.5-0.5B-Instruct" }).model).toBe("Qwen/Qwen2.5-0.5B-Instruct");
   });
 
-  it("keeps a short name of the catalogue, where a folder is called like it", () => {
+  it("keeps a short name of the catalogue, and a task of hone's, where a folder is called like it", () => {
     const before = process.cwd();
     mkdirSync(join(home, "qwen2.5-0.5b"));
+    mkdirSync(join(home, "email"));
+    writeFileSync(join(home, "task.ts"), "");
     process.chdir(home);
     try {
       expect(withAbsolutePaths({ model: "qwen2.5-0.5b" }).model).toBe("qwen2.5-0.5b");
       expect(withAbsolutePaths({ model: "./qwen2.5-0.5b" }).model).toBe(resolve("qwen2.5-0.5b"));
+      expect(withAbsolutePaths({ task: "email" }).task).toBe("email");
+      expect(withAbsolutePaths({ task: "task.ts" }).task).toBe(resolve("task.ts"));
+      const opened = { task: emailTask, options: { seed: 1, home }, scenarios: [], mcp: undefined, servers: undefined };
+      expect(openedTask({ ...opened, reference: "email" }).reference).toBe("email");
+      expect(openedTask({ ...opened, reference: "task.ts" }).reference).toBe(resolve("task.ts"));
     } finally {
       process.chdir(before);
     }

@@ -1,5 +1,5 @@
 /** Options that name files. */
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileOptions, type GivenOptions } from "../../core/config/config.js";
 import { isCatalogueName } from "./reference.js";
@@ -13,8 +13,9 @@ export function withAbsolutePaths(given: GivenOptions): GivenOptions {
       typeof value === "string" &&
       ((name === "model" && isCatalogueName(value)) ||
         (name === "judgeModel" && (given.judgeUrl !== undefined || isCatalogueName(value))));
-    const isFile = typeof value === "string" && !known && existsSync(value);
-    return isFile ? [[name, resolve(value)] as const] : [];
+    const exists = typeof value === "string" && !known && existsSync(value);
+    // A folder may be a model's, and is no task's: beside one that is called "email" the task email is still hone's own.
+    return exists && (name !== "task" || statSync(value).isFile()) ? [[name, resolve(value)] as const] : [];
   });
   return { ...given, ...Object.fromEntries(absolute) };
 }

@@ -298,10 +298,12 @@ describe("thoughts", () => {
     const rest = Int32Array.from([...ids(call), end()]);
     const limit = thought.length;
     const how = thinking(limit);
-    const { player, asked } = scriptedWith(how, first, { tokens: thought, stop: "length" }, { tokens: rest });
+    const wondering = { tokens: thought, stop: "length", usedSeconds: 20 } as const;
+    const { player, asked } = scriptedWith(how, first, wondering, { tokens: rest });
     const turn = await player.turn(limits({ maxTokens: 100 }));
     const ending = template.encode("\n</think>\n\n");
     expect(asked.map(({ maxTokens }) => maxTokens)).toEqual([limit, 100 - limit]);
+    expect(asked.map(({ seconds }) => seconds)).toEqual([60, 40]);
     expect([...(asked[1]?.append ?? [])]).toEqual(ending);
     expect(turn).toMatchObject({ stop: "stop", said: "", completionTokens: thought.length + rest.length });
     expect(turn.calls).toEqual([{ kind: "call", call: { name: "add", arguments: { a: 1, b: 1 } } }]);

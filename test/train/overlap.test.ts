@@ -152,6 +152,8 @@ describe("training with --staleness", () => {
     await train(partsOf(run, { learner: slowLearner(asked, ticks(0)), settings: ahead(1, 4) }));
     const folder = (step: number) => ({ checkpoint: run.checkpoints.pathOf(step) });
     const about = asked.map(({ playedBy, earlier, previous }) => ({ playedBy, earlier, previous }));
+    // Each deals its groups to mini-batches anew.
+    expect(new Set(asked.map(({ seed }) => seed)).size).toBe(4);
     expect(about).toEqual([
       { playedBy: undefined, earlier: undefined, previous: undefined },
       { playedBy: { checkpoint: null }, earlier: undefined, previous: undefined },

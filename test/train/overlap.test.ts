@@ -200,9 +200,18 @@ describe("training with --staleness", () => {
 
   it("takes back a step whose policy the engine does not play, and what was made from it", async () => {
     const run = await opened();
-    const parts = partsOf(run, { settings: ahead(2) });
+    let updates = 0;
+    const answer = () => (++updates === 3 ? ({ applied: false, skipped: "loss" } as const) : {});
+    const learner = (from: string | undefined) => new FakeLearner(from, undefined, answer);
+    const parts = partsOf(run, { settings: ahead(2), learner });
     parts.policy.reading = ({ path }) => ({ after: path.includes("0002") ? 3 : 0, before: 3, n: 1, moved: null });
     parts.policy.pace = ticks(10);
+    const use = parts.policy.use.bind(parts.policy);
+    parts.policy.use = async (adapter) => {
+      // Step 3 goes on with that adapter, since its own update changes nothing.
+      while (adapter?.path.includes("0002") && run.store.lastStep().step < 3) await ticks(1)();
+      return use(adapter);
+    };
     await expect(train(parts)).rejects.toThrow("does not play the adapter of step 2");
     expect(run.store.lastStep().step).toBe(1);
     await parts.updater.close();

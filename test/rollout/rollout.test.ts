@@ -65,7 +65,10 @@ async function playAfter(milliseconds: number, ...asked: Parameters<typeof play>
 
 describe("a rollout", () => {
   it("runs calls, tells their results and ends with the answer", async () => {
-    const script = new Script(call("add", { a: 1, b: 1 }), call("answer", { value: 2 }));
+    const script = new Script(
+      { ...hermes.read(call("add", { a: 1, b: 1 }), []), waitedSeconds: 2 },
+      { ...hermes.read(call("answer", { value: 2 }), []), waitedSeconds: 3 },
+    );
     const outcome = await play(script);
     expect(outcome).toMatchObject({
       end: "answered",
@@ -73,6 +76,7 @@ describe("a rollout", () => {
       answer: { value: 2 },
       completionTokens: 14,
       promptTokens: 3,
+      seconds: { queue: 5 },
     });
     expect(outcome.reward).toEqual({ reward: 1, success: true, parts: { right: 1 } });
     expect(script.heard).toEqual([{ role: "tool", name: "add", content: '{"sum":2}' }]);

@@ -58,14 +58,16 @@ describe("a session on the engine", () => {
       turns.push(await player.turn(limits()));
       player.respond(results);
     }
-    const { ids, sampled, logprobs } = player.tokens();
+    const { ids, sampled, logprobs, evaluated } = player.tokens();
     player.close();
 
     expect(ids.slice(0, prompt.length)).toEqual([...prompt]);
     expect(sampled.slice(0, prompt.length)).not.toContain(1);
-    expect(sampled.filter((mark) => mark === 1)).toHaveLength(
-      turns.reduce((sum, turn) => sum + turn.completionTokens, 0),
-    );
+    const drawn = sampled.filter((mark) => mark === 1);
+    expect(drawn).toHaveLength(turns.reduce((sum, turn) => sum + turn.completionTokens, 0));
+    // So the engine says, of all three turns.
+    expect(evaluated?.drawn.flatMap(([from, to]) => sampled.slice(from, to))).toEqual(drawn);
+    expect(evaluated?.draws?.tokens).toBe(drawn.length);
 
     // Evaluated again from nothing, the same tokens are as likely as when they were drawn: all in f32, see huggingface.full.test.ts.
     const scores = await engine.score(Int32Array.from(ids));

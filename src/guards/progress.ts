@@ -3,7 +3,7 @@
  * change.
  */
 
-import { countsText } from "../core/run/evaluation.js";
+import { countsText, summed } from "../core/run/evaluation.js";
 import { type StepMetricsRow, taught } from "../core/run/records.js";
 import type { OnlyReward } from "../core/train/guard.js";
 import { HoneError } from "../core/util/errors.js";
@@ -25,11 +25,7 @@ function countAtEnd<T>(items: readonly T[], matches: (item: T) => boolean): numb
 function brokenOffText(steps: readonly StepMetricsRow[]): string {
   const all = steps.reduce((sum, { rollouts }) => sum + rollouts, 0);
   const n = steps.reduce((sum, step) => sum + step.rollouts_broken_off, 0);
-  const by: Record<string, number> = {};
-  for (const [reason, count] of steps.flatMap((step) => Object.entries(step.broken_off))) {
-    by[reason] = (by[reason] ?? 0) + count;
-  }
-  return `${n} of ${all} rollouts: ${countsText(by)}`;
+  return `${n} of ${all} rollouts: ${countsText(summed(steps.map((step) => step.broken_off)))}`;
 }
 
 /** @param steps in a row in which no group had a reward */

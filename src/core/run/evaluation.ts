@@ -36,6 +36,13 @@ export function count(names: Iterable<string>): Record<string, number> {
 export const callErrors = (rollouts: readonly HasCalls<{ readonly outcome: string }>[]): Record<string, number> =>
   count(rollouts.flatMap((rollout) => callsIn(rollout).flatMap(({ outcome }) => (outcome === "ok" ? [] : [outcome]))));
 
+/** Sums by name, in the order in which the names appear. */
+export function summed(all: readonly object[]): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const [name, n] of all.flatMap((counts) => Object.entries(counts))) sums[name] = (sums[name] ?? 0) + n;
+  return sums;
+}
+
 /** "timeout 2, not_json 1"; empty when nothing was counted. */
 export function countsText(counts: Readonly<Record<string, number>>): string {
   return Object.entries(counts)

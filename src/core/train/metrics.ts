@@ -3,7 +3,7 @@ import { deviation } from "../learn/advantages.js";
 import type { StepMetrics } from "../learn/types.js";
 import { brokenOff } from "../rollout/deadline.js";
 import { type RolloutFailure, recordsOf, type Trajectory } from "../rollout/trajectory.js";
-import { callErrors, count, mean, meansOf, successInterval } from "../run/evaluation.js";
+import { callErrors, count, mean, meansOf, successInterval, summed } from "../run/evaluation.js";
 import type { SkipReason, StepMetricsRow } from "../run/records.js";
 import { type CreditedGroup, drawsOf, hasZeroAdvantages, rolloutsOf } from "./credit.js";
 import type { EarlierPolicy } from "./earlier.js";
@@ -121,12 +121,6 @@ function entropyOf(trajectories: readonly Trajectory[]): number | null {
     });
   }
   return n === 0 ? null : sum / n;
-}
-
-function summed(counts: readonly object[]): Record<string, number> {
-  const sums: Record<string, number> = {};
-  for (const [name, n] of counts.flatMap((one) => Object.entries(one))) sums[name] = (sums[name] ?? 0) + n;
-  return sums;
 }
 
 function skipReason(groups: readonly CreditedGroup[], noVerdict: number, tooFew: number): SkipReason {

@@ -1,7 +1,7 @@
 /** Output about rollouts: the live line, the summary, and the numbers behind both. */
 import { brokenOff, type DeadlineCause } from "../../core/rollout/deadline.js";
 import type { AgentCounts, HasCalls } from "../../core/rollout/trajectory.js";
-import { byKind, callErrors, count, meansOf } from "../../core/run/evaluation.js";
+import { byKind, callErrors, count, meansOf, summed } from "../../core/run/evaluation.js";
 import { clock } from "../../core/util/text.js";
 import { bar, compact } from "./progress-line.js";
 
@@ -49,11 +49,7 @@ export class Mean {
 type Counts = Record<string, number>;
 
 /** Sums by name, in the order of names. */
-const sumOf = (all: readonly object[]): Counts => {
-  const sums: Counts = {};
-  for (const counts of all) for (const [name, n] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + n;
-  return Object.fromEntries(Object.entries(sums).sort());
-};
+const sumOf = (all: readonly object[]): Counts => Object.fromEntries(Object.entries(summed(all)).sort());
 
 const orNull = (value: number) => (Number.isFinite(value) ? value : null);
 

@@ -3,9 +3,10 @@
  * elements that a browser does not run, as JSON without "<" or as base64.
  */
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { HoneError } from "../../core/util/errors.js";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { HoneError, messageOf } from "../../core/util/errors.js";
+import { writeDurably } from "../../core/util/files.js";
 import { packageRoot } from "../../core/util/paths.js";
 import { isInstalled, reinstall } from "../../core/util/program.js";
 
@@ -66,4 +67,22 @@ export function pageOf(title: string, connect: "self" | "none", data: readonly P
     `<script type="module">${script}</script></body></html>`,
   ].join("\n");
   return { html, policy };
+}
+
+/**
+ * Writes a page that opens from disk.
+ *
+ * @param flag that named the file
+ * @returns the size in bytes
+ * @throws HoneError when the file cannot be written, or the page has not been built
+ */
+export function writePage(flag: string, file: string, title: string, data: readonly PageData[]): number {
+  const { html } = pageOf(title, "none", data);
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    writeDurably(file, html);
+  } catch (error) {
+    throw new HoneError(`${flag} ${file} cannot be written: ${messageOf(error)}`, { cause: error });
+  }
+  return Buffer.byteLength(html);
 }

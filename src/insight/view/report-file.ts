@@ -1,11 +1,8 @@
 /** A report: runs as one HTML file that opens from disk, with all metrics and a sample of the rollouts. */
-import { mkdirSync } from "node:fs";
-import { dirname } from "node:path";
 import { deflateRawSync } from "node:zlib";
-import { HoneError, messageOf } from "../../core/util/errors.js";
-import { writeDurably } from "../../core/util/files.js";
+import { HoneError } from "../../core/util/errors.js";
 import type { SeenRollout } from "../../machine/runs/reader.js";
-import { type PageData, pageOf } from "./page.js";
+import { type PageData, writePage } from "./page.js";
 import { bodyOf } from "./rows.js";
 import type { SeenRun } from "./runs.js";
 import { sampleOf } from "./sample.js";
@@ -81,18 +78,12 @@ export async function writeReport(runs: readonly SeenRun[], file: string, sample
   }
   const about: ReportAbout = { made: new Date().toISOString(), runs: runs.length, textLimit: TEXT };
   const title = `${runs.map(({ name }) => name).join(", ")} · hone`;
-  const { html } = pageOf(title, "none", [
+  const bytes = writePage("--out", file, title, [
     { id: "about", content: about },
     ...views.map((view, i) => ({ id: `view-${i}`, content: deflate(view) })),
     ...parts.map((part, i) => ({ id: `run-${i}`, content: deflate(part) })),
     ...data,
   ]);
-  try {
-    mkdirSync(dirname(file), { recursive: true });
-    writeDurably(file, html);
-  } catch (error) {
-    throw new HoneError(`--out ${file} cannot be written: ${messageOf(error)}`, { cause: error });
-  }
   // Of the rollouts those are embedded whose conversations are in the file.
-  return { file, bytes: Buffer.byteLength(html), runs: runs.length, rollouts, embedded };
+  return { file, bytes, runs: runs.length, rollouts, embedded };
 }

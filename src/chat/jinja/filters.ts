@@ -2,7 +2,7 @@
 import { orUndefined, subscript } from "./access.js";
 import { jsonText } from "./json.js";
 import { capitalized, linesOf, optionalText, replaced, stripped, wholeNumber } from "./methods.js";
-import { apply, type Signature } from "./signature.js";
+import { apply, type Operation } from "./signature.js";
 import { holds } from "./tests.js";
 import {
   characters,
@@ -27,7 +27,7 @@ import {
   type Value,
 } from "./values.js";
 
-type Filter = Omit<Signature, "run"> & { run(value: Value, ...args: (Value | undefined)[]): Value };
+type Filter = Operation<Value>;
 
 const filter = (parameters: readonly string[], run: Filter["run"]): Filter => ({ parameters, run });
 
@@ -278,9 +278,5 @@ export function filtered(name: string, value: Value, args: readonly Value[], key
   }
   if (name === "map") return mapped(value, args, keywords);
   const known = (Object.hasOwn(filters, name) ? filters[name] : undefined) ?? unsupported(`the filter ${name}`);
-  const signature = {
-    parameters: known.parameters,
-    run: (...all: (Value | undefined)[]) => known.run(value, ...all),
-  };
-  return apply(`the filter ${name}`, signature, args, keywords);
+  return apply(`the filter ${name}`, known, value, args, keywords);
 }

@@ -1,8 +1,9 @@
 /** Methods of Python's str, list and dict that templates call. */
-import { apply, type Signature } from "./signature.js";
+import { apply, type Operation } from "./signature.js";
 import {
   Callable,
   characters,
+  type Dict,
   equal,
   fail,
   isDict,
@@ -141,20 +142,28 @@ export function replaced(whole: string, old: string, by: string, most: number): 
   return parts.join(by);
 }
 
+type Methods<Of> = Readonly<Record<string, Operation<Of>>>;
+
 /** A text has a property if it is not empty and every character has it. */
-const every = (pattern: RegExp): Method => ({ parameters: [], run: (whole) => pattern.test(whole) });
+const every = (pattern: RegExp): Operation<string> => ({ parameters: [], run: (whole) => pattern.test(whole) });
 
-interface Method {
-  readonly parameters: readonly string[];
-  run(whole: string, ...args: (Value | undefined)[]): Value;
-}
-
-const strip = (ends: Ends): Method => ({
+const strip = (ends: Ends): Operation<string> => ({
   parameters: ["chars?"],
   run: (whole, chars) => stripped(whole, optionalText(chars, "what strip removes"), ends),
 });
 
-const textMethods: Readonly<Record<string, Method>> = {
+const splitting = (fromEnd: boolean): Operation<string> => ({
+  parameters: ["sep?", "maxsplit?"],
+  run: (whole, sep, most) =>
+    split(whole, optionalText(sep, "the separator"), wholeNumber(most, -1, "maxsplit"), fromEnd),
+});
+
+const finding = (search: "indexOf" | "lastIndexOf"): Operation<string> => ({
+  parameters: ["sub"],
+  run: (whole, sub) => position(whole, whole[search](neededText(sub, "what is looked for"))),
+});
+
+const textMethods: Methods<string> = {
   strip: strip("both"),
   lstrip: strip("left"),
   rstrip: strip("right"),
@@ -164,30 +173,16 @@ const textMethods: Readonly<Record<string, Method>> = {
   capitalize: { parameters: [], run: capitalized },
   startswith: { parameters: ["prefix"], run: (whole, given) => has(whole, "startsWith", given) },
   endswith: { parameters: ["suffix"], run: (whole, given) => has(whole, "endsWith", given) },
-  split: {
-    parameters: ["sep?", "maxsplit?"],
-    run: (whole, sep, most) =>
-      split(whole, optionalText(sep, "the separator"), wholeNumber(most, -1, "maxsplit"), false),
-  },
-  rsplit: {
-    parameters: ["sep?", "maxsplit?"],
-    run: (whole, sep, most) =>
-      split(whole, optionalText(sep, "the separator"), wholeNumber(most, -1, "maxsplit"), true),
-  },
+  split: splitting(false),
+  rsplit: splitting(true),
   splitlines: { parameters: [], run: linesOf },
   replace: {
     parameters: ["old", "new", "count?"],
     run: (whole, old, by, count) =>
       replaced(whole, neededText(old, "old"), neededText(by, "new"), wholeNumber(count, -1, "count")),
   },
-  find: {
-    parameters: ["sub"],
-    run: (whole, sub) => position(whole, whole.indexOf(neededText(sub, "what is looked for"))),
-  },
-  rfind: {
-    parameters: ["sub"],
-    run: (whole, sub) => position(whole, whole.lastIndexOf(neededText(sub, "what is looked for"))),
-  },
+  find: finding("indexOf"),
+  rfind: finding("lastIndexOf"),
   count: {
     parameters: ["sub"],
     run: (whole, sub) => {
@@ -237,39 +232,37 @@ const NUMBER_ATTRIBUTES = new Set(
 const CHANGING_LIST = new Set("append clear extend insert pop remove reverse sort".split(" "));
 const CHANGING_DICT = new Set("clear pop popitem setdefault update".split(" "));
 
-const listMethods: Readonly<Record<string, (of: readonly Value[]) => Signature>> = {
-  count: (of) => ({
+const listMethods: Methods<readonly Value[]> = {
+  count: {
     parameters: ["value"],
-    run: (value) => BigInt(of.filter((one) => equal(one, value as Value)).length),
-  }),
-  index: (of) => ({
+    run: (of, value) => BigInt(of.filter((one) => equal(one, value as Value)).length),
+  },
+  index: {
     parameters: ["value"],
-    run: (value) => {
+    run: (of, value) => {
       const at = of.findIndex((one) => equal(one, value as Value));
       return at < 0 ? fail("the list has no such value") : BigInt(at);
     },
-  }),
+  },
 };
 
-const dictMethods: Readonly<Record<string, (of: Map<string | bigint | null, Value>) => Signature>> = {
-  get: (of) => ({
+const dictMethods: Methods<Dict> = {
+  get: {
     parameters: ["key", "default?"],
-    run: (key, otherwise = null) => {
+    run: (of, key, otherwise = null) => {
       const known = keyOf(key as Value);
       return of.has(known) ? (of.get(known) as Value) : otherwise;
     },
-  }),
-  keys: (of) => ({ parameters: [], run: () => new View([...of.keys()]) }),
-  values: (of) => ({ parameters: [], run: () => new View([...of.values()]) }),
-  items: (of) => ({ parameters: [], run: () => new View([...of].map((entry) => new Tuple(entry))) }),
-  copy: (of) => ({ parameters: [], run: () => new Map(of) }),
+  },
+  keys: { parameters: [], run: (of) => new View([...of.keys()]) },
+  values: { parameters: [], run: (of) => new View([...of.values()]) },
+  items: { parameters: [], run: (of) => new View([...of].map((entry) => new Tuple(entry))) },
+  copy: { parameters: [], run: (of) => new Map(of) },
 };
 
-const own = <T>(of: Readonly<Record<string, T>>, name: string): T | undefined =>
-  Object.hasOwn(of, name) ? of[name] : undefined;
-
-function bound(name: string, signature: Signature): Callable {
-  return new Callable(name, (args, keywords) => apply(name, signature, args, keywords));
+function bound<Of>(name: string, methods: Methods<Of>, of: Of): Callable | undefined {
+  const method = Object.hasOwn(methods, name) ? methods[name] : undefined;
+  return method && new Callable(name, (args, keywords) => apply(name, method, of, args, keywords));
 }
 
 /**
@@ -279,22 +272,19 @@ function bound(name: string, signature: Signature): Callable {
  */
 export function methodOf(value: Value, name: string): Callable | undefined {
   if (isText(value)) {
-    const method = own(textMethods, name);
+    const method = bound(name, textMethods, text(value));
     if (!method) return OTHER_TEXT_METHODS.has(name) ? unsupported(`the method ${name} of a text`) : undefined;
-    if (value instanceof Markup) return unsupported(`the method ${name} of a text that is marked safe`);
-    return bound(name, { parameters: method.parameters, run: (...args) => method.run(value, ...args) });
+    return value instanceof Markup ? unsupported(`the method ${name} of a text that is marked safe`) : method;
   }
   if (isDict(value)) {
     if (CHANGING_DICT.has(name)) return fail(`a template must not change a dict (${name})`);
-    const method = own(dictMethods, name);
-    return method && bound(name, method(value));
+    return bound(name, dictMethods, value);
   }
   if (Array.isArray(value) || value instanceof Tuple) {
     const isList = Array.isArray(value);
     if (isList && CHANGING_LIST.has(name)) return fail(`a template must not change a list (${name})`);
     if (isList && name === "copy") return unsupported("the method copy of a list");
-    const method = own(listMethods, name);
-    return method && bound(name, method(isList ? value : value.items));
+    return bound(name, listMethods, isList ? value : value.items);
   }
   if (isNumber(value) && NUMBER_ATTRIBUTES.has(name)) return unsupported(`${name} of a number`);
   if (value instanceof View && name === "mapping") return unsupported(`the attribute ${name} of a ${typeName(value)}`);

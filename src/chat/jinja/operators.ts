@@ -7,6 +7,7 @@ import {
   isNumber,
   isText,
   Markup,
+  numberOf,
   Tuple,
   text,
   typeName,
@@ -16,8 +17,6 @@ import {
 
 /** Longest text or list that a repetition makes. */
 const LONGEST = 1_000_000;
-
-const whole = (value: number | bigint | boolean) => (typeof value === "boolean" ? BigInt(value) : value);
 
 /** Python's remainder of floats, which has the sign of the divisor. */
 function modulo(a: number, b: number): number {
@@ -114,7 +113,7 @@ export function operate(operator: string, a: Value, b: Value): Value {
     case "~":
       return text(a) + text(b);
   }
-  if (isNumber(a) && isNumber(b)) return calculate(operator, whole(a), whole(b));
+  if (isNumber(a) && isNumber(b)) return calculate(operator, numberOf(a), numberOf(b));
   if (operator === "+") {
     if (typeof a === "string" && typeof b === "string") return a + b;
     // What is added to a text that is marked safe is escaped.
@@ -132,6 +131,6 @@ export function operate(operator: string, a: Value, b: Value): Value {
 
 export function signed(operator: string, value: Value): Value {
   if (!isNumber(value)) return fail(`there is no ${operator} of a value of type ${typeName(value)}`);
-  const number = whole(value);
+  const number = numberOf(value);
   return operator === "-" ? -number : number;
 }

@@ -1,14 +1,21 @@
 /** How arguments reach a function's parameters: by place or by name, as in Python. */
 import { fail, type Keywords, type Value } from "./values.js";
 
-export interface Signature {
+/** A filter, or a method of a value. */
+export interface Operation<Of> {
   /** Names of the parameters; those with a "?" may be left out. */
   readonly parameters: readonly string[];
-  run(...args: (Value | undefined)[]): Value;
+  run(of: Of, ...args: (Value | undefined)[]): Value;
 }
 
-/** @throws TemplateError for arguments that the function does not take */
-export function apply(name: string, { parameters, run }: Signature, args: readonly Value[], keywords: Keywords): Value {
+/** @throws TemplateError for arguments that it does not take */
+export function apply<Of>(
+  name: string,
+  { parameters, run }: Operation<Of>,
+  of: Of,
+  args: readonly Value[],
+  keywords: Keywords,
+): Value {
   if (args.length > parameters.length) return fail(`${name} takes at most ${parameters.length} arguments`);
   const all: (Value | undefined)[] = [...args];
   const names = parameters.map((one) => one.replace("?", ""));
@@ -19,5 +26,5 @@ export function apply(name: string, { parameters, run }: Signature, args: readon
   }
   const missing = parameters.findIndex((one, at) => !one.endsWith("?") && all[at] === undefined);
   if (missing >= 0) return fail(`${name} lacks the argument ${parameters[missing]}`);
-  return run(...all);
+  return run(of, ...all);
 }

@@ -225,7 +225,8 @@ export function lengthOf(value: Value): number | undefined {
   return iterated(value)?.length;
 }
 
-const numberOf = (value: number | bigint | boolean) => (typeof value === "boolean" ? BigInt(value) : value);
+/** A bool is an int. */
+export const numberOf = (value: number | bigint | boolean) => (typeof value === "boolean" ? BigInt(value) : value);
 
 export function equal(a: Value, b: Value): boolean {
   // Python compares int and float by their mathematical values, as == does here.

@@ -2,9 +2,8 @@
 
 import { chatOf, requireFormat } from "../chat/chat.js";
 import { openGroup } from "../chat/open-session.js";
-import type { Engine } from "../core/engine/engine.js";
 import type { GroupJob } from "../core/gather/job.js";
-import type { EnginePlayer, PlayerSpec } from "../core/rollout/player.js";
+import type { PlayerSpec } from "../core/rollout/player.js";
 import type { Opening, Session } from "../core/rollout/session.js";
 import type { Player } from "../core/rollout/trajectory.js";
 import type { AnyTask } from "../core/task/task.js";
@@ -17,19 +16,6 @@ export interface SessionSource {
   start(opening: Opening, job: GroupJob): Session[];
 }
 
-/** Token-exact players on an engine's sequences. */
-function engineSessions(engine: Engine, spec: EnginePlayer): SessionSource {
-  const chat = chatOf(engine, spec.chat);
-  const { temperature = 1 } = spec.sampling;
-  return {
-    info: { kind: "engine", model: spec.engine.model, adapter: spec.adapter, temperature },
-    start: (opening, job) => {
-      const samplings = job.members.map(({ seed }) => ({ ...spec.sampling, seed }));
-      return openGroup(engine, chat, opening, samplings, `the prompt of scenario ${job.scenario.id}`);
-    },
-  };
-}
-
 /** @param note tells the user, once, what a server does not take */
 export async function openSessions(
   spec: PlayerSpec,
@@ -38,9 +24,17 @@ export async function openSessions(
 ): Promise<SessionSource> {
   if (spec.kind === "engine") {
     const engine = await loadEngine(spec.engine);
+    const chat = chatOf(engine, spec.chat);
     // One message for the whole gathering; otherwise each rollout would fail.
-    requireFormat(chatOf(engine, spec.chat), task.tools, engine.info.model);
-    return engineSessions(engine, spec);
+    requireFormat(chat, task.tools, engine.info.model);
+    const { temperature = 1 } = spec.sampling;
+    return {
+      info: { kind: "engine", model: spec.engine.model, adapter: spec.adapter, temperature },
+      start: (opening, job) => {
+        const samplings = job.members.map(({ seed }) => ({ ...spec.sampling, seed }));
+        return openGroup(engine, chat, opening, samplings, `the prompt of scenario ${job.scenario.id}`);
+      },
+    };
   }
   if (spec.kind === "api") {
     const { settings } = spec;

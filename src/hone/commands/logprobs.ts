@@ -50,10 +50,9 @@ export const logprobsCommand = defineCommand({
         `${config.tokens} holds ${tokens.length} token ids; the model was trained with ${trained} at most`,
       );
     }
-    const log = (line: string) => io.log(line);
-    await prepareMachine(config, log);
+    await prepareMachine(config, io.log);
     const wanted = engineOptions(config, { model, sequences: 1, contextPerSequence: tokens.length });
-    const engine = await loadEngine(wanted, log);
+    const engine = await loadEngine(wanted, io.log);
     try {
       if (adapter !== null) await engine.useAdapter(adapter);
       const logprobs = [...(await engine.score(tokens))];

@@ -354,7 +354,7 @@ describe("a server in trouble", () => {
       const { url } = await serve(({ body }) =>
         body.messages[0]?.content === "poison" ? (trouble as Reply) : completion(right),
       );
-      const { client } = clientOf({ url, patience: 15 });
+      const { client } = clientOf({ url, patience: 15 }, undefined, sleepersClock());
       const poison = { ...question, messages: [{ role: "user" as const, content: "poison" }] };
       await expect(client.ask(poison, never)).rejects.toMatchObject({ reason });
       expect((await client.ask(question, never)).text).toBe(right);

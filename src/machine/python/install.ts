@@ -27,8 +27,6 @@ export interface Caller {
   readonly list: string;
   /** A folder that has all packages, PyTorch of this build among them: no index is asked. */
   readonly wheels?: string | undefined;
-  /** What a failure means, by what the program wrote; else hone's words for packages. */
-  readonly why?: (output: string) => string;
   readonly onProgress: OnLine;
   readonly signal?: AbortSignal | undefined;
 }
@@ -83,7 +81,7 @@ async function torchFromElsewhere(choice: Installing, pins: readonly string[]): 
 
 /** @param hurry environment of a call that may fail: it then returns false */
 async function install(choice: Caller, args: readonly string[], hurry?: NodeJS.ProcessEnv): Promise<boolean> {
-  const { command, wheels, why, onProgress, signal } = choice;
+  const { command, wheels, onProgress, signal } = choice;
   const [program, ...before] = command;
   const from = wheels === undefined ? [] : ["--no-index", "--find-links", wheels];
   const onLine = (line: string) => {
@@ -98,7 +96,6 @@ async function install(choice: Caller, args: readonly string[], hurry?: NodeJS.P
   throw new HoneError(
     lacking
       ? `${wheels}, with which hone was unpacked, has no ${lacking}; pack hone again, with --learner unsloth where Unsloth is wanted`
-      : (why?.(output) ??
-          `${whyNotFetched("Python packages", output)}; or give --python a Python that has hone's packages`),
+      : `${whyNotFetched("Python packages", output)}; or give --python a Python that has hone's packages`,
   );
 }

@@ -1,10 +1,10 @@
 /** A file out of wheels of a package index, fetched with pip's own configuration: index, mirror, proxy, cache. */
-import { readdirSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { HoneError } from "../../core/util/errors.js";
 import { type OnLine, run } from "../../core/util/run.js";
 import { whyNotFetched } from "./failure.js";
-import { installLocked, PIP } from "./install.js";
+import { PIP } from "./install.js";
 import { findPython } from "./interpreter.js";
 
 /** A file in a wheel. */
@@ -59,14 +59,16 @@ export async function fileOfWheels(
       `${named} is fetched with pip, which ${interpreter} does not have: install it (Debian, Ubuntu: apt install python3-pip), or give --python`,
     );
   }
-  const download = ["download", "--only-binary", ":all:", "--ignore-requires-python", "--dest", aside];
-  const command = [interpreter, ...PIP, ...download] as const;
   const list = join(aside, "requirements.txt");
-  const packages = parts.map((part) => ({
-    ...part,
-    text: `${part.name}==${part.version} --hash=sha256:${part.sha256}`,
-  }));
-  await installLocked({ command, list, onProgress, signal, why: (output) => why(named, output) }, packages);
+  const lines = parts.map(({ name, version, sha256 }) => `${name}==${version} --hash=sha256:${sha256}\n`);
+  writeFileSync(list, lines.join(""));
+  const download = ["download", "--no-deps", "--only-binary", ":all:", "--ignore-requires-python", "--require-hashes"];
+  const onLine = (line: string) => {
+    if (/^Downloading .*\(\d+(\.\d+)? (MB|GB)\)/.test(line)) onProgress(line);
+  };
+  const done = await run(interpreter, [...PIP, ...download, "--dest", aside, "-r", list], { onLine, signal });
+  signal?.throwIfAborted();
+  if (done.code !== 0) throw new HoneError(why(named, `${done.stderr}\n${done.stdout}`));
   const wheels = readdirSync(aside).filter((name) => name.endsWith(".whl"));
   const members = parts.flatMap(({ name, file }) => {
     const wheel = wheels.find((one) => written(one.split("-")[0] as string) === written(name));

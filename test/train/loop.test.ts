@@ -311,10 +311,12 @@ describe("the training loop", () => {
     const play = parts.policy.play.bind(parts.policy);
     parts.policy.play = async (request) => {
       const { groups, ...played } = await play(request);
-      return { ...played, groups: [[], ...groups.slice(1)] };
+      return { ...played, groups: [[], ...groups.slice(1)], failures: [{ id: "s0/0", error: "it broke" }] };
     };
     await train(parts);
-    expect(run.store.lastStep().metrics).toMatchObject({ groups: 2, groups_flat: 0, groups_broken_off: 1 });
+    const counted = { groups: 2, groups_flat: 0, groups_broken_off: 1, failures: 1 };
+    expect(run.store.lastStep().metrics).toMatchObject(counted);
+    expect(run.store.validations().map(({ result }) => result.failures)).toEqual([1, 1]);
   });
 
   it.each([

@@ -87,11 +87,12 @@ export function writeScenarioFile(file: string, { kept, dropped }: ScenarioFile)
 
 /**
  * The new rows, each id once, with those of the old ones in their place that a person decided about; such rows are never lost.
+ * Of a candidate that was written twice the first is kept, and what the second was dropped for is its likeness to the first.
  */
 export function withReviews(fresh: readonly ScenarioRow[], before: ScenarioFile): ScenarioFile {
   const decided = [...before.kept, ...before.dropped].filter(({ reviewed }) => reviewed);
   const { kept, dropped } = sorted(fresh);
-  return sorted([...new Map([...kept, ...dropped, ...decided].map((row) => [row.id, row])).values()]);
+  return sorted([...new Map([...dropped, ...kept, ...decided].map((row) => [row.id, row])).values()]);
 }
 
 const sorted = (rows: readonly ScenarioRow[]): ScenarioFile => ({

@@ -183,14 +183,17 @@ it("what was copied is on one side of the split, a form letter's frame does not 
   expect(tests).toBeLessThan(30);
 });
 
-/** A model that asks one question of each document. */
-const lighthouses = () =>
+/** A model that asks one question of each document, so often. */
+const lighthouses = (times = 1) =>
   startModel({
     write: (text) => {
       const [, i] = /number (\d+) is called/.exec(text) ?? [];
-      return [
-        { question: `Who keeps the lighthouse number ${i}?`, answer: `Keeper${i}`, quote: `is called Keeper${i}` },
-      ];
+      const question = `Who keeps the lighthouse number ${i}?`;
+      return Array.from({ length: times }, () => ({
+        question,
+        answer: `Keeper${i}`,
+        quote: `is called Keeper${i}`,
+      }));
     },
     factOf: (question) => {
       const [, i] = /number (\d+)/.exec(question) ?? [];
@@ -203,6 +206,19 @@ function island(count: number): string {
   for (let i = 0; i < count; i++) writeFileSync(join(folder, `${i}.txt`), sentence(i));
   return folder;
 }
+
+it("a question that the model writes twice of one document is kept once", async () => {
+  const model = await lighthouses(2);
+  const out = join(temporary(), "s.jsonl");
+  try {
+    const { kept, summary } = await generated(documentSource(island(4)), judgeAt(model.url, memoryCache()), out);
+    expect(new Set(kept.map(({ question }) => question)).size).toBe(4);
+    expect(summary.train + summary.test).toBe(4);
+    expect(readScenarioFile(out)).toEqual({ kept, dropped: [] });
+  } finally {
+    await model.close();
+  }
+});
 
 it("a run that stops at its cost cap keeps what it has, and goes on to the same file without asking anything twice", async () => {
   const folder = island(40);

@@ -9,7 +9,7 @@ import { CHECKPOINT_FILES, startLearner } from "../core/learn/learner.js";
 import { sealCheckpoint } from "../core/run/checkpoints.js";
 import { HoneError, UsageError } from "../core/util/errors.js";
 import { hone } from "../core/util/program.js";
-import { onAbort } from "../core/util/signals.js";
+import { onAbort, unlessAborted } from "../core/util/signals.js";
 import { learnerDevice } from "../engine/device/build.js";
 import { cudaFound, learnerCards, takeDevice } from "../engine/device/device.js";
 import { loadEngine } from "../engine/factory.js";
@@ -90,7 +90,7 @@ export async function imitate(options: SftOptions, choice: SftChoice): Promise<S
       batch,
     ).finally(() => engine.close());
     log(`${learnt.trajectories} of ${learnt.read} rollouts, ${learnt.sampledTokens} tokens to learn`);
-    const learner = await startLearner(
+    const starting = startLearner(
       {
         python,
         backend: config.learner,
@@ -106,10 +106,11 @@ export async function imitate(options: SftOptions, choice: SftChoice): Promise<S
       },
       { onProgress, signal },
     );
+    const learner = await unlessAborted(starting, signal);
     onLearner?.(learner.info);
     using _stopping = onAbort(signal, () => void learner.close());
     try {
-      const metrics = await learner.sft({
+      const learning = learner.sft({
         batch,
         into: draft,
         learningRate:
@@ -123,6 +124,8 @@ export async function imitate(options: SftOptions, choice: SftChoice): Promise<S
         gradientCheckpointing: config.gradientCheckpointing ?? false,
         onProgress,
       });
+      // That the learner was closed is not why.
+      const metrics = await unlessAborted(learning, signal);
       for (const line of metrics.notes ?? []) log(line);
       // With a manifest the folder is a checkpoint that `yarn train --fork` accepts.
       if (lora) {

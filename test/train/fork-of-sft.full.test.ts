@@ -104,6 +104,9 @@ it("a program learns from a file as the command does", async () => {
 
   const stopped = join(folder, "stopped");
   await expect(sft({ ...options, task, out: stopped }, { signal: AbortSignal.abort() })).rejects.toThrow();
+  const stop = new AbortController();
+  const interrupted = { signal: stop.signal, onLearner: () => stop.abort(new Error("interrupted")) };
+  await expect(sft({ ...options, task, out: stopped }, interrupted)).rejects.toThrow("interrupted");
   expect(existsSync(join(stopped, "adapter.gguf"))).toBe(false);
   await expect(sft({ model: gguf })).rejects.toThrow("sft needs file");
   await expect(sft({ ...options, file: "nowhere.jsonl" })).rejects.toThrow("sft: there is no file");

@@ -112,7 +112,8 @@ export class OwnServer {
     const running = spawnTied(python, this.#arguments(), {
       stdio: ["ignore", "pipe", "pipe"],
       ownGroup: true,
-      env: { ...process.env, ...environment },
+      // Modules of the shell's Python would come before those of vLLM's environment.
+      env: { ...process.env, PYTHONPATH: undefined, PYTHONHOME: undefined, ...environment },
     });
     this.#running = running;
     for (const stream of [running.process.stdout as Readable, running.process.stderr as Readable]) {

@@ -24,6 +24,30 @@ function expectEmailTable(header: string, evaluated: readonly Share[]) {
   ]);
 }
 
+it("says of 24 steps on synthetic mail what was measured", () => {
+  const { steps, validations, evaluations, pair } = resultsOf(
+    "qwen2.5-email-24-steps-2026-11-30-amd-epyc-2-cores.json",
+  ) as {
+    steps: unknown[];
+    validations: Record<"step" | "n" | "success", number>[];
+    evaluations: Share[];
+    pair: { success: Record<"difference" | "low" | "high" | "p", number> };
+  };
+  const { difference, low, high, p } = pair.success;
+  const [points, least, most] = [difference, low, high].map((one) => percent(one, 1));
+  const [before, after] = evaluations.map(({ success }) => percent(success, 1));
+  expect(p).toBeLessThan(0.001);
+  const text = textOf("docs/results.md").replaceAll("\n", " ");
+  expect(text).toContain(
+    `A further run of ${steps.length} steps took ${evaluations[0]?.n} questions from ${before} to ${after} % (${points} points, ${least} to ${most}, p < 0.001)`,
+  );
+  const [first, second, third, last] = validations.map(({ success }) => percent(success, 0));
+  expect(validations.map(({ step }) => step)).toEqual([0, 8, 16, 24]);
+  expect(text).toContain(
+    `its ${validations[0]?.n} of validation from ${first} over ${second} and ${third} to ${last} % at steps 0, 8, 16 and 24`,
+  );
+});
+
 it("says of real mail what was measured", () => {
   interface Evaluated {
     readonly mails: number;
@@ -53,7 +77,7 @@ it("says of real mail what was measured", () => {
   const { reward, parts } = control.evaluations.at(-1) as Share;
   const { difference, low: least, high: most } = control.against.reward;
   expect(text).toContain(
-    `${control.steps.length} steps with random rewards, as a control, found ${percent(parts.found?.mean as number, 1)} %, opened ${percent(parts.read?.mean as number, 1)} % and earned ${reward.toFixed(3)}: ${difference.toFixed(3)} less (${least.toFixed(3)} to ${most.toFixed(3)})`,
+    `${control.steps.length} steps with random rewards found ${percent(parts.found?.mean as number, 1)} %, opened ${percent(parts.read?.mean as number, 1)} % and earned ${reward.toFixed(3)}: ${difference.toFixed(3)} less (${least.toFixed(3)} to ${most.toFixed(3)})`,
   );
 });
 
